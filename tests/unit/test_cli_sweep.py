@@ -43,7 +43,7 @@ def ends_with(
         cells=tuple(cells),
     )
     result = SweepResult(Path("run"), analyse(summary), None)
-    monkeypatch.setattr(_sweep, "run_sweep", lambda experiment, events: result)
+    monkeypatch.setattr(_sweep, "run_sweep", lambda experiment, events, began_s: result)
     monkeypatch.setattr(_sweep, "enter_scope", lambda policy: None)
     return run(["sweep", "--servers", "waitress", "--json", "--quiet", *words])
 

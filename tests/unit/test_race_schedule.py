@@ -91,7 +91,7 @@ def test_no_trial_begins_that_might_not_end_within_the_budget() -> None:
 def test_a_trial_that_took_longer_than_planned_is_expected_again() -> None:
     clock = _Clock()
     race = _race([], clock)
-    race.slowest_s = 60.0
+    race.slowest_s = {False: 60.0}
     clock.now_s += 840
     assert not race.fits(_next("fast", 1))
 
@@ -100,3 +100,54 @@ def test_what_was_spent_before_an_interrupt_is_not_spent_again() -> None:
     race = _race([])
     race.spent_s = 865.0
     assert not race.fits(_next("fast", 1))
+
+
+# --- with an objective, over two rates
+
+
+def _objective_race(cells: Sequence[CellResult]) -> RaceSchedule:
+    options = SweepOptions(budget=900.0, slo=("p99<50ms", "error_rate<=0.1%"))
+    experiment = experiment_of(SweepSpec(rates=[1000, 2000], duration=10, options=options))
+    assert experiment.budget_ns is not None
+    rivals = {cells[0].app if cells else None: tuple(P99_MS)}
+    return RaceSchedule(experiment, rivals, experiment.budget_ns, 100.0, clock_s=_Clock())
+
+
+def _at(rate: float, server: str, run: int) -> Cell:
+    return Cell(server, Level(rate_per_s=rate), run, seed=1)
+
+
+def _met_at(rate: float, runs: int, p99_ms: float = 10.0) -> list[CellResult]:
+    return [
+        cell(name, run, p99_ms * MS * (1 + 0.02 * (run % 3)), rate=rate)
+        for run in range(1, runs + 1)
+        for name in P99_MS
+    ]
+
+
+def test_a_lower_rate_is_measured_only_where_nobody_meets_the_objective_above() -> None:
+    met, missed = _met_at(2000, 5), _met_at(2000, 1, p99_ms=400.0)
+    assert not _objective_race(met).wants(_at(1000, "fast", 1), met)
+    assert not _objective_race(met).wants(_at(2000, "fast", 6), met)
+    assert _objective_race(missed).wants(_at(1000, "fast", 1), missed)
+    assert not _objective_race(missed).wants(_at(2000, "fast", 2), missed)
+
+
+def test_short_trials_and_long_ones_are_expected_to_take_their_own_time() -> None:
+    race = _objective_race([])
+    race.took(_at(2000, "fast", 1), 8.0)
+    race.clock_s.now_s += 867  # type: ignore[attr-defined]
+    assert race.left_s() == 33
+    assert race.fits(_at(1000, "fast", 1))
+    assert not race.fits(_at(1000, "fast", 2))
+
+
+def test_who_did_not_qualify_is_said_in_one_line() -> None:
+    cells = [
+        *(cell(name, 1, 10 * MS, rate=2000.0) for name in ("fast", "near")),
+        cell("slow", 1, 400 * MS, rate=2000.0),
+    ]
+    race = _objective_race(cells)
+    assert race.news(_at(2000, "fast", 2), cells) == [
+        "2000: 1 dropped out after short trials; left: fast, near"
+    ]

@@ -163,9 +163,7 @@ def test_without_a_budget_there_is_no_race() -> None:
     assert analyse(filled_summary(facts, TIED)).races is None
 
 
-@pytest.mark.parametrize(
-    "words", [["--runs", "3"], ["--compare"], ["--slo", "p99<50ms"], ["--intervene", "cpu"]]
-)
+@pytest.mark.parametrize("words", [["--runs", "3"], ["--compare"], ["--intervene", "cpu"]])
 def test_a_budget_decides_the_number_of_runs(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -191,3 +189,30 @@ def test_a_budget_says_how_many_rounds_it_pays_for(capsys: pytest.CaptureFixture
         "(use --budget 3m)"
     ]
     assert _dry_run(capsys, *two, "--budget", "3m")["conclusions"] == []
+
+
+def test_a_budget_says_who_has_to_qualify(capsys: pytest.CaptureFixture[str]) -> None:
+    grid = ("--servers", "gunicorn-gthread", "--grid", "workers=1,2,4", "threads=1,2,4,8")
+    plan = _dry_run(capsys, *grid, "--budget", "15m")
+    # 12 and 6 short trials of 6.5 s, then 25 s per trial on a host that is never quiet.
+    assert plan["conclusions"] == [
+        "short trials of 12 settings, about 78 s at each load, choose at most 6 for the race"
+    ]
+    assert (plan["qualifying"]["rounds"], plan["estimated_seconds"]) == (1, 900)
+
+    short = _dry_run(capsys, *grid, "--budget", "5m", "--slo", "p99<50ms")
+    assert (short["qualifying"]["rounds"], short["qualifying"]["field"]) == (1, 2)
+    assert short["runs"] >= 1 + 4
+    none = _dry_run(capsys, *grid, "--budget", "90s", "--slo", "p99<50ms")
+    assert "it takes 4 to see how runs differ (use --budget 4m)" in none["conclusions"][-1]
+
+
+def test_rates_come_one_after_the_other_where_an_objective_is_asked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("--servers", "gunicorn-sync,waitress", "--rate", "100,300", "--budget", "10m")
+    ordered = _dry_run(capsys, *words, "--slo", "p99<50ms")["order"]
+    levels = [name.partition("@")[2].partition("#")[0] for name in ordered]
+    assert levels == sorted(levels, key=float, reverse=True)
+    mixed = [name.partition("@")[2].partition("#")[0] for name in _dry_run(capsys, *words)["order"]]
+    assert mixed != sorted(mixed, key=float, reverse=True)

@@ -112,7 +112,9 @@ def test_the_profile_and_keep_alive_are_factors_with_names_of_their_own() -> Non
         "waitress-t2-stock-close",
         "waitress-t2-stock-k5",
     ]
-    assert [load_settings_of(one, experiment((), sizes)).keepalive for one in found.values()] == [
+    assert [
+        load_settings_of(one, experiment((), sizes).load).keepalive for one in found.values()
+    ] == [
         "off",
         5,
         "off",

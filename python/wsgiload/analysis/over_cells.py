@@ -13,16 +13,25 @@ import msgspec
 from wsgiload.analysis.aggregate import aggregate_cells, is_discarded, server_of
 from wsgiload.analysis.comparison import compare_servers
 from wsgiload.analysis.objective import Objective, parse_objective
+from wsgiload.analysis.objective_races import objective_states
 from wsgiload.analysis.overload import overload_points
 from wsgiload.analysis.power import power_points
-from wsgiload.analysis.races import race_comparisons, races
+from wsgiload.analysis.races import (
+    after_qualifying,
+    race_comparisons,
+    race_document,
+    races,
+    stages_of,
+)
 from wsgiload.analysis.recommend import recommend
+from wsgiload.analysis.recommend_raced import recommend_raced
 from wsgiload.analysis.recommendations import recommendations
 from wsgiload.documents.summary import (
     CellResult,
     Comparison,
     DiscardedTrial,
     ExperimentFacts,
+    Race,
     Recommendation,
     SessionJudgement,
     Summary,
@@ -38,7 +47,8 @@ def analyse(summary: Summary, method: Method | None = None, slo: Sequence[str] =
     """The summary with everything that its cells say together computed anew; by ``method`` and
     ``slo``, or else as the experiment has them."""
     facts = summary.experiment
-    cells = _by_plan(summary.cells, facts.servers)
+    made = _by_plan(summary.cells, facts.servers)
+    cells = after_qualifying(made, facts)
     chosen = method or facts.aggregate
     texts = slo or facts.slo or ()
     objective = parse_objective(texts) if texts else None
@@ -49,17 +59,17 @@ def analyse(summary: Summary, method: Method | None = None, slo: Sequence[str] =
         experiment=_with_choices(facts, chosen, objective),
         aggregates=aggregate_cells(cells, chosen),
         comparisons=_comparisons(cells, facts),
-        races=races(cells, facts.runs) if facts.budget_s is not None else None,
+        races=_races(made, facts, objective),
         overload=() if of_sessions else overload_points(cells),
         efficiency=power_points(cells),
-        recommendations=_recommendations(cells, objective),
+        recommendations=_recommendations(made, facts, objective),
         session=judge_session(cells),
     )
 
 
 def _comparisons(cells: Sequence[CellResult], facts: ExperimentFacts) -> tuple[Comparison, ...]:
     if facts.budget_s is not None:
-        return race_comparisons(cells, facts.runs)
+        return race_comparisons(cells, stages_of(facts))
     if facts.runs < FEWEST_RUNS:
         return ()
     return compare_servers(cells, of_sessions=bool(facts.sessions))
@@ -73,12 +83,33 @@ def _with_choices(
 
 
 def _recommendations(
-    cells: Sequence[CellResult], objective: Objective | None
+    cells: Sequence[CellResult], facts: ExperimentFacts, objective: Objective | None
 ) -> tuple[Recommendation, ...]:
     """Which setting to run, for each app; none where no objective was named."""
     if objective is None:
         return ()
-    return recommendations(cells, lambda of_app: recommend(of_app, objective), objective.texts)
+    if _is_for_objective(facts, objective):
+        return recommendations(
+            cells, lambda of_app: recommend_raced(of_app, facts, objective), objective.texts
+        )
+    raced = after_qualifying(cells, facts)
+    return recommendations(raced, lambda of_app: recommend(of_app, objective), objective.texts)
+
+
+def _is_for_objective(facts: ExperimentFacts, objective: Objective | None) -> bool:
+    """Whether a race was run to find who meets an objective."""
+    return objective is not None and facts.qualifying is not None and facts.slo is not None
+
+
+def _races(
+    cells: Sequence[CellResult], facts: ExperimentFacts, objective: Objective | None
+) -> tuple[Race, ...] | None:
+    if facts.budget_s is None:
+        return None
+    if objective is None or not _is_for_objective(facts, objective):
+        return races(cells, stages_of(facts))
+    states = objective_states(cells, stages_of(facts), objective)
+    return tuple(race_document(track, state) for track, state in states.items())
 
 
 def _by_plan(cells: Sequence[CellResult], servers: Sequence[str]) -> list[CellResult]:

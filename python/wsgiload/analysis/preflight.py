@@ -14,7 +14,7 @@ from wsgiload.catalogue.names import ServerVariant
 from wsgiload.experiment.estimate import experiment_s
 from wsgiload.experiment.plan import Experiment, expand
 from wsgiload.experiment.procedure import usual_procedure
-from wsgiload.experiment.settings import most_pairs
+from wsgiload.experiment.settings import field_of, most_pairs, qualifying_s, round_s
 from wsgiload.statistics.effect import (
     FEWEST_RUNS,
     PLANNED_DEVIATION,
@@ -48,6 +48,9 @@ class Preflight:
     needed_s: float | None
     # Its runs are what the budget pays for if nobody drops out.
     is_race: bool = False
+    # The settings that have to qualify, the most that race, and the time of the short trials; None
+    # where all race.
+    qualifying: tuple[int, int, float] | None = None
 
 
 def preflight(experiment: Experiment, found: Mapping[str, ServerVariant]) -> Preflight:
@@ -80,18 +83,20 @@ def _of_race(
     requests: tuple[int | None, int | None],
 ) -> Preflight:
     """It needs the time for the rounds from which anything is inferred."""
-    budget_s = (experiment.budget_ns or 0) / NS_PER_S
-    round_s = _time_s(experiment, tuple(found), 1)
-    runs = int(budget_s / round_s)
+    budget_s, first_s = (experiment.budget_ns or 0) / NS_PER_S, qualifying_s(experiment)
+    each_s, field = round_s(experiment), field_of(experiment)
+    runs = int(max(0.0, budget_s - first_s) / each_s)
     is_short = most_pairs(found) > 0 and runs < FEWEST_RUNS
+    qualifying = (len(found), field, first_s) if experiment.qualifying is not None else None
     return Preflight(
         *requests,
-        servers=len(found),
+        servers=field,
         runs=runs,
         factor=None,
         needed_runs=FEWEST_RUNS if is_short else None,
-        needed_s=FEWEST_RUNS * round_s if is_short else None,
+        needed_s=first_s + FEWEST_RUNS * each_s if is_short else None,
         is_race=True,
+        qualifying=qualifying,
     )
 
 

@@ -1,30 +1,40 @@
 """The race of the servers at each load, from the cells of a summary. Pure.
 
-``statistics.race`` decides; this module says what a round is: the runs that stand, of servers that
-serve the same app at the same load.
+``statistics.race`` decides, and ``statistics.halving`` who qualifies; this module says what a round
+is: the runs that stand, of servers that serve the same app at the same load.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace as replaced
 
 from msgspec.structs import replace
 
-from wsgiload.analysis.aggregate import GOODPUT, Figure, Level, figure_of, server_of, standing
+from wsgiload.analysis.aggregate import (
+    GOODPUT,
+    QUANTILES,
+    Figure,
+    Level,
+    figure_of,
+    server_of,
+    standing,
+)
 from wsgiload.analysis.comparison import Pair, comparison_of, kinds_of, of_rounds
 from wsgiload.analysis.generator_delay import remains_slower
 from wsgiload.documents.summary import (
     CellResult,
     Comparison,
+    ExperimentFacts,
     Race,
     RaceDrop,
     RankingEntry,
     RankingLevel,
 )
 from wsgiload.statistics.effect import FEWEST_RUNS, paired_effect
+from wsgiload.statistics.halving import Qualified, qualify
 from wsgiload.statistics.race import RaceState, Rules, judge_race, race_effects
 from wsgiload.statistics.sequential import Round, differences
 
@@ -43,22 +53,56 @@ class Track:
         return GOODPUT if self.rate is None else "p99"
 
 
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """Runs of a race: the first ones are short and choose a field, the others are the race."""
+
+    runs: int
+    qualifying: int = 0
+    field: int = 0
+
+    @property
+    def rules(self) -> Rules:
+        """Of the race itself."""
+        return Rules(max(1, self.runs - self.qualifying))
+
+
+def stages_of(facts: ExperimentFacts) -> Stages:
+    """Of a stored experiment."""
+    first = facts.qualifying
+    return Stages(facts.runs, first.rounds, first.field) if first else Stages(facts.runs)
+
+
+def after_qualifying(cells: Sequence[CellResult], facts: ExperimentFacts) -> Sequence[CellResult]:
+    """The cells that figures follow from: those of the race, or all before it began."""
+    if facts.qualifying is None:
+        return cells
+    return [cell for cell in cells if cell.run > facts.qualifying.rounds] or cells
+
+
 def race_state(
     track: Track,
     servers: Sequence[str],
     cells: Sequence[CellResult],
-    rules: Rules,
+    stages: Stages,
     before_run: int | None = None,
 ) -> RaceState:
     """How the race on this track stands; by the runs before this one only, where one is given."""
-    state = judge_race(servers, rounds_of(track, servers, cells, before_run), rules)
-    if state.outcome != "winner" or len(state.contenders) == 1:
-        return state
+    end = stages.runs + 1 if before_run is None else before_run
+    first = range(1, min(stages.qualifying + 1, end))
+    qualified = _qualified(track, servers, cells, (first, stages.field))
+    raced = range(stages.qualifying + 1, end)
+    rounds = rounds_of(track, qualified.contenders, cells, raced)
+    state = judge_race(qualified.contenders, rounds, stages.rules)
 
-    earlier = [cell for cell in cells if before_run is None or cell.run < before_run]
-    winner, rival = state.contenders[:2]
-    is_open = _may_be_delay(track, (rival, winner), earlier)
-    return dataclasses.replace(state, outcome="open") if is_open else state
+    if len(qualified.contenders) == 1 and qualified.drops and len(rounds) >= FEWEST_RUNS:
+        state = replaced(state, outcome="winner")  # all others failed
+    elif state.outcome == "winner" and len(state.contenders) > 1:
+        winner, rival = state.contenders[:2]
+        counted = [cell for cell in cells if cell.run in raced]
+        if _may_be_delay(track, (rival, winner), counted):
+            state = replaced(state, outcome="open")
+    return replaced(state, dropped=(*qualified.drops, *state.dropped))
 
 
 def _may_be_delay(track: Track, both: tuple[str, str], cells: Sequence[CellResult]) -> bool:
@@ -88,21 +132,49 @@ def _finite_logarithms(
     return one, other
 
 
-def rounds_of(
+def _qualified(
     track: Track,
     servers: Sequence[str],
     cells: Sequence[CellResult],
-    before_run: int | None = None,
+    stage: tuple[range, int],
+) -> Qualified:
+    runs, field = stage
+    rounds = [_short_round(track, servers, cells, run) for run in runs]
+    return qualify(servers, rounds, field)
+
+
+def _short_round(
+    track: Track, servers: Sequence[str], cells: Sequence[CellResult], run: int
+) -> Round:
+    """p99 of however few requests, because it only selects."""
+    found = {}
+    for level, runs in standing(cells).items():
+        is_here = (level.rate, level.connections) == (track.rate, track.connections)
+        if is_here and run in runs and level.server in servers:
+            value = _short_logarithm(runs[run], track)
+            if value is not None:
+                found[level.server] = value
+    return found
+
+
+def _short_logarithm(cell: CellResult, track: Track) -> float | None:
+    bounds = (cell.offered_quantiles_ns or {}).get(f"{QUANTILES['p99']:g}")
+    if track.rate is None or cell.failure is not None or bounds is None:
+        return _logarithm(cell, track.figure)
+    return math.log(bounds.high) if bounds.high else math.inf
+
+
+def rounds_of(
+    track: Track, servers: Sequence[str], cells: Sequence[CellResult], of_runs: range
 ) -> list[Round]:
-    """The logarithms of each run in which something stands; smaller is better."""
+    """The logarithms of each of these runs in which something stands; smaller is better."""
     rounds: dict[int, dict[str, float]] = {}
     for level, runs in standing(cells).items():
         if (level.rate, level.connections) != (track.rate, track.connections):
             continue
         for run, cell in runs.items():
             value = _logarithm(cell, track.figure)
-            is_earlier = before_run is None or run < before_run
-            if level.server in servers and is_earlier and value is not None:
+            if level.server in servers and run in of_runs and value is not None:
                 rounds.setdefault(run, {})[level.server] = value
     return [rounds[run] for run in sorted(rounds)]
 
@@ -125,55 +197,56 @@ def tracks_of(cells: Sequence[CellResult]) -> dict[Track, tuple[str, ...]]:
     return {track: tuple(servers) for track, servers in tracks.items()}
 
 
-def races(cells: Sequence[CellResult], most_rounds: int) -> tuple[Race, ...]:
+def races(cells: Sequence[CellResult], stages: Stages) -> tuple[Race, ...]:
     """``races`` of summary.json."""
-    rules = Rules(most_rounds)
-    states = [
-        (track, race_state(track, servers, cells, rules))
+    return tuple(
+        race_document(track, race_state(track, servers, cells, stages))
         for track, servers in tracks_of(cells).items()
         if len(servers) > 1
-    ]
-    return tuple(
-        Race(
-            rate=track.rate,
-            connections=track.connections,
-            app=track.app,
-            outcome=state.outcome,
-            contenders=state.contenders,
-            dropped=tuple(
-                RaceDrop(
-                    server=drop.server,
-                    rounds=drop.after_round,
-                    behind=drop.behind,
-                    factor=drop.factor,
-                )
-                for drop in state.dropped
-            ),
-            margin=state.margin,
-            rounds_left=state.rounds_left,
-        )
-        for track, state in states
     )
 
 
-def race_comparisons(cells: Sequence[CellResult], most_rounds: int) -> tuple[Comparison, ...]:
+def race_document(track: Track, state: RaceState) -> Race:
+    """A race as summary.json has it."""
+    return Race(
+        rate=track.rate,
+        connections=track.connections,
+        app=track.app,
+        outcome=state.outcome,
+        contenders=state.contenders,
+        dropped=tuple(
+            RaceDrop(
+                server=drop.server,
+                rounds=drop.after_round,
+                behind=drop.behind,
+                factor=drop.factor,
+                in_qualifying=drop.in_qualifying,
+            )
+            for drop in state.dropped
+        ),
+        margin=state.margin,
+        rounds_left=state.rounds_left,
+    )
+
+
+def race_comparisons(cells: Sequence[CellResult], stages: Stages) -> tuple[Comparison, ...]:
     """``comparisons`` of a race: p values and intervals hold although somebody looked after every
-    round and stopped."""
-    rules = Rules(most_rounds)
+    round and stopped. Nothing of the qualifying counts."""
+    raced = [cell for cell in cells if cell.run > stages.qualifying]
     return tuple(
         comparison
-        for track, servers in tracks_of(cells).items()
-        for comparison in _of_track(track, servers, cells, rules)
+        for track, servers in tracks_of(raced).items()
+        for comparison in _of_track(track, servers, raced, stages)
     )
 
 
 def _of_track(
-    track: Track, servers: Sequence[str], cells: Sequence[CellResult], rules: Rules
+    track: Track, servers: Sequence[str], cells: Sequence[CellResult], stages: Stages
 ) -> list[Comparison]:
-    rounds = rounds_of(track, servers, cells)
+    rounds = rounds_of(track, servers, cells, range(stages.qualifying + 1, stages.runs + 1))
     kinds = kinds_of(cells)
     found = []
-    for (one, other), adjusted in race_effects(servers, rounds, rules).items():
+    for (one, other), adjusted in race_effects(servers, rounds, stages.rules).items():
         shared = len(differences(one, other, rounds))
         few = f"no inference possible from {shared} run{'' if shared == 1 else 's'}"
         effect = adjusted.effect if adjusted is not None else None

@@ -107,9 +107,9 @@ def recommend(
     """From the open-loop cells of one app in a sweep, every setting at the same rates."""
     records = setting_records(cells, objective)
     if not records:
-        return _refusal("there are no open-loop cells", "measure with --rates")
+        return refusal("there are no open-loop cells", "measure with --rates")
     if all(at.runs < FEWEST_RUNS for record in records for at in record.at):
-        return _refusal(
+        return refusal(
             f"no setting has {FEWEST_RUNS} valid runs at one rate",
             f"use --runs {USUAL_RUNS} on a quiet host",
         )
@@ -129,14 +129,15 @@ def recommend(
     return _doubt(others, best_per_s) or result
 
 
-def _refusal(why: str, needs: str, *, is_missed: bool = False) -> NoRecommendation:
+def refusal(why: str, needs: str, *, is_missed: bool = False) -> NoRecommendation:
+    """Why none is recommended, and what would decide it."""
     return NoRecommendation(why=why, needs=needs, is_missed=is_missed)
 
 
 def _none_holds(records: Sequence[SettingRecord], objective: Objective) -> NoRecommendation:
     lowest = min(at.rate_per_s for record in records for at in record.at)
     text = " and ".join(objective.texts)
-    return _refusal(
+    return refusal(
         f"no setting meets {text} at {lowest:g}/s",
         "use lower --rates, or a looser objective",
         is_missed=True,
@@ -151,7 +152,7 @@ def _doubt(records: Sequence[SettingRecord], best_per_s: float) -> NoRecommendat
         if possible is None or possible.rate_per_s <= best_per_s:
             continue
         unknown = next(at for at in record.at if at.state == "unknown")
-        return _refusal(
+        return refusal(
             f"{record.server} at {unknown.rate_per_s:g}/s is undecided: {unknown.why}",
             f"use --runs {2 * USUAL_RUNS}, or a quieter host if runs were invalid",
         )
@@ -179,7 +180,7 @@ def _leanest_of(
     """Of settings that hold the same rate the one that needs the least."""
     order = lean_first([(record, at) for record in tied if (at := sure[record.server])])
     record, at = order[0]
-    quantile = _quantile_of(thresholds)
+    quantile = shown_quantile(thresholds)
     others = tuple(other.server for other, _ in order[1:])
     return RecommendedSetting(
         server=record.server,
@@ -191,7 +192,7 @@ def _leanest_of(
         disturbed=at.disturbed,
         memory=record.memory,
         runner_up=None if others else next_best,
-        tied=_tied_with_first(order),
+        tied=as_lean(order),
         fewest_beyond=at.fewest_beyond,
         also_meets=others,
     )
@@ -231,7 +232,7 @@ def _centre(entry: RecordAtRate) -> float:
     return math.inf if centre is None else centre
 
 
-def _tied_with_first(order: Sequence[RecordAtRate]) -> tuple[str, ...]:
+def as_lean(order: Sequence[RecordAtRate]) -> tuple[str, ...]:
     """Settings that are as lean and as simple as the first, and within the noise of its
     quantile."""
     _, best = order[0]
@@ -269,7 +270,7 @@ def _at_rate(rate_per_s: float, cells: Sequence[CellResult], objective: Objectiv
     judged = [
         (cell, judgement)
         for cell in cells
-        if (judgement := _judge(cell, objective)).met is not None
+        if (judgement := judge_run(cell, objective)).met is not None
     ]
     held = [cell for cell, judgement in judged if judgement.met]
     state, why = _state([judgement for _, judgement in judged], len(cells))
@@ -281,8 +282,8 @@ def _at_rate(rate_per_s: float, cells: Sequence[CellResult], objective: Objectiv
             state = "unknown"
             why = f"{why}, but the interval of {open_end.figure} exceeds {open_end.text}"
 
-    quantile = _quantile_of(objective.thresholds)
-    values = _quantiles_ns(held_everywhere, quantile) if quantile is not None else []
+    quantile = shown_quantile(objective.thresholds)
+    values = quantiles_ns(held_everywhere, quantile) if quantile is not None else []
     interval = t_interval(values)
     return AtRate(
         rate_per_s,
@@ -300,7 +301,7 @@ def _open_end(cells: Sequence[CellResult], thresholds: Sequence[Threshold]) -> T
     """The first quantile whose interval does not stay within its limit, though each run does."""
     for threshold in thresholds:
         if threshold.figure in QUANTILES:
-            interval = t_interval(_quantiles_ns(cells, threshold))
+            interval = t_interval(quantiles_ns(cells, threshold))
             if interval is None or interval[1] > threshold.limit:
                 return threshold
     return None
@@ -314,7 +315,8 @@ def _fewest_beyond(cells: Sequence[CellResult], quantile: Threshold | None) -> i
     return min((math.floor(count * share + 1e-9) for count in scheduled), default=None)
 
 
-def _judge(cell: CellResult, objective: Objective) -> Judgement:
+def judge_run(cell: CellResult, objective: Objective) -> Judgement:
+    """One run; a server that failed missed it."""
     judgement = objective.judge(cell)
     if judgement.is_too_short:
         # No longer run can be made, and to leave it out would be to choose the passes.
@@ -354,14 +356,14 @@ def t_interval(values: Sequence[float]) -> tuple[float, float] | None:
     return math.exp(fmean(logarithms) - half), math.exp(fmean(logarithms) + half)
 
 
-def _quantile_of(thresholds: Sequence[Threshold]) -> Threshold | None:
+def shown_quantile(thresholds: Sequence[Threshold]) -> Threshold | None:
     """The one whose interval is shown and by which settings are told apart: the highest, the
     hardest to know."""
     quantiles = [threshold for threshold in thresholds if threshold.figure in QUANTILES]
     return max(quantiles, key=lambda threshold: float(QUANTILES[threshold.figure]), default=None)
 
 
-def _quantiles_ns(cells: Sequence[CellResult], threshold: Threshold) -> list[float]:
+def quantiles_ns(cells: Sequence[CellResult], threshold: Threshold) -> list[float]:
     """Those that are known and finite."""
     quantile = QUANTILES[threshold.figure]
     bounds = [(cell.offered_quantiles_ns or {}).get(quantile) for cell in cells]
@@ -394,7 +396,7 @@ def recommend_capacity(
     can be as large."""
     for server in servers:
         if server.verdict.status == "invalid" and server.failure is None:
-            return _refusal(
+            return refusal(
                 f"the search of {server.server} is invalid ({server.verdict.blame})",
                 "repeat it on a quieter host",
             )
@@ -436,12 +438,12 @@ def _doubtful_capacity(
     """Why one of the others may hold as large a rate as the first."""
     for other in others:
         if other.failure is None and is_lower_bound(other):
-            return _refusal(
+            return refusal(
                 f"{other.server} may have a higher capacity, because disturbed trials missed",
                 "repeat the search on a quieter host",
             )
         if other.failure is None and _may_reach(other, first):
-            return _refusal(
+            return refusal(
                 f"{first.server} and {other.server} are too close: their intervals overlap",
                 "use longer trials (--duration) or a smaller --width",
             )
@@ -451,10 +453,8 @@ def _doubtful_capacity(
 def _unconfirmed(servers: Sequence[ServerCapacity]) -> NoRecommendation:
     failures = [server.failure.message for server in servers if server.failure is not None]
     if len(failures) == len(servers):
-        return _refusal(
-            f"no server could be tried: {failures[0]}", "fix that and repeat the search"
-        )
-    return _refusal(
+        return refusal(f"no server could be tried: {failures[0]}", "fix that and repeat the search")
+    return refusal(
         "no setting has a confirmed rate",
         "use longer trials (--duration)",
         is_missed=all(server.bracket[0] is None for server in servers),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Unpack, get_args
@@ -21,13 +23,13 @@ from wsgiload.analysis.threshold import (
     parse_threshold,
     undecided_thresholds,
 )
-from wsgiload.capacity_search.rates import SHARES, find_levels, require_rates
-from wsgiload.capacity_search.trials import require_closed_loop
+from wsgiload.capacity_search.rates import SHARES, require_rates
 from wsgiload.catalogue.contract import Profile
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._experiment import sweep_spec_of
 from wsgiload.cli._findings import finding_text
 from wsgiload.cli._flags import SweepFlags
+from wsgiload.cli._found_rates import look_line, require_findable_rates, with_found_rates
 from wsgiload.cli._grid import GridCommand
 from wsgiload.cli._help import option
 from wsgiload.cli._options import (
@@ -54,11 +56,10 @@ from wsgiload.cli._recommend import slo_option, tell_recommendations
 from wsgiload.cli._without_effect import check_and_warn, warn_of_pythonpath
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.environments.provide import named_interpreters
-from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
+from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK
 from wsgiload.experiment.build import experiment_of
 from wsgiload.experiment.estimate import experiment_s
-from wsgiload.experiment.grid import apps_of
-from wsgiload.experiment.plan import Experiment, ResourceLimits, expand, plain
+from wsgiload.experiment.plan import Cell, Experiment, ResourceLimits, expand, plain
 from wsgiload.experiment.procedure import Method
 from wsgiload.experiment.public_options import ServerOptions, SweepOptions
 from wsgiload.experiment.settings import resolve_servers
@@ -72,6 +73,7 @@ from wsgiload.results.stored_plan import read_plan
 from wsgiload.results.summary import exit_code
 from wsgiload.sweeps.intervene import further_runs, require_liftable
 from wsgiload.sweeps.sweep import SweepEvents, SweepResult, plan_cpus, resume_sweep, run_sweep
+from wsgiload.units import NS_PER_S
 
 _SAYS_NOTHING_OF_THE_PLAN = {
     "resume",
@@ -313,7 +315,7 @@ def sweep(
     experiment, wish = _experiments(ctx, app, flags, texts, resume)
 
     if is_rateless:
-        _require_findable_rates(experiment)
+        require_findable_rates(experiment)
     if resume is None:
         warn_of_pythonpath(ctx, app)
         check_and_warn(ctx, _sample_plan(experiment), open_by="--rates")
@@ -321,14 +323,16 @@ def sweep(
         write_json(_dry_run(experiment, is_rateless=is_rateless), json_file or "-")
         return EXIT_OK
 
+    began_s = time.monotonic()
     enter_scope(experiment.limits.policy)
     events = SweepEvents() if quiet else Progress()
     if is_rateless:
-        experiment = _with_found_rates(experiment, events)
+        require_possible_intervention(experiment)
+        experiment = with_found_rates(experiment, events.message)
     if isinstance(events, Progress) and resume is None:
-        events.conclusions = _conclusions(experiment)
+        _tell_conclusions(experiment, events)
     result = (
-        run_sweep(experiment, events)
+        run_sweep(experiment, events, began_s)
         if resume is None
         else resume_sweep(resume, events, wish, texts)
     )
@@ -361,12 +365,6 @@ def _sample_plan(experiment: Experiment) -> LoadPlan:
     return load_plan(url, experiment.request, experiment.load, level, experiment.seed)
 
 
-def _with_found_rates(experiment: Experiment, events: SweepEvents) -> Experiment:
-    require_possible_intervention(experiment)
-    levels = find_levels(replace(experiment, name=f"{experiment.name}-rates"), events.message)
-    return replace(experiment, levels=levels)
-
-
 def require_possible_intervention(experiment: Experiment) -> CpuPlan:
     """Refuse an intervention that could change nothing, before anything is started; who gets which
     cores."""
@@ -374,13 +372,6 @@ def require_possible_intervention(experiment: Experiment) -> CpuPlan:
     if experiment.intervene is not None:
         require_liftable(limits, cpu_plan)
     return cpu_plan
-
-
-def _require_findable_rates(experiment: Experiment) -> None:
-    """Refuse what no rates can be found for, before anything is started."""
-    if len(apps_of(experiment.sizes)) > 1:
-        raise UsageError("--slo with several apps needs --rates")
-    require_closed_loop(experiment)
 
 
 def _asks_for_a_plan(ctx: click.Context) -> bool:
@@ -431,8 +422,24 @@ def _print(
     return code
 
 
+def _tell_conclusions(experiment: Experiment, events: Progress) -> None:
+    """A race announces no number of trials, with which they would be told."""
+    if experiment.budget_ns is None:
+        events.conclusions = _conclusions(experiment)
+        return
+    for line in _conclusions(experiment):
+        events.message(line)
+
+
 def _conclusions(experiment: Experiment) -> list[str]:
     return preflight_lines(preflight(experiment, resolve_servers(experiment)))
+
+
+def _conclusions_before_rates(experiment: Experiment) -> list[str]:
+    """How many requests rates that are found first will give is not known yet."""
+    if experiment.budget_ns is None:
+        return []
+    return [look_line(experiment), *_conclusions(experiment)]
 
 
 class DryRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -452,6 +459,7 @@ def _dry_run(experiment: Experiment, *, is_rateless: bool) -> object:
     """The resolved plan, the cores of both sides, and how long it will take at least, further runs
     included; without rates and order where those are found first, which takes no longer at one rate
     than at another."""
+    conclusions = _conclusions_before_rates(experiment) if is_rateless else None
     if is_rateless:
         levels = tuple(Level(rate_per_s=100.0 * share) for share in SHARES)
         experiment = replace(experiment, levels=levels)
@@ -468,10 +476,18 @@ def _dry_run(experiment: Experiment, *, is_rateless: bool) -> object:
         cpu_plan=cpu_plan,
         order=None if is_rateless else tuple(cell.id for cell in order),
         intervention_runs=len(further),
-        load_seconds=sum(experiment.load.load_ns_at(cell.level) for cell in cells) / 1e9,
-        estimated_seconds=experiment_s(cells, experiment),
-        # How many requests rates that are found first will give is not known yet.
-        conclusions=() if is_rateless else tuple(_conclusions(experiment)),
+        load_seconds=sum(experiment.load_of(cell.run).load_ns_at(cell.level) for cell in cells)
+        / 1e9,
+        estimated_seconds=_estimated_s(cells, experiment),
+        conclusions=tuple(_conclusions(experiment) if conclusions is None else conclusions),
     )
     unknown = {"levels": None} if is_rateless else {}
     return plain(experiment.without_secrets()) | plain(resolved) | unknown
+
+
+def _estimated_s(cells: Sequence[Cell], experiment: Experiment) -> float:
+    """A race ends within its budget, however many cells its plan has."""
+    planned_s = experiment_s(cells, experiment)
+    if experiment.budget_ns is None:
+        return planned_s
+    return min(planned_s, experiment.budget_ns / NS_PER_S)

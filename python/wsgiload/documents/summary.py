@@ -30,6 +30,17 @@ from wsgiload.documents.resources import ResourceUse
 Keepalive = Literal["on", "off"] | PositiveInt
 
 
+class QualifyingFacts(Document, frozen=True, kw_only=True):
+    """The short trials before a race, which choose who takes part."""
+
+    rounds: PositiveInt
+    """The first of its `runs`; no figure rests on them. Unit: rounds. Source: plan."""
+    field: PositiveInt
+    """How many servers race at most. Unit: servers. Source: plan."""
+    duration_s: NonNegativeFloat
+    """Measurement of such a trial. Unit: s. Source: plan."""
+
+
 class ExperimentFacts(Document, frozen=True, kw_only=True):
     """The plan of the sweep, with every default filled in."""
 
@@ -94,6 +105,8 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     budget_s: NonNegativeFloat | None = None
     """Time of a race; `runs` are its most rounds. Unit: s. Source: plan. Null: every cell of the
     plan is measured."""
+    qualifying: QualifyingFacts | None = None
+    """The short trials before the race. Source: plan. Null: there are none."""
     aggregate: Literal["interval", "trim"] = "interval"
     """How several runs are summed up: `interval` (confidence interval of the mean) or `trim`
     (mean without the lowest and the highest). Source: plan."""
@@ -225,6 +238,8 @@ class RaceDrop(Document, frozen=True, kw_only=True):
     """Who was ahead. Source: cells. Null: the server failed in two rounds."""
     factor: NonNegativeFloat | None
     """By how much, in the rounds of both. Unit: times. Source: cells. Null: as `behind`."""
+    in_qualifying: bool = False
+    """By the short trials before the race, of which `rounds` are. Source: cells."""
 
 
 class Race(Document, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ from wsgiload.experiment.own_servers import own_servers_of, require_compatible_w
 from wsgiload.experiment.plan import Experiment, ResourceLimits, ServedApp, Size
 from wsgiload.experiment.procedure import SETTLE_IN_RACE_NS, usual_procedure
 from wsgiload.experiment.public_options import ServerOptions, SweepOptions
-from wsgiload.experiment.settings import MOST_ROUNDS, rounds_within, runs_to_compare
+from wsgiload.experiment.settings import MOST_ROUNDS, raced, runs_to_compare
 from wsgiload.experiment.variables import variables_of
 from wsgiload.loads.options import DEFAULT_MAX_CONNECTIONS, Level
 from wsgiload.loads.precision import parse_precision
@@ -127,14 +127,13 @@ def _raced(experiment: Experiment, options: SweepOptions, budget_ns: int) -> Exp
         {
             "--runs": options.runs,
             "--compare": options.compare or None,
-            "--slo": options.slo or None,
             "--intervene": options.intervene,
         },
     )
     settle_ns = SETTLE_IN_RACE_NS if options.settle is None else seconds_to_ns(options.settle)
     procedure = usual_procedure(MOST_ROUNDS, settle_ns, options.reruns, options.aggregate)
-    raced = replace(experiment, procedure=procedure, budget_ns=budget_ns)
-    return replace(raced, runs=rounds_within(raced))
+    slo = tuple(options.slo)
+    return raced(replace(experiment, procedure=procedure, budget_ns=budget_ns, slo=slo))
 
 
 def levels_of(

@@ -11,12 +11,15 @@ from wsgiload.units import NS_PER_S
 
 # Launch, probes, draining and stopping of a usual server; only the first guess hangs on it.
 USUAL_OVERHEAD_S = 2.0
+# What the page takes after the last trial, on a busy host.
+REPORT_S = 15.0
 
 
 def trial_s(cell: Cell, experiment: Experiment) -> float:
     """What one trial should take, in seconds; waiting for a quiet host counts with its least."""
-    waited_ns = min(experiment.procedure.settle_ns, LEAST_WAIT_NS)
-    return (experiment.load.load_ns_at(cell.level) + waited_ns) / NS_PER_S + USUAL_OVERHEAD_S
+    waited_ns = min(experiment.procedure_of(cell.run).settle_ns, LEAST_WAIT_NS)
+    load_ns = experiment.load_of(cell.run).load_ns_at(cell.level)
+    return (load_ns + waited_ns) / NS_PER_S + USUAL_OVERHEAD_S
 
 
 def experiment_s(cells: Sequence[Cell], experiment: Experiment) -> float:
@@ -26,8 +29,9 @@ def experiment_s(cells: Sequence[Cell], experiment: Experiment) -> float:
 
 def longest_s(cells: Sequence[Cell], experiment: Experiment) -> float:
     """The same on a host that never becomes quiet, in seconds."""
-    waited_ns = max(0, experiment.procedure.settle_ns - LEAST_WAIT_NS)
-    return experiment_s(cells, experiment) + len(cells) * waited_ns / NS_PER_S
+    settles_ns = [experiment.procedure_of(cell.run).settle_ns for cell in cells]
+    waited_ns = sum(max(0, settle_ns - LEAST_WAIT_NS) for settle_ns in settles_ns)
+    return experiment_s(cells, experiment) + waited_ns / NS_PER_S
 
 
 def remaining_s(

@@ -19,9 +19,10 @@ from wsgiload.catalogue.bundled import bundled_app
 from wsgiload.catalogue.contract import Profile
 from wsgiload.catalogue.own import OwnServer
 from wsgiload.documents.codec import encode_bytes
-from wsgiload.documents.summary import ExperimentFacts
+from wsgiload.documents.summary import ExperimentFacts, QualifyingFacts
 from wsgiload.errors import require
 from wsgiload.experiment.procedure import Procedure
+from wsgiload.experiment.qualifying import Qualifying
 from wsgiload.experiment.variables import without_secrets
 from wsgiload.limits.model import Policy
 from wsgiload.loads.options import Keepalive, Level, LoadSettings
@@ -114,11 +115,13 @@ class Experiment:
     precision: Precision | None = None
     # Which limit is lifted in further runs, to measure what that changes.
     intervene: Literal["cpu"] | None = None
-    # The objective by which a setting is recommended, such as ``p99<50ms``; it does not change what
-    # is measured.
+    # The objective by which a setting is recommended, such as ``p99<50ms``; it changes what is
+    # measured only within a budget.
     slo: tuple[str, ...] = ()
     # The time of a race, which skips cells that would change nothing; None measures them all.
     budget_ns: int | None = None
+    # Its first runs, of short trials.
+    qualifying: Qualifying | None = None
     out: Path = Path(".wsgiload/runs")
     procedure: Procedure = field(default_factory=Procedure)
 
@@ -141,6 +144,22 @@ class Experiment:
     def measures_catalogue(self) -> bool:
         """Whether any server but the user's own is measured."""
         return bool(self.servers) or not self.own_servers
+
+    def is_qualifying(self, run: int) -> bool:
+        """Whether the trials of this run only choose who races."""
+        return self.qualifying is not None and run <= self.qualifying.rounds
+
+    def load_of(self, run: int) -> LoadSettings:
+        """The load of the trials of this run."""
+        if self.qualifying is not None and self.is_qualifying(run):
+            return self.qualifying.load
+        return self.load
+
+    def procedure_of(self, run: int) -> Procedure:
+        """A short trial neither waits nor is repeated: a spoiled one drops nobody."""
+        if self.is_qualifying(run):
+            return replace(self.procedure, settle_ns=0, reruns=0)
+        return self.procedure
 
     def served(self, name: str | None) -> ServedApp:
         """The bundled app of that name with its own request; without a name the experiment's
@@ -179,11 +198,22 @@ def expand(experiment: Experiment, servers: tuple[str, ...]) -> tuple[Cell, ...]
     """
     order = random.Random(experiment.seed)
     cells = []
-    for run in range(1, experiment.runs + 1):
-        for server in order.sample(servers, len(servers)):
-            for level in order.sample(experiment.levels, len(experiment.levels)):
-                cells.append(Cell(server, level, run, arrival_seed(experiment.seed, level, run)))
+    for levels in _blocks(experiment):
+        for run in range(1, experiment.runs + 1):
+            for server in order.sample(servers, len(servers)):
+                for level in order.sample(levels, len(levels)):
+                    seed = arrival_seed(experiment.seed, level, run)
+                    cells.append(Cell(server, level, run, seed))
     return tuple(cells)
+
+
+def _blocks(experiment: Experiment) -> list[tuple[Level, ...]]:
+    """All levels together; one after the other, the highest first, where the question is which is
+    the highest at which an objective is met."""
+    if experiment.budget_ns is None or not experiment.slo:
+        return [experiment.levels]
+    highest_first = sorted(experiment.levels, key=lambda level: -(level.rate_per_s or 0.0))
+    return [(level,) for level in highest_first]
 
 
 def arrival_seed(seed: int, level: Level, run: int) -> int:
@@ -233,6 +263,7 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Experi
         settle_s=procedure.settle_ns / NS_PER_S,
         reruns=procedure.reruns,
         budget_s=None if experiment.budget_ns is None else experiment.budget_ns / NS_PER_S,
+        qualifying=_qualifying_facts(experiment.qualifying),
         aggregate=procedure.aggregate,
         slo=experiment.slo or None,
         cpus=limits.cpus,
@@ -243,6 +274,13 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Experi
         client_cpus=limits.client_cpus,
         servers=servers,
     )
+
+
+def _qualifying_facts(found: Qualifying | None) -> QualifyingFacts | None:
+    if found is None:
+        return None
+    duration_s = found.load.duration_ns / NS_PER_S
+    return QualifyingFacts(rounds=found.rounds, field=found.field, duration_s=duration_s)
 
 
 def _varied(values: Sequence[T]) -> T | tuple[T, ...]:

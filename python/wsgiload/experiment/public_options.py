@@ -76,12 +76,13 @@ class SweepOptions:
         runs: Repetitions, each with fresh processes, in random order. Default: 1; with --compare 6
             or more.
         compare: Use the number of runs needed to compare these servers, at least 6.
-        budget: Time for a race of the servers: those that are clearly slower drop out, and the
-            other rounds go to the contenders.
+        budget: Time for a race of the servers: short trials choose a few of many settings, those
+            that are clearly slower drop out, and the other rounds go to the contenders. With slo
+            the leanest that meets it wins.
         aggregate: How runs are combined: mean with confidence interval, or additionally a trimmed
             mean.
         slo: Objective, such as 'p99<50ms'; recommends the leanest setting that meets it at the
-            highest rate. Implies --compare.
+            highest rate. Implies --compare, except with --budget.
         settle: Maximum wait for a quiet host before each trial. Default: 0s with one run, else 2m.
         reruns: Maximum retries of a trial invalidated by the generator or the host. Default: 0
             with one run, else 3.

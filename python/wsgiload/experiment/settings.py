@@ -12,8 +12,9 @@ from wsgiload.catalogue.adjust import adjusted
 from wsgiload.catalogue.bundled import BUNDLED, DEFAULT_APP
 from wsgiload.catalogue.names import ServerVariant, load_catalogue
 from wsgiload.errors import UsageError
-from wsgiload.experiment.estimate import experiment_s
+from wsgiload.experiment.estimate import REPORT_S, experiment_s, longest_s
 from wsgiload.experiment.plan import Cell, Experiment, Size
+from wsgiload.experiment.qualifying import qualifying_of, trials_of
 from wsgiload.statistics.effect import FEWEST_RUNS, runs_needed
 from wsgiload.units import NS_PER_S
 
@@ -82,13 +83,72 @@ def most_pairs(found: Mapping[str, ServerVariant]) -> int:
     return max(math.comb(count, 2) for count in of_app.values())
 
 
+def raced(experiment: Experiment) -> Experiment:
+    """As a race within its budget: who has to qualify, and the most rounds."""
+    rivals = Counter(variant.app for variant in resolve_servers(experiment).values())
+    qualifying = qualifying_of(
+        max(rivals.values()),
+        experiment.load,
+        experiment.levels,
+        has_objective=bool(experiment.slo),
+    )
+    planned = replace(experiment, qualifying=qualifying)
+    if qualifying is None:
+        return replace(planned, runs=rounds_within(planned))
+
+    # Fewer race where the budget does not pay for enough rounds of all, however busy the host is.
+    busy_s = longest_s([Cell("", experiment.levels[0], racing_run(planned), seed=0)], planned)
+    trials = int(max(0.0, _race_s(planned) - REPORT_S) / busy_s)
+    field = max(2, min(qualifying.field, trials // FEWEST_RUNS))
+    planned = replace(experiment, qualifying=replace(qualifying, field=field))
+    return replace(planned, runs=qualifying.rounds + rounds_within(planned))
+
+
 def rounds_within(experiment: Experiment) -> int:
     """The most rounds of a race within its budget, if all but two servers drop out after the
     fewest from which anything is inferred."""
-    servers = len(resolve_servers(experiment))
-    cells = [Cell("", level, run=1, seed=0) for level in experiment.levels]
-    affordable = int((experiment.budget_ns or 0) / NS_PER_S / experiment_s(cells, experiment))
-    before = FEWEST_RUNS * servers
+    affordable, field = _race_trials(experiment), field_of(experiment)
+    before = FEWEST_RUNS * field
     if affordable < before:
-        return max(1, affordable // servers)
-    return min(MOST_ROUNDS, FEWEST_RUNS + (affordable - before) // min(servers, 2))
+        return max(1, affordable // field)
+    return min(MOST_ROUNDS, FEWEST_RUNS + (affordable - before) // min(field, 2))
+
+
+def _race_trials(experiment: Experiment) -> int:
+    """What the budget pays for after the short trials."""
+    return int(max(0.0, _race_s(experiment)) / _block_s(experiment, racing_run(experiment)))
+
+
+def _race_s(experiment: Experiment) -> float:
+    """What the budget leaves after the short trials."""
+    return (experiment.budget_ns or 0) / NS_PER_S - qualifying_s(experiment)
+
+
+def field_of(experiment: Experiment) -> int:
+    """How many servers race at most."""
+    servers, first = len(resolve_servers(experiment)), experiment.qualifying
+    return servers if first is None else min(servers, first.field)
+
+
+def racing_run(experiment: Experiment) -> int:
+    """The first run after the short trials."""
+    return 1 if experiment.qualifying is None else experiment.qualifying.rounds + 1
+
+
+def qualifying_s(experiment: Experiment) -> float:
+    """The time of the short trials, at one rate where they are measured one after the other."""
+    if experiment.qualifying is None:
+        return 0.0
+    servers = len(resolve_servers(experiment))
+    return trials_of(experiment.qualifying, servers) * _block_s(experiment, 1)
+
+
+def round_s(experiment: Experiment) -> float:
+    """The time of one round of the race, if nobody drops out of it."""
+    return field_of(experiment) * _block_s(experiment, racing_run(experiment))
+
+
+def _block_s(experiment: Experiment, run: int) -> float:
+    """One server in one run."""
+    levels = experiment.levels[:1] if experiment.slo else experiment.levels
+    return experiment_s([Cell("", level, run, seed=0) for level in levels], experiment)

@@ -16,11 +16,12 @@ import msgspec
 from wsgiload.analysis.aggregate import server_of
 from wsgiload.analysis.alarms import alarms_over_cells
 from wsgiload.analysis.effective_limit import held_limit
-from wsgiload.analysis.races import race_at, ranked_by_race
+from wsgiload.analysis.races import after_qualifying, race_at, ranked_by_race
 from wsgiload.analysis.ranking import rank
 from wsgiload.analysis.recommend import LEANER_BY
 from wsgiload.documents.summary import (
     Answer,
+    CellFailure,
     CellResult,
     Comparison,
     Race,
@@ -33,7 +34,15 @@ from wsgiload.documents.summary import (
 from wsgiload.report import words
 from wsgiload.report.cells import HEADLINE
 from wsgiload.report.command_line import to_paste
-from wsgiload.report.races import NOBODY, STATUSES, dropped_words, open_words, race_needs, tie_words
+from wsgiload.report.races import (
+    NOBODY,
+    STATUSES,
+    dropped_words,
+    objective_words,
+    open_words,
+    race_needs,
+    tie_words,
+)
 from wsgiload.report.recommendation import recommendation_lines
 from wsgiload.statistics.effect import FEWEST_RUNS, runs_needed
 
@@ -54,9 +63,10 @@ def with_answer(summary: Summary) -> Summary:
 
 def answer_of(summary: Summary) -> Answer:
     """``answer`` of summary.json; without a ranked server it says what is missing."""
+    standing = after_qualifying(summary.cells, summary.experiment)
     ranking = tuple(
         level if (race := race_at(summary.races, level)) is None else ranked_by_race(level, race)
-        for level in rank(summary.cells, summary.comparisons or ())
+        for level in rank(standing, summary.comparisons or ())
     )
     decided = [one for one in summary.recommendations or () if one.recommended is not None]
     if summary.recommendations:
@@ -372,12 +382,21 @@ def _of_objective(
     return Answer(
         question=question_of(summary, main_level(ranking)),
         status=status,
-        sentence=" ".join(recommendation_lines(entries)),
+        sentence=" ".join([*recommendation_lines(entries), *_qualified(summary)]),
         command_line=command_line(summary.cells, entry) if entry is not None else None,
         needs="; ".join(dict.fromkeys(one.needs for one in refused)) or None,
         cautions=tuple(cautions(summary, ranking)),
         ranking=ranking,
     )
+
+
+def _qualified(summary: Summary) -> list[str]:
+    """How the other settings of a race dropped out, at the rate that decided."""
+    if summary.experiment.qualifying is None:
+        return []
+    decisive = [race for race in summary.races or () if race.outcome != "failed"]
+    text = objective_words(decisive[0]) if len(decisive) == 1 else ""
+    return [text] if text else []
 
 
 def _nothing_ranked(summary: Summary, ranking: tuple[RankingLevel, ...]) -> Answer:
@@ -465,17 +484,29 @@ def _round_up(value: float) -> float:
 
 def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
     """At most five lines, the most important first."""
+    cells = after_qualifying(summary.cells, summary.experiment)
     lines = [
-        *_not_ranked(ranking, summary.cells),
+        *_failed_early(summary),
+        *_not_ranked(ranking, cells),
         *_rough(ranking),
-        *_upper_bounds(summary.cells),
-        *_reasons(summary.cells),
+        *_upper_bounds(cells),
+        *_reasons(cells),
     ]
-    lines += [alarm.message for alarm in alarms_over_cells(summary.cells)]
+    lines += [alarm.message for alarm in alarms_over_cells(cells)]
     if len(lines) > MOST_CAUTIONS:
         left = len(lines) - MOST_CAUTIONS + 1
         lines = [*lines[: MOST_CAUTIONS - 1], f"{left} more: --verbose lists them"]
     return lines
+
+
+def _failed_early(summary: Summary) -> list[str]:
+    """Servers that could not run in their short trial, and so are in no table."""
+    shown = {cell.id for cell in after_qualifying(summary.cells, summary.experiment)}
+    by_cause: dict[str, dict[str, None]] = {}
+    for cell in summary.cells:
+        if cell.failure is not None and cell.id not in shown:
+            by_cause.setdefault(_first_line(cell.failure), {})[server_of(cell)] = None
+    return [f"failed: {words.join_names(list(of))}: {cause}" for cause, of in by_cause.items()]
 
 
 def _not_ranked(ranking: Sequence[RankingLevel], cells: Sequence[CellResult]) -> list[str]:
@@ -517,14 +548,18 @@ def _cause(entry: RankingEntry, level: RankingLevel, cells: Sequence[CellResult]
     ]
     for cell in here:
         if cell.failure is not None:
-            lines = cell.failure.message.strip().splitlines() or [cell.failure.step]
-            return shorten(lines[0], MOST_CAUSE_CHARACTERS, placeholder=" …")
+            return _first_line(cell.failure)
     for cell in here:
         if cell.outcomes is not None:
             kinds = words.failures_by_kind(cell.outcomes).items()
             counts = ", ".join(f"{kind} {words.format_count(count)}" for kind, count in kinds)
             return f"no correct response ({counts})"
     return words.NOT_MEASURED
+
+
+def _first_line(failure: CellFailure) -> str:
+    lines = failure.message.strip().splitlines() or [failure.step]
+    return shorten(lines[0], MOST_CAUSE_CHARACTERS, placeholder=" …")
 
 
 def _rough(ranking: Sequence[RankingLevel]) -> list[str]:

@@ -15,6 +15,7 @@ import msgspec
 
 from wsgiload.analysis.effective_limit import held_limit
 from wsgiload.analysis.over_cells import last_attempts
+from wsgiload.analysis.races import after_qualifying
 from wsgiload.analysis.ranking import KEPT_UP_GOODPUT, KEPT_UP_RATIO
 from wsgiload.documents.load_report import Bounds, Distribution, Outcomes, Rates
 from wsgiload.documents.resources import ResourceUse
@@ -279,7 +280,8 @@ class Sweep:
 def read_sweep(summary: Summary) -> Sweep:
     """The view of one summary.json."""
     experiment = summary.experiment
-    cells = [Cell(result) for result in last_attempts(summary.cells)]
+    standing = after_qualifying(summary.cells, summary.experiment)
+    cells = [Cell(result) for result in last_attempts(standing)]
     planned = list(experiment.servers)
 
     labels = sorted(

@@ -43,13 +43,25 @@ def _of_runs(found: Preflight) -> list[str]:
 
 
 def _of_race(found: Preflight) -> list[str]:
+    lines = _of_qualifying(found)
     if found.needed_runs is None or found.needed_s is None:
-        return []
+        return lines
     minutes = math.ceil(found.needed_s / 60)
     rounds = f"{plural(found.runs, 'round')} of {plural(found.servers, 'server')}"
     return [
+        *lines,
         f"this budget pays for {rounds}, and it takes {found.needed_runs} to see how runs differ "
-        f"(use --budget {minutes}m)"
+        f"(use --budget {minutes}m)",
+    ]
+
+
+def _of_qualifying(found: Preflight) -> list[str]:
+    if found.qualifying is None:
+        return []
+    settings, field, time_s = found.qualifying
+    return [
+        f"short trials of {plural(settings, 'setting')}, about {format_span(time_s)} at each load, "
+        f"choose at most {field} for the race"
     ]
 
 

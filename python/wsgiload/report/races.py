@@ -43,10 +43,26 @@ def dropped_words(dropped: Sequence[RaceDrop]) -> str:
     """``Dropped out: c (2.31× behind a after 2 rounds).``; nothing where nobody did."""
     if not dropped:
         return ""
-    shown = [f"{drop.server} ({_why(drop)})" for drop in dropped[:MOST_DROPS]]
-    more = len(dropped) - len(shown)
+    late = [drop for drop in dropped if not drop.in_qualifying]
+    early = len(dropped) - len(late)
+    shown = [f"{drop.server} ({_why(drop)})" for drop in late[:MOST_DROPS]]
+    more = len(late) - len(shown)
     shown += [f"{more} more"] if more else []
+    shown += [f"{words.plural(early, 'setting')} after short trials"] if early else []
     return f"Dropped out: {words.join_words(shown)}."
+
+
+def objective_words(race: Race) -> str:
+    """``Of 48 settings, 20 missed it in a short trial and 24 were neither leaner nor quicker.``"""
+    early = [drop for drop in race.dropped if drop.in_qualifying]
+    missed = sum(drop.behind is None for drop in early)
+    others = len(early) - missed
+    parts = [f"{missed} missed it in a short trial"] if missed else []
+    if others:
+        were = "was" if others == 1 else "were"
+        parts.append(f"{others} {were} neither leaner nor quicker than the others there")
+    count = len(race.contenders) + len(race.dropped)
+    return f"Of {count} settings, {' and '.join(parts)}." if parts else ""
 
 
 def _why(drop: RaceDrop) -> str:

@@ -11,6 +11,7 @@ import msgspec
 from wsgiload.analysis.alarms import ServerUse, alarms_of_cell
 from wsgiload.analysis.ground_truth import Finding, check_outside, retransmissions
 from wsgiload.analysis.over_cells import last_attempts
+from wsgiload.analysis.races import after_qualifying
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.documents.load_report import Blame, NotChecked, Reason, Verdict
 from wsgiload.documents.summary import (
@@ -83,7 +84,8 @@ def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -
     cell, load, experiment = record.cell, record.load, setting.experiment
     environment, settled = record.environment, record.settled
     is_cold = found.variant.cold
-    warmup_ns = 0 if is_cold else experiment.load.warmup_ns_at(cell.level)
+    planned = experiment.load_of(cell.run)
+    warmup_ns = 0 if is_cold else planned.warmup_ns_at(cell.level)
 
     return CellResult(
         id=cell.id,
@@ -117,7 +119,7 @@ def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -
         error_budget_ns=load.error_budget_ns if load else {},
         settled_s=settled.waited_s if settled is not None else None,
         warmup_s=warmup_ns / NS_PER_S,
-        duration_s=experiment.load.duration_ns / NS_PER_S,
+        duration_s=planned.duration_ns / NS_PER_S,
         unhealthy_s=record.unhealthy_s(),
         keepalive_honoured=record.keepalive_honoured,
         not_checked=_not_checked(record, setting),
@@ -293,10 +295,12 @@ def exit_code(
 ) -> int:
     """The documented exit code: interrupted before failed server before invalid measurement or
     undecided threshold before failed threshold."""
-    cells = last_attempts(summary.cells)
     if summary.status == "interrupted":
         return EXIT_INTERRUPTED
-    if any(_has_failed(cell) for cell in cells):
+    # A short trial only selects; a server that could not run in it failed nevertheless.
+    broken = [cell for cell in last_attempts(summary.cells) if cell.failure is not None]
+    cells = last_attempts(after_qualifying(summary.cells, summary.experiment))
+    if any(_has_failed(cell) for cell in (*broken, *cells)):
         return EXIT_SERVER
     if summary.session is not None and summary.session.status == "invalid":
         return EXIT_INVALID

@@ -78,6 +78,8 @@ class Drop:
     after_round: int
     behind: str | None
     factor: float | None
+    # A selection by short trials, before the race.
+    in_qualifying: bool = False
 
 
 @dataclass(frozen=True, slots=True)

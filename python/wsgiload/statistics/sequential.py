@@ -98,6 +98,17 @@ def sequential_effect(values: Sequence[float], spread: Spread, looks: float) -> 
     return Effect(Interval(mean, *halves), min(1.0, looks * _p(mean, error, joined)), len(values))
 
 
+def mean_at_any_look(values: Sequence[float], looks: float) -> Interval | None:
+    """The mean of rounds of which there may be further ones, with intervals that hold at each of so
+    many looks. None before the first look, at four rounds."""
+    if len(values) < FEWEST_RUNS:
+        return None
+    degrees = len(values) - 1
+    error = math.sqrt(_squares(values) / degrees / len(values))
+    halves = [t_quantile(1 - beyond / 2 / looks, degrees) * error for beyond in (0.05, 0.10)]
+    return Interval(fmean(values), *halves)
+
+
 def _squares(values: Sequence[float]) -> float:
     """Of the distances from their mean."""
     mean = fmean(values)

@@ -112,7 +112,7 @@ def _measure(
     experiment, cell = setting.experiment, record.cell
     request, load = (
         experiment.served(server.found.app).request,
-        load_settings_of(server.found, experiment),
+        load_settings_of(server.found, experiment.load_of(cell.run)),
     )
     queue = read_listen_queue(port)
     record.backlog = queue.backlog // queue.sockets if queue is not None else None
@@ -151,14 +151,11 @@ def _measure(
     _require_survived(server, record)
 
 
-def load_settings_of(found: ServerVariant, experiment: Experiment) -> LoadSettings:
-    """The load of the experiment; without warm-up for a variant that is to be seen cold."""
-    load = (
-        experiment.load
-        if found.keepalive is None
-        else replace(experiment.load, keepalive=found.keepalive)
-    )
-    load = replace(load, keep_flights=KEPT_FLIGHTS)
+def load_settings_of(found: ServerVariant, planned: LoadSettings) -> LoadSettings:
+    """The planned load; without warm-up for a variant that is to be seen cold."""
+    load = replace(planned, keep_flights=KEPT_FLIGHTS)
+    if found.keepalive is not None:
+        load = replace(load, keepalive=found.keepalive)
     return replace(load, warmup_ns=0, warmup_requests=None) if found.variant.cold else load
 
 

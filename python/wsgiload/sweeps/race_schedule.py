@@ -11,16 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wsgiload.analysis.aggregate import server_of
-from wsgiload.analysis.races import Track, race_state
+from wsgiload.analysis.objective import parse_objective
+from wsgiload.analysis.objective_races import objective_state
+from wsgiload.analysis.races import Stages, Track, race_state
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.documents.summary import CellResult
-from wsgiload.experiment.estimate import experiment_s, longest_s
+from wsgiload.experiment.estimate import REPORT_S, experiment_s, longest_s
 from wsgiload.experiment.plan import Cell, Experiment
-from wsgiload.statistics.race import Drop, RaceState, Rules
+from wsgiload.statistics.race import Drop, RaceState
 from wsgiload.units import NS_PER_S
-
-# What the page takes after the last trial, on a busy host.
-REPORT_S = 15.0
 
 
 @dataclass(slots=True)
@@ -34,8 +33,9 @@ class RaceSchedule:
     began_s: float
     # What the trials before an interrupt took, about.
     spent_s: float = 0.0
-    # The longest that a trial took, with a server that starts or stops slowly.
-    slowest_s: float = 0.0
+    # The longest that a trial took, with a server that starts or stops slowly: of the short ones
+    # and of the others.
+    slowest_s: dict[bool, float] = field(default_factory=dict)
     clock_s: Callable[[], float] = time.monotonic
     _states: dict[tuple[Track, int], RaceState] = field(default_factory=dict)
     _told: set[tuple[Track, str]] = field(default_factory=set)
@@ -50,14 +50,35 @@ class RaceSchedule:
         track = self.track(cell)
         place = (track, cell.run)
         if place not in self._states:
-            servers, rules = self.rivals[track.app], Rules(self.experiment.runs)
-            self._states[place] = race_state(track, servers, cells, rules, before_run=cell.run)
+            self._states[place] = self._judge(track, cells, cell.run)
         return self._states[place]
+
+    def _judge(self, track: Track, cells: Sequence[CellResult], before_run: int) -> RaceState:
+        servers, stages = self.rivals[track.app], stages_of_plan(self.experiment)
+        if not self.experiment.slo:
+            return race_state(track, servers, cells, stages, before_run)
+        objective = parse_objective(self.experiment.slo)
+        return objective_state(track, servers, cells, stages, objective, before_run)
 
     def wants(self, cell: Cell, cells: Sequence[CellResult]) -> bool:
         """Whether the cell could still change what is concluded."""
+        if self._is_answered_above(cell, cells):
+            return False
         state = self.state(cell, cells)
         return not state.is_decided and cell.server in state.contenders
+
+    def _is_answered_above(self, cell: Cell, cells: Sequence[CellResult]) -> bool:
+        """Whether an objective is met at a higher rate, all of whose rounds come before."""
+        if not self.experiment.slo:
+            return False
+        track, last = self.track(cell), self.experiment.runs + 1
+        above = [
+            level
+            for level in self.experiment.levels
+            if (level.rate_per_s or 0.0) > (track.rate or 0.0)
+        ]
+        ends = [Cell(cell.server, level, last, cell.seed) for level in above]
+        return any(self.state(end, cells).outcome == "winner" for end in ends)
 
     def left_s(self) -> float:
         """Of the budget."""
@@ -65,12 +86,14 @@ class RaceSchedule:
 
     def fits(self, cell: Cell) -> bool:
         """Whether a trial ends within the budget even on a host that is never quiet."""
-        expected_s = max(self.slowest_s, longest_s([cell], self.experiment))
+        slowest_s = self.slowest_s.get(self.experiment.is_qualifying(cell.run), 0.0)
+        expected_s = max(slowest_s, longest_s([cell], self.experiment))
         return expected_s + REPORT_S <= self.left_s()
 
-    def took(self, trial_s: float) -> None:
+    def took(self, cell: Cell, trial_s: float) -> None:
         """What a trial took."""
-        self.slowest_s = max(self.slowest_s, trial_s)
+        stage = self.experiment.is_qualifying(cell.run)
+        self.slowest_s[stage] = max(self.slowest_s.get(stage, 0.0), trial_s)
 
     def news(self, cell: Cell, cells: Sequence[CellResult]) -> list[str]:
         """Who dropped out, and why, as far as it was not told."""
@@ -78,7 +101,16 @@ class RaceSchedule:
         drops = self.state(cell, cells).dropped
         new = [drop for drop in drops if (track, drop.server) not in self._told]
         self._told |= {(track, drop.server) for drop in new}
-        return [f"{cell.level.text}: {drop_words(drop)}" for drop in new]
+        failed = "it missed the objective" if self.experiment.slo else "it failed"
+        return drop_lines(cell.level.text, new, self.state(cell, cells).contenders, failed)
+
+
+def stages_of_plan(experiment: Experiment) -> Stages:
+    """The rounds of a race that is planned so."""
+    first = experiment.qualifying
+    if first is None:
+        return Stages(experiment.runs)
+    return Stages(experiment.runs, first.rounds, first.field)
 
 
 def race_schedule(
@@ -100,7 +132,19 @@ def race_schedule(
     return RaceSchedule(experiment, rivals, experiment.budget_ns, began_s, spent_s)
 
 
-def drop_words(drop: Drop) -> str:
+def drop_lines(level: str, drops: Sequence[Drop], left: Sequence[str], failed: str) -> list[str]:
+    """One line for each that dropped out of the race, and one for all that did not qualify."""
+    early = [drop for drop in drops if drop.in_qualifying]
+    late = [drop for drop in drops if not drop.in_qualifying]
+    lines = [f"{level}: {drop_words(drop, failed)}" for drop in late]
+    if early:
+        names = ", ".join(left) if left else "none"
+        lines.insert(0, f"{level}: {len(early)} dropped out after short trials; left: {names}")
+    return lines
+
+
+def drop_words(drop: Drop, failed: str) -> str:
     """``waitress dropped out after 3 rounds: 1.62× behind gunicorn-gthread``."""
-    why = "it failed" if drop.factor is None else f"{drop.factor:.2f}× behind {drop.behind}"
-    return f"{drop.server} dropped out after {drop.after_round} rounds: {why}"
+    why = failed if drop.factor is None else f"{drop.factor:.2f}× behind {drop.behind}"
+    rounds = f"{drop.after_round} round{'' if drop.after_round == 1 else 's'}"
+    return f"{drop.server} dropped out after {rounds}: {why}"

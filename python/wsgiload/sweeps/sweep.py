@@ -154,9 +154,8 @@ class _Sweep:
     def is_done(self, cell: Cell) -> bool:
         """Whether a trial stands, or none may be made any more."""
         attempts = self.attempts(cell)
-        return bool(attempts) and (
-            not is_discarded(attempts[-1]) or len(attempts) > self.experiment.procedure.reruns
-        )
+        reruns = self.experiment.procedure_of(cell.run).reruns
+        return bool(attempts) and (not is_discarded(attempts[-1]) or len(attempts) > reruns)
 
     def write_status(self, status: Status) -> Summary:
         summary = with_answer(analyse(self.summary(status)))
@@ -211,13 +210,17 @@ def _possible(cpus: float | None) -> float | None:
     return cpus
 
 
-def run_sweep(experiment: Experiment, events: SweepEvents | None = None) -> SweepResult:
+def run_sweep(
+    experiment: Experiment,
+    events: SweepEvents | None = None,
+    began_s: float | None = None,
+) -> SweepResult:
     """Measure every cell and write the run directory. What cannot be used is a UsageError before
     anything starts; a server that fails is a cell with a failure; Ctrl-C ends the sweep with what
-    is finished."""
+    is finished. A budget began at ``began_s`` of the monotonic clock, or now."""
     if not experiment.bundled:
         experiment = replace(experiment, app_revision=revision_of(experiment.app_dir))
-    return _carry_out(experiment, events or SweepEvents(), None)
+    return _carry_out(experiment, events or SweepEvents(), None, began_s)
 
 
 def resume_sweep(
@@ -260,9 +263,12 @@ def _directory(
 
 
 def _carry_out(
-    experiment: Experiment, events: SweepEvents, earlier: _Earlier | None
+    experiment: Experiment,
+    events: SweepEvents,
+    earlier: _Earlier | None,
+    began_s: float | None = None,
 ) -> SweepResult:
-    began_s = time.monotonic()
+    began_s = time.monotonic() if began_s is None else began_s
     found = resolve_servers(experiment)
     check_loads(experiment)
     cpu_plan, limits = plan_cpus(experiment.limits)
@@ -340,8 +346,10 @@ def _announce(sweep: _Sweep, planned: Sequence[Cell]) -> None:
         times_s = experiment_s(planned, experiment), longest_s(planned, experiment)
         sweep.events.planned(len(planned), *times_s)
         return
+    first = experiment.qualifying
+    of_race = experiment.runs - (first.rounds if first is not None else 0)
     sweep.events.message(
-        f"race of {len(sweep.found)} servers, at most {experiment.runs} rounds, "
+        f"race of {len(sweep.found)} servers, at most {of_race} rounds, "
         f"{sweep.race.left_s():.0f} s of the budget left"
     )
 
@@ -376,7 +384,7 @@ def _run_place(
         began_s = time.monotonic()
         record = _run_one(sweep, trial, environment)
         if sweep.race is not None:
-            sweep.race.took(time.monotonic() - began_s)
+            sweep.race.took(cell, time.monotonic() - began_s)
         if record.interrupted and not record.measured:
             return False
         with uninterrupted():
@@ -393,7 +401,7 @@ def _run_one(sweep: _Sweep, cell: Cell, environment: Environment | WsgiloadError
         return CellRecord(cell, failure=failure_of(environment))
     log_path, found = sweep.directory.server_log(cell.id), sweep.found[cell.server]
     try:
-        settled = _settle(sweep.experiment)
+        settled = _settle(sweep.experiment, cell.run)
         concurrency = _concurrency(sweep, found, environment)
     except KeyboardInterrupt:
         return CellRecord(cell, environment, interrupted=True)
@@ -402,8 +410,8 @@ def _run_one(sweep: _Sweep, cell: Cell, environment: Environment | WsgiloadError
     return record
 
 
-def _settle(experiment: Experiment) -> Settled | None:
-    longest_ns = experiment.procedure.settle_ns
+def _settle(experiment: Experiment, run: int) -> Settled | None:
+    longest_ns = experiment.procedure_of(run).settle_ns
     return settle(longest_ns, lambda: watch_host(experiment.port)) if longest_ns else None
 
 
@@ -419,7 +427,7 @@ def _intervene(sweep: _Sweep, environments: Environments) -> Status:
         if isinstance(environment, WsgiloadError):
             record = CellRecord(cell, failure=failure_of(environment))
         else:
-            _settle(sweep.experiment)
+            _settle(sweep.experiment, cell.run)
             sweep.events.message(
                 f"{cell.id}: {'with its CPU limit' if half == 'limited' else 'CPU limit lifted'}"
             )

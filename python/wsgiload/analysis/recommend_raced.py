@@ -1,0 +1,103 @@
+"""Which setting to run after a race with an objective: the leanest that meets it at the highest
+rate, or why none is named. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from wsgiload.analysis.aggregate import server_of
+from wsgiload.analysis.objective import Objective
+from wsgiload.analysis.objective_races import Contender, contenders_of, objective_states
+from wsgiload.analysis.races import Stages, Track, stages_of
+from wsgiload.analysis.recommend import as_lean, refusal, shown_quantile
+from wsgiload.documents.summary import (
+    CellResult,
+    ExperimentFacts,
+    NoRecommendation,
+    RecommendedSetting,
+)
+from wsgiload.statistics.effect import FEWEST_RUNS
+from wsgiload.statistics.race import RaceState
+
+# Launch, probes and the stop of a server, and the least wait for a quiet host.
+AROUND_A_TRIAL_S = 7.0
+
+
+def recommend_raced(
+    cells: Sequence[CellResult], facts: ExperimentFacts, objective: Objective
+) -> RecommendedSetting | NoRecommendation:
+    """From the cells of one app; at a rate that is still open a lower one may be decided."""
+    stages = stages_of(facts)
+    states = objective_states(cells, stages, objective)
+    for track, state in states.items():
+        if state.outcome == "winner":
+            return _recommended(_measured(track, state, cells, stages, objective), objective)
+    for track, state in states.items():
+        if state.outcome == "open":
+            measured = _measured(track, state, cells, stages, objective)
+            return _open(track, state, measured, facts)
+
+    text = " and ".join(objective.texts)
+    lowest = min((track.rate or 0.0 for track in states), default=0.0)
+    return refusal(
+        f"no setting meets {text} at {lowest:g}/s",
+        "use lower --rates, or a looser objective",
+        is_missed=True,
+    )
+
+
+def _measured(
+    track: Track,
+    state: RaceState,
+    cells: Sequence[CellResult],
+    stages: Stages,
+    objective: Objective,
+) -> list[Contender]:
+    full = [
+        cell
+        for cell in cells
+        if cell.rate == track.rate
+        and cell.run > stages.qualifying
+        and server_of(cell) in state.contenders
+    ]
+    return contenders_of(state.contenders, full, stages, objective)
+
+
+def _recommended(measured: Sequence[Contender], objective: Objective) -> RecommendedSetting:
+    holding = [one for one in measured if one.holds]
+    first, order = holding[0], [(one.record, one.at) for one in holding]
+    quantile = shown_quantile(objective.thresholds)
+    disturbed = [one for one in first.judgements if one.disturbance is not None]
+    return RecommendedSetting(
+        server=first.record.server,
+        rate_per_s=first.at.rate_per_s,
+        figure=quantile.figure if quantile is not None else "error_rate",
+        centre=first.at.centre,
+        interval=first.at.interval,
+        runs=first.at.runs,
+        disturbed=len(disturbed),
+        memory=first.record.memory,
+        runner_up=None,
+        tied=as_lean(order),
+        fewest_beyond=first.at.fewest_beyond,
+        also_meets=tuple(one.record.server for one in holding[1:]),
+    )
+
+
+def _open(
+    track: Track, state: RaceState, measured: Sequence[Contender], facts: ExperimentFacts
+) -> NoRecommendation:
+    """With the budget that would decide it, if the runs go on as they began."""
+    leader = next((one for one in measured if one.record.server == state.contenders[0]), None)
+    runs = leader.at.runs if leader is not None else 0
+    further = max(FEWEST_RUNS - runs, 0) or runs
+    load_s = facts.warmup_s + facts.duration_s + (facts.cooldown_s or 0.0)
+    further_s = further * len(state.contenders) * (load_s + AROUND_A_TRIAL_S)
+    minutes = math.ceil(((facts.budget_s or 0.0) + further_s) / 60)
+    where = f"at {track.rate or 0.0:g}/s"
+    why = f"the budget ended before any setting was measured in full {where}"
+    if leader is not None:
+        met = sum(one.met is True for one in leader.judgements)
+        why = f"{leader.record.server} met it in {met} of {runs} runs {where}, which is not enough"
+    return refusal(why, f"use --budget {minutes}m")

@@ -1,0 +1,237 @@
+"""A race for the leanest setting that meets an objective: whom it measures, when it ends, and what
+is recommended then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from wsgiload.analysis.objective import parse_objective
+from wsgiload.analysis.objective_races import objective_state
+from wsgiload.analysis.over_cells import analyse
+from wsgiload.analysis.races import Stages, Track
+from wsgiload.documents.summary import (
+    CellFailure,
+    CellResult,
+    QualifyingFacts,
+    Recommendation,
+    Summary,
+)
+from wsgiload.report.answer import answer_of
+
+from .filled import filled_summary, outcomes, rates, reason, resources, verdict
+from .invented_cells import cell
+
+MS, MIB = 1e6, 1024**2
+OBJECTIVE = parse_objective(["p99<50ms"])
+STAGES = Stages(runs=8, qualifying=1, field=4)
+KILLED = CellFailure(step="load", message="killed", log_tail="")
+FACTORS = (1.0, 0.97, 1.03, 0.99, 1.02, 1.01, 0.98, 1.0)
+
+
+def _cell(name: str, run: int, p99_ms: float, mib: int = 50, **more: Any) -> CellResult:
+    memory = {"resources": resources(memory_peak_bytes=mib * MIB)}
+    return cell(name, run, p99_ms * MS * FACTORS[run - 1], **memory | more)
+
+
+def _runs(name: str, runs: range, p99_ms: float, mib: int = 50, **more: Any) -> list[CellResult]:
+    return [_cell(name, run, p99_ms, mib, **more) for run in runs]
+
+
+def _state(
+    servers: str, cells: list[CellResult], before_run: int | None = None, rate: float = 1000.0
+) -> Any:
+    track = Track(rate, None, cells[0].app if cells else None)
+    return objective_state(track, tuple(servers), cells, STAGES, OBJECTIVE, before_run)
+
+
+FIRST, FULL = range(1, 2), range(2, 6)
+
+
+def test_before_the_first_trial_everybody_is_measured() -> None:
+    state = _state("abc", [])
+    assert (state.outcome, state.contenders) == ("open", ("a", "b", "c"))
+
+
+def test_short_trials_drop_what_misses_and_keep_the_leanest_and_the_quickest() -> None:
+    memory_mib = {"a": 10, "b": 20, "c": 30, "d": 40, "e": 50, "f": 60}
+    p99_ms = {"a": 45.0, "b": 30.0, "c": 29.0, "d": 28.0, "e": 27.0, "f": 200.0}
+    cells = [_cell(name, 1, p99_ms[name], memory_mib[name]) for name in memory_mib]
+    state = _state("abcdef", cells)
+    assert set(state.contenders) == {"a", "b", "d", "e"}
+    assert {drop.server: drop.behind for drop in state.dropped} == {"c": "a", "f": None}
+    assert all(drop.in_qualifying for drop in state.dropped)
+
+
+@pytest.mark.parametrize(
+    ("p99_ms", "more", "stays"),
+    [
+        (60.0, {}, True),  # a short trial near the limit decides nothing
+        (80.0, {}, False),
+        (80.0, {"verdict": verdict("invalid", "host")}, True),  # spoiled
+        (10.0, {"verdict": verdict("invalid", "server")}, False),
+        (10.0, {"verdict": verdict("invalid", "server"), "failure": KILLED}, False),
+    ],
+)
+def test_only_a_clear_miss_drops_a_setting(
+    p99_ms: float, more: Mapping[str, Any], stays: bool
+) -> None:
+    cells = [_cell("a", 1, 10.0), _cell("b", 1, p99_ms, **more)]
+    assert ("b" in _state("ab", cells).contenders) is stays
+
+
+def test_the_leanest_wins_once_four_full_rounds_met_it() -> None:
+    short = [_cell("lean", 1, 20.0, 20), _cell("quick", 1, 5.0, 80)]
+    names = ("lean", "quick")
+
+    def state(runs: range) -> Any:
+        full = [*_runs("lean", runs, 20.0, 20), *_runs("quick", runs, 5.0, 80)]
+        track = Track(1000.0, None, short[0].app)
+        return objective_state(track, names, [*short, *full], STAGES, OBJECTIVE)
+
+    assert state(range(2, 5)).outcome == "open"
+    assert (state(FULL).outcome, state(FULL).contenders) == ("winner", ("lean", "quick"))
+
+
+def test_a_short_trial_never_counts_as_a_full_round() -> None:
+    cells = [*_runs("a", range(1, 5), 20.0), *_runs("b", range(1, 5), 5.0)]
+    assert _state("ab", cells).outcome == "open"
+
+
+def test_who_missed_while_another_never_did_is_not_measured_again() -> None:
+    cells = [
+        *_runs("a", FIRST, 20.0, 20),
+        *_runs("b", FIRST, 20.0, 80),
+        _cell("a", 2, 70.0, 20),
+        _cell("b", 2, 20.0, 80),
+    ]
+    state = _state("ab", cells)
+    assert (state.outcome, state.contenders) == ("open", ("b",))
+    [drop] = state.dropped
+    assert (drop.server, drop.in_qualifying) == ("a", False)
+
+
+@pytest.mark.parametrize(("p99_ms", "stays"), [(60.0, True), (200.0, False)])
+def test_a_disturbed_miss_counts_only_far_from_the_limit(p99_ms: float, stays: bool) -> None:
+    busy = {"verdict": verdict("warn", "host", reason("contaminated", "warn", "others"))}
+    cells = [
+        *_runs("a", FIRST, 20.0, 20),
+        *_runs("b", FIRST, 20.0, 80),
+        _cell("a", 2, p99_ms, 20, **busy),
+        _cell("b", 2, 20.0, 80),
+    ]
+    assert ("a" in _state("ab", cells).contenders) is stays
+
+
+def test_where_all_missed_twice_nobody_meets_it() -> None:
+    cells = [*_runs("a", FIRST, 40.0), *_runs("a", range(2, 4), 70.0)]
+    assert (_state("a", cells).outcome, _state("a", cells).contenders) == ("failed", ())
+
+
+def test_an_interval_that_reaches_the_limit_takes_further_rounds() -> None:
+    near = [
+        _cell("a", 1, 40.0),
+        *(_cell("a", run, p99) for run, p99 in zip(FULL, (30, 45, 49, 48), strict=True)),
+    ]
+    assert _state("a", near).outcome == "open"
+
+
+def test_what_could_not_get_a_higher_rate_through_is_not_tried_far_below() -> None:
+    slow = _cell("a", 1, 900.0, rate=2000.0, rate_result=rates(300.0))
+    fast = _cell("b", 1, 90.0, rate=2000.0, rate_result=rates(1900.0))
+    assert _state("ab", [slow, fast]).contenders == ("b",)
+
+
+# --- the summary
+
+
+def _summary(cells: list[CellResult], rates_per_s: tuple[float, ...] = (1000.0,)) -> Summary:
+    facts = {
+        "runs": STAGES.runs,
+        "budget_s": 300.0,
+        "duration_s": 10.0,
+        "qualifying": QualifyingFacts(rounds=1, field=4, duration_s=3.0),
+        "slo": tuple(OBJECTIVE.texts),
+        "servers": tuple(dict.fromkeys(one.id.rpartition("@")[0] for one in cells)),
+        "rates": rates_per_s,
+    }
+    return analyse(filled_summary(facts, cells))
+
+
+def _only(summary: Summary) -> Recommendation:
+    [found] = summary.recommendations or ()
+    return found
+
+
+WON = [
+    *_runs("lean", range(1, 6), 20.0, 20),
+    *_runs("quick", range(1, 6), 5.0, 80),
+    *_runs("slow", FIRST, 400.0, 10),
+]
+
+
+def test_the_leanest_is_recommended_and_the_others_are_mentioned() -> None:
+    summary = _summary(WON)
+    found = _only(summary).recommended
+    assert found is not None
+    assert (found.server, found.runs, found.also_meets, found.tied) == ("lean", 4, ("quick",), ())
+    assert found.interval is not None
+    assert found.interval[0] < 20 * MS < found.interval[1] < 50 * MS
+
+    answer = answer_of(summary)
+    assert answer.status == "decided"
+    assert answer.sentence.startswith(
+        "Recommended: lean, the leanest of 2 settings that meet p99<50ms and error_rate<=0.1% at "
+        "1,000/s (p99 20.0 ms, "
+    )
+    assert "quick also meets it." in answer.sentence
+    assert "Of 3 settings, 1 missed it in a short trial." in answer.sentence
+    assert [entry.label for entry in answer.ranking[0].entries] == ["lean", "quick"]
+
+
+def test_figures_rest_on_full_rounds_only() -> None:
+    summary = _summary(WON)
+    assert {one.server: one.runs for one in summary.aggregates or ()} == {
+        "lean": (2, 3, 4, 5),
+        "quick": (2, 3, 4, 5),
+    }
+    [comparison] = summary.comparisons or ()
+    assert comparison.rounds == 4
+
+
+def test_what_is_open_names_the_budget_that_would_decide_it() -> None:
+    refused = _only(_summary([one for one in WON if one.run < 4])).refused
+    assert refused is not None
+    assert refused.why == "lean met it in 2 of 2 runs at 1000/s, which is not enough"
+    # Two more rounds of two settings, 20 s each, beyond the budget of 5 minutes.
+    assert refused.needs.startswith("use --budget ")
+    assert int(refused.needs.removeprefix("use --budget ").removesuffix("m")) in (6, 7)
+
+
+def test_the_highest_rate_that_any_setting_holds_decides() -> None:
+    high = [
+        _cell(name, 1, 400.0, rate=2000.0, rate_result=rates(1500.0)) for name in ("lean", "quick")
+    ]
+    found = _only(_summary([*high, *WON], (1000.0, 2000.0))).recommended
+    assert found is not None
+    assert (found.server, found.rate_per_s) == ("lean", 1000.0)
+
+
+def test_where_nobody_meets_it_the_objective_is_missed() -> None:
+    refused = _only(_summary(_runs("slow", FIRST, 400.0))).refused
+    assert refused is not None
+    assert refused.is_missed
+    assert refused.why.startswith("no setting meets p99<50ms")
+
+
+def test_a_short_trial_without_enough_requests_for_p99_still_selects() -> None:
+    few = [_cell("a", 1, 10.0, outcomes=outcomes(600)), _cell("b", 1, 90.0, outcomes=outcomes(600))]
+    assert _state("ab", few).contenders == ("a",)
+
+
+def test_a_server_that_could_not_run_is_named_with_its_cause() -> None:
+    broken = _cell("broken", 1, 1.0, verdict=verdict("invalid", "server"), failure=KILLED)
+    answer = answer_of(_summary([*WON, broken]))
+    assert "failed: broken: killed" in answer.cautions
