@@ -13,7 +13,7 @@ import pytest
 from wsgiload.analysis.comparison import compare_servers
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.cli import run
-from wsgiload.documents.summary import CellResult, Comparison, Race, Summary
+from wsgiload.documents.summary import CellResult, Comparison, QualifyingFacts, Race, Summary
 from wsgiload.report.answer import answer_of
 from wsgiload.report.first_screen import markdown, table_of
 
@@ -93,6 +93,54 @@ def test_ties_are_named_with_the_margin_that_the_data_support() -> None:
         f"{leader} and {other} are tied within {100 * race.margin:.0f} % for the lowest p99 at "
         f"1,000/s: {leader} has "
     )
+
+
+def _qualified(rounds: Mapping[str, int], p99s_ms: Mapping[str, float]) -> Summary:
+    """Round 1 was of short trials, which choose three."""
+    cells = _raced(rounds, p99s_ms)
+    facts = {
+        "runs": 8,
+        "budget_s": BUDGET_S,
+        "duration_s": 10.0,
+        "qualifying": QualifyingFacts(rounds=1, field=3, duration_s=3.0),
+        "servers": tuple(p99s_ms),
+        "rates": (1000.0,),
+    }
+    return analyse(filled_summary(facts, cells))
+
+
+def test_who_did_not_qualify_is_counted_and_no_figure_rests_on_short_trials() -> None:
+    p99s_ms = {"far": 90.0, "slow": 60.0, "mid": 18.0, "near": 14.0, "fast": 10.0}
+    summary = _qualified({"far": 1, "slow": 1, "mid": 4, "near": 8, "fast": 8}, p99s_ms)
+    race = _only(summary)
+    assert (race.outcome, race.contenders) == ("winner", ("fast", "near"))
+    assert {drop.server: drop.in_qualifying for drop in race.dropped} == {
+        "far": True,
+        "slow": True,
+        "mid": False,
+    }
+    assert {one.server: len(one.runs) for one in summary.aggregates or ()} == {
+        "mid": 3,
+        "near": 7,
+        "fast": 7,
+    }
+    assert len(summary.comparisons or ()) == 3
+
+    answer = answer_of(summary)
+    assert "Dropped out: mid (1." in answer.sentence
+    assert " and 2 settings after short trials." in answer.sentence
+    assert answer.question.startswith("Which of 5 servers has the lowest p99")
+    assert [entry.label for entry in answer.ranking[0].entries] == ["fast", "near", "mid"]
+
+
+def test_a_budget_that_ends_with_the_short_trials_shows_what_they_saw() -> None:
+    summary = _qualified({"mid": 1, "near": 1, "fast": 1}, {"mid": 18.0, "near": 14.0, "fast": 10})
+    assert _only(summary).outcome == "open"
+    answer = answer_of(summary)
+    assert answer.status == "undecided"
+    assert [entry.label for entry in answer.ranking[0].entries] == ["fast", "near", "mid"]
+    assert answer.needs is not None
+    assert "use --budget" in answer.needs
 
 
 def test_what_is_open_names_the_rounds_and_the_budget_that_would_decide_it() -> None:

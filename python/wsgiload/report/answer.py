@@ -129,12 +129,20 @@ def question_of(summary: Summary, level: RankingLevel | None) -> str:
         objective = " and ".join(experiment.slo)
         return f"Which server, with which settings, meets {objective} at the highest rate{inside}?"
     where = f" at {level.level}" if level is not None else ""
-    count = len({entry.label for entry in level.entries}) if level is not None else 0
+    count = _competitors(summary, level) if level is not None else 0
     figure = "the most requests per second" if level and level.rate is None else "the lowest p99"
     if count == 1 and level is not None:
         return f"How does {level.entries[0].label} perform{where}{inside}?"
     which = f"Which of {count} servers" if count else "Which server"
     return f"{which} has {figure}{where}{inside}?"
+
+
+def _competitors(summary: Summary, level: RankingLevel) -> int:
+    """Also those that did not qualify for a race, and so are in no ranking."""
+    race = race_at(summary.races, level)
+    if race is None:
+        return len({entry.label for entry in level.entries})
+    return len(race.contenders) + len(race.dropped)
 
 
 def _inside(summary: Summary) -> str:
