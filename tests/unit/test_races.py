@@ -12,8 +12,13 @@ import pytest
 
 from wsgiload.analysis.comparison import compare_servers
 from wsgiload.analysis.over_cells import analyse
-from wsgiload.cli import run
+from wsgiload.cli import _found_rates, run
 from wsgiload.documents.summary import CellResult, Comparison, QualifyingFacts, Race, Summary
+from wsgiload.errors import UsageError
+from wsgiload.experiment.build import SweepSpec, experiment_of
+from wsgiload.experiment.plan import Experiment
+from wsgiload.experiment.public_options import ServerOptions, SweepOptions
+from wsgiload.loads.options import Level
 from wsgiload.report.answer import answer_of
 from wsgiload.report.first_screen import markdown, table_of
 
@@ -264,3 +269,38 @@ def test_rates_come_one_after_the_other_where_an_objective_is_asked_for(
     assert levels == sorted(levels, key=float, reverse=True)
     mixed = [name.partition("@")[2].partition("#")[0] for name in _dry_run(capsys, *words)["order"]]
     assert mixed != sorted(mixed, key=float, reverse=True)
+
+
+def _many(budget_s: float) -> Experiment:
+    server = ServerOptions(grid={"workers": [1, 2, 4], "threads": [1, 4]})
+    options = SweepOptions(budget=budget_s, slo=("p99<50ms",))
+    spec = SweepSpec(servers=["gunicorn-gthread", "granian"], server=server, options=options)
+    return experiment_of(spec)
+
+
+def test_rates_are_found_within_the_budget_and_the_race_gets_what_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[tuple[Experiment, int]] = []
+
+    def find(experiment: Experiment, _log: object, look_ns: int) -> tuple[Level, ...]:
+        looked.append((experiment, look_ns))
+        return (Level(rate_per_s=200.0), Level(rate_per_s=400.0))
+
+    monkeypatch.setattr(_found_rates, "find_levels", find)
+    planned = _many(300.0)
+    found = _found_rates.with_found_rates(planned, print)
+    assert found.budget_ns == planned.budget_ns
+    assert [level.rate_per_s for level in found.levels] == [200.0, 400.0]
+    assert found.runs < planned.runs
+
+    [(look, look_ns)] = looked
+    assert (look.qualifying, look.budget_ns, look_ns) == (None, None, 2_000_000_000)
+    assert look.load.load_ns < planned.load.load_ns
+
+
+def test_a_budget_that_finding_rates_would_use_up_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"too short to find rates for 12 settings") as refused:
+        _found_rates.require_findable_rates(_many(60.0))
+    assert "give --rates, or --budget 2m" in refused.value.args
+    _found_rates.require_findable_rates(_many(120.0))

@@ -46,7 +46,10 @@ def with_found_rates(experiment: Experiment, log: Callable[[str], None]) -> Expe
         experiment.load, warmup_ns=min(experiment.load.warmup_ns, WARMUP_NS), cooldown_ns=0
     )
     look = replace(named, load=short, budget_ns=None, qualifying=None)
-    return raced(replace(experiment, levels=find_levels(look, log, LOOK_NS_IN_RACE)))
+    found = replace(experiment, levels=find_levels(look, log, LOOK_NS_IN_RACE))
+    # What it took is not there for the race.
+    left_ns = experiment.budget_ns - round(_look_s(experiment) * NS_PER_S)
+    return replace(raced(replace(found, budget_ns=left_ns)), budget_ns=experiment.budget_ns)
 
 
 def look_line(experiment: Experiment) -> str:

@@ -77,8 +77,8 @@ class SweepOptions:
             or more.
         compare: Use the number of runs needed to compare these servers, at least 6.
         budget: Time for a race of the servers: short trials choose a few of many settings, those
-            that are clearly slower drop out, and the other rounds go to the contenders. With slo
-            the leanest that meets it wins.
+            that are clearly slower drop out, and the other rounds go to the contenders. With an
+            objective, the leanest setting that meets it wins.
         aggregate: How runs are combined: mean with confidence interval, or additionally a trimmed
             mean.
         slo: Objective, such as 'p99<50ms'; recommends the leanest setting that meets it at the
