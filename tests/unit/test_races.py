@@ -20,6 +20,7 @@ from wsgiload.experiment.plan import Experiment
 from wsgiload.experiment.public_options import ServerOptions, SweepOptions
 from wsgiload.loads.options import Level
 from wsgiload.report.answer import answer_of
+from wsgiload.report.cells import conditions
 from wsgiload.report.first_screen import markdown, table_of
 
 from .filled import filled_summary, rates
@@ -130,6 +131,9 @@ def test_who_did_not_qualify_is_counted_and_no_figure_rests_on_short_trials() ->
         "fast": 7,
     }
     assert len(summary.comparisons or ()) == 3
+    assert conditions(summary.experiment).endswith(
+        " · race of at most 7 rounds after short trials of 3 s"
+    )
 
     answer = answer_of(summary)
     assert "Dropped out: mid (1." in answer.sentence

@@ -323,9 +323,21 @@ def conditions(experiment: ExperimentFacts, cell: CellResult | None = None) -> s
         _arrivals(experiment),
         _connections(experiment),
         _durations(measured_by.duration_s, measured_by.warmup_s),
-        words.plural(experiment.runs, "run") if cell is None else f"run {cell.run}",
+        _runs(experiment) if cell is None else f"run {cell.run}",
     ]
     return " · ".join(parts)
+
+
+def _runs(experiment: ExperimentFacts) -> str:
+    """Of a race the most rounds, and the short trials that no figure rests on."""
+    if experiment.budget_s is None:
+        return words.plural(experiment.runs, "run")
+    first = experiment.qualifying
+    rounds = experiment.runs - (first.rounds if first is not None else 0)
+    race = f"race of at most {words.plural(rounds, 'round')}"
+    if first is None:
+        return race
+    return f"{race} after short trials of {words.format_span(first.duration_s)}"
 
 
 def _varied(experiment: ExperimentFacts) -> list[str]:
