@@ -11,9 +11,9 @@ import re
 MOST_MESSAGE_CHARACTERS = 2_000
 MOST_TAIL_CHARACTERS = 4_000
 # As much of a response as tells what it is about.
-MOST_QUOTED_CHARACTERS = 300
+MOST_QUOTED_CHARACTERS = 100
 
-_MARKUP = re.compile(r"(?is)<(head|script|style)\b.*?</\1>|<[^>]*>")
+_MARKUP = re.compile(r"(?is)<(head|title|script|style)\b.*?</\1>|<[^>]*>")
 _STEERING = re.compile(
     "["
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and newline

@@ -35,9 +35,9 @@ def sweep(command: Command, site: Path, *words: object, variables: tuple[str, ..
 
 
 def failure(done: Done) -> str:
-    """The message of the only cell, which failed before it was measured."""
+    """The message of the first cell, which failed before it was measured."""
     assert done.code == 97
-    (cell,) = done.cells.values()
+    cell = next(iter(done.cells.values()))
     assert cell["failure"]["step"] == "readiness"
     message: str = cell["failure"]["message"]
     return message
@@ -49,7 +49,11 @@ def pasted(message: str) -> list[str]:
 
 
 def test_a_host_that_django_refuses_gets_the_header_to_add(command: Command, site: Path) -> None:
-    message = failure(sweep(command, site, "--servers", "gunicorn-gthread"))
+    done = sweep(command, site, "--no-verbose", "--servers", "gunicorn-gthread,waitress")
+    told = " ".join(done.out.split())
+    assert "failed: gunicorn-gthread and waitress: GET /health/ got the status 400" in told
+    assert "host names: add -H 'Host: shop.example'" in told
+    message = failure(done)
     assert 'GET /health/ got the status 400, "Bad Request (400)"' in message
     fix = pasted(message)
     assert fix == ["-H", "Host: shop.example"]

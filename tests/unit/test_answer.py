@@ -272,6 +272,19 @@ def test_the_cause_of_a_failure_stands_beside_the_server() -> None:
     )
 
 
+def test_the_fix_of_a_failure_is_never_cut() -> None:
+    fix = "add -H 'Host: shop.example'"
+    cells = [cell("good")]
+    for name in ("a", "b"):
+        failure = CellFailure(
+            step="readiness", message=f"{name}: {'long ' * 90}; {fix}", log_tail=None
+        )
+        cells.append(replace(failed(name), failure=failure))
+    line = answer(cells).cautions[0]
+    assert line.startswith("failed: a and b: long long ")
+    assert line.endswith(f"long …; {fix}")
+
+
 def test_a_long_cause_stays_on_one_line() -> None:
     failure = CellFailure(step="start", message="word " * 100 + "\nsecond", log_tail="")
     found = answer([replace(failed("a"), failure=failure), cell("good")])

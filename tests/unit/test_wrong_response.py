@@ -33,7 +33,7 @@ def fix(given: Response, request: Request | None = None) -> str:
         (response(500), "GET / got the status 500"),
         (response(500, b"no\n pool\n"), 'GET / got the status 500, "no pool"'),
         (
-            response(400, b"<html><head><title>x</title></head><h1>Bad&nbsp;Request</h1></html>"),
+            response(400, b"<!doctype html><title>x</title><h1>Bad&nbsp;Request</h1>"),
             'GET / got the status 400, "Bad Request"',
         ),
         (response(200, b"other"), 'GET / got a wrong body, "other"'),

@@ -50,6 +50,7 @@ Status = Literal["decided", "tie", "undecided"]
 
 MOST_CAUTIONS = 5
 MOST_CAUSE_CHARACTERS = 160
+MOST_FIX_CHARACTERS = 400
 # Poisson arrivals may be fewer than rate times duration.
 SPARE = 1.1
 # A rate is suggested this far beyond the estimated capacity.
@@ -556,7 +557,7 @@ def _cause(entry: RankingEntry, level: RankingLevel, cells: Sequence[CellResult]
     ]
     for cell in here:
         if cell.failure is not None:
-            return _first_line(cell.failure)
+            return _first_line(cell.failure).removeprefix(f"{entry.label}: ")
     for cell in here:
         if cell.outcomes is not None:
             kinds = words.failures_by_kind(cell.outcomes).items()
@@ -567,7 +568,15 @@ def _cause(entry: RankingEntry, level: RankingLevel, cells: Sequence[CellResult]
 
 def _first_line(failure: CellFailure) -> str:
     lines = failure.message.strip().splitlines() or [failure.step]
-    return shorten(lines[0], MOST_CAUSE_CHARACTERS, placeholder=" …")
+    return _with_whole_fix(lines[0])
+
+
+def _with_whole_fix(message: str) -> str:
+    """A message whose cause is cut, and never the fix that is to be pasted."""
+    cause, _, fix = message.rpartition("; ")
+    if not cause or len(fix) > MOST_FIX_CHARACTERS:
+        return shorten(message, MOST_CAUSE_CHARACTERS, placeholder=" …")
+    return f"{shorten(cause, MOST_CAUSE_CHARACTERS, placeholder=' …')}; {fix}"
 
 
 def _rough(ranking: Sequence[RankingLevel]) -> list[str]:
