@@ -213,7 +213,12 @@ def sweep(
     return run_sweep(experiment, events)
 
 
-def resume(run_dir: str | Path, *, events: SweepEvents | None = None) -> SweepResult:
-    """Resume an interrupted sweep from its stored plan, in its order. Raises UsageError if that is
-    not possible."""
-    return resume_sweep(Path(run_dir), events)
+def resume(
+    run_dir: str | Path,
+    *,
+    request: RequestOptions | None = None,
+    events: SweepEvents | None = None,
+) -> SweepResult:
+    """Resume an interrupted sweep from its stored plan, in its order. ``request`` holds the secrets
+    that were not stored. Raises UsageError if that is not possible."""
+    return resume_sweep(Path(run_dir), events, given=request)

@@ -1,17 +1,20 @@
 """The boundary for text that a server, an app or a stored file brought: what could steer a
 terminal, reorder a line or not be encoded is shown as an escape, and no text is longer than anybody
-reads."""
+reads. What was hidden here before stands in it nowhere."""
 
 from __future__ import annotations
 
 import html
 import re
+from bisect import insort
 
 # As much of a message as tells what it is about; the log has the whole.
 MOST_MESSAGE_CHARACTERS = 2_000
 MOST_TAIL_CHARACTERS = 4_000
 # As much of a response as tells what it is about.
 MOST_QUOTED_CHARACTERS = 100
+# Shorter ones are words like any other, and stand where they are no secret.
+LEAST_HIDDEN_CHARACTERS = 8
 
 _MARKUP = re.compile(r"(?is)<(head|title|script|style)\b.*?</\1>|<[^>]*>")
 _STEERING = re.compile(
@@ -25,10 +28,27 @@ _STEERING = re.compile(
 )
 
 
+_instead_of: dict[str, str] = {}
+_hidden: list[str] = []  # the longest first: it may hold another
+
+
+def hide(secret: str, instead: str) -> None:
+    """From now on show something else in place of a secret, wherever a text repeats it."""
+    if len(secret) >= LEAST_HIDDEN_CHARACTERS and secret not in _instead_of:
+        _instead_of[secret] = instead
+        insort(_hidden, secret, key=lambda one: -len(one))
+
+
+def show_all() -> None:
+    """Hide nothing any more."""
+    _instead_of.clear()
+    _hidden.clear()
+
+
 def visible(text: str) -> str:
     """The text with everything invisible that does more than stand there as an escape: ``\\x1b``,
     ``\\u202e``, ``\\udc80``. Lines and tabs stay."""
-    return _STEERING.sub(_escape, text)
+    return _STEERING.sub(_escape, _without_hidden(text))
 
 
 def visible_json(text: str) -> str:
@@ -38,12 +58,20 @@ def visible_json(text: str) -> str:
 
 def message(text: str) -> str:
     """A message that may quote somebody: visible, and its middle left out when it is too long."""
-    return _shortened(visible(_shortened(text)))
+    # A secret that is cut in two is not found any more.
+    return _shortened(visible(_shortened(_without_hidden(text))))
 
 
 def tail(text: str) -> str:
     """The end of a log, which holds the cause more often than the beginning."""
-    return visible(text[-MOST_TAIL_CHARACTERS:])[-MOST_TAIL_CHARACTERS:]
+    return visible(_without_hidden(text)[-MOST_TAIL_CHARACTERS:])[-MOST_TAIL_CHARACTERS:]
+
+
+def _without_hidden(text: str) -> str:
+    for secret in _hidden:
+        if secret in text:
+            text = text.replace(secret, _instead_of[secret])
+    return text
 
 
 def quotation(body: str) -> str:

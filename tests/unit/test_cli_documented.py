@@ -98,7 +98,7 @@ SWEEP_ONLY = [
 ]
 
 # judged, configured and sampled by the orchestrator
-ONLY_LOAD = {"--threshold", "--config", "--attach-cgroup", "--attach-pid"}
+ONLY_LOAD = {"--threshold", "--config", "--attach-cgroup", "--attach-pid", "--store-secrets"}
 ONLY_LOADGEN = {"--cooldown", "--interval", "--version", "--wire", "--explain", "--schema"}
 
 

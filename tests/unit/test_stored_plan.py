@@ -65,6 +65,7 @@ RICH = replace(
         transport=Transport(source_addresses=("127.0.0.2",)),
     ),
     levels=(Level(connections=3),),
+    store_secrets=True,
     servers=("waitress", "again=waitress"),
     limits=ResourceLimits(cpus=None, server_cpus=(1, 2), policy="best-effort"),
     sizes=(Size(2, None), Size(None, 4, "stock", 5, "cpu", "3.13")),

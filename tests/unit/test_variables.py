@@ -12,6 +12,7 @@ from wsgiload import ServerOptions
 from wsgiload.cli import run
 from wsgiload.errors import EXIT_OK, UsageError
 from wsgiload.experiment.build import SweepSpec, experiment_of
+from wsgiload.experiment.redaction import redacted
 from wsgiload.experiment.variables import (
     parse_variable,
     read_variables,
@@ -82,12 +83,18 @@ def test_secrets_are_replaced_and_taken_from_the_environment_again(
     stored = without_secrets(variables)
     assert stored == {
         "DEBUG": "0",
-        "SECRET_KEY": "(redacted)",
-        "DATABASE_URL": "postgres://shop:(redacted)@db/shop",
+        "SECRET_KEY": redacted("hush"),
+        "DATABASE_URL": f"postgres://shop:{redacted('hush')}@db/shop",
     }
     monkeypatch.delenv("SECRET_KEY", raising=False)
     monkeypatch.setenv("DATABASE_URL", variables["DATABASE_URL"])
     with pytest.raises(UsageError, match="the value of SECRET_KEY was not stored"):
+        with_secrets(stored)
+    monkeypatch.setenv("SECRET_KEY", "another")
+    with pytest.raises(UsageError, match="the value of SECRET_KEY is another here"):
+        with_secrets(stored)
+    monkeypatch.setenv("SECRET_KEY", "another")
+    with pytest.raises(UsageError, match="the value of SECRET_KEY is another here"):
         with_secrets(stored)
     monkeypatch.setenv("SECRET_KEY", "hush")
     assert with_secrets(stored) == variables
@@ -97,7 +104,7 @@ def test_no_secret_is_stored_or_printed(capsys: pytest.CaptureFixture[str]) -> N
     variables = {"SECRET_KEY": "hush", "DEBUG": "0"}
     experiment = experiment_of(SweepSpec(server=ServerOptions(env=variables)))
     plan = bytes(raw_plan(stored_plan(experiment, (), CpuPlan((0,), (0,), shared_cores=True))))
-    assert json.loads(plan)["variables"] == {"SECRET_KEY": "(redacted)", "DEBUG": "0"}
+    assert json.loads(plan)["variables"] == {"SECRET_KEY": redacted("hush"), "DEBUG": "0"}
     for command in ("sweep", "capacity --slo p99<1s"):
         words = ["--servers", "wsgiref", "--env", "SECRET_KEY=hush", "--env", "DEBUG=0"]
         assert run([*command.split(), *words, "--dry-run"]) == EXIT_OK

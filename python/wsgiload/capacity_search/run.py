@@ -34,6 +34,7 @@ from wsgiload.documents.capacity import ServerCapacity
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import CellResult, Recommendation
 from wsgiload.experiment.plan import Experiment
+from wsgiload.experiment.redaction import public_url
 from wsgiload.host.cpus import CpuPlan, available_cpus, pinned
 from wsgiload.host.facts import host_facts
 from wsgiload.loads.options import HIGHEST_RATE_PER_S, Level
@@ -66,6 +67,13 @@ class CapacityPlan:
     confirm_duration_ns: int
     url: str | None = None
     settle_ns: int = 0
+
+    def without_secrets(self) -> CapacityPlan:
+        """The same as it may be stored or printed; from now on no text shows its secrets."""
+        if self.experiment.store_secrets:
+            return self
+        url = None if self.url is None else public_url(self.url)
+        return replace(self, experiment=self.experiment.without_secrets(), url=url)
 
     def estimated_s(self, servers: int) -> float:
         """How long it will take, if it takes as many trials as usual."""
@@ -125,6 +133,7 @@ def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> Ca
     """Search, for every server, and write the run directory. What cannot be used is a UsageError
     before anything starts; Ctrl-C ends the search with what is finished."""
     events = events or CapacityEvents()
+    plan.without_secrets()  # before anything may repeat them
     remove_stale_scratch()
     with _trials_of(plan, events) as (trials, directory, users):
         searchings = [
@@ -154,7 +163,7 @@ def _write_run(plan: CapacityPlan, directory: RunDirectory, status: Status) -> N
         schema_version=2,
         started_utc=directory.started,
         status=status,
-        plan=raw_plan(replace(plan, experiment=plan.experiment.without_secrets())),
+        plan=raw_plan(plan.without_secrets()),
         host=host_facts(),
     )
     directory.write_run(run)
@@ -170,7 +179,9 @@ def _trials_of(
         cores = experiment.limits.client_cpus or available_cpus()
         # A server on this machine finds room beside the generator, if there is a second core.
         cpu_plan = CpuPlan((), cores, shared_cores=len(available_cpus()) == 1)
-        directory = RunDirectory(experiment.out, experiment.name)
+        directory = RunDirectory(
+            experiment.out, experiment.name, stores_secrets=experiment.store_secrets
+        )
         with pinned(cpu_plan.client_cpus):
             yield (
                 UrlTrials(plan.url, experiment, cpu_plan, directory),
@@ -337,7 +348,7 @@ def _document(
         duration_s=load.duration_ns / NS_PER_S,
         confirm_duration_s=plan.confirm_duration_ns / NS_PER_S,
         width=plan.goal.width,
-        url=plan.url,
+        url=plan.without_secrets().url,
         servers=servers,
         recommendations=_recommendations(courses, servers, plan.objective),
         run_dir=str(directory.path),

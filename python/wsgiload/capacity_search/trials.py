@@ -149,7 +149,9 @@ def server_trials(
         launch.require_free_port(experiment.port)
     with Janitor() as janitor:
         environments = _environments(experiment, found, Place(limits, backend, janitor), log)
-        directory = RunDirectory(experiment.out, experiment.name)
+        directory = RunDirectory(
+            experiment.out, experiment.name, stores_secrets=experiment.store_secrets
+        )
         bench = Bench(Setting(experiment, cpu_plan, limits), backend, janitor)
         unused = unused_settings(experiment, found)
         if unused is not None:

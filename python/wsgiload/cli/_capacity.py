@@ -76,6 +76,7 @@ _AS_IN_SWEEP = {
         "port",
         "ready_timeout",
         "sample_interval",
+        "store_secrets",
         "name",
     ),
     *("cpus", "memory", "pids", "limits", "server_cpus", "client_cpus"),
@@ -321,7 +322,7 @@ def _dry_run(plan: CapacityPlan) -> object:
     interpreters = named_interpreters(variants)
     servers = list(variants) or ["url"]
     cpu_plan = None if plan.url is not None else plan_cpus(plan.experiment.limits)[0]
-    return plain(replace(plan, experiment=plan.experiment.without_secrets())) | {
+    return plain(plan.without_secrets()) | {
         "servers": servers,
         "pythons": {name: interpreter.version for name, interpreter in interpreters.items()},
         "cpu_plan": plain(cpu_plan),

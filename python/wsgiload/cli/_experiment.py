@@ -27,7 +27,11 @@ def spec_of(app: str | None, flags: ExperimentFlags) -> SweepSpec:
         request=request_options_of(flags, flags["path"]),
         server=_server_options(flags),
         limits=_limits(flags),
-        options=SweepOptions(name=flags["name"], sample_interval=flags["sample_interval"]),
+        options=SweepOptions(
+            name=flags["name"],
+            sample_interval=flags["sample_interval"],
+            store_secrets=flags["store_secrets"],
+        ),
         out=flags["out"],
     )
 

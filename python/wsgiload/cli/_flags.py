@@ -28,6 +28,7 @@ class RequestFlags(TypedDict):
     expect_length: int | None
     expect_sha256: str | None
     expect_regex: str | None
+    store_secrets: bool
 
 
 class SendingFlags(TypedDict):

@@ -38,6 +38,8 @@ from wsgiload.cli._without_effect import check_and_warn
 from wsgiload.documents.load_plan import LoadPlan, ReceiveStamps
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
+from wsgiload.experiment.public_request import public_plan, public_report
+from wsgiload.experiment.redaction import public_url
 from wsgiload.interrupts import instead_of_interrupts, uninterrupted
 from wsgiload.loads.build import LoadSpec, plan_of
 from wsgiload.loads.handle import Handle, Report
@@ -97,9 +99,10 @@ def load(
     check_destinations(json_file)
     thresholds = [parse_threshold(text) for text in threshold]
     plan = _plan(ctx, url, flags)
+    shown = plan if flags["store_secrets"] else public_plan(plan)
     check_and_warn(ctx, plan, open_by="--rate")
     if dry_run:
-        write_json(plan, json_file or "-")
+        write_json(shown, json_file or "-")
         return EXIT_OK
 
     report, is_interrupted = _measure(plan, flags, quiet, json_file)
@@ -180,7 +183,8 @@ def _measure(
             report = Report(msgspec.structs.replace(report.document, resources=used))
         # Before the table: nobody may be there to read that.
         if report is not None and json_file is not None:
-            write_json(report.document, json_file)
+            shown = report.document if flags["store_secrets"] else public_report(report.document)
+            write_json(shown, json_file)
     return report, is_interrupted
 
 
@@ -194,7 +198,7 @@ def _carry_out(plan: LoadPlan, quiet: bool) -> tuple[Report | None, bool]:
             handle.stop()
 
         if not quiet:
-            tell(f"loading {plan.url} …")
+            tell(f"loading {public_url(plan.url)} …")
         # A second interrupt, such as that of a whole process group, must not cost the report.
         with instead_of_interrupts(stop):
             while not handle.wait(STOP_TIMEOUT_S):

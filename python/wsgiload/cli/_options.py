@@ -19,6 +19,7 @@ from wsgiload.cli._help import HelpfulCommand, Option, option
 from wsgiload.cli.config import TomlValue, read_defaults
 from wsgiload.documents.load_plan import Arrivals, OnBusy
 from wsgiload.errors import UsageError
+from wsgiload.experiment.public_options import SweepOptions
 from wsgiload.experiment.variables import parse_variable
 from wsgiload.loads.options import parse_keepalive
 from wsgiload.loads.precision import parse_precision
@@ -235,6 +236,12 @@ request_options = together(
     ),
     option("Request", "--expect-sha256", metavar="HEX", help=_request("expect_sha256")),
     option("Request", "--expect-regex", metavar="PATTERN", help=_request("expect_regex")),
+    option(
+        "Output",
+        "--store-secrets",
+        is_flag=True,
+        help=described(SweepOptions, "store_secrets"),
+    ),
 )
 
 load_options = together(

@@ -47,6 +47,7 @@ from wsgiload.cli._options import (
     load_options,
     output_options,
     request_options,
+    request_options_of,
     together,
     verbose_option,
 )
@@ -67,7 +68,7 @@ from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits import enter_scope
 from wsgiload.limits.model import Policy
 from wsgiload.loads.options import Level, load_plan
-from wsgiload.loads.public_options import LoadOptions
+from wsgiload.loads.public_options import LoadOptions, RequestOptions
 from wsgiload.report import preflight_lines, print_first_screen, print_sweep, terminal
 from wsgiload.results.stored_plan import read_plan
 from wsgiload.results.summary import exit_code
@@ -85,6 +86,13 @@ _SAYS_NOTHING_OF_THE_PLAN = {
     "verbose",
     "dry_run",
     "out",
+    # The secrets that the plan does not hold; they must agree with it.
+    "header",
+    "path",
+    "body",
+    "body_file",
+    "targets",
+    "sessions",
 }
 
 EXAMPLES = (
@@ -334,7 +342,7 @@ def sweep(
     result = (
         run_sweep(experiment, events, began_s)
         if resume is None
-        else resume_sweep(resume, events, wish, texts)
+        else resume_sweep(resume, events, wish, texts, _given_again(flags))
     )
     code = _print(result, thresholds, json_file, html, verbose=verbose)
     recommendations = result.summary.recommendations or ()
@@ -354,9 +362,14 @@ def _experiments(
         experiment = replace(experiment_of(sweep_spec_of(app, flags, slo)), slo=slo)
         require_rates(experiment)
         return experiment, None
-    stored = read_plan(resume)[0]
+    stored = read_plan(resume, _given_again(flags))[0]
     wish = experiment_of(sweep_spec_of(app, flags, slo)) if _asks_for_a_plan(ctx) else None
     return stored, wish
+
+
+def _given_again(flags: SweepFlags) -> RequestOptions:
+    """What may hold secrets, which a stored plan does not."""
+    return request_options_of(flags, flags["path"])
 
 
 def _sample_plan(experiment: Experiment) -> LoadPlan:

@@ -213,9 +213,9 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     method: str = "GET"
     """Method of every request."""
     headers: tuple[tuple[str, str], ...] = ()
-    """Extra header fields, in order."""
+    """Extra header fields, in order. A report contains a hash instead of a secret."""
     body_base64: str | None = None
-    """Request body, base64. Null: no body."""
+    """Request body, base64; in a report a hash of it. Null: no body."""
     targets: tuple[WeightedRequest, ...] = ()
     """Requests to choose from instead of the one above."""
     sessions: tuple[SessionPlan, ...] = ()

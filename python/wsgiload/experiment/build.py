@@ -99,6 +99,7 @@ def experiment_of(spec: SweepSpec) -> Experiment:
         ready_timeout_ns=seconds_to_ns(server.ready_timeout),
         sample_interval_ns=seconds_to_ns(options.sample_interval),
         intervene=options.intervene,
+        store_secrets=options.store_secrets,
         out=Path(spec.out),
     )
     require(

@@ -22,6 +22,7 @@ from wsgiload.documents.codec import encode_bytes
 from wsgiload.documents.summary import ExperimentFacts, QualifyingFacts
 from wsgiload.errors import require
 from wsgiload.experiment.procedure import Procedure
+from wsgiload.experiment.public_request import public_request
 from wsgiload.experiment.qualifying import Qualifying
 from wsgiload.experiment.variables import without_secrets
 from wsgiload.limits.model import Policy
@@ -115,6 +116,7 @@ class Experiment:
     precision: Precision | None = None
     # Which limit is lifted in further runs, to measure what that changes.
     intervene: Literal["cpu"] | None = None
+    store_secrets: bool = False
     # The objective by which a setting is recommended, such as ``p99<50ms``; it changes what is
     # measured only within a budget.
     slo: tuple[str, ...] = ()
@@ -137,8 +139,11 @@ class Experiment:
         require(possible, "the sample interval must be between 1ms and 1s")
 
     def without_secrets(self) -> Experiment:
-        """The same as it may be stored or printed."""
-        return replace(self, variables=without_secrets(self.variables))
+        """The same as it may be stored or printed; from now on no text shows its secrets."""
+        if self.store_secrets:
+            return self
+        variables, request = without_secrets(self.variables), public_request(self.request)
+        return replace(self, variables=variables, request=request)
 
     @property
     def measures_catalogue(self) -> bool:
@@ -225,6 +230,7 @@ def arrival_seed(seed: int, level: Level, run: int) -> int:
 
 def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> ExperimentFacts:
     """The experiment as summary.json has it."""
+    experiment = experiment.without_secrets()
     levels = experiment.levels
     rates = tuple(level.rate_per_s for level in levels if level.rate_per_s is not None)
     connections = tuple(level.connections for level in levels if level.connections is not None)

@@ -89,6 +89,7 @@ class SweepOptions:
         intervene: Repeat each cell in pairs with and without its CPU limit: 6 pairs, or as many as
             --runs.
         sample_interval: Interval for sampling the server's resource usage.
+        store_secrets: Store secrets and request bodies instead of their hashes.
     """
 
     name: str | None = None
@@ -101,3 +102,4 @@ class SweepOptions:
     reruns: int | None = None
     intervene: Literal["cpu"] | None = None
     sample_interval: float = 0.1
+    store_secrets: bool = False

@@ -13,12 +13,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from wsgiload.errors import UsageError
+from wsgiload.experiment.redaction import holds_redacted, public_value
 
-REDACTED = "(redacted)"
-# Names of variables whose values nobody should read in a report.
-_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|PRIVATE|AUTH|COOKIE", re.I)
-# A password inside a URL, such as that of a database.
-_URL_PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):[^/@\s]+(?=@)")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -70,23 +66,22 @@ def variables_of(given: Mapping[str, str], files: Iterable[Path]) -> dict[str, s
 
 def without_secrets(variables: Mapping[str, str]) -> dict[str, str]:
     """The variables by name, with the values of those that look like secrets replaced."""
-    return {name: _public(name, value) for name, value in sorted(variables.items())}
-
-
-def _public(name: str, value: str) -> str:
-    return REDACTED if _SECRET.search(name) else _URL_PASSWORD.sub(rf"\1:{REDACTED}", value)
+    return {name: public_value(name, value) for name, value in sorted(variables.items())}
 
 
 def with_secrets(stored: Mapping[str, str]) -> dict[str, str]:
     """Stored variables with their secrets from this process's environment."""
-    return {name: _secret(name) if REDACTED in value else value for name, value in stored.items()}
+    return {name: _secret(name, value) for name, value in stored.items()}
 
 
-def _secret(name: str) -> str:
+def _secret(name: str, stored: str) -> str:
+    if not holds_redacted(stored):
+        return stored
     value = os.environ.get(name)
-    if value is None:
+    if value is None or public_value(name, value) != stored:
+        was = "was not stored" if value is None else "is another here than it was"
         raise UsageError(
-            f"--resume: the value of {name} was not stored, because it looks like a secret",
+            f"--resume: the value of {name} {was}, and it looks like a secret",
             f"set it again: {name}=… wsgiload sweep --resume …",
         )
     return value

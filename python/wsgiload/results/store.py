@@ -22,6 +22,7 @@ from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
+from wsgiload.experiment.public_request import public_report
 from wsgiload.results import interval_log, manifest
 from wsgiload.results.manifest import Digests
 from wsgiload.sampling.processes import CLIENT_COLUMNS, PROCESS_COLUMNS, ClientUsage, ProcessUsage
@@ -50,7 +51,7 @@ CSV_COLUMNS = {
 class RunDirectory:
     """One sweep's directory, ``<UTC>-<name>-<4 hex>`` below the folder of runs."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, *, stores_secrets: bool = False) -> None:
         self.started_utc = datetime.now(UTC)
         stamp = self.started_utc.strftime("%Y%m%dT%H%M%SZ")
         self.path = (folder / f"{stamp}-{name}-{secrets.token_hex(2)}").absolute()
@@ -65,12 +66,13 @@ class RunDirectory:
                 "choose a folder with --out",
             ) from error
         self._digests = Digests()
+        self._stores_secrets = stores_secrets
         for name, columns in CSV_COLUMNS.items():
             self._append_csv(name, [columns])
         self._has_latency_log = False
 
     @classmethod
-    def reopen(cls, path: Path, kept: Collection[str]) -> Self:
+    def reopen(cls, path: Path, kept: Collection[str], *, stores_secrets: bool = False) -> Self:
         """An old one, to be gone on with: of its cells only those that its summary holds stay.
 
         Whoever was killed while a cell was written left a part of it in the other files.
@@ -78,6 +80,7 @@ class RunDirectory:
         directory = cls.__new__(cls)
         directory.path = path.absolute()
         directory._digests = Digests()
+        directory._stores_secrets = stores_secrets
         directory.started_utc = _started(path / "run.json")
         for name, cell_of in _CELL_OF_LINE.items():
             directory._keep_lines(name, cell_of, kept)
@@ -154,7 +157,9 @@ class RunDirectory:
         if load is None:
             return
 
-        self._replace(f"load/{cell_id}.json", encode(load))
+        self._replace(
+            f"load/{cell_id}.json", encode(load if self._stores_secrets else public_report(load))
+        )
         names = INTERVAL_COLUMNS[1:]
         self._append_csv(
             "intervals.csv",

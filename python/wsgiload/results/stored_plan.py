@@ -16,10 +16,12 @@ from wsgiload.documents.codec import encode_bytes, read
 from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.documents.summary import CellResult
 from wsgiload.errors import UsageError
+from wsgiload.experiment.given_again import given_again
 from wsgiload.experiment.plan import Cell, Experiment, plain
 from wsgiload.experiment.variables import with_secrets
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.host.revision import revision_of
+from wsgiload.loads.public_options import RequestOptions
 
 # What a figure depends on; the rest of the host's facts may differ from hour to hour.
 HOST_FACTS = (
@@ -33,7 +35,7 @@ HOST_FACTS = (
     "generator",
 )
 # What of a plan may be another without making another experiment.
-_ELSEWHERE = ("out", "slo", "app_revision")
+_ELSEWHERE = ("out", "slo", "app_revision", "store_secrets")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +64,11 @@ def raw_plan(plan: object) -> msgspec.Raw:
     return msgspec.Raw(encode_bytes(plain(plan)))
 
 
-def read_plan(run_dir: Path) -> tuple[Experiment, list[str], HostFacts]:
-    """The experiment of a run directory, its order, and the host it was begun on."""
+def read_plan(
+    run_dir: Path, given: RequestOptions | None = None
+) -> tuple[Experiment, list[str], HostFacts]:
+    """The experiment of a run directory, its order, and the host it was begun on. ``given`` holds
+    the secrets that were not stored."""
     path = run_dir / "run.json"
     run = read(RunInfo, path)
 
@@ -76,7 +81,11 @@ def read_plan(run_dir: Path) -> tuple[Experiment, list[str], HostFacts]:
 
     names = [field.name for field in fields(Experiment)]
     experiment = Experiment(**{name: getattr(stored, name) for name in names})
-    experiment = replace(experiment, variables=with_secrets(experiment.variables))
+    experiment = replace(
+        experiment,
+        variables=with_secrets(experiment.variables),
+        request=given_again(experiment.request, given or RequestOptions()),
+    )
     return experiment, list(stored.order), run.host
 
 

@@ -39,6 +39,7 @@ from wsgiload.host.topology import read_topology
 from wsgiload.interrupts import uninterrupted
 from wsgiload.limits import Janitor, Limits, select_backend
 from wsgiload.loads.options import load_plan
+from wsgiload.loads.public_options import RequestOptions
 from wsgiload.report import with_answer, write_html
 from wsgiload.results.record import CellRecord, Setting, failure_of
 from wsgiload.results.store import RunDirectory
@@ -228,14 +229,16 @@ def resume_sweep(
     events: SweepEvents | None = None,
     asked: Experiment | None = None,
     slo: tuple[str, ...] = (),
+    given: RequestOptions | None = None,
 ) -> SweepResult:
     """Go on with an interrupted experiment, in its order and from its plan; ``asked`` must not be
-    another one. Another objective may be given.
+    another one. Another objective may be given, and ``given`` holds the secrets that were not
+    stored.
 
     Raises UsageError where the run is complete, or where the plan, the host or a version is not the
     same any more.
     """
-    experiment, order, host = read_plan(run_dir)
+    experiment, order, host = read_plan(run_dir, given)
     if asked is not None:
         require_same_plan(experiment, asked)
     require_same_host(host, host_facts())
@@ -253,13 +256,19 @@ def _directory(
     experiment: Experiment, earlier: _Earlier | None, order: Sequence[Cell]
 ) -> RunDirectory:
     if earlier is None:
-        return RunDirectory(experiment.out, experiment.name)
+        return RunDirectory(
+            experiment.out, experiment.name, stores_secrets=experiment.store_secrets
+        )
     if [cell.id for cell in order] != earlier.order:
         raise UsageError(
             "--resume: the server catalogue has changed",
             "start a new run",
         )
-    return RunDirectory.reopen(earlier.run_dir, {cell.id for cell in earlier.cells})
+    return RunDirectory.reopen(
+        earlier.run_dir,
+        {cell.id for cell in earlier.cells},
+        stores_secrets=experiment.store_secrets,
+    )
 
 
 def _carry_out(
@@ -269,6 +278,7 @@ def _carry_out(
     began_s: float | None = None,
 ) -> SweepResult:
     began_s = time.monotonic() if began_s is None else began_s
+    experiment.without_secrets()  # before anything may repeat them
     found = resolve_servers(experiment)
     check_loads(experiment)
     cpu_plan, limits = plan_cpus(experiment.limits)

@@ -1,0 +1,88 @@
+"""A stored request, which holds hashes in place of its secrets, and the secrets that a user gives
+again to resume it. Reads files, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+import msgspec
+
+from wsgiload.errors import UsageError
+from wsgiload.experiment.public_request import public_sessions, public_targets
+from wsgiload.experiment.redaction import holds_redacted, public_body, public_field, public_url
+from wsgiload.loads.mix import sessions_of, targets_of
+from wsgiload.loads.public_options import RequestOptions
+from wsgiload.loads.request import Request, header_pairs
+
+Part = TypeVar("Part")
+
+
+def given_again(stored: Request, given: RequestOptions) -> Request:
+    """The stored request with its secrets, which must be those that it was stored with. Raises
+    UsageError where one is missing, or where something else is given."""
+    fields = header_pairs(given.headers)
+    known = {_comparable(one) for one in stored.headers}
+    for one in fields:
+        if _comparable(one) not in known:
+            raise _another(f"header field {one[0]}")
+    headers = tuple(_field(one, fields) for one in stored.headers)
+    return replace(
+        stored,
+        path=_part("path", stored.path, given.path, public_url),
+        headers=headers,
+        body=_part("body", stored.body, given.body, _public_body),
+        targets=_part("targets", stored.targets, targets_of(given.targets) or None, public_targets),
+        sessions=_part(
+            "sessions", stored.sessions, sessions_of(given.sessions) or None, public_sessions
+        ),
+    )
+
+
+def _field(stored: tuple[str, str], given: tuple[tuple[str, str], ...]) -> tuple[str, str]:
+    name, value = stored
+    if not holds_redacted(value):
+        return stored
+    for one in given:
+        if _comparable(one) == _comparable(stored):
+            return one
+    raise UsageError(
+        f"--resume: the value of {name} was not stored, because it looks like a secret",
+        f"give it again: wsgiload sweep --resume … -H '{name}: …'",
+    )
+
+
+def _comparable(field: tuple[str, str]) -> tuple[str, str]:
+    name, value = public_field(*field)
+    return name.lower(), value
+
+
+def _public_body(body: bytes | None) -> bytes | None:
+    return None if body is None else public_body(body)
+
+
+def _part(option: str, stored: Part, given: Part | None, public: Callable[[Part], Part]) -> Part:
+    if given is not None:
+        if public(given) != public(stored):
+            raise _another(option)
+        return given
+    if holds_redacted(_text(stored)):
+        raise UsageError(
+            f"--resume: the value of --{option} was not stored, because it may hold secrets",
+            f"give it again: wsgiload sweep --resume … --{option} …",
+        )
+    return stored
+
+
+def _text(part: object) -> str:
+    if isinstance(part, bytes):
+        return part.decode(errors="replace")
+    return msgspec.json.encode(part).decode()
+
+
+def _another(what: str) -> UsageError:
+    return UsageError(
+        f"--resume: the run was started with another {what}, or none",
+        "give only the secrets that it was started with",
+    )

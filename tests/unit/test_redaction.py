@@ -1,0 +1,273 @@
+"""Secrets stay out of what is stored and shown, and runs still compare and go on."""
+
+from __future__ import annotations
+
+import base64
+import json
+import stat
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from wsgiload import RequestOptions
+from wsgiload.cli import run
+from wsgiload.documents.load_plan import (
+    LoadPlan,
+    RequestPlan,
+    SessionPlan,
+    StepPlan,
+    WeightedRequest,
+)
+from wsgiload.errors import UsageError, WsgiloadError
+from wsgiload.experiment import redaction
+from wsgiload.experiment.given_again import given_again
+from wsgiload.experiment.plan import Experiment, experiment_facts
+from wsgiload.experiment.public_request import public_plan, public_request
+from wsgiload.experiment.redaction import (
+    is_redacted,
+    is_secret,
+    public_field,
+    public_url,
+    public_value,
+    redacted,
+)
+from wsgiload.foreign_text import hide, message, show_all, tail, visible
+from wsgiload.host.cpus import CpuPlan
+from wsgiload.loads.request import Request
+from wsgiload.results.store import RunDirectory
+from wsgiload.results.stored_plan import raw_plan, revive, stored_plan
+
+from .test_plan import EXPERIMENT
+from .test_store import measured_load, run_info
+
+SECRET = "5e3c7e7-5e3c7e7"
+CORES = CpuPlan((0,), (0,), shared_cores=True)
+ONE = RequestPlan(
+    url=f"/a?b=1&token={SECRET}",
+    headers=(("X-Api-Key", SECRET), ("Accept", "*/*")),
+    body_base64=base64.b64encode(SECRET.encode()).decode(),
+)
+TARGETS = (WeightedRequest(request=ONE),)
+OTHER = (WeightedRequest(request=RequestPlan(url="/")),)
+SESSIONS = (SessionPlan(name="buy", steps=(StepPlan(request=ONE),)),)
+FIELDS = (("Authorization", f"Bearer {SECRET}"), ("Cookie", f"id={SECRET}"), ("Accept", "*/*"))
+REQUEST = Request(f"/x?password={SECRET}", "POST", FIELDS, f"pin={SECRET}".encode())
+MIX = Request(headers=FIELDS, targets=TARGETS)
+STORY = Request(headers=FIELDS, sessions=SESSIONS)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("WSGILOAD_CACHE_DIR", str(tmp_path / "cache"))
+    redaction._key.cache_clear()
+    yield tmp_path / "cache"
+    redaction._key.cache_clear()
+    show_all()
+
+
+def holds_secret(data: str | bytes) -> bool:
+    """Whether it is there, as it was or as a plan holds a body."""
+    text = data if isinstance(data, str) else data.decode()
+    encoded = base64.b64encode(f"pin={SECRET}".encode()).decode()
+    return SECRET in text or encoded in text or (ONE.body_base64 or "") in text
+
+
+def test_the_same_secret_has_the_same_hash_in_every_process(cache: Path) -> None:
+    first = redacted(SECRET)
+    redaction._key.cache_clear()
+    assert redacted(SECRET) == first != redacted("another")
+    assert is_redacted(first) and not is_redacted(SECRET)
+    assert redacted(first) == first
+    assert stat.S_IMODE((cache / "redaction.key").stat().st_mode) == 0o600
+
+
+def test_another_user_has_another_hash(cache: Path) -> None:
+    first = redacted(SECRET)
+    (cache / "redaction.key").unlink()
+    redaction._key.cache_clear()
+    assert redacted(SECRET) != first
+
+
+def test_a_damaged_key_is_no_reason_to_store_a_secret(cache: Path) -> None:
+    cache.mkdir()
+    (cache / "redaction.key").write_bytes(b"short")
+    assert is_redacted(redacted(SECRET))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "X-Auth-Token"),
+        *("access_token", "SECRET_KEY", "AWS_SECRET_ACCESS_KEY", "DB_PASS", "SENTRY_DSN", "DB_PWD"),
+        *("sessionid", "STRIPE_KEY", "key", "X-CSRF-Token", "api_key", "apikey"),
+    ],
+)
+def test_a_name_that_looks_like_a_secret(name: str) -> None:
+    assert is_secret(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Accept", "Keep-Alive", "KEEPALIVE", "DEBUG", "Host", "BYPASS", "MONKEY", "page", "PWD"],
+)
+def test_a_name_that_does_not(name: str) -> None:
+    assert not is_secret(name)
+    assert public_value(name, "value") == "value"
+    assert public_field(name, "value") == (name, "value")
+
+
+@pytest.mark.parametrize(
+    ("url", "stored"),
+    [
+        (f"http://user:{SECRET}@host/", "http://user:#@host/"),
+        (f"/x?a=1&api_key={SECRET}&b=2", "/x?a=1&api_key=#&b=2"),
+        ("http://host:80/a@b?c=d", "http://host:80/a@b?c=d"),
+        ("/x?token=", "/x?token="),
+    ],
+)
+def test_a_url_keeps_everything_but_its_secrets(url: str, stored: str) -> None:
+    public = public_url(url)
+    assert public == stored.replace("#", redacted(SECRET))
+    assert public_url(public) == public
+
+
+def test_what_was_redacted_once_is_shown_nowhere() -> None:
+    """Whoever repeats it: an app in its log, a server in a message."""
+    public_request(REQUEST)
+    for shown in (visible, message, tail):
+        text = shown(f"got {SECRET}, Bearer {SECRET}, id={SECRET}\n" + "x" * 900)
+        assert SECRET not in text
+        assert "got (redacted-" in text
+    assert SECRET not in str(WsgiloadError("x" * 990 + SECRET + "y" * 2000))
+    assert SECRET not in tail("x" * 100 + SECRET + "y" * 3990)
+
+
+def test_a_short_word_is_shown_where_it_is_no_secret() -> None:
+    hide("admin", "(redacted)")
+    assert visible("the admin page") == "the admin page"
+
+
+@pytest.mark.parametrize("request_", [REQUEST, MIX, STORY])
+def test_a_stored_plan_holds_no_secret_and_is_the_same_experiment(request_: Request) -> None:
+    experiment = replace(EXPERIMENT, request=request_)
+    stored = bytes(raw_plan(stored_plan(experiment, (), CORES)))
+    assert not holds_secret(stored)
+    assert json.loads(stored)["request"]["headers"][2] == ["Accept", "*/*"]
+    public = revive(stored).request
+    assert public == public_request(request_) == public_request(public)
+
+    given = RequestOptions(
+        path=None if request_.path == "/" else request_.path,
+        headers=FIELDS[:2],
+        body=request_.body,
+        targets=request_.targets or None,
+        sessions=request_.sessions or None,
+    )
+    assert given_again(public, given) == request_
+
+
+def test_with_store_secrets_everything_stays() -> None:
+    experiment = replace(EXPERIMENT, request=REQUEST, store_secrets=True)
+    assert revive(bytes(raw_plan(stored_plan(experiment, (), CORES)))).request == REQUEST
+    assert given_again(REQUEST, RequestOptions()) == REQUEST
+    assert experiment_facts(experiment, ()).path == REQUEST.path
+
+
+def test_the_facts_of_a_summary_hold_no_secret() -> None:
+    assert SECRET not in str(experiment_facts(replace(EXPERIMENT, request=REQUEST), ()).path)
+
+
+@pytest.mark.parametrize(
+    ("stored", "given", "says"),
+    [
+        (
+            REQUEST,
+            {"headers": FIELDS[:2], "path": REQUEST.path},
+            "the value of --body was not stored",
+        ),
+        (
+            REQUEST,
+            {"headers": FIELDS[:2], "body": REQUEST.body},
+            "the value of --path was not stored",
+        ),
+        (REQUEST, {"headers": FIELDS[:1]}, "the value of Cookie was not stored"),
+        (REQUEST, {"headers": [("Cookie", "id=1")]}, "another header field Cookie, or none"),
+        (Request(), {"headers": [("Accept", "*/*")]}, "another header field Accept, or none"),
+        (Request(), {"path": "/y"}, "another path, or none"),
+        (Request(), {"body": b"x"}, "another body, or none"),
+        (Request(body=b"x"), {"body": b"y"}, "another body, or none"),
+        (MIX, {"headers": FIELDS[:2]}, "the value of --targets was not stored"),
+        (STORY, {"headers": FIELDS[:2]}, "the value of --sessions was not stored"),
+        (MIX, {"headers": FIELDS[:2], "targets": OTHER}, "another targets"),
+    ],
+)
+def test_what_is_missing_or_another_is_named(
+    stored: Request, given: dict[str, object], says: str
+) -> None:
+    with pytest.raises(UsageError, match=says) as refused:
+        given_again(public_request(stored), RequestOptions(**given))  # type: ignore[arg-type]
+    assert SECRET not in str(refused.value)
+
+
+def test_the_name_of_a_field_may_be_written_otherwise() -> None:
+    public = public_request(Request(headers=FIELDS[:1]))
+    given = RequestOptions(headers={"authorization": FIELDS[0][1]})
+    assert given_again(public, given).headers == (("authorization", FIELDS[0][1]),)
+
+
+@pytest.mark.parametrize("stores_secrets", [False, True])
+def test_a_run_directory_holds_them_only_on_request(tmp_path: Path, stores_secrets: bool) -> None:
+    directory = RunDirectory(tmp_path, "hello", stores_secrets=stores_secrets)
+    load = measured_load()
+    plan = msgspec.structs.replace(load.plan, headers=FIELDS, targets=TARGETS, sessions=SESSIONS)
+    directory.write_cell("a@1#1", msgspec.structs.replace(load, plan=plan), [])
+    experiment = replace(EXPERIMENT, request=REQUEST, store_secrets=stores_secrets)
+    stored = raw_plan(stored_plan(experiment, (), CORES))
+    directory.write_run(msgspec.structs.replace(run_info(directory), plan=stored))
+
+    files = [path for path in directory.path.rglob("*") if path.is_file()]
+    holding = {path.name for path in files if holds_secret(path.read_bytes())}
+    assert holding == ({"a@1#1.json", "run.json"} if stores_secrets else set())
+
+
+def test_the_plan_of_a_load_holds_no_secret() -> None:
+    plan = measured_load().plan
+    secret = msgspec.structs.replace(
+        plan, url=f"http://u:{SECRET}@h/", headers=FIELDS, body_base64=ONE.body_base64
+    )
+    public = public_plan(secret)
+    assert not holds_secret(msgspec.json.encode(public))
+    assert public_plan(public) == public
+    assert isinstance(public, LoadPlan)
+
+
+def test_a_url_of_a_capacity_search_is_stored_without_secrets(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["capacity", "--url", f"http://127.0.0.1:1/?token={SECRET}", "--slo", "p99<1s"]
+    assert run([*words, "--dry-run"]) == 0
+    printed = capsys.readouterr().out
+    assert SECRET not in printed
+    assert json.loads(printed)["url"].startswith("http://127.0.0.1:1/?token=(redacted-")
+    assert json.loads(printed)["experiment"]["name"] == "capacity-127.0.0.1-1"
+
+
+@pytest.mark.parametrize("command", [["load", "http://127.0.0.1:1/"], ["sweep"]])
+@pytest.mark.parametrize("store", [False, True])
+def test_a_plan_is_printed_without_secrets(
+    command: list[str], store: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["-H", f"Authorization: {SECRET}", "--body", f"pin={SECRET}", "--dry-run"]
+    assert run([*command, *words, *(["--store-secrets"] if store else [])]) == 0
+    assert holds_secret(capsys.readouterr().out) is store
+
+
+def test_experiments_that_differ_in_a_secret_differ() -> None:
+    def stored(secret: str) -> Experiment:
+        request = Request(headers=(("Authorization", secret),))
+        return replace(EXPERIMENT, request=request).without_secrets()
+
+    assert stored("one") == stored("one") != stored("two")
