@@ -37,6 +37,7 @@ from wsgiload.experiment.plan import Experiment
 from wsgiload.experiment.redaction import public_url
 from wsgiload.host.cpus import CpuPlan, available_cpus, pinned
 from wsgiload.host.facts import host_facts
+from wsgiload.host.memory_guard import lift_guard
 from wsgiload.loads.options import HIGHEST_RATE_PER_S, Level
 from wsgiload.results.store import RunDirectory
 from wsgiload.results.stored_plan import raw_plan
@@ -148,6 +149,9 @@ def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> Ca
             status = "complete"
         except KeyboardInterrupt:
             status = "interrupted"
+        except MemoryError:
+            lift_guard()  # for what there is to store
+            raise
         finally:
             document = _document(
                 plan, [searching.course for searching in searchings], directory, status

@@ -14,7 +14,15 @@ import click
 
 from wsgiload.cli._group import CommandGroup, LazyCommand
 from wsgiload.cli._output import complain, write_no_more
-from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, WsgiloadError
+from wsgiload.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_INVALID,
+    EXIT_OK,
+    EXIT_USAGE,
+    UsageError,
+    WsgiloadError,
+)
+from wsgiload.host.memory_guard import VARIABLE, guard_memory, is_exceeded, lift_guard, limit_bytes
 
 EXIT_CODES = """\b
 Exit codes: 0 done and valid (warnings allowed), 2 usage or configuration,
@@ -66,6 +74,10 @@ def main(arguments: list[str] | None = None) -> None:
     # A terminal that was closed; under nohup the run is meant to go on.
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, _as_interrupt)
+    try:
+        guard_memory()
+    except UsageError as error:
+        sys.exit(_complain(str(error), error.exit_code))
     sys.exit(run(arguments))
 
 
@@ -78,9 +90,13 @@ def run(arguments: list[str] | None = None) -> int:
     except click.ClickException as error:
         return _complain(error.format_message(), EXIT_USAGE)
     except (click.Abort, KeyboardInterrupt):
+        if is_exceeded():
+            return _out_of_memory()
         return _complain("interrupted", EXIT_INTERRUPTED)
     except WsgiloadError as error:
         return _complain(str(error), error.exit_code)
+    except MemoryError:
+        return _out_of_memory()
     except BrokenPipeError:
         return EXIT_OK  # whoever read our output has seen enough
     except OSError as error:
@@ -88,7 +104,21 @@ def run(arguments: list[str] | None = None) -> int:
             write_no_more()
             return EXIT_INTERRUPTED
         return _complain(_system_words(error), EXIT_USAGE)
+    if is_exceeded():
+        return _out_of_memory()
     return code if isinstance(code, int) else EXIT_OK
+
+
+def _out_of_memory() -> int:
+    """What a leak of ours ends with."""
+    most_bytes = limit_bytes()
+    lift_guard()
+    most = "there is" if most_bytes is None else f"its limit of {most_bytes / 2**30:.1f} GiB"
+    return _complain(
+        f"wsgiload itself needs more memory than {most}; completed results are stored; "
+        f"report this, or set {VARIABLE}=16GiB if the experiment is that large",
+        EXIT_INVALID,
+    )
 
 
 def _is_closed_terminal(error: OSError) -> bool:

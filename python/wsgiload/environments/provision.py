@@ -40,6 +40,7 @@ from wsgiload.environments.interpreter import AppInterpreter, clean_variables, n
 from wsgiload.environments.system import find_program, install_command, missing_packages
 from wsgiload.environments.versions import interpreter_for
 from wsgiload.errors import ProvisionError, UsageError, WsgiloadError
+from wsgiload.host.memory_guard import unguarded
 
 Log = Callable[[str], None]
 
@@ -366,15 +367,16 @@ def _run(
     variables |= {"UV_PYTHON_DOWNLOADS": "never", "NO_COLOR": "1"}
     # What builds leave behind goes with the folder: uv does not remove its lock on setuptools.
     variables["TMPDIR"] = str(temporary)
-    done = subprocess.run(
-        arguments,
-        cwd=log_file.parent,  # uv reads the configuration of the project it is started in
-        env=variables,
-        stdin=subprocess.DEVNULL,
-        stdout=log_descriptor,
-        stderr=log_descriptor,
-        check=False,
-    )
+    with unguarded():
+        done = subprocess.run(
+            arguments,
+            cwd=log_file.parent,  # uv reads the configuration of the project it is started in
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=log_descriptor,
+            stderr=log_descriptor,
+            check=False,
+        )
     if done.returncode != 0:
         raise build_failure(server, log_file.read_text(errors="replace"), log_file)
 

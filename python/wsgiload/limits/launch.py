@@ -14,6 +14,7 @@ from typing import IO
 
 from wsgiload.errors import LimitsError, ServerError
 from wsgiload.host.cpus import available_cpus
+from wsgiload.host.memory_guard import unguarded
 
 CAN_PIN = hasattr(os, "sched_setaffinity")  # macOS has no way to pin
 
@@ -40,7 +41,7 @@ def launch(
         if paths
         else list(argv)
     )
-    with _affinity(server_cpus):
+    with _affinity(server_cpus), unguarded():
         try:
             return subprocess.Popen(
                 command,

@@ -20,6 +20,7 @@ from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.errors import LoadError, UsageError
 from wsgiload.host.cpus import CpuPlan
+from wsgiload.host.memory_guard import unguarded
 from wsgiload.loads._driver import Failure, Order
 from wsgiload.loads.generator import OnStart, ShouldStop, ignore, never
 
@@ -63,14 +64,8 @@ def drive(
     """
     # A file, because a report can be larger than a pipe holds and nobody reads while the load runs.
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as complaints:
-        process = subprocess.Popen(
-            # -P: nothing is imported from the app's folder.
-            [sys.executable, "-P", "-m", "wsgiload.loads._driver"],
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=complaints,
-            start_new_session=True,
-        )
+        with unguarded():
+            process = _started(output, complaints)
         try:
             on_start(process.pid)
             _order(process, _order_of(plan, cpu_plan))
@@ -80,6 +75,17 @@ def drive(
         finally:
             _end(process)
         return _result(process, output, complaints)
+
+
+def _started(output: IO[bytes], complaints: IO[bytes]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        # -P: nothing is imported from the app's folder.
+        [sys.executable, "-P", "-m", "wsgiload.loads._driver"],
+        stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=complaints,
+        start_new_session=True,
+    )
 
 
 def _order_of(plan: LoadPlan, cpu_plan: CpuPlan) -> Order:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from wsgiload.errors import ServerError, UsageError
+from wsgiload.host.memory_guard import unguarded
 from wsgiload.interrupts import uninterrupted
 
 # In a clone, beside the package.
@@ -71,13 +72,14 @@ def _start(program: Path, hold_ns: int, cpus: tuple[int, ...]) -> subprocess.Pop
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus)  # what it starts inherits it
     try:
-        return subprocess.Popen(
-            words,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            start_new_session=True,
-        )
+        with unguarded():
+            return subprocess.Popen(
+                words,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                start_new_session=True,
+            )
     except OSError as error:
         raise UsageError(
             f"{program} cannot be run: {error.strerror}", "name another with --refsrv"

@@ -34,6 +34,7 @@ from wsgiload.experiment.settings import resolve_servers
 from wsgiload.experiment.unused_settings import unused_settings
 from wsgiload.host.cpus import CpuPlan, assign_cpus, available_cpus, pinned
 from wsgiload.host.facts import host_facts
+from wsgiload.host.memory_guard import lift_guard
 from wsgiload.host.revision import revision_of
 from wsgiload.host.topology import read_topology
 from wsgiload.interrupts import uninterrupted
@@ -312,6 +313,9 @@ def _carry_out(
                 status = _intervene(sweep, environments)
         except KeyboardInterrupt:
             status = "interrupted"
+        except MemoryError:
+            lift_guard()  # for what there is to store
+            raise
         finally:
             events.ended()
             summary = sweep.write_status(status)

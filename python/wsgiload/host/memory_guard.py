@@ -1,0 +1,91 @@
+"""The limit on this process's own memory, so that a leak of ours cannot take down the host.
+
+A thread looks at the memory in use and interrupts the process, which keeps what it has finished.
+Above that the kernel limits private memory (RLIMIT_DATA): one allocation too large fails with a
+MemoryError before any page of it exists. It is the soft limit alone, which children would inherit:
+they are started ``unguarded``. Neither needs control groups.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from wsgiload.units import parse_size_bytes
+
+VARIABLE = "WSGILOAD_OWN_MEMORY"
+# Of the memory of the host; even the pages of long experiments take a fraction of that.
+SHARE = 0.5
+LEAST_BYTES = 1 << 30
+# Room for storing and saying what there is: an interpreter without any cannot even end.
+RESERVE_BYTES = 512 << 20
+POLL_S = 0.2
+
+_OWN_PAGES = Path("/proc/self/statm")
+_limit_bytes: int | None = None
+_is_exceeded = threading.Event()
+
+
+def guard_memory() -> None:
+    """Limit this process. Raises UsageError for a size that is none."""
+    global _limit_bytes
+    wanted = os.environ.get(VARIABLE)
+    _limit_bytes = parse_size_bytes(wanted) if wanted else max(LEAST_BYTES, _share_bytes())
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    most_bytes = _limit_bytes + RESERVE_BYTES
+    if hard == resource.RLIM_INFINITY or most_bytes < hard:
+        resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, hard))
+    threading.Thread(target=_watch, args=(_limit_bytes,), daemon=True).start()
+
+
+def limit_bytes() -> int | None:
+    """The limit that was set, None where none was."""
+    return _limit_bytes
+
+
+def is_exceeded() -> bool:
+    """Whether the process was interrupted for its memory."""
+    return _is_exceeded.is_set()
+
+
+def lift_guard() -> None:
+    """Leave room for storing and saying what there is, once an allocation failed."""
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+
+
+@contextmanager
+def unguarded() -> Iterator[None]:
+    """Within the block a child is started, which does not inherit the limit."""
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    lift_guard()
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
+
+
+def _watch(most_bytes: int) -> None:
+    while _used_bytes() <= most_bytes:
+        time.sleep(POLL_S)
+    _is_exceeded.set()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _used_bytes() -> int:
+    """Resident memory that no file backs."""
+    try:
+        resident, shared = map(int, _OWN_PAGES.read_text().split()[1:3])
+    except OSError:
+        return 0
+    return (resident - shared) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _share_bytes() -> int:
+    return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * SHARE)
