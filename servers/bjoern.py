@@ -9,7 +9,7 @@ from wsgiload.catalogue.contract import LaunchContext, Needed, Server, Variant, 
 REFERENCE = "https://github.com/jonashaag/bjoern#usage"
 
 NOTES = (
-    f"listen_backlog as everywhere (default 1024; {REFERENCE})",
+    f"listen_backlog set to the common value (default 1024; {REFERENCE})",
     "no TCP_NODELAY: a response without Content-Length can be delayed by 40 ms (delayed ACK) "
     "(https://github.com/jonashaag/bjoern/blob/master/bjoern/server.c)",
     "a blocking app blocks the process; there is no access log and no timeout; pipelined "

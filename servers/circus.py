@@ -21,7 +21,7 @@ CHAUSSETTE = "https://chaussette.readthedocs.io/"
 NOTES = (
     "numprocesses as budgeted, one shared socket with the backlog of the run (default 2048; "
     f"{CIRCUS})",
-    "chaussette's log of requests off; it writes one line per request with some backends "
+    "chaussette's request log off; with some backends it writes one line per request "
     f"({CHAUSSETTE})",
     "circus endpoints are Unix sockets in the run directory, so several instances can run at once",
 )

@@ -48,7 +48,7 @@ SERVER = Server(
             notes=(
                 "--keep-alive-timeout longer than the run, MaxKeepAliveRequests 0 (2 s and "
                 f"500; {REFERENCE})",
-                "ListenBacklog as everywhere (it generates 500; "
+                "ListenBacklog set to the common value (it generates 500; "
                 f"{DIRECTIVES}mpm_common.html#listenbacklog)",
                 "one front process of 64 threads, AsyncRequestWorkerFactor 32: "
                 f"{DIRECTIVES}event.html",
@@ -59,7 +59,7 @@ SERVER = Server(
                 "Apache refuses to run as root and www-data cannot read root's home directory "
                 "(user_namespaces(7), "
                 "https://man7.org/linux/man-pages/man7/user_namespaces.7.html)",
-                "Apache's parent and front process count as the server's",
+                "Apache's parent and front process count as part of the server",
             ),
             stock_notes=(
                 "1 process of 5 threads, 7 clients at once, keep-alive for 2 s, backlog 500 "

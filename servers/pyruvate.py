@@ -36,8 +36,8 @@ SERVER = Server(
             uses_threads=True,
             notes=(
                 f"workers as budgeted; they are threads ({REFERENCE})",
-                "max_reuse_count stays 0, which closes: with more, the second request of a "
-                "connection gets no response "
+                "max_reuse_count stays 0, which closes connections; with a higher value, the "
+                "second request of a connection gets no response "
                 f"({REFERENCE})",
                 "our runner creates the socket, as a service manager would, with the backlog "
                 "of the run "

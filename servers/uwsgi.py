@@ -26,12 +26,12 @@ NOTES = (
 ROUTER_NOTES = (
     "--http-keepalive, --http-auto-chunked and the header: without them the router closes "
     f"unannounced ({HTTP})",
-    "the HTTP router is a process of its own, and its CPU and memory are the server's",
+    "the HTTP router is a separate process, whose CPU and memory count as the server's",
 )
 STOCK_NOTES = (
     "one process, no master, one thread, backlog 100, a line of log for every request; "
     "--die-on-term and "
-    f"--no-orphans are given all the same, because it could not be stopped without them ({THINGS})",
+    f"--no-orphans are set anyway, because it cannot be stopped without them ({THINGS})",
 )
 ROUTER_STOCK_NOTES = (
     *STOCK_NOTES,
@@ -127,7 +127,7 @@ SERVER = Server(
                 *NOTES,
                 "--http11-socket: keep-alive in the workers; each kept connection holds one "
                 f"({HTTP})",
-                "a body without Content-Length ends with the connection: the app has to set one",
+                "a body without Content-Length ends with the connection, so the app has to set it",
             ),
             stock_notes=STOCK_NOTES,
             framing="close",
@@ -163,7 +163,7 @@ SERVER = Server(
             stock_framing="close",
             stock_notes=(
                 *ROUTER_STOCK_NOTES,
-                f"--gevent needs a number; the documentation's is 100 ({GEVENT})",
+                f"--gevent needs a number; the documentation uses 100 ({GEVENT})",
             ),
             unix_socket=True,
             helpers=2,

@@ -53,7 +53,7 @@ SERVER = Server(
                 "--connection-limit above the load: at the default 100 it stops accepting "
                 f"({ARGUMENTS})",
                 f"--channel-timeout longer than the run (default 120 s; {ARGUMENTS})",
-                f"--asyncore-use-poll: select() ends at descriptor 1024 ({ARGUMENTS})",
+                f"--asyncore-use-poll: select() supports only 1024 file descriptors ({ARGUMENTS})",
                 "--trusted-proxy, --no-clear-untrusted-proxy-headers: X-Forwarded-* reaches the "
                 f"app, as from other servers (by default it is removed; {ARGUMENTS})",
                 "no access log exists; 'Task queue depth' warnings under overload go to the "

@@ -49,7 +49,7 @@ SERVER = Server(
     distribution="werkzeug",
     variants=(
         _variant("default", "one request at a time", "close"),
-        _variant("threads", "a new thread for every connection, as flask run has it", "chunked"),
+        _variant("threads", "a new thread per connection, as in flask run", "chunked"),
     ),
     default_variant="default",
     command=command,

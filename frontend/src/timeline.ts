@@ -180,7 +180,7 @@ export class TimelinePlot implements Plot {
         y: { distr: strip.isLog ? 3 : 1, range: () => rangeOf(strip) },
       },
       axes: [
-        axis({ show: isLast, label: "seconds since the first interval, by intended send", size: 28 }),
+        axis({ show: isLast, label: "seconds since the first interval, by scheduled send time", size: 28 }),
         verticalAxis(strip.unit, strip.height),
       ],
       series: [{}, ...strip.lines.map(series)],

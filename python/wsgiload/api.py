@@ -38,17 +38,17 @@ def load(
     request: RequestOptions | None = None,
     transport: TransportOptions | None = None,
 ) -> Report:
-    """Generate load on ``url`` and return the report. Blocks; Ctrl-C ends it.
+    """Generate load against ``url`` and return the report. Blocks; Ctrl-C stops it.
 
     Args:
         url: ``http://`` or ``https://``, with path and query.
         rate: Requests per second. The load is then an open loop: requests follow a schedule,
-            whatever the server does.
+            regardless of how fast the server responds.
         connections: Closed loop: number of users; each waits for its response before its next
             request. Open loop: maximum number of connections. Default: one user without ``rate``
             and ``schedule``.
         duration: Duration of the measurement in seconds. Default: that of the schedule, or 10.
-        schedule: An open loop whose rate varies, instead of ``rate``: ``Ramp``, ``Steps`` or
+        schedule: Varying rate of an open loop, instead of ``rate``: ``Ramp``, ``Steps`` or
             ``Replay``.
         options: How requests are sent: warm-up, arrivals, timeouts, threads, seed, ...
         request: What is sent, and which response is correct.
@@ -109,9 +109,9 @@ def start(
     request: RequestOptions | None = None,
     transport: TransportOptions | None = None,
 ) -> Handle:
-    """Start a load on ``url`` and return at once; the arguments are those of ``load``.
+    """Start a load against ``url`` and return immediately; the arguments are those of ``load``.
 
-    The handle stops the load and returns its report.
+    The handle can stop the load and returns its report.
     """
     require(rate is None or schedule is None, "rate and schedule are mutually exclusive")
     usual = Level(connections=1 if connections is None else connections)
@@ -135,11 +135,11 @@ def _require_effect(spec: LoadSpec) -> None:
     require(
         not (spec.is_open and load.think_time),
         "think_time applies only to a closed loop",
-        "omit it, or give connections instead of a schedule",
+        "omit it, or use connections instead of a schedule",
     )
     require(
         not spec.is_open or spec.connections is None or load.max_connections is None,
-        "connections and max_connections are the same cap in an open loop",
+        "connections and max_connections set the same cap in an open loop",
         "give one",
     )
     require(
@@ -152,7 +152,7 @@ def _require_effect(spec: LoadSpec) -> None:
         apply, them = ("applies", "it") if len(given) == 1 else ("apply", "them")
         raise UsageError(
             f"{' and '.join(given)} {apply} only to an open loop",
-            f"omit {them}, or give rate or schedule",
+            f"omit {them}, or use rate or schedule",
         )
 
 
@@ -171,7 +171,7 @@ def sweep(
     out: str | Path = ".wsgiload/runs",
     events: SweepEvents | None = None,
 ) -> SweepResult:
-    """Measure servers serving ``app``; each trial has a fresh process and fresh limits. Blocks.
+    """Measure servers that run ``app``, each trial with fresh processes and limits. Blocks.
 
     Args:
         app: ``module:callable``. Default: the bundled app ``hello``.
@@ -182,12 +182,12 @@ def sweep(
         duration: Duration of each measurement in seconds.
         load: How requests are sent. Defaults of a sweep: 2 s of warm-up, 1 s of cool-down, at most
             1,000 connections, seed 1.
-        request: What is sent, and which response is correct; for a bundled app its path and body.
+        request: What is sent, and which response is correct. Default: those of a bundled app.
         server: How servers are set up: profile, workers, threads, grid, interpreter, ...
         limits: What a server may use.
-        options: How trials follow each other and what is concluded from them: runs, objective, ...
-        out: Directory for run directories.
-        events: Is told what happens, as it happens.
+        options: How trials are repeated and compared: runs, objective, ...
+        out: Parent directory of the run directories.
+        events: Receives progress events.
 
     Raises:
         UsageError: An argument is invalid; nothing was started. A server that fails is a cell with
@@ -219,6 +219,6 @@ def resume(
     request: RequestOptions | None = None,
     events: SweepEvents | None = None,
 ) -> SweepResult:
-    """Resume an interrupted sweep from its stored plan, in its order. ``request`` holds the secrets
-    that were not stored. Raises UsageError if that is not possible."""
+    """Resume an interrupted sweep with its stored plan and cell order. ``request`` holds the
+    secrets that were not stored. Raises UsageError if that is not possible."""
     return resume_sweep(Path(run_dir), events, given=request)

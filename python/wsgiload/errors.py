@@ -4,11 +4,11 @@
     ├── UsageError            2   a flag, a plan, a name or a configuration file that cannot be used
     │   └── LimitsError       2   a requested limit that this machine or user cannot enforce
     ├── ServerError          97   a server under test could not be built, started or kept alive
-    │   ├── ProvisionError   97   its environment could not be made
-    │   └── AppImportError   97   the app exists but fails while it is imported
+    │   ├── ProvisionError   97   its environment could not be built
+    │   └── AppImportError   97   the app exists but importing it fails
     └── LoadError            98   the load generator could not carry out the plan
 
-A message has a cause and, if known, a fix: the command or the flag that helps.
+A message has a cause and, if known, a fix: a command or an option.
 """
 
 from __future__ import annotations

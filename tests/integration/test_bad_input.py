@@ -107,7 +107,7 @@ def test_a_port_in_use_is_named_with_who_holds_it(command: Command, project: Pat
         port = holder.getsockname()[1]
         line = refused(command.run("sweep", "--port", port, "--servers", "wsgiref", *BRIEFLY))
     assert line == (
-        f"wsgiload: port {port} of 127.0.0.1 cannot be used: Address already in use by process "
+        f"wsgiload: cannot listen on port {port} of 127.0.0.1: Address already in use by process "
         f"{os.getpid()}; "
         "choose another --port, or omit it to use a free one"
     )
@@ -123,17 +123,17 @@ def test_an_unknown_server_is_named_with_its_nearest_neighbours(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--cpus", "9999"], "--cpus 9999 asks for more than the "),
+        (["--cpus", "9999"], "--cpus 9999 exceeds the "),
         (
             ["--cpus", "0.0001"],
-            "0.0001 CPUs requested, but the kernel's minimum is 0.01; give --cpus 0.01",
+            "0.0001 CPUs requested, but the kernel's minimum is 0.01; use --cpus 0.01",
         ),
         (
             ["--memory", "1KiB"],
-            "1024 bytes of memory are too few to start a server; give --memory 4MiB or more",
+            "--memory of 1024 bytes is too small to start a server; use --memory 4MiB or more",
         ),
-        (["--server-cpus", "9999"], "--server-cpus names 9999, available are "),
-        (["--client-cpus", "9999"], "--client-cpus names 9999, available are "),
+        (["--server-cpus", "9999"], "--server-cpus names 9999, but available are "),
+        (["--client-cpus", "9999"], "--client-cpus names 9999, but available are "),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -175,8 +175,8 @@ def test_an_interpreter_that_is_none_is_refused(command: Command, project: Path)
 
 def test_a_folder_for_runs_that_cannot_be_made_is_refused(command: Command, project: Path) -> None:
     line = refused(command.run("sweep", "--servers", "wsgiref", "--out", "shop.py/runs", *BRIEFLY))
-    assert "cannot make the run directory" in line
-    assert "choose a folder with --out" in line
+    assert "cannot create the run directory" in line
+    assert "choose another directory with --out" in line
 
 
 # --- the app is at fault: every cell fails, and is stored
@@ -251,7 +251,7 @@ def test_a_path_that_the_app_does_not_have_names_the_option(
     message = require_every_cell_failed(done, 1, "readiness")
     assert (
         message
-        == "wsgiref: GET /json got the status 404; choose a path that the app serves with --path"
+        == "wsgiref: GET /json returned status 404; choose a path that the app serves (--path)"
     )
 
 

@@ -34,4 +34,4 @@ def test_the_floor_is_measured_and_kept(
 def test_a_reference_server_that_is_none_is_refused(command: Command) -> None:
     done = command.run("calibrate", "--refsrv", command.folder / "none")
     assert done.code == 2
-    assert "give the reference server with --refsrv" in done.err
+    assert "name the reference server with --refsrv" in done.err

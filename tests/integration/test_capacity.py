@@ -108,7 +108,7 @@ def test_a_url_that_nobody_serves_is_the_servers_fault(command: Command) -> None
         "capacity", "--url", f"http://127.0.0.1:{unused_port()}/", "--slo", "p99<50ms", *BRIEFLY
     )
     assert done.code == 97
-    assert "16 users of a closed loop got no correct response" in done.out
+    assert "16 closed-loop users got no correct response" in done.out
 
 
 @pytest.mark.servers

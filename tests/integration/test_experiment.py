@@ -97,8 +97,8 @@ def test_an_experiment_killed_and_interrupted_and_resumed_is_the_one_that_was_no
     again = command.run("sweep", "--resume", run_dir)
     assert (again.code, again.err) == (
         2,
-        f"wsgiload: {run_dir} is complete, nothing is left to resume; see it with `wsgiload "
-        "report`\n",
+        f"wsgiload: {run_dir} is complete; there is nothing to resume; see its results: wsgiload "
+        f"report {run_dir}\n",
     )
     other = command.run("sweep", "--resume", run_dir, "--runs", 3)
     assert other.code == 2
@@ -106,7 +106,7 @@ def test_an_experiment_killed_and_interrupted_and_resumed_is_the_one_that_was_no
 
     change = command.run("compare", run_dir, whole.run_dir)
     assert change.code == 0
-    assert "again at 100/s: no inference possible from " in change.out
+    assert "again at 100/s: too few runs (" in change.out
 
 
 def test_several_runs_are_told_together_and_told_alike_from_the_store(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_two_apps_are_each_asked_in_their_own_way_also_after_an_interruption(
     assert done.summary["experiment"]["app"] == ["hello:app", "cpu:app"]
     assert schema_errors("summary-2", done.summary) == []
     page = (done.run_dir / "report.html").read_text()
-    for words in ("hello:app and cpu:app", "each app as its name says", "wsgiref-cpu"):
+    for words in ("hello:app and cpu:app", "app: see the server's name", "wsgiref-cpu"):
         assert words in page
 
 
@@ -102,5 +102,5 @@ def test_a_version_that_is_not_installed_is_refused_before_anything_starts(
 ) -> None:
     done = command.run("sweep", *BRIEFLY, "--grid", "python=3.99", "--out", tmp_path / "runs")
     assert done.code == 2
-    assert done.err.startswith("wsgiload: no Python 3.99 is installed here; installed are ")
+    assert done.err.startswith("wsgiload: Python 3.99 is not installed; installed versions: ")
     assert not (tmp_path / "runs").exists()

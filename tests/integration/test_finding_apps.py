@@ -141,7 +141,7 @@ def test_pythonpath_is_named_with_the_option_that_replaces_it(command: Command) 
     words = ("web:app", "--servers", "wsgiref", "--expect-regex", "^hi$", *BRIEFLY[:-1])
     program = ["env", "PYTHONPATH=lib", str(SCRIPT)]
     done = command.run("sweep", *words, cwd=folder, program=program)
-    assert "PYTHONPATH is not passed to APP; for its directories add --pythonpath lib" in done.err
+    assert "PYTHONPATH is not passed to APP; to add its directories: --pythonpath lib" in done.err
     message = failure(done)
     assert "No module named 'greeting'" in message
     assert message.endswith("did you mean `--pythonpath lib web:app`?")
@@ -214,7 +214,7 @@ def test_an_import_may_take_as_long_as_the_start(command: Command) -> None:
     require_ok(command.run("sweep", *words, cwd=folder), 1)
     done = command.run("sweep", *words, "--ready-timeout", "1s", cwd=folder)
     assert done.code == 97
-    assert "importing slow did not end within 1 s; raise --ready-timeout" in done.out
+    assert "importing slow did not finish within 1 s; raise --ready-timeout" in done.out
 
 
 def test_an_import_that_eats_memory_is_ended_and_named(command: Command) -> None:
@@ -222,4 +222,4 @@ def test_an_import_that_eats_memory_is_ended_and_named(command: Command) -> None
     (folder / "greedy.py").write_text("eaten = b'x' * (2 << 30)\n")
     done = command.run("sweep", "greedy:app", "--servers", "waitress", *BRIEFLY, cwd=folder)
     assert done.code == 97
-    assert "importing greedy needs more than the memory limit of 1,024 MiB" in done.out
+    assert "importing greedy exceeds the memory limit of 1,024 MiB" in done.out

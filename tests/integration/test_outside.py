@@ -49,7 +49,9 @@ def test_a_load_says_how_well_it_knows_a_quantile(command: Command, target: Coun
         "load", target.url, "--rate", 100, "--duration", "1s", "--precision", "p50:5%"
     )
     (told,) = [line for line in done.complaints if "p50" in line]
-    assert told.startswith("wsgiload: precision of p50 not reached: an interval needs at least ")
+    assert told.startswith(
+        "wsgiload: precision of p50 not reached: a confidence interval needs at least "
+    )
 
 
 def test_a_load_goes_on_for_a_quantile_and_says_where_it_never_knew_it(

@@ -59,7 +59,7 @@ def test_the_users_configuration_is_measured_where_others_cannot_serve(
     for server in ("gunicorn-gthread", "granian"):
         for cell in cells_of(done, server):
             assert cell["failure"]["step"] == "readiness"
-            assert "GET / got the status 500" in cell["failure"]["message"]
+            assert "GET / returned status 500" in cell["failure"]["message"]
             message = cell["failure"]["message"]
             assert "gunicorn.conf.py in the app's folder is not used" in message
             assert ("add --server-config gunicorn=" in message) == (server == "gunicorn-gthread")

@@ -143,11 +143,11 @@ def test_a_flask_project_whose_own_waitress_is_another(command: Command, project
     waitress = done.cells["waitress@50#1"]
     assert waitress["version"] != "2.1.2"
     assert (
-        f"waitress brings waitress {waitress['version']} and is run with it; the app's "
-        "environment has 2.1.2" in waitress["notes"]
+        f"waitress was measured with waitress {waitress['version']}; your app's environment has "
+        "2.1.2" in waitress["notes"]
     )
-    assert not any("waitress brings" in note for note in done.cells["wsgiref@50#1"]["notes"])
-    assert "the app's environment has 2.1.2" in done.out
+    assert not any("was measured with" in note for note in done.cells["wsgiref@50#1"]["notes"])
+    assert "your app's environment has 2.1.2" in done.out
 
 
 def test_a_django_project_from_another_folder(command: Command, projects: Path) -> None:

@@ -51,10 +51,10 @@ def pasted(message: str) -> list[str]:
 def test_a_host_that_django_refuses_gets_the_header_to_add(command: Command, site: Path) -> None:
     done = sweep(command, site, "--no-verbose", "--servers", "gunicorn-gthread,waitress")
     told = " ".join(done.out.split())
-    assert "failed: gunicorn-gthread and waitress: GET /health/ got the status 400" in told
+    assert "failed: gunicorn-gthread and waitress: GET /health/ returned status 400" in told
     assert "host names: add -H 'Host: shop.example'" in told
     message = failure(done)
-    assert 'GET /health/ got the status 400, "Bad Request (400)"' in message
+    assert 'GET /health/ returned status 400, "Bad Request (400)"' in message
     fix = pasted(message)
     assert fix == ["-H", "Host: shop.example"]
     require_ok(sweep(command, site, *fix, "--servers", ",".join(SERVERS)), len(SERVERS))
@@ -63,7 +63,7 @@ def test_a_host_that_django_refuses_gets_the_header_to_add(command: Command, sit
 def test_a_redirect_to_https_gets_the_header_of_a_proxy(command: Command, site: Path) -> None:
     words = ("-H", "Host: shop.example", "--servers")
     message = failure(sweep(command, site, *words, "waitress", variables=(HTTPS,)))
-    assert "GET /health/ got the status 301 to https://shop.example/health/" in message
+    assert "GET /health/ returned status 301 to https://shop.example/health/" in message
     fix = pasted(message)
     assert fix == ["-H", "X-Forwarded-Proto: https"]
     done = sweep(command, site, *fix, *words, ",".join(SERVERS), variables=(HTTPS,))

@@ -22,8 +22,11 @@ MIB = 1024 * 1024
         (Limits(cpus=2, server_cpus=(1,)), "2 CPUs requested, but the server is pinned to 1"),
         (Limits(server_cpus=(7,)), "--server-cpus 7: only 0-1 are available"),
         (Limits(cpu_period_us=10), "the kernel does not accept a CPU period of 10 µs"),
-        (Limits(memory_bytes=4 * MIB - 1), "bytes of memory"),
-        (Limits(pids=0), "0 processes are too few to start a server"),
+        (
+            Limits(memory_bytes=4 * MIB - 1),
+            "--memory of 4194303 bytes is too small to start a server",
+        ),
+        (Limits(pids=0), "--pids 0 is too small to start a server"),
     ],
 )
 def test_refuses_what_cannot_be_enforced(limits: Limits, cause: str) -> None:

@@ -78,7 +78,7 @@ def test_a_refused_limit(
     kernel.mount_v2("cpu memory pids")
     refuse(monkeypatch, name, number)
     with pytest.raises(
-        LimitsError, match=told + "; change or drop that limit, or give --limits best-effort"
+        LimitsError, match=told + "; change or omit that limit, or use --limits best-effort"
     ):
         V2Backend(kernel.root).create(ASKED, "t")
     assert not any(path.exists() for path in kernel.made), "a refused group stays behind"

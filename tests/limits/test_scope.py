@@ -157,7 +157,7 @@ def test_a_refusal_is_told_in_the_words_of_systemd(
     )
     with pytest.raises(
         LimitsError,
-        match=r"does not delegate .*: Failed to .*: Access denied; run as root, or give",
+        match=r"does not delegate .*: Failed to .*: Access denied; run as root, or use",
     ):
         enter_scope("strict", user.root)
 
@@ -180,7 +180,7 @@ def test_makes_no_group_beside_systemd(user: FakeKernel, monkeypatch: pytest.Mon
     Systemd(monkeypatch, delegated=False)
     asked = Limits(cpus=0.5)
     with pytest.raises(
-        LimitsError, match=r"systemd manages the control groups of this host; .*systemd-run --user"
+        LimitsError, match=r"systemd manages the cgroups of this host; .*systemd-run --user"
     ):
         select_backend(asked, user.root)
     assert select_backend(Limits(cpus=0.5, policy="best-effort"), user.root).name == "none"

@@ -79,13 +79,16 @@ def test_only_the_servers_that_are_meant_are_changed() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (Adjustment("granian", "-x"), "--server-args granian is not measured; measured are"),
-        (Adjustment("prod", "-x"), "--server-args prod is your own; write it into its --command"),
-        (Adjustment("bjoern", "-x"), "bjoern is started by a program of wsgiload's; start bjoern"),
+        (
+            Adjustment("granian", "-x"),
+            "--server-args granian: not a measured server; choose one of",
+        ),
+        (Adjustment("prod", "-x"), "--server-args prod: your own command; add it to its --command"),
+        (Adjustment("bjoern", "-x"), "bjoern is started by a script of wsgiload; start bjoern"),
         (
             Adjustment("waitress", config=Path("/w.ini")),
-            "--server-config waitress: waitress takes no configuration file here; start waitress "
-            "with w.ini by a command of your own: --command my-waitress=",
+            "--server-config waitress: waitress does not support a configuration file here; start waitress "
+            "with w.ini with your own command: --command my-waitress=",
         ),
         (Adjustment("waitress", "'x"), "--server-args waitress: No closing quotation"),
     ],
@@ -100,7 +103,7 @@ def test_notes_name_what_takes_precedence() -> None:
     changes = [Adjustment("gunicorn", config=CONFIG), Adjustment("gunicorn", "--max-requests 9")]
     (found,) = adjusted(CATALOGUE.select(["gunicorn"]), changes)
     assert settings_notes(found) == [
-        "gunicorn-gthread runs with gunicorn.conf.py; what its command line sets takes precedence",
+        "gunicorn-gthread runs with gunicorn.conf.py; its command line takes precedence",
         "gunicorn-gthread runs with --max-requests 9, which takes precedence over the profile",
     ]
     assert settings_notes(CATALOGUE.select(["waitress"])[0]) == []

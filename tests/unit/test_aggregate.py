@@ -77,9 +77,9 @@ def test_a_run_without_an_interval_of_its_own_leaves_the_share_unknown() -> None
 @pytest.mark.parametrize(
     ("runs", "reason"),
     [
-        (1, "no inference from 1 run"),
-        (2, "no inference possible from 2 runs"),
-        (3, "no inference possible from 3 runs"),
+        (1, "too few runs (1; 4 needed)"),
+        (2, "too few runs (2; 4 needed)"),
+        (3, "too few runs (3; 4 needed)"),
         (4, None),
     ],
 )
@@ -94,7 +94,7 @@ def test_what_was_not_met_is_no_number_and_allows_no_interval() -> None:
     figure = aggregate_cells(runs_of("waitress", [10e6, 11e6, None, 12e6, 13e6]))[0].figures.p99
     assert figure.values == (10e6, 11e6, None, 12e6, 13e6)
     assert (figure.median, figure.min, figure.max) == (12e6, 10e6, None)
-    assert (figure.interval_95, figure.reason) == (None, "not met in 1 of 5 runs")
+    assert (figure.interval_95, figure.reason) == (None, "no finite value in 1 of 5 runs")
     most = aggregate_cells(runs_of("waitress", [10e6, None, None]))[0].figures.p99
     assert (most.median, most.min) == (None, 10e6)
 
@@ -114,7 +114,7 @@ def test_the_fault_of_the_client_is_discarded_and_that_of_the_server_counts_agai
     assert [is_discarded(one) for one in cells[:3]] == [True, False, False]
     [entry] = aggregate_cells(cells)
     assert (entry.runs, entry.discarded) == ((2, 3, 4, 5, 6), 1)
-    assert entry.figures.p99.reason == "not met in 1 of 5 runs"
+    assert entry.figures.p99.reason == "no finite value in 1 of 5 runs"
     assert entry.figures.goodput.min == 0
 
 

@@ -40,7 +40,7 @@ def test_a_name_that_could_be_mistaken_is_refused(name: str, says: str) -> None:
 
 
 def test_one_name_for_two_servers_is_refused_and_twice_the_same_is_one() -> None:
-    says = "the alias 'again' names waitress and cheroot; give each an alias of its own"
+    says = "the alias 'again' stands for both waitress and cheroot; use a different alias for each"
     with pytest.raises(UsageError, match=says):
         load_catalogue().select(["again=waitress", "again=cheroot"])
     assert len(load_catalogue().select(["again=waitress", "again=waitress"])) == 1

@@ -101,7 +101,7 @@ def test_six_rounds_name_the_winner_with_its_factor() -> None:
     assert found.question == "Which of 2 servers has the lowest p99 at 1,000/s?"
     assert found.sentence.startswith("gevent has the lowest p99 at 1,000/s: 963 µs [")
     assert re.search(
-        r"; that of waitress is [23]\.\d+× \[.+\] as high \(6 runs each\)\.", found.sentence
+        r"; waitress's p99 is [23]\.\d+× \[.+\] this value \(6 runs each\)\.", found.sentence
     )
     assert found.needs is None
 
@@ -115,10 +115,10 @@ def test_a_tie_names_its_margin_and_recommends_the_leaner_server() -> None:
     found = answer(cells)
     assert found.status == "tie"
     assert re.match(
-        r"a has the lowest p99 at 1,000/s, .+, but is tied with b: they differ by at most \d+ %\.",
+        r"a and b are tied for the lowest p99 at 1,000/s: a has .+, and they differ by at most \d+ %\.",
         found.sentence,
     )
-    assert "Of these, b uses the least memory." in found.sentence
+    assert " %. b uses the least memory of them." in found.sentence
 
 
 def test_one_run_is_a_quick_look_that_says_what_would_decide() -> None:
@@ -145,7 +145,7 @@ def test_a_quick_look_names_the_tie_whose_command_follows() -> None:
     found = answer(
         [cell("a", p99_ns=1e6, resources=large), cell("b", p99_ns=1.01e6, resources=small)]
     )
-    expected = "the difference from b is within the noise. Of these, b uses the least memory."
+    expected = "the difference from b is within the noise. b uses the least memory of them."
     assert expected in found.sentence
 
 
@@ -160,7 +160,7 @@ def test_where_nothing_saturates_the_rate_that_would_show_it_is_named() -> None:
         cell("b", p99_ns=2e6, resources=resources(cpu_cores_mean=0.1)),
     ]
     expected = (
-        "No server is saturated at 1,000/s; extrapolating from CPU use, a would saturate first, "
+        "No server saturates at 1,000/s; extrapolating from CPU use, a would saturate first, "
         "near 2,500/s (try --rates 3000)."
     )
     assert answer(cells).sentence.endswith(expected)
@@ -183,7 +183,7 @@ def test_at_most_five_cautions_and_the_gravest_first() -> None:
     found = answer([failed("dead"), warned])
     assert len(found.cautions) == 5
     assert found.cautions[0] == "failed: dead: it died"
-    assert found.cautions[-1] == "3 more: --verbose lists them"
+    assert found.cautions[-1] == "3 more; --verbose shows all"
 
 
 # --- the command to paste
@@ -301,7 +301,7 @@ def test_a_p99_of_few_requests_is_shown_with_its_reason() -> None:
     assert "had the lowest p99 at 100/s, ≈ 2.00 ms" in found.sentence
     assert table_of(level, found.ranking)[1][0][4] == "≈ 2.00 ms"
     assert found.cautions[0] == (
-        "p99 at 100/s is rough (≈): it needs 1,000 requests or more per run; use --duration 11s"
+        "p99 at 100/s is rough (≈): it needs at least 1,000 requests per run; use --duration 11s"
     )
     # The tables below say the same.
     shown = read_sweep(summary)

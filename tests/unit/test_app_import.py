@@ -117,12 +117,12 @@ def test_an_app_that_fails_while_imported_gets_one_line(
 
 
 def test_an_app_that_ends_the_interpreter_is_told(tmp_path: Path) -> None:
-    with pytest.raises(AppImportError, match="ended the interpreter with code 7"):
+    with pytest.raises(AppImportError, match="terminated the interpreter with code 7"):
         check(tmp_path, "shop:app", "import os\nos._exit(7)\n")
 
 
 def test_an_app_that_never_ends_importing_is_told(tmp_path: Path) -> None:
-    with pytest.raises(AppImportError, match=r"did not end within 0.5 s; raise --ready-timeout"):
+    with pytest.raises(AppImportError, match=r"did not finish within 0.5 s; raise --ready-timeout"):
         check(tmp_path, "shop:app", "import time\ntime.sleep(600)\n", timeout_s=0.5)
 
 
@@ -272,7 +272,7 @@ def test_a_variable_that_is_not_set_is_named(tmp_path: Path) -> None:
     text = "import os\nkey = os.environ['SHOP_KEY']\n"
     with pytest.raises(AppImportError, match=r"shop\.py:2; add --env SHOP_KEY=VALUE"):
         check(tmp_path, "shop:app", text)
-    with pytest.raises(AppImportError, match="shows the whole traceback"):
+    with pytest.raises(AppImportError, match="to see the traceback"):
         check(tmp_path, "shop:app", "{}['SHOP_KEY']\n")
 
 

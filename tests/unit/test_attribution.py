@@ -360,10 +360,9 @@ def test_a_stored_cell_is_explained_in_words_that_say_what_coincided() -> None:
     cell = Cell(filled_cell(attribution=found))
     (said,) = [coincidence.sentence(cell, one) for one in coincidence.fingerprints(cell)]
     assert said.startswith(
-        "This load coincided with: the CPU limit stopped the server in 20% of the CPU periods. "
-        "100 % ["
+        "This load coincided with: the server was CPU-throttled in 20% of the periods. 100 % ["
     )
-    assert "of the slowest 1 % of the requests overlapped a throttled period, against" in said
+    assert "of the slowest 1 % of requests overlapped a throttled period, compared with" in said
     assert coincidence.names(cell) == "throttling"
     assert attribute(replace(measured(), samples=())) is None
 
@@ -392,7 +391,7 @@ def test_no_sentence_names_a_reason() -> None:
     files.append(Path(coincidence.__file__))
     assert len(files) >= 6
     said = [text for path in files for text in texts(path)]
-    assert any("turned" in text for text in said)
+    assert any("dropped" in text for text in said)
     assert [text for text in said if CAUSAL.search(text)] == []
     for given in CAUSES.values():
         assert not any(CAUSAL.search(found.sentence) for found in find_fingerprints(given))

@@ -96,9 +96,9 @@ def test_the_floor_has_the_figures_of_hold_0_and_null_where_nothing_was_measured
 @pytest.mark.parametrize(
     ("p50_ns", "missed", "says"),
     [
-        (1_030_000, 0, "30.0 µs beyond it, as it should be"),
-        (1_060_000, 1, "60.0 µs beyond it, more than the 50 µs that a quiet machine takes"),
-        (999_000, 1, "earlier than possible"),
+        (1_030_000, 0, "p50 error 30.0 µs (within 50 µs, as on a quiet machine)"),
+        (1_060_000, 1, "p50 error 60.0 µs (more than the 50 µs of a quiet machine)"),
+        (999_000, 1, "impossible: earlier than the response"),
     ],
 )
 def test_the_median_of_a_known_hold_may_be_50_microseconds_late_and_never_early(
@@ -163,6 +163,6 @@ def test_without_a_reference_server_cause_and_fix_are_said(
     (tmp_path / "refsrv").touch(0o755)
     assert find_reference_server() == tmp_path / "refsrv"
     with pytest.raises(
-        UsageError, match="is not executable; give the reference server with --refsrv"
+        UsageError, match="is not executable; name the reference server with --refsrv"
     ):
         find_reference_server(tmp_path / "none")

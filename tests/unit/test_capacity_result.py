@@ -263,7 +263,7 @@ def fingerprint(name: str) -> AttributionResult:
         (
             {"resources": WAITING, "limits": limits(cpus=1.0)},
             "workers",
-            "its workers: connections waited although CPU time was left",
+            "its workers (connections waited while CPU time was left)",
         ),
         (
             {"resources": resources(cpu_cores_mean=0.3, listen_queue_peak=9, listen_drops=2)},
@@ -288,7 +288,7 @@ def test_the_answer_names_what_limits_the_server(
     said = server_result(course(FOUND, met, *missed, far_above), OBJECTIVE, 120 * NS_PER_S)
     assert said.limited_by == limit
     answer = answer_of(said)
-    assert answer is not None and answer.startswith("waitress: 100/s (95 % interval ")
+    assert answer is not None and answer.startswith("waitress: 100/s (95 % CI ")
     assert answer.endswith(f", limited by {words}" if words else ")")
 
 
@@ -305,8 +305,8 @@ def test_short_trials_say_what_they_cost() -> None:
     said = server_result(course(FOUND), OBJECTIVE, 5 * NS_PER_S)
     (remark,) = remarks_of(said)
     assert (
-        "p99 rests on the 5 slowest of 500 requests and is unreliable; --duration 100s "
-        "gives it 100" in remark
+        "p99 depends on the 5 slowest of 500 requests and is unreliable; use --duration 100s for 100"
+        in remark
     )
     assert said.verdict.status == "warn"
 
@@ -350,7 +350,7 @@ def test_doubtful_trials_are_repeated_until_a_fifth_was_and_then_counted() -> No
     counted = server_result(course(FOUND, *so_far.trials), OBJECTIVE, 120 * NS_PER_S)
     reasons = {reason.check: reason for reason in counted.verdict.reasons}
     assert (
-        "1 of the 5 trials up to the upper bound missed while generator"
+        "1 of the 5 trials up to the upper bound missed the objective while the generator"
         in reasons["lower-bound"].message
     )
     assert "discarded" not in reasons, (

@@ -61,6 +61,6 @@ def test_a_log_of_requests_is_found_and_quoted_also_where_it_is_buffered(
     result = checked(Log(tmp_path / "log", every, block), "tuned", monkeypatch)
     assert not result.quiet
     (complaint,) = result.complaints
-    assert f"lines of log for {check.QUIET_REQUESTS} requests, such as '127.0.0.1" in complaint
+    assert f"lines for {check.QUIET_REQUESTS} requests, such as '127.0.0.1" in complaint
     stock = checked(Log(tmp_path / "log", every, block), "stock", monkeypatch)
     assert (stock.quiet, stock.complaints) == (False, [])

@@ -73,13 +73,13 @@ def test_a_sweep_refuses_unknown_ones_before_anything_starts() -> None:
 @pytest.mark.parametrize(
     ("limits", "says"),
     [
-        ({"send-lag": 1}, "'send-lag' is not a threshold; name one like send-lag.warn"),
+        ({"send-lag": 1}, "'send-lag' is not a threshold; write it like send-lag.warn"),
         (
             {"send-lag.warn": float("nan")},
-            "the threshold send-lag.warn must be a number from 0 up, not nan",
+            "the threshold send-lag.warn must be 0 or more, not nan",
         ),
         ({"C18.invalid": 1}, "kernel-drops has no threshold 'invalid'; choose warn"),
-        ({"C18.warn": 1}, "only `wsgiload sweep` makes the check kernel-drops"),
+        ({"C18.warn": 1}, "only `wsgiload sweep` runs the check kernel-drops"),
         ({"C4.wran": 1}, "(C4|send-lag) has no threshold wran"),
     ],
 )

@@ -16,8 +16,8 @@ QUICK = ["capacity", "--slo", "p99<50ms", "--dry-run"]
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["capacity"], "give one, such as --slo 'p99<50ms'"),
-        (["capacity", "--slo", "goodput>=100"], "gets no worse with the load"),
+        (["capacity"], "add one, such as --slo 'p99<50ms'"),
+        (["capacity", "--slo", "goodput>=100"], "it must get worse as the load increases"),
         (
             [*QUICK, "--url", "http://127.0.0.1:1/", "--servers", "waitress"],
             "--url measures a running server; omit --servers",
@@ -36,14 +36,14 @@ QUICK = ["capacity", "--slo", "p99<50ms", "--dry-run"]
         ),
         (
             [*QUICK, "--url", "http://127.0.0.1:1/", "--client-cpus", "999"],
-            "--client-cpus names 999, available are",
+            "--client-cpus names 999, but available are",
         ),
         (
             [*QUICK, "--servers", "waitress", "--client-cpus", "999"],
-            "--client-cpus names 999, available are",
+            "--client-cpus names 999, but available are",
         ),
         ([*QUICK, "--url", "gopher://127.0.0.1/"], "'gopher://127.0.0.1/' is not an http(s) URL"),
-        ([*QUICK, "--width", "0.1%"], "the width must be between 0.5% and 50%, not 0.1%"),
+        ([*QUICK, "--width", "0.1%"], "--width must be between 0.5% and 50%, not 0.1%"),
         ([*QUICK, "--threshold", "p99<1s"], "unknown figure 'p99'; choose one of capacity"),
     ],
 )
@@ -117,7 +117,7 @@ def test_no_setting_is_recommended_for_a_closed_loop(capsys: pytest.CaptureFixtu
     assert (
         run(["sweep", "--servers", "waitress", "--slo", "p99<50ms", "-c", "10", "--dry-run"]) == 2
     )
-    assert "a closed loop offers none; give --rates" in capsys.readouterr().err
+    assert "a closed loop has none; use --rates" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_sessions_are_refused_where_a_closed_loop_comes_first(
     (tmp_path / "shop").write_text("[browse]\nGET /\n")
     given = [*words, "--sessions", str(tmp_path / "shop")]
     assert run(given) == 2
-    assert "name the rates of sessions: wsgiload sweep --rates" in capsys.readouterr().err
+    assert "sweep session rates instead: wsgiload sweep --rates" in capsys.readouterr().err
     if words[0] == "sweep":
         assert run([*given, "--rates", "10"]) == 0
 

@@ -314,7 +314,10 @@ LOAD = ["load", "http://127.0.0.1:9/"]
         ),
         ([*LOAD, "--threshold", "p99"], "'p99' is not a threshold"),
         ([*LOAD, "--precision", "5"], "'5' is not a precision; write it like 5% or p99.9:2%"),
-        ([*LOAD, "--precision", "p98:5%"], "p98 has no interval; choose one of p50, p90"),
+        (
+            [*LOAD, "--precision", "p98:5%"],
+            "p98 has no confidence interval; choose one of p50, p90",
+        ),
         ([*LOAD, "--precision", "80%"], "the precision must be above 0% and at most 50%"),
         (
             [*LOAD, "--max-duration", "60s"],
@@ -335,7 +338,7 @@ LOAD = ["load", "http://127.0.0.1:9/"]
         ([*LOAD, "--check-threshold", "send-lag.warn=much"], "'much' is not a number"),
         (
             [*LOAD, "--check-threshold", "send-lag.warn=-1"],
-            "the threshold send-lag.warn must be a number from 0 up, not -1",
+            "the threshold send-lag.warn must be 0 or more, not -1",
         ),
         (
             [*LOAD, "--check-threshold", "C99.warn=1"],
@@ -343,7 +346,7 @@ LOAD = ["load", "http://127.0.0.1:9/"]
         ),
         (
             [*LOAD, "--check-threshold", "app-calls.warn=1"],
-            "app-calls.warn: only `wsgiload sweep` makes the check app-calls; omit it",
+            "app-calls.warn: only `wsgiload sweep` runs the check app-calls; omit it",
         ),
         (
             ["sweep", "--check-threshold", "C17.wran=1"],
@@ -415,7 +418,7 @@ def test_a_mistake_is_one_line_with_its_cause_and_exit_code_2(
         ('{"schema_version": 2, "cells": []}', "is not a valid summary of a sweep: "),
         (
             '{"schema_version": 9, "cells": []}',
-            "is not readable here: its schema version is 9, and this wsgiload reads up to 2; ",
+            "has schema version 9, but this wsgiload reads only up to 2; ",
         ),
     ],
 )

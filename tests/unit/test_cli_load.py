@@ -143,7 +143,7 @@ def test_a_place_where_the_result_could_not_be_written_is_refused_before_the_loa
     assert run(["load", URL, "-R", "5", "--json", str(tmp_path / "gone" / "out.json")]) == 2
     assert (
         capsys.readouterr().err
-        == f"wsgiload: directory {tmp_path / 'gone'} does not exist; make it, or choose another\n"
+        == f"wsgiload: directory {tmp_path / 'gone'} does not exist; create it, or choose another\n"
     )
 
 
@@ -152,7 +152,7 @@ def test_the_url_is_not_taken_for_the_name_of_a_file(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["load", "-R", "5", "--json", name, URL]) == 2
-    assert f"--json would write to a file named {name!r}; " in capsys.readouterr().err
+    assert f" would write a file named {name!r}; " in capsys.readouterr().err
 
 
 def test_a_folder_is_no_place_for_a_result(
@@ -185,7 +185,7 @@ def test_a_body_is_sent_as_it_was_typed(capsys: pytest.CaptureFixture[str]) -> N
 def test_a_url_that_is_no_text_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["load", URL + os.fsdecode(b"\xff"), "-R", "5"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "has characters that a URL cannot have; percent-encode them" in line
+    assert "has characters not allowed in a URL; percent-encode them" in line
 
 
 def test_a_warning_is_not_a_failure(canned: type[CannedHandle]) -> None:

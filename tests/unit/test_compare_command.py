@@ -48,9 +48,9 @@ def test_each_server_of_both_runs_is_one_sentence_and_every_other_change_is_one(
     assert run(["compare", *map(str, runs)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
-    assert lines[0].startswith("a at 1,000/s: ") and lines[0].endswith(" the p99 of the first run")
-    assert lines[1].startswith("b at 1,000/s: the same p99 within 5 % (")
-    assert lines[2] == "The runs were not made alike: cpus was 1.0 and then 2.0."
+    assert lines[0].startswith("a at 1,000/s: p99 is ") and lines[0].endswith(" the first run's")
+    assert lines[1].startswith("b at 1,000/s: p99 is equivalent within ±5 % (")
+    assert lines[2] == "The plans differ: cpus changed from 1.0 to 2.0."
 
 
 def test_the_same_as_json(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,7 +87,7 @@ def test_without_enough_runs_the_page_says_why_and_has_no_factors(tmp_path: Path
     few = [stored(tmp_path / name, experiment(1, {"a": 20e6}, runs=3)) for name in ("one", "two")]
     assert run(["compare", *map(str, few), "--html", str(tmp_path / "change.html")]) == 0
     text = (tmp_path / "change.html").read_text(encoding="utf-8")
-    assert "no inference possible from 3 runs" in text
+    assert "too few runs (3; 4 needed)" in text
     assert 'id="forest"' not in text and '"forest":null' in text
 
 
@@ -119,14 +119,14 @@ def test_runs_with_nothing_in_common_are_refused(
     first = stored(tmp_path / "one", experiment(1, {"a": 1e6}))
     second = stored(tmp_path / "two", experiment(1, {"b": 1e6}))
     assert run(["compare", str(first), str(second)]) == 2
-    assert "share no server at the same load" in capsys.readouterr().err
+    assert "have no server and load in common" in capsys.readouterr().err
 
 
 def test_another_version_of_a_server_is_said() -> None:
     before = replace(cell("a"), version="1.0", python="3.11.2")
     first = summary_of([before], runs=3)
     second = summary_of([replace(before, version="2.0")], runs=6)
-    assert unlike(first, second) == ["a was 1.0 on Python 3.11.2 and then 2.0 on Python 3.11.2."]
+    assert unlike(first, second) == ["a changed from 1.0 on Python 3.11.2 to 2.0 on Python 3.11.2."]
     assert unlike(first, first) == []
 
 
@@ -178,8 +178,7 @@ def test_another_host_is_one_line_of_caution(
     assert run(["compare", *map(str, runs)]) == 0
     said = capsys.readouterr().out.splitlines()
     line = (
-        "Caution, the runs were not made on the same host: cpu model was A and then B, "
-        "kernel was 6.1 and then 6.12."
+        "Caution: the hosts differ: cpu model changed from A to B, kernel changed from 6.1 to 6.12."
     )
     assert said[2] == line
     assert run(["compare", *map(str, runs), "--json"]) == 0
@@ -189,9 +188,7 @@ def test_another_host_is_one_line_of_caution(
 def test_a_run_that_did_not_come_to_its_end_is_named() -> None:
     first = summary_of()
     second = replace(first, status="interrupted")
-    assert unlike(first, second) == [
-        "The second run was interrupted, so that cells are missing from it."
-    ]
+    assert unlike(first, second) == ["The second run was interrupted, so it lacks some cells."]
     assert unlike(replace(first, status="failed"), first) == [
-        "The first run has failed before its end."
+        "The first run failed before it was complete."
     ]

@@ -92,7 +92,7 @@ def test_a_difference_smaller_than_the_margin_is_the_same() -> None:
 def test_fewer_than_four_rounds_are_no_comparison(runs: int) -> None:
     entry = only(compare_servers(experiment(1, {"a": 1e6, "b": 9e6}, runs=runs)))
     assert (entry.finding, entry.factor, entry.p) == ("no inference", None, None)
-    assert entry.reason == f"no inference possible from {runs} run{'' if runs == 1 else 's'}"
+    assert entry.reason == f"too few runs ({runs}; 4 needed)"
 
 
 def test_rounds_are_paired_so_that_a_round_that_was_slow_for_all_makes_no_difference() -> None:
@@ -114,7 +114,7 @@ def test_a_round_in_which_one_trial_was_discarded_counts_for_neither() -> None:
 
 def test_what_was_not_met_cannot_be_compared_and_says_so() -> None:
     entry = only(compare_servers(runs_of("a", [1e6] * 5 + [None]) + runs_of("b", [1e6] * 6)))
-    assert (entry.finding, entry.reason) == ("no inference", "not met in 1 of 6 runs")
+    assert (entry.finding, entry.reason) == ("no inference", "no finite value in 1 of 6 runs")
 
 
 def test_the_adjustment_is_over_the_pairs_of_one_load() -> None:
@@ -212,7 +212,7 @@ def test_a_rate_of_sessions_is_no_share_of_a_capacity() -> None:
         assert {entry.load_share is not None for entry in one.comparisons or ()} == {is_known}
     assert {entry.load_share for entry in compare_runs(cells, cells, of_sessions=True)} == {None}
     said = " ".join(text for text, _ in comparison_lines(of_sessions))
-    assert "is unknown: the rates are rates of sessions;" in said
+    assert "is unknown: rates are in sessions per second;" in said
 
 
 def test_a_server_that_answers_nothing_or_everything_has_no_known_capacity() -> None:

@@ -79,12 +79,12 @@ def test_connections_of_a_server_that_keeps_none_are_not_counted(small: SmallSer
 
 def test_a_small_server_is_told_in_words() -> None:
     said = " ".join(Concurrency(150, 5, 10, 150, 10).sentences("cheroot"))
-    assert "cheroot: its listen queue holds 5 connections" in said
-    assert "cheroot: 10 requests at a time, of 150 sent at once" in said
-    assert "cheroot: of 150 connections it kept 10 alive" in said
+    assert "cheroot: its listen backlog is 5 connections" in said
+    assert "cheroot: handled 10 requests at a time (150 were sent at once)" in said
+    assert "cheroot: kept 10 of 150 connections alive and closed the others" in said
     said = " ".join(Concurrency(150, 1024, 4, 98, 98).sentences("waitress"))
-    assert "waitress: it held 98 connections at a time" in said
-    assert "listen queue" not in said
+    assert "waitress: served 98 open connections; " in said
+    assert "listen backlog" not in said
 
 
 @pytest.mark.parametrize(

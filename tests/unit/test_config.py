@@ -197,18 +197,18 @@ def test_a_project_file_without_our_table_says_nothing(folder: Path, dry: DryRun
         (
             "wsgiload.toml",
             "sweep = 1\n",
-            "wsgiload.toml: 'sweep' is a command; put its options into a [sweep] table",
+            "wsgiload.toml: 'sweep' is the name of a command; put its options in a [sweep] table",
         ),
         ("wsgiload.toml", "runs = \n", "wsgiload.toml is not valid TOML: "),
         (
             "wsgiload.toml",
             "duration = true\n",
-            "Invalid value for '-d' / '-z' / '--duration': True is not valid here",
+            "Invalid value for '-d' / '-z' / '--duration': True is not a valid value",
         ),
         (
             "wsgiload.toml",
             "duration = {a = 1}\n",
-            "Invalid value for '-d' / '-z' / '--duration': {'a': 1} is not valid here",
+            "Invalid value for '-d' / '-z' / '--duration': {'a': 1} is not a valid value",
         ),
         (
             "wsgiload.toml",

@@ -165,7 +165,7 @@ def test_renamed_keys_of_version_1_keep_their_values() -> None:
         ("{}", "is not a valid summary of a sweep"),
         ('{"schema_version": 1}', "is not a valid summary of a sweep"),
         ('{"schema_version": 2, "cells": []}', "is not a valid summary of a sweep"),
-        ('{"schema_version": 3}', "its schema version is 3, and this wsgiload reads up to 2"),
+        ('{"schema_version": 3}', "has schema version 3, but this wsgiload reads only up to 2"),
     ],
 )
 def test_anything_else_is_refused_in_one_line_that_names_the_file(

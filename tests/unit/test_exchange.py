@@ -115,7 +115,7 @@ def test_the_readiness_probe_names_a_response_that_is_too_long(
     monkeypatch.setattr(Connection.exchange, "__defaults__", (MOST_BYTES,))
     with server(HOSTILE["endless body"]) as (_, port):
         answer = readiness.ask(port, Request(), 10.0)
-    assert answer.problem == "GET / got a response longer than 1 MiB"
+    assert answer.problem == "GET / got a response of more than 1 MiB"
     assert answer.status == 200
 
 

@@ -129,7 +129,7 @@ def test_the_experiment_tells_every_app() -> None:
     plan = experiment(("waitress",), "app=hello,cpu")
     facts = experiment_facts(plan, tuple(resolve_servers(plan)))
     assert (facts.app, facts.path) == (("hello:app", "cpu:app"), "/")
-    assert "each app as its name says" in conditions(facts)
+    assert "app: see the server's name" in conditions(facts)
     assert _page_title(read_sweep(summary_of(facts))) == "hello:app and cpu:app /: 0 servers"
     alone = experiment_facts(experiment(("waitress",), "app=cpu"), ("waitress-cpu",))
     assert alone.app == "cpu:app"
@@ -166,7 +166,7 @@ def test_a_cell_tells_which_app_it_served() -> None:
         ),
         (
             ["--grid", "python=3.13", "python=3.11"],
-            "python was given twice; give all its values at once",
+            "python was given twice; list all its values in one place",
         ),
         (
             ["shop:app", "--grid", "app=hello,cpu"],
@@ -253,7 +253,7 @@ def test_from_python_the_same_is_asked_for_and_refused(monkeypatch: pytest.Monke
     for given, says in (
         (
             {"server": ServerOptions(grid={"cores": [1]})},
-            "--grid cores=1: not workers, threads, profile, keepalive, app nor python",
+            "--grid cores=1: unknown factor; use workers, threads, profile, keepalive, app or python",
         ),
         ({"server": ServerOptions(grid={"workers": [0]})}, "'0' is not a number from 1"),
         (
@@ -319,7 +319,7 @@ def test_each_version_is_found_once() -> None:
         (
             ("waitress",),
             "3.11,3.99",
-            r"no Python 3\.99 is installed here; installed are 3\.11\.7, 3\.12\.1, 3\.13\.0",
+            r"Python 3\.99 is not installed; installed versions: 3\.11\.7, 3\.12\.1, 3\.13\.0",
         ),
         (
             ("waitress", "circus-waitress"),
@@ -329,12 +329,12 @@ def test_each_version_is_found_once() -> None:
         (
             ("pypy",),
             "3.13",
-            r"pypy runs on PyPy .*, not on CPython 3\.13\.0; leave this server out of --servers, or",
+            r"pypy runs on PyPy .*, not on CPython 3\.13\.0; omit this server from --servers, or",
         ),
         (
             ("waitress",),
             "3.13,3.13.0",
-            r"--grid python=3\.13,3\.13\.0: both are Python 3\.13\.0; name each once",
+            r"--grid python=3\.13,3\.13\.0: both are Python 3\.13\.0; list each version once",
         ),
     ],
 )

@@ -80,9 +80,9 @@ def test_a_generator_that_dies_is_an_error_with_its_last_words(
 @pytest.mark.parametrize(
     ("script", "says"),
     [
-        ("kill -9 $$", "was ended by SIGKILL without a report: it gave no reason"),
-        ("exit 0", "exited with code 0 without a report: it gave no reason"),
-        ("echo '{'; exit 0", "exited with code 0 with 2 bytes of an unfinished report"),
+        ("kill -9 $$", "was killed by SIGKILL without a report: no error message"),
+        ("exit 0", "exited with code 0 without a report: no error message"),
+        ("echo '{'; exit 0", "exited with code 0 after 2 bytes of its report"),
     ],
 )
 def test_a_generator_that_says_nothing_is_described(

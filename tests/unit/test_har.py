@@ -94,8 +94,8 @@ def test_other_hosts_and_secrets_are_reported() -> None:
     )
     assert imported.text == "GET /a\nCookie: s=1\nauthorization: Bearer x\n"
     assert imported.notes == (
-        "1 of 2 requests are to other hosts than shop.example; skipped",
-        "the targets contain secrets of the recording (authorization, cookie)",
+        "skipped 1 of 2 requests, which go to hosts other than shop.example",
+        "the targets contain secrets from the recording (authorization, cookie)",
     )
 
 
@@ -104,7 +104,7 @@ def test_other_hosts_and_secrets_are_reported() -> None:
     [
         (b"GET /", "not a HAR file: JSON is malformed"),
         (b'{"log": {}}', "missing required field `entries`"),
-        (har(entry("data:,")), "no request over HTTP"),
+        (har(entry("data:,")), "no HTTP request"),
         (har(entry("http://[", "GET")), "is not a URL"),
         (
             har(entry(HOST, "POST", post_data={"text": "!", "encoding": "base64"})),

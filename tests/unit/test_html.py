@@ -191,15 +191,15 @@ def test_the_verdict_is_said_in_words(page: Page) -> None:
         "gunicorn-gevent had the lowest p99 at 3,000/s, 5.31 ms [5.15 ms, 5.53 ms]."
     ) in page.text
     assert "wsgiref saturates first, at 2,000/s." in page.text
-    assert "no valid result (generator or host too noisy): uwsgi" in page.text
+    assert "no valid result (generator or host disturbed): uwsgi" in page.text
     assert "One run cannot rank servers; use --compare." in page.text
     assert (
-        "sustained 2,000/s (p99 12.9 ms, 1.60 CPU cores); at 3,000/s 77.9 % of the requests got a "
-        "correct response (2,332/s), p99 >= 1.00 s; that coincided with throttling in 41.4 % of the "
-        "CPU periods."
+        "sustained 2,000/s (p99 12.9 ms, 1.60 CPU cores); at 3,000/s 77.9 % of requests got a "
+        "correct response (2,332/s), p99 >= 1.00 s; this coincided with CPU throttling in 41.4 % "
+        "of the periods."
     ) in page.text
     assert (
-        "at 3,000/s it failed: readiness: no correct response within 30 s; the process ended "
+        "at 3,000/s failed: readiness: no correct response within 30 s; the process ended "
         "with code 1."
     ) in page.text
 
@@ -225,8 +225,11 @@ def with_client(load: LoadReport, **changes: object) -> LoadReport:
 @pytest.mark.parametrize(
     ("stalls", "said"),
     [
-        ((0, 0), "It had no event-loop stalls."),
-        ((2, 7_000_000), "Its event loop stalled 3 times in all cells together, 9.00 ms at most."),
+        ((0, 0), "The generator had no event-loop stalls."),
+        (
+            (2, 7_000_000),
+            "The generator had 3 event-loop stalls in all cells, the longest 9.00 ms.",
+        ),
     ],
 )
 def test_the_generators_own_costs_are_shown_at_their_worst(
@@ -250,9 +253,9 @@ def test_the_generators_own_costs_are_shown_at_their_worst(
     loads = {"a": one, "b": other, "c": replace(load, client=None)}
     facts = generator_facts(read_sweep(only(read_summary(run_dir))), loads)
     assert facts[-4:] == [
-        "The client waited for a CPU 4.00 ms at worst in one cell.",
-        "Its busiest thread was busy for 40.0 % of a cell at worst.",
-        "It spent 30.0 µs of CPU time per response at worst.",
+        "Longest total wait of the generator for a CPU in one cell: 4.00 ms.",
+        "Highest CPU utilization of a generator thread in one cell: 40.0 %.",
+        "Highest CPU time of the generator per response in one cell: 30.0 µs.",
         said,
     ]
 
@@ -275,14 +278,14 @@ def test_a_failure_that_is_not_the_servers_is_not_held_against_it(
         run, only(summary, *(blamed if cell is failed else cell for cell in summary.cells))
     )
     changed = write_html(run).read_text(encoding="utf-8")
-    assert changed.count('title="the measurement is invalid: client">invalid<') == 2, (
+    assert changed.count('title="invalid measurement: client">invalid<') == 2, (
         "one was invalid before"
     )
     assert mark not in changed
     text = Page(changed).text
     assert "24 cells: 19 valid, 3 warn, 2 invalid." in text
-    told = "invalid: client, failed: load: it ended with code 1 and says nothing about the server."
-    assert f"at 3,000/s the measurement is {told}" in text
+    told = "invalid: client, failed: load: it ended with code 1."
+    assert f"at 3,000/s the measurement was {told}" in text
 
 
 UNLIMITED = AppliedLimits(
@@ -303,11 +306,11 @@ UNLIMITED = AppliedLimits(
         ({"backend": "none", "not_enforced": ()}, ["No limits were set."]),
         (
             {"backend": "none", "not_enforced": ("memory",)},
-            ["Limits by none.", "Not enforced: memory."],
+            ["Limit backend: none.", "Not enforced: memory."],
         ),
         (
             {"backend": "cgroup-v2", "cpus": 1.0, "not_enforced": ()},
-            ["Limits by cgroup-v2.", "All limits were enforced."],
+            ["Limit backend: cgroup-v2.", "All limits were enforced."],
         ),
         ({"backend": "cgroup-v2", "not_enforced": ()}, ["No limits were set."]),
         (None, ["Limits: not measured."]),
@@ -331,7 +334,8 @@ def test_nothing_is_said_to_cause_anything(page: Page) -> None:
 
 def test_every_title_names_the_conditions(source: str, page: Page) -> None:
     subtitle = (
-        "Poisson arrivals · a new connection when all are busy · 20 s measured after 5 s warm-up · "
+        "Poisson arrivals · opens a new connection when all are busy · 20 s measured after 5 s "
+        "warm-up · "
     )
     assert page.text.count(subtitle + "1 run ") == 5  # the head of the page and four charts
     assert page.text.count(subtitle + "run 1 · ") == 23
@@ -431,13 +435,14 @@ def test_growth_is_compared_only_where_servers_grew(run_dir: Path) -> None:
         cells = [replace(cell, server=server) for server in servers for cell in shown]
         return response_time_caption(read_sweep(only(summary, *cells)))
 
-    assert re.search(r"p99 grew for waitress, [0-9.]+-fold\.$", said(("waitress",), flat=False))
+    assert re.search(r"p99 increased for waitress \([0-9.]+×\)\.$", said(("waitress",), flat=False))
     assert re.search(
-        r"p99 grew most for waitress, [0-9.]+-fold\.$", said(("bjoern", "waitress"), flat=False)
+        r"p99 increased most for waitress \([0-9.]+×\)\.$",
+        said(("bjoern", "waitress"), flat=False),
     )
-    assert said(("waitress",), flat=True).endswith("p99 did not grow for waitress.")
+    assert said(("waitress",), flat=True).endswith("p99 did not increase for waitress.")
     assert said(("bjoern", "waitress"), flat=True).endswith(
-        "p99 did not grow for any of those known at both."
+        "p99 did not increase for any server measured at both."
     )
 
 

@@ -75,7 +75,7 @@ def test_another_gets_the_newest_that_it_runs_on() -> None:
 def test_an_app_with_packages_stays_on_its_own_interpreter() -> None:
     own = replace(interpreter("3.13.0"), site_packages=(Path("/app/site-packages"),))
     with pytest.raises(
-        UsageError, match=r"old runs on Python >=3\.11,<=3\.12, not on CPython 3\.13\.0; leave this"
+        UsageError, match=r"old runs on Python >=3\.11,<=3\.12, not on CPython 3\.13\.0; omit this"
     ):
         interpreter_for(server(python_max=(3, 12)), own)
 
@@ -96,7 +96,7 @@ def test_a_version_is_found_among_the_installed(asked: str, found: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "complaint"),
     [
-        ("3.14", "no Python 3.14 is installed here; installed are 3.9.18, 3.11.7"),
+        ("3.14", "Python 3.14 is not installed; installed versions: 3.9.18, 3.11.7"),
         ("newest", "is not a Python version"),
         ("3", "no"),
     ],

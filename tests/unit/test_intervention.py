@@ -88,7 +88,7 @@ def test_the_factor_is_a_geometric_mean_with_bounds_by_student() -> None:
 def test_three_pairs_have_no_bounds_and_an_endless_quantile_is_no_pair() -> None:
     effect = effect_of(pairs((100, 40), (100, 50), (100, 40), (None, 40)))
     assert effect is not None and (effect.low, effect.high, effect.pairs) == (None, None, 3)
-    assert "too few for bounds" in sentences(pairs((100, 40)), effect)[0]
+    assert "too few for a confidence interval" in sentences(pairs((100, 40)), effect)[0]
     assert effect_of(pairs((None, 40))) is None
     assert sentences(pairs((None, 40)), None)[0].startswith(
         "The effect of lifting the CPU limit is unknown"
@@ -120,8 +120,8 @@ def test_a_pair_with_an_invalid_run_is_left_out(half: Half) -> None:
     assert "occurred in 1 of 1 runs with the CPU limit" in sentences(made, effect)[1]
     assert effect_of([spoiled] * 6) is None
     assert sentences([spoiled] * 6, None) == [
-        "The effect of lifting the CPU limit is unknown: no pair of valid runs has a finite "
-        "quantile on both sides."
+        "The effect of lifting the CPU limit is unknown: no pair of runs has two valid, finite "
+        "quantiles."
     ]
 
 
@@ -130,12 +130,11 @@ def test_the_words_of_an_intervention() -> None:
     lifted, gone = sentences(made, effect_of(made))
     assert (
         lifted
-        == "Lifting the CPU limit changed p99 by a factor 0.41 [0.40, 0.42] in 6 pairs of runs."
+        == "Lifting the CPU limit changed p99 by a factor of 0.41 [0.40, 0.42] in 6 pairs of runs."
     )
     assert gone == (
-        "Throttling, which every request overlapped, occurred in 6 of 6 runs with the CPU "
-        "limit and disappeared when "
-        "it was lifted."
+        "Throttling occurred in 6 of 6 runs with the CPU limit (overlapping all requests) and "
+        "disappeared without it."
     )
     made[0].lifted = run(40, throttled=True)
     assert len(sentences(made, effect_of(made))) == 1

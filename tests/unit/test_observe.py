@@ -100,8 +100,8 @@ def test_what_was_used_counts_over_the_measurement_alone(load: LoadReport) -> No
     print_load(report, target)
     assert isinstance(target.file, io.StringIO)
     assert target.file.getvalue().splitlines()[-1].rstrip() == (
-        "server used: 1.00 cores on average, 40 MiB of memory at most, "
-        "stopped by its CPU limit in 50.0 % of the periods (cgroup-v2 /docker/c1)"
+        "server used: 1.00 CPU cores on average, 40 MiB peak memory, "
+        "CPU-throttled in 50.0 % of the periods (cgroup-v2 /docker/c1)"
     )
 
 

@@ -204,7 +204,7 @@ def test_c17_is_a_doubt_of_the_generator(
     [
         (load(), None, "the app did not count"),
         (load(answered=0), 5, "no request got a response"),
-        (load(http_status=1), 999, "another status"),
+        (load(http_status=1), 999, "an unexpected status"),
     ],
 )
 def test_c17_says_why_it_could_not_look(one: LoadReport, seen: int | None, reason: str) -> None:

@@ -73,14 +73,14 @@ ENTRY = Comparison(
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({}, "gthread 1.31× [1.22, 1.41] the p99 of sync at 500/s"),
+        ({}, "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s"),
         (
             {"rate": None, "connections": 100, "figure": "goodput"},
-            "gthread 1.31× [1.22, 1.41] the goodput of sync at 100 connections",
+            "gthread's goodput is 1.31× [1.22, 1.41] sync's at 100 connections",
         ),
         (
             {"finding": "same", "factor": 1.01, "interval_95": (0.99, 1.03), "same_server": True},
-            "A/A: gthread and sync: the same p99 within 5 % at 500/s (1.01× [0.99, 1.03])",
+            "A/A: gthread and sync: p99 is equivalent within ±5 % at 500/s (1.01× [0.99, 1.03])",
         ),
         (
             {
@@ -89,12 +89,13 @@ ENTRY = Comparison(
                 "interval_95": (0.95, 1.10),
                 "p_adjusted": 0.53,
             },
-            "gthread and sync: no difference shown in p99 at 500/s (1.02× [0.95, 1.10], p 0.53)",
+            "gthread and sync: no significant difference in p99 at 500/s (1.02× [0.95, 1.10], "
+            "p 0.53)",
         ),
         (
             {"finding": "undecided", "aa_factor": 1.5},
-            "gthread and sync: no difference shown in p99 at 500/s (1.31× [1.22, 1.41], p 0.031); "
-            "one server under an alias differed by 1.50× itself",
+            "gthread and sync: no significant difference in p99 at 500/s (1.31× [1.22, 1.41], "
+            "p 0.031); the A/A difference (one server under two names) is 1.50×",
         ),
         (
             {"finding": "no inference", "reason": "not met in 1 of 6 runs"},
@@ -102,15 +103,13 @@ ENTRY = Comparison(
         ),
         (
             {"load_share": 0.9},
-            "gthread 1.31× [1.22, 1.41] the p99 of sync at 500/s; caution: at 90 % of "
-            "capacity, where a drift of 1 % "
-            "moves p99 by about 9.00 %",
+            "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s; caution: at 90 % of "
+            "capacity, a drift of 1 % changes p99 by about 9.00 %",
         ),
         (
             {"load_share": 1.2},
-            "gthread 1.31× [1.22, 1.41] the p99 of sync at 500/s; caution: above the capacity "
-            "of one of them, so "
-            "p99 grows with the duration",
+            "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s; caution: one of them is beyond "
+            "its capacity, so its p99 grows with the duration",
         ),
     ],
 )
@@ -121,11 +120,11 @@ def test_a_comparison_is_one_sentence(changes: dict[str, object], sentence: str)
 def test_a_change_between_two_runs_names_the_first_as_the_measure() -> None:
     assert (
         change_sentence(replace(ENTRY, first="sync"))
-        == "sync at 500/s: 1.31× [1.22, 1.41] the p99 of the first run"
+        == "sync at 500/s: p99 is 1.31× [1.22, 1.41] the first run's"
     )
     [entry] = compare_runs(experiment(1, {"a": 20e6}), experiment(2, {"a": 40e6}))
     assert change_sentence(entry).startswith("a at 1,000/s: ")
-    assert "the p99 of the first run" in change_sentence(entry)
+    assert "p99 is " in change_sentence(entry) and "the first run's" in change_sentence(entry)
 
 
 def compared(*entries: Comparison) -> list[str]:
@@ -137,7 +136,7 @@ def test_too_few_rounds_and_an_unknown_capacity_are_said_beside_the_sentences() 
     entry = replace(ENTRY, finding="undecided", load_share=None, rounds=6)
     lines = compared(entry, entry, entry)
     assert lines[3].startswith(
-        "With 6 rounds and 3 pairs of servers, a difference of 1.3× between two of them is found "
+        "6 runs of 3 pairs of servers have less than 50 % power to detect a 1.3× difference; use "
     )
     assert lines[4].startswith("How close each server was to its capacity is unknown")
     enough = replace(ENTRY, rounds=7)
@@ -150,23 +149,26 @@ def test_too_few_rounds_and_an_unknown_capacity_are_said_beside_the_sentences() 
         (
             [(1100, 1.1, 0.95)],
             [
-                "a had a goodput of at most 1,000/s; it held at 1,100/s (110 % of it).",
+                "a peaked at a goodput of 1,000/s and sustained it at an offered 1,100/s (110 %).",
                 "No",
             ],
         ),
         (
             [(1600, 1.6, 0.7)],
-            ["a had a goodput of at most 1,000/s; it fell to 70.0 % of that at 1,600/s (160"],
+            [
+                "a peaked at a goodput of 1,000/s, which fell to 70.0 % of that at an offered "
+                "1,600/s (160"
+            ],
         ),
         (
             [(1050, 1.05, 1.0), (3000, 3.0, 0.2)],
-            ["a had a goodput of at most 1,000/s; it collapsed to 20.0 %"],
+            ["a peaked at a goodput of 1,000/s, which collapsed to 20.0 %"],
         ),
         (
             [(1050, 1.05, 1.0)],
             [
-                "a had a goodput of at most 1,000/s.",
-                "No server was offered 150 % of its capacity;",
+                "a peaked at a goodput of 1,000/s.",
+                "No server was offered 150 % of its capacity or more, so ",
             ],
         ),
     ],
@@ -192,9 +194,9 @@ def test_where_power_is_largest_is_said_as_lying_between_the_rates_next_to_it() 
     ]
     lines = power_lines(replace(summary_of(), efficiency=(ends[0], known, ends[1])))
     assert lines[0].startswith(
-        "a has its largest power between 400/s and 600/s, at 500/s of those measured. Power is"
+        "a is most efficient between 400/s and 600/s; of the measured rates, at 500/s. Efficiency "
     )
-    assert lines[1:] == ["The rate of the largest power is unknown for b, c: at an end."]
+    assert lines[1:] == ["Most efficient rate unknown for b, c: at an end."]
     assert power_lines(summary_of()) == power_lines(replace(summary_of(), efficiency=())) == []
 
 
@@ -222,13 +224,13 @@ def test_the_forest_has_the_pairs_that_have_a_factor_and_what_chance_shows_first
     assert len(forest.drawable([pair] * 100)) == forest.MOST_ROWS
     drawn = forest.forest_data([pair, unknown, chance])
     assert drawn is not None and drawn == forest.forest_data([pair, unknown, chance])
-    assert drawn.rows[0].name == "A/A: gthread over sync at 500/s"
+    assert drawn.rows[0].name == "A/A: gthread / sync at 500/s"
     assert [row.is_chance for row in drawn.rows] == [True, False]
     assert forest.forest_data([unknown]) is None
     assert forest.caption([pair, chance]) == (
-        "Of 1 comparison, 1 show a difference and 0 that both are the same within 5 %."
+        "1 comparison: 1 different, 0 equivalent within ±5 %."
     )
-    assert forest.caption([chance]).startswith("A/A test (one server, two names)")
+    assert forest.caption([chance]).startswith("A/A test (one server under two names)")
 
 
 # --- trials that were discarded
@@ -270,7 +272,7 @@ def test_more_than_a_fifth_discarded_is_an_invalid_session_also_where_every_reru
     assert summary.session is not None
     assert summary.session.status == "invalid"
     assert session_lines(summary)[-1] == (
-        "More than 20 % of the trials were discarded: the experiment is invalid.",
+        "More than 20 % of the trials were discarded, so the experiment is invalid.",
         "red",
     )
     assert exit_code(summary) == 98
@@ -342,10 +344,10 @@ def test_servers_stand_in_the_order_asked_for_whatever_order_they_were_run_in(st
 
 def test_the_terminal_shows_the_runs_together(stored: Path) -> None:
     text = printed(analyse(read_summary(stored)))
-    assert "p99 mean, 95 % interval" in text
-    assert re.search(r"gunicorn-gthread (and|[\d.]+× .* of) gunicorn-gevent", text)
-    assert "With 6 rounds and 3 pairs of servers, a difference of 1.3× between two" in text
-    assert "7 runs find it more often." in text
+    assert "p99 mean, 95 % CI" in text
+    assert re.search(r"gunicorn-gthread( and|'s p99 is [\d.]+× .*\]) gunicorn-gevent", text)
+    assert "6 runs of 3 pairs of servers have less than 50 % power" in text
+    assert "to detect a 1.3× difference; use 7 runs." in text
     assert "trimmed" not in text
     assert "p99 trimmed mean" in printed(analyse(read_summary(stored), "trim"))
 
@@ -356,14 +358,12 @@ def test_how_much_of_the_spread_is_between_runs_is_said_where_it_is_known(stored
     figures = {entry.server: entry.figures.p99 for entry in summary.aggregates or ()}
     known = [server for server in SERVERS if figures[server].between_run_share is not None]
     assert known, "the invented runs have intervals of their own"
-    assert all(
-        shown[server].endswith(" of the variance") == (server in known) for server in SERVERS
-    )
+    assert all(shown[server].endswith(" of variance") == (server in known) for server in SERVERS)
 
 
 def test_one_run_has_no_table_over_runs(tmp_path: Path) -> None:
     text = printed(analyse(read_summary(write_run(tmp_path / "one"))))
-    assert "95 % interval" not in text
+    assert "95 % CI" not in text
 
 
 def test_the_page_has_the_runs_together_and_a_single_run_has_not(
@@ -371,13 +371,13 @@ def test_the_page_has_the_runs_together_and_a_single_run_has_not(
 ) -> None:
     page = write_html(stored).read_text(encoding="utf-8")
     assert '<section id="runs">' in page
-    assert "p99 mean, 95 % interval" in page
-    assert "never because of their outcome" in page
+    assert "p99 mean, 95 % CI" in page
+    assert "never because of its result" in page
     figure = page[page.index('<figure id="forest">') :].partition("</figure>")[0]
     assert figure.count('<div class="chart">') == 1
-    assert "gunicorn-gthread over gunicorn-gevent at 1,000/s" in figure
+    assert "gunicorn-gthread / gunicorn-gevent at 1,000/s" in figure
     assert '"forest":{"title":' in page
-    assert "Of 6 comparisons, " in figure
+    assert "6 comparisons: " in figure
     assert '<section id="runs">' not in write_html(write_run(tmp_path / "one")).read_text(
         encoding="utf-8"
     )
@@ -403,4 +403,4 @@ def test_a_report_of_an_old_directory_gives_the_figures_again(
         "aggregate</dt><dd>interval", ""
     )
     assert run(["report", str(stored), "--verbose", "--aggregate", "trim"]) == 0
-    assert "Trimmed mean: without the lowest" in capsys.readouterr().out
+    assert "The trimmed mean excludes the lowest" in capsys.readouterr().out

@@ -123,7 +123,10 @@ def test_a_fixed_port_needs_no_placeholder() -> None:
 @pytest.mark.parametrize(
     ("pairs", "says"),
     [
-        ([("command", "a"), ("command", "b")], "several --command without a name; name each"),
+        (
+            [("command", "a"), ("command", "b")],
+            "several --command options without a name; name each",
+        ),
         ([("prod", "a"), ("prod", "b")], "--command prod was given twice"),
     ],
 )
@@ -172,7 +175,7 @@ def test_it_is_compared_with_a_bundled_app_that_it_serves() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"servers": ["waitress"]}, "--servers waitress beside --command needs APP"),
+        ({"servers": ["waitress"]}, "--servers waitress with --command needs APP"),
         ({"grid": {"app": ["hello", "cpu"]}}, "--command and --grid app= are mutually exclusive"),
         ({"python": PYTHON}, "--command without --servers and --python are mutually exclusive"),
         ({"grid": {"profile": ["stock"]}}, "and --grid profile= are mutually exclusive; omit it"),
@@ -217,12 +220,12 @@ def test_a_program_that_is_not_there_is_refused_with_where_it_is(
         return capsys.readouterr().err
 
     assert complaint("prod=serve {port}") == (
-        "wsgiload: --command prod: there is no program 'serve' on your PATH; activate the "
-        "environment that has it, or give its path\n"
+        "wsgiload: --command prod: no program 'serve' on your PATH; activate the environment that "
+        "contains it, or use its full path\n"
     )
-    assert "'A' is not a valid name; set a variable by env" in complaint("A=1 serve {port}")
+    assert "'A' is not a valid name; set a variable with env" in complaint("A=1 serve {port}")
     assert f"no program ./serve in {tmp_path}; correct its path" in complaint("./serve {port}")
-    assert "set variables by env, as in --command x='env A=1 serve" in complaint(
+    assert "set variables with env, as in --command x='env A=1 serve" in complaint(
         "x=A=1 serve {port}"
     )
 

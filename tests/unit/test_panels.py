@@ -172,7 +172,7 @@ def with_cells(files: RunFiles, **changes: dict[str, object]) -> Sweep:
 
 def test_an_empty_panel_says_why(files: RunFiles, sweep: Sweep) -> None:
     few = panels.response_time_chart(with_cells(files, outcomes={"scheduled": 9_999}))
-    assert panel(few, "p99.9").empty == "needs 10,000 requests or more"
+    assert panel(few, "p99.9").empty == "needs at least 10,000 requests"
     assert panel(few, "p99").empty is None
 
     unknown: dict[str, object] = {"throttled_period_ratio": None}
@@ -189,7 +189,7 @@ def test_the_line_of_equality_belongs_to_the_open_loop(sweep: Sweep, tmp_path: P
     chart = panels.goodput_chart(closed)
     assert not any(one.has_equality for one in chart.panels)
     assert {one.x_title for one in chart.panels} == {"connections (closed loop)"}
-    assert chart.label.startswith("Achieved rate (goodput) against connections. ")
+    assert chart.label.startswith("Goodput against connections. ")
 
 
 def test_sessions_are_not_compared_with_requests(sweep: Sweep) -> None:
@@ -198,7 +198,7 @@ def test_sessions_are_not_compared_with_requests(sweep: Sweep) -> None:
     goodput = panel(panels.goodput_chart(of_sessions), "goodput")
     assert not goodput.has_equality
     assert goodput.x_title == "offered rate, sessions per second"
-    assert conditions(of_sessions.experiment).startswith("Poisson arrivals of sessions")
+    assert conditions(of_sessions.experiment).startswith("Poisson session arrivals")
     assert (sweep.load_heading, of_sessions.load_heading) == ("offered/s", "sessions/s")
 
 

@@ -69,7 +69,7 @@ def test_what_is_none_is_refused(text: str) -> None:
 
 def test_a_narrow_interval_is_enough() -> None:
     sentence = precision_sentence(load((96_000_000, 105_000_000)), Precision(0.05))
-    assert sentence == "p99 is known to ± 4.5 % from 1,500 effective requests"
+    assert sentence == "p99 is known to ± 4.5 % (1,500 effective requests)"
 
 
 @pytest.mark.parametrize(
@@ -83,24 +83,24 @@ def test_a_narrow_interval_is_enough() -> None:
 def test_a_wide_one_says_how_long_a_narrow_one_takes(low_high: Interval, duration: str) -> None:
     """Half as wide takes four times as long."""
     sentence = precision_sentence(load(low_high), Precision(0.05))
-    assert f"not to ± 5.0 %: that needs about {duration} (--duration)" in sentence
+    assert f"; ± 5.0 % needs about {duration} (--duration)" in sentence
 
 
 @pytest.mark.parametrize(
     ("known", "why"),
     [
-        ({"effective_requests": 250.0}, "an interval needs at least 40 s"),
+        ({"effective_requests": 250.0}, "a confidence interval needs at least 40 s"),
         (
             {"effective_requests": None, "reason": "too_few_requests"},
-            "an interval needs at least 10 s",
+            "a confidence interval needs at least 10 s",
         ),
         (
             {"interval_95_ns": (90, None), "effective_requests": 900.0, "reason": None},
-            "an interval needs at least 12 s",
+            "a confidence interval needs at least 12 s",
         ),
         (
             {"reason": "not_met"},
-            "more requests failed than it leaves room for; a longer load does not help",
+            "too many requests failed; a longer measurement does not help",
         ),
         ({"reason": "measurement_floor"}, "too close to the noise floor"),
         ({"reason": "interrupted"}, "the load was interrupted"),
@@ -116,8 +116,8 @@ def test_a_load_that_was_extended_and_did_not_reach_it_says_so() -> None:
     reached = PrecisionReached(half_width=0.2, is_reached=False)
     extended = replace(load((80_000_000, 120_000_000)), precision=reached)
     assert precision_sentence(extended, Precision(0.05)) == (
-        "precision of p99 not reached: p99 is known to ± 20.0 % from 1,500 effective requests, "
-        "not to ± 5.0 %: that needs about 3 min (--max-duration)"
+        "precision of p99 not reached: p99 is known to ± 20.0 % (1,500 effective requests); "
+        "± 5.0 % needs about 3 min (--max-duration)"
     )
 
 

@@ -42,8 +42,8 @@ def test_a_plan_that_suffices_says_what_it_can_separate() -> None:
     found = _found(_experiment(200, 10, 6))
     assert (found.needed_duration_s, found.needed_runs) == (None, None)
     assert preflight_lines(found) == [
-        "this plan can separate p99 that differ by 23 % or more, at the usual spread between runs "
-        "(6 runs of 2 servers)"
+        "this plan can detect p99 differences of 23 % or more, given typical variation between "
+        "runs (6 runs of 2 servers)"
     ]
 
 
@@ -51,8 +51,8 @@ def test_the_duration_that_suffices_is_named() -> None:
     found = _found(_experiment(50, 10, 6))
     assert (found.fewest_requests, found.needed_duration_s) == (500, 22)
     assert preflight_lines(found)[0] == (
-        "this plan cannot give p99 at the lowest rate: about 500 requests, and p99 needs 1,000 "
-        "(use --duration 22s)"
+        "this plan cannot measure p99 at the lowest rate: it sends about 500 requests, and p99 "
+        "needs 1,000 (use --duration 22s)"
     )
     assert _found(_experiment(50, 22, 6)).needed_duration_s is None
 
@@ -80,16 +80,16 @@ def test_a_single_run_separates_nothing_and_the_runs_that_do_are_named_with_thei
     # Two servers at two rates, six times: 13 s of load, 2 s around it and 5 s for a quiet host.
     assert found.needed_s == 24 * 20
     assert preflight_lines(found) == [
-        "this plan cannot separate servers from chance: 1 run of 2 servers, and it takes 4 to see "
-        "how runs differ (use --runs 6, about 8 min)"
+        "this plan cannot rank servers: 1 run of 2 servers, and at least 4 runs are needed "
+        "(use --runs 6, about 8 min)"
     ]
 
 
 def test_a_plan_that_separates_less_says_by_how_much() -> None:
     [line] = preflight_lines(_found(_experiment(200, 10, 4)))
     assert re.fullmatch(
-        r"this plan can separate p99 that differ by 37 % or more, at the usual spread between runs "
-        r"\(4 runs of 2 servers; for 30 % use --runs 6, about \d min\)",
+        r"this plan can detect p99 differences of 37 % or more, given typical variation between "
+        r"runs \(4 runs of 2 servers; for 30 % use --runs 6, about \d min\)",
         line,
     )
 
@@ -116,7 +116,7 @@ def test_of_a_closed_loop_only_the_number_of_runs_is_judged() -> None:
     assert preflight_lines(_found(experiment_of(spec))) == []
     quick = replace(experiment_of(spec), runs=1)
     [line] = preflight_lines(_found(quick))
-    assert "cannot separate" in line and "--runs 6" in line
+    assert "cannot rank servers" in line and "--runs 6" in line
 
 
 @pytest.mark.parametrize("servers", [2, 3, 8])
@@ -160,4 +160,4 @@ def test_a_dry_run_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert run([*words, "--slo", "p99<50ms", "--duration", "22s"]) == 0
     [line] = json.loads(capsys.readouterr().out)["conclusions"]
-    assert line.startswith("this plan can separate")
+    assert line.startswith("this plan can detect p99 differences")

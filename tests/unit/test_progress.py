@@ -64,5 +64,5 @@ def test_waiting_for_a_quiet_host_may_take_longer_and_the_last_trial_leaves_noth
     progress.estimated(0)
     progress.cell_ended(cell("a"), 1, 1)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "1 trial, about 20 s; up to 2 min if the host is busy"
+    assert lines[0] == "1 trial, about 20 s; up to 2 min on a busy host"
     assert lines[1].endswith(", valid")

@@ -137,7 +137,7 @@ def test_a_failed_build_leaves_only_its_log(
         make_server(tmp_path, "x" * 10), requirements=("plain==1",)
     )  # no hash: refused at once
     with pytest.raises(
-        ProvisionError, match=r"plain could not be installed.*whole log is in"
+        ProvisionError, match=r"plain could not be installed.*see the full log: "
     ) as caught:
         provision(broken, interpreter, log=quiet)
     assert caught.value.log_tail

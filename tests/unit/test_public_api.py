@@ -150,9 +150,9 @@ def test_a_sweep_with_an_objective_compares_and_keeps_it(monkeypatch: pytest.Mon
         wsgiload.sweep(rates=[100], servers=["waitress"], options=options)
     objective = ("p99<50ms", "error_rate<=0.1%")
     assert [(one.slo, one.runs) for one in asked] == [((), 1), (objective, 6), (objective, 2)]
-    with pytest.raises(wsgiload.UsageError, match="gets no worse with the load"):
+    with pytest.raises(wsgiload.UsageError, match="it must get worse as the load increases"):
         wsgiload.sweep(rates=[100], options=SweepOptions(slo=["goodput>=100"]))
-    with pytest.raises(wsgiload.UsageError, match="a closed loop offers none"):
+    with pytest.raises(wsgiload.UsageError, match="a closed loop has none"):
         wsgiload.sweep(connections=[10], options=SweepOptions(slo=["p99<50ms"]))
 
 

@@ -72,8 +72,8 @@ def test_a_winner_is_the_answer_and_who_dropped_out_is_said() -> None:
     answer = answer_of(summary)
     assert (answer.status, answer.needs) == ("decided", None)
     assert re.match(
-        r"fast has the lowest p99 at 1,000/s: .*; that of near is 1\.\d\d× \[.*\] as high \(8 runs "
-        r"each\)\. Dropped out: slow \([56]\.\d\d× behind fast after 2 rounds\)\.",
+        r"fast has the lowest p99 at 1,000/s: .*; near's p99 is 1\.\d\d× \[.*\] this value \(8 "
+        r"runs each\)\. Dropped out: slow \([56]\.\d\d× fast's figure after 2 rounds\)\.",
         answer.sentence,
     )
     assert answer.sentence in markdown(msgspec.structs.replace(summary, answer=answer))
@@ -157,9 +157,9 @@ def test_what_is_open_names_the_rounds_and_the_budget_that_would_decide_it() -> 
     assert (race.outcome, set(race.contenders)) == ("open", {"fast", "near"})
     answer = answer_of(_summary(OPEN))
     assert answer.status == "undecided"
-    assert "but near is not shown to be worse." in answer.sentence
+    assert "but near is not significantly worse." in answer.sentence
     assert answer.needs is not None
-    minutes = int(re.fullmatch(r".*use --budget (\d+)m", answer.needs)[1])  # type: ignore[index]
+    minutes = int(re.fullmatch(r"run .* \(--budget (\d+)m\)", answer.needs)[1])  # type: ignore[index]
     assert minutes * 60 > BUDGET_S
     assert answer.command_line is None  # the invented cells have no settings
 
@@ -170,7 +170,7 @@ def test_servers_that_all_failed_have_no_winner() -> None:
     answer = answer_of(_summary(cells))
     assert (answer.status, answer.needs) == (
         "undecided",
-        "add lower rates, or see the reasons below",
+        "use lower --rates; the reasons are listed below",
     )
     assert answer.sentence.startswith("Every server failed at this load")
 
@@ -196,7 +196,7 @@ def test_only_the_rounds_of_the_final_compare_the_finalists() -> None:
     dropped = _of_pair(found, "fast", "slow")
     assert (dropped.finding, dropped.reason) == (
         "no inference",
-        "no inference possible from 2 runs",
+        "too few runs (2)",
     )
 
 
@@ -242,7 +242,7 @@ def test_a_budget_says_how_many_rounds_it_pays_for(capsys: pytest.CaptureFixture
     short = _dry_run(capsys, *two, "--budget", "90s")
     assert short["runs"] == 2
     assert short["conclusions"] == [
-        "this budget pays for 2 rounds of 2 servers, and it takes 4 to see how runs differ "
+        "this budget allows 2 rounds of 2 servers, and at least 4 rounds are needed "
         "(use --budget 3m)"
     ]
     assert _dry_run(capsys, *two, "--budget", "3m")["conclusions"] == []

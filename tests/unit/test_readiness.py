@@ -71,9 +71,13 @@ def full_port() -> Iterator[int]:
     ("fate", "cause"),
     [
         ({"code": 3}, "wsgiref exited with code 3: the licence has expired"),
-        ({"code": -9}, "wsgiref was ended by SIGKILL: the licence has expired"),
-        ({"kills": 1, "code": -9}, "the kernel killed a process of it after its first response"),
-        ({}, "wsgiref gave a correct response, and then took no connection (Connection refused)"),
+        ({"code": -9}, "wsgiref was killed by SIGKILL: the licence has expired"),
+        ({"kills": 1, "code": -9}, "the kernel OOM-killed 1 process after its first response"),
+        (
+            {},
+            "wsgiref gave a correct response and then accepted no more connections "
+            "(Connection refused)",
+        ),
     ],
     ids=["exited", "killed", "out of memory", "closed its port"],
 )
@@ -92,7 +96,9 @@ def test_a_server_that_accepts_nothing_any_more_has_failed_too(
 ) -> None:
     found = failure(server(tmp_path), full_port)
     assert found.step == "readiness"
-    assert found.cause == "wsgiref gave a correct response, and then took no connection (timed out)"
+    assert found.cause == (
+        "wsgiref gave a correct response and then accepted no more connections (timed out)"
+    )
 
 
 @pytest.mark.parametrize(

@@ -88,17 +88,15 @@ def test_the_setting_that_holds_the_largest_rate_is_recommended_with_interval_an
     assert found.interval[0] < 60e6 < found.interval[1]
     said = recommendation_words(found, "p99<100ms")
     assert said.startswith(
-        "Recommended: large, which meets p99<100ms at 200/s (p99 60.2 ms, 95 % interval 58.8 ms to "
+        "Recommended: large, which meets p99<100ms at 200/s (p99 60.2 ms, 95 % CI 58.8 ms to "
     )
-    assert "it used 128 MiB of memory at most, which leaves 75.0 % of 512 MiB" in said
+    assert "; peak memory 128 MiB of 512 MiB (75.0 % free)" in said
 
 
 def test_memory_without_a_limit_that_holds_has_no_headroom() -> None:
     loose = {"limits": limits(memory_bytes=512 * MIB, not_enforced=("memory",))}
     found = recommended(runs("only", {100: 30.0}, **loose))
-    assert "it used 128 MiB of memory at most, without a limit" in recommendation_words(
-        found, "p99<100ms"
-    )
+    assert "; peak memory 128 MiB, without a limit" in recommendation_words(found, "p99<100ms")
 
 
 def test_a_quantile_that_rests_on_few_requests_is_marked() -> None:
@@ -109,8 +107,8 @@ def test_a_quantile_that_rests_on_few_requests_is_marked() -> None:
     assert isinstance(few, RecommendedSetting)
     assert (many.fewest_beyond, few.fewest_beyond) == (50, 6)
     told = (
-        "only 6 requests lay beyond p99 in one of its runs, and a longer --duration makes it more "
-        "certain"
+        "only 6 requests lay beyond p99 in one run, so use a longer --duration for a more certain "
+        "result"
     )
     assert told in recommendation_words(few, "p99<100ms")
     assert "lay beyond" not in recommendation_words(many, "p99<100ms")
@@ -186,7 +184,9 @@ def test_invalid_cells_of_a_setting_that_may_be_the_best_carry_none() -> None:
     refusal = refused(
         runs("small", {100: 30.0, 200: 300.0}) + runs("large", {100: 30.0, 200: 50.0}, **INVALID)
     )
-    assert "large at 100/s is undecided: only 0 of 6 runs are conclusive, 4 needed" in refusal.why
+    assert (
+        "large at 100/s is undecided: only 0 of 6 runs are conclusive; 4 are needed" in refusal.why
+    )
 
 
 def test_invalid_cells_of_a_setting_that_cannot_be_the_best_do_no_harm() -> None:
@@ -219,7 +219,7 @@ def test_one_that_may_hold_more_carries_no_recommendation_of_one_that_holds_the_
     refusal = refused(
         runs("sure", {100: 30.0, 200: 400.0}) + undecided_at_200("maybe", p99_ms, **changes)
     )
-    assert refusal.why == "maybe at 200/s is undecided: met in 5 of 6 runs"
+    assert refusal.why == "maybe at 200/s is undecided: met in only 5 of 6 runs"
 
 
 def test_the_one_that_is_recommended_may_hold_more_itself() -> None:
@@ -236,8 +236,8 @@ def test_what_holds_while_disturbed_holds_and_the_sentence_says_it() -> None:
     assert (found.server, found.rate_per_s, found.disturbed) == ("large", 200, 6)
     said = recommendation_words(found, "p99<100ms")
     assert (
-        "generator or host were disturbed in 6 of the 6 runs, which can only have "
-        "lengthened response times" in said
+        "the generator or the host was disturbed in 6 of the 6 runs, which can only lengthen "
+        "response times" in said
     )
 
 
@@ -246,7 +246,7 @@ def test_what_misses_while_disturbed_is_undecided() -> None:
         runs("small", {100: 30.0, 200: 300.0}) + runs("large", {100: 150.0, 200: 150.0}, **STOLEN)
     )
     assert (
-        "large at 100/s is undecided: missed in 6 of 6 runs, 6 of them disturbed: 2 % was taken"
+        "large at 100/s is undecided: missed in 6 of 6 runs, 6 of which were disturbed: 2 % was taken"
         in refusal.why
     )
 
@@ -254,13 +254,13 @@ def test_what_misses_while_disturbed_is_undecided() -> None:
 def test_a_miss_in_a_short_run_is_a_miss_too() -> None:
     short = {"outcomes": outcomes(500)}
     near = [cell("short", 50, run, 90.0 if run <= 4 else 110.0, **short) for run in range(1, 7)]
-    assert "short at 50/s is undecided: met in 4 of 6 runs" in refused(near).why
+    assert "short at 50/s is undecided: met in only 4 of 6 runs" in refused(near).why
 
 
 def test_disturbed_and_clean_misses_are_told_apart() -> None:
     mixed = [cell("mixed", 100, run, 150.0, **(STOLEN if run == 1 else {})) for run in (1, 2)]
     refusal = refused(mixed + [cell("mixed", 100, run, 30.0) for run in range(3, 7)])
-    assert "missed in 2 of 6 runs, 1 of them disturbed: 2 % was taken" in refusal.why
+    assert "missed in 2 of 6 runs, 1 of which was disturbed: 2 % was taken" in refusal.why
 
 
 def test_of_a_run_that_was_made_again_the_last_attempt_counts() -> None:
@@ -275,7 +275,7 @@ def test_what_holds_only_within_its_own_scatter_is_not_safe() -> None:
         cell("near", 100, run, p99_ms)
         for run, p99_ms in enumerate((60.0, 99.0, 70.0, 98.0, 99.5, 97.0), 1)
     ]
-    assert "the interval of p99 exceeds p99<100ms" in refused(near).why
+    assert "the 95 % CI of p99 reaches beyond p99<100ms" in refused(near).why
 
 
 @pytest.mark.parametrize("order", [("p50<7ms", "p99<100ms"), ("p99<100ms", "p50<7ms")])
@@ -302,7 +302,7 @@ def test_the_interval_of_every_quantile_counts_in_any_order_and_that_of_the_high
     assert safe.interval[0] < 60e6 < safe.interval[1]
     near = recommend(with_medians((3.0, 6.9, 4.0, 6.8, 6.9, 6.9)), objective)
     assert isinstance(near, NoRecommendation)
-    assert "met in all 6 runs, but the interval of p50 exceeds p50<7ms" in near.why
+    assert "met in all 6 runs, but the 95 % CI of p50 reaches beyond p50<7ms" in near.why
 
 
 def test_failures_under_load_are_misses_and_not_invalid() -> None:
@@ -368,7 +368,7 @@ def test_of_capacities_the_largest_is_recommended_unless_intervals_overlap() -> 
     found = recommend_capacity([low, high])
     assert isinstance(found, RecommendedSetting)
     assert (found.server, found.runner_up) == ("high", "low")
-    assert "meets p99<50ms at 200/s (95 % interval of the limit 190 to 205" in recommendation_words(
+    assert "meets p99<50ms at 200/s (95 % CI of the capacity 190 to 205" in recommendation_words(
         found, "p99<50ms"
     )
     near = recommend_capacity([searched("near", 195.0, (185.0, 199.0)), high])

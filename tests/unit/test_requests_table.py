@@ -53,6 +53,6 @@ def test_of_many_requests_without_times_those_that_failed_are_shown() -> None:
     shown = lines(*(request(number, None, failed=number % 100) for number in range(3_000)))
     assert set(rows(shown)) == {f"GET /{number}" for number in range(99, 1_000, 100)}
     assert (
-        "10 of 3,000 requests, those with the most failures (too many for times of each); "
+        "10 of 3,000 requests, those with the most failures (too many to record times of each); "
         "--json FILE writes all"
     ) in shown

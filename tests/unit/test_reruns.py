@@ -188,9 +188,7 @@ def test_each_trial_waits_for_a_quiet_host_and_a_host_that_never_is_warns(
 
     def settle(longest_ns: int, look: object) -> Settled:
         waits.append(longest_ns)
-        return Settled(
-            120.4, ("its processors were idle for only 3% of the time",) if len(waits) == 2 else ()
-        )
+        return Settled(120.4, ("CPUs were only 3 % idle",) if len(waits) == 2 else ())
 
     monkeypatch.setattr(MODULE, "settle", settle)
     made = Made(tmp_path, invented, lambda cell: VALID, procedure=Procedure(settle_ns=120 * 10**9))
@@ -201,7 +199,7 @@ def test_each_trial_waits_for_a_quiet_host_and_a_host_that_never_is_warns(
     assert (status_of(quiet)[0], *status_of(disturbed)) == ("valid", "warn", "host")
     assert disturbed.verdict is not None
     assert disturbed.verdict.reasons[0].message.startswith(
-        "the host was not quiet after 120 s, when this trial began: its "
+        "the host was still busy when this trial began, after waiting 120 s: CPUs were only 3 % idle"
     )
 
 

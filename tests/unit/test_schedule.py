@@ -178,7 +178,7 @@ def test_a_trace_from_a_file_keeps_every_nanosecond() -> None:
         (["--replay", "missing"], "cannot read missing: No such file or directory"),
         (["--ramp", "1000"], "'1000' is not a ramp; write it like 1000:3000 or 1000:3000@30s"),
         (["--ramp", "1:x"], "'1:x' is not a ramp"),
-        (["--ramp", "1:nan"], "a rate must be a number from 0 up, not nan"),
+        (["--ramp", "1:nan"], "a rate must be 0 or more, not nan"),
         (["--ramp", "1:2@"], "'' is not a duration"),
         (["--steps", "10s:100"], "'10s:100' is not a step; write steps like 1000@10s,2000@10s"),
         (["--steps", "5@1s,"], "'' is not a step"),
@@ -233,7 +233,7 @@ def test_a_warm_up_that_swallows_the_trace_is_refused(capsys: pytest.CaptureFixt
         ),
         (
             {"rate": 5, "options": LoadOptions(think_time=1)},
-            "think_time applies only to a closed loop; omit it, or give connections",
+            "think_time applies only to a closed loop; omit it, or use connections",
         ),
         (
             {"schedule": Steps([(5, 1)]), "options": LoadOptions(think_time=1)},
@@ -241,11 +241,11 @@ def test_a_warm_up_that_swallows_the_trace_is_refused(capsys: pytest.CaptureFixt
         ),
         (
             {"rate": 5, "connections": 5, "options": LoadOptions(max_connections=9)},
-            "connections and max_connections are the same cap in an open loop; give one",
+            "connections and max_connections set the same cap in an open loop; give one",
         ),
         (
             {"connections": 5, "options": LoadOptions(max_pending=0)},
-            "max_pending applies only to an open loop; omit it, or give rate or schedule",
+            "max_pending applies only to an open loop; omit it, or use rate or schedule",
         ),
         (
             {"options": LoadOptions(max_connections=5, max_pending=9)},
@@ -280,10 +280,10 @@ def test_python_refuses_the_same(given: dict[str, Any], says: str) -> None:
             "the replay speed must be positive, not inf",
         ),
         (lambda: Replay([0, 1], speed=0), "the replay speed must be positive, not 0"),
-        (lambda: Steps([(-1, 1)]), "a rate must be a number from 0 up, not -1"),
+        (lambda: Steps([(-1, 1)]), "a rate must be 0 or more, not -1"),
         (lambda: Steps([]), "[] are not steps; give pairs of a rate and seconds"),
         (lambda: Steps([cast(Any, (1,))]), "[(1,)] are not steps"),
-        (lambda: Ramp(1, float("nan")), "a rate must be a number from 0 up, not nan"),
+        (lambda: Ramp(1, float("nan")), "a rate must be 0 or more, not nan"),
     ],
 )
 def test_what_is_no_schedule_is_refused_at_once(make: Callable[[], object], says: str) -> None:

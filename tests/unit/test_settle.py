@@ -56,7 +56,7 @@ def test_a_quiet_host_idles_waits_for_nothing_and_has_let_go_of_the_port(
 
 def test_what_disturbs_is_said_with_its_figure() -> None:
     said = " and ".join(disturbances(HostState(0.43, 12.5, 2048)))
-    assert "idle for only 43% of the time" in said
+    assert "CPUs were only 43 % idle" in said
     assert "12.5 %" in said and "2,048 connections" in said
 
 

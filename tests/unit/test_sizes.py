@@ -58,14 +58,18 @@ def test_without_a_grid_there_is_one_size() -> None:
 @pytest.mark.parametrize(
     ("workers", "grid", "complaint"),
     [
-        (None, ["cores=1"], "not workers, threads, profile, keepalive, app nor python"),
+        (
+            None,
+            ["cores=1"],
+            "unknown factor; use workers, threads, profile, keepalive, app or python",
+        ),
         (None, ["workers"], "write it like workers=1,2,4"),
         (None, ["workers=1,0"], "'0' is not a number"),
         (None, ["workers=1,"], "'' is not a number"),
         (None, ["workers=1001"], "not a number from 1 to 1,000"),
         (None, ["profile=best"], "'best' is not a profile; choose tuned or stock"),
         (None, ["keepalive=maybe"], "invalid keep-alive 'maybe'"),
-        (3, ["workers=1"], "workers was given twice; give it either in --grid or as an option"),
+        (3, ["workers=1"], "workers was given twice; use it either in --grid or as an option"),
         (None, ["threads=1", "threads=2"], "threads was given twice"),
     ],
 )
@@ -122,8 +126,8 @@ def test_the_profile_and_keep_alive_are_factors_with_names_of_their_own() -> Non
     ]
     facts = experiment_facts(experiment(("waitress",), sizes), tuple(found))
     assert (facts.profile, facts.keepalive) == (("tuned", "stock"), ("off", 5))
-    assert conditions(facts).startswith("each profile as its name says · Poisson arrivals · ")
-    assert "keep-alive as in the name" in conditions(facts)
+    assert conditions(facts).startswith("profile: see the server's name · Poisson arrivals · ")
+    assert "keep-alive: see the server's name" in conditions(facts)
     alike = experiment_facts(experiment(("waitress",), (Size(), Size(2))), ("waitress",))
     assert (alike.profile, alike.keepalive) == ("tuned", "on")
 

@@ -76,7 +76,8 @@ def test_two_of_one_second_do_not_collide(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_one_line_with_the_flag(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(
-        UsageError, match=r"cannot make the run directory .*/file/.*; choose a folder with --out"
+        UsageError,
+        match=r"cannot create the run directory .*/file/.*; choose another directory with --out",
     ):
         RunDirectory(tmp_path / "file", "hello")
 
@@ -229,7 +230,7 @@ def test_a_file_that_lost_its_end_is_named(directory: RunDirectory, name: str) -
     path = directory.path / name
     path.write_bytes(path.read_bytes()[:-4])
     [damage] = damages(directory.path)
-    assert damage.startswith((f"{path} is truncated: ", f"{path} is damaged"))
+    assert damage.startswith((f"{path} is truncated to ", f"{path} is damaged"))
 
 
 def test_a_cell_that_was_under_way_is_no_damage(directory: RunDirectory) -> None:

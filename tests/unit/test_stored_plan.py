@@ -125,7 +125,7 @@ def test_what_is_no_plan_is_refused_in_one_line(text: str, tmp_path: Path) -> No
     [
         (
             replace(PLAIN, runs=3),
-            "--resume: runs is 3 here and 1 in the stored plan; give --resume alone",
+            "--resume: runs is 3 here but 1 in the stored plan; use --resume alone",
         ),
         (
             replace(PLAIN, load=replace(PLAIN.load, timeout_ns=10**9)),
@@ -146,7 +146,8 @@ def test_another_host_or_version_is_refused() -> None:
     host = HostFacts(kernel="6.1", cpus=2, load_average="0.1")
     require_same_host(host, msgspec.structs.replace(host, load_average="9.9"))
     with pytest.raises(
-        UsageError, match=r"the host has changed: kernel is '6\.2' and was '6\.1'; start a new run"
+        UsageError,
+        match=r"the host has changed: kernel was '6\.1' and is now '6\.2'; start a new run",
     ):
         require_same_host(host, msgspec.structs.replace(host, kernel="6.2"))
     cells = [
@@ -156,7 +157,7 @@ def test_another_host_or_version_is_refused() -> None:
     require_same_versions(cells, {"waitress": ("3.0.2", "3.11.2"), "x": ("1", "2")})
     with pytest.raises(
         UsageError,
-        match=r"waitress@100#1 was measured with 3.0.2 on Python 3.11.2, and now there is 3.1 ",
+        match=r"waitress@100#1 was measured with 3.0.2 on Python 3.11.2, but now it is 3.1 ",
     ):
         require_same_versions(cells, {"waitress": ("3.1", "3.11.2")})
 
@@ -289,7 +290,7 @@ def test_a_complete_run_and_a_missing_one_cannot_be_resumed(
     assert capsys.readouterr().err.startswith(f"wsgiload: {tmp_path}/run.json cannot be read: ")
     store(tmp_path, PLAIN, "complete")
     assert run(["sweep", "--resume", str(tmp_path)]) == 2
-    assert f"{tmp_path} is complete, nothing is left to resume" in capsys.readouterr().err
+    assert f"{tmp_path} is complete; there is nothing to resume" in capsys.readouterr().err
     (tmp_path / "summary.json").write_text('{"status": "interr')
     assert run(["sweep", "--resume", str(tmp_path)]) == 2
     said = capsys.readouterr().err

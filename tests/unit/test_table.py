@@ -66,7 +66,7 @@ def row(lines: list[str], start: str) -> list[str]:
 def test_a_sweep_has_one_row_per_cell(run_dir: Path) -> None:
     lines = sweep_lines(read_summary(run_dir))
     assert lines[0] == (
-        "Poisson arrivals · a new connection when all are busy · 20 s measured after 5 s "
+        "Poisson arrivals · opens a new connection when all are busy · 20 s measured after 5 s "
         "warm-up · 1 run"
     )
     assert [field.strip() for field in row(lines, "server")] == [
@@ -175,7 +175,7 @@ def test_a_narrow_terminal_names_the_columns_it_leaves_out(run_dir: Path) -> Non
 
 def test_a_closed_loop_counts_connections(tmp_path: Path) -> None:
     lines = sweep_lines(read_summary(write_run(tmp_path / "run", closed_loop=True)))
-    assert lines[0].startswith("closed loop · one request at a time on each connection · ")
+    assert lines[0].startswith("closed loop · one request at a time per connection · ")
     assert [field.strip() for field in row(lines, "server")][1] == "connections"
     assert [field.strip() for field in row(lines, "waitress")][1] == "100"
 
@@ -190,8 +190,10 @@ def test_a_p99_of_few_requests_is_marked_and_p99_9_is_left_out_each_with_its_rea
     lines = sweep_lines(replace(summary, cells=(few,)))
     times = [field.strip() for field in row(lines, "gunicorn-gthread")][4:7]
     assert times == ["1.11 ms", "≈ 3.32 ms", "–"]
-    assert "p99 is rough (≈): it needs 1,000 requests or more [gunicorn-gthread at 1,000]" in lines
-    assert any(line.startswith("p99.9 is not shown: it needs 10,000 requests") for line in lines)
+    assert "p99 is rough (≈): it needs at least 1,000 requests [gunicorn-gthread at 1,000]" in lines
+    assert any(
+        line.startswith("p99.9 is not shown: it needs at least 10,000 requests") for line in lines
+    )
 
 
 def test_a_load_puts_the_verdict_first(run_dir: Path) -> None:
@@ -199,7 +201,7 @@ def test_a_load_puts_the_verdict_first(run_dir: Path) -> None:
     assert lines[0] == "verdict: valid"
     assert lines[1] == (
         "offered 3,014/s, sent 3,014/s, goodput 2,993/s (99.3 % of offered), "
-        "p99 of all offered 83.9 ms (95 % interval 81.4 ms to 87.2 ms)"
+        "p99 over all offered requests 83.9 ms (95 % CI 81.4 ms to 87.2 ms)"
     )
     assert lines[2] == "Times of the correct responses (99.3 %):"
     assert [field.strip() for field in row(lines, "connect")] == [
@@ -219,7 +221,7 @@ def test_a_load_puts_the_verdict_first(run_dir: Path) -> None:
 def test_quantiles_that_grow_with_the_duration_are_not_shown_as_numbers(run_dir: Path) -> None:
     report = read_load(run_dir, WAITRESS)
     unstable = replace(report, stationarity=replace(report.stationarity, state="unstable"))
-    assert "p99 of all offered grows with the duration" in " ".join(load_lines(unstable))
+    assert "p99 over all offered requests grows with the duration" in " ".join(load_lines(unstable))
 
 
 def test_a_quantile_whose_uncertainty_is_not_known_is_shown_by_its_number(run_dir: Path) -> None:
@@ -227,7 +229,7 @@ def test_a_quantile_whose_uncertainty_is_not_known_is_shown_by_its_number(run_di
         read_load(run_dir, WAITRESS),
         uncertainty=Uncertainty(offered_quantiles_ns={}, response_time_ns={}),
     )
-    assert load_lines(report, width=100)[1].endswith("p99 of all offered 83.9 ms")
+    assert load_lines(report, width=100)[1].endswith("p99 over all offered requests 83.9 ms")
 
 
 def test_a_rate_that_varied_is_shown_as_a_mean(run_dir: Path) -> None:
@@ -251,27 +253,30 @@ def with_client(report: LoadReport, **changes: object) -> LoadReport:
     ("client", "said"),
     [
         ({}, None),
-        ({"spin": SpinUse(window_ns=0, reason="off_at_this_rate")}, "would take a fifth of a core"),
+        (
+            {"spin": SpinUse(window_ns=0, reason="off_at_this_rate")},
+            "it would use more than a fifth of a core",
+        ),
         (
             {"spin": SpinUse(window_ns=0, reason="off_on_shared_cores")},
             "because the generator shares its cores",
         ),
         (
             {"spin_off_share": 0.25},
-            "was off for 25.0 % of the load: its cores had hardly any idle time",
+            "was off for 25.0 % of the load because the cores had no idle time",
         ),
         (
             {"spin_off_share": 0.25, "curtailed_spins": 1},
-            "idle time; the spin before sends was cut short once",
+            "idle time; busy-waiting before sends was cut short once",
         ),
         ({"curtailed_spins": 1}, "was cut short once"),
         ({"curtailed_spins": 1_200}, "was cut short 1,200 times"),
         ({"real_time_off_share": None}, None),
         ({"real_time_off_share": 0.0004}, None),
-        ({"real_time_off_share": 0.07}, "real-time priority was given up for 7.0 % of the load"),
+        ({"real_time_off_share": 0.07}, "real-time priority was off for 7.0 % of the load"),
         (
             {"real_time_off_share": 0.01, "spin": SpinUse(window_ns=0, reason="off_at_this_rate")},
-            "would take a fifth of a core or more; real-time priority was given up",
+            "would use more than a fifth of a core; real-time priority was off",
         ),
     ],
 )
@@ -293,13 +298,13 @@ def test_a_spin_that_limited_itself_is_told_of_an_open_loop(
 @pytest.mark.parametrize(
     ("client", "said"),
     [
-        ({}, "responses timestamped by the kernel, 3 of them by its own clock"),
+        ({}, "responses timestamped by the kernel, 3 of them by the generator"),
         ({"user_timestamps": 0}, "no event-loop stalls, responses timestamped by the kernel"),
-        ({"receive_stamps": "user"}, "responses timestamped by its own clock"),
-        ({"run_queue_wait_ns": None}, "waited for a core for not measured"),
+        ({"receive_stamps": "user"}, "responses timestamped by the generator"),
+        ({"run_queue_wait_ns": None}, "run-queue wait not measured"),
         (
             {"cpu_per_request_ns": None},
-            "generator used: – of CPU time per response, busy for 11.0 % of the time",
+            "generator used: – CPU time per response, 11.0 % busy (busiest thread)",
         ),
         (
             {
@@ -307,7 +312,7 @@ def test_a_spin_that_limited_itself_is_told_of_an_open_loop(
                     count=2, total_ns=18_000_000, longest_ns=12_000_000, arrivals=0, responses=0
                 )
             },
-            "stalled 2 times, 12.0 ms at most",
+            "2 event-loop stalls (longest 12.0 ms)",
         ),
     ],
 )

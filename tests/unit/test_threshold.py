@@ -56,13 +56,13 @@ def test_an_objective_is_a_figure_a_comparison_and_a_limit(
         ("p98<50ms", "'p98<50ms': unknown figure 'p98'; choose one of p50, p90, p95, p99"),
         ("p99<fast", "'fast' is not a duration"),
         ("goodput>much", "'goodput>much': 'much' is not a number"),
-        ("error_rate<nan", "'error_rate<nan': 'nan' is no limit that a figure can be compared"),
-        ("goodput>=inf", "'goodput>=inf': 'inf' is no limit"),
-        ("error_rate<-1%", "'error_rate<-1%': '-1%' is no limit"),
+        ("error_rate<nan", "'error_rate<nan': 'nan' is not a finite number"),
+        ("goodput>=inf", "'goodput>=inf': 'inf' is not a finite number"),
+        ("error_rate<-1%", "'error_rate<-1%': '-1%' is not a finite number"),
         (
             "goodput>=95%",
-            "'goodput>=95%': goodput is a rate per second, not a share; for a share write "
-            "error_rate<5%",
+            "'goodput>=95%': goodput is a rate per second, not a percentage; for a percentage "
+            "write error_rate<5%",
         ),
     ],
 )
@@ -134,8 +134,8 @@ def test_what_is_undecided_names_the_requests_that_it_needs() -> None:
     few = filled_cell(outcomes=outcomes(3, 3), offered_quantiles_ns={"0.999": exactly(1_000)})
     thresholds = [parse_threshold("p99.9<500ms"), parse_threshold("error_rate<=0")]
     assert undecided_thresholds(thresholds, [("wsgiref@3#1", few)]) == [
-        "threshold p99.9<500ms undecided for wsgiref@3#1: p99.9 needs 10,000 requests, and there "
-        "were 3; measure longer, or choose a lower quantile"
+        "threshold p99.9<500ms undecided for wsgiref@3#1: p99.9 needs 10,000 requests but only 3 "
+        "were scheduled; measure longer, or choose a lower quantile"
     ]
     assert failed_thresholds(thresholds, [("", few)]) == []
 

@@ -136,12 +136,9 @@ def test_dependent_requests_know_less_than_their_number() -> None:
 
 
 def test_a_quantile_is_told_with_what_is_known_of_it() -> None:
-    assert (
-        words.with_uncertainty("18.4 ms", known(None))
-        == "18.4 ms (95 % interval 17.9 ms to 19.2 ms)"
-    )
+    assert words.with_uncertainty("18.4 ms", known(None)) == "18.4 ms (95 % CI 17.9 ms to 19.2 ms)"
     near = words.with_uncertainty("18.4 ms", known("measurement_floor"))
-    assert near == "<= 18.4 ms (not resolved: too close to the noise floor)"
+    assert near == "<= 18.4 ms (upper bound: too close to the noise floor)"
     assert words.with_uncertainty("18.4 ms", None) == "18.4 ms"
     assert words.with_uncertainty("–", known(None)) == "–"
 

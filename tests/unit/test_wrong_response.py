@@ -30,25 +30,25 @@ def fix(given: Response, request: Request | None = None) -> str:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (response(500), "GET / got the status 500"),
-        (response(500, b"no\n pool\n"), 'GET / got the status 500, "no pool"'),
+        (response(500), "GET / returned status 500"),
+        (response(500, b"no\n pool\n"), 'GET / returned status 500, "no pool"'),
         (
             response(400, b"<!doctype html><title>x</title><h1>Bad&nbsp;Request</h1>"),
-            'GET / got the status 400, "Bad Request"',
+            'GET / returned status 400, "Bad Request"',
         ),
-        (response(200, b"other"), 'GET / got a wrong body, "other"'),
+        (response(200, b"other"), 'GET / returned an unexpected body, "other"'),
         (
             response(500, gzip.compress(b"no pool"), Content_Encoding="gzip"),
-            'GET / got the status 500, "no pool"',
+            'GET / returned status 500, "no pool"',
         ),
         (
             response(500, b"not gzip", Content_Encoding="gzip"),
-            'GET / got the status 500, "(gzip)"',
+            'GET / returned status 500, "(gzip)"',
         ),
-        (response(500, b"\0", Content_Encoding="br"), 'GET / got the status 500, "(br)"'),
+        (response(500, b"\0", Content_Encoding="br"), 'GET / returned status 500, "(br)"'),
         (
             response(302, b"moved", Location="/login"),
-            "GET / got the status 302 to /login",
+            "GET / returned status 302 to /login",
         ),
     ],
 )
@@ -66,15 +66,15 @@ def test_a_quotation_is_short_however_far_a_body_expands() -> None:
     [
         (response(400), "(Django's ALLOWED_HOSTS), add -H 'Host: NAME'"),
         (response(401), "add -H 'Authorization: …'"),
-        (response(404), "choose a path that the app serves with --path"),
+        (response(404), "choose a path that the app serves (--path)"),
         (response(405, Allow="POST, OPTIONS"), "send --method POST"),
-        (response(418), "choose another --path or change the request; if 418 is right"),
+        (response(418), "choose another --path or change the request; if 418 is correct"),
         (response(500), "see the server's log"),
         (response(302, Location="/accounts/login/?next=/"), "the path needs a login"),
         (response(301, Location="https://shop.example/"), "turn that off for the measurement"),
-        (response(301, Location="/shop/"), "choose another --path; if the redirect is right"),
+        (response(301, Location="/shop/"), "choose another --path; if the redirect is correct"),
         (response(200, Content_Encoding="gzip"), "has Content-Encoding: gzip; omit the header"),
-        (response(200), "correct what the --expect options ask for"),
+        (response(200), "correct the --expect options"),
     ],
 )
 def test_each_kind_has_its_fix(given: Response, words: str) -> None:
@@ -103,7 +103,7 @@ def test_a_redirect_to_https_is_tried_as_behind_a_proxy() -> None:
 
     given = response(301, Location="https://shop.example/")
     text = fix_of(Request(), given, (), again)
-    assert text == "the app wants https: add -H 'X-Forwarded-Proto: https'"
+    assert text == "the app requires https: add -H 'X-Forwarded-Proto: https'"
 
 
 def test_a_redirect_to_another_path_is_followed() -> None:

@@ -210,11 +210,9 @@ def _why_no_inference(values: Sequence[float | None], figure: str) -> str | None
     if without:
         return f"too few requests for {figure} in {without} of {count} runs"
     if missed:
-        return f"not met in {missed} of {count} runs"
-    if count == 1:
-        return "no inference from 1 run"
+        return f"no finite value in {missed} of {count} runs"
     if count < FEWEST_RUNS:
-        return f"no inference possible from {count} runs"
+        return f"too few runs ({count}; {FEWEST_RUNS} needed)"
     return None
 
 

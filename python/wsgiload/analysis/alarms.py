@@ -68,8 +68,8 @@ def wrong_responses(load: LoadReport) -> Alarm | None:
         return None
 
     message = (
-        f"{wrong:,} of {outcomes.scheduled:,} responses were wrong ({outcomes.http_status:,} by "
-        f"status, {outcomes.bad_body:,} by body)"
+        f"{wrong:,} of {outcomes.scheduled:,} responses were incorrect (status: "
+        f"{outcomes.http_status:,}, body: {outcomes.bad_body:,})"
     )
     return Alarm(
         "wrong-responses",
@@ -78,7 +78,7 @@ def wrong_responses(load: LoadReport) -> Alarm | None:
         wrong,
         0,
         "rankings of servers whose responses were errors or truncated",
-        "check what the server returns before comparing speed",
+        "check what the server returns before comparing servers",
     )
 
 
@@ -99,13 +99,13 @@ def response_law(load: LoadReport) -> Alarm | None:
     if share < 1:
         limit = LEAST_RESPONSE_LAW
         message = (
-            f"Little's law accounts for {accounted:.0f} of {users:,} users: the other users got "
-            "no response and are missing from the times"
+            f"Little's law accounts for {accounted:.0f} of {users:,} users: the others got no "
+            "response and are missing from the response times"
         )
     else:
         limit = MOST_RESPONSE_LAW
         message = (
-            f"Little's law accounts for more users ({accounted:.0f}) than exist ({users:,}): "
+            f"Little's law accounts for {accounted:.0f} users, but there are only {users:,}: "
             "request times overlap"
         )
     return Alarm(
@@ -114,7 +114,7 @@ def response_law(load: LoadReport) -> Alarm | None:
         message,
         share,
         limit,
-        "closed-loop medians of a few served connections among hundreds",
+        "closed-loop medians based on the few connections that were served",
         "use fewer connections, or give the server more threads" if share < 1 else None,
     )
 
@@ -134,7 +134,7 @@ def starved_connections(load: LoadReport) -> Alarm | None:
 
     message = (
         f"connections are served unevenly: {carried.min:,} to {carried.max:,} requests each, "
-        f"{carried.mean:.1f} on average; connections that hold a thread keep it and the others "
+        f"{carried.mean:.1f} on average; a few connections occupy the threads and the others "
         "starve"
     )
     return Alarm(
@@ -144,7 +144,7 @@ def starved_connections(load: LoadReport) -> Alarm | None:
         unfairness,
         MOST_UNFAIRNESS,
         "a server with ten threads measured with 200 connections",
-        "use at most as many connections as the server has threads, or a server with an event loop",
+        "use at most as many connections as the server has threads, or an event-loop server",
     )
 
 
@@ -162,21 +162,21 @@ def dead_time(load: LoadReport) -> Alarm | None:
         f"no correct response for {dead_s:g} s of {whole_s:g} s",
         dead_s,
         0,
-        "means over a time in which the server had stopped responding",
-        "see the server's log; do not use means over this time",
+        "mean values that include times when the server had stopped responding",
+        "see the server's log; do not use mean values of this load",
     )
 
 
 def client_exhausted(load: LoadReport) -> Alarm | None:
     """The generator's ports or file descriptors ran short."""
-    source = "refusals by the client's own kernel, counted as the server's"
+    source = "failures of the client's own kernel attributed to the server"
     errors = load.outcomes.client_error
     if errors:
         message = (
             f"{errors:,} requests failed in the client: it ran out of ports, file descriptors "
             "or memory"
         )
-        fix = "raise ulimit -n, or give --source-addresses"
+        fix = "raise `ulimit -n`, or add --source-addresses"
         return Alarm("network-resources", "client", message, errors, 0, source, fix)
 
     connections = load.connections
@@ -188,7 +188,7 @@ def client_exhausted(load: LoadReport) -> Alarm | None:
         return None
 
     message = f"{connections.peak:,} concurrent connections use most of the {free:,} free ports"
-    fix = "widen net.ipv4.ip_local_port_range, or give --source-addresses"
+    fix = "widen net.ipv4.ip_local_port_range, or add --source-addresses"
     return Alarm("network-resources", "client", message, share, MOST_PORT_SHARE, source, fix)
 
 
@@ -204,8 +204,8 @@ def tracking_full(load: LoadReport) -> Alarm | None:
         return None
 
     message = (
-        f"the connection tracking table is nearly full ({entries:,} of {tracked.max:,}); when it "
-        "is full the kernel drops new connections, which looks like a slow server"
+        f"the conntrack table is nearly full ({entries:,} of {tracked.max:,}); once it is full, "
+        "the kernel drops new connections and the server seems slow"
     )
     return Alarm(
         "network-resources",
@@ -213,7 +213,7 @@ def tracking_full(load: LoadReport) -> Alarm | None:
         message,
         share,
         MOST_TRACKED_SHARE,
-        "packets dropped by a full table, unnoticed",
+        "packets dropped unnoticed by a full conntrack table",
         "raise net.netfilter.nf_conntrack_max, or use keep-alive",
     )
 
@@ -236,7 +236,7 @@ def closed_after_each(load: LoadReport) -> Alarm | None:
 
     message = (
         f"the server closes the connection after each response ({opened:,} connections, "
-        f"{responses:,} responses); times include connection setup"
+        f"{responses:,} responses); response times include connection setup"
     )
     return Alarm(
         "no-keepalive",
@@ -245,7 +245,7 @@ def closed_after_each(load: LoadReport) -> Alarm | None:
         share,
         MOST_CONNECTIONS_PER_REQUEST,
         WITHOUT_KEEPALIVE,
-        "--keepalive off makes this explicit",
+        "use --keepalive off to make this explicit",
     )
 
 
@@ -255,8 +255,8 @@ def refused_keepalive(use: ServerUse) -> Alarm | None:
     if not use.refused_keepalive:
         return None
     message = (
-        "the server closes the connection after each response despite keep-alive; its "
-        "times include connection setup, other servers' do not"
+        "the server closes the connection after each response although keep-alive was requested; "
+        "its response times include connection setup, other servers' do not"
     )
     return Alarm(
         "no-keepalive",
@@ -265,7 +265,7 @@ def refused_keepalive(use: ServerUse) -> Alarm | None:
         1.0,
         MOST_CONNECTIONS_PER_REQUEST,
         WITHOUT_KEEPALIVE,
-        "--keepalive off compares all servers alike",
+        "use --keepalive off for all servers",
     )
 
 
@@ -284,8 +284,8 @@ def idle_though_behind(load: LoadReport, use: ServerUse) -> Alarm | None:
         return None
 
     message = (
-        f"the server responds to {achieved:,.0f}/s of {offered:,.0f}/s but uses only "
-        f"{busy * 100:.0f} % of its CPU limit; it waits for threads, connections or a backend"
+        f"the server responds to only {achieved:,.0f}/s of {offered:,.0f}/s but uses only "
+        f"{busy * 100:.0f} % of its CPU limit; threads, connections or a backend are the bottleneck"
     )
     return Alarm(
         "idle-server",
@@ -293,13 +293,13 @@ def idle_though_behind(load: LoadReport, use: ServerUse) -> Alarm | None:
         message,
         busy,
         IDLE_SHARE,
-        "one process with one thread, shown as a slow server",
-        "more workers or threads, not more CPU",
+        "a server with a single thread reported as slow",
+        "add workers or threads, not CPU",
     )
 
 
 def growing_memory(load: LoadReport, use: ServerUse) -> Alarm | None:
-    """The server's memory grew all the while: a leak, or a cache without a bound."""
+    """The server's memory kept growing: a leak or an unbounded cache."""
     growth = use.memory_growth
     if growth is None:
         return None
@@ -313,15 +313,15 @@ def growing_memory(load: LoadReport, use: ServerUse) -> Alarm | None:
         message += f" ({growth.grown_bytes / load.outcomes.ok / 1e3:,.1f} kB per response)"
     if use.memory_limit_bytes is not None:
         left_s = max(0, use.memory_limit_bytes - growth.memory_bytes) / per_s
-        message += f"; at this rate it reaches its limit in {left_s:,.0f} s"
+        message += f"; at this pace it will reach its limit in {left_s:,.0f} s"
     return Alarm(
         "memory-growth",
         "server",
         message,
         growth.grown_bytes,
         LEAST_GROWTH_BYTES,
-        "a short run of a server that later runs out of memory",
-        "measure for longer (--duration); look for a leak or a cache without a bound",
+        "short runs of servers that later run out of memory",
+        "measure longer (--duration) and look for a leak or an unbounded cache",
     )
 
 
@@ -338,12 +338,11 @@ def cached_response(use: ServerUse) -> Alarm | None:
     return Alarm(
         "cached-response",
         "method",
-        "every request was for the same URL, whose response the app caches: idle, it takes "
-        f"{same_ns / 1e6:.1f} ms for this URL and {new_ns / 1e6:.1f} ms for one that it has not "
-        "seen",
+        "every request hit the same URL, and the app caches its response: on an idle server, this "
+        f"URL takes {same_ns / 1e6:.1f} ms and a new one {new_ns / 1e6:.1f} ms",
         factor,
         LEAST_CACHE_FACTOR,
-        "the speed of a cache taken for that of the app",
+        "the speed of a cache reported as the speed of the app",
         "measure the URLs that users request (--targets FILE)",
     )
 
@@ -360,7 +359,7 @@ def below_the_rate(load: LoadReport) -> Alarm | None:
         return None
 
     message = (
-        f"only {achieved:,.0f}/s of {offered:,.0f}/s got a response ({share * 100:.1f} %): the "
+        f"only {achieved:,.0f}/s of {offered:,.0f}/s got a response ({share * 100:.1f} %), so the "
         "figures do not describe the offered rate"
     )
     return Alarm(
@@ -369,7 +368,7 @@ def below_the_rate(load: LoadReport) -> Alarm | None:
         message,
         share,
         LEAST_ACHIEVED,
-        "latencies at a rate that was never reached",
+        "latencies reported for a rate that was never reached",
         "lower the rate",
     )
 
@@ -394,7 +393,7 @@ def runs_differ(name: str, values: Sequence[float]) -> Alarm | None:
         f"{name}: throughput varies by {variation * 100:.0f} % between {len(values)} runs",
         variation,
         MOST_BETWEEN_RUNS,
-        "differences of 25 % between runs of the same setup",
+        "differences of 25 % between identical runs",
         "repeat on a quiet host",
     )
 
@@ -413,8 +412,8 @@ def flat_throughput(name: str, goodput_by_users: Sequence[tuple[int, float]]) ->
     fewest = levels[0][0]
     message = (
         f"{name}: throughput is flat at {fmean(rates):,.0f}/s from {fewest:,} to "
-        f"{levels[-1][0]:,} users; at most {fewest:,} requests are served at once, limited by "
-        "threads or a connection cap"
+        f"{levels[-1][0]:,} users; a limit on threads or connections allows at most {fewest:,} "
+        "requests at once"
     )
     return Alarm(
         "flat-throughput",
@@ -422,7 +421,7 @@ def flat_throughput(name: str, goodput_by_users: Sequence[tuple[int, float]]) ->
         message,
         spread,
         FLAT_WITHIN,
-        "one flat line over all numbers of connections",
+        "throughput charts that are flat over all numbers of connections",
     )
 
 

@@ -53,8 +53,8 @@ _MAY_DIFFER = {"name", "app_revision", "servers", "runs", "rates", "connections"
 # Of the host, what its figures depend on first of all.
 _OF_HOST = ("machine", "cpu_model", "cpus", "available_cpus", "kernel")
 _ENDED = {
-    "interrupted": "was interrupted, so that cells are missing from it",
-    "failed": "has failed before its end",
+    "interrupted": "was interrupted, so it lacks some cells",
+    "failed": "failed before it was complete",
 }
 
 
@@ -171,7 +171,7 @@ def unlike(first: Summary, second: Summary) -> list[str]:
         if run.status in _ENDED
     ]
     warnings += [
-        f"The runs were not made alike: {change}."
+        f"The plans differ: {change}."
         for change in _changed(
             first.experiment,
             second.experiment,
@@ -183,7 +183,7 @@ def unlike(first: Summary, second: Summary) -> list[str]:
     before = _versions(first.cells)
     now = _versions(second.cells)
     warnings += [
-        f"{server} was {before[server]} and then {now[server]}."
+        f"{server} changed from {before[server]} to {now[server]}."
         for server in sorted(before.keys() & now.keys())
         if before[server] != now[server]
     ]
@@ -212,15 +212,15 @@ def unlike_hosts(first: HostFacts | None, second: HostFacts | None) -> list[str]
     changes = _changed(first, second, _OF_HOST)
     if not changes:
         return []
-    return [f"Caution, the runs were not made on the same host: {', '.join(changes)}."]
+    return [f"Caution: the hosts differ: {', '.join(changes)}."]
 
 
 def _changed(
     before: ExperimentFacts | HostFacts, now: ExperimentFacts | HostFacts, names: Sequence[str]
 ) -> list[str]:
-    """``cpus was 1.0 and then 2.0``, for each of these fields that differs."""
+    """``cpus changed from 1.0 to 2.0``, for each of these fields that differs."""
     return [
-        f"{name.replace('_', ' ')} was {_shown(getattr(before, name))} and then "
+        f"{name.replace('_', ' ')} changed from {_shown(getattr(before, name))} to "
         f"{_shown(getattr(now, name))}"
         for name in names
         if getattr(before, name) != getattr(now, name)
@@ -316,14 +316,14 @@ def _logarithms(values: Sequence[float | None]) -> list[float]:
 def _why_not(one: Sequence[float | None], other: Sequence[float | None]) -> str | None:
     fewest = min(len(one), len(other))
     if fewest < FEWEST_RUNS:
-        return f"no inference possible from {fewest} run{'' if fewest == 1 else 's'}"
+        return f"too few runs ({fewest}; {FEWEST_RUNS} needed)"
 
     for values in (one, other):
         missed = sum(
             value is not None and not (math.isfinite(value) and value > 0) for value in values
         )
         if missed:
-            return f"not met in {missed} of {len(values)} runs"
+            return f"no finite value in {missed} of {len(values)} runs"
         if any(value is None for value in values):
             return "too few requests"
     return None

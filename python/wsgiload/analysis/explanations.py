@@ -66,46 +66,47 @@ _QUIET = "repeat on an idle machine; `wsgiload doctor` lists what disturbs this 
 _OF_SWEEPS = (
     _one(
         "app-calls",
-        "the calls that a bundled app counted, against the generator's requests and responses",
-        "The two counts differ. One of them is wrong, so the figures are in doubt.",
+        "the number of calls that a bundled app counted, compared with the generator's counts of "
+        "requests and responses",
+        "The counts differ, so one of them is wrong and the figures cannot be trusted.",
         "file a bug and attach the run directory",
     ),
     _one(
         "kernel-drops",
         "the kernel's listen-queue overflow and drop counters during the load",
-        "A listening socket dropped connection attempts. The kernel retries each after 1, 3 and "
-        "7 s, which shows among the slowest requests.",
-        "raise the backlog of the server, or lower the rate",
+        "A listening socket dropped connection attempts. The client's kernel retries them after "
+        "1, 3 and 7 s, so they are among the slowest requests.",
+        "raise the server's listen backlog, or lower the rate",
     ),
     _one(
         "shared-cores",
-        "which cores the server and the generator got",
+        "which cores the server and the generator ran on",
         "They shared cores, so they competed for CPU time.",
         "use a machine with more cores, or set --server-cpus and --client-cpus",
     ),
     _one(
         "settle",
-        "whether the host becomes quiet within --settle before each trial",
-        "The host did not become quiet in time.",
+        "whether the host becomes idle within --settle before each trial",
+        "The host was still busy when the trial began.",
         _QUIET,
     ),
     _one(
         "limits",
         "the limits as the kernel reports them",
-        "A limit could not be enforced here, and --limits best-effort allowed that.",
+        "A limit could not be enforced on this machine, and --limits best-effort allowed that.",
         "run as root, or see docs/limits.md",
     ),
     _one(
         "contaminated",
-        "CPU time of other processes, and the time the server waited for a core",
+        "CPU time of other processes, and how long the server waited for a core",
         "Other processes used the machine during the measurement.",
         _QUIET,
     ),
     _one(
         "failure",
-        "every step of a cell, from the environment to the stop of the server",
+        "every step of a cell, from building the environment to stopping the server",
         "A step failed, so the cell has no result.",
-        "read the message and the server's log in the run directory",
+        "see the message and the server's log in the run directory",
     ),
 )
 
@@ -113,8 +114,8 @@ _OF_CAPACITY = (
     _one(
         "search",
         "whether a capacity search found a rate",
-        "The search gave up before it found a rate.",
-        "see the message; repeat the search",
+        "The search ended without finding a rate.",
+        "see the message, then repeat the search",
     ),
     _one(
         "not-met",
@@ -149,7 +150,7 @@ _OF_CAPACITY = (
     _one(
         "discarded",
         "the trials invalidated by the generator or the host",
-        "Some were repeated; if more than 20 % were, the result is invalid.",
+        "Some trials were discarded and repeated. If more than 20 % were, the result is invalid.",
         _QUIET,
     ),
     _one(
@@ -161,7 +162,7 @@ _OF_CAPACITY = (
     _one(
         "brevity",
         "the number of requests beyond the quantile in a single trial",
-        "There were few, so single trials vary widely.",
+        "Few requests lie beyond the quantile, so results vary widely from trial to trial.",
         "use longer trials (--duration)",
     ),
 )
@@ -170,96 +171,97 @@ _ALARMS = (
     _one(
         "wrong-responses",
         "responses with an unexpected status or body",
-        "At least one response was incorrect. A fast error is not a fast response.",
-        "look at what the server returns before comparing speeds",
+        "At least one response was incorrect. Errors can be faster than correct responses.",
+        "check what the server returns before comparing servers",
     ),
     _one(
         "littles-law",
-        "a closed loop: throughput x (response time + think time) against the number of users",
-        "The product is not the number of users: some were never served, and the response "
-        "times do not include them.",
+        "closed loop: throughput x (response time + think time), compared with the number of users",
+        "The product differs from the number of users: some users were never served and are "
+        "missing from the response times.",
         "compare at a rate (--rate), or use no more users than the server's concurrency",
     ),
     _one(
         "uneven-connections",
-        "a closed loop: how many requests each connection carried",
-        "Some connections carried most requests, or hardly any.",
+        "closed loop: how many requests each connection carried",
+        "Some connections carried most of the requests, others almost none.",
         "compare at a rate (--rate), or use no more users than the server's concurrency",
     ),
     _one(
         "dead-interval",
         "every interval of the measurement",
         "Requests were due in an interval and none got a correct response.",
-        "find out why the server stopped responding before using the mean values",
+        "find out why the server stopped responding before you use mean values",
     ),
     _one(
         "network-resources",
         "local ports, file descriptors and the conntrack table",
-        "One of them is nearly or fully used, so the client's kernel may refuse connections.",
+        "One of them is (nearly) exhausted, so the client's kernel may refuse connections.",
         "use --keepalive on, more --source-addresses, or raise the limit that the message names",
     ),
     _one(
         "no-keepalive",
-        "connections per request, where keep-alive was requested",
-        "The server closed nearly every connection after one response, so its times include "
-        "connection setup.",
-        "compare it with --keepalive off for all servers, or turn keep-alive on in the server",
+        "connections per request if keep-alive was requested",
+        "The server closed nearly every connection after one response, so its response times "
+        "include connection setup.",
+        "use --keepalive off for all servers, or enable keep-alive in the server",
     ),
     _one(
         "nagle-delay",
         "the time between the head and the body of each response",
-        "In at least 1 % of the responses the body arrives 36 to 50 ms after the head, three times "
-        "as many as in the windows of equal width below and above: Nagle's algorithm waits for a "
-        "delayed acknowledgement.",
+        "In at least 1 % of the responses, the body arrives 36 to 50 ms after the head; that is "
+        "three times as many as in the adjacent windows of the same width. Nagle's algorithm waits "
+        "for a delayed ACK.",
         "set TCP_NODELAY in the server, or write head and body together",
     ),
     _one(
         "closed-loop-stalls",
-        "closed loop: how much of the users' time responses take that are over ten times as slow "
-        "as the p99",
-        "They take at least 2 % of it. Users send nothing while they wait, so a stall is one slow "
-        "response for each of them, and the p99 hides it.",
-        "measure at a rate (-R): an open loop sends on schedule and shows every request that waits",
+        "closed loop: the share of the users' time spent on responses slower than ten times the "
+        "p99",
+        "The share is at least 2 %. Users send nothing while they wait, so a stall adds only one "
+        "slow response per user and does not show in the p99.",
+        "measure in an open loop (-R), which sends on schedule and counts every request that waits",
     ),
     _one(
         "cached-response",
-        "after the load, idle: the response time of the URL that was measured, and of the same URL "
-        "with a query that no request had (a sweep of your app, one URL, GET)",
-        "The slower of them takes three times as long, and at least 1 ms longer: the app caches "
-        "the response, and nothing else was measured.",
+        "the response time of the measured URL after the load, compared with the same URL plus an "
+        "unused query (sweeps of your own app with a single GET URL)",
+        "The new URL takes at least three times as long and at least 1 ms longer: the app caches "
+        "the response, so only the cache was measured.",
         "measure the URLs that users request (--targets FILE)",
     ),
     _one(
         "memory-growth",
-        "the memory of the server's processes before and after the load, and of its control group "
-        "in between",
-        "It grew by at least 10 MiB and 20 % in at least 5 s, and went on growing to the end: a "
-        "leak, or a cache without a bound.",
-        "measure for longer (--duration); look for a leak or a cache without a bound",
+        "the memory of the server's processes before and after the load, and of its cgroup during "
+        "the load",
+        "Memory grew by at least 10 MiB and 20 % in at least 5 s and was still growing at the end: "
+        "a leak or an unbounded cache.",
+        "measure longer (--duration) and look for a leak or an unbounded cache",
     ),
     _one(
         "idle-server",
-        "the server's CPU use where it falls behind",
-        "It falls behind and leaves half of its CPU limit unused: the bottleneck is not "
-        "CPU (threads, connections or a backend).",
-        "add workers or threads, or speed up what the app waits for",
+        "the server's CPU use while it falls behind the offered rate",
+        "The server falls behind but uses less than half of its CPU limit, so CPU is not the "
+        "bottleneck; threads, connections or a backend are.",
+        "add workers or threads, or speed up the backend",
     ),
     _one(
         "rate-not-reached",
-        "responses per second against the offered rate",
-        "Throughput is below the offered rate; the latency does not describe that rate.",
+        "responses per second, compared with the offered rate",
+        "Throughput is below the offered rate, so the latency does not describe that rate.",
         "lower the rate; `wsgiload capacity` finds the highest sustainable rate",
     ),
     _one(
         "run-spread",
         "the throughput of several runs of one cell",
-        "Runs differ by more than 10 %.",
+        "Throughput varies by more than 10 % between runs.",
         "run more repetitions (--runs), on a quieter host",
     ),
     _one(
         "flat-throughput",
-        "throughput over at least three numbers of users",
-        "It stays the same while the users double: the server's concurrency is fixed.",
+        "throughput at three or more numbers of users",
+        "Throughput stays the same while the number of users doubles: the server handles a fixed "
+        "number of requests at once.",
         "compare at a rate (--rate), below the capacity",
     ),
 )

@@ -19,10 +19,10 @@ Blame = Literal["client", "server"]
 Limits = Mapping[str, float]
 
 NO_COUNT = (
-    "the app did not count its requests: the bundled apps do, where the server passes "
-    "on its environment and may write"
+    "the app did not count its requests; only the bundled apps do, if the server passes on its "
+    "environment and may write files"
 )
-WRONG_STATUSES = "some responses had another status and may not come from the app"
+WRONG_STATUSES = "some responses had an unexpected status and may not come from the app"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ def requests_seen(
         return None
     level: Literal["warn", "invalid"] = "invalid" if share > limits["invalid"] else "warn"
     message = (
-        f"app and generator disagree: the app counted {seen:,} calls, the generator sent at most "
-        f"{sent:,} requests and got {responses:,} responses"
+        f"the app counted {seen:,} calls, but the generator sent at most {sent:,} requests and got "
+        f"{responses:,} responses"
     )
     return Finding("app-calls", "client", level, message, share, limits[level])
 
@@ -118,8 +118,8 @@ def connections_dropped(tcp: TcpCounts, limits: Limits) -> Finding | NotChecked 
         return None
     counters = ", ".join(f"{count:,} {name}" for name, count in known.items() if count)
     message = (
-        f"kernel counters of this host during the load: {counters}; retries add 1, 3 or 7 s "
-        "to the slowest times"
+        f"kernel counters of this host during the load: {counters}; retries add 1, 3 or 7 s to the "
+        "slowest response times"
     )
     return Finding("kernel-drops", "server", "warn", message, most, limits["warn"])
 
@@ -135,8 +135,8 @@ def retransmissions(tcp: TcpCounts) -> str | None:
     if not tcp.retransmitted_segments:
         return None
     return (
-        "TCP retransmissions on this host during the load (see `external_counts`); one of this "
-        "load would delay a response by 0.2 s or more"
+        "TCP retransmissions on this host during the load (see `external_counts`); any that belong "
+        "to this load delay a response by 0.2 s or more"
     )
 
 

@@ -106,7 +106,9 @@ class Objective:
         # request.
         if all(requests < threshold.requests_needed for threshold in missed):
             return Judgement(
-                None, f"missed {texts} by fewer than {FEWEST_BEYOND} requests", is_too_short=True
+                None,
+                f"missed {texts}, but with fewer than {FEWEST_BEYOND} requests beyond it",
+                is_too_short=True,
             )
         return Judgement(False, f"missed {texts}")
 
@@ -148,13 +150,13 @@ def parse_objective(texts: Sequence[str], *, strict: bool = False) -> Objective:
 
     if not thresholds:
         raise UsageError(
-            "capacity needs an objective",
-            "give one, such as --slo 'p99<50ms'",
+            "a capacity search needs an objective",
+            "add one, such as --slo 'p99<50ms'",
         )
     for threshold in thresholds:
         if threshold.figure not in SEARCHABLE or threshold.comparison not in ("<", "<="):
             raise UsageError(
-                f"{threshold.text!r} gets no worse with the load, so no search can end at it",
+                f"{threshold.text!r} is not an objective: it must get worse as the load increases",
                 "write an objective like 'p99<50ms' or 'error_rate<0.1%'",
             )
 

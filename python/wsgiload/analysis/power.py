@@ -93,13 +93,12 @@ def _why_unknown(largest: float, is_lowest: bool, is_highest: bool, some_runs: s
         return f"fewer than {LEAST_CORRECT * 100:.0f} % correct responses at every rate"
     if is_lowest and is_highest:
         return (
-            "it is largest at the lowest rate that was measured in some runs and at the "
-            "highest in others"
+            "efficiency peaks at the lowest measured rate in some runs and at the highest in "
+            "others; use more rates"
         )
     if is_lowest or is_highest:
-        end, further = ("lowest", "below") if is_lowest else ("highest", "above")
+        end, other = ("lowest", "lower") if is_lowest else ("highest", "higher")
         return (
-            f"it is largest at the {end} rate that was measured{some_runs}, so that it may lie "
-            f"{further} it"
+            f"efficiency peaks at the {end} measured rate{some_runs}; measure {other} rates as well"
         )
     return None

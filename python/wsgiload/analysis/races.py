@@ -248,7 +248,7 @@ def _of_track(
     found = []
     for (one, other), adjusted in race_effects(servers, rounds, stages.rules).items():
         shared = len(differences(one, other, rounds))
-        few = f"no inference possible from {shared} run{'' if shared == 1 else 's'}"
+        few = f"too few runs ({shared})"
         effect = adjusted.effect if adjusted is not None else None
         if effect is not None and track.figure == GOODPUT:
             effect = effect.inverted()

@@ -107,7 +107,7 @@ def recommend(
     """From the open-loop cells of one app in a sweep, every setting at the same rates."""
     records = setting_records(cells, objective)
     if not records:
-        return refusal("there are no open-loop cells", "measure with --rates")
+        return refusal("no cell was measured in an open loop", "measure with --rates")
     if all(at.runs < FEWEST_RUNS for record in records for at in record.at):
         return refusal(
             f"no setting has {FEWEST_RUNS} valid runs at one rate",
@@ -280,7 +280,7 @@ def _at_rate(rate_per_s: float, cells: Sequence[CellResult], objective: Objectiv
         open_end = _open_end(held_everywhere, objective.thresholds)
         if open_end is not None:
             state = "unknown"
-            why = f"{why}, but the interval of {open_end.figure} exceeds {open_end.text}"
+            why = f"{why}, but the 95 % CI of {open_end.figure} reaches beyond {open_end.text}"
 
     quantile = shown_quantile(objective.thresholds)
     values = quantiles_ns(held_everywhere, quantile) if quantile is not None else []
@@ -336,14 +336,15 @@ def _state(judgements: Sequence[Judgement], planned: int) -> tuple[State, str]:
     ]
 
     if runs < FEWEST_RUNS:
-        return "unknown", f"only {runs} of {planned} runs are conclusive, {FEWEST_RUNS} needed"
+        return "unknown", f"only {runs} of {planned} runs are conclusive; {FEWEST_RUNS} are needed"
     if 2 * (len(missed) - len(disturbances)) >= runs:
         return "misses", f"missed in {len(missed)} of {runs} runs"
     if disturbances:
-        why = f"{len(disturbances)} of them disturbed: {disturbances[-1]}"
+        were = "was" if len(disturbances) == 1 else "were"
+        why = f"{len(disturbances)} of which {were} disturbed: {disturbances[-1]}"
         return "unknown", f"missed in {len(missed)} of {runs} runs, {why}"
     if missed:
-        return "unknown", f"met in {runs - len(missed)} of {runs} runs"
+        return "unknown", f"met in only {runs - len(missed)} of {runs} runs"
     return "holds", f"met in all {runs} runs"
 
 
@@ -439,12 +440,12 @@ def _doubtful_capacity(
     for other in others:
         if other.failure is None and is_lower_bound(other):
             return refusal(
-                f"{other.server} may have a higher capacity, because disturbed trials missed",
+                f"{other.server} may have a higher capacity: it missed only in disturbed trials",
                 "repeat the search on a quieter host",
             )
         if other.failure is None and _may_reach(other, first):
             return refusal(
-                f"{first.server} and {other.server} are too close: their intervals overlap",
+                f"{first.server} and {other.server} are too close: their 95 % CIs overlap",
                 "use longer trials (--duration) or a smaller --width",
             )
     return None
@@ -453,9 +454,11 @@ def _doubtful_capacity(
 def _unconfirmed(servers: Sequence[ServerCapacity]) -> NoRecommendation:
     failures = [server.failure.message for server in servers if server.failure is not None]
     if len(failures) == len(servers):
-        return refusal(f"no server could be tried: {failures[0]}", "fix that and repeat the search")
+        return refusal(
+            f"no server could be searched: {failures[0]}", "fix this and repeat the search"
+        )
     return refusal(
-        "no setting has a confirmed rate",
+        "no rate was confirmed for any setting",
         "use longer trials (--duration)",
         is_missed=all(server.bracket[0] is None for server in servers),
     )

@@ -44,9 +44,9 @@ def delayed_acknowledgement(load: LoadReport) -> Alarm | None:
         return None
 
     message = (
-        f"in {share * 100:.0f} % of the responses the body arrives {least_ns / 1e6:.0f} to "
-        f"{most_ns / 1e6:.0f} ms after the head: both are written separately without TCP_NODELAY, "
-        "so Nagle's algorithm waits for a delayed ACK"
+        f"in {share * 100:.0f} % of the responses, the body arrives {least_ns / 1e6:.0f} to "
+        f"{most_ns / 1e6:.0f} ms after the head: the server writes them separately without "
+        "TCP_NODELAY, so Nagle's algorithm waits for a delayed ACK"
     )
     return Alarm(
         "nagle-delay",
@@ -54,7 +54,7 @@ def delayed_acknowledgement(load: LoadReport) -> Alarm | None:
         message,
         share,
         LEAST_DELAYED_SHARE,
-        "40 ms per chunked response taken for a slow server",
+        "40 ms per chunked response blamed on a slow server",
         "set TCP_NODELAY, or write head and body together",
     )
 
@@ -84,8 +84,8 @@ def hidden_stalls(load: LoadReport) -> Alarm | None:
     responses = sum(count for _, count in stalled) / len(histogram)
     message = (
         f"stalls of up to {longest_ns / 1e6:,.0f} ms took {share * 100:.0f} % of the users' time "
-        f"but are {responses * 100:.2g} % of the responses, because users of a closed loop send "
-        "nothing while they wait; the p99 hides them"
+        f"but are only {responses * 100:.2g} % of the responses, because closed-loop users send "
+        "nothing while they wait; the p99 does not show them"
     )
     return Alarm(
         "closed-loop-stalls",
@@ -93,8 +93,8 @@ def hidden_stalls(load: LoadReport) -> Alarm | None:
         message,
         share,
         LEAST_STALLED_SHARE,
-        "the p99 of a closed loop taken for that of users who arrive at any time",
-        "measure at a rate (-R)",
+        "a closed-loop p99 reported as what independent users experience",
+        "measure in an open loop (-R)",
     )
 
 

@@ -136,15 +136,15 @@ def parse_threshold(text: str, figures: tuple[str, ...] = LOAD_FIGURES) -> Thres
     is_share = limit.endswith("%")
     if is_share and figure != "error_rate":
         raise UsageError(
-            f"{text!r}: {figure} is a rate per second, not a share",
-            "for a share write error_rate<5%",
+            f"{text!r}: {figure} is a rate per second, not a percentage",
+            "for a percentage write error_rate<5%",
         )
     try:
         number = float(limit.removesuffix("%"))
     except ValueError:
         raise UsageError(f"{text!r}: {limit!r} is not a number", fix) from None
     if not (math.isfinite(number) and number >= 0):
-        raise UsageError(f"{text!r}: {limit!r} is no limit that a figure can be compared with", fix)
+        raise UsageError(f"{text!r}: {limit!r} is not a finite number", fix)
     return Threshold(text, figure, comparison, number * (0.01 if is_share else 1.0))
 
 
@@ -210,6 +210,6 @@ def _why_undecided(threshold: Threshold, result: Measured | ServerCapacity) -> s
     if delay_ns := threshold.missed_by_delay_ns(result):
         return f"{delay_words(threshold.figure, delay_ns)}; repeat it on a quiet host"
     return (
-        f"{threshold.figure} needs {threshold.requests_needed:,} requests, and there were "
-        f"{_scheduled(result):,}; measure longer, or choose a lower quantile"
+        f"{threshold.figure} needs {threshold.requests_needed:,} requests but only "
+        f"{_scheduled(result):,} were scheduled; measure longer, or choose a lower quantile"
     )

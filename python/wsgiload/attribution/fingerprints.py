@@ -36,7 +36,7 @@ def oom_kill(evidence: Evidence) -> FingerprintResult | None:
         name="oom_kill",
         sentence=f"the kernel OOM-killed {processes} of the server",
         rule="at least one kill",
-        source="oom_kill of the control group",
+        source="oom_kill of the cgroup",
         value=kills,
         limit=1,
     )
@@ -51,9 +51,9 @@ def throttling(evidence: Evidence) -> FingerprintResult | None:
     ratio = throttled / periods
     return FingerprintResult(
         name="throttling",
-        sentence=f"the CPU limit stopped the server in {_percent(ratio)} of the CPU periods",
-        rule=f"throttled in {_percent(LEAST_THROTTLED_RATIO)} of the periods or more",
-        source="nr_throttled / nr_periods of the control group",
+        sentence=f"the server was CPU-throttled in {_percent(ratio)} of the periods",
+        rule=f"throttled in at least {_percent(LEAST_THROTTLED_RATIO)} of the periods",
+        source="nr_throttled / nr_periods of the cgroup",
         value=ratio,
         limit=LEAST_THROTTLED_RATIO,
     )
@@ -68,14 +68,11 @@ def contention(evidence: Evidence) -> FingerprintResult | None:
     return FingerprintResult(
         name="contention",
         sentence=(
-            f"for {_percent(ratio)} of the time the server was runnable but got no CPU, which "
-            f"neither throttling nor memory pressure explains: {who} had its cores"
+            f"the server was runnable but got no CPU for {_percent(ratio)} of the time, which "
+            f"neither throttling nor memory pressure explains: {who} used its cores"
         ),
-        rule=f"such time is {_percent(LEAST_WAIT_RATIO)} or more",
-        source=(
-            "cpu.pressure (full) of the control group, in steps without throttling or lack "
-            "of memory"
-        ),
+        rule=f"at least {_percent(LEAST_WAIT_RATIO)} of the time",
+        source=("cpu.pressure (full) of the cgroup, in steps without throttling or lack of memory"),
         value=ratio,
         limit=LEAST_WAIT_RATIO,
     )
@@ -103,15 +100,15 @@ def pause(evidence: Evidence) -> FingerprintResult | None:
     return FingerprintResult(
         name="pause",
         sentence=(
-            f"{times}, for {length_ns / 1e9:.1f} s in all, connections waited to be "
-            "accepted while the server was neither running nor runnable: a pause inside its "
-            "processes, such as a lock, a collection or a slow resource behind them"
+            f"{times}, for {length_ns / 1e9:.1f} s in total, connections waited to be accepted "
+            "while the server was neither running nor runnable: its processes were blocked, for "
+            "example by a lock or a slow backend"
         ),
         rule=(
-            "accept queue not empty and not getting shorter, CPU use at most a tenth of "
-            "the usual, no CPU pressure, no throttling"
+            "accept queue not empty and not shrinking, CPU use at most a tenth of its median, no "
+            "CPU pressure, no throttling"
         ),
-        source="sock_diag, CPU usage and cpu.pressure of the control group",
+        source="sock_diag, CPU usage and cpu.pressure of the cgroup",
         value=length_ns / 1e9,
         limit=LEAST_PAUSE_NS / 1e9,
     )
@@ -131,15 +128,15 @@ def busy_pause(evidence: Evidence) -> FingerprintResult | None:
         name="busy_pause",
         sentence=(
             f"{len(found)} times, for up to {longest_ns / 1e6:,.0f} ms, requests waited while the "
-            "server computed more than usual: a pause for garbage collection, or a long "
-            "computation that keeps the interpreter's lock"
+            "server used more CPU than usual: garbage collection, or a long computation that holds "
+            "the GIL"
         ),
         rule=(
             "at least two stalls (ten times the median response time, at least 100 ms); in half "
-            f"of them CPU use of {stretches.BUSY_CORES} cores or more and "
-            f"{stretches.BUSIER} times the usual"
+            f"of them CPU use of at least {stretches.BUSY_CORES} cores and "
+            f"{stretches.BUSIER} times the median"
         ),
-        source="the slowest requests, CPU usage of the control group",
+        source="the slowest requests, CPU usage of the cgroup",
         value=len(found),
         limit=FEWEST_STALLS,
     )
@@ -152,13 +149,15 @@ def backlog_overflow(evidence: Evidence) -> FingerprintResult | None:
         return None
     late = sum(evidence.late_connects)
     tail = (
-        f"; {late:,} connections took about 1, 3 or 7 s to make, as retried ones do" if late else ""
+        f"; {late:,} connections took about 1, 3 or 7 s, which indicates SYN retries"
+        if late
+        else ""
     )
     backlog = f" (backlog {evidence.backlog})" if evidence.backlog is not None else ""
-    attempts = "1 attempt" if drops == 1 else f"{drops:,} attempts"
+    attempts = "1 connection attempt" if drops == 1 else f"{drops:,} connection attempts"
     return FingerprintResult(
         name="backlog_overflow",
-        sentence=f"a full accept queue{backlog} turned {attempts} to connect away{tail}",
+        sentence=f"a full accept queue{backlog} dropped {attempts}{tail}",
         rule="at least one drop at a listening socket",
         source="sock_diag, drops of the listening sockets",
         value=drops,
@@ -172,17 +171,15 @@ def memory_pressure(evidence: Evidence) -> FingerprintResult | None:
     ratio = waited / evidence.length_ns if waited is not None and evidence.length_ns else 0.0
     if evidence.oom_kills or (ratio < LEAST_WAIT_RATIO and not high):
         return None
-    slowed = f", and was slowed down {high:,} times at memory.high" if high else ""
+    slowed = f" and was slowed down {high:,} times at memory.high" if high else ""
     return FingerprintResult(
         name="memory_pressure",
-        sentence=(
-            f"for {_percent(ratio)} of the time something in the server waited for memory{slowed}"
-        ),
+        sentence=(f"the server waited for memory for {_percent(ratio)} of the time{slowed}"),
         rule=(
-            f"such time is {_percent(LEAST_WAIT_RATIO)} or more, or memory.high was passed; "
-            "and nothing was killed"
+            f"at least {_percent(LEAST_WAIT_RATIO)} of the time, or memory.high was exceeded; no "
+            "process was killed"
         ),
-        source="memory.pressure (some) and memory.events of the control group",
+        source="memory.pressure (some) and memory.events of the cgroup",
         value=ratio,
         limit=LEAST_WAIT_RATIO,
     )
@@ -200,12 +197,12 @@ def worker_imbalance(evidence: Evidence) -> FingerprintResult | None:
     return FingerprintResult(
         name="worker_imbalance",
         sentence=(
-            f"one of {balance.workers} workers used {balance.busiest_cores:.2f} CPU cores, "
-            f"the others had little to do (imbalance {balance.imbalance:.2f} of 1)"
+            f"one of {balance.workers} workers used {balance.busiest_cores:.2f} CPU cores while "
+            f"the others were nearly idle (imbalance {balance.imbalance:.2f} of 1)"
         ),
         rule=(
-            f"the busiest worker uses {LEAST_BUSY_CORES} cores or more and the imbalance is "
-            f"{LEAST_IMBALANCE} or more"
+            f"the busiest worker uses at least {LEAST_BUSY_CORES} cores and the imbalance is at "
+            f"least {LEAST_IMBALANCE}"
         ),
         source="schedstat of the threads of each process",
         value=balance.imbalance,

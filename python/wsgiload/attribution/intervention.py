@@ -159,17 +159,17 @@ def _upper_ns(run: CellResult, quantile: float) -> float | None:
 def sentences(pairs: Sequence[Pair], effect: Effect | None) -> list[str]:
     """What lifting the limit changed, and what disappeared with it."""
     if effect is None:
-        both = "a finite quantile on both sides"
         return [
-            f"The effect of lifting the CPU limit is unknown: no pair of valid runs has {both}."
+            "The effect of lifting the CPU limit is unknown: no pair of runs has two valid, finite "
+            "quantiles."
         ]
     said = (
-        f"Lifting the CPU limit changed p{effect.quantile * 100:g} by a factor "
+        f"Lifting the CPU limit changed p{effect.quantile * 100:g} by a factor of "
         f"{_number(effect.factor)}"
     )
     if effect.low is None or effect.high is None:
         plural = "pair" if effect.pairs == 1 else "pairs"
-        said += f" in {effect.pairs} {plural} of runs, too few for bounds."
+        said += f" in {effect.pairs} {plural} of runs, too few for a confidence interval."
     else:
         said += f" [{_number(effect.low)}, {_number(effect.high)}] in {effect.pairs} pairs of runs."
     return [said, *_disappearances(_valid(pairs))]
@@ -181,14 +181,14 @@ def _disappearances(pairs: Sequence[Runs]) -> list[str]:
     if not any(with_limit) or any(without):
         return []
     shares = [share for limited, _ in pairs if (share := _throttled_share(limited)) is not None]
-    every = (
-        "every request"
+    affected = (
+        "all requests"
         if shares and min(shares) == 1
-        else f"{min(shares, default=0):.0%} or more of all requests"
+        else f"at least {100 * min(shares, default=0):.0f} % of requests"
     )
-    overlap = f", which {every} overlapped," if shares else ""
+    overlap = f" (overlapping {affected})" if shares else ""
     there = f"occurred in {sum(with_limit)} of {len(pairs)} runs with the CPU limit"
-    return [f"Throttling{overlap} {there} and disappeared when it was lifted."]
+    return [f"Throttling {there}{overlap} and disappeared without it."]
 
 
 def _is_throttled(run: CellResult) -> bool:

@@ -33,9 +33,9 @@ def require_rates(experiment: Experiment) -> None:
     holds."""
     if experiment.slo and any(level.rate_per_s is None for level in experiment.levels):
         raise UsageError(
-            "--slo and --connections were both given: an objective is held at a rate, and a "
-            "closed loop offers none",
-            "give --rates, or neither of them and rates are found first",
+            "--slo and --connections are mutually exclusive: an objective applies to a rate, and a "
+            "closed loop has none",
+            "use --rates, or omit both to let wsgiload choose the rates",
         )
 
 
@@ -58,10 +58,7 @@ def find_levels(
 
     levels = tuple(Level(rate_per_s=rounded(best_per_s * share, digits=2)) for share in SHARES)
     listed = ", ".join(f"{level.rate_per_s:g}" for level in levels)
-    log(
-        f"rates {listed} per second: shares of the {best_per_s:.0f}/s that the quickest "
-        "setting gets through"
-    )
+    log(f"rates {listed} per second, as percentages of the fastest setting's {best_per_s:.0f}/s")
     return levels
 
 
@@ -96,5 +93,5 @@ def _without_response(cells: Sequence[CellResult]) -> WsgiloadError:
     kind = ServerError if by_servers else LoadError
     return kind(
         failures[0] if failures else "no setting gave a correct response",
-        "see what they do at a low --rates",
+        "measure at a low rate first, such as --rates 10",
     )

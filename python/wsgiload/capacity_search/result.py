@@ -45,7 +45,7 @@ class JudgedTrial:
         """What it says of the objective, in words."""
         if self.judgement is not None:
             return self.judgement.why
-        return AGAIN if self.is_discarded else "closed loop that sets the start of the search"
+        return AGAIN if self.is_discarded else "closed loop, for the starting rate of the search"
 
     @property
     def is_spoiled(self) -> bool:
@@ -197,10 +197,12 @@ def _open_bracket(found: Found) -> list[BlamedReason]:
     """A search that met its objective nowhere, or everywhere."""
     low, high = found.lower_per_s, found.upper_per_s
     if low is None:
-        message = f"the objective was missed even at {high:g}/s"
+        message = f"the objective was missed at every rate, even at {high:g}/s"
         return [("server", reason_of("not-met", "warn", message, high, None))]
     if high is None:
-        message = f"the objective was met at every rate up to {low:g}/s: there is no upper bound"
+        message = (
+            f"the objective was met at every rate up to {low:g}/s, so the capacity may be higher"
+        )
         return [("method", reason_of("no-upper-bound", "warn", message, low, None))]
     return []
 
@@ -209,14 +211,17 @@ def _unconfirmed(found: Found) -> list[BlamedReason]:
     if found.confirmations and found.rate_per_s is None:
         last = found.confirmations[-1]
         message = (
-            "not confirmed: on fresh trials the objective was missed at "
+            "not confirmed: fresh trials missed the objective at "
             f"{found.confirmations[0].rate_per_s:g}/s and "
-            f"still at {last.rate_per_s:g}/s; longer trials vary less (--duration)"
+            f"also at {last.rate_per_s:g}/s; use longer trials (--duration), which vary less"
         )
         passed, of = last.passed, last.of
         return [("method", reason_of("not-confirmed", "warn", message, passed, of))]
     if not found.confirmations and found.lower_per_s is not None:
-        message = "not confirmed: the bound was selected because it passed, so it is biased upwards"
+        message = (
+            "not confirmed: the rate was chosen because its trials passed, so it may be too high; "
+            "leave --confirmations out"
+        )
         return [("method", reason_of("unconfirmed", "warn", message, 0, 6))]
     return []
 
@@ -246,7 +251,7 @@ def _discarded(course: Course) -> list[BlamedReason]:
     verdicts = [trial.cell.verdict for trial in discarded]
     blames = [one.blame for one in verdicts if one is not None and one.blame is not None]
     blame: Blame = max(set(blames), key=blames.count) if blames else "client"
-    message = f"{len(discarded)} of {len(judged)} trials were invalid ({blame}) and repeated"
+    message = f"{len(discarded)} of {len(judged)} trials were invalid ({blame}) and were repeated"
     level: Level = "invalid" if is_too_many else "warn"
     limit = MOST_DISCARDED_SHARE
     return [(blame, reason_of("discarded", level, message, share, limit))]
@@ -274,9 +279,9 @@ def _disturbed(course: Course) -> list[BlamedReason]:
         return []
 
     message = (
-        f"{len(missed)} of the {len(counted)} trials up to the upper bound missed while "
-        "generator or host were disturbed, which can only make responses later: the rate is a "
-        "lower bound, and on a quiet host it may be higher"
+        f"{len(missed)} of the {len(counted)} trials up to the upper bound missed the objective "
+        "while the generator or the host was disturbed, which can only lengthen response times: "
+        "the rate is a lower bound and may be higher on a quiet host"
     )
     share = len(missed) / len(counted)
     return [("host", reason_of(LOWER_BOUND, "warn", message, share, 0))]
@@ -296,9 +301,9 @@ def _brevity(found: Found, objective: Objective, duration_ns: int) -> list[Blame
     needed_s = ENOUGH_BEYOND / (1 - quantile) / found.lower_per_s
     weak = "is unreliable" if beyond < FEWEST_BEYOND else "varies from trial to trial"
     message = (
-        f"in trials of {duration_ns / NS_PER_S:g} s p{quantile * 100:g} rests on the "
-        f"{beyond:.0f} slowest of "
-        f"{requests:.0f} requests and {weak}; --duration {needed_s:.0f}s gives it {ENOUGH_BEYOND}"
+        f"in trials of {duration_ns / NS_PER_S:g} s, p{quantile * 100:g} depends on the "
+        f"{beyond:.0f} slowest of {requests:.0f} requests and {weak}; use "
+        f"--duration {needed_s:.0f}s for {ENOUGH_BEYOND}"
     )
     limit = ENOUGH_BEYOND
     return [("method", reason_of("brevity", "warn", message, beyond, limit))]

@@ -222,7 +222,7 @@ def _guess(
     guess_per_s = cell.rate_result.goodput_per_s if cell.rate_result is not None else None
     if not guess_per_s:
         blame = blame_of(cell) if _is_spoiled(cell) else "server"
-        why = f"{searching.users} users of a closed loop got no correct response"
+        why = f"{searching.users} closed-loop users got no correct response"
         course.gave_up = (blame, why)
         return
 
@@ -289,7 +289,7 @@ def _advance(
     if judgement.met is None:
         course.discard_last()
         why = (
-            f"{1 + REPEATS} trials at {wanted.rate_per_s:g}/s were invalid, the last one: "
+            f"{1 + REPEATS} trials at {wanted.rate_per_s:g}/s were invalid; the last one: "
             f"{judgement.why}"
         )
         course.gave_up = (blame_of(course.trials[-1].cell), why)

@@ -126,7 +126,7 @@ def require_closed_loop(experiment: Experiment) -> None:
     if experiment.request.sessions:
         raise UsageError(
             "a capacity search starts with a closed loop, which cannot run sessions",
-            "name the rates of sessions: wsgiload sweep --rates 10,20,40 --sessions FILE",
+            "sweep session rates instead: wsgiload sweep --rates 10,20,40 --sessions FILE",
         )
 
 

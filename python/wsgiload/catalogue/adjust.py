@@ -41,7 +41,7 @@ def adjusted(
         meant = [variant for variant in changed if one.server in _names(variant)]
         if not meant:
             names = ", ".join(variant.id for variant in changed)
-            raise UsageError(f"{one.option} is not measured", f"measured are {names}")
+            raise UsageError(f"{one.option}: not a measured server", f"choose one of {names}")
         changed = [_with(variant, one) if variant in meant else variant for variant in changed]
     return changed
 
@@ -53,21 +53,21 @@ def _names(variant: ServerVariant) -> set[str]:
 def _with(variant: ServerVariant, one: Adjustment) -> ServerVariant:
     server = variant.server
     if server.own is not None:
-        raise UsageError(f"{one.option} is your own", f"write it into its {server.own.option}")
+        raise UsageError(f"{one.option}: your own command", f"add it to its {server.own.option}")
     if one.config is not None:
         if server.config_option is None:
-            cause = f"{one.option}: {server.name} takes no configuration file here"
+            cause = f"{one.option}: {server.name} does not support a configuration file here"
             raise UsageError(cause, _by_command(server, one.config))
         return replace(variant, config=one.config)
     if not server.takes_arguments:
-        cause = f"{one.option}: {server.name} is started by a program of wsgiload's"
+        cause = f"{one.option}: {server.name} is started by a script of wsgiload"
         raise UsageError(cause, _by_command(server, None))
     return replace(variant, arguments=(*variant.arguments, *_words(one)))
 
 
 def _by_command(server: Server, config: Path | None) -> str:
     file = f" with {config.name}" if config is not None else ""
-    return f"start {server.name}{file} by a command of your own: --command my-{server.name}='…'"
+    return f"start {server.name}{file} with your own command: --command my-{server.name}='…'"
 
 
 def _words(one: Adjustment) -> list[str]:
@@ -83,9 +83,7 @@ def settings_notes(found: ServerVariant) -> list[str]:
         return [f"{found.id} is your own command: {found.server.own.command}"]
     notes = []
     if found.config is not None:
-        notes.append(
-            f"{found.id} runs with {found.config.name}; what its command line sets takes precedence"
-        )
+        notes.append(f"{found.id} runs with {found.config.name}; its command line takes precedence")
     if found.arguments:
         added = shlex.join(found.arguments)
         notes.append(f"{found.id} runs with {added}, which takes precedence over the profile")

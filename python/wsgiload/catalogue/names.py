@@ -187,7 +187,7 @@ class Catalogue:
             raise UsageError(f"unknown server {name!r}", hint)
         if variant.reason is not None:
             raise UsageError(
-                f"server {name!r} cannot be run: {variant.reason}", "see `wsgiload servers list`"
+                f"server {name!r} is not supported: {variant.reason}", "see `wsgiload servers list`"
             )
         return variant
 
@@ -197,8 +197,8 @@ def _require_one_meaning(variant: ServerVariant, earlier: ServerVariant) -> None
     if variant.alias is not None and variant != earlier:
         first, second = replace(earlier, alias=None).id, replace(variant, alias=None).id
         raise UsageError(
-            f"the alias {variant.alias!r} names {first} and {second}",
-            f"give each an alias of its own: {variant.alias}-2={second}",
+            f"the alias {variant.alias!r} stands for both {first} and {second}",
+            f"use a different alias for each, such as {variant.alias}-2={second}",
         )
 
 
@@ -210,7 +210,9 @@ def _is_usual(variant: ServerVariant) -> bool:
 def load_catalogue(folder: Path = DEFAULT_FOLDER) -> Catalogue:
     """Load every server file of ``folder``; an error names the file that breaks the contract."""
     if not folder.is_dir():
-        raise UsageError(f"the folder of server files is missing: {folder}", "reinstall wsgiload")
+        raise UsageError(
+            f"the directory of server files is missing: {folder}", "reinstall wsgiload"
+        )
     # Resolved, so that a checkout reached through the symlink in the package gives the same paths.
     return Catalogue(tuple(_load_server(path) for path in sorted(folder.resolve().glob("*.py"))))
 

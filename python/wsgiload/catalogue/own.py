@@ -49,7 +49,7 @@ def parse_command(text: str) -> tuple[str, str]:
     named = _NAMED.fullmatch(text)
     name, command = named.groups() if named is not None else (UNNAMED, text)
     fix = "write it like --command 'gunicorn shop.wsgi --bind {address}'"
-    require(bool(command.strip()), f"--command {text!r} has no command", fix)
+    require(bool(command.strip()), f"--command {text!r} contains no command", fix)
     return name, command
 
 
@@ -60,7 +60,7 @@ def commands_by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
         if name in commands:
             cause = f"--command {name} was given twice"
             if name == UNNAMED:
-                cause = "several --command without a name"
+                cause = "several --command options without a name"
             raise UsageError(cause, "name each, as in --command prod='…' --command new='…'")
         commands[name] = command
     return commands
@@ -73,7 +73,7 @@ def require_name(name: str) -> None:
 
 def _name_fix(name: str) -> str:
     if name.isupper():
-        return f"set a variable by env, as in --command prod='env {name}=… gunicorn …'"
+        return f"set a variable with env, as in --command prod='env {name}=… gunicorn …'"
     return "use lower-case letters, digits and dashes, as in --command prod='…'"
 
 
@@ -106,7 +106,7 @@ def require_runnable(own: OwnServer, port: int | None) -> None:
     require(
         bool(used & _WHERE_TO_LISTEN) or port is not None,
         f"{own.option} has neither {{address}} nor {{port}}, so its port is unknown",
-        "add it, as in --bind {address}, or name its fixed port with --port",
+        "add one, as in --bind {address}, or pass its fixed port with --port",
     )
 
 
@@ -130,7 +130,7 @@ def server_of(own: OwnServer) -> Server:
     )
     return Server(
         name=own.name,
-        summary="a command of your own",
+        summary="your own command",
         homepage="",
         source=own.folder,
         requirements=(),

@@ -25,7 +25,7 @@ from wsgiload.errors import (
 from wsgiload.host.memory_guard import VARIABLE, guard_memory, is_exceeded, lift_guard, limit_bytes
 
 EXIT_CODES = """\b
-Exit codes: 0 done and valid (warnings allowed), 2 usage or configuration,
+Exit codes: 0 valid result (warnings allowed), 2 usage or configuration error,
 97 a server could not start, died, was OOM-killed or gave no correct
 response, 98 measurement invalid or threshold undecided, 99 a threshold
 failed, 130 interrupted (partial results are kept)."""
@@ -40,17 +40,21 @@ EXAMPLES = (
 # In the order of the help: what answers the user's question comes first.
 COMMANDS = (
     LazyCommand("sweep", "_sweep", "sweep", "Measure and rank servers at increasing load."),
-    LazyCommand("load", "_load", "load", "Generate load on a URL."),
-    LazyCommand("capacity", "_capacity", "capacity", "Find the largest rate that meets --slo."),
+    LazyCommand("load", "_load", "load", "Generate load against a URL."),
+    LazyCommand("capacity", "_capacity", "capacity", "Find the highest rate that meets --slo."),
     LazyCommand("compare", "_compare", "compare", "Compare two stored runs."),
-    LazyCommand("report", "_report", "report", "Print the answers of stored runs again."),
+    LazyCommand(
+        "report", "_report", "report", "Print stored runs again and rebuild their reports."
+    ),
     LazyCommand("import", "_import", "import_group", "Convert recorded traffic to targets."),
     LazyCommand("servers", "_servers", "servers", "List, show, install and check servers."),
-    LazyCommand("doctor", "_doctor", "doctor", "List what would disturb measurements here."),
+    LazyCommand(
+        "doctor", "_doctor", "doctor", "List what would disturb measurements on this machine."
+    ),
     LazyCommand(
         "calibrate", "_calibrate", "calibrate_command", "Measure this machine's noise floor."
     ),
-    LazyCommand("explain", "_explain", "explain", "Explain a check or alarm by its name."),
+    LazyCommand("explain", "_explain", "explain", "Explain a check or an alarm."),
 )
 
 

@@ -56,7 +56,7 @@ EXAMPLES = (
         "Server",
         "--refsrv",
         type=FILE,
-        help="Reference server binary.  [default: the one built here, else from PATH]",
+        help="Reference server binary.  [default: the local build, else from PATH]",
     ),
 )
 def calibrate_command(
@@ -69,8 +69,8 @@ def calibrate_command(
 ) -> int:
     """Measure this machine's noise floor: response times of a server that responds immediately.
 
-    It is stored in the cache and shown beside later measurements; nothing is ever subtracted. Two
-    more loads, with service times of 1 and 10 ms, show the bias of the median.
+    The result is cached and shown with later measurements, but never subtracted. Two more loads,
+    with service times of 1 and 10 ms, show the bias of the median.
     """
     check_destinations(json_file)
     plan = _plan(refsrv, rate, flags)

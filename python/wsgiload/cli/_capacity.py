@@ -133,7 +133,7 @@ def _parse_width(text: str) -> float:
     except ValueError:
         width = math.nan
     if not NARROWEST <= width <= WIDEST:
-        raise UsageError(f"the width must be between 0.5% and 50%, not {text}", "write it like 2%")
+        raise UsageError(f"--width must be between 0.5% and 50%, not {text}", "write it like 2%")
     return width
 
 
@@ -144,7 +144,7 @@ class _Progress(CapacityEvents):
         tell(text)
 
     def planned(self, servers: int, seconds: float) -> None:
-        tell(f"searching {plural(servers, 'server')}: estimated {format_span(seconds)}")
+        tell(f"searching {plural(servers, 'server')}, about {format_span(seconds)}")
 
     def trial_ended(self, course: Course, trial: JudgedTrial) -> None:
         tell(f"{trial.cell.id}{_trial_text(trial)}")
@@ -157,12 +157,12 @@ def _trial_text(trial: JudgedTrial) -> str:
     if cell.failure is not None:
         return f": failed: {cell.failure.message}"
     if judgement is None and trial.is_discarded:
-        return f": closed loop, repeating: {verdict}"
+        return f": closed loop: {verdict}; repeating"
     if judgement is None:
         goodput = None if cell.rate_result is None else cell.rate_result.goodput_per_s
-        return f": closed loop: {format_per_s(goodput)}; searching below that"
+        return f": closed loop: {format_per_s(goodput)}; searching below this rate"
     if judgement.met is None:
-        return f" {trial.phase}: inconclusive, repeating: {judgement.why}"
+        return f" {trial.phase}: inconclusive ({judgement.why}); repeating"
     return f" {trial.phase}: {'met' if judgement.met else 'missed'}, {verdict}"
 
 
@@ -184,7 +184,7 @@ def _trial_text(trial: JudgedTrial) -> str:
         is_flag=True,
         help="Allow 1 failure in 100,000 requests instead of 1 in 1,000 (RFC 9411).",
     ),
-    option("Server", "--url", help="Search on a server that is already running."),
+    option("Server", "--url", help="URL of a running server to search."),
     option(
         "Load",
         "-d",
@@ -206,14 +206,14 @@ def _trial_text(trial: JudgedTrial) -> str:
         "--width",
         type=Parsed("share", _parse_width),
         default="2%",
-        help="Stop when the bracket is narrower than this fraction of the rate.",
+        help="Stop when the bracket around the capacity is narrower than this percentage of the rate.",
     ),
     option(
         "Procedure",
         "--confirmations",
         type=click.IntRange(0, 99),
         default=6,
-        help="Confirmation trials at the rate found; at least 5 in 6 must meet the objective.",
+        help="Confirmation trials at the rate found; at least 5 of 6 must meet the objective.",
     ),
     option(
         "Procedure",
@@ -226,7 +226,7 @@ def _trial_text(trial: JudgedTrial) -> str:
         "--settle",
         type=DURATION,
         default="30s",
-        help="Maximum wait for a quiet host before repeating an invalid trial.",
+        help="Maximum wait for a quiet host before an invalid trial is repeated.",
     ),
     option(
         "Output",
@@ -243,10 +243,11 @@ def capacity(
     dry_run: bool,
     **flags: Unpack[CapacityFlags],
 ) -> int:
-    """Find the highest rate that meets --slo, per server, and confirm it with fresh trials.
+    """Find each server's highest rate that meets --slo, and confirm it with fresh trials.
 
-    See `wsgiload sweep --help` for APP; without APP, the bundled app hello is measured. With --url
-    the search uses a running server; its limits are unknown and it is not restarted between trials.
+    APP is module:callable, as for `wsgiload sweep`; without APP, measures the bundled app hello.
+    With --url, searches a running server, whose limits are unknown and which is not restarted
+    between trials.
     """
     check_destinations(json_file)
     thresholds = [parse_threshold(text, CAPACITY_FIGURES) for text in threshold]

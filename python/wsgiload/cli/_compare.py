@@ -40,10 +40,10 @@ EXAMPLES = (
 def compare(
     run_a: Path, run_b: Path, figure: str | None, json_file: str | None, html: Path | None
 ) -> None:
-    """Compare two stored runs, server by server at each load: RUN_B against RUN_A.
+    """Compare RUN_B with RUN_A, server by server at each load.
 
-    Two runs share no rounds, so their samples are compared unpaired, and whatever else changed
-    between them is part of the difference.
+    The runs are compared as unpaired samples, so the difference includes everything else that
+    changed between them.
     """
     check_destinations(json_file, html)
     with sensible(run_a, run_b):
@@ -66,7 +66,8 @@ def _change(
     comparisons = compare_runs(first.cells, second.cells, figure, of_sessions=of_sessions)
     if not comparisons:
         raise UsageError(
-            f"{run_a} and {run_b} share no server at the same load", "see `wsgiload report`"
+            f"{run_a} and {run_b} have no server and load in common",
+            f"see what they measured: wsgiload report {run_a} {run_b}",
         )
     differences = [*unlike_hosts(_host_of(run_a), _host_of(run_b)), *unlike(first, second)]
     return Change((str(run_a), str(run_b)), comparisons, differences)

@@ -15,7 +15,7 @@ from wsgiload.report import print_doctor
 @click.command(cls=HelpfulCommand)
 @json_option
 def doctor(json_file: str | None) -> None:
-    """List what would spoil a measurement on this machine, and the command that fixes it."""
+    """List what would disturb measurements on this machine, and how to fix it."""
     enter_scope("best-effort")  # so that it sees the limits that a sweep would have
     findings = run_checks()
     if json_file is not None:

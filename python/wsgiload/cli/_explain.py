@@ -19,7 +19,7 @@ EXAMPLES = (
 @click.command("explain", cls=HelpfulCommand, examples=EXAMPLES)
 @click.argument("name", required=False)
 def explain(name: str | None) -> int:
-    """Explain the check or alarm NAME, such as send-lag; without NAME, list all of them."""
+    """Explain a check or alarm, such as send-lag. Without NAME, list all of them."""
     lines = _list() if name is None else _explained(explanation_of(name))
     for line in lines:
         click.echo(line)

@@ -20,14 +20,16 @@ EXAMPLES = (
 
 @click.group("import", context_settings={"help_option_names": ["-h", "--help"]})
 def import_group() -> None:
-    """Convert recorded traffic to targets. Access logs need no import: see load --replay."""
+    """Convert recorded traffic to targets. Access logs need no conversion: see load --replay."""
 
 
 @import_group.command(cls=HelpfulCommand, examples=EXAMPLES)
 @click.argument("file", type=FILE)
-@option("Output", "-o", "--out", "out", type=FILE, help="Write to this file, not to stdout.")
+@option(
+    "Output", "-o", "--out", "out", type=FILE, help="Write to this file instead of standard output."
+)
 def har(file: Path, out: Path | None) -> None:
-    """Convert a HAR file, as browsers save it, to a targets file."""
+    """Convert a HAR file, as saved by a browser, to a targets file."""
     check_destinations(None, out)
     try:
         imported = targets_of_har(file.read_bytes())

@@ -90,10 +90,10 @@ def load(
     dry_run: bool,
     **flags: Unpack[LoadCommandFlags],
 ) -> int:
-    """Generate load on URL. Latency is measured from the scheduled send time.
+    """Generate load against URL. Latency is measured from the scheduled send time.
 
     With --rate, --ramp, --steps or --replay the load is an open loop: requests follow a schedule,
-    whatever the server does. Otherwise it is a closed loop: each of --connections users waits for
+    regardless of how fast the server responds. Otherwise it is a closed loop: each of --connections users waits for
     its response before its next request.
     """
     check_destinations(json_file)

@@ -37,8 +37,8 @@ from wsgiload.units import (
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
-AMBIGUOUS_T = "-t means threads in wrk, timeout in oha and hey, duration in locust; use --threads, --timeout or --duration"
-DASHED_BODY = "-D is a body file in some tools and a duration in others; use --body, --body-file or --duration"
+AMBIGUOUS_T = "-t is ambiguous (threads in wrk, timeout in oha and hey, duration in locust); use --threads, --timeout or --duration"
+DASHED_BODY = "-D is ambiguous (a body file in some tools, a duration in others); use --body, --body-file or --duration"
 
 
 class Parsed(click.ParamType[Any]):
@@ -53,7 +53,7 @@ class Parsed(click.ParamType[Any]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Parse text; a value that is already parsed stays."""
         if isinstance(value, bool | dict | list):  # only a configuration file says such things
-            self.fail(f"{value!r} is not valid here", param, ctx)
+            self.fail(f"{value!r} is not a valid value", param, ctx)
         if not isinstance(value, str | int | float):
             return value
         try:
@@ -284,7 +284,7 @@ load_options = together(
         "--precision",
         type=PRECISION,
         metavar="[QUANTILE:]PERCENT",
-        help=f"{_load('precision').removesuffix('.')}; reports the duration needed to reach it.",
+        help=f"{_load('precision').removesuffix('.')}. Reports the duration needed to reach it.",
     ),
     option("Load", "--threads", type=int, default=1, help=_load("threads")),
     option(
@@ -311,14 +311,14 @@ json_option = option(
     is_flag=False,
     flag_value="-",
     metavar="[FILE]",
-    help="Write the result as JSON, to standard output by default.",
+    help="Write the result as JSON to FILE (default: standard output).",
 )
 
 verbose_option = option(
     "Output",
     "--verbose",
     is_flag=True,
-    help="Show every cell, check and note instead of the summary.",
+    help="Show all cells, checks and notes instead of the summary.",
 )
 
 output_options = together(
@@ -326,10 +326,10 @@ output_options = together(
         "Output",
         "--threshold",
         multiple=True,
-        help="Threshold, such as 'p99<50ms', 'error_rate<0.1%', 'goodput>=1000'; exit code 99 if it fails, 98 if there are too few requests.",
+        help="Threshold to check, such as 'p99<50ms', 'error_rate<0.1%' or 'goodput>=1000'; exit code 99 if it fails, 98 if there are too few requests to tell (repeatable).",
     ),
     json_option,
-    option("Output", "--quiet", is_flag=True, help="No progress on standard error."),
+    option("Output", "--quiet", is_flag=True, help="Do not show progress on standard error."),
     option(
         "Output",
         "--config",

@@ -39,7 +39,7 @@ def check_destinations(json_file: str | None, *others: Path | None) -> None:
     if json_file is not None and json_file != "-":
         if _URL.search(json_file) or not {".", "/"} & set(json_file):
             raise UsageError(
-                f"--json would write to a file named {json_file!r}",
+                f"--json {json_file} would write a file named {json_file!r}",
                 "write --json=- or --json=FILE.json, or put --json last",
             )
         if json_file.endswith("/"):
@@ -51,7 +51,7 @@ def check_destinations(json_file: str | None, *others: Path | None) -> None:
             raise UsageError(f"cannot write {path}: it is a directory", "name a file")
         if path is not None and not path.absolute().parent.is_dir():
             raise UsageError(
-                f"directory {path.absolute().parent} does not exist", "make it, or choose another"
+                f"directory {path.absolute().parent} does not exist", "create it, or choose another"
             )
 
 

@@ -33,7 +33,7 @@ class Progress(SweepEvents):
     def planned(self, count: int, seconds: float, longest_seconds: float) -> None:
         text = f"{plural(count, 'trial')}, about {format_span(seconds)}"
         if longest_seconds > seconds:
-            text += f"; up to {format_span(longest_seconds)} if the host is busy"
+            text += f"; up to {format_span(longest_seconds)} on a busy host"
         for line in (text, *self.conclusions):
             tell(line)
 

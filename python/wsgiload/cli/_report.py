@@ -50,7 +50,7 @@ EXAMPLES = (
 def report(
     runs: tuple[Path, ...], aggregate: Method | None, slo: tuple[str, ...], verbose: bool
 ) -> int:
-    """Print the answers of stored RUNS and rebuild their report.html."""
+    """Print the results of stored RUNS again and rebuild their report.html."""
     texts = parse_objective(slo).texts if slo else []
     code, unreadable = EXIT_OK, EXIT_OK
     for run in runs:
@@ -88,7 +88,7 @@ def sensible(*runs: Path) -> Iterator[None]:
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         files = " or ".join(str(run / "summary.json") for run in runs)
         raise UsageError(
-            f"{files} holds values that no run has ({type(error).__name__}: {error})",
+            f"{files} is damaged ({type(error).__name__}: {error})",
             "restore it, or measure again",
         ) from error
 

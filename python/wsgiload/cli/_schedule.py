@@ -39,7 +39,7 @@ schedule_options = together(
         "Load",
         "--ramp",
         type=Parsed("from:to[@time]", parse_ramp),
-        help="Open loop with a linear ramp over TIME (default: the whole measurement), then constant.",
+        help="Open loop with a linear ramp over TIME (default: the whole measurement), then constant at TO.",
     ),
     option(
         "Load",

@@ -28,7 +28,7 @@ from wsgiload.serving.launch import require_system
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def servers() -> None:
-    """Server catalogue: list, show, install, check."""
+    """List, show, install and check the servers of the catalogue."""
 
 
 def _interpreter(python: str | None, python_version: str | None) -> AppInterpreter:
@@ -52,7 +52,7 @@ _everything = option(
     "--all",
     "everything",
     is_flag=True,
-    help="Every server, including those that need a compiler or a system package.",
+    help="All servers, including those that need a compiler or a system package.",
 )
 
 
@@ -60,7 +60,7 @@ _everything = option(
 @_python
 @json_option
 def list_servers(python: str | None, python_version: str | None, json_file: str | None) -> None:
-    """Every server and variant, and whether it is installed."""
+    """List all servers and variants, and whether they are installed."""
     catalogue = load_catalogue()
     installed = installed_servers(catalogue.servers, _interpreter(python, python_version))
     rows = catalogue_rows(catalogue, installed)
@@ -73,8 +73,8 @@ def list_servers(python: str | None, python_version: str | None, json_file: str 
 @servers.command(cls=HelpfulCommand)
 @_names
 def show(names: tuple[str, ...]) -> None:
-    """Show NAMES: requirements, variants, the reason for each setting, and check results on this
-    machine."""
+    """Show the requirements, variants and settings of NAMES, the reason for each setting, and check
+    results on this machine."""
     variants = load_catalogue().select(names or ("all",))
     for variant in variants:
         print_server(variant, terminal())
@@ -134,8 +134,8 @@ def check(
     json_file: str | None,
     markdown: Path | None,
 ) -> int:
-    """Check that NAMES work on this machine: responses, bodies, keep-alive, PEP 3333, backlog,
-    workers, clean stop."""
+    """Check NAMES on this machine: responses, bodies, keep-alive, PEP 3333, backlog, workers and
+    clean stop."""
     check_destinations(json_file, markdown)
     catalogue: Catalogue = load_catalogue()
     chosen = catalogue.select(_selection(names, everything))

@@ -122,14 +122,14 @@ _level_options = together(
         "--rate",
         "rates",
         type=RATES,
-        help="Offered rates per second, a,b,c or from:to:step.  [default: 1000,2000,3000; with --slo: determined by an initial measurement]",
+        help="Offered rates per second, as a list (500,1000) or a range (from:to:step).  [default: 1000,2000,3000; with --slo: chosen by an initial measurement]",
     ),
     option(
         "Load",
         "-c",
         "--connections",
         type=CONNECTIONS,
-        help="Users of a closed loop, instead of --rates.",
+        help="Numbers of users of a closed loop, instead of --rates.",
     ),
     option("Load", "--warmup", type=DURATION, default="2s", help=described(LoadOptions, "warmup")),
     option(
@@ -143,7 +143,7 @@ _level_options = together(
         "--cooldown",
         type=DURATION,
         default="1s",
-        help=f"Cool-down: {described(LoadOptions, 'cooldown').lower()}",
+        help=described(LoadOptions, "cooldown"),
     ),
     option(
         "Load",
@@ -159,7 +159,7 @@ _server_options = together(
         "Server",
         "--servers",
         type=NAMES,
-        help="Servers (see `wsgiload servers list`); alias=NAME runs NAME under an alias.  [default: servers that need no system packages]",
+        help="Servers (see `wsgiload servers list`); alias=NAME runs server NAME under an alias.  [default: servers that need no system packages]",
     ),
     option(
         "Server",
@@ -288,7 +288,7 @@ _procedure_options = together(
     "--out",
     type=FOLDER,
     default=".wsgiload/runs",
-    help="Directory for run directories.",
+    help="Parent directory of the run directories.",
 )
 @option("Output", "--html", type=FILE, help="Also write the report to this file.")
 @verbose_option
@@ -309,11 +309,10 @@ def sweep(
     resume: Path | None,
     **flags: Unpack[SweepFlags],
 ) -> int:
-    """Measure servers at increasing load, with a fresh process and fresh limits for each server and
-    rate.
+    """Measure servers at increasing load, with fresh processes and limits for each server and rate.
 
-    APP is module:callable, imported from the current directory with the interpreter of an active or
-    local .venv. Without APP, the bundled app hello is measured, or what --command serves.
+    APP is module:callable, imported from the current directory with the Python of an active or
+    local .venv. Without APP, measures what --command serves, otherwise the bundled app hello.
     """
     check_destinations(json_file, html)
     thresholds = [parse_threshold(text) for text in threshold]

@@ -82,7 +82,7 @@ def _defaults(
         is_table = isinstance(value, Mapping)
         if key in options and not is_table and _name(key) not in known:
             raise UsageError(
-                f"{path}: {key!r} is a command", f"put its options into a [{key}] table"
+                f"{path}: {key!r} is the name of a command", f"put its options in a [{key}] table"
             )
         if key in options and isinstance(value, Mapping):
             for inner, inner_value in value.items():

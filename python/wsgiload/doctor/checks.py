@@ -94,12 +94,12 @@ def check_cores(cores: tuple[int, ...]) -> DoctorFinding:
     count, listed = len(cores), format_cpu_list(cores)
     if count < LEAST_CORES:
         message = (
-            "only one core: server and load generator share it, and every latency "
+            "only one core: the server and the load generator share it, so every latency "
             "includes the generator's work"
         )
         return finding("cores", "red", count, message, "use a machine with at least 2 cores")
     if count < COMFORTABLE_CORES:
-        message = f"cores {listed}: one for the server; everything else shares the other"
+        message = f"cores {listed}: one for the server, the other for everything else"
         return finding(
             "cores", "amber", count, message, "4 or more cores give more stable tail latencies"
         )
@@ -123,9 +123,9 @@ def check_uv() -> DoctorFinding:
     beside = Path(sys.executable).parent
     path = shutil.which("uv", path=f"{beside}{os.pathsep}{os.environ.get('PATH', os.defpath)}")
     if path is None:
-        message = "uv is missing: no server environment can be built"
+        message = "uv is missing, so server environments cannot be built"
         return finding("uv", "red", None, message, "python -m pip install uv")
-    return finding("uv", "green", path, "uv is present")
+    return finding("uv", "green", path, "uv is installed")
 
 
 def check_open_files() -> DoctorFinding:
@@ -135,7 +135,9 @@ def check_open_files() -> DoctorFinding:
         return finding("open files", "green", soft, f"{soft} open files allowed")
     level: Level = "red" if soft < LEAST_OPEN_FILES else "amber"
     fix = f"ulimit -n {hard}" if hard > soft else "raise the hard limit (limits.conf, LimitNOFILE=)"
-    return finding("open files", level, soft, f"at most about {soft} connections", fix)
+    return finding(
+        "open files", level, soft, f"only {soft} open files allowed, about as many connections", fix
+    )
 
 
 def watch_cpus(root: Path, watch_s: float) -> list[DoctorFinding]:
@@ -144,7 +146,7 @@ def watch_cpus(root: Path, watch_s: float) -> list[DoctorFinding]:
     time.sleep(watch_s)
     after = read_cpu_times(root)
     if before is None or after is None or after.total <= before.total:
-        unknown = "CPU times could not be read"
+        unknown = "CPU times cannot be read"
         return [finding(check, "amber", None, unknown) for check in ("foreign load", "steal")]
     return judge_cpu_times(before, after, os.cpu_count() or 1)
 
@@ -161,14 +163,14 @@ def judge_cpu_times(before: CpuTimes, after: CpuTimes, cores: int) -> list[Docto
             "foreign load",
             foreign_level,
             round(foreign, 3),
-            f"other processes use {foreign:.2f} cores right now",
+            f"other processes are using {foreign:.2f} cores",
             None if foreign_level == "green" else "stop other processes, or wait until they finish",
         ),
         finding(
             "steal",
             steal_level,
             round(steal, 4),
-            f"the hypervisor takes {steal:.1%} of the CPU time",
+            f"steal time: the hypervisor takes {100 * steal:.1f} % of the CPU time",
             None if steal_level == "green" else "use a dedicated host or dedicated CPUs",
         ),
     ]
@@ -188,12 +190,12 @@ def check_load(root: Path) -> DoctorFinding:
     """The last minute, for work that comes and goes."""
     words = (read_text(under(root, "/proc/loadavg")) or "").split()
     if not words:
-        return finding("load average", "amber", None, "the load average is not known")
+        return finding("load average", "amber", None, "load average unknown")
     load, cores = float(words[0]), os.cpu_count() or 1
     level = _level(load / cores, 0.25, 1.0)
     fix = None if level == "green" else "wait until the machine is idle"
     return finding(
-        "load average", level, load, f"load {load:g} over the last minute on {cores} cores", fix
+        "load average", level, load, f"load average {load:g} (1 min) on {cores} cores", fix
     )
 
 
@@ -203,8 +205,7 @@ def check_governor(root: Path) -> DoctorFinding:
     governors = sorted({text for path in root.glob(pattern) if (text := read_text(path))})
     if not governors:
         message = (
-            "the CPU frequency governor is not visible (normal in virtual machines); CPU "
-            "speed may vary"
+            "CPU frequency governor not visible (normal in virtual machines); CPU speed may vary"
         )
         return finding("governor", "amber", None, message)
     value = ",".join(governors)
@@ -214,7 +215,7 @@ def check_governor(root: Path) -> DoctorFinding:
         "governor",
         "amber",
         value,
-        "CPU frequency drops when idle",
+        "the CPU frequency drops when the CPU is idle",
         "sudo cpupower frequency-set -g performance",
     )
 
@@ -224,10 +225,10 @@ def check_clocksource(root: Path) -> DoctorFinding:
     base = under(root, "/sys/devices/system/clocksource/clocksource0")
     clock = read_text(base / "current_clocksource")
     if clock is None:
-        return finding("clocksource", "amber", None, "the clock source is not known")
+        return finding("clocksource", "amber", None, "clock source unknown")
     if clock in STEADY_CLOCKS:
         return finding("clocksource", "green", clock, f"timestamps need no system call ({clock})")
-    message = f"every timestamp is a system call (clock source {clock})"
+    message = f"every timestamp needs a system call (clock source {clock})"
     return finding(
         "clocksource", "amber", clock, message, "boot with clocksource=tsc where the CPU allows it"
     )
@@ -237,25 +238,23 @@ def check_swap(root: Path) -> DoctorFinding:
     """Pages that come back from disk look like a slow server."""
     lines = (read_text(under(root, "/proc/swaps")) or "").splitlines()
     if not lines:
-        return finding("swap", "amber", None, "the use of swap is not known")
+        return finding("swap", "amber", None, "swap usage unknown")
     used_kib = sum(int(line.split()[-2]) for line in lines[1:])
     if used_kib:
         return finding(
-            "swap", "amber", used_kib * 1024, f"{used_kib} KiB are swapped out", "sudo swapoff -a"
+            "swap", "amber", used_kib * 1024, f"{used_kib:,} KiB swapped out", "sudo swapoff -a"
         )
-    return finding(
-        "swap", "green", 0, "nothing is swapped out" if lines[1:] else "there is no swap"
-    )
+    return finding("swap", "green", 0, "nothing swapped out" if lines[1:] else "no swap")
 
 
 def check_backlog(root: Path) -> DoctorFinding:
     """The kernel cuts every server's listen backlog to this."""
     limit = read_int(under(root, "/proc/sys/net/core/somaxconn"))
     if limit is None:
-        return finding("somaxconn", "amber", None, "the largest listen backlog is not known")
+        return finding("somaxconn", "amber", None, "maximum listen backlog unknown")
     if limit < LEAST_BACKLOG:
         message = (
-            f"listen backlogs are capped at {limit}: bursts overflow and dropped "
+            f"listen backlogs are capped at {limit}: bursts can overflow them, and dropped "
             "connections retry after 1 s"
         )
         return finding("somaxconn", "amber", limit, message, "sudo sysctl net.core.somaxconn=4096")
@@ -266,7 +265,7 @@ def check_ports(root: Path) -> DoctorFinding:
     """Without keep-alive each request takes a local port for a minute."""
     words = (read_text(under(root, "/proc/sys/net/ipv4/ip_local_port_range")) or "").split()
     if len(words) != 2:
-        return finding("local ports", "amber", None, "the range of local ports is not known")
+        return finding("local ports", "amber", None, "range of local ports unknown")
     count = int(words[1]) - int(words[0]) + 1
     if count < LEAST_PORTS:
         message = f"only {count} local ports: they run out quickly without keep-alive"
@@ -284,26 +283,22 @@ def check_congestion_control(root: Path) -> DoctorFinding:
     """BBR paces what it sends, on the loopback too."""
     name = read_text(under(root, "/proc/sys/net/ipv4/tcp_congestion_control"))
     if name is None:
-        return finding(
-            "congestion control", "amber", None, "the TCP congestion control is not known"
-        )
+        return finding("congestion control", "amber", None, "TCP congestion control unknown")
     if name == "bbr":
         message = "bbr paces large responses with timers, which adds to their latency"
         fix = "sudo sysctl net.ipv4.tcp_congestion_control=cubic"
         return finding("congestion control", "amber", name, message, fix)
-    return finding("congestion control", "green", name, f"{name} does not pace (keep)")
+    return finding("congestion control", "green", name, f"{name} does not pace responses")
 
 
 def check_huge_pages(root: Path) -> DoctorFinding:
     """Huge pages for everyone enlarge prefork servers and stall them while pages are merged."""
     text = read_text(under(root, "/sys/kernel/mm/transparent_hugepage/enabled"))
     if text is None:
-        return finding(
-            "huge pages", "amber", None, "the use of transparent huge pages is not known"
-        )
+        return finding("huge pages", "amber", None, "transparent huge pages: setting unknown")
     mode = text.partition("[")[2].partition("]")[0] or text
     if mode == "always":
-        message = "transparent huge pages are always on: memory figures are inflated"
+        message = "transparent huge pages are always on, which inflates memory figures"
         fix = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
         return finding("huge pages", "amber", mode, message, fix)
     return finding("huge pages", "green", mode, f"transparent huge pages: {mode}")
@@ -313,17 +308,17 @@ def check_smt(root: Path) -> DoctorFinding:
     """Two logical cores of one physical core are not two cores."""
     active = read_int(under(root, "/sys/devices/system/cpu/smt/active"))
     if active is None:
-        return finding("smt", "amber", None, "whether cores share hardware (SMT) is not known")
+        return finding("smt", "amber", None, "SMT state unknown")
     if active:
         message = (
-            "SMT is on: do not split the two hardware threads of a core between server and client"
+            "SMT is on: do not give the two hardware threads of a core to server and generator"
         )
         return finding(
             "smt",
             "amber",
             active,
             message,
-            "choose --server-cpus and --client-cpus with the help of lscpu -e",
+            "choose --server-cpus and --client-cpus from the list of lscpu -e",
         )
     return finding("smt", "green", active, "no SMT siblings visible")
 

@@ -27,9 +27,7 @@ def check_turbo(root: Path) -> DoctorFinding:
     no_turbo = read_int(under(root, "/sys/devices/system/cpu/intel_pstate/no_turbo"))
     boost = read_int(under(root, "/sys/devices/system/cpu/cpufreq/boost"))
     if no_turbo is None and boost is None:
-        message = (
-            "turbo boost state is not visible (normal in virtual machines); CPU speed may vary"
-        )
+        message = "turbo boost state not visible (normal in virtual machines); CPU speed may vary"
         return finding("turbo", "amber", None, message)
     if no_turbo == 0:
         fix = "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo"
@@ -48,7 +46,7 @@ def check_battery(root: Path) -> DoctorFinding:
     """On battery, firmware slows a machine down at moments of its own choice."""
     folder = under(root, "/sys/class/power_supply")
     if not folder.is_dir():
-        return finding("battery", "amber", None, "the power supply is not known")
+        return finding("battery", "amber", None, "power supply unknown")
     mains = [
         read_int(path / "online")
         for path in folder.iterdir()
@@ -60,14 +58,12 @@ def check_battery(root: Path) -> DoctorFinding:
         if read_text(path / "type") == "Battery"
     ]
     if "Discharging" in batteries or (batteries and mains and not any(mains)):
-        return finding(
-            "battery", "red", "discharging", "the machine runs on its battery", "plug it in"
-        )
+        return finding("battery", "red", "discharging", "the machine runs on battery", "plug it in")
     return finding(
         "battery",
         "green",
         "mains" if batteries else "none",
-        "the machine does not run on a battery",
+        "the machine does not run on battery",
     )
 
 
@@ -76,17 +72,17 @@ def check_time_namespace(root: Path) -> DoctorFinding:
     ours."""
     text = read_text(under(root, "/proc/self/timens_offsets"))
     if text is None:
-        return finding("time namespace", "amber", None, "the offsets of the clocks are not known")
+        return finding("time namespace", "amber", None, "clock offsets unknown")
     shifted = [
         line.split()[0]
         for line in text.splitlines()
         if any(word != "0" for word in line.split()[1:])
     ]
     if shifted:
-        message = f"the clocks {', '.join(shifted)} are shifted in this time namespace"
-        fix = "run server and wsgiload in the same container, or outside of it"
+        message = f"this time namespace shifts the clocks {', '.join(shifted)}"
+        fix = "run the server and wsgiload in the same container, or both outside"
         return finding("time namespace", "amber", ", ".join(shifted), message, fix)
-    return finding("time namespace", "green", "none", "the clocks are those of the host")
+    return finding("time namespace", "green", "none", "clocks are not shifted")
 
 
 def check_address_randomisation(root: Path) -> DoctorFinding:
@@ -94,7 +90,7 @@ def check_address_randomisation(root: Path) -> DoctorFinding:
     mode = read_int(under(root, "/proc/sys/kernel/randomize_va_space"))
     if mode is None:
         return finding(
-            "address layout", "amber", None, "whether memory layouts are random is not known"
+            "address layout", "amber", None, "address space randomization: setting unknown"
         )
     if mode != FULL_RANDOMISATION:
         message = "address space randomization is off: runs vary less than in production"
@@ -112,10 +108,10 @@ def check_syn_backlog(root: Path) -> DoctorFinding:
             "tcp_max_syn_backlog",
             "amber",
             None,
-            "how many connections may be half open is not known",
+            "limit of half-open connections unknown",
         )
     if limit < LEAST_SYN_BACKLOG:
-        message = f"more than {limit} connections at once are dropped while half open"
+        message = f"bursts of more than {limit} half-open connections are dropped"
         return finding(
             "tcp_max_syn_backlog",
             "amber",
@@ -123,23 +119,19 @@ def check_syn_backlog(root: Path) -> DoctorFinding:
             message,
             "sudo sysctl net.ipv4.tcp_max_syn_backlog=4096",
         )
-    return finding(
-        "tcp_max_syn_backlog", "green", limit, f"up to {limit} connections may be half open"
-    )
+    return finding("tcp_max_syn_backlog", "green", limit, f"up to {limit} half-open connections")
 
 
 def check_time_wait(root: Path) -> DoctorFinding:
     """Each closed connection holds its port for a minute."""
     words = (read_text(under(root, "/proc/net/sockstat")) or "").split()
     if "tw" not in words:
-        return finding(
-            "TIME_WAIT", "amber", None, "how many closed connections hold a port is not known"
-        )
+        return finding("TIME_WAIT", "amber", None, "number of connections in TIME_WAIT unknown")
     count = int(words[words.index("tw") + 1])
     if count < MANY_WAITING:
-        return finding("TIME_WAIT", "green", count, f"{count} closed connections hold a port")
-    message = f"{count} closed connections still hold a port"
-    fix = "wait a minute, or use keep-alive; `ss -tan state time-wait` shows whose they are"
+        return finding("TIME_WAIT", "green", count, f"{count} connections in TIME_WAIT")
+    message = f"{count} connections in TIME_WAIT occupy local ports"
+    fix = "wait a minute, or use keep-alive; `ss -tan state time-wait` lists them"
     return finding("TIME_WAIT", "red" if count >= MOST_WAITING else "amber", count, message, fix)
 
 
@@ -155,28 +147,23 @@ def check_tracking(root: Path) -> DoctorFinding:
             "connection tracking",
             "amber",
             None,
-            "whether the kernel tracks connections is not known",
+            "connection tracking: state unknown",
         )
     fix = "sudo sysctl net.netfilter.nf_conntrack_max=1048576"
     if count > MOST_TRACKED_SHARE * most:
-        message = f"{count} tracked connections in a table of {most}: new ones are soon dropped"
+        message = f"{count} of {most} conntrack entries in use: new connections may be dropped"
         return finding("connection tracking", "red", count, message, fix)
     if most < LEAST_TRACKED:
-        message = (
-            f"{most} tracked connections fill the table: soon reached with a connection per request"
-        )
+        message = f"only {most} conntrack entries: a connection per request fills them quickly"
         return finding("connection tracking", "amber", most, message, fix)
     return finding(
-        "connection tracking", "green", count, f"{count} tracked connections in a table of {most}"
+        "connection tracking", "green", count, f"{count} of {most} conntrack entries in use"
     )
 
 
 def check_pressure(root: Path) -> DoctorFinding:
     """Without PSI nobody can tell that a server waited for a core."""
     if read_text(under(root, "/proc/pressure/cpu")) is None:
-        message = (
-            "the kernel keeps no pressure figures (PSI): waits for a CPU or for memory "
-            "cannot be seen"
-        )
+        message = "no pressure stall information (PSI): waits for CPU and memory cannot be measured"
         return finding("pressure", "amber", None, message, "boot with psi=1")
-    return finding("pressure", "green", "PSI", "waits for CPU and memory can be seen")
+    return finding("pressure", "green", "PSI", "waits for CPU and memory can be measured")

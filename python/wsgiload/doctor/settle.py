@@ -44,15 +44,12 @@ class Settled:
 
 
 def disturbances(state: HostState) -> tuple[str, ...]:
-    """What keeps this host from being quiet, in words; what is not known disturbs nobody."""
+    """What keeps this host busy, in words; unknown values count as quiet."""
     found = []
     if state.idle_share is not None and state.idle_share <= LEAST_IDLE_SHARE:
-        found.append(f"its processors were idle for only {state.idle_share:.0%} of the time")
+        found.append(f"CPUs were only {100 * state.idle_share:.0f} % idle")
     if state.pressure_percent is not None and state.pressure_percent >= MOST_PRESSURE_PERCENT:
-        found.append(
-            f"something waited for a processor in {state.pressure_percent:g} % of the last ten "
-            "seconds"
-        )
+        found.append(f"tasks waited for a CPU {state.pressure_percent:g} % of the last 10 s")
     if state.time_wait is not None and state.time_wait >= MOST_TIME_WAIT:
         found.append(f"{state.time_wait:,} connections to the port were in TIME_WAIT")
     return tuple(found)

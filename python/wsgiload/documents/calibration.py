@@ -11,16 +11,16 @@ from wsgiload.documents.load_report import Verdict
 
 
 class MachineFacts(Document, frozen=True, kw_only=True):
-    """The facts by which a floor belongs to a machine. Null where the machine does not say."""
+    """The properties of a machine that its noise floor depends on."""
 
     cpu_model: str | None
     """Model of the CPU. Source: `/proc/cpuinfo`. Null: not listed."""
     cpus: NonNegativeInt | None
-    """Processors of the machine. Source: kernel. Null: not known."""
+    """Number of CPUs of the machine. Source: kernel. Null: unknown."""
     kernel: str | None
-    """Release of the kernel. Source: uname."""
+    """Kernel release. Source: uname."""
     cpu_governor: str | None
-    """Frequency governor. Source: sysfs. Null: not visible."""
+    """CPU frequency governor. Source: sysfs. Null: not visible."""
     clocksource: str | None
     """Clock source of the kernel. Source: sysfs. Null: not visible."""
     wsgiload: str | None
@@ -28,7 +28,7 @@ class MachineFacts(Document, frozen=True, kw_only=True):
 
 
 class FloorFigures(Document, frozen=True, kw_only=True):
-    """One time distribution of a server that responds at once."""
+    """One time distribution of a server that responds immediately."""
 
     p50: NonNegativeInt | None
     """Median. Unit: ns. Source: load. Null: empty."""
@@ -37,11 +37,11 @@ class FloorFigures(Document, frozen=True, kw_only=True):
     p99_9: NonNegativeInt | None = msgspec.field(name="p99.9")
     """p99.9. Unit: ns. Source: load. Null: empty."""
     max: NonNegativeInt | None
-    """Largest. Unit: ns. Source: load. Null: empty."""
+    """Maximum. Unit: ns. Source: load. Null: empty."""
 
 
 class Floor(Document, frozen=True, kw_only=True):
-    """The times of a server that responds at once."""
+    """The times of a server that responds immediately."""
 
     response_time_ns: FloorFigures | None
     """As in a load. Unit: ns. Null: nothing was measured."""
@@ -52,17 +52,17 @@ class Floor(Document, frozen=True, kw_only=True):
 
 
 class MedianBias(Document, frozen=True, kw_only=True):
-    """How far the median was off where it was known."""
+    """The error of the median for a server with a known service time."""
 
     hold_ns: NonNegativeInt
-    """How long the server held every response. Unit: ns. Source: plan."""
+    """Service time: how long the server delayed each response. Unit: ns. Source: plan."""
     p50_ns: NonNegativeInt | None
-    """Median that was measured. Unit: ns. Source: load. Null: no correct response."""
+    """Measured median. Unit: ns. Source: load. Null: no correct response."""
     bias_ns: int | None
-    """How much later than the hold that is. Unit: ns. Source: derived. Null: no correct
+    """Measured median minus the service time. Unit: ns. Source: derived. Null: no correct
     response."""
     is_within: bool
-    """Whether that is as little as on a quiet machine, and not earlier than possible."""
+    """Whether the error is between 0 and 50 µs, as on a quiet machine."""
 
 
 class Calibration(Document, frozen=True, kw_only=True):
@@ -73,7 +73,7 @@ class Calibration(Document, frozen=True, kw_only=True):
     created_ns: NonNegativeInt
     """When it was measured. Unit: ns since 1970. Source: kernel."""
     machine: MachineFacts
-    """The machine it holds for."""
+    """The machine that was calibrated."""
     rate_per_s: PositiveFloat
     """Offered rate. Unit: 1/s. Source: plan."""
     keepalive: Literal["on", "off"] | PositiveInt
@@ -81,13 +81,13 @@ class Calibration(Document, frozen=True, kw_only=True):
     threads: PositiveInt
     """Generator threads. Source: plan."""
     server_cpus: tuple[NonNegativeInt, ...]
-    """Processors of the server. Source: plan."""
+    """CPUs of the server. Source: plan."""
     client_cpus: tuple[NonNegativeInt, ...]
-    """Processors of the generator. Source: plan."""
+    """CPUs of the generator. Source: plan."""
     floor: Floor
-    """The times of the load whose responses were not held."""
+    """The times of the load without a delay."""
     bias: tuple[MedianBias, ...]
-    """One entry for each load whose responses were held."""
+    """One entry for each load with a delay."""
     verdict: Verdict
-    """Whether the loads were disturbed. Send lag itself is the figure here, not a doubt about
-    it."""
+    """Whether the loads were disturbed. Send lag does not count as a disturbance here, because it
+    is part of the noise floor."""

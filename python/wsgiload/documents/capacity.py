@@ -21,9 +21,9 @@ class UseAtCapacity(Document, frozen=True, kw_only=True):
     """What a server used at its confirmed rate."""
 
     memory_peak_bytes: NonNegativeInt | None
-    """Largest memory peak at the confirmed rate. Unit: bytes. Source: cells. Null: not measured."""
+    """Peak memory at the confirmed rate. Unit: bytes. Source: cells. Null: not measured."""
     memory_limit_bytes: NonNegativeInt | None
-    """Memory limit that was in force. Unit: bytes. Source: cells. Null: no limit."""
+    """Memory limit in force. Unit: bytes. Source: cells. Null: no limit."""
     cpu_cores_mean: NonNegativeFloat | None
     """Mean CPU use at the confirmed rate. Unit: cores. Source: cells. Null: not measured."""
 
@@ -43,15 +43,15 @@ class CapacityTrial(Document, frozen=True, kw_only=True):
     """Whether the trial met the objective. Null: invalid, too short, or the closed loop before
     the search."""
     discarded: bool
-    """Whether it was repeated, so that nothing rests on it."""
+    """Whether it was discarded and repeated."""
     doubtful: bool
-    """Whether a disturbance may have decided it."""
+    """Whether a disturbance may have caused the outcome."""
     why: str
-    """The reason, in words."""
+    """The reason as text."""
 
 
 class ServerCapacity(Document, frozen=True, kw_only=True):
-    """What a search found for one server."""
+    """The result of a search for one server."""
 
     server: str
     """The server."""
@@ -60,33 +60,33 @@ class ServerCapacity(Document, frozen=True, kw_only=True):
     rate_per_s: PositiveFloat | None
     """The confirmed rate. Unit: 1/s. Null: none was confirmed."""
     bracket: tuple[PositiveFloat | None, PositiveFloat | None]
-    """Lower and upper bound of the capacity. Unit: 1/s. Null: no rate was classified so."""
+    """Lower and upper bound of the capacity. Unit: 1/s. Null: an entry: no such bound was found."""
     confirmed: tuple[NonNegativeInt, NonNegativeInt] | None
-    """Confirming trials that met the objective, and their number. Null: there were none."""
+    """Number of confirmation trials that met the objective, and of all. Null: there were none."""
     verdict: Verdict
-    """Whether the rate stands, as in a load."""
+    """Whether the rate can be trusted, as in a load."""
     estimate_per_s: PositiveFloat | None
     """The rate at which half of the trials meet the objective. Unit: 1/s. Source: fit over all
     trials. Null: not enough trials."""
     interval_95: tuple[NonNegativeFloat | None, NonNegativeFloat | None] | None
-    """Its 95 % confidence interval, extended to the confirmed rate where that lies outside. Unit:
-    1/s. Null: not known; an end: unbounded."""
+    """95 % confidence interval of `estimate_per_s`, extended to include the confirmed rate. Unit:
+    1/s. Null: unknown; an end: unbounded."""
     limited_by: LimitedBy | None
-    """What held the server back in the trials that missed the objective just above the rate: the
-    CPU limit, one core per process, memory, workers (connections wait although CPU time is left),
-    or a full accept queue. Source: control group, kernel. Null: none of these, or not sampled."""
+    """The bottleneck in the trials that missed the objective just above the rate: the CPU limit,
+    one core per process, memory, workers (connections wait while CPU time is left), or a full
+    accept queue. Source: cgroup, kernel. Null: none of these, or not sampled."""
     strict_per_s: PositiveFloat | None
-    """The highest rate below which no trial missed the objective. Unit: 1/s. Null: none."""
+    """The highest rate up to which no trial missed the objective. Unit: 1/s. Null: none."""
     at_rate: UseAtCapacity | None
     """What the server used at the confirmed rate. Null: `--url`, or no confirmed rate."""
     failure: CellFailure | None
-    """Why the server could not be tried. Null: it was tried."""
+    """Why the server could not be searched. Null: it was searched."""
     trials: tuple[CapacityTrial, ...]
-    """Every trial, in the order run."""
+    """All trials, in the order in which they ran."""
 
 
 class CapacityResult(Document, frozen=True, kw_only=True):
-    """Found on the app `conformance`, with the settings of the cell."""
+    """The result of a capacity search."""
 
     schema_version: Literal[2]
     """Version of this document, 2."""
@@ -99,7 +99,7 @@ class CapacityResult(Document, frozen=True, kw_only=True):
     keepalive: Literal["on", "off"] | PositiveInt
     """`on`, `off`, or requests per connection."""
     duration_s: PositiveFloat
-    """Length of a searching trial. Unit: s."""
+    """Duration of a search trial. Unit: s."""
     confirm_duration_s: PositiveFloat
     """Duration of a confirmation trial. Unit: s."""
     width: PositiveFloat

@@ -117,8 +117,8 @@ def _current(kind: type[T], data: bytes | str, version: int | None, source: str)
     """The data in the current version."""
     if version is not None and version > SCHEMA_VERSION:
         raise UsageError(
-            f"{source} is not readable here: its schema version is {version}, and this wsgiload "
-            f"reads up to {SCHEMA_VERSION}",
+            f"{source} has schema version {version}, but this wsgiload reads only up to "
+            f"{SCHEMA_VERSION}",
             "read it with the version of wsgiload that wrote it, or a newer one",
         )
     if version != 1:

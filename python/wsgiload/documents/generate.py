@@ -27,7 +27,7 @@ Generated from the types in `python/wsgiload/documents/` by `make schemas`; do n
 
 Times are integer nanoseconds of CLOCK_MONOTONIC, sizes are bytes, rates are per second. Unknown \
 values are `null` in JSON and empty in CSV, never 0. [terminology.md](terminology.md) explains the \
-terms. The machine-readable form are the JSON Schemas {names} inside the package \
+terms. The package contains the JSON Schemas {names} \
 (`wsgiload.documents.schema.load_schema`). `schema_version` is 2; documents of version 1 are \
 migrated when they are read.
 """

@@ -17,38 +17,39 @@ ReceiveStamps = Literal["kernel", "sampled", "user"]
 
 
 class Ramp(Document, frozen=True, kw_only=True):
-    """A rate that changes evenly from one value to another."""
+    """A linear change of the rate."""
 
     from_per_s: float
     """Rate at the start of the measurement. Unit: 1/s."""
     to_per_s: float
     """Rate at the end of the ramp. Unit: 1/s."""
     over_ns: NonNegativeInt | None = None
-    """How long the ramp takes; its last rate then holds. Unit: ns. Null: the whole measurement."""
+    """Duration of the ramp; the rate is constant after it. Unit: ns. Null: the whole
+    measurement."""
 
 
 class Step(Document, frozen=True, kw_only=True):
-    """One rate for some time."""
+    """A constant rate for some time."""
 
     rate_per_s: float
     """Arrivals per second; 0 is a pause. Unit: 1/s."""
     duration_ns: NonNegativeInt
-    """How long it holds. Unit: ns."""
+    """Duration of the step. Unit: ns."""
 
 
 class Replay(Document, frozen=True, kw_only=True, omit_defaults=True):
-    """Recorded arrivals, at their own speed or another."""
+    """Recorded arrivals, replayed at the original or another speed."""
 
     offsets_ns: tuple[NonNegativeInt, ...]
-    """Recorded arrivals since the first. Unit: ns."""
+    """Arrival times relative to the first. Unit: ns."""
     speed: PositiveFloat
-    """Offsets are divided by this: 2 replays an hour in half an hour."""
+    """Speed factor; 2 replays twice as fast."""
     requests: tuple[NonNegativeInt, ...] | None = None
-    """For each arrival the index of its request in `targets`. Absent: drawn by weight."""
+    """For each arrival, the index of its request in `targets`. Absent: chosen by weight."""
 
 
 class OpenLoop(Document, frozen=True, kw_only=True, omit_defaults=True):
-    """Arrivals follow a schedule, whatever the server does.
+    """Arrivals follow a schedule, regardless of how fast the server responds.
 
     Exactly one of `rate_per_s`, `ramp`, `steps` and `replay` is present.
     """
@@ -56,56 +57,58 @@ class OpenLoop(Document, frozen=True, kw_only=True, omit_defaults=True):
     rate_per_s: float | None = None
     """Arrivals per second over all threads. Unit: 1/s. Null: absent with another schedule."""
     ramp: Ramp | None = None
-    """A rate that changes evenly. Null: absent with another schedule."""
+    """A linear ramp. Null: absent with another schedule."""
     steps: tuple[Step, ...] | None = None
-    """One rate after another. Null: absent with another schedule."""
+    """Stepped rates. Null: absent with another schedule."""
     replay: Replay | None = None
     """Recorded arrivals. Null: absent with another schedule."""
     arrivals: Arrivals | None = None
     """Inter-arrival distribution. Null: absent in a replay."""
     on_busy: OnBusy
-    """What an arrival does at the cap on connections: `grow` and `queue` wait, `shed` drops it."""
+    """When the maximum number of connections is reached: `grow` and `queue` queue the request,
+    `shed` drops it."""
     max_connections: NonNegativeInt | None
-    """Most connections at once. Null: as many as the process limits allow, at most 4,096."""
+    """Maximum number of open connections. Null: as many as the process limits allow, at most
+    4,096."""
     max_pending: NonNegativeInt | None
-    """Most arrivals that wait for a connection; further ones are dropped and counted. Null: ten
-    seconds' worth, and ten per connection at least."""
+    """Maximum number of requests waiting for a connection; more are dropped and counted. Null: 10 s
+    worth of requests, at least 10 per connection."""
 
 
 class ClosedLoop(Document, frozen=True, kw_only=True):
-    """Each of a number of users waits for its response, thinks, and sends the next request."""
+    """A fixed number of users; each waits for its response and thinks before its next request."""
 
     connections: NonNegativeInt
-    """Users, each with one connection."""
+    """Number of users, each with one connection."""
     think_time_ns: NonNegativeInt = 0
     """Mean think time, exponentially distributed; 0 for none. Unit: ns."""
 
 
 class LoadModel(Document, frozen=True, kw_only=True, omit_defaults=True):
-    """Where arrivals come from. Exactly one of `open` and `closed` is present."""
+    """Open or closed loop. Exactly one of `open` and `closed` is present."""
 
     open: OpenLoop | None = None
-    """A schedule. Null: absent in a closed loop."""
+    """Open loop: a schedule. Null: absent in a closed loop."""
     closed: ClosedLoop | None = None
-    """A number of users. Null: absent in an open loop."""
+    """Closed loop: a number of users. Null: absent in an open loop."""
 
 
 class Phases(Document, frozen=True, kw_only=True):
-    """How long each phase of a load lasts."""
+    """The durations of the phases of a load."""
 
     warmup_ns: NonNegativeInt = 0
-    """Sent, but not counted. Unit: ns."""
+    """Warm-up: load before the measurement. Unit: ns."""
     measure_ns: NonNegativeInt
     """The measurement. Unit: ns."""
     drain_ns: NonNegativeInt | None = None
-    """Longest wait for responses once the sends have ended. Unit: ns. Null: until the last request
-    has had its timeout."""
+    """Maximum wait for responses after the last send. Unit: ns. Null: the request timeout."""
     cooldown_ns: NonNegativeInt = 0
-    """Sent, but not counted, so that the end of the measurement is under load. Unit: ns."""
+    """Cool-down: load after the measurement, so that its last requests meet a loaded server. Unit:
+    ns."""
 
 
 class ResponseCheck(Document, frozen=True, kw_only=True):
-    """What counts as a correct response; anything else is a failure, however fast it came."""
+    """The criteria of a correct response; any other response counts as a failure."""
 
     statuses: tuple[int, ...] = (200,)
     """Accepted status codes."""
@@ -114,35 +117,35 @@ class ResponseCheck(Document, frozen=True, kw_only=True):
     length: NonNegativeInt | None = None
     """Length of the body. Unit: bytes. Null: not checked."""
     sha256: str | None = None
-    """SHA-256 of the body, in hexadecimal digits. Null: not checked."""
+    """SHA-256 hash of the body, hexadecimal. Null: not checked."""
     regex: str | None = None
-    """Regular expression that the first MiB of the body matches. Null: not checked."""
+    """Regular expression that the first MiB of the body must match. Null: not checked."""
 
 
 class RequestPlan(Document, frozen=True, kw_only=True):
     """One of several requests to the server of the plan's URL."""
 
     name: str | None = None
-    """What the report calls it. Null: its method and path."""
+    """Name in the report. Null: method and path."""
     method: str = "GET"
-    """Its method."""
+    """Request method."""
     url: str
     """Path and query, or a URL of the same host."""
     headers: tuple[tuple[str, str], ...] = ()
-    """Header fields, in order; the plan's own are added where the name is not among these."""
+    """Header fields, in order; header fields of the plan are added unless overridden here."""
     body_base64: str | None = None
-    """Its body, base64. Null: no body."""
+    """Request body, base64. Null: no body."""
     check: ResponseCheck | None = None
-    """What counts as a correct response. Null: what the plan says."""
+    """The criteria of a correct response. Null: those of the plan."""
 
 
 class WeightedRequest(Document, frozen=True, kw_only=True):
-    """A request, and how often it is sent."""
+    """A request and its weight."""
 
     request: RequestPlan
     """The request."""
     weight: float = 1.0
-    """Its share of the arrivals is its weight over the sum of all weights."""
+    """Its share of the arrivals is its weight divided by the sum of all weights."""
 
 
 class StepPlan(Document, frozen=True, kw_only=True):
@@ -155,34 +158,34 @@ class StepPlan(Document, frozen=True, kw_only=True):
 
 
 class SessionPlan(Document, frozen=True, kw_only=True):
-    """What one kind of user does: requests in turn over one connection, cookies kept."""
+    """A session: requests one after the other over one connection, with cookies."""
 
     name: str
-    """What the report calls it."""
+    """Name in the report."""
     weight: float = 1.0
-    """Its share of the sessions is its weight over the sum of all weights."""
+    """Its share of the sessions is its weight divided by the sum of all weights."""
     steps: tuple[StepPlan, ...]
     """Its requests, in order."""
 
 
 class KeepaliveLimit(Document, frozen=True, kw_only=True):
-    """A connection carries a fixed number of requests."""
+    """A fixed number of requests per connection."""
 
     requests: PositiveInt
     """Requests per connection."""
 
 
 class TlsOptions(Document, frozen=True, kw_only=True):
-    """Whom to trust over TLS."""
+    """TLS options."""
 
     insecure: bool = False
     """Whether certificates are accepted without verification."""
     ca_file: str | None = None
-    """PEM file of the trusted authorities. Null: those of the system."""
+    """PEM file of trusted certificate authorities. Null: the system's."""
 
 
 class NoiseFloor(Document, frozen=True, kw_only=True):
-    """Response times of a server that responds at once, measured on this machine beforehand."""
+    """Response times of a server that responds immediately, measured on this machine before."""
 
     p50_ns: NonNegativeInt
     """Median. Unit: ns."""
@@ -193,18 +196,18 @@ class NoiseFloor(Document, frozen=True, kw_only=True):
 
 
 class PrecisionTarget(Document, frozen=True, kw_only=True):
-    """A measurement that continues until a quantile is known well enough."""
+    """Target precision: the measurement is extended until it is reached."""
 
     quantile: float
     """The quantile over all offered requests."""
     share: float
-    """Half-width of its 95 % confidence interval, as a share of it."""
+    """Half-width of its 95 % confidence interval, relative to the quantile."""
     longest_ns: NonNegativeInt
-    """Longest measurement. Unit: ns."""
+    """Maximum duration of the measurement. Unit: ns."""
 
 
 class LoadPlan(Document, frozen=True, kw_only=True):
-    """Everything one load does: what it sends, when, how, and what counts as correct."""
+    """The complete definition of one load."""
 
     url: str
     """`http://host[:port]/path?query`, or `https://` for TLS."""
@@ -217,48 +220,48 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     body_base64: str | None = None
     """Request body, base64; in a report a hash of it. Null: no body."""
     targets: tuple[WeightedRequest, ...] = ()
-    """Requests to choose from instead of the one above."""
+    """Weighted requests, instead of a single one."""
     sessions: tuple[SessionPlan, ...] = ()
-    """What each arrival does instead of sending one request; the rate is that of sessions."""
+    """Sessions, instead of single requests; the rate is in sessions per second."""
     load: LoadModel
     """Open or closed loop."""
     phases: Phases
-    """How long each phase lasts."""
+    """Durations of the phases."""
     interval_ns: NonNegativeInt | None = None
-    """Length of one recording interval. Unit: ns. Null: chosen by the duration."""
+    """Length of a report interval. Unit: ns. Null: depends on the duration."""
     keep_flights: NonNegativeInt = 0
-    """How many of the slowest requests, and of a random sample, the report lists."""
+    """How many of the slowest requests, and of a random sample, are listed in the report."""
     keepalive: Literal["on", "off"] | KeepaliveLimit = "on"
-    """How long a connection is kept."""
+    """Connection reuse: on, off, or the number of requests per connection."""
     timeout_ns: NonNegativeInt = 10_000_000_000
-    """Longest time on the wire for one request, connecting included. Unit: ns."""
+    """Request timeout, including connection setup. Unit: ns."""
     deadline_ns: NonNegativeInt | None = None
-    """Longest time from the intended send; later requests are dropped unsent. Unit: ns. Null:
-    none."""
+    """Requests not sent this long after their scheduled send time are dropped. Unit: ns. Null: no
+    deadline."""
     threads: PositiveInt = 1
     """Generator threads."""
     seed: NonNegativeInt = 0
-    """Seed of every random choice."""
+    """Random seed."""
     spin_window_ns: NonNegativeInt | None = None
-    """How long before a send the generator busy-waits. Unit: ns. Null: chosen by rate and
+    """How long before a send the generator busy-waits. Unit: ns. Null: depends on the rate and the
     cores."""
     shares_cores: bool = False
-    """Whether other processes use the generator's cores: then nothing spins unless requested."""
+    """Whether other processes use the generator's cores; if so, it busy-waits only on request."""
     receive_stamps: ReceiveStamps | None = None
-    """Whose receive timestamps are reported. Null: the kernel's in an open loop."""
+    """Source of response timestamps. Null: `kernel` in an open loop, `user` in a closed loop."""
     check: ResponseCheck = ResponseCheck()
-    """What counts as a correct response."""
+    """The criteria of a correct response."""
     wire: Literal["native", "hyper"] = "native"
-    """Which HTTP implementation frames the messages."""
+    """HTTP implementation."""
     http_version: Literal["http1", "http2"] = "http1"
-    """Version of HTTP."""
+    """HTTP version."""
     tls: TlsOptions = TlsOptions()
-    """Whom to trust over TLS."""
+    """TLS options."""
     source_addresses: tuple[str, ...] = ()
-    """Source addresses of connections, used round-robin; empty for the kernel's choice."""
+    """Source addresses of connections, used round-robin; empty: chosen by the kernel."""
     floor: NoiseFloor | None = None
-    """The noise floor of this machine. Null: not measured."""
+    """This machine's noise floor. Null: not measured."""
     precision: PrecisionTarget | None = None
-    """When the measurement may end. Null: after its planned length."""
+    """Target precision that extends the measurement. Null: fixed duration."""
     thresholds: dict[str, dict[str, float]] = msgspec.field(default_factory=dict)
     """Thresholds of the checks, by check and key."""

@@ -28,18 +28,18 @@ class Reason(Document, frozen=True, kw_only=True):
     check: str
     """Name of the check, such as `send-lag`."""
     code: str | None = None
-    """Its old code, such as `C4`, for old readers. Null: it never had one."""
+    """Its old code, such as `C4`. Null: it never had one."""
     level: Level
     """`warn` or `invalid`."""
     message: str
     """What was found, in one sentence."""
     fix: str | None = None
-    """What to do about it. Null: nothing helps, or the message says so."""
+    """What to do about it. Null: no fix, or the message contains it."""
     value: float | str | bool | None
-    """What was measured. Unit: of the check. Source: the check. Null: nothing to compare."""
+    """Measured value. Unit: depends on the check. Source: the check. Null: nothing to compare."""
     limit: float | str | bool | None
-    """What it was compared with. Unit: of the check. Source: the check. Null: nothing to
-    compare."""
+    """Limit that it was compared with. Unit: depends on the check. Source: the check. Null:
+    nothing to compare."""
 
 
 class Verdict(Document, frozen=True, kw_only=True):
@@ -48,19 +48,19 @@ class Verdict(Document, frozen=True, kw_only=True):
     status: Literal["valid", "warn", "invalid"]
     """`valid`, `warn` or `invalid`. Source: checks."""
     blame: Blame | None
-    """`client`, `host`, `method` or `server`. Source: checks. Null: nothing to blame."""
+    """`client`, `host`, `method` or `server`. Source: checks. Null: no finding."""
     reasons: tuple[Reason, ...]
     """One entry per check that found something. Source: checks."""
 
 
 class Rates(Document, frozen=True, kw_only=True):
-    """Called `rate` in a load and `rate_result` in a cell."""
+    """Rates of a load (key `rate`) or of a cell (key `rate_result`)."""
 
     offered_per_s: NonNegativeFloat | None
-    """Arrivals of the schedule by the length of the measurement: a mean where the [rate
+    """Scheduled arrivals divided by the length of the measurement; the mean if the [rate
     varies](schedules.md). Unit: 1/s. Source: plan. Null: closed loop."""
     sent_per_s: NonNegativeFloat | None
-    """Requests put on the wire. Unit: 1/s. Source: generator. Null: nothing was measured."""
+    """Requests sent. Unit: 1/s. Source: generator. Null: nothing was measured."""
     achieved_per_s: NonNegativeFloat | None
     """Complete responses, correct or not. Unit: 1/s. Source: generator. Null: nothing was
     measured."""
@@ -69,23 +69,23 @@ class Rates(Document, frozen=True, kw_only=True):
 
 
 class Outcomes(Document, frozen=True, kw_only=True):
-    """Requests by what became of them. Each has exactly one outcome: `scheduled` is the sum of
-    all others."""
+    """Requests by outcome. Each has exactly one: `scheduled` is the sum of all others."""
 
     scheduled: NonNegativeInt
-    """Requests whose intended send lies in the measurement. Unit: requests. Source: schedule."""
+    """Requests with a scheduled send time within the measurement. Unit: requests. Source:
+    schedule."""
     ok: NonNegativeInt
-    """Answered with the expected status and body. Unit: requests. Source: generator."""
+    """Response with the expected status and body. Unit: requests. Source: generator."""
     http_status: NonNegativeInt
-    """Answered with another status. Unit: requests. Source: generator."""
+    """Response with an unexpected status. Unit: requests. Source: generator."""
     bad_body: NonNegativeInt
-    """Expected status, but a body of wrong length, content or framing; or a response that is not
-    HTTP. Unit: requests. Source: generator."""
+    """Response with the expected status but a body of wrong length, content or framing; or not a
+    valid HTTP response. Unit: requests. Source: generator."""
     reset: NonNegativeInt
-    """Connection broken after part of the response, or on a new connection. Unit: requests.
-    Source: generator."""
+    """Connection lost in the middle of the response, or a new connection lost before it. Unit:
+    requests. Source: generator."""
     stale: NonNegativeInt
-    """A kept-alive connection turned out to be closed before any byte of the response. Unit:
+    """Reused connection that the server had closed, before the first byte of the response. Unit:
     requests. Source: generator."""
     refused: NonNegativeInt
     """Connection refused. Unit: requests. Source: generator."""
@@ -94,120 +94,117 @@ class Outcomes(Document, frozen=True, kw_only=True):
     timeout: NonNegativeInt
     """Sent, but no response within the timeout. Unit: requests. Source: generator."""
     dropped: NonNegativeInt
-    """Never sent: the queue was full (`--max-pending`), every connection was busy (`--on-busy
-    shed`), or the deadline passed while it waited. Unit: requests. Source: generator."""
+    """Never sent: the queue was full (`--max-pending`), all connections were busy (`--on-busy
+    shed`), or the deadline passed first. Unit: requests. Source: generator."""
     unfinished: NonNegativeInt
-    """Still under way when the drain ended. Unit: requests. Source: generator."""
+    """Still in flight when the drain ended. Unit: requests. Source: generator."""
     client_error: NonNegativeInt
-    """Failed in the generator's own system: file descriptors, ports or memory ran out. Makes the
+    """Failed inside the generator, which ran out of file descriptors, ports or memory. Makes the
     measurement invalid. Unit: requests. Source: generator."""
 
 
 class Distribution(Document, frozen=True, kw_only=True):
-    """One of the time distributions above, measurement phase only."""
+    """The distribution of a time over the measurement phase."""
 
     count: NonNegativeInt
-    """Values in it. Unit: requests. Source: generator."""
+    """Number of values. Unit: requests. Source: generator."""
     min: NonNegativeInt | None
-    """Smallest, exact. Unit: ns. Source: generator. Null: empty."""
+    """Minimum, exact. Unit: ns. Source: generator. Null: empty."""
     mean: NonNegativeFloat | None
     """Mean. Unit: ns. Source: generator. Null: empty."""
     max: NonNegativeInt | None
-    """Largest, exact. Unit: ns. Source: generator. Null: empty."""
+    """Maximum, exact. Unit: ns. Source: generator. Null: empty."""
     quantiles: dict[QuantileKey, NonNegativeInt | None]
     """By quantile, from "0.5" to "0.9999"; at most 0.1 % above the true value. Unit: ns. Source:
-    histogram. Null: an entry: empty."""
+    histogram. Null: an entry: no values."""
     intervals_95: dict[QuantileKey, tuple[NonNegativeInt | None, NonNegativeInt | None] | None]
-    """By quantile: lower and upper end of the 95 % interval inside this run; the upper end is
-    null where it is unbounded. Unit: ns. Source: batches of the run. Null: an entry: not
-    resolved (`uncertainty` says why), or not a response time."""
+    """By quantile: lower and upper end of this run's 95 % confidence interval; the upper end is
+    null if unbounded. Unit: ns. Source: batches of the run. Null: an entry: not resolved (the
+    reason is in `uncertainty`), or not a response time."""
     hdr_v2: str | None
-    """The whole histogram, HdrHistogram V2 compressed, base64. Source: generator. Null: not
-    kept."""
+    """Full histogram: HdrHistogram V2, compressed, base64. Source: generator. Null: not stored."""
 
 
 class Bounds(Document, frozen=True, kw_only=True):
-    """Between which values a quantile over all offered requests lies."""
+    """Lower and upper bound of a quantile over all offered requests."""
 
     low: NonNegativeInt | None
-    """The quantile is at least this. Unit: ns. Source: requests that were cut off count as their
-    elapsed time. Null: more requests failed outright than the quantile leaves room for."""
+    """Lower bound; requests that were cut off (such as by a timeout) count with their elapsed
+    time. Unit: ns. Source: outcomes. Null: so many requests failed that there is no bound."""
     high: NonNegativeInt | None
-    """The quantile is at most this; equal to `low` where nothing was cut off below it. Unit: ns.
-    Source: requests that were cut off or failed count as infinite. Null: the quantile was not
-    met."""
+    """Upper bound; requests that were cut off or failed count as infinitely slow. Equal to `low`
+    if none was cut off below it. Unit: ns. Source: outcomes. Null: too many requests failed."""
 
 
 class NotChecked(Document, frozen=True, kw_only=True):
-    """A check that had no evidence to judge."""
+    """A check that could not be made."""
 
     check: str
     """Name of the check."""
     reason: str
-    """Why it could not look."""
+    """Why it could not be made."""
 
 
 class Diagnostic(Document, frozen=True, kw_only=True):
-    """Something that was noticed and changes no figure; it helps to find a cause."""
+    """An observation that helps to find a cause but does not affect the figures."""
 
     check: str
     """Name of the check."""
     message: str
     """What was found."""
     value: float
-    """The figure that was found. Unit: that of the check."""
+    """Measured value. Unit: depends on the check."""
     limit: float
-    """The limit that it crossed. Unit: that of the check."""
+    """Limit that it exceeded. Unit: depends on the check."""
 
 
 class ErrorBudget(Document, frozen=True, kw_only=True):
-    """What may be wrong with one quantile of the response time
+    """The possible error of one quantile of the response time
     ([statistics.md](statistics.md#the-error-budget))."""
 
     value: NonNegativeInt
     """The quantile as measured. Unit: ns. Source: response times."""
     generator: tuple[NonNegativeInt, NonNegativeInt]
-    """The generator's share: the quantile without each request's send lag and without late reads,
+    """The generator's part: the quantile after subtracting each request's send lag and late reads,
     and the quantile as measured. Unit: ns. Source: generator."""
     sampling_95: tuple[NonNegativeInt, NonNegativeInt | None] | None
-    """95 % confidence interval inside this run; the upper end is null where it is unbounded. Unit:
-    ns. Source: batches of the run. Null: fewer than 300 requests, interrupted, or not met."""
+    """95 % confidence interval within this run; the upper end is null if unbounded. Unit: ns.
+    Source: batches of the run. Null: fewer than 300 requests, interrupted, or no finite value."""
     noise_floor: NonNegativeInt | None
     """Noise floor of the machine at this quantile. Unit: ns. Source: `wsgiload calibrate`. Null:
     not calibrated."""
     undisturbed: NonNegativeInt | None
-    """The quantile over the seconds in which the host was not disturbed. Unit: ns. Null: always;
-    it is not measured yet."""
+    """The quantile over the seconds in which the host was not disturbed. Unit: ns. Null: always
+    (not measured yet)."""
     band: tuple[NonNegativeInt, NonNegativeInt | None] | None
-    """Where the value of an undisturbed generator lies: `sampling_95`, its lower end lowered by the
-    generator's share and the median noise floor. Unit: ns. Source: derived. Null: as
-    `sampling_95`."""
+    """The range of values that an undisturbed generator would measure: `sampling_95`, with its
+    lower end reduced by the generator's part and the median noise floor. Unit: ns. Source:
+    derived. Null: as `sampling_95`."""
     standing: Literal["bounded", "upper_bound", "few_responses"]
-    """`bounded`; `upper_bound` where the generator may have added more than 10 % and 100 µs; or
-    `few_responses` where the interval is not reliable. Source: derived."""
+    """`bounded`; `upper_bound` if the generator may have added more than 10 % and 100 µs; or
+    `few_responses` if the interval is not reliable. Source: derived."""
 
 
 class PrecisionReached(Document, frozen=True, kw_only=True):
-    """The plan's `precision` has the target: `quantile`, over all offered requests;
-    `share`; and `longest_ns`."""
+    """The precision that was reached; the target is in the plan's `precision`."""
 
     half_width: NonNegativeFloat | None
-    """Half of the quantile's 95 % interval, as a share of it. Unit: share. Source:
-    `uncertainty`. Null: it has no interval, or an unbounded one."""
+    """Half-width of the quantile's 95 % confidence interval, relative to the quantile. Unit:
+    share. Source: `uncertainty`. Null: it has no interval, or an unbounded one."""
     is_reached: bool
     """Whether the target was reached. Source: derived."""
 
 
 class QuantileUncertainty(Document, frozen=True, kw_only=True):
-    """How accurately one run knows a quantile."""
+    """The uncertainty of a quantile within one run."""
 
     interval_95_ns: tuple[NonNegativeInt, NonNegativeInt | None] | None
-    """Lower and upper end of the 95 % interval inside this run; the upper end is null where it
-    is unbounded. Unit: ns. Source: derived. Null: fewer than 300 requests, not met, or
+    """Lower and upper end of the 95 % confidence interval within this run; the upper end is null
+    if unbounded. Unit: ns. Source: derived. Null: fewer than 300 requests, no finite value, or
     interrupted."""
     effective_requests: NonNegativeFloat | None
-    """As many independent requests would know the quantile as well. Unit: requests. Source:
-    scatter over 30, 60 and 120 batches. Null: fewer than 300 requests, or interrupted."""
+    """Number of independent requests that would give the same precision. Unit: requests. Source:
+    variance over 30, 60 and 120 batches. Null: fewer than 300 requests, or interrupted."""
     standing: Literal["headline", "resolved", "not_resolved"]
     """`headline` (at least 100 effective requests lie beyond it), `resolved` (at least 10) or
     `not_resolved`. Source: derived."""
@@ -222,108 +219,108 @@ class QuantileUncertainty(Document, frozen=True, kw_only=True):
         | None
     )
     """Why it is not resolved: `too_few_requests` (fewer than 300), `too_few_effective_requests`
-    (fewer than 10 beyond it), `not_met` (more failed than it leaves), `measurement_floor`
-    (below three times the plan's `floor`: an upper bound only) or `interrupted`. Source:
-    derived. Null: resolved."""
+    (fewer than 10 beyond it), `not_met` (too many failed), `measurement_floor` (below three times
+    the plan's `floor`, so only an upper bound) or `interrupted`. Source: derived. Null:
+    resolved."""
 
 
 class Uncertainty(Document, frozen=True, kw_only=True):
-    """How accurately one run knows its quantiles, and which may be shown."""
+    """The uncertainty of the quantiles of one run, and which of them are shown."""
 
     offered_quantiles_ns: dict[QuantileKey, QuantileUncertainty]
-    """By quantile, of the quantiles over all offered requests; failures count as beyond every
-    response. Source: batches of the run."""
+    """By quantile, over all offered requests; failures count as slower than any response. Source:
+    batches of the run."""
     response_time_ns: dict[QuantileKey, QuantileUncertainty]
-    """By quantile, of the response times of correct responses. Source: batches of the run."""
+    """By quantile, over correct responses. Source: batches of the run."""
 
 
 class LevelChange(Document, frozen=True, kw_only=True):
-    """A change of the level of the median response time."""
+    """A change point of the median response time."""
 
     at_ns: NonNegativeInt
-    """When. Unit: ns from the beginning of the measurement. Source: derived."""
+    """Time of the change. Unit: ns from the start of the measurement. Source: derived."""
     p50_before_ns: NonNegativeInt
-    """Level of the median before. Unit: ns. Source: slices."""
+    """Median level before the change. Unit: ns. Source: slices."""
     p50_after_ns: NonNegativeInt
-    """Level of the median after. Unit: ns. Source: slices."""
+    """Median level after the change. Unit: ns. Source: slices."""
 
 
 class Stationarity(Document, frozen=True, kw_only=True):
     """Whether response times changed over the measurement."""
 
     state: Literal["stationary", "drifting", "non_stationary", "unstable"] | None
-    """`stationary`, `drifting` (moved from the first third to the last, and KPSS confirms it),
-    `non_stationary` (the median changed by more than a quarter) or `unstable` (a backlog
-    grew, or the queue was full). Source: checks stationarity and
-    backlog-growth. Null: not checked."""
+    """`stationary`, `drifting` (changed between the first and the last third, confirmed by KPSS),
+    `non_stationary` (the median changed by more than a quarter) or `unstable` (the backlog grew,
+    or the queue was full). Source: checks stationarity and backlog-growth. Null: not checked."""
     reason: str | None
-    """Why the response times could not be checked. Null: they were."""
+    """Why the response times were not checked. Null: they were checked."""
     slice_ns: NonNegativeInt | None
-    """Length of the slices that were compared: one second, or what a thousand responses take, at
+    """Length of the compared slices: 1 s, or the time of 1,000 responses if that is longer, at
     most 5 s or one interval. Unit: ns. Source: derived. Null: not checked."""
     p50_drift: float | None
-    """How much larger the median was in the last third than in the first. Unit: ratio. Source:
+    """Relative change of the median between the first and the last third. Unit: ratio. Source:
     slices. Null: not checked."""
     p99_drift: float | None
-    """The same of p99. Unit: ratio. Source: slices. Null: not checked."""
+    """The same for p99. Unit: ratio. Source: slices. Null: not checked."""
     p50_kpss: NonNegativeFloat | None
-    """KPSS statistic of the logarithm of the median; above 0.739 once in a hundred times by
-    chance. Source: slices. Null: not checked."""
+    """KPSS statistic of the logarithm of the median; 1 % of stationary series exceed 0.739.
+    Source: slices. Null: not checked."""
     p99_kpss: NonNegativeFloat | None
-    """The same of p99. Source: slices. Null: not checked."""
+    """The same for p99. Source: slices. Null: not checked."""
     p50_range: NonNegativeFloat | None
-    """How much larger the highest level of the median was than the lowest. Unit: ratio. Source:
-    slices. Null: not checked."""
+    """Relative difference between the highest and the lowest level of the median. Unit: ratio.
+    Source: slices. Null: not checked."""
     changes: tuple[LevelChange, ...]
-    """Places at which the level of the median changed. Source: slices."""
+    """Change points of the median. Source: slices."""
     settled_after_ns: NonNegativeInt | None
-    """From here on nothing changed: so much more warm-up was needed. Unit: ns from the beginning
-    of the measurement. Source: derived. Null: no change, or one in the second half."""
+    """Time after which response times were steady, which is how much longer the warm-up should
+    be. Unit: ns from the start of the measurement. Source: derived. Null: no change, or a change
+    in the second half."""
 
 
 class RequestsInSystem(Document, frozen=True, kw_only=True):
-    """Requests between their intended send and their end."""
+    """The number of requests between their scheduled send time and their end."""
 
     mean: NonNegativeFloat
-    """Requests in the system, mean over the measurement. Unit: requests. Source: generator."""
+    """Mean number over the measurement. Unit: requests. Source: generator."""
     growth: float | None
-    """By how many times that mean they grew over the measurement: about 2 where a backlog began
-    with nothing. Unit: ratio. Source: median slope. Null: closed loop, varying rate, fewer
-    than 1,000 requests, interrupted."""
+    """Growth over the measurement, relative to the mean; about 2 for a backlog that grew from
+    zero. Unit: ratio. Source: median slope. Null: closed loop, varying rate, fewer than 1,000
+    requests, or interrupted."""
 
 
 class SendGaps(Document, frozen=True, kw_only=True):
-    """Consecutive send times against the requested Poisson process."""
+    """Consecutive send times, compared with the requested Poisson process."""
 
     count: NonNegativeInt
-    """Gaps that were looked at, from the middle of the measurement. Unit: gaps. Source:
+    """Number of inter-arrival times tested, from the middle of the measurement. Source:
     generator."""
     anderson_darling: float
-    """Statistic against exponential gaps; above 1.959 once in a hundred times by chance. Source:
-    derived."""
+    """Anderson-Darling statistic for exponential inter-arrival times; 1 % of true Poisson
+    processes exceed 1.959. Source: derived."""
     kolmogorov_distance: NonNegativeFloat
-    """Largest distance between the two distributions. Source: derived."""
+    """Kolmogorov-Smirnov distance from the exponential distribution. Source: derived."""
     dispersion_deviation: NonNegativeFloat | None
-    """How far the index of dispersion of the sends in 10 ms, 100 ms or 1 s is from 1 at most.
-    Unit: standard errors. Source: derived. Null: too short a stretch."""
+    """Largest deviation from 1 of the index of dispersion of sends per 10 ms, 100 ms and 1 s.
+    Unit: standard errors. Source: derived. Null: too few sends."""
 
 
 class Build(Document, frozen=True, kw_only=True):
     """How the generator was built."""
 
     profile: str
-    """`release` or `debug`; a debug build is not fit for measuring. Source: build."""
+    """`release` or `debug`; debug builds are unsuitable for measurements. Source: build."""
     target_cpu: str | None
-    """The instruction set it was built for. Source: build. Null: the default of the compiler."""
+    """The instruction set it was built for. Source: build. Null: the compiler's default."""
     git_sha: str | None
     """Commit it was built from. Source: build. Null: not built from a checkout."""
 
 
 class Tool(Document, frozen=True, kw_only=True):
-    """What made the measurement."""
+    """The tool that made the measurement."""
 
     name: str
-    """`wsgiload`, for the binary `loadgen` too."""
+    """`wsgiload`, also for the binary `loadgen`."""
     version: str
     """Its version. Source: build."""
     build: Build
@@ -331,44 +328,43 @@ class Tool(Document, frozen=True, kw_only=True):
 
 
 class LocalPorts(Document, frozen=True, kw_only=True):
-    """The local ports that connections come from."""
+    """The local ports of the connections."""
 
     source_addresses: tuple[str, ...] | None
     """Source addresses of connections, used round-robin. Source: plan, or chosen over loopback.
-    Null: the kernel chose."""
+    Null: chosen by the kernel."""
     free: NonNegativeInt
     """Ports that were free for connections to this server. Unit: ports. Source:
     `/proc/sys/net/ipv4`, `/proc/net/tcp`."""
     needed_at_most: NonNegativeInt
-    """Most that the plan could hold at once. Unit: ports. Source: derived."""
+    """Maximum number that the plan may need at once. Unit: ports. Source: derived."""
     warning: str | None
-    """That they may run out, and what helps. Source: derived. Null: they suffice."""
+    """Warning that ports may run out, with a fix. Source: derived. Null: there are enough."""
 
 
 class TrackedConnections(Document, frozen=True, kw_only=True):
-    """Beyond the end of the table the kernel drops what would open another connection: the
-    server looks slow (alarm network-resources)."""
+    """The conntrack table. When it is full, the kernel drops new connections, so the server looks
+    slow (alarm network-resources)."""
 
     before: NonNegativeInt
     """Entries before the first connection of the load. Unit: connections. Source:
     `/proc/sys/net/netfilter/nf_conntrack_count`."""
     after: NonNegativeInt
-    """Entries after the last; the kernel keeps one for a while when its connection has ended,
-    two minutes as a rule. Unit: connections. Source: the same."""
+    """Entries after the last connection; the kernel keeps an entry for a while after its
+    connection has ended, usually 2 minutes. Unit: connections. Source: the same."""
     max: NonNegativeInt
-    """Most that the table holds. Unit: connections. Source:
-    `/proc/sys/net/netfilter/nf_conntrack_max`."""
+    """Size of the table. Unit: connections. Source: `/proc/sys/net/netfilter/nf_conntrack_max`."""
 
 
 class RequestsPerConnection(Document, frozen=True, kw_only=True):
-    """How many requests one connection carried."""
+    """The number of requests per connection."""
 
     min: NonNegativeInt | None
-    """Fewest. Unit: requests. Source: generator. Null: no connection."""
+    """Minimum. Unit: requests. Source: generator. Null: no connection."""
     mean: NonNegativeFloat | None
     """Mean. Unit: requests. Source: generator. Null: no connection."""
     max: NonNegativeInt | None
-    """Most. Unit: requests. Source: generator. Null: no connection."""
+    """Maximum. Unit: requests. Source: generator. Null: no connection."""
 
 
 class ConnectionCounts(Document, frozen=True, kw_only=True):
@@ -383,107 +379,106 @@ class ConnectionCounts(Document, frozen=True, kw_only=True):
     """Connections that the server closed. Unit: connections. Source: generator. Null: not
     recorded."""
     peak: NonNegativeInt | None
-    """Most connections open at once. Unit: connections. Source: generator. Null: not recorded."""
+    """Peak number of open connections. Unit: connections. Source: generator. Null: not
+    recorded."""
     max_connections: PositiveInt
-    """Most connections that were allowed at once. Unit: connections. Source: plan, descriptor
+    """Maximum number of open connections allowed. Unit: connections. Source: plan, file descriptor
     limit, free ports."""
     requests_per_connection: RequestsPerConnection | None
-    """How many requests a connection carried. Unit: requests. Source: generator. Null: no
-    connection was closed or counted."""
+    """Number of requests per connection. Unit: requests. Source: generator. Null: no connection
+    was closed or counted."""
     failures: dict[str, PositiveInt]
-    """Why connections were not made, in words, and how often, in all phases; beyond eight
-    causes, `further causes`. Unit: connections. Source: kernel, TLS."""
+    """Causes of failed connections and how often each occurred, in all phases; more than eight
+    causes are summed up as `further causes`. Unit: connections. Source: kernel, TLS."""
     local_ports: LocalPorts | None
-    """The ports that connections come from, as known before the first ([ways to the
-    server](transports.md)). Source: kernel. Null: over a Unix socket, or no `/proc`."""
+    """Local ports before the first connection ([transports.md](transports.md)). Source: kernel.
+    Null: Unix socket, or no `/proc`."""
     tracked: TrackedConnections | None
-    """The kernel's table of tracked connections, all programs together. Source: kernel. Null:
-    over a Unix socket, or the kernel tracks none (`nf_conntrack` is not loaded), or hides the
-    table from a container."""
+    """The kernel's conntrack table, for all programs. Source: kernel. Null: Unix socket,
+    `nf_conntrack` is not loaded, or the table is hidden from a container."""
 
 
 class RequestCounts(Document, frozen=True, kw_only=True):
-    """The outcome of one target, or of one request of a session."""
+    """The results of one target, or of one request of a session."""
 
     name: str
-    """Its name, or its method and path; before a request of a session the session and the place
-    in it, such as `browse[2] GET /cart`. Source: options."""
+    """Its name, or its method and path; in a session preceded by the session and the position,
+    such as `browse[2] GET /cart`. Source: options."""
     scheduled: NonNegativeInt
-    """Requests of this kind in the measurement; those of all kinds add up to the load's. Unit:
+    """Requests of this kind in the measurement; all kinds add up to the load's `scheduled`. Unit:
     requests. Source: generator."""
     ok: NonNegativeInt
-    """Of these, with a correct response. Unit: requests. Source: generator."""
+    """Those with a correct response. Unit: requests. Source: generator."""
     failed: NonNegativeInt
-    """Of these, all others. Unit: requests. Source: generator."""
+    """All others. Unit: requests. Source: generator."""
     p50_ns: NonNegativeInt | None
     """Median response time. Unit: ns. Source: generator, socket times. Null: no correct
-    response, or so many kinds that their histograms would take more than 256 MiB (over 900 with one
-    thread)."""
+    response, or so many kinds that their histograms would need more than 256 MiB (more than 900
+    with one thread)."""
     p99_ns: NonNegativeInt | None
-    """Response time that 99 % do not exceed. Unit: ns. Source: generator, socket times. Null: as
-    `p50_ns`."""
+    """p99 response time. Unit: ns. Source: generator, socket times. Null: as `p50_ns`."""
     max_ns: NonNegativeInt | None
     """Longest response time. Unit: ns. Source: generator, socket times. Null: as `p50_ns`."""
 
 
 class SessionCounts(Document, frozen=True, kw_only=True):
-    """What became of the sessions that began in the measurement."""
+    """The outcomes of the sessions that began in the measurement."""
 
     started: NonNegativeInt
     """Sessions that began in the measurement; the sum of the next three. Unit: sessions. Source:
     generator."""
     completed: NonNegativeInt
-    """Every request got a correct response. Unit: sessions. Source: generator."""
+    """Sessions whose requests all got a correct response. Unit: sessions. Source: generator."""
     failed: NonNegativeInt
-    """A request got none, which ended the session; or it was dropped before its first. Unit:
-    sessions. Source: generator."""
+    """Sessions that ended because a request got no correct response, or that were dropped before
+    their first request. Unit: sessions. Source: generator."""
     unfinished: NonNegativeInt
-    """Under way when the load ended. Unit: sessions. Source: generator."""
+    """Sessions still running when the load ended. Unit: sessions. Source: generator."""
     requests_not_reached: NonNegativeInt
     """Requests that were never scheduled because their session failed or was unfinished; they
-    are in no other count. Unit: requests. Source: generator."""
+    are not included in any other count. Unit: requests. Source: generator."""
     duration_ns: Distribution | None
-    """How long the completed sessions took, thinking included: from the intended beginning to
-    the last response. As far as sessions were unfinished, long ones are missing from it. Unit:
-    ns, histogram. Source: generator. Null: none was completed."""
+    """Duration of the completed sessions, with think times, from the scheduled start to the last
+    response. If sessions were unfinished, long ones are missing. Unit: ns, histogram. Source:
+    generator. Null: no session was completed."""
 
 
 class Interval(Document, frozen=True, kw_only=True):
-    """One slice of the measurement."""
+    """One interval of the measurement."""
 
     start_ns: NonNegativeInt
-    """Its beginning. Unit: ns, monotonic. Source: generator."""
+    """Start of the interval. Unit: ns, monotonic. Source: generator."""
     length_ns: NonNegativeInt
-    """Its length. Unit: ns. Source: generator."""
+    """Length of the interval. Unit: ns. Source: generator."""
     scheduled: NonNegativeInt
-    """Requests intended in it. Unit: requests. Source: generator."""
+    """Requests scheduled in the interval. Unit: requests. Source: generator."""
     sent: NonNegativeInt
-    """Of those, sent. Unit: requests. Source: generator."""
+    """Those that were sent. Unit: requests. Source: generator."""
     ok: NonNegativeInt
-    """Of those, with a correct response. Unit: requests. Source: generator."""
+    """Those with a correct response. Unit: requests. Source: generator."""
     failed: NonNegativeInt
-    """Of those, failed. Unit: requests. Source: generator."""
+    """Those that failed. Unit: requests. Source: generator."""
     p50_ns: NonNegativeInt | None
     """Median response time of the correct responses. Unit: ns. Source: generator. Null: none."""
     p99_ns: NonNegativeInt | None
-    """P99 of the same. Unit: ns. Source: generator. Null: none."""
+    """p99 response time. Unit: ns. Source: generator. Null: none."""
     max_ns: NonNegativeInt | None
-    """Largest of the same. Unit: ns. Source: generator. Null: none."""
+    """Longest response time. Unit: ns. Source: generator. Null: none."""
     hdr_v2: str | None
-    """Histogram of the response times, HdrHistogram V2 compressed, base64. Source: generator.
+    """Histogram of the response times: HdrHistogram V2, compressed, base64. Source: generator.
     Null: no correct response."""
 
 
 class Flights(Document, frozen=True, kw_only=True):
-    """At most 2,000 of either kind in a sweep, each as `[intended send, end]` in ns, monotonic.
-    A failure counts as slower than any response."""
+    """Single requests, each as `[scheduled send time, end]` in ns, monotonic; at most 2,000 of
+    either kind in a sweep. A failure counts as slower than any response."""
 
     slowest: tuple[tuple[NonNegativeInt, NonNegativeInt], ...]
     """The slowest requests of the measurement, slowest first. Unit: ns, monotonic. Source:
     generator."""
     sample: tuple[tuple[NonNegativeInt, NonNegativeInt], ...]
-    """Requests of the measurement drawn by chance, in the order of their intended sends. Unit:
-    ns, monotonic. Source: generator."""
+    """Random sample of the requests, in the order of their scheduled send times. Unit: ns,
+    monotonic. Source: generator."""
 
 
 class ClockReading(Document, frozen=True, kw_only=True):
@@ -494,30 +489,30 @@ class ClockReading(Document, frozen=True, kw_only=True):
     realtime_ns: NonNegativeInt
     """CLOCK_REALTIME at the same moment. Unit: ns since 1970. Source: kernel."""
     drift_ns: int
-    """How far the two clocks had moved apart by the end of the load. Unit: ns. Source: kernel."""
+    """Drift between the two clocks by the end of the load. Unit: ns. Source: kernel."""
 
 
 class AttachedResources(Document, frozen=True, kw_only=True):
-    """The key `resources` of a load with `--attach-cgroup` or `--attach-pid`. Nothing is limited
-    by looking; the limits are those found."""
+    """The key `resources` of a load with `--attach-cgroup` or `--attach-pid`. Attaching sets no
+    limits; the limits are those already in force."""
 
     source: Literal["cgroup-v2", "cgroup-v1", "processes"]
-    """`cgroup-v2`, `cgroup-v1`, or `processes`: the process and its descendants, where their
-    control group holds the generator, too. Source: host."""
+    """`cgroup-v2`, `cgroup-v1`, or `processes`: the process and its descendants, used if their
+    cgroup also contains the generator. Source: host."""
     name: str
-    """The control group, or the number of the process. Source: host."""
+    """The cgroup, or the process ID. Source: host."""
     effective_cpus: NonNegativeFloat | None
-    """The tightest CPU limit of the group and those above it. Unit: cores. Source: control
-    group. Null: no limit, or `processes`."""
-    effective_memory_bytes: NonNegativeFloat | None
-    """The tightest memory limit, likewise. Unit: bytes. Source: control group. Null: no limit,
-    or `processes`."""
-    effective_pids: NonNegativeFloat | None
-    """The tightest limit of processes and threads, likewise. Source: control group. Null: no
+    """Smallest CPU limit on the path to the root cgroup. Unit: cores. Source: cgroup. Null: no
     limit, or `processes`."""
+    effective_memory_bytes: NonNegativeFloat | None
+    """Smallest memory limit on that path. Unit: bytes. Source: cgroup. Null: no limit, or
+    `processes`."""
+    effective_pids: NonNegativeFloat | None
+    """Smallest limit on processes and threads on that path. Source: cgroup. Null: no limit, or
+    `processes`."""
     used: ResourceUse
-    """The keys of [ResourceUse](#resourceuse), over the measurement. Source: samples every 100
-    ms."""
+    """Resource use during the measurement ([ResourceUse](#resourceuse)). Source: samples every
+    100 ms."""
 
 
 class SpinUse(Document, frozen=True, kw_only=True):
@@ -526,25 +521,26 @@ class SpinUse(Document, frozen=True, kw_only=True):
     window_ns: NonNegativeInt
     """How long before a send the generator busy-waits. Unit: ns. Source: generator."""
     reason: Literal["asked", "automatic", "off_at_this_rate", "off_on_shared_cores"]
-    """Why: `asked`, `automatic`, `off_at_this_rate` or `off_on_shared_cores`. Source: generator."""
+    """Reason: `asked`, `automatic`, `off_at_this_rate` or `off_on_shared_cores`. Source:
+    generator."""
 
 
 class Stalls(Document, frozen=True, kw_only=True):
     """Stalls of the generator's event loop of more than 5 ms."""
 
     count: NonNegativeInt
-    """How many. Source: generator."""
+    """Number of stalls. Source: generator."""
     total_ns: NonNegativeInt
-    """All of them together. Unit: ns. Source: generator."""
+    """Total duration. Unit: ns. Source: generator."""
     longest_ns: NonNegativeInt
-    """The longest. Unit: ns. Source: generator."""
+    """Longest stall. Unit: ns. Source: generator."""
     waited_ns: NonNegativeInt | None = None
-    """Of all of them together, the time in which the thread was ready to run and waited for a
-    core. Unit: ns. Source: kernel. Null: an older version measured it."""
+    """Part of the total duration during which the thread was runnable and waited for a core. Unit:
+    ns. Source: kernel. Null: measured by an older version."""
     arrivals: NonNegativeInt
-    """Measured requests that were due in one. Unit: requests. Source: generator."""
+    """Measured requests that were due during a stall. Unit: requests. Source: generator."""
     responses: NonNegativeInt
-    """Measured responses that may have waited in one to be read. Unit: requests. Source:
+    """Measured responses that may have been read late because of a stall. Unit: requests. Source:
     generator."""
 
 
@@ -552,177 +548,166 @@ class StampDoubts(Document, frozen=True, kw_only=True):
     """Kernel timestamps that were not used."""
 
     rejected: NonNegativeInt
-    """Kernel timestamps that contradict their exchange. Source: generator."""
+    """Kernel timestamps inconsistent with their request. Source: generator."""
     clock_steps: NonNegativeInt
     """Steps of the wall clock. Source: kernel."""
 
 
 class GeneratorUsage(Document, frozen=True, kw_only=True):
-    """What the generator cost, and how much it was disturbed."""
+    """The generator's resource use, and how much it was disturbed."""
 
     cpu_seconds: NonNegativeFloat | None
     """CPU time of the generator. Unit: s. Source: kernel, per-thread clock. Null: not readable."""
     cpu_per_request_ns: NonNegativeFloat | None
-    """The same per complete response of the whole load, correct or not. Unit: ns. Source: derived.
+    """CPU time per complete response of the whole load, correct or not. Unit: ns. Source: derived.
     Null: no response."""
     run_queue_wait_ns: NonNegativeInt | None
-    """Time in which the generator was ready to run and had no CPU. Unit: ns. Source:
+    """Time that the generator was runnable without a CPU. Unit: ns. Source:
     `/proc/self/task/*/schedstat`. Null: not readable."""
     max_send_lag_ns: NonNegativeInt | None
-    """Largest send lag of all that was sent or dropped, correct responses or not. Unit: ns. Source:
-    generator. Null: nothing was sent or dropped."""
+    """Largest send lag of any request that was sent or dropped, whatever its response. Unit: ns.
+    Source: generator. Null: nothing was sent or dropped."""
     busy_share: NonNegativeFloat
-    """Share of the wall time in which the busiest generator thread worked, its spin before sends
-    not counted. Unit: ratio. Source: kernel, per-thread clock."""
+    """Share of the wall time that the busiest generator thread was busy, excluding busy-waiting
+    before sends. Unit: ratio. Source: kernel, per-thread clock."""
     steal_share: NonNegativeFloat | None
     """Share of the host's CPU time that the hypervisor took. Unit: ratio. Source: `/proc/stat`.
     Null: no `/proc/stat`."""
     scheduling: Literal["ordinary", "realtime"] | None
-    """How the kernel scheduled the generator's threads: `ordinary`, or `realtime`, ahead of
-    every ordinary process. Source: `/proc`. Null: not readable."""
+    """Scheduling class of the generator's threads: `ordinary`, or `realtime` (ahead of every
+    ordinary process). Source: `/proc`. Null: not readable."""
     real_time_off_share: Share | None
-    """Share of the load in which the generator's threads were busy with their real-time priority
-    given up: 7 % where they hardly sleep, because the kernel stops by force who is busy with
-    it for more than 95 % of a second (a core per thread is assumed). They are ordinary
-    threads of niceness -10 then, or of 0 where they may not be urgent, and so a CPU quota
-    holds for them, which does not hold for real-time threads. Unit: ratio. Source: generator.
-    Null: at ordinary priority, and where it may not be taken back: there they sleep instead
-    (`curtailed_spins`)."""
+    """Share of the load during which busy generator threads ran without real-time priority, to
+    avoid RT throttling: the kernel stops real-time threads that use more than 95 % of a second.
+    Threads that hardly sleep give the priority up 7 % of the time. They then run at niceness -10,
+    or 0 without the permission for it, and a CPU quota applies to them. Unit: ratio. Source:
+    generator. Null: ordinary priority, or the priority could not be taken back, so the threads
+    sleep instead (`curtailed_spins`)."""
     spin: SpinUse
-    """`window_ns`: how long before a send the generator polls its sockets
-    instead of sleeping; `reason`: `asked`, `automatic`, `off_at_this_rate` (it would cost
-    more than a fifth of a core, or there is no rate, as in a closed loop) or
-    `off_on_shared_cores` (the plan says that others work there, as a sweep's does where the
-    server has no cores of its own, or there are no more cores than generator threads and none
-    were set aside for it). `wsgiload load` says so in a line of its own. With or without a
-    window, a timer is set earlier by what the last 16 wake-ups took at least, 20 µs at most.
-    Source: generator."""
+    """Busy-waiting before sends. `window_ns`: how long before a send the generator polls its
+    sockets instead of sleeping. `reason`: `asked`, `automatic`, `off_at_this_rate` (it would use
+    more than a fifth of a core, or there is no rate) or `off_on_shared_cores` (other processes use
+    the generator's cores). Timers are also set earlier by the shortest of the last 16 wake-up
+    delays, at most 20 µs. Source: generator."""
     spin_off_share: Share | None
-    """Share of the load in which the generator did not spin, because the cores that it may use
-    had less idle time than a tenth of a core per generator thread: looked at every half
-    second, and it spins again once three tenths are idle. Unit: ratio. Source: `/proc/stat`.
-    Null: the window was given or is 0, or the load had ended before the first look."""
+    """Share of the load without busy-waiting because the generator's cores had less idle time than
+    a tenth of a core per thread; it resumes above three tenths, checked every 0.5 s. Unit: ratio.
+    Source: `/proc/stat`. Null: the window was given or is 0, or the load ended before the first
+    check."""
     spin_cpu_seconds: NonNegativeFloat
-    """CPU time that the spin cost. Unit: s. Source: generator."""
+    """CPU time of the busy-waiting. Unit: s. Source: generator."""
     curtailed_spins: NonNegativeInt
-    """How often a spin was cut short by a nap, because a real-time thread that may not give its
-    priority up and take it back had slept for less than 7 % of the time; hardly any makes a
-    send late. Unit: looks. Source: generator."""
+    """How often a real-time thread that cannot change its priority interrupted busy-waiting with a
+    sleep, to reach 7 % sleep and avoid RT throttling; this rarely delays a send. Source:
+    generator."""
     stalls: Stalls
-    """Stalls of the generator's own loop of more than 5 ms: `count`, `total_ns`, `longest_ns`,
-    measured `arrivals` that were intended in one, and measured `responses` that may have come
-    in one and waited to be read, where their moment is our own, or connections that may have
-    been made in one. Source: generator."""
+    """Stalls of the generator's event loop of more than 5 ms. Source: generator."""
     throttled_periods: NonNegativeInt | None
-    """Periods in which the generator's own control group was throttled. Unit: periods. Source:
-    `cpu.stat` of that group. Null: no CPU controller."""
+    """CPU periods in which the generator's own cgroup was throttled. Unit: periods. Source:
+    `cpu.stat` of that cgroup. Null: no CPU controller."""
     receive_stamps: Literal["kernel", "sampled", "user"]
-    """Whose timestamps the correct responses have, most of them: `kernel`, `sampled` (our own; one
-    connection in sixteen is also stamped by the kernel, for `receive_delay_ns`) or `user`
-    (our own). Source: generator."""
+    """Source of the response timestamps: `kernel`, `user` (the generator's clock), or `sampled`
+    (`user`; the kernel also timestamps one connection in 16, for `receive_delay_ns`). Source:
+    generator."""
     user_timestamps: NonNegativeInt
-    """Correct responses that have our own timestamps, so that a delay of the generator's may be in
-    their response time: all of them unless `receive_stamps` is `kernel`; otherwise those that
-    the server ended by closing the connection, and those whose stamp was missing or in doubt.
-    Unit: requests. Source: generator."""
+    """Correct responses timestamped by the generator, so their response times may include its
+    delays: all of them unless `receive_stamps` is `kernel`; otherwise those that ended with the
+    connection or had no usable kernel timestamp. Unit: requests. Source: generator."""
     stamp_doubts: StampDoubts
-    """`rejected`: stamps of the kernel outside the exchange they belong to, or that could not
-    be carried over to our clock; `clock_steps`: steps of the wall clock. Such responses have
-    our own timestamps. Unit: counts. Source: generator."""
+    """Kernel timestamps that were not used; those responses have the generator's timestamps.
+    Source: generator."""
 
 
 class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
-    """Times are integer nanoseconds of CLOCK_MONOTONIC, sizes bytes, rates per second. What is
-    not known is null, never 0."""
+    """The report. Times are integer nanoseconds of CLOCK_MONOTONIC, sizes bytes, rates per second.
+    Unknown values are null, never 0."""
 
     schema_version: Literal[2]
     """Version of this document, 2."""
     tool: Tool
-    """What made the measurement."""
+    """The tool that made the measurement."""
     plan: LoadPlan
-    """The plan with its fixed defaults filled in, seeds included, and `null` where the generator
-    decides; its keys are those of the options. Source: options."""
+    """The plan with its defaults filled in, including seeds; `null` if the generator decides. Its
+    keys match the options. Source: options."""
     verdict: Verdict
-    """Whether the numbers stand. Source: checks."""
+    """Whether the figures can be trusted. Source: checks."""
     diagnostics: tuple[Diagnostic, ...]
-    """What was noticed and casts no doubt on the figures. Source: checks."""
+    """Observations that do not affect the figures. Source: checks."""
     not_checked: tuple[NotChecked, ...]
-    """Checks of the load that could not look, and why; the checks and their thresholds are in
-    [checks.md](checks.md). Source: checks."""
+    """Checks that could not be made, and why; [checks.md](checks.md) lists all checks and
+    thresholds. Source: checks."""
     measured_ns: NonNegativeInt
-    """How much of the measure phase took place: all of it, unless the run was stopped or the
-    server died; with `--max-duration` what it took. Unit: ns. Source: generator."""
+    """Actual duration of the measurement phase; shorter than planned if the run was stopped or the
+    server died. Unit: ns. Source: generator."""
     rate: Rates
     """Rates of the measurement phase."""
     outcomes: Outcomes
-    """What became of every scheduled request. Unit: requests. Source: generator."""
+    """Outcome of every scheduled request. Unit: requests. Source: generator."""
     status_codes: dict[StatusCode, NonNegativeInt]
-    """Answers by HTTP status, those that broke off after their head included. Unit: requests.
+    """Responses by HTTP status, including those that broke off after the head. Unit: requests.
     Source: generator."""
     response_time_ns: Distribution | None
-    """Intended send to last byte, of correct responses. Unit: ns. Source: generator, socket times.
-    Null: no correct response."""
+    """Response time of correct responses: scheduled send time to last byte. Unit: ns. Source:
+    generator, socket times. Null: no correct response."""
     service_time_ns: Distribution | None
-    """Actual send to last byte, of correct responses. Unit: ns. Source: generator, socket times.
-    Null: no correct response."""
+    """Service time of correct responses: actual send to last byte. Unit: ns. Source: generator,
+    socket times. Null: no correct response."""
     send_lag_ns: Distribution | None
-    """The generator's own delay, of the correct responses. Unit: ns. Source: generator. Null:
+    """Send lag of correct responses: the generator's own delay. Unit: ns. Source: generator. Null:
     no correct response."""
     pool_wait_ns: Distribution | None
-    """Waiting for a free connection, of the correct responses. Unit: ns. Source: generator. Null:
-    no correct response."""
+    """Wait for a free connection, for correct responses. Unit: ns. Source: generator. Null: no
+    correct response."""
     connect_time_ns: Distribution | None
-    """Opening a connection, of the correct responses that came over a new one. Unit: ns. Source:
+    """Connection setup time, for correct responses over a new connection. Unit: ns. Source:
     generator. Null: there was none."""
     first_byte_ns: Distribution | None
-    """Actual send to first byte. Unit: ns. Source: generator, socket times. Null: no correct
-    response."""
+    """Time to first byte: actual send to first byte. Unit: ns. Source: generator, socket times.
+    Null: no correct response."""
     transfer_ns: Distribution | None
-    """First to last byte; 0 for a response that arrived in one piece. Unit: ns. Source: generator,
+    """First to last byte; 0 for a response that arrived at once. Unit: ns. Source: generator,
     socket times. Null: no correct response, or a report of version 1."""
     receive_delay_ns: Distribution | None
-    """How much later than the kernel the generator had the last byte of a response. With the
-    kernel timestamps (`client.receive_stamps`) it is part of the response time of no response
-    that has one (`client.user_timestamps` says how many have none); with sampled ones it is part
-    of every response time. Unit: ns. Source: kernel receive stamps. Null: no kernel stamp:
-    Unix sockets, TLS, HTTP/2, hyper, responses that end with their connection,
-    `--receive-stamps user`."""
+    """Delay between the kernel's and the generator's receipt of the last byte. It is included in
+    the response times of responses without a kernel timestamp (`client.user_timestamps`). Unit:
+    ns. Source: kernel timestamps. Null: no kernel timestamp: Unix sockets, TLS, HTTP/2, hyper,
+    responses that end with their connection, or `--receive-stamps user`."""
     offered_quantiles_ns: dict[QuantileKey, Bounds] | None
-    """The headline: quantiles over all offered requests. Unit: ns. Source: outcomes and response
-    times. Null: never; empty where nothing was scheduled."""
+    """The headline figures: quantiles over all offered requests. Unit: ns. Source: outcomes and
+    response times. Null: never; empty if nothing was scheduled."""
     error_budget_ns: dict[QuantileKey, ErrorBudget] = msgspec.field(default_factory=dict)
     """The error budget of each quantile of `response_time_ns`. Unit: ns. Source: derived."""
     uncertainty: Uncertainty
-    """How well each quantile is known, and whether it may be shown
-    ([statistics.md](statistics.md)). Source: batches of the run."""
+    """Uncertainty of each quantile, and whether it is shown ([statistics.md](statistics.md)).
+    Source: batches of the run."""
     precision: PrecisionReached | None
     """Whether the target precision was reached. Source: batches of the run. Null: no
     `precision` in the plan (`--precision` with `--max-duration`)."""
     stationarity: Stationarity
-    """Whether the response times stayed what they were. Source: slices of the run."""
+    """Whether response times were stationary. Source: slices of the run."""
     in_system: RequestsInSystem
-    """Requests between their intended send and their end. Source: generator."""
+    """Requests between their scheduled send time and their end. Source: generator."""
     send_gaps: SendGaps | None
-    """Consecutive sends against the requested Poisson process. Source: generator. Null:
-    no Poisson arrivals of one rate, fewer than 1,000 sends, requests that waited for a
-    connection or were dropped, or sessions."""
+    """Send times, compared with the requested Poisson process. Source: generator. Null: no Poisson
+    arrivals at a constant rate, fewer than 1,000 sends, requests that waited for a connection or
+    were dropped, or sessions."""
     connections: ConnectionCounts | None
     """How connections were used. Source: generator. Null: not recorded."""
     client: GeneratorUsage | None
-    """How the generator itself fared. Source: kernel, generator. Null: not recorded."""
+    """Resource use of the generator. Source: kernel, generator. Null: not recorded."""
     targets: tuple[RequestCounts, ...]
-    """How each of several requests fared: each target, or each request of each session; none
-    where there is one request. Source: generator."""
+    """Results of each target, or of each request of each session; empty for a single request.
+    Source: generator."""
     sessions: SessionCounts | None
-    """What became of the sessions that began in the measurement. Unit: sessions. Source:
-    generator. Null: the load has no sessions."""
+    """Outcomes of the sessions that began in the measurement. Unit: sessions. Source: generator.
+    Null: the load has no sessions."""
     intervals: tuple[Interval, ...]
-    """The measurement, slice by slice. Source: generator."""
+    """The measurement by intervals. Source: generator."""
     flights: Flights | None
-    """When single requests were in flight, to be held against what else happened then. Source:
-    generator. Null: none were kept: always in `wsgiload load`."""
+    """When single requests were in flight, for comparison with other events. Source: generator.
+    Null: none were kept (always in `wsgiload load`)."""
     clock: ClockReading
-    """The two clocks read at the same moment, to place the run in wall time. Source: kernel."""
+    """Two clocks read at the same moment, to convert times to wall time. Source: kernel."""
     resources: AttachedResources | None = None
-    """Only with `--attach-cgroup` or `--attach-pid`: what a server that was already running used.
-    Source: control group or processes."""
+    """Resource use of the running server; only with `--attach-cgroup` or `--attach-pid`. Source:
+    cgroup or processes."""

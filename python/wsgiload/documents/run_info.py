@@ -11,23 +11,23 @@ from wsgiload.documents.load_report import Build, Rates
 
 
 class ProcessorFacts(Document, frozen=True, kw_only=True):
-    """One processor, and what it shares with others."""
+    """One CPU and its place in the topology."""
 
     cpu: NonNegativeInt
-    """Its number."""
+    """CPU number."""
     core: NonNegativeInt
-    """The lowest processor of the same core."""
+    """Lowest CPU number of the same core."""
     cache: NonNegativeInt
-    """The lowest processor with the same last-level cache."""
+    """Lowest CPU number with the same last-level cache."""
     node: NonNegativeInt
-    """Its memory node."""
+    """NUMA node."""
 
 
 class HostFacts(Document, frozen=True, kw_only=True):
-    """The machine, as far as a result depends on it. Null: not known."""
+    """The machine: everything that can affect a result."""
 
     kernel: str | None = None
-    """Release of the kernel. Source: uname."""
+    """Kernel release. Source: uname."""
     os: str | None = None
     """Name of the operating system. Source: os-release. Null: no such file."""
     machine: str | None = None
@@ -35,11 +35,11 @@ class HostFacts(Document, frozen=True, kw_only=True):
     cpu_model: str | None = None
     """Model of the CPU. Source: `/proc/cpuinfo`. Null: not listed."""
     cpus: NonNegativeInt | None = None
-    """Processors of the machine. Source: kernel. Null: not known."""
+    """Number of CPUs of the machine. Source: kernel. Null: unknown."""
     available_cpus: tuple[NonNegativeInt, ...] = ()
-    """Processors that this process may use. Source: kernel."""
+    """CPUs that this process may use. Source: kernel."""
     topology: tuple[ProcessorFacts, ...] = ()
-    """Which processors share cores, caches and memory. Source: sysfs."""
+    """CPUs that share cores, caches and memory. Source: sysfs."""
     memory_bytes: NonNegativeInt | None = None
     """Memory of the machine. Unit: bytes. Source: `/proc/meminfo`. Null: not readable."""
     python: str | None = None
@@ -51,62 +51,62 @@ class HostFacts(Document, frozen=True, kw_only=True):
     generator: Build | None = None
     """How the generator was built."""
     cpu_governor: str | None = None
-    """Frequency governor. Source: sysfs. Null: not visible."""
+    """CPU frequency governor. Source: sysfs. Null: not visible."""
     smt: str | None = None
     """Whether simultaneous multithreading is active. Source: sysfs. Null: not visible."""
     clocksource: str | None = None
     """Clock source of the kernel. Source: sysfs. Null: not visible."""
     tcp_congestion_control: str | None = None
-    """Congestion control of TCP. Source: sysctl. Null: not visible."""
+    """TCP congestion control. Source: sysctl. Null: not visible."""
     somaxconn: str | None = None
-    """Longest listen backlog. Source: sysctl. Null: not visible."""
+    """Maximum listen backlog. Source: sysctl. Null: not visible."""
     port_range: str | None = None
-    """Local ports. Source: sysctl. Null: not visible."""
+    """Range of local ports. Source: sysctl. Null: not visible."""
     load_average: str | None = None
-    """Load average at the time of writing. Source: `/proc/loadavg`. Null: not visible."""
+    """Load average when the file was written. Source: `/proc/loadavg`. Null: not visible."""
     timens_offsets: str | None = None
-    """Offsets of the clocks in this time namespace. Source: `/proc`. Null: not visible."""
+    """Clock offsets of this time namespace. Source: `/proc`. Null: not visible."""
 
 
 class DoctorFinding(Document, frozen=True, kw_only=True):
-    """What `wsgiload doctor` found before the run."""
+    """A finding of `wsgiload doctor` before the run."""
 
     check: str
-    """What was looked at."""
+    """What was checked."""
     level: Literal["green", "amber", "red"]
     """`green`, `amber` or `red`."""
     value: float | str | bool | None
-    """What was found. Null: not readable."""
+    """Measured value. Null: not readable."""
     message: str
-    """The finding in words."""
+    """The finding as text."""
     fix: str | None
-    """The command that fixes it. Null: nothing to fix, or no command does."""
+    """The command that fixes it. Null: nothing to fix, or no command fixes it."""
 
 
 class ClosedLoopLook(Document, frozen=True, kw_only=True):
-    """A short closed loop that looked for the rates worth measuring."""
+    """A short closed loop that determined the rates to measure."""
 
     server: str
     """The server."""
     rate_result: Rates | None
-    """What it served. Null: it failed."""
+    """The rates that it reached. Null: it failed."""
 
 
 class RunInfo(Document, frozen=True, kw_only=True):
-    """What a run was, apart from its results."""
+    """Everything about a run except its results."""
 
     schema_version: Literal[2]
     """Version of this document, 2."""
     started_utc: str
-    """When it began, ISO 8601."""
+    """Start time, ISO 8601."""
     status: Literal["complete", "interrupted", "failed"]
     """`complete`, `interrupted` (some cells are missing) or `failed`."""
     plan: msgspec.Raw
-    """The plan with everything resolved: what `--resume` continues. Its keys are those of the
-    options, and may change between versions."""
+    """The fully resolved plan, which `--resume` continues. Its keys match the options and may
+    change between versions."""
     host: HostFacts
     """The machine."""
     doctor: tuple[DoctorFinding, ...] = ()
-    """What would disturb a measurement on it, as found before the run."""
+    """Findings of `wsgiload doctor` before the run."""
     closed_loops: tuple[ClosedLoopLook, ...] = ()
-    """The looks for rates worth measuring; only where no rate was given."""
+    """Closed loops that determined the rates to measure; only if no rates were given."""

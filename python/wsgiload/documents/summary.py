@@ -47,40 +47,40 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     name: str | None
     """Name of the experiment. Source: plan. Null: not named."""
     profile: Literal["tuned", "stock"] | tuple[Literal["tuned", "stock"], ...] | None = None
-    """`tuned` (equal budgets) or `stock` (each server as it comes); one for all its cells, or a
-    list where `--grid profile=` combines both. Source: plan. Null: only commands of the user's."""
+    """`tuned` (equal budgets) or `stock` (each server's defaults); a list if `--grid profile=`
+    combines both. Source: plan. Null: only the user's own commands."""
     app: str | tuple[str, ...] | None
-    """`module:callable`; a list where `--grid app=` combines several. Source: plan. Null: only
-    the user's commands know."""
+    """`module:callable`; a list if `--grid app=` combines several. Source: plan. Null: known only
+    to the user's own commands."""
     app_revision: str | None = None
-    """Commit of the app that was checked out, with `+changes` where tracked files differed from it.
-    Source: git. Null: no work tree of git, or a bundled app."""
+    """Checked-out commit of the app, with `+changes` if tracked files differ from it. Source: git.
+    Null: no git work tree, or a bundled app."""
     path: str | tuple[str, ...] | None
-    """Path requested; a list where the apps of a grid have different ones. Source:
-    plan. Null: several targets."""
+    """Requested path; a list if the apps of a grid have different ones. Source: plan. Null:
+    several targets."""
     method: str | None = None
     """Method of the requests. Source: plan. Null: not stored."""
     targets: PositiveInt | None = None
-    """How many weighted requests there were to choose from. Source: plan. Null: one request."""
+    """Number of weighted requests. Source: plan. Null: one request."""
     sessions: PositiveInt | None = None
-    """How many kinds of session there were. Source: plan. Null: no sessions."""
+    """Number of different sessions. Source: plan. Null: no sessions."""
     rates: tuple[PositiveFloat, ...] | None
     """Offered rates. Unit: 1/s. Source: plan. Null: closed loop."""
     connections: tuple[PositiveInt, ...] | int | None
-    """Numbers of connections of a closed loop, or the fixed number of an open one. Unit:
+    """Numbers of connections of a closed loop, or the fixed number of an open loop. Unit:
     connections. Source: plan. Null: open loop without a fixed number."""
     arrivals: Literal["poisson", "constant"] | None
     """`poisson` or `constant`. Source: plan. Null: closed loop."""
     on_busy: Literal["grow", "queue", "shed"] | None
     """`grow`, `queue` or `shed`. Source: plan. Null: closed loop."""
     max_connections: PositiveInt | None = None
-    """Most connections of a load at once. Unit: connections. Source: plan. Null: closed loop."""
+    """Maximum number of open connections. Unit: connections. Source: plan. Null: closed loop."""
     max_pending: NonNegativeInt | None = None
-    """Most arrivals that wait for a connection. Unit: requests. Source: plan. Null: closed loop;
-    not given: as many as come in ten seconds, and no fewer than ten for each connection."""
+    """Maximum number of arrivals waiting for a connection. Unit: requests. Source: plan. Null:
+    closed loop, or the default: 10 s worth of requests, at least 10 per connection."""
     keepalive: Keepalive | tuple[Keepalive, ...] | None = None
-    """`on`, `off`, or requests per connection; a list where a grid combines several. Source:
-    plan. Null: not stored."""
+    """`on`, `off`, or requests per connection; a list if a grid combines several. Source: plan.
+    Null: not stored."""
     think_time_s: NonNegativeFloat | None = None
     """Mean think time of a user. Unit: s. Source: plan. Null: open loop."""
     duration_s: NonNegativeFloat
@@ -88,31 +88,31 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     warmup_s: NonNegativeFloat
     """Length of the warm-up. Unit: s. Source: plan."""
     warmup_requests: PositiveInt | None = None
-    """The warm-up lasts until this many requests were scheduled, where that takes longer. Unit:
-    requests. Source: plan. Null: not set."""
+    """Minimum number of scheduled requests in the warm-up. Unit: requests. Source: plan. Null: not
+    set."""
     cooldown_s: NonNegativeFloat | None = None
     """Length of the cool-down. Unit: s. Source: plan. Null: not stored."""
     timeout_s: NonNegativeFloat | None = None
-    """Longest time on the wire for one request. Unit: s. Source: plan. Null: not stored."""
+    """Request timeout. Unit: s. Source: plan. Null: not stored."""
     check_thresholds: dict[str, float] = msgspec.field(default_factory=dict)
-    """Thresholds of checks that were set, by name. Source: plan."""
+    """Overridden check thresholds, by name. Source: plan."""
     runs: PositiveInt
     """Runs of each cell. Source: plan."""
     settle_s: NonNegativeFloat | None = None
     """Maximum wait for a quiet host before each trial. Unit: s. Source: plan. Null: not stored."""
     reruns: NonNegativeInt | None = None
-    """How often a disturbed trial may be measured again. Source: plan. Null: not stored."""
+    """Maximum retries of a disturbed trial. Source: plan. Null: not stored."""
     budget_s: NonNegativeFloat | None = None
-    """Time of a race; `runs` are its most rounds. Unit: s. Source: plan. Null: every cell of the
-    plan is measured."""
+    """Time limit of a race, in which `runs` is the maximum number of rounds. Unit: s. Source:
+    plan. Null: no race."""
     qualifying: QualifyingFacts | None = None
     """The short trials before the race. Source: plan. Null: there are none."""
     aggregate: Literal["interval", "trim"] = "interval"
-    """How several runs are summed up: `interval` (confidence interval of the mean) or `trim`
-    (mean without the lowest and the highest). Source: plan."""
+    """How runs are combined: `interval` (mean with confidence interval) or `trim` (additionally a
+    mean without the lowest and the highest run). Source: plan."""
     slo: tuple[str, ...] | None = None
-    """The objective by which a setting is recommended, with what was added. Source: plan, or
-    `wsgiload report --slo`. Null: none was named."""
+    """The objective of the recommendation, including implied thresholds. Source: plan, or
+    `wsgiload report --slo`. Null: none was given."""
     cpus: NonNegativeFloat | None
     """CPU limit of the server. Unit: cores. Source: plan. Null: no limit."""
     memory_bytes: NonNegativeInt | None
@@ -122,63 +122,62 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     limits_policy: Literal["strict", "best-effort", "none"] | None = None
     """What happens to a limit that cannot be enforced. Source: plan. Null: not stored."""
     server_cpus: str | tuple[NonNegativeInt, ...] | None
-    """CPUs that the server is bound to. Unit: CPU numbers. Source: plan. Null: not bound."""
+    """CPUs that the server is pinned to. Unit: CPU numbers. Source: plan. Null: not pinned."""
     client_cpus: str | tuple[NonNegativeInt, ...] | None
-    """CPUs that the generator is bound to. Unit: CPU numbers. Source: plan. Null: not bound."""
+    """CPUs that the generator is pinned to. Unit: CPU numbers. Source: plan. Null: not pinned."""
     servers: tuple[str, ...]
-    """Servers in it. Source: plan."""
+    """The measured servers. Source: plan."""
 
 
 class ExternalCounts(Document, frozen=True, kw_only=True):
-    """What others than the generator counted over the whole load, warm-up and cool-down
-    included."""
+    """Counts by the app and the kernel over the whole load, including warm-up and cool-down."""
 
     requests_seen: NonNegativeInt | None
-    """How often the app was called, in all its processes. Unit: requests. Source: the bundled
-    app, through shared memory. Null: an app of your own, or a server that does not pass on
-    its environment."""
+    """Number of calls of the app, in all its processes. Unit: requests. Source: the bundled app,
+    through shared memory. Null: your own app, or a server that does not pass on its
+    environment."""
     retransmitted_segments: NonNegativeInt | None
-    """Segments that the kernel sent again, over all TCP connections of the host. Unit: segments.
-    Source: `/proc/net/snmp`: RetransSegs. Null: not readable."""
+    """TCP segments retransmitted by the host. Unit: segments. Source: `/proc/net/snmp`:
+    RetransSegs. Null: not readable."""
     listen_overflows: NonNegativeInt | None
-    """Connections that found an accept queue full, likewise. Unit: connections. Source:
+    """Connections dropped by the host because an accept queue was full. Unit: connections. Source:
     `/proc/net/netstat`: ListenOverflows. Null: not readable."""
     listen_drops: NonNegativeInt | None
-    """Connections that a listening socket dropped for any reason, likewise. Unit: connections.
+    """Connections dropped by the host's listening sockets for any reason. Unit: connections.
     Source: `/proc/net/netstat`: ListenDrops. Null: not readable."""
     request_queue_full_drops: NonNegativeInt | None
-    """Connection attempts dropped while too many were half open, likewise. Unit: connections.
+    """Connection attempts dropped by the host because too many were half-open. Unit: connections.
     Source: `/proc/net/netstat`: TCPReqQFullDrop. Null: not readable."""
 
 
 class AggregateFigure(Document, frozen=True, kw_only=True):
-    """Nanoseconds of a quantile over all offered requests, or correct responses per second."""
+    """A quantile over all offered requests (ns), or a goodput (1/s), over several runs."""
 
     values: tuple[NonNegativeFloat | None, ...]
-    """One per run, in the order of `runs`. Unit: ns, or 1/s. Source: cells. Null: that run did
-    not meet it, or had too few requests."""
+    """One value per run, in the order of `runs`. Unit: ns, or 1/s. Source: cells. Null: no finite
+    value, or too few requests."""
     median: NonNegativeFloat | None
-    """Over the runs, one that was not met as infinite. Unit: ns, or 1/s. Source: values. Null:
-    not met in half of the runs."""
+    """Median of the runs; a run without a finite value counts as infinite. Unit: ns, or 1/s.
+    Source: values. Null: no finite value in half of the runs."""
     min: NonNegativeFloat | None
-    """The least run. Unit: ns, or 1/s. Source: values. Null: no run met it."""
+    """Lowest run. Unit: ns, or 1/s. Source: values. Null: no run has a finite value."""
     max: NonNegativeFloat | None
-    """The largest run. Unit: ns, or 1/s. Source: values. Null: a run did not meet it."""
+    """Highest run. Unit: ns, or 1/s. Source: values. Null: a run has no finite value."""
     mean: NonNegativeFloat | None
-    """Exp of the mean of the logarithms. Unit: ns, or 1/s. Source: values. Null: see `reason`."""
+    """Geometric mean. Unit: ns, or 1/s. Source: values. Null: see `reason`."""
     interval_95: tuple[NonNegativeFloat, NonNegativeFloat] | None
-    """Exp(mean ± t s/√R) of the logarithms: low, high. Unit: ns, or 1/s. Source: values. Null:
-    see `reason`."""
+    """95 % confidence interval of the geometric mean (Student's t on logarithms): low, high. Unit:
+    ns, or 1/s. Source: values. Null: see `reason`."""
     between_run_cv: NonNegativeFloat | None
-    """Standard deviation between runs over their mean, of a lognormal. Unit: share. Source:
-    values. Null: see `reason`."""
+    """Coefficient of variation between runs (lognormal). Unit: share. Source: values. Null: see
+    `reason`."""
     between_run_share: Share | None = None
-    """Share of the variance of the runs' logarithms that is between runs; the rest is what the
-    runs' own intervals say of themselves. Unit: 0 to 1. Source: values, `uncertainty` of the
-    cells. Null: see `reason`, a goodput, or a run without an interval of its own."""
+    """Share of the variance of the runs' logarithms that is between runs; the rest is the sampling
+    error within runs. Unit: 0 to 1. Source: values, `uncertainty` of the cells. Null: see
+    `reason`, a goodput, or a run without a confidence interval."""
     trimmed_mean: NonNegativeFloat | None
-    """Plain mean without the lowest and the highest run. Unit: ns, or 1/s. Source: values. Null:
-    not requested (`--aggregate trim`), or fewer than three runs."""
+    """Arithmetic mean without the lowest and the highest run. Unit: ns, or 1/s. Source: values.
+    Null: not requested (`--aggregate trim`), or fewer than three runs."""
     reason: str | None
     """Why there is no interval. Source: values. Null: there is one."""
 
@@ -187,83 +186,86 @@ class Comparison(Document, frozen=True, kw_only=True):
     """Two servers with one app at one load, paired by round."""
 
     first: str
-    """A server. Source: cells."""
+    """The first server. Source: cells."""
     second: str
-    """Another. Source: cells."""
+    """The second server. Source: cells."""
     rate: NonNegativeFloat | None
     """Offered rate. Unit: 1/s. Source: plan. Null: closed loop."""
     connections: NonNegativeInt | None
     """Number of connections. Unit: connections. Source: plan. Null: open loop."""
     app: str | None = None
-    """What both served. Source: cells. Null: of two stored runs, they served different ones."""
+    """The app that both served. Source: cells. Null: different apps in two stored runs."""
     figure: Literal["p50", "p99", "p99.9", "goodput"]
-    """What is compared: `p99` of an open loop, `goodput` of a closed one, or what was chosen.
+    """Compared figure: `p99` in an open loop, `goodput` in a closed loop, or the one chosen.
     Source: plan."""
     rounds: NonNegativeInt
-    """Rounds in which both stand. Source: cells."""
+    """Rounds in which both have a valid result. Source: cells."""
     same_server: bool
     """Both are one server under two names (A/A). Source: catalogue."""
     factor: NonNegativeFloat | None
-    """The first's figure over the second's; of two stored runs without an interval that of their
-    medians. Unit: times. Source: rounds. Null: see `reason`."""
+    """Ratio: the first server's figure divided by the second's; for two stored runs without an
+    interval, the ratio of their medians. Unit: ratio. Source: rounds. Null: see `reason`."""
     interval_95: tuple[NonNegativeFloat, NonNegativeFloat] | None
-    """Of that factor: low, high. Unit: times. Source: rounds. Null: see `reason`."""
+    """95 % confidence interval of the ratio: low, high. Unit: ratio. Source: rounds. Null: see
+    `reason`."""
     p: Share | None
-    """Paired t test, two-sided; of two stored runs a permutation test. Unit: 0 to 1. Source:
-    rounds. Null: see `reason`."""
+    """p-value of a two-sided paired t test; for two stored runs, of a permutation test. Unit: 0 to
+    1. Source: rounds. Null: see `reason`."""
     p_adjusted: Share | None
-    """The same by Holm over all pairs of this app at this load. Unit: 0 to 1. Source: rounds.
-    Null: see `reason`."""
+    """p-value, Holm-adjusted for all pairs with this app at this load. Unit: 0 to 1. Source:
+    rounds. Null: see `reason`."""
     aa_factor: float | None
-    """By how much one server differed from itself with this app at this load. Unit: times.
-    Source: rounds. Null: no server was measured under two names."""
+    """A/A ratio: one server compared with itself, with this app at this load. Unit: ratio. Source:
+    rounds. Null: no server was measured under two names."""
     finding: Literal["different", "same", "undecided", "no inference"]
     """`different`, `same` (within 5 %), `undecided` or `no inference`. Source: rounds."""
     reason: str | None
-    """Why nothing can be inferred, or why a difference is not called one. Source: rounds. Null: a
-    finding without reservations."""
+    """Why nothing can be inferred, or why a difference is not reported as one. Source: rounds.
+    Null: a finding without reservations."""
     load_share: NonNegativeFloat | None
-    """The rate over the lesser of the two servers' goodput in saturation. Unit: share. Source:
+    """The rate divided by the lower of the two servers' saturated goodputs. Unit: share. Source:
     cells. Null: closed loop, sessions, or one of them was never saturated."""
 
 
 class RaceDrop(Document, frozen=True, kw_only=True):
-    """Why a server was not measured any more; this is no finding that it is slower."""
+    """Why a server dropped out of a race; dropping out does not show that it is slower."""
 
     server: str
     """The server. Source: cells."""
     rounds: PositiveInt
-    """After so many rounds. Unit: rounds. Source: cells."""
+    """Rounds until it dropped out. Unit: rounds. Source: cells."""
     behind: str | None
-    """Who was ahead. Source: cells. Null: the server failed in two rounds."""
+    """The server that was ahead of it. Source: cells. Null: it failed in two rounds."""
     factor: NonNegativeFloat | None
-    """By how much, in the rounds of both. Unit: times. Source: cells. Null: as `behind`."""
+    """Ratio to that server's figure over their common rounds. Unit: ratio. Source: cells. Null: as
+    `behind`."""
     in_qualifying: bool = False
-    """By the short trials before the race, of which `rounds` are. Source: cells."""
+    """Whether it dropped out in the short trials before the race; `rounds` then counts these.
+    Source: cells."""
 
 
 class Race(Document, frozen=True, kw_only=True):
-    """How the servers with one app at one load raced within a budget."""
+    """A race within a budget between the servers with one app at one load."""
 
     rate: NonNegativeFloat | None
     """Offered rate. Unit: 1/s. Source: plan. Null: closed loop."""
     connections: NonNegativeInt | None
     """Number of connections. Unit: connections. Source: plan. Null: open loop."""
     app: str | None
-    """What they served. Source: cells. Null: the cells name none."""
+    """The app that they served. Source: cells. Null: not recorded."""
     outcome: Literal["winner", "ties", "open", "failed"]
-    """`winner`, `ties` (further rounds would hardly separate the contenders), `open` where the
-    budget was used up before, `failed` where every server failed. Source: cells."""
+    """`winner`, `ties` (more rounds are unlikely to separate the contenders), `open` (the budget
+    ran out first) or `failed` (every server failed). Source: cells."""
     contenders: tuple[str, ...]
     """The servers that did not drop out, the fastest first. Source: cells."""
     dropped: tuple[RaceDrop, ...]
-    """The others. Source: cells."""
+    """The servers that dropped out. Source: cells."""
     margin: NonNegativeFloat | None
-    """The contenders are this close to the first with 95 % confidence, 0.09 for 9 %. Unit: share.
-    Source: cells. Null: a winner, or too few rounds."""
+    """Maximum difference between the contenders and the first, with 95 % confidence (0.09 is 9 %).
+    Unit: share. Source: cells. Null: a winner, or too few rounds."""
     rounds_left: PositiveInt | None
-    """Rounds of the contenders until a decision is expected. Unit: rounds. Source: cells. Null:
-    decided, or not within the most rounds."""
+    """Expected number of further rounds until a decision. Unit: rounds. Source: cells. Null:
+    decided, or more than the maximum number of rounds."""
 
 
 class OverloadPoint(Document, frozen=True, kw_only=True):
@@ -272,24 +274,24 @@ class OverloadPoint(Document, frozen=True, kw_only=True):
     rate: NonNegativeFloat
     """Offered rate. Unit: 1/s. Source: plan."""
     load_share: float
-    """That rate over the capacity. Unit: share. Source: cells."""
+    """The rate divided by the capacity. Unit: share. Source: cells."""
     goodput_per_s: NonNegativeFloat
     """Correct responses. Unit: 1/s. Source: cells."""
     kept_ratio: Share
-    """Those over the capacity: 1 is a plateau, 0 a collapse. Unit: 0 to 1. Source: cells."""
+    """Goodput divided by the capacity: 1 is a plateau, 0 a collapse. Unit: 0 to 1. Source:
+    cells."""
 
 
 class Overload(Document, frozen=True, kw_only=True):
-    """Of an open loop, medians over runs; empty for sessions, whose rate is not that of
-    requests."""
+    """A saturated server in an open loop, as medians over runs; not available for sessions."""
 
     server: str
-    """A server whose goodput stayed below 95 % of what was scheduled at some rate, in every run.
+    """A server whose goodput was below 95 % of the scheduled rate in every run at some rate.
     Source: cells."""
     capacity_per_s: NonNegativeFloat
-    """Its largest goodput at any rate. Unit: 1/s. Source: cells."""
+    """Its highest goodput at any rate. Unit: 1/s. Source: cells."""
     points: tuple[OverloadPoint, ...]
-    """The rates above that. Source: cells."""
+    """The rates above that goodput. Source: cells."""
 
 
 class EfficiencyPoint(Document, frozen=True, kw_only=True):
@@ -302,58 +304,54 @@ class EfficiencyPoint(Document, frozen=True, kw_only=True):
 
 
 class Efficiency(Document, frozen=True, kw_only=True):
-    """Of an open loop: goodput over the mean response time of the correct responses. It is 0 where
-    the server failed, or more than one request in a hundred: a failure counts as infinitely
-    slow."""
+    """Efficiency in an open loop: goodput divided by the mean response time of the correct
+    responses. It is 0 if the server or more than 1 % of the requests failed."""
 
     server: str
     """A server that was measured at three rates or more. Source: cells."""
     rate: NonNegativeFloat | None
-    """The offered rate with the highest efficiency, by the medians over runs. Unit: 1/s. Source:
-    cells. Null: see `reason`."""
+    """The offered rate with the highest efficiency (median over runs). Unit: 1/s. Source: cells.
+    Null: see `reason`."""
     between: tuple[NonNegativeFloat, NonNegativeFloat] | None
-    """The rates next to it, below and above; next to that of every run, where runs disagree.
-    Unit: 1/s. Source: cells. Null: see `reason`."""
+    """The next lower and the next higher measured rate; a wider range if runs disagree. Unit: 1/s.
+    Source: cells. Null: see `reason`."""
     points: tuple[EfficiencyPoint, ...]
-    """Every rate that was measured. Source: cells."""
+    """All measured rates. Source: cells."""
     reason: str | None
-    """Why the rate is not known: the largest is at an end of the rates that were measured, in
-    the median or in some run, or there were hardly any responses. Source: cells. Null: it is
-    known."""
+    """Why the rate is unknown: efficiency peaks at the lowest or the highest measured rate, or
+    there were too few correct responses. Source: cells. Null: it is known."""
 
 
 class NoRecommendation(Document, frozen=True, kw_only=True):
     """Why nothing is recommended, and what would decide it."""
 
     why: str
-    """What the cells do not say. Source: cells."""
+    """Why the cells do not allow a recommendation. Source: cells."""
     needs: str
-    """What would decide it. Source: cells."""
+    """What would allow one. Source: cells."""
     is_missed: bool
-    """The cells say that no setting meets the objective; the command ends with 99. Source:
-    cells."""
+    """Whether no setting meets the objective, so the command exits with code 99. Source: cells."""
 
 
 class MeasuredConcurrency(Document, frozen=True, kw_only=True):
-    """Found on the app `conformance`, with the settings of the cell."""
+    """The concurrency of a server, measured with the app `conformance` and the cell's settings."""
 
     probed: PositiveInt
-    """How many were tried at once."""
+    """Number of simultaneous requests or connections tried."""
     backlog: NonNegativeInt | None
-    """As in a cell. Unit: connections. Source: kernel. Null: it could not be read."""
+    """Listen backlog. Unit: connections. Source: kernel. Null: not readable."""
     requests_at_once: NonNegativeInt | None
-    """The most requests that were inside the app at one moment. Unit: requests. Source: the
-    app's own stamps. Null: no response came in time."""
+    """Maximum number of requests inside the app at the same time. Unit: requests. Source:
+    timestamps of the app. Null: no response in time."""
     connections_served: NonNegativeInt | None
-    """Connections, opened one after the other and left open, that were answered before one was
-    not. Unit: connections. Source: probe. Null: it keeps no connections."""
+    """Number of open connections, opened one after the other, that got a response. Unit:
+    connections. Source: probe. Null: no keep-alive."""
     connections_kept: NonNegativeInt | None
-    """How many of them stayed open. Unit: connections. Source: probe. Null: it keeps no
-    connections."""
+    """Those that stayed open. Unit: connections. Source: probe. Null: no keep-alive."""
 
 
 class Versions(Document, frozen=True, kw_only=True):
-    """The versions of what ran."""
+    """The versions of a server, its interpreter and its packages."""
 
     server: str | None
     """Version of the server. Source: its environment. Null: it could not be built, or the
@@ -385,15 +383,14 @@ class ServerSettings(Document, frozen=True, kw_only=True):
     """Number of threads requested for each worker. Source: plan, catalogue. Null: the
     server has none, its default applies, or the user's command does not say."""
     backlog: NonNegativeInt | None
-    """Length of the accept queue. Unit: connections. Source: kernel. Null: it could not be
-    read."""
+    """Listen backlog. Unit: connections. Source: kernel. Null: not readable."""
     keepalive: Literal["on", "off"] | None
-    """Whether connections were kept. Source: probe. Null: it did not get that far."""
+    """Whether the server kept connections alive. Source: probe. Null: not probed."""
     environment: dict[str, str]
     """Variables that were set for the server, in addition to those inherited. Secrets are replaced.
     Source: catalogue, plan."""
     versions: Versions
-    """What ran."""
+    """Versions of the server and its packages."""
 
 
 class AppliedLimits(Document, frozen=True, kw_only=True):
@@ -408,35 +405,35 @@ class AppliedLimits(Document, frozen=True, kw_only=True):
     pids: NonNegativeInt | None
     """Limit of processes and threads. Source: plan. Null: no limit."""
     server_cpus: str | tuple[NonNegativeInt, ...] | None
-    """CPUs of the server. Unit: CPU numbers. Source: plan. Null: not bound."""
+    """CPUs of the server. Unit: CPU numbers. Source: plan. Null: not pinned."""
     client_cpus: str | tuple[NonNegativeInt, ...] | None
-    """CPUs of the generator. Unit: CPU numbers. Source: plan. Null: not bound."""
+    """CPUs of the generator. Unit: CPU numbers. Source: plan. Null: not pinned."""
     read_back: dict[str, float | str | None]
-    """The values found in the control group files after setting them; `effective_...` are the
-    tightest of the group and all groups above it, `affinity` is what the kernel says of a
-    process pinned like the server. Unit: as in the file. Source: control group."""
+    """The limits read back from the cgroup files; `effective_...` is the smallest limit on the
+    path to the root cgroup, `affinity` the CPU affinity of a process pinned like the server. Unit:
+    as in the file. Source: cgroup."""
     not_enforced: tuple[str, ...]
-    """Limits that were requested and could not be set. Source: control group."""
+    """Limits that were requested but could not be set. Source: cgroup."""
 
 
 class ExitStatus(Document, frozen=True, kw_only=True):
     """How a server ended."""
 
     code: int | None
-    """Exit code. Source: kernel. Null: ended by a signal."""
+    """Exit code. Source: kernel. Null: killed by a signal."""
     signal: int | str | None
-    """Signal that ended it. Source: kernel. Null: ended by itself."""
+    """Signal that killed it. Source: kernel. Null: not killed by a signal."""
     clean: bool
-    """Whether it ended as asked, in time."""
+    """Whether it stopped on request and in time."""
 
 
 class CellFailure(Document, frozen=True, kw_only=True):
-    """Why a cell has no result that stands."""
+    """Why a cell failed."""
 
     step: str
-    """Where it failed, such as `provision`, `launch`, `readiness`, `load`."""
+    """Step that failed, such as `provision`, `launch`, `readiness` or `load`."""
     message: str
-    """What happened, and what helps."""
+    """Cause and fix."""
     log_tail: str | None
     """End of the server's log. Source: server log. Null: there is none."""
 
@@ -454,7 +451,7 @@ class ShareInterval(Document, frozen=True, kw_only=True):
 
 
 class ExposureResult(Document, frozen=True, kw_only=True):
-    """How often slow requests overlapped a signal, against all requests."""
+    """How often slow requests overlapped a signal, compared with all requests."""
 
     signal: Literal["throttled", "without_cpu", "paused", "short_of_memory"]
     """`throttled`, `without_cpu`, `paused` or `short_of_memory`."""
@@ -462,76 +459,77 @@ class ExposureResult(Document, frozen=True, kw_only=True):
     """Share of the slowest requests that were in flight during it. Unit: a share. Source:
     samples, `flights`."""
     all: ShareInterval
-    """The same share of all requests. Unit: a share. Source: samples, `flights`."""
+    """Share of all requests that were in flight during it. Unit: a share. Source: samples,
+    `flights`."""
     risk_ratio: ShareInterval | None
     """How much more often a request was among the slowest if it overlapped. Unit: a share.
     Source: the two above. Null: every request overlapped, or none did."""
 
 
 class FingerprintResult(Document, frozen=True, kw_only=True):
-    """A known cause that the samples point to."""
+    """A known pattern in the samples that indicates a cause."""
 
     name: str
-    """Which pattern."""
+    """Name of the pattern."""
     sentence: str
-    """What was seen, in words."""
+    """The observation as a sentence."""
     rule: str
-    """When it counts as seen."""
+    """Condition for reporting the pattern."""
     source: str
-    """What the figure was read from."""
+    """Source of the value."""
     value: float
-    """The figure. Unit: as in `rule`. Source: `source`."""
+    """Measured value. Unit: as in `rule`. Source: `source`."""
     limit: float
-    """From which on it counts. Unit: as in `rule`."""
+    """Threshold of the rule. Unit: as in `rule`."""
 
 
 class AttributionResult(Document, frozen=True, kw_only=True):
-    """What coincided, and not why; [attribution.md](attribution.md) has the rules."""
+    """Events that coincided with slow requests, without claiming a cause; for the rules see
+    [attribution.md](attribution.md)."""
 
     slowest: NonNegativeInt | None
-    """How many requests count as the slowest: one in a hundred, or ten where that is more. Unit:
-    requests. Source: load. Null: the load tells of no flights."""
+    """How many requests count as the slowest: 1 %, but at least ten. Unit: requests. Source: load.
+    Null: the load has no `flights`."""
     slowest_ratio: Share | None
-    """Their share of all. Unit: 0 to 1. Source: load. Null: the same."""
+    """Their share of all requests. Unit: 0 to 1. Source: load. Null: as `slowest`."""
     resolution_ns: NonNegativeInt
-    """Time resolution of the events: one CPU period. Unit: ns. Source: control group."""
+    """Time resolution of the events: one CPU period. Unit: ns. Source: cgroup."""
     exposures: tuple[ExposureResult, ...]
-    """How many requests overlapped each signal that was there. Source: samples, `flights`."""
+    """How many requests overlapped each signal that occurred. Source: samples, `flights`."""
     fingerprints: tuple[FingerprintResult, ...]
-    """Which patterns were found. Source: samples."""
+    """The patterns that were found. Source: samples."""
     worker_imbalance: NonNegativeFloat | None
-    """0 where all workers use the same CPU time, 1 where one uses it all. Unit: 0 to 1. Source:
+    """0 if all workers use the same CPU time, 1 if one uses all of it. Unit: 0 to 1. Source:
     processes.csv. Null: fewer than two workers."""
     foreign_cpu_ratio: Share | None
-    """Share of the machine's CPU time that neither the server nor measuring it used. Unit: 0 to
-    1. Source: `/proc/stat` in ticks, control group, client.csv. Null: not readable."""
+    """Share of the machine's CPU time used neither by the server nor by the measurement. Unit: 0
+    to 1. Source: `/proc/stat` in ticks, cgroup, client.csv. Null: not readable."""
     cpu_wait_ratio: NonNegativeFloat | None
-    """Share of the time in which everything in the group waited for a CPU without throttling or
-    want of memory. Unit: 0 to 1. Source: `cpu.pressure`. Null: no PSI."""
+    """Share of the time in which the whole cgroup waited for a CPU without throttling or memory
+    pressure. Unit: 0 to 1. Source: `cpu.pressure`. Null: no PSI."""
 
 
 class CellResult(Document, frozen=True, kw_only=True):
     """The result of one cell: one server at one load in one run."""
 
     id: str
-    """Names the cell and its files, `server@load#run`; a rerun is `server@load#run.2`."""
+    """Name of the cell and its files: `server@load#run`, or `server@load#run.2` for a rerun."""
     attempt: PositiveInt | None = None
-    """1, or more for a rerun of a trial that was discarded. Source: sweep."""
+    """1, or higher for the rerun of a discarded trial. Source: sweep."""
     server: str
-    """Name in the catalogue, or of the user's command. Source: catalogue, plan."""
+    """Name in the catalogue, or name of the user's command. Source: catalogue, plan."""
     variant: str | None
-    """Its variant. Source: catalogue. Null: it has none."""
+    """Variant of the server. Source: catalogue. Null: it has none."""
     alias: str | None = None
-    """The name that the user gave it, as in `--servers again=waitress`. Source: plan. Null: none
-    was given."""
+    """Alias, as in `--servers again=waitress`. Source: plan. Null: no alias."""
     profile: Literal["tuned", "stock"] | None = None
-    """That of the experiment, or its own of a grid. Source: plan. Null: a command of the user's."""
+    """Profile of the experiment, or of this cell in a grid. Source: plan. Null: the user's own
+    command."""
     size: str | None = None
-    """Workers, threads, profile, keep-alive, version of Python and bundled app that a grid or a
-    flag set, as `w2-t4` or `stock-close-py3.13-cpu`. Source: plan. Null: the profile
-    decided."""
+    """Workers, threads, profile, keep-alive, Python version and bundled app if set by a grid or an
+    option, such as `w2-t4` or `stock-close-py3.13-cpu`. Source: plan. Null: set by the profile."""
     app: str | None = None
-    """`module:callable` that it served. Source: plan. Null: only the user's command knows."""
+    """`module:callable` that it served. Source: plan. Null: known only to the user's command."""
     legacy: bool | None = None
     """The server, or the interpreter it needs, is no longer maintained. Source: catalogue."""
     version: str | None
@@ -539,7 +537,7 @@ class CellResult(Document, frozen=True, kw_only=True):
     environment of the user's command does not say."""
     python: str | None
     """Version of the Python that ran it. Source: its environment. Null: it could not be built, or
-    the environment of the user's command does not say."""
+    the environment of the user's command does not tell."""
     rate: NonNegativeFloat | None
     """Offered rate. Unit: 1/s. Source: plan. Null: closed loop."""
     connections: NonNegativeInt | None
@@ -563,13 +561,13 @@ class CellResult(Document, frozen=True, kw_only=True):
     offered_quantiles_ns: dict[QuantileKey, Bounds] | None
     """As in a load. Unit: ns. Source: load. Null: as in a load."""
     uncertainty: Uncertainty | None = None
-    """As in a load: what one run says of its own quantiles, and nothing of the next run. Source:
+    """As in a load: the uncertainty within one run, without the variation between runs. Source:
     load. Null: nothing was measured."""
     limits: AppliedLimits | None
-    """Limits of the server, as requested and as read back. Source: control group. Null: failed
+    """Limits of the server, as requested and as read back. Source: cgroup. Null: failed
     before they were set."""
     resources: ResourceUse | None
-    """What the server used during the measurement. Source: control group. Null: nothing was
+    """What the server used during the measurement. Source: cgroup. Null: nothing was
     measured."""
     server_exit: ExitStatus | None
     """How the server ended. Source: kernel. Null: it never started."""
@@ -587,32 +585,31 @@ class CellResult(Document, frozen=True, kw_only=True):
     duration_s: NonNegativeFloat
     """Duration of the measurement. Unit: s. Source: plan."""
     unhealthy_s: NonNegativeFloat | None = None
-    """Length of the intervals in which requests were due and none was answered correctly. Unit: s.
-    Source: load. Null: nothing was measured."""
+    """Total length of the intervals in which requests were due but none got a correct response.
+    Unit: s. Source: load. Null: nothing was measured."""
     keepalive_honoured: bool | None
-    """Whether the server kept connections open when asked to. Source: generator. Null: not asked
-    for, or nothing was measured."""
+    """Whether the server kept connections open on request. Source: generator. Null: not requested,
+    or nothing was measured."""
     not_checked: tuple[NotChecked, ...] | None = None
-    """As in a load, with those checks of the sweep (app-calls, kernel-drops) that could not
-    look. Source: checks. Null: nothing was measured."""
+    """As in a load, plus the checks of the sweep (app-calls, kernel-drops) that could not be made.
+    Source: checks. Null: nothing was measured."""
     external_counts: ExternalCounts | None = None
-    """What others than the generator counted over the whole load, warm-up and cool-down included
-    (app-calls, kernel-drops). Source: app, kernel. Null: nothing was measured."""
+    """Counts by the app and the kernel over the whole load, including warm-up and cool-down, for
+    app-calls and kernel-drops. Source: app, kernel. Null: nothing was measured."""
     backlog: NonNegativeInt | None = None
-    """How many connections one listening socket of the server lets wait. Unit: connections.
-    Source: kernel. Null: it could not be read."""
+    """Listen backlog per socket. Unit: connections. Source: kernel. Null: not readable."""
     concurrency: MeasuredConcurrency | None = None
-    """How much the server serves at once. Source: probe before its first cell. Null: tuned
-    profile, or it could not be probed."""
+    """How many requests and connections the server handles at once. Source: probe before its first
+    cell. Null: tuned profile, or it could not be probed."""
     notes: tuple[str, ...]
-    """Sentences to show with the result."""
+    """Notes shown with the result."""
     attribution: AttributionResult | None = None
-    """What coincided with the load, see [attribution.md](attribution.md). Source: samples, load.
-    Null: it was not sampled."""
+    """Events that coincided with slow requests ([attribution.md](attribution.md)). Source: samples,
+    load. Null: not sampled."""
 
 
 class InterventionResult(Document, frozen=True, kw_only=True):
-    """What lifting a limit changed."""
+    """The effect of lifting a limit."""
 
     limit: Literal["cpu"]
     """The limit that was lifted. Source: plan."""
@@ -623,15 +620,15 @@ class InterventionResult(Document, frozen=True, kw_only=True):
     connections: NonNegativeInt | None
     """As in a cell. Unit: connections. Source: plan. Null: open loop."""
     pairs: NonNegativeInt
-    """Pairs of runs that were begun."""
+    """Pairs of runs that were started."""
     used: NonNegativeInt
     """Pairs in which both runs are valid and have the quantile."""
     quantile: NonNegativeFloat | None
-    """Which quantile is compared: the highest that every valid run has requests enough for, else
-    the median. Unit: 0 to 1. Null: no pair could be used."""
+    """The compared quantile: the highest for which every valid run has enough requests, otherwise
+    the median. Unit: 0 to 1. Null: no usable pair."""
     factor: NonNegativeFloat | None
-    """The quantile without the limit to that with it, as a geometric mean over pairs. Source:
-    headline quantiles. Null: no pair could be used."""
+    """Ratio: the quantile without the limit divided by the quantile with it; geometric mean over
+    pairs. Source: headline quantiles. Null: no usable pair."""
     low: NonNegativeFloat | None
     """Lower 95 % bound, by Student's t on logarithms. Source: the same. Null: fewer than four
     pairs."""
@@ -651,15 +648,15 @@ class AggregateFigures(Document, frozen=True, kw_only=True):
     p50: AggregateFigure
     """The median."""
     p99: AggregateFigure
-    """The same of p99."""
+    """p99."""
     p99_9: AggregateFigure = msgspec.field(name="p99.9")
-    """The same of p99.9."""
+    """p99.9."""
     goodput: AggregateFigure
     """Correct responses per second."""
 
 
 class Aggregate(Document, frozen=True, kw_only=True):
-    """One server at one load over its runs; discarded trials do not enter."""
+    """One server at one load over its runs, without discarded trials."""
 
     server: str
     """The server, as in a cell's `id`. Source: cells."""
@@ -668,22 +665,22 @@ class Aggregate(Document, frozen=True, kw_only=True):
     connections: NonNegativeInt | None
     """Number of connections. Unit: connections. Source: plan. Null: open loop."""
     runs: tuple[PositiveInt, ...]
-    """Numbers of the runs that stand. Source: cells."""
+    """Numbers of the valid runs. Source: cells."""
     discarded: NonNegativeInt
-    """Trials that do not. Unit: trials. Source: cells."""
+    """Discarded trials. Unit: trials. Source: cells."""
     figures: AggregateFigures
     """`p50`, `p99`, `p99.9` over all offered requests (upper bounds), and `goodput`. Source:
     cells."""
 
 
 class MemoryHeadroom(Document, frozen=True, kw_only=True):
-    """Memory of the recommended setting against its limit."""
+    """Memory of the recommended setting, compared with its limit."""
 
     peak_bytes: NonNegativeInt | None
-    """Memory peak of the server at the recommended rate. Unit: bytes. Source: control group.
+    """Memory peak of the server at the recommended rate. Unit: bytes. Source: cgroup.
     Null: not measured."""
     limit_bytes: NonNegativeInt | None
-    """Its memory limit. Unit: bytes. Source: control group. Null: no limit."""
+    """Its memory limit. Unit: bytes. Source: cgroup. Null: no limit."""
 
 
 class RecommendedSetting(Document, frozen=True, kw_only=True):
@@ -695,46 +692,47 @@ class RecommendedSetting(Document, frozen=True, kw_only=True):
     """The highest rate at which every setting was measured and this one meets the objective.
     Unit: 1/s. Source: cells."""
     figure: str
-    """What its interval is of: the highest quantile of the objective, or `error_rate`. Source:
-    objective."""
+    """The figure of `centre` and `interval`: the highest quantile of the objective, or
+    `error_rate`. Source: objective."""
     centre: NonNegativeFloat | None
-    """Geometric mean of that over its runs. Unit: ns. Source: cells. Null: the objective has no
-    quantile."""
+    """Geometric mean of that figure over the runs. Unit: ns. Source: cells. Null: the objective
+    has no quantile."""
     interval: tuple[NonNegativeFloat, NonNegativeFloat] | None
-    """Student's 95 % interval over its runs. Unit: ns. Source: cells. Null: as `centre`."""
+    """95 % confidence interval over the runs (Student's t). Unit: ns. Source: cells. Null: as
+    `centre`."""
     runs: PositiveInt
     """Runs that count. Unit: runs. Source: cells."""
     disturbed: NonNegativeInt
-    """How many of them held although generator or host were disturbed. Unit: runs. Source:
-    cells."""
+    """Runs that met the objective although the generator or the host was disturbed. Unit: runs.
+    Source: cells."""
     memory: MemoryHeadroom
-    """`peak_bytes`, the most it used at any rate, and `limit_bytes`. Unit: bytes. Source:
-    control group. Null: a part: not measured, or no limit."""
+    """Peak memory at any rate, and the limit. Unit: bytes. Source: cgroup. Null: an entry: not
+    measured, or no limit."""
     runner_up: str | None
     """The next best setting. Source: cells. Null: there is none."""
     tied: tuple[str, ...]
     """Settings that need as little and meet the objective equally well, within the noise. Source:
     cells."""
     fewest_beyond: NonNegativeInt | None
-    """Requests beyond the quantile in the run with the fewest; below ten the sentence says so.
-    Unit: requests. Source: cells. Null: the objective has no quantile, or the rate was
-    searched."""
+    """Lowest number of requests beyond the quantile in a run; the sentence mentions it below ten.
+    Unit: requests. Source: cells. Null: the objective has no quantile, or the rate was found by a
+    search."""
     also_meets: tuple[str, ...] = ()
     """All others that meet the objective at that rate, the leanest first. Source: cells."""
 
 
 class Recommendation(Document, frozen=True, kw_only=True):
-    """How it is made: [capacity.md](capacity.md#one-setting)."""
+    """The recommended setting for an app ([capacity.md](capacity.md#one-setting))."""
 
     app: str | None
     """`module:callable`: each app has its own recommendation. Source:
     cells. Null: the cells name none."""
     objective: tuple[str, ...]
-    """What has to hold. Source: plan."""
+    """The objective. Source: plan."""
     recommended: RecommendedSetting | None
-    """The setting. Source: cells. Null: `refused` says why."""
+    """The recommended setting. Source: cells. Null: none; see `refused`."""
     refused: NoRecommendation | None
-    """Why none is named. Source: cells. Null: one is."""
+    """Why there is no recommendation. Source: cells. Null: there is one."""
 
 
 class DiscardedTrial(Document, frozen=True, kw_only=True):
@@ -747,14 +745,14 @@ class DiscardedTrial(Document, frozen=True, kw_only=True):
 
 
 class SessionJudgement(Document, frozen=True, kw_only=True):
-    """Which trials were discarded, and whether so many that the experiment is invalid."""
+    """The discarded trials, and whether there were so many that the experiment is invalid."""
 
     status: Literal["valid", "invalid"]
-    """`invalid` where more than a fifth of the trials were discarded. Source: cells."""
+    """`invalid` if more than 20 % of the trials were discarded. Source: cells."""
     trials: NonNegativeInt
-    """All trials, reruns included. Unit: trials. Source: cells."""
+    """Number of trials, including reruns. Unit: trials. Source: cells."""
     discarded: tuple[DiscardedTrial, ...]
-    """`id` and `reason` of each that generator, host or plan invalidated. Source: cells."""
+    """The trials invalidated by the generator, the host or the plan. Source: cells."""
 
 
 class RankingEntry(Document, frozen=True, kw_only=True):
@@ -765,33 +763,32 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     cell_ids: tuple[str, ...]
     """The cells that count. Source: cells."""
     status: Literal["ranked", "overloaded", "unjudged", "failed"]
-    """`ranked`; `overloaded` where it answered less than 95 % of the scheduled requests in time, or
-    less than 99 % of all correctly; `unjudged` where it answered, but generator or host made every
-    run invalid; `failed` where it gave no result. Source: cells."""
+    """`ranked`; `overloaded` (goodput below 95 % of the scheduled rate, or less than 99 % correct
+    responses); `unjudged` (it responded, but the generator or the host made every run invalid); or
+    `failed` (no result). Source: cells."""
     value_ns: NonNegativeFloat | None
-    """p99 over all offered requests, the median over runs. Unit: ns. Source: cells. Null: not met,
-    or nothing was measured."""
+    """p99 over all offered requests, median over runs. Unit: ns. Source: cells. Null: no finite
+    value, or nothing was measured."""
     interval_ns: tuple[NonNegativeFloat, NonNegativeFloat | None] | None
-    """95 % interval of that: between runs from four runs on, otherwise that inside the run, lowered
-    by the generator's share; of two or three runs the widest. Unit: ns. Source: cells. Null: as
-    `value_ns`."""
+    """95 % confidence interval of `value_ns`: over runs with four or more runs, otherwise the
+    widest within a run, with the lower end reduced by the generator's part. Unit: ns. Source:
+    cells. Null: as `value_ns`."""
     goodput_per_s: NonNegativeFloat | None
-    """Correct responses, the median over runs. Unit: 1/s. Source: cells. Null: nothing was
+    """Correct responses, median over runs. Unit: 1/s. Source: cells. Null: nothing was
     measured."""
     p50_ns: NonNegativeFloat | None
-    """The median response time, the median over runs. Unit: ns. Source: cells. Null: as
+    """p50 over all offered requests, median over runs. Unit: ns. Source: cells. Null: as
     `value_ns`."""
     cpu_cores_mean: NonNegativeFloat | None
-    """CPU use, the median over runs. Unit: cores. Source: control group. Null: not measured."""
+    """CPU use, median over runs. Unit: cores. Source: cgroup. Null: not measured."""
     memory_peak_bytes: NonNegativeInt | None
-    """Memory peak, the largest over runs. Unit: bytes. Source: control group. Null: not
-    measured."""
+    """Peak memory, highest of the runs. Unit: bytes. Source: cgroup. Null: not measured."""
     workers: PositiveInt | None
-    """As in its settings. Source: settings. Null: as there."""
+    """As in `settings`. Source: settings. Null: as in `settings`."""
     threads: PositiveInt | None
-    """As in its settings. Source: settings. Null: as there."""
+    """As in `settings`. Source: settings. Null: as in `settings`."""
     tied_with: tuple[str, ...]
-    """Ranked servers of this level from which it does not differ by more than the noise. Source:
+    """Ranked servers at this level whose difference from this one is within the noise. Source:
     comparisons, or overlapping intervals with fewer than four runs."""
     is_rough: bool = False
     """Whether fewer than ten requests of some run lie beyond `value_ns`. Source: cells."""
@@ -809,33 +806,33 @@ class RankingLevel(Document, frozen=True, kw_only=True):
     app: str | None
     """What they served. Source: cells. Null: the cells name none."""
     entries: tuple[RankingEntry, ...]
-    """By p99, or by goodput in a closed loop; those that are not ranked at the end."""
+    """Ordered by p99, or by goodput in a closed loop; unranked servers last."""
 
 
 class Answer(Document, frozen=True, kw_only=True):
-    """What the experiment concludes."""
+    """The conclusion of the experiment."""
 
     question: str
-    """What was asked. Source: plan."""
+    """The question. Source: plan."""
     status: Literal["decided", "tie", "undecided"]
-    """`decided`, `tie` (several are as good as the data can tell) or `undecided`. Source:
-    ranking, comparisons, recommendations."""
+    """`decided`, `tie` (differences are within the noise) or `undecided`. Source: ranking,
+    comparisons, recommendations."""
     sentence: str
-    """The answer."""
+    """The conclusion as text."""
     command_line: str | None
     """The command that starts the recommended server with its settings. Source: settings. Null:
-    nothing is recommended, or an older version measured it."""
+    no recommendation, or measured by an older version."""
     needs: str | None
-    """What would decide it. Null: it is decided."""
+    """What is needed for a decision. Null: decided."""
     cautions: tuple[str, ...]
-    """What could change the answer, the most important first."""
+    """Warnings about the conclusion, the most important first."""
     ranking: tuple[RankingLevel, ...]
-    """Every level, the highest first."""
+    """All levels, the highest first."""
 
 
 class Summary(Document, frozen=True, kw_only=True):
-    """Times are integer nanoseconds of CLOCK_MONOTONIC, sizes bytes, rates per second. What is
-    not known is null, never 0."""
+    """The summary. Times are integer nanoseconds of CLOCK_MONOTONIC, sizes bytes, rates per second.
+    Unknown values are null, never 0."""
 
     schema_version: Literal[2]
     """Version of this document, 2."""
@@ -850,28 +847,27 @@ class Summary(Document, frozen=True, kw_only=True):
     cells: tuple[CellResult, ...]
     """The results."""
     aggregates: tuple[Aggregate, ...] | None = None
-    """What the runs of one server at one load say together. Source: cells. Null: the sweep has
-    not ended: absent."""
-    comparisons: tuple[Comparison, ...] | None = None
-    """Servers against each other at one load; empty with fewer than four runs. Source: cells.
-    Null: the sweep has not ended: absent."""
-    races: tuple[Race, ...] | None = None
-    """How the race ended at each load. Source: cells. Null: no `--budget`, or the sweep has not
+    """Each server at each load over its runs. Source: cells. Null: absent until the sweep has
     ended."""
+    comparisons: tuple[Comparison, ...] | None = None
+    """Pairs of servers at each load; empty with fewer than four runs. Source: cells. Null: absent
+    until the sweep has ended."""
+    races: tuple[Race, ...] | None = None
+    """The race at each load. Source: cells. Null: no `--budget`, or the sweep has not ended."""
     overload: tuple[Overload, ...] | None = None
-    """What the servers did that were driven beyond their capacity. Source: cells. Null: the
-    sweep has not ended: absent."""
+    """Servers offered more than their capacity. Source: cells. Null: absent until the sweep has
+    ended."""
     efficiency: tuple[Efficiency, ...] | None = None
-    """The rate at which each server is used best; servers measured at fewer than three rates are
-    left out. Source: cells. Null: the sweep has not ended: absent."""
+    """The most efficient rate of each server that was measured at three rates or more. Source:
+    cells. Null: absent until the sweep has ended."""
     recommendations: tuple[Recommendation, ...] | None = None
-    """Which setting to run, for each app; empty without `--slo`. Source: cells, `slo`. Null: the
-    sweep has not ended: absent."""
+    """The recommended setting for each app; empty without `--slo`. Source: cells, `slo`. Null:
+    absent until the sweep has ended."""
     session: SessionJudgement | None = None
-    """Which trials were discarded. Source: cells. Null: the sweep has not ended: absent."""
+    """The discarded trials. Source: cells. Null: absent until the sweep has ended."""
     answer: Answer | None = None
-    """The answer to the question of the experiment. Source: cells, comparisons. Null: the sweep has
-    not ended, or an older version measured it."""
+    """The conclusion. Source: cells, comparisons. Null: the sweep has not ended, or it was measured
+    by an older version."""
     interventions: tuple[InterventionResult, ...] | None = None
-    """What lifting a limit changed, for each server and load. Source: `--intervene`. Null: it
-    was not requested."""
+    """The effect of lifting a limit, for each server and load. Source: `--intervene`. Null: not
+    requested."""

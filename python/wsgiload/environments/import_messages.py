@@ -65,9 +65,9 @@ def as_call(name: AppName, arguments: str = "") -> AppName:
 def not_in_time(name: AppName, timeout_s: float) -> AppImportError:
     """The error for an import that does not end."""
     return AppImportError(
-        f"importing {name.module} did not end within {timeout_s:g} s",
-        "raise --ready-timeout, or move what blocks (a server's run loop, a connection) out of the "
-        "module's top level",
+        f"importing {name.module} did not finish within {timeout_s:g} s",
+        "raise --ready-timeout, or move blocking code (a server's run loop, a connection) out of "
+        "the module's top level",
         step="import",
     )
 
@@ -80,7 +80,7 @@ def ended_early(
     if code < 0:
         how = f"by {signal.Signals(-code).name}" if -code in set(signal.Signals) else how
     return AppImportError(
-        f"importing {app.name.module} ended the interpreter {how}",
+        f"importing {app.name.module} terminated the interpreter {how}",
         f"run {_by_hand(app.name, interpreter)} in {app.folder} to see why",
         step="import",
         log_tail=log_tail,
@@ -90,7 +90,7 @@ def ended_early(
 def out_of_memory(app: str, limit_bytes: int) -> AppImportError:
     """The error for an import that exceeds the memory limit."""
     return AppImportError(
-        f"importing {app.partition(':')[0]} needs more than the memory limit of "
+        f"importing {app.partition(':')[0]} exceeds the memory limit of "
         f"{limit_bytes / MIB:,.0f} MiB",
         "raise --memory",
         step="import",
@@ -107,7 +107,7 @@ def module_missing(
     )
     if suggestion is not None:
         return UsageError(cause, f"did you mean {suggestion}?")
-    return UsageError(cause, "change --chdir or --python, or install it there")
+    return UsageError(cause, "change --chdir or --python, or install the module there")
 
 
 def _call_by_hand(report: Imported, name: AppName) -> str:
@@ -120,7 +120,7 @@ def _call_by_hand(report: Imported, name: AppName) -> str:
 def without_settings(name: AppName, assignment: str) -> AppImportError:
     """The error for a Django app whose settings are not named."""
     return AppImportError(
-        f"{name.module} fails while it is imported: Django's settings are not configured",
+        f"importing {name.module} fails: Django's settings are not configured",
         f"add --env {assignment}",
         step="import",
     )
@@ -132,7 +132,7 @@ def _attribute_missing(
     top = name.module.partition(".")[0]
     if top in shadowed_modules(folder) and not str(report.file).startswith(str(folder)):
         return UsageError(
-            f"module {top!r} of {folder} has the name of a standard-library module, which servers "
+            f"module {top!r} in {folder} has the name of a standard-library module, which servers "
             "import instead",
             "rename it",
         )
@@ -147,7 +147,7 @@ def _attribute_missing(
 
 def _is_asgi(name: AppName, folder: Path, interpreter: AppInterpreter) -> UsageError:
     """An adapter makes a WSGI app of it; what to type depends on what is installed."""
-    cause = f"{name.text} is an ASGI app, and wsgiload measures WSGI servers"
+    cause = f"{name.text} is an ASGI app, but wsgiload measures WSGI servers"
     file, adapted = folder / f"{ASGI_MODULE}.py", f"measure {ASGI_MODULE}:app"
     if file.exists():
         return UsageError(cause, f"wrap it with a2wsgi's ASGIMiddleware in {file}, then {adapted}")
@@ -187,7 +187,7 @@ def _import_failed(
 ) -> AppImportError:
     text = " ".join(report.text.split())
     where = f" at {report.place}" if report.place else ""
-    fails = f"{name.module} fails while it is imported"
+    fails = f"importing {name.module} fails"
     if report.step == "call":
         fails = f"{name.text} fails"
     cause = f"{fails}: {report.kind}: {text}{where}"
@@ -202,14 +202,11 @@ def _import_failed(
             "change --python"
         )
     elif report.kind in ("SyntaxError", "IndentationError", "TabError"):
-        fix = (
-            f"correct that line, or name a newer interpreter than {interpreter.version} "
-            "with --python"
-        )
+        fix = f"correct that line, or use a newer interpreter than {interpreter.version} (--python)"
     elif report.kind == "SystemExit":
-        fix = "move what ends the process below `if __name__ == '__main__':`"
+        fix = "move the code that exits below `if __name__ == '__main__':`"
     else:
-        fix = f"{_by_hand(name, interpreter)} in {folder} shows the whole traceback"
+        fix = f"run {_by_hand(name, interpreter)} in {folder} to see the traceback"
     return AppImportError(cause, fix, step="import")
 
 

@@ -117,19 +117,20 @@ def find_app_interpreter(chdir: Path, python: str | None = None) -> AppInterpret
         return describe_interpreter(_locate(python, chdir), "--python")
     if active and Path(active).resolve() != Path(sys.prefix).resolve():
         return describe_interpreter(
-            _python_of(Path(active), "run `deactivate`, or name one with --python"), "VIRTUAL_ENV"
+            _python_of(Path(active), "run `deactivate`, or choose another with --python"),
+            "VIRTUAL_ENV",
         )
     local = project_environment(chdir)
     if local is not None:
         return describe_interpreter(
-            _python_of(local, "make it again, or name one with --python"), ".venv"
+            _python_of(local, "recreate it, or choose another with --python"), ".venv"
         )
     poetry = _poetry_environment(chdir)
     if poetry is not None:
         return describe_interpreter(_python_of(poetry, "run `poetry install`"), "Poetry")
     conda = os.environ.get("CONDA_PREFIX")
     if conda and Path(conda).resolve() != Path(sys.prefix).resolve():
-        fix = "run `conda deactivate`, or name one with --python"
+        fix = "run `conda deactivate`, or choose another with --python"
         return describe_interpreter(_python_of(Path(conda), fix), "CONDA_PREFIX")
     return describe_interpreter(Path(sys.executable), "wsgiload")
 
@@ -185,7 +186,7 @@ def describe_interpreter(executable: Path, origin: Origin) -> AppInterpreter:
     if interpreter.implementation != "CPython" or interpreter.minor < MINIMUM:
         raise UsageError(
             f"{executable} ({origin}) is {interpreter.implementation} {interpreter.version}",
-            "wsgiload measures apps on CPython 3.11 or newer: name such an interpreter with "
+            "wsgiload measures apps on CPython 3.11 or newer; choose such an interpreter with "
             "--python",
         )
     return interpreter
@@ -238,13 +239,13 @@ def _locate(python: str, chdir: Path) -> Path:
     command."""
     for candidate in (Path(python).expanduser(), chdir / Path(python).expanduser()):
         if candidate.is_dir():
-            return _python_of(candidate.absolute(), "give its bin/python")
+            return _python_of(candidate.absolute(), "use its bin/python")
         if os.sep in python and candidate.is_file():
             return candidate.absolute()
     found = None if os.sep in python else shutil.which(python)
     if found is None:
         raise UsageError(
-            f"--python {python}: no such interpreter", "give the path of a python executable"
+            f"--python {python}: no such interpreter", "use the path of a python executable"
         )
     return Path(found)
 
@@ -257,11 +258,11 @@ def _python_of(environment: Path, fix: str) -> Path:
 
 
 def _ask(executable: Path) -> _Described:
-    fix = "give the path of a CPython 3.11 or newer with --python"
+    fix = "use the path of a CPython 3.11 or newer with --python"
     if "shims" in executable.parts:
         fix = (
-            f"{executable} is a shim of a version manager; give the interpreter itself with "
-            "--python"
+            f"{executable} is a shim of a version manager; use the path of the interpreter itself "
+            "with --python"
         )
     try:
         done = subprocess.run(

@@ -75,13 +75,13 @@ def find_own_program(own: OwnServer, variables: Mapping[str, str] = NO_VARIABLES
         if path.is_file() and os.access(path, os.X_OK):
             return path
         raise UsageError(
-            f"{own.option}: there is no program {name} in {own.folder}",
-            "correct its path, or name the folder with --chdir",
+            f"{own.option}: no program {name} in {own.folder}",
+            "correct its path, or set the directory with --chdir",
         )
 
     found = shutil.which(name, path=variables.get("PATH"))
     if found is None:
-        cause = f"{own.option}: there is no program {name!r} on your PATH"
+        cause = f"{own.option}: no program {name!r} on your PATH"
         raise UsageError(cause, _where_else(name, own))
     return Path(found).absolute()
 
@@ -91,8 +91,8 @@ def _where_else(name: str, own: OwnServer) -> str:
     if (own.folder / local).is_file():
         return f"write {local}, or activate .venv first"
     if "=" in name:
-        return f"set variables by env, as in {own.option}='env {own.command}'"
-    return "activate the environment that has it, or give its path"
+        return f"set variables with env, as in {own.option}='env {own.command}'"
+    return "activate the environment that contains it, or use its full path"
 
 
 def _version(words: list[str], prefix: Path) -> str | None:

@@ -37,7 +37,7 @@ def _found_anew(version: str, named: Mapping[str, AppInterpreter]) -> AppInterpr
         if interpreter.base_executable == found.base_executable:
             raise UsageError(
                 f"--grid python={other},{version}: both are Python {found.version}",
-                "name each once",
+                "list each version once",
             )
     return found
 

@@ -239,7 +239,7 @@ def _printed_version(command: Sequence[str]) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ProvisionError(
-            f"{command[0]} does not tell its version: {error}", step="provision"
+            f"cannot determine the version of {command[0]}: {error}", step="provision"
         ) from error
     found = re.search(r"\d+(\.\d+)+", done.stdout + done.stderr)
     return found[0] if found else "unknown"
@@ -258,7 +258,7 @@ def _lock_sha256(server: Server) -> str:
         return hashlib.sha256(server.lock_path.read_bytes()).hexdigest()
     except OSError as error:
         raise ProvisionError(
-            f"{server.name} has no lock: {server.lock_path}: {error.strerror}",
+            f"{server.name} has no lock file: {server.lock_path}: {error.strerror}",
             "in a checkout run tools/lock-servers, otherwise reinstall wsgiload",
             step="provision",
         ) from error
@@ -400,7 +400,7 @@ def build_failure(server: Server, text: str, log_file: Path) -> ProvisionError:
     if server.needs_compiler or missing:
         packages = list(dict.fromkeys([*missing, *(needed.package for needed in server.needs)]))
         fixes.append(f"as root run `{install_command(packages)}`")
-    fixes.append(f"the whole log is in {log_file}")
+    fixes.append(f"see the full log: {log_file}")
     return ProvisionError(cause, "; ".join(fixes), step="provision", log_tail=tail)
 
 
@@ -418,7 +418,7 @@ def _uv() -> str:
         return str(find_uv_bin())
     except FileNotFoundError as error:
         raise ProvisionError(
-            "the program uv is missing", "reinstall wsgiload, which brings it"
+            "the program uv is missing", "reinstall wsgiload, which includes it"
         ) from error
 
 

@@ -52,7 +52,7 @@ def require_suited(server: Server, interpreter: AppInterpreter) -> None:
     """Refuse an interpreter that was asked for by its version and that the server does not run
     on."""
     if not suits(server, interpreter):
-        fix = "leave this server out of --servers, or this version out of --grid python="
+        fix = "omit this server from --servers, or this version from --grid python="
         raise UsageError(_not_on(server, interpreter), fix)
 
 
@@ -62,14 +62,15 @@ def find_version(text: str) -> AppInterpreter:
     if not VERSION.fullmatch(text):
         raise UsageError(
             f"{text!r} is not a Python version",
-            "write it like 3.13, or 3.14t if it is free-threaded",
+            "write it like 3.13, or 3.14t for a free-threaded build",
         )
     known = installed_interpreters("CPython")
     fitting = [found for found in known if _is_version(found.version, text)]
     if not fitting:
         versions = sorted({found.version for found in known}, key=_version)
         raise UsageError(
-            f"no Python {text} is installed here", f"installed are {', '.join(versions) or 'none'}"
+            f"Python {text} is not installed",
+            f"installed versions: {', '.join(versions) or 'none'}",
         )
     return max(fitting, key=lambda found: _version(found.version))
 
@@ -117,9 +118,9 @@ def _none_fits(server: Server, usual: AppInterpreter) -> UsageError:
     cause = _not_on(server, usual)
     if usual.site_packages:
         return UsageError(
-            cause, "leave this server out of --servers, or name another interpreter with --python"
+            cause, "omit this server from --servers, or choose another interpreter with --python"
         )
-    return UsageError(cause, "install such an interpreter, or leave this server out")
+    return UsageError(cause, "install such an interpreter, or omit this server")
 
 
 def _not_on(server: Server, interpreter: AppInterpreter) -> str:

@@ -144,7 +144,7 @@ def levels_of(
     if rates is not None and connections is not None:
         raise UsageError(
             "--rates and --connections are mutually exclusive",
-            "give --rates for an open loop or --connections for a closed one; --max-connections "
+            "use --rates for an open loop or --connections for a closed one; --max-connections "
             "caps an open loop",
         )
     if connections is not None:
@@ -164,7 +164,7 @@ def _served(spec: SweepSpec, bundled_name: str) -> ServedApp:
 
 def _folder(spec: SweepSpec) -> Path:
     folder = Path(spec.server.chdir).resolve()
-    fix = "name the directory of the app with --chdir"
+    fix = "set the app's directory with --chdir"
     require(folder.is_dir(), f"directory {spec.server.chdir} does not exist", fix)
     return folder
 
@@ -211,8 +211,8 @@ def _require_compatible(spec: SweepSpec, sizes: tuple[Size, ...]) -> None:
     refuse_beside("--python-version", {"--python": server.python} if server.python_version else {})
     require(
         app is None or server.python_version is None,
-        "--python-version is for the bundled apps",
-        "name your app's interpreter with --python",
+        "--python-version applies only to the bundled apps",
+        "choose your app's interpreter with --python",
     )
 
     if sizes[0].app is not None:

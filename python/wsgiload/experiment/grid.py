@@ -31,7 +31,7 @@ def parse_grid(words: Sequence[str]) -> dict[str, list[str]]:
         name, equals, listed = word.partition("=")
         _require_factor(name, word, is_assignment=bool(equals))
         if name in grid:
-            raise UsageError(f"{name} was given twice", "give all its values at once")
+            raise UsageError(f"{name} was given twice", "list all its values in one place")
         grid[name] = [value.strip() for value in listed.split(",")]
     return grid
 
@@ -46,7 +46,7 @@ def combinations(
         word = f"{name}={','.join(map(str, listed))}"
         _require_factor(name, word)
         if values[name] != [None]:
-            fix = "give it either in --grid or as an option"
+            fix = "use it either in --grid or as an option"
             raise UsageError(f"{name} was given twice", fix)
         values[name] = [_READERS[name](str(value), word) for value in listed]
     return tuple(
@@ -60,7 +60,7 @@ def _require_factor(name: str, word: str, *, is_assignment: bool = True) -> None
         return
     *first, last = _READERS
     raise UsageError(
-        f"--grid {word}: not {', '.join(first)} nor {last}",
+        f"--grid {word}: unknown factor; use {', '.join(first)} or {last}",
         "write it like workers=1,2,4 threads=1,4,8 keepalive=on,off",
     )
 
@@ -100,7 +100,7 @@ def _version(text: str, whole: str) -> str:
         return text
     raise UsageError(
         f"--grid {whole}: {text!r} is not a version",
-        "write it like python=3.11,3.13, or 3.14t if it is free-threaded",
+        "write it like python=3.11,3.13, or 3.14t for a free-threaded build",
     )
 
 

@@ -39,15 +39,15 @@ def require_compatible_with_own(
     servers of ``--servers``."""
     if not own:
         return
-    refuse_beside("--command", {"--grid app=": sizes[0].app}, "its command names the app")
+    refuse_beside("--command", {"--grid app=": sizes[0].app}, "the command itself names the app")
     names = {one.name for one in own}
     of_catalogue = [name for name in named if (name.partition("=")[2] or name) not in names]
     if not of_catalogue:
         _refuse_without_effect(options, sizes, own)
     elif app is None and options.app_name is None:
         raise UsageError(
-            f"--servers {of_catalogue[0]} beside --command needs APP: it would serve another app",
-            "name your app, such as shop.wsgi:application, or omit --servers",
+            f"--servers {of_catalogue[0]} with --command needs APP, or it would serve another app",
+            "add your app, such as shop.wsgi:application, or omit --servers",
         )
 
 
@@ -63,7 +63,7 @@ def _refuse_without_effect(
         "--grid python=": sizes[0].python,
         "--grid profile=": sizes[0].profile,
     }
-    fix = "omit it, or name servers of the catalogue with --servers"
+    fix = "omit it, or add servers of the catalogue with --servers"
     refuse_beside("--command without --servers", of_catalogue, fix)
 
     used = frozenset[str]().union(*(placeholders_of(one) for one in own))

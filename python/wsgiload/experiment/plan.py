@@ -44,7 +44,8 @@ class ResourceLimits:
         cpus: CPU limit of the server, in cores.
         memory_bytes: Memory limit of the server (swap disabled).
         pids: Maximum number of processes and threads of the server.
-        policy: What to do when a limit cannot be enforced.
+        policy: If a limit cannot be enforced: fail (strict), or flag the result (best-effort). none
+            sets no limits.
         server_cpus: Cores to pin the server to, such as 1 or 2-3.
         client_cpus: Cores to pin the load generator to.
     """

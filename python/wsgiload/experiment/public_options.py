@@ -24,12 +24,13 @@ class ServerOptions:
     """How servers are set up. Durations are in seconds.
 
     Args:
-        profile: tuned: equal budgets for all servers; stock: each server's defaults.
+        profile: Server settings: tuned (equal budgets for all servers) or stock (each server's own
+            defaults).
         workers: Processes of each server. Default: set by the profile.
         server_threads: Threads per server process. Default: set by the profile.
         grid: Factors to combine: workers=1,2,4 threads=1,4,8 profile=tuned,stock keepalive=on,off;
             for bundled apps also app=hello,cpu python=3.11,3.13.
-        app_name: A bundled app instead of APP: hello, json1k, cpu or sleep.
+        app_name: Bundled app to measure instead of APP: hello, json1k, cpu or sleep.
         chdir: Directory from which APP is imported.
         pythonpath: Further directories from which APP imports, such as src; repeatable.
         python: Python interpreter for APP. Default: an active environment, the project's .venv
@@ -37,15 +38,15 @@ class ServerOptions:
         python_version: Installed Python version for a bundled app, such as 3.13.
         port: Port of the server. Default: any free port.
         ready_timeout: Maximum startup time of a server.
-        command: A server of your own, by name: the command that starts it, run in your environment.
-            {address} (or {host} and {port}) is where to listen, {workers} and {threads} its size.
-            Without servers, only your own are measured.
-        server_args: Arguments added to the command of a server of the catalogue, by name. They take
+        command: Command that starts your own server, optionally named; it runs in your environment.
+            {address} (or {host} and {port}) is the listen address; {workers} and {threads} are the
+            process and thread counts. Without --servers, only these commands are measured.
+        server_args: Extra arguments for a catalogue server's command, by server. They take
             precedence over the profile's.
-        server_config: Configuration file of a server of the catalogue, by name. The command line,
-            and so the profile, takes precedence over it.
+        server_config: Configuration file of a catalogue server, by server. Command-line settings,
+            including the profile's, take precedence over it.
         env: Environment variables of all servers, by name.
-        env_file: Files with a line NAME=VALUE for each variable.
+        env_file: Files with one NAME=VALUE line per environment variable.
     """
 
     profile: Profile = "tuned"
@@ -68,27 +69,26 @@ class ServerOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepOptions:
-    """How the trials of a sweep follow each other and what is concluded from them. Durations are in
-    seconds.
+    """How trials are repeated and compared. Durations are in seconds.
 
     Args:
         name: Name of the run directory. Default: the app's name.
-        runs: Repetitions, each with fresh processes, in random order. Default: 1; with --compare 6
-            or more.
+        runs: Number of runs, each with fresh processes, in random order. Default: 1; with --compare
+            at least 6.
         compare: Use the number of runs needed to compare these servers, at least 6.
-        budget: Time for a race of the servers: short trials choose a few of many settings, those
-            that are clearly slower drop out, and the other rounds go to the contenders. With an
-            objective, the leanest setting that meets it wins.
-        aggregate: How runs are combined: mean with confidence interval, or additionally a trimmed
-            mean.
+        budget: Time limit of a race: of many settings, short trials select a few; clearly slower
+            servers drop out early, and the rest get the remaining rounds. With an objective, the
+            leanest setting that meets it wins.
+        aggregate: How runs are combined: interval (mean with confidence interval) or trim
+            (additionally a trimmed mean).
         slo: Objective, such as 'p99<50ms'; recommends the leanest setting that meets it at the
             highest rate. Implies --compare, except with --budget.
         settle: Maximum wait for a quiet host before each trial. Default: 0s with one run, else 2m.
         reruns: Maximum retries of a trial invalidated by the generator or the host. Default: 0
             with one run, else 3.
-        intervene: Repeat each cell in pairs with and without its CPU limit: 6 pairs, or as many as
-            --runs.
-        sample_interval: Interval for sampling the server's resource usage.
+        intervene: Also measure each cell in pairs with and without its CPU limit: 6 pairs, or as
+            many as --runs.
+        sample_interval: Sampling interval of the server's resource use.
         store_secrets: Store secrets and request bodies instead of their hashes.
     """
 

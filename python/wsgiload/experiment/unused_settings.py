@@ -32,10 +32,10 @@ def unused_settings(experiment: Experiment, found: Mapping[str, ServerVariant]) 
     if (folder / GUNICORN).is_file():
         own = f"gunicorn -c {GUNICORN} {experiment.app} --bind {{address}}"
         added = f"add --server-config gunicorn={GUNICORN}, or " if of_gunicorn else ""
-        return _sentence(GUNICORN, f"{added}measure it as it is with", own)
+        return _sentence(GUNICORN, f"{added}measure it with", own)
     if (folder / UWSGI).is_file():
         own = f"uwsgi --ini {UWSGI} --http-socket {{address}}"
-        return _sentence(UWSGI, "measure it as it is with", own)
+        return _sentence(UWSGI, "measure it with", own)
     web = _web_of(folder / PROCFILE)
     return _sentence(PROCFILE, "measure its web process with", web) if web is not None else None
 

@@ -113,7 +113,7 @@ def assign_cpus(
     """
     numbers = tuple(sorted(set(available)))
     if not numbers:
-        raise UsageError("no core is available", "check the CPU affinity wsgiload was started with")
+        raise UsageError("no core is available", "check the CPU affinity of this process")
     cores = _cores(numbers, topology)
     named_client = named_cores(client, numbers, "client")
     server_cpus = named_cores(server, numbers, "server") or _default_server(
@@ -132,7 +132,7 @@ def named_cores(
     unknown = sorted(set(asked or ()) - set(cores))
     if unknown:
         raise UsageError(
-            f"--{side}-cpus names {format_cpu_list(unknown)}, available are "
+            f"--{side}-cpus names {format_cpu_list(unknown)}, but available are "
             f"{format_cpu_list(cores)}",
             f"choose --{side}-cpus from {format_cpu_list(cores)}",
         )

@@ -123,14 +123,14 @@ def attach_cgroup(path: str, root: Path = Path("/")) -> AttachedGroup:
     if not present:
         raise UsageError(
             f"cgroup {path} does not exist",
-            "take the path from /proc/PID/cgroup of one of the server's processes, or give "
+            "take the path from /proc/PID/cgroup of one of the server's processes, or use "
             "--attach-pid PID",
         )
     if not alone:
         raise UsageError(
-            f"cgroup {path} also contains this load generator, whose use would count as the "
+            f"cgroup {path} also contains this load generator, whose usage would count as the "
             "server's",
-            "give --attach-pid PID, or start the server in its own cgroup",
+            "use --attach-pid PID, or start the server in its own cgroup",
         )
     return AttachedGroup(path, alone, mounts)
 
@@ -153,7 +153,7 @@ def attach_pid(pid: int, root: Path = Path("/")) -> Attached:
         return AttachedProcesses(psutil.Process(pid))
     except psutil.NoSuchProcess:
         raise UsageError(
-            f"process {pid} does not exist", "give the PID of a running server"
+            f"process {pid} does not exist", "use the PID of a running server"
         ) from None
 
 

@@ -88,7 +88,7 @@ def fix_of(error: OSError) -> str:
 
 def missing_controller(controller: str, directory: Path) -> str:
     """Why a limit cannot hold where its controller is missing, and how to get that."""
-    how = "cgroup_enable=memory on the kernel's command line, or " if controller == "memory" else ""
+    how = "cgroup_enable=memory on the kernel command line, or " if controller == "memory" else ""
     how += "Delegate=cpu cpuset memory pids in a drop-in of user@.service"
     return f"the {controller} controller is not available in {directory}; it may need {how}"
 

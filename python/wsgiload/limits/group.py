@@ -88,7 +88,7 @@ class ControlGroup:
         reap(self._processes)
         if survivors:
             raise LimitsError(
-                f"processes {survivors} survived SIGKILL", "look at their state with ps"
+                f"processes {survivors} survived SIGKILL", "check their state with ps"
             )
 
     def _require_all(self) -> None:
@@ -139,7 +139,7 @@ def refuse_unmet(group: ControlGroup, limits: Limits, reasons: Mapping[str, str]
         )
         raise LimitsError(
             f"{group.enforcement.backend} cannot enforce the limit on {', '.join(missing)} ({why})",
-            "change or drop that limit, or give --limits best-effort",
+            "change or omit that limit, or use --limits best-effort",
         )
     return group
 

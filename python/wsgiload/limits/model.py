@@ -156,12 +156,12 @@ def validate_limits(limits: Limits, available_cpus: Sequence[int]) -> None:
     _validate_cpus(limits, tuple(available_cpus))
     if limits.memory_bytes is not None and limits.memory_bytes < MIN_MEMORY_BYTES:
         raise LimitsError(
-            f"{limits.memory_bytes} bytes of memory are too few to start a server",
-            "give --memory 4MiB or more (a Python server needs about 64MiB)",
+            f"--memory of {limits.memory_bytes} bytes is too small to start a server",
+            "use --memory 4MiB or more (a Python server needs about 64MiB)",
         )
     if limits.pids is not None and limits.pids < 1:
         raise LimitsError(
-            f"{limits.pids} processes are too few to start a server", "give --pids 1 or more"
+            f"--pids {limits.pids} is too small to start a server", "use --pids 1 or more"
         )
 
 
@@ -183,19 +183,19 @@ def _validate_cpus(limits: Limits, available_cpus: tuple[int, ...]) -> None:
     if limits.cpus > len(available_cpus):
         count = len(available_cpus)
         raise LimitsError(
-            f"{limits.cpus:g} CPUs requested, but this machine has {count}", f"give --cpus {count}"
+            f"{limits.cpus:g} CPUs requested, but this machine has {count}", f"use --cpus {count}"
         )
     if limits.server_cpus and limits.cpus > len(limits.server_cpus):
         raise LimitsError(
             f"{limits.cpus:g} CPUs requested, but the server is pinned to "
             f"{format_cpu_list(limits.server_cpus)}",
-            "name more cores in --server-cpus or lower --cpus",
+            "add cores to --server-cpus, or lower --cpus",
         )
     if not limits.cpus * limits.cpu_period_us >= MIN_QUOTA_US:
         least = MIN_QUOTA_US / limits.cpu_period_us
         raise LimitsError(
             f"{limits.cpus:g} CPUs requested, but the kernel's minimum is {least:g}",
-            f"give --cpus {least:g}",
+            f"use --cpus {least:g}",
         )
 
 

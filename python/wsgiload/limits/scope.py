@@ -29,7 +29,7 @@ UNIT_SUFFIXES = (".scope", ".service")
 PROPERTIES = ("Delegate=yes", "OOMPolicy=continue")
 PROPERTIES_BEFORE_253 = ("Delegate=yes",)
 TRIAL_TIMEOUT_S = 30.0
-BEST_EFFORT_FIX = "or give --limits best-effort to run without limits"
+BEST_EFFORT_FIX = "or use --limits best-effort to run without limits"
 
 
 def is_outside(root: Path = Path("/")) -> bool:
@@ -147,7 +147,7 @@ def _working_prefix(environment: Mapping[str, str]) -> list[str]:
             return prefix
         complaint = complaint or " ".join(tried.stderr.split())
     raise LimitsError(
-        f"systemd does not delegate a control group: {complaint}",
+        f"systemd does not delegate a cgroup: {complaint}",
         f"run as root, {BEST_EFFORT_FIX}",
     )
 

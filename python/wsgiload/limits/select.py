@@ -81,11 +81,11 @@ def _refusal(limits: Limits, causes: list[LimitsError], *, outside: bool) -> Lim
     if outside:
         causes = [
             *causes,
-            LimitsError("systemd manages the control groups of this host", files.DELEGATION_FIX),
+            LimitsError("systemd manages the cgroups of this host", files.DELEGATION_FIX),
         ]
     why = "; ".join(error.cause for error in causes) or "no usable cgroup hierarchy is mounted"
     fixes = [error.fix for error in causes if error.fix]
-    fix = fixes[0] if fixes else "run as root, or give --limits best-effort"
+    fix = fixes[0] if fixes else "run as root, or use --limits best-effort"
     return LimitsError(f"the requested limits ({requested}) cannot be enforced: {why}", fix)
 
 

@@ -41,7 +41,7 @@ class UnlimitedBackend:
         if requested and limits.policy == "strict":
             raise LimitsError(
                 f"the limit on {', '.join(requested)} cannot be enforced without cgroups",
-                "run as root or in a delegated group, or give --limits best-effort",
+                "run as root or in a delegated cgroup, or use --limits best-effort",
             )
         return UnlimitedGroup(new_group_name(label), limits, requested)
 
@@ -111,7 +111,7 @@ class UnlimitedGroup:
             if time.monotonic() > deadline_s:
                 survivors = [process.pid for process in members]
                 raise LimitsError(
-                    f"processes {survivors} survived SIGKILL", "look at their state with ps"
+                    f"processes {survivors} survived SIGKILL", "check their state with ps"
                 )
             for process in members:
                 with suppress(psutil.Error):

@@ -31,8 +31,8 @@ STOP_TIMEOUT_S = 30.0
 # The end of what a dying generator wrote holds the cause.
 MOST_COMPLAINT_BYTES = 16 << 10
 DEATH_FIX = (
-    "see with `dmesg` whether the kernel killed it for memory, and with `df` whether the folder "
-    "for temporary files is full"
+    "check with `dmesg` whether it was OOM-killed, and with `df` whether the directory for "
+    "temporary files is full"
 )
 
 
@@ -153,9 +153,9 @@ def _death(process: subprocess.Popen[bytes], report_bytes: int, complaints: IO[b
     complaints.seek(max(0, complaints.tell() - MOST_COMPLAINT_BYTES))
     last = complaints.read().decode(errors="replace").strip().splitlines()[-1:]
     code = process.returncode
-    end = f"was ended by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"
-    left = f"with {report_bytes:,} bytes of an unfinished" if report_bytes else "without a"
-    return f"the load generator {end} {left} report: {' '.join(last) or 'it gave no reason'}"
+    end = f"was killed by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"
+    left = f"after {report_bytes:,} bytes of its" if report_bytes else "without a"
+    return f"the load generator {end} {left} report: {' '.join(last) or 'no error message'}"
 
 
 def _signal_name(number: int) -> str:

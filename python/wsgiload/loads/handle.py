@@ -65,23 +65,23 @@ class Report:
 
     @property
     def response_time(self) -> Histogram | None:
-        """Intended send to last byte of correct responses, in nanoseconds; None if there was
-        none."""
+        """Response time of correct responses in nanoseconds, from the scheduled send time to the
+        last byte; None without a correct response."""
         return self.histogram("response_time_ns")
 
     @property
     def service_time(self) -> Histogram | None:
-        """Actual send to last byte of correct responses, in nanoseconds; excludes waiting to
-        send."""
+        """Service time of correct responses in nanoseconds, from the actual send to the last
+        byte."""
         return self.histogram("service_time_ns")
 
     @property
     def send_lag(self) -> Histogram | None:
-        """The generator's own delay, in nanoseconds."""
+        """Send lag in nanoseconds: the generator's own delay."""
         return self.histogram("send_lag_ns")
 
     def histogram(self, name: DistributionName) -> Histogram | None:
-        """The histogram behind one of the report's distributions; None where nothing was
+        """The full histogram of one of the report's distributions; None if nothing was
         measured."""
         return histogram_of(getattr(self.document, name))
 
@@ -91,7 +91,7 @@ class Report:
 
 
 class Handle:
-    """A load that runs. Use it as a context manager to be sure that it has stopped."""
+    """A running load. Use it as a context manager, which stops it at the end."""
 
     __slots__ = ("_inner", "_report")
 
@@ -103,7 +103,8 @@ class Handle:
         self._report: Report | None = None
 
     def stop(self) -> None:
-        """Ask the load to end now; its result holds what was measured, marked as interrupted."""
+        """Stop the load now. Its result contains what was measured and is marked as
+        interrupted."""
         self._inner.stop()
 
     def done(self) -> bool:
@@ -111,7 +112,7 @@ class Handle:
         return self._inner.is_done()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end, no longer than ``timeout`` seconds; says whether it has ended."""
+        """Wait at most ``timeout`` seconds for the end; returns whether the load has ended."""
         return self._inner.wait(timeout)
 
     def result(self) -> Report:

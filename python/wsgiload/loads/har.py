@@ -91,11 +91,11 @@ def _entries(content: bytes) -> list[_Entry]:
         entries = msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"), type=_Har).log.entries
     except msgspec.DecodeError as error:
         raise UsageError(
-            f"not a HAR file: {error}", "save one in the network panel of a browser"
+            f"not a HAR file: {error}", "save one from the network panel of a browser"
         ) from error
     sent = [entry for entry in entries if entry.request.url.startswith(("http://", "https://"))]
     if not sent:
-        raise UsageError("the HAR file has no request over HTTP", "record one with the panel open")
+        raise UsageError("the HAR file has no HTTP request", "record one with the panel open")
     return sent
 
 
@@ -148,8 +148,10 @@ def _notes(entries: list[_Entry], own: list[_Entry], host: str) -> list[str]:
     notes = []
     if len(own) < len(entries):
         others = len(entries) - len(own)
-        notes.append(f"{others} of {len(entries)} requests are to other hosts than {host}; skipped")
+        notes.append(
+            f"skipped {others} of {len(entries)} requests, which go to hosts other than {host}"
+        )
     names = {field.name.lower() for entry in own for field in entry.request.headers}
     if secret := sorted(names & _SECRET_FIELDS):
-        notes.append(f"the targets contain secrets of the recording ({', '.join(secret)})")
+        notes.append(f"the targets contain secrets from the recording ({', '.join(secret)})")
     return notes

@@ -122,7 +122,7 @@ def load_plan(
 ) -> LoadPlan:
     """The plan of one load as the generator takes it."""
     require(
-        url.isascii(), f"url {url!r} has characters that a URL cannot have", "percent-encode them"
+        url.isascii(), f"url {url!r} has characters not allowed in a URL", "percent-encode them"
     )
     is_seed = isinstance(seed, int) and 0 <= seed < 2**64
     require(is_seed, f"the seed must be an integer from 0 to 2^64 - 1, not {seed!r}")

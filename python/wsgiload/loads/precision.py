@@ -25,7 +25,7 @@ WIDEST = 0.5
 
 _FORM = re.compile(r"(?:(?P<quantile>p[0-9.]+):)?(?P<percent>[0-9.]+)%")
 _HOPELESS = {
-    "not_met": "more requests failed than it leaves room for",
+    "not_met": "too many requests failed",
     "measurement_floor": "it is too close to the noise floor",
     "interrupted": "the load was interrupted",
 }
@@ -48,7 +48,7 @@ def parse_precision(text: str) -> Precision:
     name = match["quantile"] or USUAL_QUANTILE
     if name not in QUANTILES:
         raise UsageError(
-            f"{text!r}: {name} has no interval", f"choose one of {', '.join(QUANTILES)}"
+            f"{text!r}: {name} has no confidence interval", f"choose one of {', '.join(QUANTILES)}"
         )
     try:
         share = float(match["percent"]) / 100
@@ -79,21 +79,21 @@ def precision_sentence(load: LoadReport, target: Precision) -> str:
     if known is None or not load.outcomes.scheduled:
         return f"{missed}: nothing was scheduled"
     if known.reason in _HOPELESS:
-        return f"{missed}: {_HOPELESS[known.reason]}; a longer load does not help"
+        return f"{missed}: {_HOPELESS[known.reason]}; a longer measurement does not help"
 
     half = half_width(load, f"{probability:g}")
     effective = known.effective_requests
     if half is None:
         least_ns = load.measured_ns * _times_for_an_interval(load, probability, effective)
-        return f"{missed}: an interval needs at least {_duration(least_ns)}"
+        return f"{missed}: a confidence interval needs at least {_duration(least_ns)}"
 
     reached = f"{target.name} is known to ± {_percent(half)}"
     if effective is not None:
-        reached += f" from {effective:,.0f} effective requests"
+        reached += f" ({effective:,.0f} effective requests)"
     if half <= target.share:
         return reached
     needed_ns = load.measured_ns * (half / target.share) ** 2
-    wish = f"{reached}, not to ± {_percent(target.share)}: that needs about {_duration(needed_ns)}"
+    wish = f"{reached}; ± {_percent(target.share)} needs about {_duration(needed_ns)}"
     if load.precision is not None:
         return f"{missed}: {wish} (--max-duration)"
     return f"{wish} (--duration)"

@@ -28,29 +28,28 @@ class LoadOptions:
     """How requests are sent. Durations are in seconds.
 
     Args:
-        warmup: Load before the measurement.
+        warmup: Duration of the warm-up load.
         warmup_requests: Warm up for at least this many scheduled requests; needs a rate.
-        cooldown: Load after the measurement.
+        cooldown: Duration of the load after the measurement.
         arrivals: Inter-arrival distribution.
-        on_busy: What to do with a request when every connection is busy.
+        on_busy: If all connections are busy: open another (grow), queue the request (queue), or
+            drop it (shed).
         max_connections: Maximum number of connections of an open loop.
         max_pending: Maximum number of requests waiting for a connection; more are dropped.
             Default: 10 s worth of requests, at least 10 per connection.
         think_time: Mean think time of the users of a closed loop.
         keepalive: Connection reuse: on, off, or the number of requests per connection.
         timeout: Request timeout, including connection setup.
-        deadline: Drop a request that is still waiting this long after its scheduled send time.
-        precision: Target precision (half-width of the 95 % CI) of p99 or another quantile, such as
-            5% or p99.9:2%.
-        max_duration: Double the duration until the precision is reached, up to this limit.
+        deadline: Drop a request that has not been sent this long after its scheduled send time.
+        precision: Target precision (half-width of the 95 % CI), such as 5% (of p99) or p99.9:2%.
+        max_duration: Maximum duration; the run is extended until the precision is reached.
         threads: Generator threads.
         seed: Random seed.
         spin: How long to busy-wait before a send. Default: depends on the rate and the cores.
-        receive_stamps: Source of response timestamps: kernel, user, or sampled (user, and the
-            kernel's for one connection in 16). Default: kernel in an open loop, user in a closed
-            loop.
-        check_thresholds: Thresholds of checks that differ from their defaults, such as
-            {"send-lag.warn": 0.02}; see docs/checks.md.
+        receive_stamps: Source of response timestamps: kernel, user, or sampled (user, plus kernel
+            for one connection in 16). Default: kernel in an open loop, user in a closed loop.
+        check_thresholds: Check thresholds to override, such as {"send-lag.warn": 0.02}; see
+            docs/checks.md.
     """
 
     warmup: float | None = None
@@ -73,13 +72,13 @@ class LoadOptions:
     check_thresholds: Mapping[str, float] = field(default_factory=dict)
 
     def filled(self, defaults: LoadOptions) -> LoadOptions:
-        """The options with the defaults of a command where nothing was given."""
+        """The options, with a command's defaults for those that were not given."""
         names = ("warmup", "cooldown", "max_connections", "seed")
         missing = {name: getattr(defaults, name) for name in names if getattr(self, name) is None}
         return replace(self, **missing)
 
     def settings(self, duration_ns: int, transport: Transport | None = None) -> LoadSettings:
-        """The same as the generator's plan needs it."""
+        """The same in the form of the generator's plan."""
         return LoadSettings(
             duration_ns=duration_ns,
             warmup_ns=seconds_to_ns(self.warmup or 0.0),
@@ -103,15 +102,15 @@ class LoadOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestOptions:
-    """What each request is, and which response is correct.
+    """The requests, and which response is correct.
 
     Args:
-        path: Path of every request; only where no URL has it. Default: /.
+        path: Path of every request, if no URL contains it. Default: /.
         method: Request method.
         headers: Header fields.
         body: Request body.
-        targets: File of weighted requests: vegeta's format with options, its JSON lines, or URLs;
-            - is standard input.
+        targets: File of weighted requests in vegeta's format (with options), as JSON lines, or as
+            URLs; - is standard input.
         sessions: File of sessions: sequences of requests with think times and cookies. The rate is
             then in sessions per second.
         expect_status: Accepted status codes.
@@ -134,7 +133,7 @@ class RequestOptions:
     expect_regex: str | None = None
 
     def request(self, path: str = "/", usual_body: bytes | None = None) -> Request:
-        """The request, with the path and the correct body of the app where none is given."""
+        """The request; path and expected body default to the app's."""
         self._require_one_kind()
         status = self.expect_status
         return Request(
@@ -152,7 +151,7 @@ class RequestOptions:
         )
 
     def _require_one_kind(self) -> None:
-        """Targets and sessions say what a path and a body would say."""
+        """Targets and sessions have their own paths and bodies."""
         kinds = {"targets": self.targets, "sessions": self.sessions}
         parts = {"path": self.path, "body": self.body}
         given = [f"--{name}" for name, value in (kinds | parts).items() if value is not None]
@@ -182,7 +181,7 @@ class TransportOptions:
     ca_file: str | PathLike[str] | None = None
 
     def transport(self) -> Transport:
-        """The same as the generator's plan needs it."""
+        """The same in the form of the generator's plan."""
         sources = self.source_addresses
         # A single text would be taken letter by letter.
         listed = sources.split(",") if isinstance(sources, str) else sources

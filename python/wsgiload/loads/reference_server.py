@@ -25,7 +25,7 @@ def find_reference_server(named: Path | None = None) -> Path:
     if named is not None:
         if not os.access(named, os.X_OK) or named.is_dir():
             raise UsageError(
-                f"{named} is not executable", "give the reference server with --refsrv"
+                f"{named} is not executable", "name the reference server with --refsrv"
             )
         return named
     if BUILT.is_file():

@@ -151,7 +151,7 @@ LoadProfile = Ramp | Steps | Replay
 
 def _require_rates(*rates: float) -> None:
     for rate in rates:
-        require(0 <= rate < math.inf, f"a rate must be a number from 0 up, not {rate:g}")
+        require(0 <= rate < math.inf, f"a rate must be 0 or more, not {rate:g}")
 
 
 def measured_ns(given_ns: int | None, profile: LoadProfile | None, warmup_ns: int) -> int:

@@ -45,9 +45,9 @@ def _threshold(name: str, limit: float) -> tuple[str, float]:
     identifier, dot, key = name.partition(".")
     check = name_of(identifier)
     if not (math.isfinite(limit) and limit >= 0):
-        raise UsageError(f"the threshold {name} must be a number from 0 up, not {limit:g}")
+        raise UsageError(f"the threshold {name} must be 0 or more, not {limit:g}")
     if not (dot and key):
-        raise UsageError(f"{name!r} is not a threshold", "name one like send-lag.warn")
+        raise UsageError(f"{name!r} is not a threshold", "write it like send-lag.warn")
     if check in OWN and key not in OWN[check]:
         keys = " or ".join(OWN[check])
         raise UsageError(f"{check} has no threshold {key!r}", f"choose {keys}")
@@ -59,7 +59,7 @@ def require_of_generator(thresholds: Iterable[tuple[str, float]]) -> None:
     for name, _ in thresholds:
         check = name.partition(".")[0]
         if check in OWN:
-            raise UsageError(f"{name}: only `wsgiload sweep` makes the check {check}", "omit it")
+            raise UsageError(f"{name}: only `wsgiload sweep` runs the check {check}", "omit it")
 
 
 def of_generator(thresholds: Iterable[tuple[str, float]]) -> dict[str, dict[str, float]]:

@@ -286,7 +286,11 @@ def _quick_look(best: RankingEntry, main: RankingLevel, contenders: Sequence[Ran
         verb = "is" if len(tied) == 1 else "are"
         names = words.join_names([entry.label for entry in tied])
         return f"{lead}; {differences} {names} {verb} within the noise.{_lean_words(best, tied)}"
-    return f"{lead}. No other server was within the noise, but {runs} cannot show how runs vary."
+    verb = "is" if len(best.cell_ids) == 1 else "are"
+    return (
+        f"{lead}. Its lead exceeds the noise within a run, but {runs} {verb} too few to estimate "
+        "the variation between runs."
+    )
 
 
 def _winner(
@@ -310,11 +314,12 @@ def _factor_words(
     main: RankingLevel,
     comparisons: Sequence[Comparison],
 ) -> str:
-    """``; that of waitress is 1.31× [1.22, 1.41] as high``."""
+    """``; waitress's p99 is 1.31× [1.22, 1.41] this value``."""
     figure, direction = ("goodput", "more than") if main.rate is None else ("p99", "lower than")
     found = _comparison(best.label, second.label, main, figure, comparisons)
     if found is None or found.factor is None or found.interval_95 is None:
-        return f", {direction} {'' if main.rate is None else 'that of '}{second.label}"
+        rival = second.label if main.rate is None else f"{second.label}'s"
+        return f", {direction} {rival}"
     factor, ends = found.factor, found.interval_95
     # The comparison is of the first over the second, in the order of the plan.
     is_inverted = (found.first == best.label) == (figure == "p99")
@@ -322,8 +327,8 @@ def _factor_words(
         factor, ends = 1 / factor, (1 / ends[1], 1 / ends[0])
     times = f"{factor:.2f}× [{ends[0]:.2f}, {ends[1]:.2f}]"
     if main.rate is None:
-        return f", {times} as many as {second.label}"
-    return f"; that of {second.label} is {times} as high"
+        return f", {times} the goodput of {second.label}"
+    return f"; {second.label}'s p99 is {times} this value"
 
 
 def _tie(
@@ -340,19 +345,19 @@ def _tie(
         for one in found
         if one is not None and one.interval_95 is not None and min(one.interval_95) > 0
     ]
-    margin = f"differ by at most {math.expm1(max(margins)) * 100:.0f} %" if margins else ""
-    others = words.join_names([one.label for one in tied])
+    margin = f"they differ by at most {math.expm1(max(margins)) * 100:.0f} %" if margins else ""
+    names = words.join_names([f"{best.label}{size_words(best)}", *(one.label for one in tied)])
     return (
-        f"{best.label}{size_words(best)} has {_aim(main)} at {main.level}, "
-        f"{figure_words(best, main)}, but is tied with {others}: they "
-        f"{margin or 'show no difference'}.{_lean_words(best, tied)}"
+        f"{names} are tied for {_aim(main)} at {main.level}: {best.label} has "
+        f"{figure_words(best, main)}, and {margin or 'the difference is not significant'}."
+        f"{_lean_words(best, tied)}"
     )
 
 
 def _lean_words(best: RankingEntry, tied: Sequence[RankingEntry]) -> str:
     """Names the server whose command line follows, if it is not the best-ranked."""
     lean = leanest([best, *tied])
-    return "" if lean is best else f" Of these, {lean.label} uses the least memory."
+    return "" if lean is best else f" {lean.label} uses the least memory of them."
 
 
 def _comparison(
@@ -418,7 +423,7 @@ def _nothing_ranked(summary: Summary, ranking: tuple[RankingLevel, ...]) -> Answ
         status="undecided",
         sentence=sentence,
         command_line=None,
-        needs="add lower rates, or see the reasons below" if ranking else None,
+        needs="use lower --rates; the reasons are listed below" if ranking else None,
         cautions=tuple(cautions(summary, ranking)),
         ranking=ranking,
     )
@@ -427,7 +432,7 @@ def _nothing_ranked(summary: Summary, ranking: tuple[RankingLevel, ...]) -> Answ
 def _counts(entries: Iterable[RankingEntry]) -> str:
     names = {
         "overloaded": "saturated",
-        "unjudged": "without a valid measurement",
+        "unjudged": "without a valid result",
         "failed": "failed",
     }
     statuses = [entry.status for entry in entries]
@@ -441,7 +446,7 @@ def _counts(entries: Iterable[RankingEntry]) -> str:
 
 
 def saturation_sentence(summary: Summary, ranking: Sequence[RankingLevel]) -> str:
-    """At which rate the first server saturates, or that none did and which rate would show it."""
+    """The rate at which the first server saturates, or which rate to try if none did."""
     rising = [level for level in reversed(ranking) if level.rate is not None]
     for level in rising:
         behind = [entry.label for entry in level.entries if entry.status == "overloaded"]
@@ -459,11 +464,11 @@ def saturation_sentence(summary: Summary, ranking: Sequence[RankingLevel]) -> st
         if capacity is not None
     ]
     if not known:
-        return f"No server is saturated at {top.level}."
+        return f"No server saturates at {top.level}."
     capacity, label = min(known)
     suggested = _round_up(capacity * BEYOND_CAPACITY)
     return (
-        f"No server is saturated at {top.level}; extrapolating from CPU use, {label} would "
+        f"No server saturates at {top.level}; extrapolating from CPU use, {label} would "
         f"saturate first, near {words.format_per_s(_two_digits(capacity))} "
         f"(try --rates {suggested:g})."
     )
@@ -504,7 +509,7 @@ def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
     lines += [alarm.message for alarm in alarms_over_cells(cells)]
     if len(lines) > MOST_CAUTIONS:
         left = len(lines) - MOST_CAUTIONS + 1
-        lines = [*lines[: MOST_CAUTIONS - 1], f"{left} more: --verbose lists them"]
+        lines = [*lines[: MOST_CAUTIONS - 1], f"{left} more; --verbose shows all"]
     return lines
 
 
@@ -538,7 +543,7 @@ def _not_ranked(ranking: Sequence[RankingLevel], cells: Sequence[CellResult]) ->
         names = words.join_names(
             [_at(label, levels, ranking) for label, levels in unjudged.items()]
         )
-        lines.append(f"no valid result (generator or host too noisy): {names}; repeat")
+        lines.append(f"no valid result (generator or host disturbed): {names}; repeat")
     return lines
 
 
@@ -620,16 +625,16 @@ def _upper_bounds(cells: Sequence[CellResult]) -> list[str]:
 _ABOUT_SERVERS = {
     "no-keepalive": "no keep-alive, so every request opens a connection",
     "nagle-delay": "delayed by Nagle's algorithm with delayed ACKs",
-    "closed-loop-stalls": "stalls that the p99 of a closed loop hides; measure at a rate",
-    "cached-response": "one URL, whose response the app caches",
-    "memory-growth": "its memory kept growing",
+    "closed-loop-stalls": "the closed-loop p99 hides stalls; use an open loop (--rates)",
+    "cached-response": "every request hit one URL that the app caches",
+    "memory-growth": "memory kept growing",
     "failed": "failed requests",
     "stationarity": "response times changed during the measurement",
     "app-calls": "the app's call count does not match the requests sent",
 }
 _ABOUT_HOST = {
     "contaminated": "other processes used the machine",
-    "steal": "the hypervisor took CPU time",
+    "steal": "the hypervisor took CPU time (steal)",
     "settle": "the host was not quiet before the trial",
     "shared-cores": "server and generator share cores",
     "limits": "a limit was not enforced",

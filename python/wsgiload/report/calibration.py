@@ -20,7 +20,7 @@ def print_calibration(document: Calibration, console: Console) -> None:
     title = (
         f"Noise floor at {words.format_per_s(document.rate_per_s)}, keep-alive "
         f"{document.keepalive}, generator on CPU "
-        f"{words.format_cpu_list(document.client_cpus)}; shown with later results, never "
+        f"{words.format_cpu_list(document.client_cpus)}; shown with later results but never "
         "subtracted"
     )
     biases = [Text(sentence) for sentence in bias_sentences(document)]
@@ -61,10 +61,10 @@ def _bias_sentence(bias: MedianBias) -> str:
     if bias.bias_ns is None:
         return f"service time {hold}: no correct response"
     if bias.bias_ns < 0:
-        judgement = "earlier than possible"
+        judgement = "impossible: earlier than the response"
     elif bias.is_within:
-        judgement = "as it should be"
+        judgement = "within 50 µs, as on a quiet machine"
     else:
-        judgement = "more than the 50 µs that a quiet machine takes"
-    beyond = words.format_duration_ns(bias.bias_ns)
-    return f"service time {hold}: p50 {beyond} beyond it, {judgement}"
+        judgement = "more than the 50 µs of a quiet machine"
+    error = words.format_duration_ns(bias.bias_ns)
+    return f"service time {hold}: p50 error {error} ({judgement})"

@@ -19,7 +19,7 @@ _LIMITS: dict[LimitedBy, str] = {
     "cpu_limit": "its CPU limit",
     "cpu_per_process": "one CPU core per process",
     "memory": "its memory",
-    "workers": "its workers: connections waited although CPU time was left",
+    "workers": "its workers (connections waited while CPU time was left)",
     "accept_queue": "a full accept queue",
 }
 _STYLES = {"valid": "green", "warn": "yellow", "invalid": "red"}
@@ -36,12 +36,12 @@ def print_capacity(document: CapacityResult, console: Console) -> None:
 
 
 def conditions(document: CapacityResult) -> str:
-    """What was searched, under which policy: without these the rate means nothing."""
+    """The objective and the conditions of the search, without which a rate is meaningless."""
     trials = words.format_seconds(document.duration_s)
     return (
         f"Highest rate with {words.join_words(document.slo)} over all offered requests; "
         f"{document.arrivals.capitalize()} arrivals, keep-alive {document.keepalive}; "
-        f"trials of {trials}, to {words.format_ratio(document.width)}"
+        f"trials of {trials}; search resolution {words.format_ratio(document.width)}"
     )
 
 
@@ -51,9 +51,9 @@ def _table(servers: Sequence[ServerCapacity]) -> Table:
         "server",
         "rate",
         "bracket",
-        "95 % interval",
+        "95 % CI",
         "confirmed",
-        "no trial missed",
+        "no misses up to",
         "memory",
         "verdict",
     ):
@@ -86,7 +86,7 @@ def answer_of(server: ServerCapacity) -> str | None:
         return None
     answer = f"{server.server}: {rate_words(server)}"
     if server.interval_95 is not None:
-        answer += f" (95 % interval {_interval(server.interval_95)})"
+        answer += f" (95 % CI {_interval(server.interval_95)})"
     if server.limited_by is not None:
         answer += f", limited by {_LIMITS[server.limited_by]}"
     return answer
@@ -122,5 +122,5 @@ def remarks_of(server: ServerCapacity) -> list[str]:
     ]
     discarded = [trial.cell for trial in server.trials if trial.discarded]
     if discarded:
-        remarks.append(f"{server.server}: discarded and repeated: {', '.join(discarded)}")
+        remarks.append(f"{server.server}: trials discarded and repeated: {', '.join(discarded)}")
     return remarks

@@ -24,9 +24,9 @@ from wsgiload.report import words
 
 _ARRIVALS = {"poisson": "Poisson arrivals", "constant": "constant arrivals"}
 _POLICIES = {
-    "grow": "a new connection when all are busy",
-    "queue": "waits for a free connection when all are busy",
-    "shed": "drops a request when all connections are busy",
+    "grow": "opens a new connection when all are busy",
+    "queue": "queues requests when all connections are busy",
+    "shed": "drops requests when all connections are busy",
 }
 # What stands where nothing was measured, so that every figure has one place to be read from.
 _NO_RATES = Rates(offered_per_s=None, sent_per_s=None, achieved_per_s=None, goodput_per_s=None)
@@ -347,9 +347,9 @@ def _varied(experiment: ExperimentFacts) -> list[str]:
     if isinstance(profile, str):
         parts.append(f"{profile} profile")
     elif profile:
-        parts.append("each profile as its name says")
+        parts.append("profile: see the server's name")
     if isinstance(app, tuple):
-        parts.append("each app as its name says")
+        parts.append("app: see the server's name")
     return parts
 
 
@@ -362,17 +362,17 @@ def _arrivals(experiment: ExperimentFacts) -> str:
     if not experiment.rates:
         return "closed loop"
     arrivals = _ARRIVALS.get(experiment.arrivals or "", "arrivals not recorded")
-    return f"{arrivals} of sessions" if experiment.sessions else arrivals
+    return arrivals.replace("arrivals", "session arrivals") if experiment.sessions else arrivals
 
 
 def _connections(experiment: ExperimentFacts) -> str:
     keepalive = experiment.keepalive
     policy = _POLICIES.get(experiment.on_busy or "", "connection policy not recorded")
     if not experiment.rates:
-        policy = "one request at a time on each connection"
+        policy = "one request at a time per connection"
 
     if isinstance(keepalive, tuple):
-        return f"{policy}, keep-alive as in the name"
+        return f"{policy}, keep-alive: see the server's name"
     if keepalive in (None, "on"):
         return policy
     if keepalive == "off":

@@ -34,7 +34,7 @@ class ChangePage:
 
 def render(change: Change, summaries: tuple[Summary, Summary]) -> str:
     """The whole page as text."""
-    factors = forest.forest_data(change.comparisons, "the second run over the first", _name)
+    factors = forest.forest_data(change.comparisons, "the second run / the first run", _name)
     sweep = _overlaid(summaries)
     drawn = panels.all_charts(sweep)
     shown = ChangePage(

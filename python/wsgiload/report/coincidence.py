@@ -22,18 +22,18 @@ NAMES = {
     "oom_kill": "OOM kill",
     "throttling": "throttling",
     "contention": "CPU contention",
-    "pause": "pause inside",
+    "pause": "internal pause",
     "backlog_overflow": "full accept queue",
     "memory_pressure": "memory pressure",
-    "busy_pause": "computing pause",
+    "busy_pause": "GC or long computation",
     "worker_imbalance": "one busy worker",
 }
-# Which stretches of time belong to a fingerprint, and what they are called.
+# The signal of each fingerprint, and what its periods are called.
 _SIGNALS = {
     "throttling": ("throttled", "a throttled period"),
-    "contention": ("without_cpu", "such a time"),
-    "pause": ("paused", "such a pause"),
-    "memory_pressure": ("short_of_memory", "such a time"),
+    "contention": ("without_cpu", "a time without CPU"),
+    "pause": ("paused", "a pause"),
+    "memory_pressure": ("short_of_memory", "a wait for memory"),
 }
 
 
@@ -75,12 +75,12 @@ def interventions(summary: Summary) -> Iterator[str]:
 
 
 def exposure_words(attribution: AttributionResult, exposure: ExposureResult, called: str) -> str:
-    """ "92.0 % [88.1 %, 95.3 %] of the slowest 1 % of the requests overlapped a throttled period,
-    against …"."""
+    """ "92.0 % [88.1 %, 95.3 %] of the slowest 1 % of requests overlapped a throttled period,
+    compared with …"."""
     resolution = words.format_duration_ns(attribution.resolution_ns)
     return (
-        f"{_share(exposure.slowest)} of {slowest_words(attribution)} overlapped {called}, against "
-        f"{_share(exposure.all)} of all (resolution ±{resolution})."
+        f"{_share(exposure.slowest)} of {slowest_words(attribution)} overlapped {called}, compared "
+        f"with {_share(exposure.all)} of all requests (resolution ±{resolution})."
     )
 
 
@@ -88,8 +88,9 @@ def slowest_words(attribution: AttributionResult) -> str:
     """Which requests count as the slowest."""
     count, ratio = attribution.slowest, attribution.slowest_ratio
     if ratio is not None and 0.0099 <= ratio <= 0.0101:
-        return "the slowest 1 % of the requests"
-    return f"the {words.format_count(count)} slowest requests ({words.format_ratio(ratio)} of them)"
+        return "the slowest 1 % of requests"
+    share = words.format_ratio(ratio)
+    return f"the {words.format_count(count)} slowest requests ({share} of all)"
 
 
 def _share(share: ShareInterval) -> str:

@@ -34,11 +34,11 @@ def kept_up_meaning(sweep: Sweep) -> str:
     share = f"{KEPT_UP_RATIO * 100:g} % correct responses"
     if not sweep.open_loop:
         return (
-            f"“Sustained” means: valid with at least {share}, in every run. A closed loop has no "
+            f"“Sustained” means: valid and at least {share} in every run. A closed loop has no "
             "offered rate."
         )
     goodput = f"a goodput of at least {KEPT_UP_GOODPUT * 100:g} % of the scheduled rate"
-    return f"“Sustained” means: valid, at least {share}, and {goodput}, in every run."
+    return f"“Sustained” means: valid, at least {share}, and {goodput} in every run."
 
 
 def _ranges(sweep: Sweep, values: list[tuple[float, str]], subject: str) -> str:
@@ -66,7 +66,7 @@ def _range(values: list[tuple[float, str]], subject: str) -> str:
 
 
 def kept_up(cells: tuple[Cell, ...]) -> bool:
-    """Every run kept up; an invalid run says nothing, so it counts neither for nor against."""
+    """Every valid run kept up; invalid runs are not counted."""
     telling = [cell for cell in cells if cell.status != "invalid"]
     return bool(telling) and all(cell.kept_up() for cell in telling)
 
@@ -94,24 +94,24 @@ def server_sentence(sweep: Sweep, label: str) -> str:
 def _shortfall(cells: tuple[Cell, ...]) -> str:
     """The first run at this load that did not keep up, in words."""
     if not cells:
-        return "it was not measured"
+        return "not measured"
     behind = sorted(
         (cell for cell in cells if not cell.kept_up()), key=lambda cell: cell.status == "invalid"
     )
     cell = behind[0]
     if cell.status == "failed":
-        return f"it {cell.verdict_words()}"
+        return cell.verdict_words()
     if cell.status == "invalid":
-        return f"the measurement is {cell.verdict_words()} and says nothing about the server"
+        return f"the measurement was {cell.verdict_words()}"
     text = (
-        f"{words.format_ratio(cell.ok_ratio)} of the requests got a correct response "
+        f"{words.format_ratio(cell.ok_ratio)} of requests got a correct response "
         f"({words.format_per_s(cell.goodput_per_s)}), p99 {cell.quantile_words(0.99)}"
     )
     throttled = cell.used.throttled_period_ratio
     if throttled is not None and throttled > NOTABLE_THROTTLING:
         text += (
-            f"; that coincided with throttling in {words.format_ratio(throttled)} of the "
-            "CPU periods"
+            f"; this coincided with CPU throttling in {words.format_ratio(throttled)} of the "
+            "periods"
         )
     return text
 
@@ -140,7 +140,7 @@ def _goodput_per_s(cell: Cell) -> float | None:
 
 
 def generator_facts(sweep: Sweep, loads: Mapping[str, LoadReport]) -> list[str]:
-    """How well the load generator itself did, by its own account."""
+    """How well the load generator itself performed."""
     clients = [load.client for load in loads.values() if load.client is not None]
     return [
         _worst_send_lag(sweep),
@@ -160,7 +160,7 @@ def _worst_send_lag(sweep: Sweep) -> str:
         return f"Send lag: {words.NOT_MEASURED}."
     lag, cell = max(lags, key=lambda entry: entry[0])
     where = f"{cell.label} at {sweep.load_words(cell.load)}"
-    return f"Send lag p99 was {words.format_duration_ns(lag)} at worst ({where})."
+    return f"Worst p99 send lag: {words.format_duration_ns(lag)} ({where})."
 
 
 def _never_sent(sweep: Sweep) -> str:
@@ -168,28 +168,28 @@ def _never_sent(sweep: Sweep) -> str:
     dropped = sum(one.dropped for one in outcomes)
     errors = sum(one.client_error for one in outcomes)
     return (
-        f"{words.format_count(dropped)} requests were scheduled and never sent; "
-        f"{words.format_count(errors)} failed in the client itself."
+        f"Scheduled but never sent: {words.plural(dropped, 'request')}. "
+        f"Failed inside the generator: {words.plural(errors, 'request')}."
     )
 
 
 def _worst_costs(clients: Sequence[GeneratorUsage]) -> list[str]:
-    """What the generator needed in the cell in which it needed most, as far as it is known."""
+    """The generator's costs in its worst cell, as far as they are known."""
     facts = []
     wait_ns = _worst(clients, lambda client: client.run_queue_wait_ns)
     if wait_ns is not None:
         wait = words.format_duration_ns(wait_ns)
-        facts.append(f"The client waited for a CPU {wait} at worst in one cell.")
+        facts.append(f"Longest total wait of the generator for a CPU in one cell: {wait}.")
 
     busy = _worst(clients, lambda client: client.busy_share)
     if busy is not None:
         share = words.format_ratio(busy)
-        facts.append(f"Its busiest thread was busy for {share} of a cell at worst.")
+        facts.append(f"Highest CPU utilization of a generator thread in one cell: {share}.")
 
     cost_ns = _worst(clients, lambda client: client.cpu_per_request_ns)
     if cost_ns is not None:
         cost = words.format_duration_ns(cost_ns)
-        facts.append(f"It spent {cost} of CPU time per response at worst.")
+        facts.append(f"Highest CPU time of the generator per response in one cell: {cost}.")
     return facts
 
 
@@ -205,10 +205,10 @@ def _stalls(clients: Sequence[GeneratorUsage]) -> list[str]:
         return []
     count = sum(client.stalls.count for client in clients)
     if not count:
-        return ["It had no event-loop stalls."]
-    times = words.plural(count, "time")
+        return ["The generator had no event-loop stalls."]
+    stalls = words.plural(count, "event-loop stall")
     longest = words.format_duration_ns(max(client.stalls.longest_ns for client in clients))
-    return [f"Its event loop stalled {times} in all cells together, {longest} at most."]
+    return [f"The generator had {stalls} in all cells, the longest {longest}."]
 
 
 def limit_facts(sweep: Sweep) -> list[str]:
@@ -222,7 +222,7 @@ def limit_facts(sweep: Sweep) -> list[str]:
     enforced = (
         f"Not enforced: {words.join_words(missing)}." if missing else "All limits were enforced."
     )
-    return [f"Limits by {words.join_words(backends)}.", enforced]
+    return [f"Limit backend: {words.join_words(backends)}.", enforced]
 
 
 def _has_limit(limits: AppliedLimits) -> bool:
@@ -242,7 +242,7 @@ def response_time_caption(sweep: Sweep) -> str:
     endless = [label for label in missing if label not in unmeasured]
     text = _ranges(sweep, finite, f"At {sweep.load_words(load)}, p99 response time")
     if endless:
-        text += f" No finite p99 there for {words.join_words(endless)}."
+        text += f" No finite p99 at this load: {words.join_words(endless)}."
     return " ".join(
         part for part in (text.strip(), _unmeasured(unmeasured), _growth(sweep)) if part
     )
@@ -253,7 +253,7 @@ def _any_usable(cells: tuple[Cell, ...]) -> bool:
 
 
 def _unmeasured(labels: list[str]) -> str:
-    return f"No valid result there for {words.join_words(labels)}." if labels else ""
+    return f"No valid result at this load: {words.join_words(labels)}." if labels else ""
 
 
 def _growth(sweep: Sweep) -> str:
@@ -269,23 +269,23 @@ def _growth(sweep: Sweep) -> str:
     span = f"Between {sweep.load_words(first)} and {sweep.load_words(last)} p99"
     alone = len(factors) == 1
     if factor < NOTABLE_GROWTH:
-        return f"{span} did not grow" + (
-            f" for {label}." if alone else " for any of those known at both."
+        return f"{span} did not increase" + (
+            f" for {label}." if alone else " for any server measured at both."
         )
-    most = f"{label}, {words.format_factor(factor)}-fold"
-    return f"{span} grew for {most}." if alone else f"{span} grew most for {most}."
+    most = f"{label} ({words.format_factor(factor)}×)"
+    return f"{span} increased for {most}." if alone else f"{span} increased most for {most}."
 
 
 RESPONSE_TIME_READING = (
-    "Over all offered requests, from the intended send. Dots are runs, lines join medians over "
-    "runs, and a band reaches from the lowest to the highest end of the runs' 95 % intervals. The "
-    "shaded rail holds what has no finite value: the server's marker where the quantile was not "
-    "met (a dotted thread reaches down to the lower bound that is known), a cross where the "
-    "server failed; a number beside it counts the runs. Hollow markers are invalid measurements."
+    "Over all offered requests, from the scheduled send time. Dots are runs, lines connect the "
+    "medians over runs, and bands span the runs' 95 % confidence intervals. Points in the shaded "
+    "strip at the top have no finite value: a server's marker if too many requests failed (a "
+    "dotted line leads down to the known lower bound), a cross if the server failed. A number "
+    "beside a point is the number of runs. Hollow markers are invalid measurements."
 )
 
 
-GOODPUT_READING = "Only correct responses (expected status and body) count."
+GOODPUT_READING = "Counts only correct responses (expected status and body)."
 
 
 def goodput_caption(sweep: Sweep) -> str:
@@ -304,11 +304,13 @@ def goodput_caption(sweep: Sweep) -> str:
             peaks.append((max(known), label))
     if peaks:
         most = ", ".join(f"{label} {words.format_per_s(peak)}" for peak, label in sorted(peaks))
-        text += f" Largest goodput of the other servers: {most}."
+        text += f" Highest goodput of the other servers: {most}."
     return f"{text} {_unmeasured(unmeasured)}".strip()
 
 
-RESOURCE_READING = "From the server's cgroup. Throttled: share of CPU periods, not of time."
+RESOURCE_READING = (
+    "Read from the server's cgroup. Throttled: share of CPU periods with throttling, not of time."
+)
 
 
 def resource_caption(sweep: Sweep) -> str:
@@ -371,12 +373,10 @@ def spectrum_caption(sweep: Sweep, loads: Sequence[float]) -> str:
                 ratios.append((tail / middle, label))
         if ratios:
             (least, shortest), (most, longest) = min(ratios), max(ratios)
-            text = (
-                f"At {sweep.load_words(load)}, p99 was {words.format_factor(most)} times the median"
-            )
+            text = f"At {sweep.load_words(load)}, p99 was {words.format_factor(most)}× the median"
             text += f" for {longest}"
             return text + (
-                f" and {words.format_factor(least)} times for {shortest}."
+                f" and {words.format_factor(least)}× for {shortest}."
                 if longest != shortest
                 else "."
             )
@@ -384,9 +384,8 @@ def spectrum_caption(sweep: Sweep, loads: Sequence[float]) -> str:
 
 
 SPECTRUM_READING = (
-    "Medians over runs, over all offered requests. A line ends where fewer than ten requests "
-    "lie beyond the "
-    "quantile, or where it has no finite value."
+    "Medians over runs, over all offered requests. A line ends where fewer than ten requests lie "
+    "beyond the quantile or the quantile has no finite value."
 )
 
 
@@ -394,13 +393,13 @@ def strip_caption(strip: Strip) -> str:
     """The slowest interval of the cell, and how much throttling coincided with it."""
     known = [(value, index) for index, value in enumerate(strip.p99_ns) if value is not None]
     if not known:
-        return "No interval of this cell has a correct response."
+        return "This cell has no correct response."
     slowest, index = max(known)
     middle = finite_median([float(value) for value, _ in known]) or 0.0
     time = strip.middles_s[index]
     text = (
-        f"p99 per interval had a median of {words.format_duration_ns(middle)} and was highest, "
-        f"{words.format_duration_ns(slowest)}, in the interval around {time:.1f} s"
+        f"Median p99 per interval: {words.format_duration_ns(middle)}; highest: "
+        f"{words.format_duration_ns(slowest)}, around {time:.1f} s"
     )
     return text + _throttling_around(strip, index)
 
@@ -415,14 +414,14 @@ def _throttling_around(strip: Strip, place: int) -> str:
         sample.throttled_ratio for sample in strip.busy if sample.throttled_ratio is not None
     ]
     if not near or not overall:
-        return "; throttling was not measured."
+        return "; CPU throttling not measured."
     share, usual = math.fsum(near) / len(near), math.fsum(overall) / len(overall)
     if share == 0:
         return (
-            f", with which no CPU throttling coincided ({words.format_ratio(usual)} of "
-            "periods in all)."
+            f", without CPU throttling at that time (whole cell: {words.format_ratio(usual)} of "
+            "periods)."
         )
     return (
-        f", which coincided with throttling in {words.format_ratio(share)} of the CPU periods "
-        f"(against {words.format_ratio(usual)} over the cell)."
+        f", while {words.format_ratio(share)} of the CPU periods were throttled "
+        f"(whole cell: {words.format_ratio(usual)})."
     )

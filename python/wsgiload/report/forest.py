@@ -29,7 +29,7 @@ def drawable(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 def forest_data(
     comparisons: Sequence[Comparison],
-    of: str = "the first over the second",
+    of: str = "the first / the second server",
     name: Name | None = None,
 ) -> PageForest | None:
     """The factors of ``drawable``, where there are any; ``name`` says how a row is called."""
@@ -37,7 +37,7 @@ def forest_data(
     if not rows:
         return None
     return PageForest(
-        title=f"{rows[0].figure} of {of}, with 95 % interval",
+        title=f"{rows[0].figure} ratio: {of}, with 95 % confidence interval",
         margin=(1 / (1 + SAME_WITHIN), 1 + SAME_WITHIN),
         rows=tuple(_factor(entry, (name or row_name)(entry)) for entry in rows),
     )
@@ -56,9 +56,9 @@ def _factor(entry: Comparison, name: str) -> PageFactor:
 
 
 def row_name(entry: Comparison) -> str:
-    """ "gthread over sync at 500/s", an A/A pair marked as one."""
+    """ "gthread / sync at 500/s", an A/A pair marked as one."""
     lead = "A/A: " if entry.same_server else ""
-    return f"{lead}{entry.first} over {entry.second} at {load_words(entry)}"
+    return f"{lead}{entry.first} / {entry.second} at {load_words(entry)}"
 
 
 def row_numbers(entry: Comparison) -> tuple[str, ...]:
@@ -69,19 +69,18 @@ def row_numbers(entry: Comparison) -> tuple[str, ...]:
 
 
 def caption(comparisons: Sequence[Comparison]) -> str:
-    """How many differences the data carry."""
+    """How many comparisons show a difference, and how many show equivalence."""
     pairs = [entry for entry in comparisons if not entry.same_server]
     counts = [sum(entry.finding == finding for entry in pairs) for finding in ("different", "same")]
     if not pairs:
-        return "A/A test (one server, two names): any difference is chance."
+        return "A/A test (one server under two names): every difference is due to chance."
     return (
-        f"Of {words.plural(len(pairs), 'comparison')}, {counts[0]} show a difference and "
-        f"{counts[1]} that both are the "
-        "same within 5 %."
+        f"{words.plural(len(pairs), 'comparison')}: {counts[0]} different, {counts[1]} equivalent "
+        "within ±5 %."
     )
 
 
 READING = (
-    "The band is the equivalence margin of ±5 %. Filled dots are findings, hollow dots "
-    "are not; grey rows are A/A tests."
+    "The band is the equivalence margin of ±5 %. Filled dots: different or equivalent; hollow "
+    "dots: undecided. Grey rows are A/A tests."
 )

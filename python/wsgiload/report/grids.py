@@ -106,7 +106,7 @@ def of_times(sweep: Sweep, loads: Mapping[str, LoadReport]) -> Grid:
         return words.format_interval(load.response_time_ns.intervals_95.get(_P99))
 
     quantiles = [_quantile_column(quantile) for quantile in panels.HEADLINE_QUANTILES]
-    interval_column = ("95 % interval of p99 of correct responses, this run", interval)
+    interval_column = ("95 % CI of this run's p99 (correct responses)", interval)
     return of_columns(sweep, (GOODPUT_COLUMNS[4], *quantiles, interval_column))
 
 

@@ -294,7 +294,7 @@ def _mark(cells: tuple[Cell, ...]) -> Mark:
         return Mark("failed", "failed", "the server failed")
     if all(cell.status == "invalid" for cell in cells):
         blamed = words.join_words(sorted({cell.blame for cell in cells}))
-        return Mark("invalid", "invalid", f"the measurement is invalid: {blamed}")
+        return Mark("invalid", "invalid", f"invalid measurement: {blamed}")
 
     middle = median_upper_ns(cells, 0.99)
     endless = next((cell for cell in cells if cell.upper_ns(0.99) == math.inf), cells[0])
@@ -329,7 +329,7 @@ def _forest(comparisons: Sequence[Comparison]) -> Chart | None:
     numbers = tuple((forest.row_name(entry), *forest.row_numbers(entry)) for entry in rows)
     return Chart(
         "forest",
-        "Factors between servers",
+        "Ratios between servers",
         forest.caption(comparisons),
         forest.READING,
         grids.Grid(forest.HEADINGS, numbers),

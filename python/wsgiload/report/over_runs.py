@@ -1,5 +1,5 @@
-"""What several runs say together, in words: the rows of the aggregate, the sentences of the
-comparison, the discards.
+"""Several runs in words: the rows of the aggregate, the sentences of the comparison, the discarded
+trials.
 
 Pure: it takes ``aggregates``, ``comparisons`` and ``session`` as ``analysis`` computed them, and
 computes nothing.
@@ -26,14 +26,14 @@ from wsgiload.report import words
 from wsgiload.statistics.effect import FEWEST_RUNS, PLANNED_FACTOR, SIGNIFICANT, runs_needed
 
 COMPARISON_NOTE = (
-    "Paired by round; 95 % interval: Student's t; p: paired t test with "
-    "Holm's adjustment over the pairs of one load. A difference must pass both and exceed the "
-    "A/A difference, if measured."
+    "Runs are paired by round. Intervals are 95 % confidence intervals (Student's t); p is from a "
+    "paired t test, Holm-adjusted for all pairs at one load. Servers differ only if the interval "
+    "excludes 1, p is below 0.05, and the ratio exceeds the A/A difference (if measured)."
 )
 _APPS_APART = "Only servers of the same app are compared."
 DISCARD_RULE = (
-    "Trials are discarded only if the generator, the host or the plan made them "
-    "invalid, never because of their outcome. Discarded trials are stored and listed."
+    "A trial is discarded only if the generator, the host or the plan made it invalid, "
+    "never because of its result. Discarded trials are stored and listed."
 )
 
 
@@ -49,8 +49,8 @@ def aggregate_headings(summary: Summary) -> tuple[str, ...]:
         "p99 median",
         "p99 min to max",
         *trimmed,
-        "p99 mean, 95 % interval",
-        "p99 between runs",
+        "p99 mean, 95 % CI",
+        "p99 SD between runs",
         "goodput median",
     )
 
@@ -91,12 +91,12 @@ def _span(figure: AggregateFigure) -> str:
 
 
 def _between(figure: AggregateFigure) -> str:
-    """How far runs differ, and which share of that is not the runs' own error."""
+    """The standard deviation between runs, and its share of the total variance."""
     cv, share = figure.between_run_cv, figure.between_run_share
     if cv is None:
         return words.MISSING
     return f"± {words.format_ratio(cv)}" + (
-        "" if share is None else f", {words.format_ratio(share)} of the variance"
+        "" if share is None else f", {words.format_ratio(share)} of variance"
     )
 
 
@@ -110,14 +110,12 @@ def _mean(figure: AggregateFigure) -> str:
 def aggregate_note(summary: Summary) -> str:
     """What the columns of the aggregate mean."""
     note = (
-        "Each run is one observation; the interval is Student's t over the logarithms of "
-        "the runs' quantiles."
+        "Each run is one observation. The confidence interval is Student's t on the logarithms of "
+        "the runs' quantiles. The SD between runs is followed by the share of its variance that is "
+        "not sampling error within runs."
     )
     if is_trimmed(summary):
-        note += (
-            " Trimmed mean: without the lowest and highest run, as in the study of 2016; "
-            "no interval."
-        )
+        note += " The trimmed mean excludes the lowest and the highest run and has no interval."
     return note
 
 
@@ -157,14 +155,14 @@ def comparison_lines(summary: Summary) -> list[tuple[str, str]]:
 
 
 def comparison_sentence(entry: Comparison) -> str:
-    """ "gthread 1.31× [1.22, 1.41] the p99 of sync at 500/s", or why there is no such sentence."""
+    """ "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s", or why there is no such sentence."""
     lead = "A/A: " if entry.same_server else ""
     return f"{lead}{_finding(entry)}{_near_capacity(entry)}"
 
 
 def change_sentence(entry: Comparison) -> str:
-    """The same of one server in two stored runs: "waitress: p99 at 500/s 1.31× [1.22, 1.41] that of
-    the first run"."""
+    """The same for one server in two stored runs: "waitress at 500/s: p99 is 1.31× [1.22, 1.41]
+    the first run's"."""
     return f"{entry.first} at {load_words(entry)}: {_change(entry)}{_near_capacity(entry)}"
 
 
@@ -180,14 +178,14 @@ def _finding(entry: Comparison) -> str:
     where = f"at {load_words(entry)}"
     match entry.finding:
         case "different":
-            return f"{first} {_factor_words(entry)} the {figure} of {second} {where}"
+            return f"{first}'s {figure} is {_factor_words(entry)} {second}'s {where}"
         case "same":
             known = _factor_words(entry)
-            return f"{first} and {second}: the same {figure} within 5 % {where} ({known})"
+            return f"{first} and {second}: {figure} is equivalent within ±5 % {where} ({known})"
         case "undecided":
             known = _factor_and_p(entry)
             return (
-                f"{first} and {second}: no difference shown in {figure} {where} "
+                f"{first} and {second}: no significant difference in {figure} {where} "
                 f"({known}){_why_undecided(entry)}"
             )
         case _:
@@ -197,14 +195,14 @@ def _finding(entry: Comparison) -> str:
 def _change(entry: Comparison) -> str:
     match entry.finding:
         case "different":
-            return f"{_factor_words(entry)} the {entry.figure} of the first run"
+            return f"{entry.figure} is {_factor_words(entry)} the first run's"
         case "same":
-            return f"the same {entry.figure} within 5 % ({_factor_words(entry)})"
+            return f"{entry.figure} is equivalent within ±5 % ({_factor_words(entry)})"
         case "undecided":
-            return f"no difference shown in {entry.figure} ({_factor_and_p(entry)})"
+            return f"no significant difference in {entry.figure} ({_factor_and_p(entry)})"
         case _ if entry.factor is not None:
             return (
-                f"{_times(entry.factor)} the {entry.figure} of the first run, with no interval: "
+                f"{entry.figure} is {_times(entry.factor)} the first run's, without an interval: "
                 f"{entry.reason}; repeat both with --runs {FEWEST_RUNS} or more"
             )
         case _:
@@ -218,7 +216,7 @@ def _why_undecided(entry: Comparison) -> str:
     is_clear = factor.p_adjusted < SIGNIFICANT and not factor.low <= 1 <= factor.high
     if not is_clear or entry.aa_factor is None:
         return ""
-    return f"; one server under an alias differed by {_times(entry.aa_factor)} itself"
+    return f"; the A/A difference (one server under two names) is {_times(entry.aa_factor)}"
 
 
 def _factor_words(entry: Comparison) -> str:
@@ -243,10 +241,10 @@ def _near_capacity(entry: Comparison) -> str:
     if share is None or share <= CAUTIOUS_SHARE or entry.figure == GOODPUT:
         return ""
     if share >= 1:
-        return "; caution: above the capacity of one of them, so p99 grows with the duration"
+        return "; caution: one of them is beyond its capacity, so its p99 grows with the duration"
     moved = words.three_digits(drift_factor(share))
     return (
-        f"; caution: at {share * 100:.0f} % of capacity, where a drift of 1 % moves p99 by "
+        f"; caution: at {share * 100:.0f} % of capacity, a drift of 1 % changes p99 by "
         f"about {moved} %"
     )
 
@@ -258,17 +256,17 @@ def _cautions(entries: Sequence[Comparison], *, of_sessions: bool) -> Iterator[s
     pairs, rounds = max(families.values()), max(entry.rounds for entry in entries)
     if rounds < runs_needed(pairs):
         yield (
-            f"With {words.plural(rounds, 'round')} and {words.plural(pairs, 'pair')} of servers, "
-            f"a difference of {PLANNED_FACTOR:g}× between two of them is found less than every "
-            f"other time; {runs_needed(pairs)} runs find it more often."
+            f"{words.plural(rounds, 'run')} of {words.plural(pairs, 'pair')} of servers "
+            f"{'has' if rounds == 1 else 'have'} less than 50 % power to detect a "
+            f"{PLANNED_FACTOR:g}× difference; use {runs_needed(pairs)} runs."
         )
 
     unknown = any(entry.load_share is None and entry.rate is not None for entry in entries)
     if unknown and entries[0].figure != GOODPUT:
-        why = "the rates are rates of sessions" if of_sessions else "not every server was saturated"
+        why = "rates are in sessions per second" if of_sessions else "some servers never saturated"
         yield (
-            f"How close each server was to its capacity is unknown: {why}; "
-            f"above {CAUTIOUS_SHARE * 100:.0f} % of it small drifts look like large differences."
+            f"How close each server was to its capacity is unknown: {why}; above "
+            f"{CAUTIOUS_SHARE * 100:.0f} % of capacity, small drifts become large p99 differences."
         )
 
 
@@ -276,54 +274,54 @@ def _cautions(entries: Sequence[Comparison], *, of_sessions: bool) -> Iterator[s
 
 
 def overload_lines(summary: Summary) -> list[str]:
-    """What each saturated server kept of its goodput under more load, and how far beyond capacity
-    it was measured."""
+    """The goodput of each saturated server under more load, and how far beyond capacity it was
+    measured."""
     entries = summary.overload or ()
     lines = [_overload_sentence(entry) for entry in entries]
     largest = max((point.load_share for entry in entries for point in entry.points), default=0.0)
     if lines and largest < OVERLOADS[-1]:
         lines.append(
-            f"No server was offered {OVERLOADS[-1] * 100:.0f} % of its capacity; whether "
-            "goodput holds or collapses shows beyond that."
+            f"No server was offered {OVERLOADS[-1] * 100:.0f} % of its capacity or more, so "
+            "whether goodput collapses under overload is unknown."
         )
     return lines
 
 
 def _overload_sentence(entry: Overload) -> str:
-    text = f"{entry.server} had a goodput of at most {words.format_per_s(entry.capacity_per_s)}"
+    text = f"{entry.server} peaked at a goodput of {words.format_per_s(entry.capacity_per_s)}"
     beyond = [point for point in entry.points if point.load_share >= OVERLOADS[0]]
     if not beyond:
         return f"{text}."
 
     worst = min(beyond, key=lambda point: point.kept_ratio)
-    where = f"{words.format_per_s(worst.rate)} ({worst.load_share * 100:.0f} % of it)"
+    where = f"an offered {words.format_per_s(worst.rate)} ({worst.load_share * 100:.0f} %)"
     if worst.kept_ratio >= HELD:
-        return f"{text}; it held at {where}."
+        return f"{text} and sustained it at {where}."
     ending = "collapsed" if worst.kept_ratio < COLLAPSED else "fell"
     kept = words.format_ratio(worst.kept_ratio)
-    return f"{text}; it {ending} to {kept} of that at {where}."
+    return f"{text}, which {ending} to {kept} of that at {where}."
 
 
 def power_lines(summary: Summary) -> list[str]:
-    """At which rate each server is used best, as far as it was bracketed; the method of the figure
-    once."""
+    """The rate with the highest efficiency of each server, if it was bracketed, and the definition
+    of efficiency once."""
     entries = summary.efficiency or ()
     lines = [_power_sentence(entry) for entry in entries if entry.reason is None]
     if lines:
-        lines[0] += " Power is goodput divided by mean response time."
+        lines[0] += " Efficiency (Kleinrock's power) is goodput divided by mean response time."
 
     reasons = dict.fromkeys(entry.reason for entry in entries if entry.reason is not None)
     for reason in reasons:
         servers = ", ".join(entry.server for entry in entries if entry.reason == reason)
-        lines.append(f"The rate of the largest power is unknown for {servers}: {reason}.")
+        lines.append(f"Most efficient rate unknown for {servers}: {reason}.")
     return lines
 
 
 def _power_sentence(entry: Efficiency) -> str:
     low, high = map(words.format_per_s, entry.between or (None, None))
     return (
-        f"{entry.server} has its largest power between {low} and {high}, at "
-        f"{words.format_per_s(entry.rate)} of those measured."
+        f"{entry.server} is most efficient between {low} and {high}; of the measured rates, at "
+        f"{words.format_per_s(entry.rate)}."
     )
 
 
@@ -346,6 +344,6 @@ def session_lines(summary: Summary) -> list[tuple[str, str]]:
     lines = [(f"Discarded: {count} of {trials} ({share}): {listed}.", "yellow")]
     if session.status == "invalid":
         lines.append(
-            ("More than 20 % of the trials were discarded: the experiment is invalid.", "red")
+            ("More than 20 % of the trials were discarded, so the experiment is invalid.", "red")
         )
     return lines

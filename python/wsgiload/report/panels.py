@@ -75,7 +75,7 @@ def goodput_chart(sweep: Sweep) -> PageChart:
     return _chart(
         sweep,
         "goodput",
-        "Achieved rate (goodput) against " + short_axis(sweep),
+        "Goodput against " + short_axis(sweep),
         _Figure(
             "goodput",
             "correct responses per second",
@@ -97,10 +97,10 @@ def resource_chart(sweep: Sweep) -> PageChart:
     return _chart(
         sweep,
         "resources",
-        "Resources of the server against " + short_axis(sweep),
+        "Server resources against " + short_axis(sweep),
         _Figure(
             "cpu",
-            "CPU cores in use (mean)",
+            "CPU cores used (mean)",
             "cores",
             lambda cell: cell.used.cpu_cores_mean,
             limit=sweep.cpu_limit,
@@ -133,7 +133,7 @@ def spectrum_chart(sweep: Sweep) -> PageChart:
     panels = tuple(_spectrum_panel(sweep, load) for load in sweep.loads)
     return PageChart(
         name="spectrum",
-        label=_label("Percentile spectrum of response time", sweep),
+        label=_label("Response time by percentile", sweep),
         choice="load",
         chosen=panels[-1].name if panels else "",
         panels=panels,
@@ -144,7 +144,7 @@ def short_axis(sweep: Sweep) -> str:
     """What the load is, in a title."""
     if not sweep.open_loop:
         return "connections"
-    return "offered rate of sessions" if sweep.is_of_sessions else "offered rate"
+    return "offered session rate" if sweep.is_of_sessions else "offered rate"
 
 
 def _label(title: str, sweep: Sweep) -> str:
@@ -309,7 +309,7 @@ def _spectrum_panel(sweep: Sweep, load: float) -> PagePanel:
         unit="ns",
         x=tuple(1 / (1 - quantile) for quantile in shown),
         x_labels=tuple(words.quantile_name(quantile) for quantile in shown),
-        x_title="quantile p, spread by 1/(1−p)",
+        x_title="quantile p, on a scale of 1/(1−p)",
         is_x_log=True,
         can_be_log=True,
         has_equality=False,

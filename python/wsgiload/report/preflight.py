@@ -18,8 +18,9 @@ def _of_requests(found: Preflight) -> list[str]:
     if found.needed_duration_s is None:
         return []
     return [
-        f"this plan cannot give p99 at the lowest rate: about {found.fewest_requests:,} requests, "
-        f"and p99 needs {REQUESTS_FOR_P99:,} (use --duration {found.needed_duration_s}s)"
+        f"this plan cannot measure p99 at the lowest rate: it sends about "
+        f"{found.fewest_requests:,} requests, and p99 needs {REQUESTS_FOR_P99:,} "
+        f"(use --duration {found.needed_duration_s}s)"
     ]
 
 
@@ -33,12 +34,12 @@ def _of_runs(found: Preflight) -> list[str]:
         wish = f"use --runs {found.needed_runs}, about {format_span(found.needed_s)}"
 
     if found.factor is not None:
-        separates = f"this plan can separate p99 that differ by {_percent(found.factor)} or more"
+        separates = f"this plan can detect p99 differences of {_percent(found.factor)} or more"
         further = f"; for {_percent(PLANNED_FACTOR)} {wish}" if wish else ""
-        return [f"{separates}, at the usual spread between runs ({of_servers}{further})"]
+        return [f"{separates}, given typical variation between runs ({of_servers}{further})"]
     if wish:
-        few = f"{of_servers}, and it takes {FEWEST_RUNS} to see how runs differ"
-        return [f"this plan cannot separate servers from chance: {few} ({wish})"]
+        few = f"{of_servers}, and at least {FEWEST_RUNS} runs are needed"
+        return [f"this plan cannot rank servers: {few} ({wish})"]
     return []
 
 
@@ -50,7 +51,7 @@ def _of_race(found: Preflight) -> list[str]:
     rounds = f"{plural(found.runs, 'round')} of {plural(found.servers, 'server')}"
     return [
         *lines,
-        f"this budget pays for {rounds}, and it takes {found.needed_runs} to see how runs differ "
+        f"this budget allows {rounds}, and at least {found.needed_runs} rounds are needed "
         f"(use --budget {minutes}m)",
     ]
 
@@ -61,7 +62,7 @@ def _of_qualifying(found: Preflight) -> list[str]:
     settings, field, time_s = found.qualifying
     return [
         f"short trials of {plural(settings, 'setting')}, about {format_span(time_s)} at each load, "
-        f"choose at most {field} for the race"
+        f"select at most {field} for the race"
     ]
 
 

@@ -18,7 +18,7 @@ STATUSES: dict[str, Literal["decided", "tie", "undecided"]] = {
 MOST_DROPS = 3
 # Launch, probes and the stop of a server, and the least wait for a quiet host.
 _AROUND_A_TRIAL_S = 7.0
-NOBODY = "Every server failed at this load: too many requests of each did."
+NOBODY = "Every server failed at this load: too many requests got no correct response."
 # Where no decision is in sight.
 _TIMES_AS_LONG = 2
 
@@ -30,17 +30,17 @@ def tie_words(names: Sequence[str], margin: float | None, aim: str, lead: str) -
 
 
 def open_words(names: Sequence[str], aim: str, lead: str) -> str:
-    """``a leads for the lowest p99 at 400/s with 5.1 ms, but b is not shown to be worse.``"""
+    """``a has the lowest p99 at 400/s so far, 5.1 ms, but b is not significantly worse.``"""
     leader, *others = names
     if not others:
-        return f"{leader} is the only one left that kept up, with {lead}."
+        return f"{leader} is the only remaining server that sustained the load, with {lead}."
     are = "is" if len(others) == 1 else "are"
     rivals = words.join_words(others)
-    return f"{leader} leads for {aim} with {lead}, but {rivals} {are} not shown to be worse."
+    return f"{leader} has {aim} so far, {lead}, but {rivals} {are} not significantly worse."
 
 
 def dropped_words(dropped: Sequence[RaceDrop]) -> str:
-    """``Dropped out: c (2.31× behind a after 2 rounds).``; nothing where nobody did."""
+    """``Dropped out: c (2.31× a's figure after 2 rounds).``; nothing where nobody did."""
     if not dropped:
         return ""
     late = [drop for drop in dropped if not drop.in_qualifying]
@@ -68,18 +68,19 @@ def objective_words(race: Race) -> str:
 def _why(drop: RaceDrop) -> str:
     if drop.factor is None:
         return "failed twice"
-    return f"{drop.factor:.2f}× behind {drop.behind} after {words.plural(drop.rounds, 'round')}"
+    rounds = words.plural(drop.rounds, "round")
+    return f"{drop.factor:.2f}× {drop.behind}'s figure after {rounds}"
 
 
 def race_needs(race: Race, experiment: ExperimentFacts) -> str:
     """The budget with which a decision is expected."""
     if race.outcome == "failed":
-        return "add lower rates, or see the reasons below"
+        return "use lower --rates; the reasons are listed below"
     budget_s = experiment.budget_s or 0.0
     if race.rounds_left is None:
         minutes = math.ceil(_TIMES_AS_LONG * budget_s / 60)
-        return f"no decision is in sight within this budget; use --budget {minutes}m"
+        return f"this budget will not decide it; use --budget {minutes}m"
     load_s = experiment.warmup_s + experiment.duration_s + (experiment.cooldown_s or 0.0)
     further_s = race.rounds_left * len(race.contenders) * (load_s + _AROUND_A_TRIAL_S)
     minutes = math.ceil((budget_s + further_s) / 60)
-    return f"about {words.plural(race.rounds_left, 'more round')}: use --budget {minutes}m"
+    return f"run about {words.plural(race.rounds_left, 'more round')} (--budget {minutes}m)"

@@ -55,8 +55,8 @@ def _disturbed(found: RecommendedSetting) -> str:
         return ""
     runs = words.plural(found.runs, "run")
     return (
-        f"; generator or host were disturbed in {found.disturbed} of the {runs}, which can "
-        "only have lengthened response times"
+        f"; the generator or the host was disturbed in {found.disturbed} of the {runs}, which can "
+        "only lengthen response times"
     )
 
 
@@ -65,8 +65,8 @@ def _thin(found: RecommendedSetting) -> str:
         return ""
     requests = words.plural(found.fewest_beyond, "request")
     return (
-        f"; only {requests} lay beyond {found.figure} in one of its runs, and a longer --duration "
-        "makes it more certain"
+        f"; only {requests} lay beyond {found.figure} in one run, so use a longer --duration for a "
+        "more certain result"
     )
 
 
@@ -77,10 +77,10 @@ def _interval(found: RecommendedSetting) -> str:
     if found.figure == "capacity":
         span = f"{words.format_rate(low)} to {words.format_rate(high)}"
         runs = words.plural(found.runs, "confirmation run")
-        return f" (95 % interval of the limit {span}, {runs})"
+        return f" (95 % CI of the capacity {span}, {runs})"
     span = f"{words.format_duration_ns(low)} to {words.format_duration_ns(high)}"
     return (
-        f" ({found.figure} {words.format_duration_ns(found.centre)}, 95 % interval {span}, "
+        f" ({found.figure} {words.format_duration_ns(found.centre)}, 95 % CI {span}, "
         f"{found.runs} runs)"
     )
 
@@ -88,9 +88,9 @@ def _interval(found: RecommendedSetting) -> str:
 def memory_words(memory: MemoryHeadroom) -> str:
     """How much memory is left below the limit."""
     if memory.peak_bytes is None:
-        return "its memory was not measured"
-    used = f"it used {words.format_bytes(memory.peak_bytes)} of memory at most"
+        return "peak memory not measured"
+    used = f"peak memory {words.format_bytes(memory.peak_bytes)}"
     if not memory.limit_bytes:
         return f"{used}, without a limit"
     free = words.format_ratio(1 - memory.peak_bytes / memory.limit_bytes)
-    return f"{used}, which leaves {free} of {words.format_bytes(memory.limit_bytes)}"
+    return f"{used} of {words.format_bytes(memory.limit_bytes)} ({free} free)"

@@ -225,7 +225,7 @@ def _verdict(cell: Cell) -> Text:
 def _remarks(sweep: Sweep) -> list[RenderableType]:
     lines: list[RenderableType] = [
         Text(
-            "Response times over all offered requests, from the intended send.",
+            "Response times over all offered requests, from the scheduled send time.",
             style="dim",
         )
     ]
@@ -348,7 +348,7 @@ def _load_head(report: LoadReport) -> list[RenderableType]:
     headline = (
         f"offered {_offered(report)}, sent {words.format_per_s(report.rate.sent_per_s)}, "
         f"goodput {words.format_per_s(report.rate.goodput_per_s)} "
-        f"({share} of offered), p99 of all offered {_headline_p99(report)}"
+        f"({share} of offered), p99 over all offered requests {_headline_p99(report)}"
     )
     return [
         status,
@@ -466,21 +466,21 @@ def _sessions_line(sessions: SessionCounts) -> str:
         if words.enough_requests(durations.count, quantile)
     ]
     shown.append(f"longest {words.format_duration_ns(durations.max)}")
-    return f"{line}\ncompleted sessions, thinking included: {', '.join(shown)}"
+    return f"{line}\nduration of completed sessions, with think times: {', '.join(shown)}"
 
 
 def _used_line(attached: AttachedResources) -> str:
     """What a server that wsgiload did not start used, and where that was read."""
     used = attached.used
     figures = [
-        f"{words.format_cores(used.cpu_cores_mean)} cores on average",
-        f"{words.format_bytes(used.memory_peak_bytes)} of memory at most",
+        f"{words.format_cores(used.cpu_cores_mean)} CPU cores on average",
+        f"{words.format_bytes(used.memory_peak_bytes)} peak memory",
     ]
     if used.throttled_period_ratio:
         ratio = words.format_ratio(used.throttled_period_ratio)
-        figures.append(f"stopped by its CPU limit in {ratio} of the periods")
+        figures.append(f"CPU-throttled in {ratio} of the periods")
     if used.oom_kills:
-        figures.append(f"{used.oom_kills} processes OOM-killed")
+        figures.append(f"{words.plural(used.oom_kills, 'OOM kill')}")
     return f"server used: {', '.join(figures)} ({attached.source} {attached.name})"
 
 

@@ -75,7 +75,7 @@ def _chart(strip: Strip, sweep: Sweep, name: str) -> Chart:
     said = [coincidence.sentence(cell, one) for one in coincidence.fingerprints(cell)]
     if strip.grouped > 1:
         said.append(
-            f"Each point stands for {strip.grouped} intervals: the median of their p50, the "
+            f"Each point combines {strip.grouped} intervals: the median of their p50 and the "
             "highest of their p99."
         )
     return Chart(

@@ -181,12 +181,12 @@ def rough(text: str, *, is_rough: bool) -> str:
 
 
 def needed_requests(probability: float) -> str:
-    """ "needs 10,000 requests or more": what it takes for a quantile to be shown."""
-    return f"needs {format_count(fewest_requests(probability))} requests or more"
+    """ "needs at least 10,000 requests": how many a quantile needs to be shown."""
+    return f"needs at least {format_count(fewest_requests(probability))} requests"
 
 
 def fewest_requests(probability: float) -> int:
-    """So many that ten lie beyond the quantile."""
+    """The number of which ten lie beyond the quantile."""
     return round(10 / (1 - probability))
 
 
@@ -203,15 +203,14 @@ def may_be_shown(known: QuantileUncertainty | None, count: int | None, probabili
 
 
 def with_uncertainty(shown: str, known: QuantileUncertainty | None) -> str:
-    """A quantile in words with what is known of it: "18.4 ms (95 % interval 17.9 ms to 19.2
-    ms)"."""
+    """A quantile in words with its uncertainty: "18.4 ms (95 % CI 17.9 ms to 19.2 ms)"."""
     if known is None or shown == MISSING:
         return shown
     if known.reason == "measurement_floor":
-        return f"<= {shown} (not resolved: too close to the noise floor)"
+        return f"<= {shown} (upper bound: too close to the noise floor)"
     if known.interval_95_ns is None:
         return shown
-    return f"{shown} (95 % interval {format_interval(known.interval_95_ns)})"
+    return f"{shown} (95 % CI {format_interval(known.interval_95_ns)})"
 
 
 def failed_ratio(outcomes: Outcomes | None) -> float | None:
@@ -305,20 +304,20 @@ def failure_words(failure: CellFailure) -> str:
 _LEAST_SHOWN_SHARE = 0.001
 
 _SPIN_WORDS = {
-    "off_at_this_rate": "no spin before sends, which at this rate would take a fifth of a core "
-    "or more",
-    "off_on_shared_cores": "no spin before sends, because the generator shares its cores",
+    "off_at_this_rate": "no busy-waiting before sends, because at this rate it would use more than "
+    "a fifth of a core",
+    "off_on_shared_cores": "no busy-waiting before sends, because the generator shares its cores",
 }
 
 
 def client_words(client: GeneratorUsage) -> str:
-    """What the generator cost, how long it could not run, and whose timestamps are reported."""
+    """The generator's CPU use, its waits for a core, and the source of its timestamps."""
     waited_ns = client.run_queue_wait_ns
     waited = NOT_MEASURED if waited_ns is None else format_duration_ns(waited_ns)
     parts = (
-        f"{format_duration_ns(client.cpu_per_request_ns)} of CPU time per response",
-        f"busy for {format_ratio(client.busy_share)} of the time",
-        f"waited for a core for {waited}",
+        f"{format_duration_ns(client.cpu_per_request_ns)} CPU time per response",
+        f"{format_ratio(client.busy_share)} busy (busiest thread)",
+        f"run-queue wait {waited}",
         _stall_words(client),
         _timestamp_words(client),
     )
@@ -330,21 +329,20 @@ def _stall_words(client: GeneratorUsage) -> str:
     if not stalls.count:
         return "no event-loop stalls"
     longest = format_duration_ns(stalls.longest_ns)
-    return f"stalled {plural(stalls.count, 'time')}, {longest} at most"
+    return f"{plural(stalls.count, 'event-loop stall')} (longest {longest})"
 
 
 def _timestamp_words(client: GeneratorUsage) -> str:
     if client.receive_stamps != "kernel":
-        return "responses timestamped by its own clock"
+        return "responses timestamped by the generator"
     text = "responses timestamped by the kernel"
     if not client.user_timestamps:
         return text
-    return f"{text}, {format_count(client.user_timestamps)} of them by its own clock"
+    return f"{text}, {format_count(client.user_timestamps)} of them by the generator"
 
 
 def pacing_words(client: GeneratorUsage) -> str | None:
-    """How the generator waited for its sends, as far as that limited itself; None where nothing
-    did."""
+    """Why the generator did not busy-wait as planned; None if it did."""
     parts = _spin_limits(client)
     if not parts and (spin_words := _SPIN_WORDS.get(client.spin.reason)):
         parts.append(spin_words)
@@ -352,8 +350,8 @@ def pacing_words(client: GeneratorUsage) -> str | None:
     off_share = client.real_time_off_share or 0.0
     if off_share >= _LEAST_SHOWN_SHARE:
         parts.append(
-            f"real-time priority was given up for {format_ratio(off_share)} of the load: the "
-            "kernel stops tasks that use more than 95 % of a second"
+            f"real-time priority was off for {format_ratio(off_share)} of the load to avoid RT "
+            "throttling (the kernel stops real-time tasks that use more than 95 % of a second)"
         )
     return "; ".join(parts) or None
 
@@ -363,12 +361,12 @@ def _spin_limits(client: GeneratorUsage) -> list[str]:
     parts = []
     if client.spin_off_share:
         off = f"off for {format_ratio(client.spin_off_share)} of the load"
-        parts.append(f"the spin before sends was {off}: its cores had hardly any idle time")
+        parts.append(f"busy-waiting before sends was {off} because the cores had no idle time")
     if curtailed := client.curtailed_spins:
         times = "once" if curtailed == 1 else f"{format_count(curtailed)} times"
         parts.append(
-            f"the spin before sends was cut short {times}: a real-time thread that may not "
-            "change its priority has to sleep for 7 % of the time"
+            f"busy-waiting before sends was cut short {times} to avoid RT throttling (without "
+            "permission to change its priority, a real-time thread sleeps 7 % of the time)"
         )
     return parts
 

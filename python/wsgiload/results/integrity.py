@@ -84,10 +84,10 @@ def _table_complaint(path: Path, columns: tuple[str, ...]) -> str | None:
         rows = csv.reader(file)
         heading = next(rows, None)
         if heading is None or heading[:1] != ["cell"] or not set(heading) <= set(columns):
-            return "has no line of column names"
+            return "has no header line"
         for row in rows:
             if len(row) != len(heading) or not all(map(_is_number_or_empty, row[1:])):
-                return f"is damaged at line {rows.line_num}; what can be read of it is shown"
+                return f"is damaged at line {rows.line_num}; readable lines are used"
     return None
 
 

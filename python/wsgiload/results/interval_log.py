@@ -27,7 +27,7 @@ def header(load: LoadReport) -> list[str]:
 
     return [
         "#[Histogram log format version 1.3]",
-        "#[Response time from the intended send, correct responses only, nanoseconds]",
+        "#[Response time from the scheduled send time, correct responses only, nanoseconds]",
         f"#[StartTime: {base_s:.3f} (seconds since epoch), {when}]",
         "#[BaseTime: 0.000 (seconds since epoch)]",
         '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"',

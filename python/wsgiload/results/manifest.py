@@ -63,7 +63,7 @@ def changed_files(folder: Path) -> Iterator[tuple[str, str]]:
     try:
         manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
     except (OSError, ValueError, msgspec.MsgspecError, RecursionError) as error:
-        yield NAME, f"is damaged, so changes to other files cannot be found ({error})"
+        yield NAME, f"is damaged, so changes to other files cannot be detected ({error})"
         return
     if manifest.schema_version != SCHEMA_VERSION:
         yield NAME, f"has schema version {manifest.schema_version}; this version reads 1"
@@ -77,18 +77,18 @@ def _complaint(folder: Path, name: str, written: FileDigest) -> str | None:
     path = folder / name
     try:
         if not path.resolve().is_relative_to(folder.resolve()):
-            return "is not in this run, though its manifest lists it"
+            return "is listed in the manifest but lies outside the run directory"
         if not path.is_file():
             return "is missing"
         digest, size_bytes = _digest(path, written.bytes)
     except ValueError as error:
-        return f"is no name of a file: {error}"
+        return f"is not a file name: {error}"
     except OSError as error:
         return f"cannot be read: {error.strerror}"
     if size_bytes < written.bytes:
-        return f"is truncated: {size_bytes:,} of {written.bytes:,} bytes are left"
+        return f"is truncated to {size_bytes:,} of {written.bytes:,} bytes"
     if digest.hexdigest() != written.sha256:
-        return "was changed after it was written: its checksum is another"
+        return "was changed after it was written (checksum mismatch)"
     return None
 
 

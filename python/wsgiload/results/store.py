@@ -62,8 +62,8 @@ class RunDirectory:
             (self.path / "load").mkdir()
         except OSError as error:
             raise UsageError(
-                f"cannot make the run directory {self.path}: {error.strerror}",
-                "choose a folder with --out",
+                f"cannot create the run directory {self.path}: {error.strerror}",
+                "choose another directory with --out",
             ) from error
         self._digests = Digests()
         self._stores_secrets = stores_secrets
@@ -216,7 +216,7 @@ class RunDirectory:
     def _not_written(self, path: Path, error: OSError) -> UsageError:
         return UsageError(
             f"cannot write {path}: {error.strerror}; every cell before this one is stored",
-            f"make room, then go on with `wsgiload sweep --resume {self.path}`",
+            f"free disk space, then continue with `wsgiload sweep --resume {self.path}`",
         )
 
 
@@ -248,7 +248,7 @@ def _started(path: Path) -> datetime:
     try:
         return datetime.fromisoformat(started)
     except ValueError as error:
-        raise UsageError(f"{path} has no time of its start: {error}", "start a new run") from error
+        raise UsageError(f"{path} has no start time: {error}", "start a new run") from error
 
 
 def _text_of(path: Path) -> str:

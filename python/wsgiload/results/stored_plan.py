@@ -122,9 +122,9 @@ def require_same_plan(stored: Experiment, asked: Experiment) -> None:
     for name in before | now:
         if before.get(name) != now.get(name):
             raise UsageError(
-                f"--resume: {name} is {now.get(name)!r} here and {before.get(name)!r} in the "
+                f"--resume: {name} is {now.get(name)!r} here but {before.get(name)!r} in the "
                 "stored plan",
-                "give --resume alone: the plan is in the run directory",
+                "use --resume alone: the plan is in the run directory",
             )
 
 
@@ -143,7 +143,7 @@ def require_same_host(stored: HostFacts, now: HostFacts) -> None:
         before, after = getattr(stored, name), getattr(now, name)
         if before != after:
             raise UsageError(
-                f"--resume: the host has changed: {name} is {after!r} and was {before!r}",
+                f"--resume: the host has changed: {name} was {before!r} and is now {after!r}",
                 "start a new run, and compare the two with `wsgiload compare`",
             )
 
@@ -169,6 +169,6 @@ def require_same_versions(
         if now is not None and before[0] is not None and before != now:
             raise UsageError(
                 f"--resume: {cell.id} was measured with {before[0]} on Python {before[1]}, "
-                f"and now there is {now[0]} on Python {now[1]}",
+                f"but now it is {now[0]} on Python {now[1]}",
                 "start a new run, and compare the two with `wsgiload compare`",
             )

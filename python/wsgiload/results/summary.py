@@ -217,7 +217,7 @@ def _unsettled(record: CellRecord, setting: Setting) -> Reason | None:
     if settled is None or not settled.disturbances:
         return None
     message = (
-        f"the host was not quiet after {settled.waited_s:.0f} s, when this trial began: "
+        f"the host was still busy when this trial began, after waiting {settled.waited_s:.0f} s: "
         f"{' and '.join(settled.disturbances)}"
     )
     longest_s = setting.experiment.procedure.settle_ns / NS_PER_S
@@ -240,14 +240,14 @@ def _contamination(record: CellRecord) -> Reason | None:
     foreign, waited = attribution.foreign_cpu_ratio, attribution.cpu_wait_ratio
     if foreign is not None and foreign > MOST_FOREIGN_CPU:
         message = (
-            f"other processes used {foreign:.0%} of the machine's CPU time; repeat it on "
-            "an idle machine"
+            f"other processes used {100 * foreign:.0f} % of the machine's CPU time; repeat on an "
+            "idle machine"
         )
         return reason_of("contaminated", "warn", message, round(foreign, 4), MOST_FOREIGN_CPU)
     if waited is not None and waited > MOST_CPU_WAIT:
         message = (
-            f"for {waited:.0%} of the time the server waited for a core that others had, its "
-            "own limit apart; repeat it on an idle machine"
+            f"the server waited {100 * waited:.0f} % of the time for a core that other processes "
+            "used; repeat on an idle machine"
         )
         return reason_of("contaminated", "warn", message, round(waited, 4), MOST_CPU_WAIT)
     return None

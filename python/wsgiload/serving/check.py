@@ -184,7 +184,7 @@ def _check(
                 result.clean_stop, result.stop_s = served.ended.clean, served.ended.stop_s
                 must_stop = result.profile == "tuned" and result.ready_s is not None
                 result.record(
-                    served.ended.clean or not must_stop, f"its stop was not clean: {served.ended}"
+                    served.ended.clean or not must_stop, f"it did not stop cleanly: {served.ended}"
                 )
 
 
@@ -220,7 +220,7 @@ def _check_workers(subject: _Subject, result: CheckResult) -> None:
         result.right_body = result.record(
             False, "under load, a response did not come from a worker"
         )
-    result.record(len(met) >= wanted, f"only {len(met)} of {wanted} workers were ever met")
+    result.record(len(met) >= wanted, f"only {len(met)} of {wanted} workers responded")
 
 
 def _check_keepalive(subject: _Subject, result: CheckResult) -> None:
@@ -229,7 +229,7 @@ def _check_keepalive(subject: _Subject, result: CheckResult) -> None:
     result.keepalive = kept
     does = "keeps" if kept else "does not keep"
     result.keepalive_as_claimed = result.record(
-        kept == claimed, f"it {does} connections, against what its file says"
+        kept == claimed, f"it {does} connections alive, but its file declares the opposite"
     )
 
 
@@ -243,16 +243,18 @@ def _check_framing(subject: _Subject, result: CheckResult) -> None:
             "close" if response.headers.get("Content-Length") is None else "content-length"
         )
     complaint = (
-        f"a body without Content-Length is sent as {result.framing}, against what its file says"
+        f"a body without Content-Length is sent as {result.framing}, but its file declares "
+        f"{claimed}"
     )
     as_claimed = result.record(result.framing == claimed, complaint)
     whole = result.record(
-        response.body == b"".join(conformance.STREAM), "a streamed body arrived changed"
+        response.body == b"".join(conformance.STREAM), "a streamed body was changed"
     )
     response = _ask(subject.port, "GET", "/")
     length = response.headers.get("Content-Length")
     kept = result.record(
-        length == str(len(response.body)), f"the app's Content-Length did not arrive, but {length}"
+        length == str(len(response.body)),
+        f"the app's Content-Length was replaced by {length or 'none'}",
     )
     result.framing_as_claimed = as_claimed and whole and kept
 
@@ -262,7 +264,8 @@ def _check_echo(subject: _Subject, result: CheckResult) -> None:
     response = _ask(subject.port, "POST", "/echo", posted)
     arrived = response.status == 200 and response.body == posted
     result.echo = result.record(
-        arrived, f"of 1 MiB posted, {len(response.body)} bytes came back with {response.status}"
+        arrived,
+        f"a 1 MiB POST was echoed as {len(response.body)} bytes with status {response.status}",
     )
 
 
@@ -275,7 +278,8 @@ def _check_errors(subject: _Subject, result: CheckResult) -> None:
     for path, (status, text) in expected.items():
         response = _ask(subject.port, "GET", path)
         complaint = (
-            f"the app's {status} arrived as {response.status} with {len(response.body)} bytes"
+            f"the app's {status} response was sent as {response.status} with "
+            f"{len(response.body)} bytes"
         )
         passed &= result.record((response.status, response.body) == (status, text), complaint)
     result.errors_passed = passed
@@ -298,7 +302,7 @@ def _check_conformance(subject: _Subject, result: CheckResult) -> None:
     as_known = result.conforms if known is None else known in complaint
     result.record(
         as_known,
-        complaint if known is None else f"the known deviation {known!r} is gone; update its file",
+        complaint if known is None else f"the known deviation {known!r} is fixed; update its file",
     )
 
 
@@ -306,7 +310,7 @@ def _check_backlog(subject: _Subject, result: CheckResult) -> None:
     queue = read_listen_queue(subject.port)
     result.backlog = queue.backlog // queue.sockets if queue else None
     asked = subject.backlog
-    complaint = f"its listen queue holds {result.backlog}, requested were {asked}"
+    complaint = f"its listen backlog is {result.backlog} instead of {asked}"
     result.backlog_as_asked = result.record(asked is None or result.backlog == asked, complaint)
 
 
@@ -317,7 +321,7 @@ def _check_quiet(subject: _Subject, result: CheckResult) -> None:
     lines = subject.server.log_path.read_bytes()[before:].decode(errors="replace").splitlines()
     result.quiet = len(lines) <= MOST_QUIET_LINES
     complaint = (
-        f"it wrote {len(lines)} lines of log for {QUIET_REQUESTS} requests, such as "
+        f"it logged {len(lines)} lines for {QUIET_REQUESTS} requests, such as "
         f"{' '.join(lines[:1])[:100]!r}"
     )
     result.record(result.quiet or subject.profile == "stock", complaint)

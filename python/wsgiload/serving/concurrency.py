@@ -38,7 +38,7 @@ SMALL_BACKLOG = 128
 
 @dataclass(frozen=True, slots=True)
 class Concurrency:
-    """What was found; None where it could not be. ``probed`` is how many were tried at once."""
+    """What was measured; None if unknown. ``probed`` is how many were tried at once."""
 
     probed: int
     backlog: int | None
@@ -55,15 +55,14 @@ class Concurrency:
         said = []
         if self.backlog is not None and self.backlog <= SMALL_BACKLOG:
             said.append(
-                f"{server}: its listen queue holds {self.backlog} connections (read back from "
-                "the socket); when more "
-                "arrive at once, the kernel drops them and their clients try again a second later"
+                f"{server}: its listen backlog is {self.backlog} connections (read back from the "
+                "socket); if more arrive at once, the kernel drops them and clients retry after 1 s"
             )
         if self.requests_at_once is not None and self.requests_at_once < self.probed:
             requests = "request" if self.requests_at_once == 1 else "requests"
             said.append(
-                f"{server}: {self.requests_at_once} {requests} at a time, of {self.probed} "
-                "sent at once"
+                f"{server}: handled {self.requests_at_once} {requests} at a time "
+                f"({self.probed} were sent at once)"
             )
         said += self._connection_sentences(server)
         return said
@@ -72,14 +71,12 @@ class Concurrency:
         served, kept = self.connections_served, self.connections_kept
         if served is not None and served < self.probed:
             return [
-                f"{server}: it held {served} connections at a time; the next one got no "
-                "response within "
-                f"{RESPONSE_TIMEOUT_S:g} s while they stayed open"
+                f"{server}: served {served} open connections; the next one got no response within "
+                f"{RESPONSE_TIMEOUT_S:g} s while they were open"
             ]
         if kept is not None and 0 < kept < self.probed:
             return [
-                f"{server}: of {self.probed} connections it kept {kept} alive, and closed the "
-                "others"
+                f"{server}: kept {kept} of {self.probed} connections alive and closed the others"
             ]
         return []
 

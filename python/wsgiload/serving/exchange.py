@@ -62,7 +62,7 @@ class _BoundedSocket(socket.socket):
         received: int = super().recv_into(*arguments, **named)  # type: ignore[arg-type]
         self.received_bytes += received
         if self.received_bytes > self.most_bytes:
-            raise ResponseTooLarge(f"a response longer than {self.most_bytes >> 20} MiB")
+            raise ResponseTooLarge(f"a response of more than {self.most_bytes >> 20} MiB")
         return received
 
     def sendall(self, *arguments: object) -> None:

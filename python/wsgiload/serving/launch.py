@@ -73,7 +73,7 @@ def require_free_port(port: int) -> None:
             owners = listener_pids(port)
             by_whom = f" by process {', '.join(map(str, sorted(owners)))}" if owners else ""
             raise UsageError(
-                f"port {port} of {HOST} cannot be used: {error.strerror}{by_whom}",
+                f"cannot listen on port {port} of {HOST}: {error.strerror}{by_whom}",
                 "choose another --port, or omit it to use a free one",
             ) from None
 
@@ -141,7 +141,7 @@ class ServerProcess:
         lines = [line.strip() for line in self.log_tail().splitlines() if line.strip()]
         last = f": {lines[-1]}" if lines else " without output"
         if code is not None and code < 0:
-            return f"was ended by {signal_name(-code)}{last}"
+            return f"was killed by {signal_name(-code)}{last}"
         return f"exited with code {code}{last}"
 
     def stop(self, *, gently: bool = True) -> ServerExit | None:

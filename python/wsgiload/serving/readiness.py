@@ -115,7 +115,7 @@ def wait_until_ready(server: ServerProcess, port: int, expected: Expectation) ->
                 f"{server.found.id} gave no correct response within "
                 f"{expected.ready_timeout_ns / NS_PER_S:g} s "
                 f"({answer.problem})",
-                "give it longer with --ready-timeout and --timeout, or look at its log",
+                "raise --ready-timeout and --timeout, or see its log",
                 step=STEP,
                 log_tail=server.log_tail(),
             )
@@ -135,10 +135,10 @@ def _end_of(server: ServerProcess, when: str) -> ServerError | None:
 
 def out_of_memory(server: ServerProcess, kills: int, when: str, step: str) -> ServerError:
     """The error for a server that was OOM-killed."""
-    processes = "a process" if kills == 1 else f"{kills} processes"
+    processes = "1 process" if kills == 1 else f"{kills} processes"
     return ServerError(
-        f"{server.found.id} needs more memory than its limit: the kernel killed {processes} of "
-        f"it {when}",
+        f"{server.found.id} needs more memory than its limit: the kernel OOM-killed {processes} "
+        f"{when}",
         "raise --memory, or lower the number of workers",
         step=step,
         log_tail=server.log_tail(),
@@ -154,9 +154,9 @@ def _wrong_response(
     cause, fix = f"{server.found.id}: {answer.problem}", "see the server's log"
     raised = exception_in(log)
     if answer.is_too_large:
-        fix = "choose a path with shorter responses with --path"
+        fix = "choose a path with shorter responses (--path)"
     elif raised is not None and answer.status is not None and answer.status >= 500:
-        cause += f"; its log has {raised}"
+        cause += f"; its log contains {raised}"
     elif answer.response is not None:
         hosts = [] if server.folder is None else allowed_hosts(server.folder)
         fix = fix_of(request, answer.response, hosts, lambda other: ask(port, other).response)
@@ -168,7 +168,7 @@ def _require_own_listener(server: ServerProcess, port: int) -> None:
     owners = listener_pids(port)
     if owners and not owners & set(server.group.pids()):
         raise ServerError(
-            f"port {port} is held by process {', '.join(map(str, sorted(owners)))}, not by "
+            f"port {port} is in use by process {', '.join(map(str, sorted(owners)))}, not by "
             f"{server.found.id}",
             "choose another --port, or omit it to use a free one",
             step=STEP,
@@ -206,9 +206,9 @@ def _not_connected(server: ServerProcess, error: OSError) -> ServerError:
             return ended
         time.sleep(POLL_S)
     return ServerError(
-        f"{server.found.id} gave a correct response, and then took no connection "
+        f"{server.found.id} gave a correct response and then accepted no more connections "
         f"({error.strerror or error})",
-        "the end of its log may say why; if it was only slow, raise --timeout",
+        "see the end of its log; if it was only slow, raise --timeout",
         step=STEP,
         log_tail=server.log_tail(),
     )

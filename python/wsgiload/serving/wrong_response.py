@@ -23,9 +23,9 @@ _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:: .*)?")
 _OF_STATUS = {
     401: "the path needs credentials: add -H 'Authorization: …' or -H 'Cookie: …', or choose "
     "another --path",
-    403: "the app refuses this request: add what it asks for with -H 'Authorization: …' or "
+    403: "the app refuses this request: add the credentials it needs with -H 'Authorization: …' or "
     "-H 'Cookie: …', or choose another --path",
-    404: "choose a path that the app serves with --path",
+    404: "choose a path that the app serves (--path)",
     429: "lift the app's rate limit for the measurement",
 }
 
@@ -35,10 +35,10 @@ Again = Callable[[Request], Response | None]
 
 def in_words(request: Request, response: Response) -> str:
     """What came back: its status if that is wrong, where it leads, and how its body begins."""
-    asked = f"{request.method} {request.path} got"
-    text = f"{asked} a wrong body"
+    asked = f"{request.method} {request.path} returned"
+    text = f"{asked} an unexpected body"
     if response.status not in request.statuses:
-        text = f"{asked} the status {response.status}"
+        text = f"{asked} status {response.status}"
     if response.status in REDIRECTS and response.headers.get("Location"):
         return f"{text} to {response.headers['Location']}"
     body = excerpt(response)
@@ -73,7 +73,7 @@ def fix_of(request: Request, response: Response, hosts: Iterable[str], again: Ag
     if status == 405 and response.headers.get("Allow"):
         method = response.headers["Allow"].partition(",")[0].strip()
         return f"choose another --path, or send --method {shlex.quote(method)}"
-    usual = f"choose another --path or change the request; if {status} is right, add "
+    usual = f"choose another --path or change the request; if {status} is correct, add "
     return _OF_STATUS.get(status, f"{usual}--expect-status {status}")
 
 
@@ -88,10 +88,10 @@ def _fix_of_body(response: Response) -> str:
     encoding = response.headers.get("Content-Encoding")
     if encoding:
         return (
-            f"bodies are checked as they are sent, and this one has Content-Encoding: {encoding}; "
+            f"bodies are checked without decoding, but this one has Content-Encoding: {encoding}; "
             "omit the header Accept-Encoding"
         )
-    return "choose another --path, or correct what the --expect options ask for"
+    return "choose another --path, or correct the --expect options"
 
 
 def _fix_of_redirect(request: Request, response: Response, again: Again) -> str:
@@ -99,8 +99,8 @@ def _fix_of_redirect(request: Request, response: Response, again: Again) -> str:
     name, value = HTTPS_FIELD
     if where.scheme == "https":
         if _is_right(again(_with(request, name, value)), request):
-            return f"the app wants https: add -H '{name}: {value}'"
-        return "the app wants https: turn that off for the measurement"
+            return f"the app requires https: add -H '{name}: {value}'"
+        return "the app requires https: turn that off for the measurement"
     if _LOGIN.search(where.path):
         return (
             "the path needs a login: add its cookie with -H 'Cookie: …', or choose another --path"
@@ -109,7 +109,9 @@ def _fix_of_redirect(request: Request, response: Response, again: Again) -> str:
     path = where.path + (f"?{where.query}" if where.query else "")
     if path.startswith("/") and _is_right(again(replace(request, path=path)), request):
         return f"choose where it leads: --path {shlex.quote(path)}"
-    return f"choose another --path; if the redirect is right, add --expect-status {response.status}"
+    return (
+        f"choose another --path; if the redirect is correct, add --expect-status {response.status}"
+    )
 
 
 def _fix_of_host(request: Request, hosts: Iterable[str], again: Again) -> str:

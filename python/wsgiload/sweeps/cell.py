@@ -122,9 +122,8 @@ def _measure(
     if not record.keepalive_honoured and load.keepalive != "off":
         load = without_keepalive(load)
         record.notes.append(
-            f"{server.found.id}: no keep-alive: the server closes the connection after each "
-            "response; measured with a new connection per request, so response times include "
-            "connection setup"
+            f"{server.found.id} has no keep-alive: it closes the connection after each response, "
+            "so response times include connection setup"
         )
     url = f"http://{launch.HOST}:{port}{request.path}"
     record.pss_before_bytes = proportional_bytes(server.group.pids())
@@ -183,8 +182,8 @@ def _under_load(server: ServerProcess, record: CellRecord) -> str:
     if server.exit_code() is not None or unhealthy_s is None:
         return "under load"
     return (
-        f"under load, while its first process lived on; for {unhealthy_s:g} s no request "
-        "got a correct response"
+        f"under load; its main process survived, but no request got a correct response for "
+        f"{unhealthy_s:g} s"
     )
 
 
@@ -242,9 +241,8 @@ def _measured(record: CellRecord, setting: Setting) -> Measured:
 
 def _environment_notes(environment: Environment) -> list[str]:
     return [
-        f"{environment.server} brings {conflict.name} {conflict.server_version} and is run "
-        "with it; "
-        f"the app's environment has {conflict.app_version}"
+        f"{environment.server} was measured with {conflict.name} {conflict.server_version}; "
+        f"your app's environment has {conflict.app_version}"
         for conflict in environment.conflicts
     ]
 
@@ -257,7 +255,6 @@ def _take_over(served: Served, record: CellRecord) -> None:
     record.server_exit, record.oom_kills = served.ended, served.oom_kills
     record.memory_peak_bytes = served.memory_peak_bytes
     if record.oom_kills and record.failure is None and record.measured:
-        message = (
-            f"the kernel OOM-killed {record.oom_kills} process(es) of the server; raise --memory"
-        )
+        processes = "1 process" if record.oom_kills == 1 else f"{record.oom_kills} processes"
+        message = f"the kernel OOM-killed {processes} of the server; raise --memory"
         record.failure = CellFailure(step="load", message=message, log_tail="")

@@ -39,8 +39,8 @@ def require_liftable(limits: Limits, cpu_plan: CpuPlan) -> None:
     """Refuse where the server's cores alone are its CPU limit: there is no quota to take away."""
     if limits.cpus is None or limits.cpus >= len(cpu_plan.server_cpus):
         raise UsageError(
-            "--intervene cpu: there is no CPU limit to lift (the server has whole cores)",
-            "give a smaller --cpus, such as 0.5, or leave --intervene out",
+            "--intervene cpu: there is no CPU limit to lift, because --cpus allows whole cores",
+            "use a smaller --cpus, such as 0.5, or omit --intervene",
         )
 
 

@@ -206,8 +206,8 @@ def plan_cpus(limits: ResourceLimits) -> tuple[CpuPlan, Limits]:
 def _possible(cpus: float | None) -> float | None:
     if cpus is not None and cpus > len(available_cpus()):
         raise UsageError(
-            f"--cpus {cpus:g} asks for more than the {len(available_cpus())} CPUs of this machine",
-            f"give --cpus {len(available_cpus())} or less",
+            f"--cpus {cpus:g} exceeds the {len(available_cpus())} CPUs of this machine",
+            f"use --cpus {len(available_cpus())} or less",
         )
     return cpus
 
@@ -247,7 +247,8 @@ def resume_sweep(
     summary = read(Summary, run_dir / "summary.json")
     if summary.status == "complete":
         raise UsageError(
-            f"{run_dir} is complete, nothing is left to resume", "see it with `wsgiload report`"
+            f"{run_dir} is complete; there is nothing to resume",
+            f"see its results: wsgiload report {run_dir}",
         )
     experiment = replace(experiment, slo=slo or experiment.slo)
     return _carry_out(experiment, events or SweepEvents(), _Earlier(run_dir, order, summary.cells))
@@ -363,8 +364,8 @@ def _announce(sweep: _Sweep, planned: Sequence[Cell]) -> None:
     first = experiment.qualifying
     of_race = experiment.runs - (first.rounds if first is not None else 0)
     sweep.events.message(
-        f"race of {len(sweep.found)} servers, at most {of_race} rounds, "
-        f"{sweep.race.left_s():.0f} s of the budget left"
+        f"racing {len(sweep.found)} servers: at most {of_race} rounds, "
+        f"{sweep.race.left_s():.0f} s of budget left"
     )
 
 
