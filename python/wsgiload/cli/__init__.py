@@ -101,7 +101,7 @@ def run(arguments: list[str] | None = None) -> int:
         return _complain(str(error), error.exit_code)
     except MemoryError:
         return _out_of_memory()
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # click exits
         return EXIT_OK  # whoever read our output has seen enough
     except OSError as error:
         if _is_closed_terminal(error):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Unpack, get_args
 
@@ -137,9 +137,7 @@ def _plan(ctx: click.Context, url: str, flags: LoadCommandFlags) -> LoadPlan:
 def _print(load: LoadReport, precision: str | None, *, quiet: bool, is_json: bool) -> None:
     """The tables on standard output; causes, alarms and the precision on standard error."""
     if not is_json:
-        # rich exits where nobody reads; the exit code is still ours to decide.
-        with suppress(SystemExit, BrokenPipeError):
-            print_load(load, terminal())
+        print_load(load, terminal())
     if not quiet:
         _print_connect_failures(load)
         for alarm in alarms_of_load(load):

@@ -26,7 +26,7 @@ def write_json(data: object, destination: str) -> None:
     text = msgspec.json.format(encode_bytes(data, enc_hook=str), indent=1).decode()
     text = visible_json(text)
     if destination == "-":
-        click.echo(text)
+        _print(text)
         return
     try:
         Path(destination).write_text(text + "\n", encoding="utf-8")
@@ -57,7 +57,18 @@ def check_destinations(json_file: str | None, *others: Path | None) -> None:
 
 def say(text: str, *, aside: bool = False) -> None:
     """A line of the result on standard output, or aside on standard error."""
-    click.echo(visible(text), err=aside)
+    if aside:
+        tell(text)
+    else:
+        _print(visible(text))
+
+
+def _print(text: str) -> None:
+    """A result on standard output; that nobody reads on changes no exit code."""
+    try:
+        click.echo(text)
+    except BrokenPipeError:
+        write_no_more()
 
 
 def tell(text: str, *, is_whole: bool = True) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
+
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
 from rich.segment import Segment
 
@@ -28,8 +32,17 @@ class _EscapeForeignText(RenderHook):
         return [_Visible(one) for one in renderables]
 
 
+class _Terminal(Console):
+    """A console whose reader may go away, as ``head`` does, without ending the command."""
+
+    def on_broken_pipe(self) -> None:
+        """Write no more: what is still in the buffer would be tried again at the very end."""
+        self.quiet = True
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # until then
+
+
 def terminal() -> Console:
     """Standard output, for tables that may hold text of servers and of stored files."""
-    console = Console()
+    console = _Terminal()
     console.push_render_hook(_EscapeForeignText())
     return console

@@ -1,0 +1,58 @@
+"""Output whose reader goes away, as ``| head -1`` does, changes no exit code."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+from .command import SCRIPT, Command, read_json
+from .target import CountingServer, unused_port
+
+
+def run_unread(command: Command, *words: str) -> tuple[int, str]:
+    """Exit code and standard error of a command whose standard output nobody reads."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [SCRIPT, *words],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=60,
+        cwd=command.folder,
+        env=command.environment,
+    )
+    os.close(writing)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--help", "explain send-lag", "servers list", "servers list --json", "sweep --dry-run"],
+)
+def test_a_command_without_a_reader_has_done_its_work(command: Command, words: str) -> None:
+    assert run_unread(command, *words.split()) == (0, "")
+
+
+def test_a_load_without_a_reader_still_fails_its_threshold(
+    target: CountingServer, command: Command
+) -> None:
+    words = ("load", target.url, "-R", "100", "-d", "300ms", "--json", "out.json", "--quiet")
+    code, told = run_unread(command, *words, "--threshold", "goodput>=1000000")
+    status = read_json(command.folder / "out.json")["verdict"]["status"]
+    assert code == (98 if status == "invalid" else 99)
+    assert "threshold goodput>=1000000 failed" in told
+    assert run_unread(command, "load", f"http://127.0.0.1:{unused_port()}/", "-d", "100ms")[0] == 97
+
+
+@pytest.mark.servers
+def test_a_sweep_without_a_reader_still_fails_its_threshold(command: Command) -> None:
+    briefly = ("--duration", "300ms", "--warmup", "0s", "--cooldown", "0s", "--limits", "none")
+    words = ("sweep", "--servers", "wsgiref", "--rates", "50", *briefly, "--json", "out.json")
+    code, told = run_unread(command, *words, "--threshold", "goodput>=1000000")
+    assert code in (98, 99)
+    assert "threshold goodput>=1000000 failed" in told
+    assert len(read_json(command.folder / "out.json")["cells"]) == 1
