@@ -18,11 +18,13 @@ from wsgiload.experiment.redaction import holds_redacted, public_value
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
-def parse_variable(text: str, where: str = "--env") -> tuple[str, str]:
-    """Name and value of ``NAME=VALUE``."""
+def parse_variable(text: str, where: str | None = None) -> tuple[str, str]:
+    """Name and value of ``NAME=VALUE``; what stands in a file is not repeated, because it may be a
+    secret."""
     name, equals, value = text.partition("=")
     if not equals or not _NAME.fullmatch(name):
-        raise UsageError(f"{where}: {text!r} is not NAME=VALUE", "write it like DEBUG=0")
+        given = f"--env: {text!r}" if where is None else where
+        raise UsageError(f"{given} is not NAME=VALUE", "write it like DEBUG=0")
     return name, value
 
 
