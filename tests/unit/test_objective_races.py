@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
 
+import msgspec
 import pytest
 
 from wsgiload.analysis.objective import parse_objective
@@ -228,6 +229,25 @@ def test_where_nobody_meets_it_the_objective_is_missed() -> None:
     assert refused is not None
     assert refused.is_missed
     assert refused.why.startswith("no setting meets p99<50ms")
+
+
+def test_nothing_is_missed_by_what_was_not_reached() -> None:
+    """After an interrupt, or where the budget ended early."""
+    summary = _summary(_runs("slow", FIRST, 400.0))
+    facts = msgspec.structs.replace(summary.experiment, servers=("slow", "later"))
+    refused = _only(analyse(msgspec.structs.replace(summary, experiment=facts))).refused
+    assert refused is not None
+    assert (refused.is_missed, refused.why) == (
+        False,
+        "the race ended before any setting was measured in full at 1000/s",
+    )
+
+    high = _summary(_runs("slow", FIRST, 400.0), (500.0, 1000.0))
+    refused = _only(high).refused
+    assert refused is not None
+    assert not refused.is_missed
+    assert refused.why.endswith("at 1000/s, and lower rates were not reached")
+    assert refused.needs == "use --budget 10m, or lower --rates"
 
 
 def test_a_short_trial_without_enough_requests_for_p99_still_selects() -> None:

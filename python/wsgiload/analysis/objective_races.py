@@ -245,14 +245,17 @@ def _drop(name: str, full: Sequence[CellResult]) -> Drop:
 
 
 def objective_states(
-    cells: Sequence[CellResult], stages: Stages, objective: Objective
+    cells: Sequence[CellResult], stages: Stages, objective: Objective, planned: Sequence[str]
 ) -> dict[Track, RaceState]:
-    """At every rate that was measured, the highest first."""
+    """At every rate that was measured, the highest first. Of one app all planned settings compete,
+    also those that were not reached."""
     tracks = tracks_of(cells)
     order = sorted(tracks, key=lambda track: -(track.rate or 0.0))
     servers: dict[str | None, dict[str, None]] = {}
     for track, names in tracks.items():
         servers.setdefault(track.app, {}).update(dict.fromkeys(names))
+    if len(servers) == 1:
+        servers = {app: dict.fromkeys(planned) for app in servers}
     return {
         track: objective_state(track, tuple(servers[track.app]), cells, stages, objective)
         for track in order

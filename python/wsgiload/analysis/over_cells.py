@@ -108,7 +108,7 @@ def _races(
         return None
     if objective is None or not _is_for_objective(facts, objective):
         return races(cells, stages_of(facts))
-    states = objective_states(cells, stages_of(facts), objective)
+    states = objective_states(cells, stages_of(facts), objective, facts.servers)
     return tuple(race_document(track, state) for track, state in states.items())
 
 

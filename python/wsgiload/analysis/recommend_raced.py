@@ -29,7 +29,7 @@ def recommend_raced(
 ) -> RecommendedSetting | NoRecommendation:
     """From the cells of one app; at a rate that is still open a lower one may be decided."""
     stages = stages_of(facts)
-    states = objective_states(cells, stages, objective)
+    states = objective_states(cells, stages, objective, facts.servers)
     for track, state in states.items():
         if state.outcome == "winner":
             return _recommended(_measured(track, state, cells, stages, objective), objective)
@@ -40,6 +40,12 @@ def recommend_raced(
 
     text = " and ".join(objective.texts)
     lowest = min((track.rate or 0.0 for track in states), default=0.0)
+    if facts.rates and min(facts.rates) < lowest:
+        minutes = math.ceil(2 * (facts.budget_s or 0.0) / 60)
+        return refusal(
+            f"no setting meets {text} at {lowest:g}/s, and lower rates were not reached",
+            f"use --budget {minutes}m, or lower --rates",
+        )
     return refusal(
         f"no setting meets {text} at {lowest:g}/s",
         "use lower --rates, or a looser objective",
@@ -96,7 +102,7 @@ def _open(
     further_s = further * len(state.contenders) * (load_s + AROUND_A_TRIAL_S)
     minutes = math.ceil(((facts.budget_s or 0.0) + further_s) / 60)
     where = f"at {track.rate or 0.0:g}/s"
-    why = f"the budget ended before any setting was measured in full {where}"
+    why = f"the race ended before any setting was measured in full {where}"
     if leader is not None:
         met = sum(one.met is True for one in leader.judgements)
         why = f"{leader.record.server} met it in {met} of {runs} runs {where}, which is not enough"
