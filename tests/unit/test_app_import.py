@@ -268,6 +268,39 @@ def test_a_dependency_in_a_source_folder_is_found_there(tmp_path: Path) -> None:
         check(tmp_path, "shop:app", "import core\n" + WSGI)
 
 
+@pytest.mark.parametrize(
+    ("file", "command"),
+    [
+        ("README.md", "python3 -m venv .venv && .venv/bin/python -m pip install not_there"),
+        ("requirements.txt", ".venv/bin/python -m pip install -r requirements.txt"),
+        ("pyproject.toml", ".venv/bin/python -m pip install -e ."),
+        ("uv.lock", "uv sync"),
+        ("poetry.lock", "poetry install"),
+    ],
+)
+def test_an_app_without_an_environment_is_told_how_to_make_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, command: str
+) -> None:
+    monkeypatch.delenv("CONDA_PREFIX", raising=False)
+    monkeypatch.setenv("PATH", "")
+    (tmp_path / file).touch()
+    with pytest.raises(AppImportError) as caught:
+        check(tmp_path, "shop:app", "import not_there.deep\n")
+    fix = caught.value.fix or ""
+    assert fix.startswith("make an environment for the app: `") and fix.endswith(f"{command}`")
+
+
+def test_a_file_beside_the_sources_names_the_folder_to_start_from(tmp_path: Path) -> None:
+    project = tmp_path / "packages" / "web"
+    (project / "src").mkdir(parents=True)
+    (project / "greeting.txt").touch()
+    (project / "src" / "web.py").write_text("open('greeting.txt').close()\n" + WSGI)
+    (tmp_path / "src").symlink_to(project / "src")
+    around = Surroundings(find_app_interpreter(tmp_path), os.environ)
+    with pytest.raises(AppImportError, match=r"did you mean `--chdir packages/web --pythonpath"):
+        check_app("web:app", tmp_path, replace(around, pythonpath=(project / "src",)))
+
+
 def test_a_variable_that_is_not_set_is_named(tmp_path: Path) -> None:
     text = "import os\nkey = os.environ['SHOP_KEY']\n"
     with pytest.raises(AppImportError, match=r"shop\.py:2; add --env SHOP_KEY=VALUE"):

@@ -54,6 +54,12 @@ def with_source_folder(
     return [ImportedFrom(folder, name, (place,)) for place in places if _holds(place, module)]
 
 
+def above_file(name: AppName, file: Path, absent: str) -> list[ImportedFrom]:
+    """The app from the folders around a file of it that have what it opens by a relative path."""
+    places = [place for place in file.parents if (place / absent).exists()]
+    return [ImportedFrom(place, name) for place in places]
+
+
 def in_django(folder: Path) -> list[ImportedFrom]:
     """The WSGI apps of the Django projects in a folder and just below it."""
     return [

@@ -69,6 +69,7 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     missing: str | None = None
     variable: str | None = None
+    absent: str | None = None
     place: str | None = None
     file: str | None = None
     names: tuple[str, ...] = ()
@@ -193,6 +194,8 @@ def _meant(
     if report.step == "import" and report.missing:
         top = report.missing.partition(".")[0]
         return app_candidates.with_source_folder(name, top, folder, around.variables)
+    if report.step == "import" and report.absent and report.place:
+        return app_candidates.above_file(name, Path(report.place), report.absent)
     return []
 
 

@@ -196,6 +196,8 @@ def _import_failed(
         fix = f"did you mean {suggestion}?"
     elif report.variable:
         fix = f"add --env {report.variable}=VALUE"
+    elif report.missing and interpreter.origin == "wsgiload":
+        fix = _make_environment(report.missing, folder)
     elif report.missing:
         fix = (
             f"install what provides {report.missing!r} for {interpreter.executable}, or "
@@ -208,6 +210,20 @@ def _import_failed(
     else:
         fix = f"run {_by_hand(name, interpreter)} in {folder} to see the traceback"
     return AppImportError(cause, fix, step="import")
+
+
+def _make_environment(missing: str, folder: Path) -> str:
+    """How the app gets an environment of its own, by the files of its project."""
+    packages = shlex.quote(missing.partition(".")[0])
+    if (folder / "requirements.txt").is_file():
+        packages = "-r requirements.txt"
+    elif (folder / "pyproject.toml").is_file():
+        packages = "-e ."
+    command = f"python3 -m venv .venv && .venv/bin/python -m pip install {packages}"
+    for lock, other in (("uv.lock", "uv sync"), ("poetry.lock", "poetry install")):
+        command = other if (folder / lock).is_file() else command
+    where = "" if folder == Path.cwd() else f" in {folder}"
+    return f"make an environment for the app: `{command}`{where}"
 
 
 def _by_hand(name: AppName, interpreter: AppInterpreter) -> str:

@@ -53,6 +53,12 @@ def unset_variable(error: BaseException) -> str | None:
     return str(error.args[0]) if is_variable else None
 
 
+def absent_file(error: BaseException) -> str | None:
+    """The relative path of a file that does not exist, if that is the error."""
+    name = getattr(error, "filename", None) if isinstance(error, FileNotFoundError) else None
+    return name if isinstance(name, str) and not Path(name).is_absolute() else None
+
+
 def failure(error: BaseException, step: str, folder: str) -> Report:
     """What an exception says, as far as it can say it."""
     try:
@@ -66,6 +72,7 @@ def failure(error: BaseException, step: str, folder: str) -> Report:
         "text": text[:TEXT_CHARS],
         "missing": missing,
         "variable": unset_variable(error),
+        "absent": absent_file(error),
         "place": place(error, folder),
     }
 
