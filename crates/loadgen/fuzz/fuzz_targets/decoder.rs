@@ -22,8 +22,9 @@ use decoder::{Decoder, Head, KnownHead, Progress};
 use malformed::Malformed;
 
 /// The limit of a head; twice that and half of it while a vector grows from one size to the double.
-/// Cookies are as much again as a head at most, and less than as many fields as a head may have.
-const KEPT_LIMIT_BYTES: usize = (3 + 1) * 64 * 1024 + 16 * 1024;
+/// Cookies are as much again as a head at most, and less than as many fields as a head may have;
+/// further memory holds the fields while they are parsed.
+const KEPT_LIMIT_BYTES: usize = (3 + 1) * 1024 * 1024 + 128 * 1024;
 
 /// Counts what is allocated.
 struct Counting;

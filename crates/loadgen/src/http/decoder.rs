@@ -5,14 +5,24 @@
 
 use std::mem::MaybeUninit;
 
-use httparse::{ParserConfig, Status};
+use httparse::{Header, ParserConfig, Response, Status};
 
 use super::chunked::Chunked;
 use super::malformed::{MAX_FIELDS, Malformed};
 
 /// A head longer than this is rejected; together with the limit on fields, it bounds a decoder's
 /// memory.
-const MAX_HEAD_BYTES: usize = 64 * 1024;
+pub(crate) const MAX_HEAD_BYTES: usize = 1024 * 1024;
+
+/// More line ends than this in front of a status line are rejected.
+const MAX_BYTES_IN_FRONT: usize = 1024;
+
+/// Most heads have no more fields, and are parsed without allocating.
+const USUAL_FIELDS: usize = 100;
+
+/// A head in pieces is parsed anew with each piece up to this length. Beyond it, the time would
+/// grow with the square of the length.
+const MAX_OFTEN_PARSED_BYTES: usize = 16 * 1024;
 
 /// Progress of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +84,8 @@ pub(crate) struct Decoder {
     state: State,
     /// A head that did not arrive in one piece.
     partial_head: Vec<u8>,
+    /// How much of it had arrived when it was last parsed.
+    parsed_bytes: usize,
     head: Option<Head>,
     request_is_head: bool,
     /// Values of `Set-Cookie` fields, if they are used.
@@ -96,6 +108,7 @@ impl Decoder {
         Self {
             state: State::Head,
             partial_head: Vec::new(),
+            parsed_bytes: 0,
             head: None,
             request_is_head,
             set_cookies: None,
@@ -174,6 +187,12 @@ impl Decoder {
         matches!(self.state, State::UntilClose | State::Done)
     }
 
+    /// Whether the stream has ended in what no head begins with, which may not have been parsed.
+    pub fn is_malformed_at_end(&mut self) -> bool {
+        let head = std::mem::take(&mut self.partial_head);
+        self.state == State::Head && self.parse_head(&head).is_err()
+    }
+
     /// Takes bytes of the head; `None` if it continues beyond them. Returns how many of `bytes`
     /// belong to it.
     fn take_head(
@@ -200,10 +219,16 @@ impl Decoder {
                 return Ok(Some(length));
             }
             self.partial_head.extend_from_slice(within);
+            self.parsed_bytes = within.len();
         } else {
             let mut whole = std::mem::take(&mut self.partial_head);
             whole.extend_from_slice(within);
-            let parsed = self.parse_head(&whole)?;
+            let parsed = if self.is_worth_parsing(&whole, before) {
+                self.parsed_bytes = whole.len();
+                self.parse_head(&whole)?
+            } else {
+                None
+            };
             if parsed.is_some() {
                 whole.clear();
             }
@@ -220,12 +245,47 @@ impl Decoder {
         }
     }
 
+    /// Whether a head of which `before` bytes were known earlier may now be complete, or has grown
+    /// enough to find out whether it is still valid.
+    fn is_worth_parsing(&self, whole: &[u8], before: usize) -> bool {
+        let may_be_complete = || {
+            let recent = &whole[before.saturating_sub(2)..];
+            let has = |end: &[u8]| recent.windows(end.len()).any(|bytes| bytes == end);
+            has(b"\n\r\n") || has(b"\n\n")
+        };
+
+        whole.len() <= MAX_OFTEN_PARSED_BYTES
+            || whole.len() >= self.parsed_bytes + self.parsed_bytes / 4
+            || may_be_complete()
+    }
+
     fn parse_head(&mut self, bytes: &[u8]) -> Result<Option<usize>, Malformed> {
-        let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
-        let mut response = httparse::Response::new(&mut []);
-        let status = ParserConfig::default()
-            .parse_response_with_uninit_headers(&mut response, bytes, &mut fields)
-            .map_err(|_| Malformed)?;
+        let is_line_end = |byte: &&u8| matches!(**byte, b'\r' | b'\n');
+        if bytes.iter().take_while(is_line_end).count() > MAX_BYTES_IN_FRONT {
+            return Err(Malformed);
+        }
+
+        let mut usual = [const { MaybeUninit::uninit() }; USUAL_FIELDS];
+        let mut response = Response::new(&mut []);
+        match parse_response(&mut response, bytes, &mut usual) {
+            Ok(status) => return self.take_parsed(status, &response),
+            Err(httparse::Error::TooManyHeaders) => {}
+            Err(_) => return Err(Malformed),
+        }
+
+        let mut many = Vec::with_capacity(MAX_FIELDS);
+        let mut response = Response::new(&mut []);
+        let fields = &mut many.spare_capacity_mut()[..MAX_FIELDS];
+        let status = parse_response(&mut response, bytes, fields).map_err(|_| Malformed)?;
+        self.take_parsed(status, &response)
+    }
+
+    /// Notes what a head says, if it is complete; returns its length.
+    fn take_parsed(
+        &mut self,
+        status: Status<usize>,
+        response: &Response<'_, '_>,
+    ) -> Result<Option<usize>, Malformed> {
         let Status::Complete(length) = status else {
             return Ok(None);
         };
@@ -239,12 +299,12 @@ impl Decoder {
             _ => {}
         }
 
-        let (state, keeps_alive) = framing(&response, code, self.request_is_head)?;
+        let (state, keeps_alive) = framing(response, code, self.request_is_head)?;
         self.state = state;
         if let Some(cookies) = &mut self.set_cookies {
             let fields = response.headers.iter();
             let set_cookies = fields.filter(|field| field.name.eq_ignore_ascii_case("set-cookie"));
-            cookies.extend(set_cookies.map(|field| field.value.to_vec()));
+            cookies.extend(set_cookies.map(|field| unfolded(field.value)));
         }
 
         let is_until_close = state == State::UntilClose;
@@ -285,9 +345,32 @@ impl Decoder {
     }
 }
 
+/// Parses a head. A field may continue on lines that begin with white space: a client has to accept
+/// that (RFC 9112, section 5.2).
+fn parse_response<'fields, 'bytes>(
+    response: &mut Response<'fields, 'bytes>,
+    bytes: &'bytes [u8],
+    fields: &'fields mut [MaybeUninit<Header<'bytes>>],
+) -> httparse::Result<usize> {
+    let mut config = ParserConfig::default();
+    config.allow_obsolete_multiline_headers_in_responses(true);
+    config.parse_response_with_uninit_headers(response, bytes, fields)
+}
+
+/// A value on one line. A line end in a cookie must not get into a request.
+fn unfolded(value: &[u8]) -> Vec<u8> {
+    value
+        .iter()
+        .map(|byte| match byte {
+            b'\r' | b'\n' => b' ',
+            _ => *byte,
+        })
+        .collect()
+}
+
 /// How the body ends (RFC 9112, section 6.3), and whether the head keeps the connection open.
 fn framing(
-    response: &httparse::Response,
+    response: &Response<'_, '_>,
     code: u16,
     request_is_head: bool,
 ) -> Result<(State, bool), Malformed> {

@@ -17,8 +17,10 @@ use crate::http::connection::{
     Connection, ExchangeStamps, Exchanged, NothingSent, Progress, outcome_of_end,
     outcome_of_response,
 };
+use crate::http::decoder::MAX_HEAD_BYTES;
 use crate::http::hyper_io::{Future, Observed, StampedTransport, WakeFlag, is_body_correct};
 use crate::http::inbox::Inbox;
+use crate::http::malformed::MAX_FIELDS;
 use crate::http::request::Request;
 use crate::net::route::Route;
 use crate::plan::ReceiveStamps;
@@ -27,6 +29,16 @@ use crate::record::exchange::Outcome;
 type Protocol = http1::Connection<StampedTransport, Full<Bytes>>;
 type Handshake = Future<hyper::Result<(Sender, Protocol)>>;
 type Sender = SendRequest<Full<Bytes>>;
+
+/// hyper's client, which accepts what our own decoder accepts.
+pub(crate) fn client() -> http1::Builder {
+    let mut client = http1::Builder::new();
+    client
+        .allow_obsolete_multiline_headers_in_responses(true)
+        .max_headers(MAX_FIELDS)
+        .max_buf_size(MAX_HEAD_BYTES);
+    client
+}
 
 /// An HTTP/1.1 connection by hyper.
 pub(crate) struct HyperConnection {
@@ -72,7 +84,7 @@ impl Connection for HyperConnection {
             let io = StampedTransport(Rc::clone(&self.socket));
             // Requests are small: one flat write beats a vectored one.
             self.stage = Stage::Handshake(Box::pin(async move {
-                http1::Builder::new().writev(false).handshake(io).await
+                client().writev(false).handshake(io).await
             }));
         }
 

@@ -176,7 +176,13 @@ impl WireConnection {
                 ended @ (Transfer::Over | Transfer::Broken) => {
                     self.is_over = true;
                     let is_cut_off = ended == Transfer::Broken || self.transport.is_truncated();
-                    let end = if is_cut_off { End::CutOff } else { End::Closed };
+                    let end = if is_cut_off {
+                        End::CutOff
+                    } else if self.decoder.is_malformed_at_end() {
+                        End::Malformed
+                    } else {
+                        End::Closed
+                    };
                     return Progress::Ended(self.judge(request, end));
                 }
             };

@@ -99,6 +99,31 @@ const CASES: &[(&str, &str, Ended)] = &[
         Ok(Some(0)),
     ),
     (
+        "HTTP/1.1 200 OK\r\nX-Long: one\r\n two\r\n\tthree\r\nContent-Length:\r\n 5\r\n\r\nhello",
+        "hello",
+        Ok(Some(0)),
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip,\r\n chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+        "x",
+        Ok(Some(0)),
+    ),
+    (
+        "HTTP/1.1 200 OK\r\n folded: without a field\r\n\r\n",
+        "",
+        Err(Malformed),
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n 2\r\n\r\n",
+        "",
+        Err(Malformed),
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nContent-Length : 5\r\n\r\nhello",
+        "",
+        Err(Malformed),
+    ),
+    (
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
         "",
         Err(Malformed),
@@ -310,7 +335,7 @@ fn a_head_of_one_piece_is_not_copied() {
 /// Feeds `start`, then `unit` in pieces of about this many bytes, until the decoder rejects;
 /// returns how many bytes of units were fed.
 fn refused_after(start: &str, unit: &[u8], piece_bytes: usize) -> Option<usize> {
-    const ENDLESS_BYTES: usize = 1024 * 1024;
+    const ENDLESS_BYTES: usize = 2 * MAX_HEAD_BYTES;
     let mut decoder = Decoder::new(false);
 
     assert_eq!(
@@ -358,7 +383,7 @@ fn what_is_endless_is_refused_and_keeps_little() {
             MAX_HEAD_BYTES,
         ),
         ("reason", "HTTP/1.1 200 ".to_owned(), b"a", MAX_HEAD_BYTES),
-        ("lines in front", String::new(), b"\r\n", MAX_HEAD_BYTES),
+        ("lines in front", String::new(), b"\r\n", MAX_BYTES_IN_FRONT),
         (
             "number of fields",
             "HTTP/1.1 200 OK\r\n".to_owned(),
@@ -432,6 +457,89 @@ fn cookies_are_kept_if_enabled() {
             Ok(Progress::Complete { surplus: 0 })
         );
         assert_eq!(decoder.take_set_cookies(), expected);
+    }
+}
+
+#[test]
+fn a_folded_cookie_is_on_one_line() {
+    let stream = b"HTTP/1.1 204 No Content\r\nSet-Cookie: a=1;\r\n Path=/\r\n\r\n";
+    let mut decoder = Decoder::new(false);
+    decoder.keep_set_cookies();
+    decoder
+        .feed(stream, &mut KnownHead::default(), &mut |_| {})
+        .expect("a response");
+
+    assert_eq!(decoder.take_set_cookies(), [b"a=1;   Path=/"]);
+}
+
+/// A head with this many fields, one of which has a value of this many bytes.
+fn head_of(fields: usize, value_bytes: usize) -> String {
+    let value = "x".repeat(value_bytes);
+    let others = "a: b\r\n".repeat(fields - 2);
+    format!("HTTP/1.1 200 OK\r\nX: {value}\r\n{others}Content-Length: 5\r\n\r\n")
+}
+
+#[test]
+fn a_large_head_is_read_up_to_the_limits_however_it_is_cut() {
+    let rest_bytes = head_of(2, 0).len();
+    let most_bytes = MAX_HEAD_BYTES - rest_bytes;
+
+    for (fields, value_bytes, is_accepted) in [
+        (150, 1, true),
+        (MAX_FIELDS, 1, true),
+        (MAX_FIELDS + 1, 1, false),
+        (2, 70_000, true),
+        (2, most_bytes, true),
+        (2, most_bytes + 1, false),
+    ] {
+        let stream = format!("{}hello", head_of(fields, value_bytes));
+        for piece_bytes in [stream.len(), 64 * 1024, 1_000] {
+            let pieces: Vec<&[u8]> = stream.as_bytes().chunks(piece_bytes).collect();
+            let decoded = decode(&pieces);
+            let expected = if is_accepted {
+                (&b"hello"[..], Ok(Some(0)))
+            } else {
+                (&b""[..], Err(Malformed))
+            };
+            assert_eq!(
+                (decoded.body.as_slice(), decoded.end),
+                expected,
+                "{fields} fields, {value_bytes} bytes, in pieces of {piece_bytes}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_large_head_in_small_pieces_is_rarely_parsed() {
+    let stream = head_of(2, MAX_HEAD_BYTES / 2);
+    let mut decoder = Decoder::new(false);
+    let mut known = KnownHead::default();
+    let mut parsed = Vec::new();
+
+    for piece in stream.as_bytes().chunks(100) {
+        decoder
+            .feed(piece, &mut known, &mut |_| {})
+            .expect("a valid head");
+        parsed.push(decoder.parsed_bytes);
+    }
+    parsed.dedup();
+
+    let often = MAX_OFTEN_PARSED_BYTES / 100 + 1;
+    assert!(parsed.len() < often + 25, "parsed {} times", parsed.len());
+    assert!(decoder.head().is_some());
+}
+
+#[test]
+fn what_is_malformed_is_so_at_the_end_of_the_stream_too() {
+    let long = format!("HTTP/1.1 200 OK\r\nX: {}\r\n", "x".repeat(70_000));
+    for (last, is_malformed) in [("no colon\r\n", true), ("A: b\r\n", false), ("", false)] {
+        let mut decoder = Decoder::new(false);
+        for piece in [long.as_str(), last] {
+            let fed = decoder.feed(piece.as_bytes(), &mut KnownHead::default(), &mut |_| {});
+            assert_eq!(fed, Ok(Progress::NeedMore));
+        }
+        assert_eq!(decoder.is_malformed_at_end(), is_malformed, "{last:?}");
     }
 }
 

@@ -12,11 +12,15 @@ use std::task::{Context, Poll, Wake, Waker};
 use http::Request;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Bytes;
-use hyper::client::conn::http1::{self, SendRequest};
+use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{End, Verdict};
+use crate::http::hyper_http1::client;
+
+/// Enough for heads that our decoder rejects for their length.
+const MAX_HEAD_BYTES: usize = 4 * 1024 * 1024;
 
 /// hyper's verdict on a response that arrives in these pieces.
 pub(super) fn verdict(pieces: &[&[u8]], request_is_head: bool, ends: bool) -> Verdict {
@@ -24,7 +28,9 @@ pub(super) fn verdict(pieces: &[&[u8]], request_is_head: bool, ends: bool) -> Ve
     let waker = Waker::from(Arc::clone(&woken));
     let mut context = Context::from_waker(&waker);
     let io = TokioIo::new(Script::new(pieces, ends));
-    let Poll::Ready(Ok((mut sender, connection))) = pin!(http1::handshake(io)).poll(&mut context)
+    let mut client = client();
+    client.max_buf_size(MAX_HEAD_BYTES);
+    let Poll::Ready(Ok((mut sender, connection))) = pin!(client.handshake(io)).poll(&mut context)
     else {
         panic!("hyper's handshake sends nothing and waits for nothing");
     };

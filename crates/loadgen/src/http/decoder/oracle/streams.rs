@@ -14,7 +14,8 @@ const FIELDS: &[&str] = &[
     "X-Empty:",
     "X-Spaces:   a  b\t ",
     "x-latin: \u{e9}",
-    " folded: no",
+    " folded: after another field",
+    "X-Folded: one\r\n two\r\n\t three",
     "X-Space : before the colon",
     "X-Control: a\x01b",
     "no colon",
@@ -35,6 +36,7 @@ const CONNECTION: &[&str] = &[
     "",
     "closed",
     "x,, close",
+    "x,\r\n close",
     "\u{e9}, close",
 ];
 const CODING: &[&str] = &[
@@ -255,6 +257,10 @@ impl Maker {
 
         if self.chance(0.01) {
             let count = self.pick(&[98, 99, 100, 101, 300]);
+            fields.resize_with(count, || "a: b".to_owned());
+        }
+        if self.chance(0.0005) {
+            let count = self.pick(&[999, 1_000, 1_001]);
             fields.resize_with(count, || "a: b".to_owned());
         }
     }
