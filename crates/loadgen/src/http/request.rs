@@ -50,7 +50,7 @@ pub(crate) struct Request {
 impl Request {
     /// Checks and serialises.
     pub fn prepare(parts: &RequestParts<'_>) -> Result<Self, LoadError> {
-        let method = parts
+        let method: Method = parts
             .method
             .parse()
             .map_err(|_| bad(format!("method {:?} is not a token", parts.method)))?;
@@ -76,8 +76,10 @@ impl Request {
         }
 
         check_framing(&headers, body.as_ref().map_or(0, Bytes::len))?;
-        if let (Some(body), false) = (&body, headers.contains_key(CONTENT_LENGTH)) {
-            headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+        let says_length = body.is_some() || expects_body(&method);
+        if says_length && !headers.contains_key(CONTENT_LENGTH) {
+            let body_bytes = body.as_ref().map_or(0, Bytes::len);
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(body_bytes));
         }
 
         let says_close = headers.get_all(CONNECTION).iter().any(lists_close);
@@ -196,6 +198,12 @@ fn check_framing(headers: &HeaderMap, body_bytes: usize) -> Result<(), LoadError
     )))
 }
 
+/// Whether a server may wait for a body, or refuse the request, unless it is told that there is
+/// none: RFC 9110, section 8.6.
+fn expects_body(method: &Method) -> bool {
+    [Method::POST, Method::PUT, Method::PATCH].contains(method)
+}
+
 fn lists_close(connection: &HeaderValue) -> bool {
     connection
         .as_bytes()
@@ -304,6 +312,30 @@ mod tests {
 
         assert!(!kept.contains("connection:"));
         assert!(text(true).contains("connection: close\r\n"));
+    }
+
+    #[test]
+    fn a_request_that_may_have_a_body_says_that_it_has_none() {
+        let check = ResponseCheck::default();
+        for (method, says_length) in [
+            ("POST", true),
+            ("PUT", true),
+            ("PATCH", true),
+            ("GET", false),
+            ("DELETE", false),
+        ] {
+            let parts = RequestParts {
+                method,
+                ..parts(&[], &check)
+            };
+            let request = Request::prepare(&parts).expect("request");
+            let text = std::str::from_utf8(request.bytes(false)).expect("text");
+            assert_eq!(
+                text.contains("content-length: 0\r\n"),
+                says_length,
+                "{text}"
+            );
+        }
     }
 
     #[test]
