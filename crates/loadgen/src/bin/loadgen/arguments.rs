@@ -1,5 +1,6 @@
 //! Command line of the binary: flags in, [`LoadPlan`] out.
 
+mod header_fields;
 mod values;
 
 use std::path::Path;
@@ -16,6 +17,8 @@ use loadgen::plan::{
 use loadgen::{
     LoadError, LoadPlan, parse_duration_ns, read_recording, read_sessions, read_targets,
 };
+
+use header_fields::{HeaderFields, header_fields};
 
 /// Ten seconds, unless the schedule has a length of its own.
 const DEFAULT_MEASURE_NS: u64 = 10_000_000_000;
@@ -106,9 +109,9 @@ pub struct Arguments {
     /// Mean think time of the users of a closed loop
     #[arg(long, default_value = "0s", value_parser = parse_duration_ns)]
     think_time: u64,
-    /// Header field 'Name: value' (repeatable)
-    #[arg(short = 'H', long = "header", value_parser = values::header)]
-    headers: Vec<(String, String)>,
+    /// Header field 'Name: value', or @FILE with one on each line (repeatable)
+    #[arg(short = 'H', long = "header", value_name = "FIELD", value_parser = header_fields)]
+    headers: Vec<HeaderFields>,
     /// Request method
     #[arg(short = 'X', long, default_value = "GET")]
     method: String,
@@ -251,7 +254,7 @@ impl Arguments {
             url: self.url.clone(),
             unix_socket: self.unix_socket.clone(),
             method: self.method.clone(),
-            headers: self.headers.clone(),
+            headers: self.header_fields(),
             body_base64: self.body()?.map(|bytes| STANDARD.encode(bytes)),
             targets,
             sessions: from_file(self.sessions.as_deref(), read_sessions)?,
@@ -330,6 +333,13 @@ impl Arguments {
             share,
             longest_ns,
         })
+    }
+
+    fn header_fields(&self) -> Vec<(String, String)> {
+        let given = self.headers.iter();
+        given
+            .flat_map(|HeaderFields(fields)| fields.clone())
+            .collect()
     }
 
     fn body(&self) -> Result<Option<Vec<u8>>, String> {

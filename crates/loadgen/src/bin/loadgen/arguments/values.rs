@@ -60,14 +60,6 @@ pub fn precision(text: &str) -> Result<(f64, f64), String> {
         .ok_or_else(|| format!("{text:?} is not a precision; write it like 5% or p99.9:2%"))
 }
 
-/// `Name: value`.
-pub fn header(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text
-        .split_once(':')
-        .ok_or_else(|| format!("{text:?} is not 'Name: value'"))?;
-    Ok((name.trim().to_owned(), value.trim().to_owned()))
-}
-
 /// `on`, `off` or a number of requests.
 pub fn keepalive(text: &str) -> Result<Keepalive, String> {
     match text {

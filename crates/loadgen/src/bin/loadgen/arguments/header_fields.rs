@@ -1,0 +1,145 @@
+//! Header fields of the command line: a single one, or a file of them.
+
+use std::fs::File;
+use std::io::Read as _;
+
+use http::HeaderName;
+
+/// More than any server accepts.
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
+
+const SYNTAX: &str = "write it as 'Name: value'";
+
+/// What one `--header` gives, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderFields(pub Vec<(String, String)>);
+
+/// `Name: value`, or `@FILE` with one on each line; empty lines and lines that begin with `#` are
+/// skipped.
+pub fn header_fields(text: &str) -> Result<HeaderFields, String> {
+    if let Some(path) = text.strip_prefix('@') {
+        return fields_of_file(path).map(HeaderFields);
+    }
+
+    let field =
+        field_of(text).ok_or_else(|| format!("{text:?} is not a header field; {SYNTAX}"))?;
+    Ok(HeaderFields(vec![field]))
+}
+
+fn field_of(text: &str) -> Option<(String, String)> {
+    let (name, value) = text.split_once(':')?;
+    let name = name.trim();
+    HeaderName::from_bytes(name.as_bytes()).ok()?;
+    Some((name.to_owned(), value.trim().to_owned()))
+}
+
+/// Messages name the line, never what is on it: such files hold secrets.
+fn fields_of_file(path: &str) -> Result<Vec<(String, String)>, String> {
+    let text = read(path)?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+
+    let lines = (1..).zip(text.lines());
+    lines
+        .filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
+        .map(|(number, line)| {
+            let is_no_field = || format!("{path}: line {number} is not a header field; {SYNTAX}");
+            field_of(line).ok_or_else(is_no_field)
+        })
+        .collect()
+}
+
+fn read(path: &str) -> Result<String, String> {
+    let hint = "name a file with a header field on each line";
+    if path.is_empty() {
+        return Err(format!("@ without a file; {hint}"));
+    }
+
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes))
+        .map_err(|error| format!("cannot read {path}: {error}; {hint}"))?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        return Err(format!("{path} is larger than 1 MiB; {hint}"));
+    }
+    String::from_utf8(bytes).map_err(|_| format!("{path} is not UTF-8; use ASCII"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(name: &str, value: &str) -> (String, String) {
+        (name.to_owned(), value.to_owned())
+    }
+
+    /// What a file with these bytes gives.
+    fn of_file(name: &str, bytes: &[u8]) -> Result<Vec<(String, String)>, String> {
+        let file = format!("loadgen-headers-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(file);
+        std::fs::write(&path, bytes).expect("a file");
+        let shown = path.display().to_string();
+
+        let fields = header_fields(&format!("@{shown}"));
+        std::fs::remove_file(&path).expect("removed");
+        fields
+            .map(|HeaderFields(fields)| fields)
+            .map_err(|message| message.replace(&shown, "FILE"))
+    }
+
+    #[test]
+    fn one_field_is_given_in_place() {
+        let fields = HeaderFields(vec![field("Accept", "a:b")]);
+        assert_eq!(header_fields(" Accept : a:b "), Ok(fields));
+        for text in ["", "Accept", ": b", "a b: c", "\u{e9}: b"] {
+            let message = header_fields(text).expect_err(text);
+            assert!(message.ends_with("write it as 'Name: value'"), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_file_has_a_field_on_each_line() {
+        let text = "\u{feff}Authorization: Bearer a=b\r\n\n  \n# not sent: 1\nX-Empty:\nA: 1\nA: 2";
+        let fields = [
+            field("Authorization", "Bearer a=b"),
+            field("X-Empty", ""),
+            field("A", "1"),
+            field("A", "2"),
+        ];
+        assert_eq!(of_file("fields", text.as_bytes()), Ok(fields.to_vec()));
+        assert_eq!(of_file("nothing", b"\n"), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_file_is_said_without_its_text() {
+        let large = [b"A: ", &vec![b'a'; 1024 * 1024][..]].concat();
+        for (name, bytes, expected) in [
+            (
+                "line",
+                &b"A: b\n\nsecret\n"[..],
+                "FILE: line 3 is not a header field; write it as",
+            ),
+            ("bytes", b"A: \xff", "FILE is not UTF-8; use ASCII"),
+            (
+                "large",
+                &large,
+                "FILE is larger than 1 MiB; name a file with",
+            ),
+        ] {
+            let message = of_file(name, bytes).expect_err(name);
+            assert!(message.starts_with(expected), "{message}");
+            assert!(!message.contains("secret"), "{message}");
+        }
+
+        for (text, expected) in [
+            ("@", "@ without a file; name a file with"),
+            (
+                "@/nowhere/headers",
+                "cannot read /nowhere/headers: No such file",
+            ),
+            ("@/", "cannot read /: Is a directory"),
+        ] {
+            let message = header_fields(text).expect_err(text);
+            assert!(message.starts_with(expected), "{message}");
+        }
+    }
+}
