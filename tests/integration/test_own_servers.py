@@ -118,6 +118,6 @@ def test_a_configuration_file_makes_a_server_of_the_catalogue_serve(
         assert (settings["workers"], settings["threads"]) == (1, 4)
     log = (done.run_dir / "server" / "gunicorn-gthread@100#1.log").read_text()
     assert "Autorestarting worker" in log
-    assert "gunicorn-gthread runs with gunicorn.conf.py; what its command line sets" in done.out
+    assert "gunicorn-gthread runs with gunicorn.conf.py; its command line takes" in done.out
     stored = [path.read_bytes() for path in done.run_dir.rglob("*") if path.is_file()]
     assert not any(b"hush" in content for content in stored)

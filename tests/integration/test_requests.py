@@ -210,7 +210,7 @@ def test_a_body_can_be_checked_without_being_known(
         (["--sessions", "sessions"], "sessions need an open loop"),
         (["--expect-regex", "("], "invalid regular expression"),
         (["--expect-sha256", "12"], "is not a SHA-256 hash"),
-        (["--targets", "elsewhere"], "a load drives a single server"),
+        (["--targets", "elsewhere"], "a load targets a single server"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )

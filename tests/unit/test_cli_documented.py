@@ -329,7 +329,7 @@ LOAD = ["load", "http://127.0.0.1:9/"]
         ),
         (
             [*LOAD, "--precision", "5%", "--max-duration", "60s"],
-            "only an open loop at one rate can be extended",
+            "only an open loop at a constant rate can be extended",
         ),
         (
             [*LOAD, "--check-threshold", "C4=1"],

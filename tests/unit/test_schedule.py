@@ -206,7 +206,7 @@ def test_what_makes_no_sense_is_one_line(
         ("0\n\n1,5\n", 'trace.txt: line 3: "1,5" is not an offset'),
         (
             "0\n2\n1\n",
-            'trace.txt: line 3: "1" lies before the offset above it; sort the lines by time',
+            'trace.txt: line 3: "1" is earlier than the offset above it; sort the lines by time',
         ),
         ("# nothing\n", "trace.txt: the trace is empty"),
     ],

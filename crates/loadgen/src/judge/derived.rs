@@ -50,7 +50,7 @@ impl SelfChecks {
             backlog: if is_steady {
                 Ok(backlog)
             } else {
-                Err("only an open loop at one rate can build a backlog")
+                Err("a backlog can be detected only in an open loop at a constant rate")
             },
             send_gaps: send_gaps(plan, recorder),
         }
@@ -130,9 +130,9 @@ fn together(intervals: &[&IntervalRecord]) -> LatencyHistogram {
 
 /// Consecutive sends against a Poisson process, tested where nothing but ourselves shapes them.
 fn send_gaps(plan: &LoadPlan, recorder: &Recorder) -> Known<SendGaps> {
-    poisson_rate_per_s(plan).ok_or("only Poisson arrivals at one rate are tested")?;
+    poisson_rate_per_s(plan).ok_or("only Poisson arrivals at a constant rate are tested")?;
     if recorder.sending().waited > 0 || recorder.phase(Phase::Measure).of(Outcome::Dropped) > 0 {
-        return Err("requests waited for a connection, so the server influenced their send times");
+        return Err("requests waited for a connection, so the server affected their send times");
     }
     recorder
         .observations()

@@ -49,7 +49,7 @@ impl PrecisionReport {
         let name = format!("p{}", asked.quantile * 100.0);
         let asked_for = format!("± {:.1} %", asked.share * 100.0);
         let told = self.half_width.map_or_else(
-            || format!("{name} has no bounded interval (reason: `uncertainty` in the report)"),
+            || format!("{name} has no finite 95 % CI (see `uncertainty` in the report)"),
             |half_width| format!("{name} is known to ± {:.1} %", half_width * 100.0),
         );
         if self.is_reached {
@@ -145,6 +145,6 @@ mod tests {
             missed.contains("not reached: p99 is known to ± 8.0 %; a larger --max-duration"),
             "{missed}"
         );
-        assert!(told(None, false).contains("not reached: p99 has no bounded interval"));
+        assert!(told(None, false).contains("not reached: p99 has no finite 95 % CI"));
     }
 }

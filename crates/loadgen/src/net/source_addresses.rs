@@ -106,7 +106,7 @@ impl SourceAddresses {
                 require_host(address)?;
                 bindable(address).map_err(|error| {
                     bad(format!(
-                        "{address}: {error}; give addresses of this machine (list them \
+                        "{address}: {error}; use addresses of this machine (list them \
                         with: ip address)"
                     ))
                 })?;
@@ -121,8 +121,8 @@ impl SourceAddresses {
 fn require_host(address: IpAddr) -> Result<(), LoadError> {
     let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
     if address.is_unspecified() || address.is_multicast() || is_broadcast {
-        let hint = "give addresses of this machine (list them with: ip address)";
-        return Err(bad(format!("{address} cannot belong to a machine; {hint}")));
+        let hint = "use addresses of this machine (list them with: ip address)";
+        return Err(bad(format!("{address} is not a host address; {hint}")));
     }
     Ok(())
 }
@@ -300,7 +300,7 @@ mod tests {
 
         for text in ["0.0.0.0", "224.0.0.1", "255.255.255.255"] {
             assert!(
-                refused(&[text]).contains("cannot belong to a machine"),
+                refused(&[text]).contains("is not a host address"),
                 "{}",
                 refused(&[text])
             );

@@ -95,7 +95,7 @@ fn client_config(
 
 fn roots_of_file(path: &str) -> Result<RootCertStore, LoadError> {
     let unreadable =
-        |error: &dyn std::fmt::Display| bad(format!("ca file {path}: {error}; give a PEM file"));
+        |error: &dyn std::fmt::Display| bad(format!("ca file {path}: {error}; use a PEM file"));
     let mut roots = RootCertStore::empty();
 
     for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))? {
@@ -114,7 +114,7 @@ fn roots_of_system() -> Result<RootCertStore, LoadError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
-        let hint = "install them (package ca-certificates), or give --ca-file FILE or --insecure";
+        let hint = "install them (package ca-certificates), or use --ca-file FILE or --insecure";
         return Err(bad(format!(
             "this system has no trusted certificates; {hint}"
         )));
@@ -314,11 +314,11 @@ fn explained(error: &Error) -> io::Error {
             reason @ (CertificateError::NotValidForName
             | CertificateError::NotValidForNameContext { .. }),
         ) => format!(
-            "the server's certificate is for another name ({reason}); ask for it by that name in \
+            "the server's certificate is for another name ({reason}); use that name in \
             the URL, or switch the check off with --insecure"
         ),
         Error::InvalidCertificate(reason) => format!(
-            "the server's certificate is not accepted ({reason}); name its authority with \
+            "the server's certificate is not trusted ({reason}); add its authority with \
             --ca-file FILE, or switch the check off with --insecure"
         ),
         Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {

@@ -65,9 +65,9 @@ pub(crate) static TIMESTAMP_ORDER: CheckInfo = CheckInfo {
 pub(crate) static IN_SYSTEM_COUNT: CheckInfo = CheckInfo {
     name: "in-system-count",
     code: Some("C16"),
-    looks_at: "the mean number of requests in the system, counted by arrivals and departures, \
-        against the sum of their times in the system",
-    fires_when: "The two differ (Little's law). That is a defect of the generator.",
+    looks_at: "the mean number of requests in the system, computed from arrivals and departures \
+        and from the time each request spent in the system (Little's law)",
+    fires_when: "The two numbers differ. That is a defect of the generator.",
     fix: Some("file a bug and attach the JSON report of this load"),
 };
 
@@ -82,9 +82,9 @@ pub(crate) static INTERRUPTED: CheckInfo = CheckInfo {
 pub(crate) static ARRIVAL_COUNT: CheckInfo = CheckInfo {
     name: "arrival-count",
     code: Some("C2"),
-    looks_at: "the number of scheduled arrivals, against the rate and the duration",
-    fires_when: "A Poisson schedule is off by more than four standard errors, a constant one by \
-        more than one arrival, a trace by any.",
+    looks_at: "the number of scheduled arrivals, compared with the rate and the duration",
+    fires_when: "The number is off by more than four standard errors (Poisson), by more than one \
+        arrival (constant), or at all (trace).",
     fix: Some("try another --seed; if it recurs, file a bug"),
 };
 
@@ -92,7 +92,7 @@ pub(crate) static NO_ARRIVAL: CheckInfo = CheckInfo {
     name: "no-arrival",
     code: None,
     looks_at: "whether any request was scheduled in the measurement",
-    fires_when: "None was, so nothing was measured.",
+    fires_when: "No request was scheduled, so nothing was measured.",
     fix: Some("measure longer (--duration) or at a higher rate"),
 };
 
@@ -100,57 +100,58 @@ pub(crate) static NO_RESPONSE: CheckInfo = CheckInfo {
     name: "no-response",
     code: None,
     looks_at: "whether any correct response arrived",
-    fires_when: "None did, so there is no latency to report.",
-    fix: Some("check that the server responds to this URL, and which response counts as correct"),
+    fires_when: "No correct response arrived, so there is no latency to report.",
+    fix: Some("check that the server responds to this URL, and what --expect-... accepts"),
 };
 
 pub(crate) static CLIENT_THROTTLING: CheckInfo = CheckInfo {
     name: "client-throttling",
     code: Some("C9"),
-    looks_at: "CPU throttling of the generator's own control group",
-    fires_when: "The generator was throttled, so it sent and received late. The load is invalid \
-        if that distorted p99 or a lower quantile.",
-    fix: Some("raise the CPU limit of the generator's control group"),
+    looks_at: "CPU throttling of the generator's own cgroup",
+    fires_when: "The generator was throttled, so it sent requests and read responses late. The \
+        load is invalid if that distorted p99 or a lower quantile.",
+    fix: Some("raise the CPU limit of the generator's cgroup"),
 };
 
 pub(crate) static SEND_LAG: CheckInfo = CheckInfo {
     name: "send-lag",
     code: Some("C4"),
-    looks_at: "each quantile of the response time, against the same quantile after subtracting \
-        each request's send lag",
-    fires_when: "Send lag lengthened a quantile by more than the relative and the absolute limit. \
-        The measured value is then an upper bound of that quantile. If send lag more than doubled \
-        p99 or a lower quantile, the load is invalid. Smaller effects are diagnostics, and part \
-        of the error budget of each figure.",
+    looks_at: "each quantile of the response time, compared with the same quantile after \
+        subtracting each request's send lag",
+    fires_when: "Send lag increased a quantile by more than both the relative and the absolute \
+        limit, so the measured value is only an upper bound of that quantile. If send lag more \
+        than doubled p99 or a lower quantile, the load is invalid. Smaller effects are diagnostics \
+        and part of each figure's error budget.",
     fix: Some("give the generator a core of its own (--client-cpus), or lower the rate"),
 };
 
 pub(crate) static SEND_LAG_ABSOLUTE: CheckInfo = CheckInfo {
     name: "send-lag-absolute",
     code: Some("C5"),
-    looks_at: "the send lag itself: how late requests left the generator",
-    fires_when: "p99 or p99.9 of the send lag exceeds its threshold. A diagnostic only: send-lag \
-        shows the effect on the figures.",
+    looks_at: "the send lag itself: how late the generator sent requests",
+    fires_when: "p99 or p99.9 of the send lag exceeds its threshold. This is only a diagnostic; \
+        the check send-lag shows the effect on response times.",
     fix: Some("give the generator a core of its own (--client-cpus), or lower the rate"),
 };
 
 pub(crate) static CLIENT_STALLS: CheckInfo = CheckInfo {
     name: "client-stalls",
     code: Some("C11"),
-    looks_at: "stalls of the generator's event loop of more than 5 ms, and the requests they \
-        affected, as a share of those beyond p99",
-    fires_when: "Stalls affected enough requests to move p99, for long enough to matter. Requests \
-        due during a stall are covered by send-lag; responses that waited to be read without a \
-        kernel timestamp make the load invalid.",
+    looks_at: "stalls of the generator's event loop of more than 5 ms, and how many requests they \
+        affected compared with the number beyond p99",
+    fires_when: "Stalls were long enough and affected enough requests to change p99. Requests due \
+        during a stall are covered by send-lag; responses read late without a kernel timestamp \
+        make the load invalid.",
     fix: Some("stop other work on the machine, or give the generator a core of its own"),
 };
 
 pub(crate) static MISSED_SENDS: CheckInfo = CheckInfo {
     name: "missed-sends",
     code: Some("C3"),
-    looks_at: "the share of the requests that could be sent and were sent within the measurement",
-    fires_when: "Requests were sent after the end of the measurement, or missed their deadline, \
-        because the generator was late.",
+    looks_at: "the share of requests that were sent within the measurement, among those that \
+        could be sent",
+    fires_when: "The generator was so late that requests were sent after the end of the \
+        measurement or missed their deadline.",
     fix: Some("lower the rate, or use more threads (--threads)"),
 };
 
@@ -158,7 +159,7 @@ pub(crate) static CLIENT_CPU: CheckInfo = CheckInfo {
     name: "client-cpu",
     code: Some("C7"),
     looks_at: "CPU use of the busiest generator thread, excluding busy-waiting",
-    fires_when: "The thread is so busy that its own queueing delays requests.",
+    fires_when: "The thread is so busy that requests queue in the generator.",
     fix: Some("use more threads (--threads), or lower the rate"),
 };
 
@@ -166,8 +167,8 @@ pub(crate) static RUN_QUEUE_WAIT: CheckInfo = CheckInfo {
     name: "run-queue-wait",
     code: Some("C8"),
     looks_at: "the share of time that a generator thread waited for a core",
-    fires_when: "Other processes kept the generator from running. A diagnostic only: send-lag \
-        shows the effect on the figures.",
+    fires_when: "Other processes kept the generator from running. This is only a diagnostic; the \
+        check send-lag shows the effect on response times.",
     fix: Some("stop other work on the machine, or give the generator a core of its own"),
 };
 
@@ -193,35 +194,37 @@ pub(crate) static CLIENT_RESOURCES: CheckInfo = CheckInfo {
 pub(crate) static POISSON_GAPS: CheckInfo = CheckInfo {
     name: "poisson-gaps",
     code: Some("C13"),
-    looks_at: "up to 10,000 consecutive send times, against the requested Poisson process",
-    fires_when: "Inter-arrival times deviate from the exponential distribution. A diagnostic only: \
-        at high rates serial sends alone cause that, with no effect on the latency.",
-    fix: Some("check send-lag first: it shows the effect on the figures"),
+    looks_at: "up to 10,000 consecutive send times, compared with the requested Poisson process",
+    fires_when: "Inter-arrival times deviate from the exponential distribution. This is only a \
+        diagnostic: at high rates, sending one request after the other is enough to cause it, and \
+        latency is not affected.",
+    fix: Some("check send-lag first, which shows the effect on response times"),
 };
 
 pub(crate) static THREAD_AGREEMENT: CheckInfo = CheckInfo {
     name: "thread-agreement",
     code: Some("C20"),
-    looks_at: "p99 of each generator thread, against the overall p99",
-    fires_when: "Threads differ by more than chance, by more than 10 % and by more than 100 µs, \
-        although they share one schedule.",
+    looks_at: "p99 of each generator thread, compared with the overall p99",
+    fires_when: "A thread's p99 differs significantly, and by more than 10 % and 100 µs, although \
+        all threads share one schedule.",
     fix: Some("pin the generator to idle cores (--client-cpus), or use one thread"),
 };
 
 pub(crate) static NOISE_FLOOR: CheckInfo = CheckInfo {
     name: "noise-floor",
     code: Some("C6"),
-    looks_at: "each quantile against the noise floor of this machine, if it was calibrated",
+    looks_at: "each quantile, compared with this machine's noise floor (`wsgiload calibrate`)",
     fires_when: "A quantile is less than three times the noise floor, so it is only an upper \
-        bound. Less than ten times is a diagnostic.",
-    fix: Some("compare servers by CPU per request instead, or use a quieter machine"),
+        bound. Below ten times, it is a diagnostic.",
+    fix: Some("compare servers by CPU time per request instead, or use a quieter machine"),
 };
 
 pub(crate) static BACKLOG_GROWTH: CheckInfo = CheckInfo {
     name: "backlog-growth",
     code: Some("C15"),
-    looks_at: "the number of requests in the system over the measurement, and full queues",
-    fires_when: "The backlog grew: the offered rate exceeds the capacity, and every quantile grows \
+    looks_at: "whether the number of requests in the system grew during the measurement, and \
+        whether a queue was full",
+    fires_when: "The backlog grew: the offered rate exceeds the capacity, and all quantiles grow \
         with the duration.",
     fix: Some("lower the rate; `wsgiload capacity` finds the highest sustainable rate"),
 };
@@ -230,7 +233,8 @@ pub(crate) static CAPPED: CheckInfo = CheckInfo {
     name: "capped",
     code: None,
     looks_at: "requests that waited for one of a limited number of connections",
-    fires_when: "All connections were busy, so the load was a closed loop above that point.",
+    fires_when: "All connections were busy, so requests waited and the load was partly a closed \
+        loop.",
     fix: Some("raise --max-connections"),
 };
 
@@ -238,7 +242,7 @@ pub(crate) static SHED: CheckInfo = CheckInfo {
     name: "shed",
     code: None,
     looks_at: "arrivals that were dropped before they were sent",
-    fires_when: "At least one was dropped; each counts as a failed request.",
+    fires_when: "At least one arrival was dropped; each counts as a failed request.",
     fix: Some("lower the rate, or raise --max-pending"),
 };
 
@@ -246,25 +250,26 @@ pub(crate) static FAILED: CheckInfo = CheckInfo {
     name: "failed",
     code: None,
     looks_at: "requests without a correct response",
-    fires_when: "At least one failed. Quantiles over all offered requests count them as infinitely \
-        slow.",
-    fix: Some("see the outcomes and the server's log"),
+    fires_when: "At least one request failed. Quantiles over all offered requests count failures \
+        as infinitely slow.",
+    fix: Some("see the failure counts and the server's log"),
 };
 
 pub(crate) static STATIONARITY: CheckInfo = CheckInfo {
     name: "stationarity",
     code: Some("C14"),
     looks_at: "response times over the course of the measurement",
-    fires_when: "They drifted or jumped, so one quantile does not describe the whole measurement.",
+    fires_when: "Response times drifted or jumped, so a quantile does not describe the whole \
+        measurement.",
     fix: Some("warm up longer (--warmup), then measure longer (--duration)"),
 };
 
 pub(crate) static MIXED_RATES: CheckInfo = CheckInfo {
     name: "mixed-rates",
     code: None,
-    looks_at: "whether one rate was offered throughout",
+    looks_at: "whether the offered rate was constant",
     fires_when: "The rate varied, so the quantiles do not describe any single rate.",
-    fix: Some("measure each rate by itself, or use `wsgiload sweep`"),
+    fix: Some("measure each rate separately, for example with `wsgiload sweep`"),
 };
 
 /// An entry of the catalogue with its default thresholds.

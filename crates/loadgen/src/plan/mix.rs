@@ -128,12 +128,12 @@ impl LoadPlan {
         let has_mix = !self.targets.is_empty() || !self.sessions.is_empty();
         if has_mix && (self.body_base64.is_some() || self.method != default_method()) {
             return refuse(
-                "with targets or sessions each request has its own method and body; leave the \
+                "with targets or sessions, each request has its own method and body; omit the \
                 plan's out",
             );
         }
         if !self.sessions.is_empty() && !matches!(self.load, LoadModel::Open(_)) {
-            return refuse("sessions need an open loop; give a rate");
+            return refuse("sessions need an open loop; add a rate");
         }
         if self.sessions.iter().any(|session| session.steps.is_empty()) {
             return refuse("a session needs at least one request");

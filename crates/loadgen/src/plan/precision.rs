@@ -83,7 +83,7 @@ impl LoadPlan {
         };
         require(
             is_flat,
-            "precision: only an open loop at one rate can be extended; give --rate, or omit \
+            "precision: only an open loop at a constant rate can be extended; use --rate, or omit \
             --precision",
         )?;
         require(

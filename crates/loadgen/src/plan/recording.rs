@@ -143,7 +143,7 @@ impl Log {
         let next = self.indices.len();
         if next == MOST_RECORDED_REQUESTS && !self.indices.contains_key(&request) {
             return Err(format!(
-                "more than {MOST_RECORDED_REQUESTS} different requests; replay a part of the log"
+                "more than {MOST_RECORDED_REQUESTS} different requests; replay only part of the log"
             ));
         }
 
@@ -159,7 +159,7 @@ impl Log {
         self.arrivals.sort_by_key(|(time_ns, _)| *time_ns);
         let notes = self.notes();
         let Some(&(first_ns, _)) = self.arrivals.first() else {
-            return Err("no line has a request that can be sent".to_owned());
+            return Err("no line contains a request that can be sent".to_owned());
         };
         if !self.has_fractions {
             spread_seconds(&mut self.arrivals);
@@ -182,12 +182,12 @@ impl Log {
         if skipped > 0 {
             let lines = self.lines;
             notes.push(format!(
-                "{skipped} of {lines} lines have no request that can be sent; they are skipped"
+                "skipped {skipped} of {lines} lines, which contain no request that can be sent"
             ));
         }
         if !self.has_fractions {
             notes.push(
-                "the log has whole seconds; requests of one second are spread evenly over it"
+                "the log has a resolution of 1 s; requests of the same second are spread evenly"
                     .to_owned(),
             );
         }
@@ -343,7 +343,7 @@ mod tests {
             .collect();
         assert_eq!(quarters, [0, 2, 4, 12, 13, 14, 15]);
         assert_eq!(order(&recording), [0, 1, 2, 0, 0, 1, 2]);
-        assert!(recording.notes[0].contains("whole seconds"));
+        assert!(recording.notes[0].contains("resolution of 1 s"));
     }
 
     #[test]
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(order(&recording), [0, 0]);
         assert_eq!(
             recording.notes,
-            ["1 of 3 lines have no request that can be sent; they are skipped"]
+            ["skipped 1 of 3 lines, which contain no request that can be sent"]
         );
     }
 
@@ -376,7 +376,7 @@ mod tests {
             ("0\nnonsense\n".to_owned(), "line 2: \"nonsense\" is not an"),
             (
                 log(&[("10:00:00", "OPTIONS *", 200)]),
-                "no line has a request that can be sent",
+                "no line contains a request that can be sent",
             ),
         ] {
             let message = read(&text).expect_err(&text);

@@ -54,7 +54,7 @@ fn parse_file(path: &Path, kind: Kind) -> Result<Parser<'_>, LoadError> {
     let text = requests_text::read(path).map_err(refused)?;
     if requests_text::is_har(&text) {
         return Err(refused(format!(
-            "{shown} is a HAR file; make targets of it: wsgiload import har {shown} -o FILE"
+            "{shown} is a HAR file; convert it to targets: wsgiload import har {shown} -o FILE"
         )));
     }
     let mut parser = Parser::new(kind, path.parent().unwrap_or(Path::new("")));
@@ -136,7 +136,7 @@ impl<'a> Parser<'a> {
             .strip_suffix(']')
             .map(str::trim)
             .filter(|name| !name.is_empty());
-        let name = name.ok_or_else(|| "a session begins with [name]".to_owned())?;
+        let name = name.ok_or_else(|| "a session must begin with [name]".to_owned())?;
         if self.sessions.iter().any(|session| session.name == name) {
             return Err(format!("there are two sessions named {name:?}"));
         }
@@ -152,7 +152,7 @@ impl<'a> Parser<'a> {
     fn begin_request(&mut self, request: RequestPlan) -> Result<(), String> {
         self.end_request();
         if self.kind == Kind::Sessions && self.sessions.is_empty() {
-            return Err("a session begins with [name], before its first request".to_owned());
+            return Err("a session must begin with [name], before its first request".to_owned());
         }
         let url = &request.url;
         if !is_path_or_url(url) {
@@ -191,7 +191,7 @@ impl<'a> Parser<'a> {
     fn request(&mut self) -> Result<&mut RequestPlan, String> {
         let open = self.open.as_mut().map(|found| &mut found.request);
         open.ok_or_else(|| {
-            "this line belongs to no request; start one first, for example: GET \
+            "this line does not belong to a request; start one first, for example: GET \
             /index.html"
                 .to_owned()
         })
@@ -250,7 +250,7 @@ impl<'a> Parser<'a> {
             .parse()
             .map_err(|_| format!("{value:?} is not a weight like 3 or 0.5"))?;
         if !(weight.is_finite() && weight > 0.0) {
-            return Err(format!("a weight must lie above 0, not {value}"));
+            return Err(format!("a weight must be greater than 0, not {value}"));
         }
         match (self.kind, &mut self.open, self.sessions.last_mut()) {
             (Kind::Targets, Some(found), _) => found.weight = weight,
@@ -476,8 +476,8 @@ mod tests {
     fn what_is_wrong_is_named_with_its_line() {
         let folder = Folder::new("wrong");
         let targets = [
-            ("GET /\n\nAccept: a\n", 3, "belongs to no request"),
-            ("--weight 3\n", 1, "belongs to no request"),
+            ("GET /\n\nAccept: a\n", 3, "does not belong to a request"),
+            ("--weight 3\n", 1, "does not belong to a request"),
             ("GET /\n--wieght 3\n", 2, "--wieght"),
             ("GET /\n--weight 0\n", 2, "above 0"),
             ("GET /\n--weight\n", 2, "needs a value"),

@@ -16,7 +16,7 @@ use super::catalogue;
 pub struct Limits {
     /// Beyond this: a warning.
     pub warn: f64,
-    /// Beyond this: the figures do not stand.
+    /// Beyond this: the load is invalid.
     pub invalid: f64,
 }
 
@@ -24,11 +24,11 @@ const fn limits(warn: f64, invalid: f64) -> Limits {
     Limits { warn, invalid }
 }
 
-/// `arrival-count`: arrivals that the schedule had instead of those it should have had.
+/// `arrival-count`: scheduled arrivals, compared with the expected number.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduledLimits {
-    /// Standard errors of a Poisson number.
+    /// Deviation in standard errors of a Poisson count.
     pub warn_standard_errors: f64,
 }
 
@@ -53,7 +53,7 @@ pub struct LagImpactLimits {
     pub invalid_ns: f64,
 }
 
-/// `send-lag-absolute`: lateness in itself.
+/// `send-lag-absolute`: the send lag itself.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LagLimits {
@@ -91,7 +91,7 @@ pub struct FloorLimits {
     pub unresolved: f64,
 }
 
-/// `poisson-gaps`: sends against a Poisson process.
+/// `poisson-gaps`: send times, compared with a Poisson process.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SendGapLimits {
@@ -105,13 +105,13 @@ pub struct SendGapLimits {
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StationarityLimits {
-    /// Of the median, last third against first, together with KPSS.
+    /// Change of the median between the first and the last third; needs `warn_kpss` as well.
     pub warn_p50_drift: f64,
-    /// Of the 99th of a hundred, likewise.
+    /// Change of p99, likewise.
     pub warn_p99_drift: f64,
     /// The KPSS statistic.
     pub warn_kpss: f64,
-    /// Highest level of the median against the lowest.
+    /// Relative difference between the highest and the lowest level of the median.
     pub non_stationary: f64,
 }
 
@@ -121,14 +121,14 @@ pub struct StationarityLimits {
 pub struct BacklogLimits {
     /// Growth in units of the mean: a warning.
     pub warn: f64,
-    /// Likewise: more was offered than the server can serve.
+    /// Growth in units of the mean: the offered rate exceeds the capacity.
     pub unstable: f64,
-    /// Share of the arrivals that found the queue full: likewise.
+    /// Share of arrivals that found the queue full: the offered rate exceeds the capacity.
     pub unstable_turned_away: f64,
 }
 
-/// `thread-agreement`: threads whose p99 differs from that of all by more than chance, 10 % and
-/// 100 µs.
+/// `thread-agreement`: threads whose p99 differs significantly from the overall p99, and by more
+/// than 10 % and 100 µs.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThreadLimits {
@@ -145,7 +145,7 @@ pub struct Table {
     /// `arrival-count`.
     #[serde(rename = "arrival-count")]
     pub scheduled: ScheduledLimits,
-    /// `missed-sends`: share of the requests that went out in time.
+    /// `missed-sends`: share of requests that were sent in time.
     #[serde(rename = "missed-sends")]
     pub sent: Limits,
     /// `send-lag`.
@@ -166,7 +166,7 @@ pub struct Table {
     /// `steal`: share of the host's CPU time that the hypervisor took.
     #[serde(rename = "steal")]
     pub steal: StealLimits,
-    /// `client-stalls`: requests that a stall of the generator touched, as a share of those beyond
+    /// `client-stalls`: requests affected by a stall of the generator, relative to those beyond
     /// p99.
     #[serde(rename = "client-stalls")]
     pub stalls: Limits,
@@ -179,7 +179,7 @@ pub struct Table {
     /// `backlog-growth`.
     #[serde(rename = "backlog-growth")]
     pub backlog: BacklogLimits,
-    /// `in-system-count`: requests in the system by two ways of counting, as a share.
+    /// `in-system-count`: difference between two counts of requests in the system, as a share.
     #[serde(rename = "in-system-count")]
     pub bookkeeping: Bookkeeping,
     /// `thread-agreement`.
@@ -187,7 +187,7 @@ pub struct Table {
     pub threads: ThreadLimits,
 }
 
-/// `in-system-count`: a difference that only a defect makes.
+/// `in-system-count`: a difference that only a defect can cause.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bookkeeping {

@@ -74,7 +74,7 @@ impl Trace {
                 .is_some_and(|last_ns| offset_ns < *last_ns)
             {
                 return Err(format!(
-                    "line {number}: {offset:?} lies before the offset above it; sort the lines by \
+                    "line {number}: {offset:?} is earlier than the offset above it; sort the lines by \
                     time"
                 ));
             }
@@ -148,7 +148,7 @@ mod tests {
             ("0\n-1\n", "line 2: \"-1\" is not an offset"),
             (
                 "0\n2\n\n1s\n",
-                "line 4: \"1s\" lies before the offset above it; sort the lines by time",
+                "line 4: \"1s\" is earlier than the offset above it; sort the lines by time",
             ),
             ("# nothing\n", "the trace is empty"),
             (

@@ -40,7 +40,7 @@ pub fn without_effect(plan: &LoadPlan, given: &[impl AsRef<str>], open_by: &str)
     }
     if is_open && !is_capped && is_given("on_busy") {
         let text =
-            "--on-busy has an effect only at the cap on connections; --max-connections sets it";
+            "--on-busy has an effect only when --max-connections is reached; set --max-connections";
         warnings.push(text.to_owned());
     }
 

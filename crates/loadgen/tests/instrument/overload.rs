@@ -72,7 +72,9 @@ fn f12_beyond_capacity_the_queue_fills_and_the_rest_is_dropped_and_both_are_said
             .find(|reason| reason.check == "capped")
             .unwrap();
         assert!(
-            reason.message.contains("waited for one of 10 connections"),
+            reason
+                .message
+                .contains("waited because all 10 connections were busy"),
             "{}",
             reason.message
         );

@@ -149,7 +149,7 @@ fn a_certificate_of_another_name_is_told_as_that() {
     only(&report, Outcome::Refused);
     let cause = cause(&report);
     assert!(
-        cause.contains("example.org") && cause.contains("by that name in the URL"),
+        cause.contains("example.org") && cause.contains("use that name in the URL"),
         "{cause}"
     );
     assert!(!cause.contains("--ca-file"), "{cause}");

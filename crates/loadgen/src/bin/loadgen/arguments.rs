@@ -27,11 +27,11 @@ const DEFAULT_MEASURE_NS: u64 = 10_000_000_000;
 /// send time.
 ///
 /// With --rate, --ramp, --steps or --replay the load is an open loop: requests follow a schedule,
-/// whatever the server does. Otherwise it is a closed loop: each of the --connections users waits
-/// for its response before its next request.
+/// regardless of how fast the server responds. Otherwise it is a closed loop: each of the
+/// --connections users waits for its response before its next request.
 ///
-/// Exit codes: 0 valid result, 2 usage error, 97 no correct response, 98 measurement
-/// invalid, 130 interrupted.
+/// Exit codes: 0 valid result, 2 usage error, 97 no correct response, 98 invalid
+/// measurement, 130 interrupted.
 #[derive(Debug, Parser)]
 #[command(name = "loadgen", version, max_term_width = 100)]
 pub struct Arguments {
@@ -93,17 +93,17 @@ pub struct Arguments {
     /// Duration of the measurement [default: 10s, or the length of the schedule]
     #[arg(short, long, value_parser = parse_duration_ns, short_alias = 'z')]
     duration: Option<u64>,
-    /// Target precision (half-width of the 95 % CI): 5% of p99, or another quantile, such as
-    /// p99.9:2%. Extends the run until the precision is reached
+    /// Target precision (half-width of the 95 % CI), such as 5% (of p99) or p99.9:2%. Extends the
+    /// run until the precision is reached
     #[arg(long, value_parser = values::precision, requires = "max_duration")]
     precision: Option<(f64, f64)>,
-    /// Upper limit for --precision; the duration doubles until the precision is reached
+    /// With --precision: maximum duration
     #[arg(long, value_parser = parse_duration_ns, requires = "precision")]
     max_duration: Option<u64>,
-    /// Load before the measurement
+    /// Duration of the warm-up load
     #[arg(long, default_value = "0s", value_parser = parse_duration_ns)]
     warmup: u64,
-    /// Cool-down: load after the measurement
+    /// Duration of the load after the measurement
     #[arg(long, default_value = "0s", value_parser = parse_duration_ns)]
     cooldown: u64,
     /// Mean think time of the users of a closed loop
@@ -121,8 +121,8 @@ pub struct Arguments {
     /// File with the request body
     #[arg(long)]
     body_file: Option<std::path::PathBuf>,
-    /// File of weighted requests: vegeta's format with options, its JSON lines, or URLs; - is
-    /// standard input
+    /// File of weighted requests in vegeta's format (with options), as JSON lines, or as URLs; -
+    /// is standard input
     #[arg(
         long,
         value_name = "FILE",
@@ -141,7 +141,7 @@ pub struct Arguments {
     /// Request timeout, including connection setup
     #[arg(long, default_value = "10s", value_parser = parse_duration_ns)]
     timeout: u64,
-    /// Drop a request that is still waiting this long after its scheduled send time
+    /// Drop a request that has not been sent this long after its scheduled send time
     #[arg(long, value_parser = parse_duration_ns)]
     deadline: Option<u64>,
     /// Inter-arrival distribution
@@ -150,7 +150,8 @@ pub struct Arguments {
     /// Connection reuse: on, off, or the number of requests per connection
     #[arg(long, default_value = "on", value_parser = values::keepalive)]
     keepalive: Keepalive,
-    /// What to do with a request when every connection is busy
+    /// If all connections are busy: open another (grow), queue the request (queue), or drop it
+    /// (shed)
     #[arg(long, value_enum, default_value_t = OnBusyFlag::Grow)]
     on_busy: OnBusyFlag,
     /// Maximum number of connections of an open loop [default: 4,096, fewer if file descriptors or
@@ -173,7 +174,8 @@ pub struct Arguments {
     /// How long to busy-wait before a send [default: depends on the rate and the cores]
     #[arg(long, value_parser = parse_duration_ns)]
     spin: Option<u64>,
-    /// Source of response timestamps [default: kernel in an open loop, user in a closed loop]
+    /// Source of response timestamps: kernel, user, or sampled (user, plus kernel for one
+    /// connection in 16) [default: kernel in an open loop, user in a closed loop]
     #[arg(long, value_enum)]
     receive_stamps: Option<ReceiveStampsFlag>,
     /// Accepted status codes
@@ -191,7 +193,7 @@ pub struct Arguments {
     /// Regular expression that the body must match within its first MiB
     #[arg(long, value_name = "PATTERN")]
     expect_regex: Option<String>,
-    /// HTTP implementation: native, or hyper as a cross-check
+    /// HTTP implementation: native, or hyper (for cross-checks)
     #[arg(long, value_enum, default_value_t = WireFlag::Native)]
     wire: WireFlag,
     /// Override a check's threshold, such as send-lag.warn=0.02 (repeatable)
@@ -206,7 +208,7 @@ pub struct Arguments {
     /// Explain a check: what it tests, when it fires, how to fix it
     #[arg(long, exclusive = true, value_name = "CHECK")]
     pub explain: Option<String>,
-    /// No warnings on standard error
+    /// Do not print warnings on standard error
     #[arg(long)]
     pub quiet: bool,
     /// Print the resolved plan and send nothing
@@ -634,7 +636,7 @@ mod tests {
         let message = plan("loadgen http://h/ --check-threshold C4.worn=1").expect_err("unknown");
         assert!(
             message.contains(
-                "send-lag has no threshold worn; it has invalid, invalid_ns, note, warn, warn_ns"
+                "send-lag has no threshold worn; it has bound, bound_ns, invalid, invalid_ns, note"
             ),
             "{message}"
         );

@@ -160,7 +160,7 @@ fn check_destination(arguments: &Arguments) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "cannot write {}: there is no folder {}; make it, or choose another",
+        "cannot write {}: directory {} does not exist; create it, or choose another",
         path.display(),
         folder.display()
     ))

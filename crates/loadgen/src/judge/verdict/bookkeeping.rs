@@ -9,7 +9,7 @@ use crate::plan::thresholds::Thresholds;
 /// are an error: there is no report.
 pub(super) fn timestamps_are_in_order(evidence: &Evidence, _: &Thresholds) -> Finding {
     let message = format!(
-        "{} responses have timestamps that contradict each other",
+        "{} responses have contradictory timestamps",
         evidence.inconsistent
     );
     Finding::invalid_above(Blame::Client, evidence.inconsistent as f64, 0.0, message)
@@ -22,9 +22,8 @@ pub(super) fn two_counts_agree(evidence: &Evidence, thresholds: &Thresholds) -> 
     let (by_flows, by_stays) = evidence.in_system;
     let error = (by_flows - by_stays).abs() / by_flows.max(by_stays).max(f64::MIN_POSITIVE);
     let message = format!(
-        "{by_flows:.4} requests in the system by arrivals and departures, {by_stays:.4} by the \
-            time \
-        each stayed"
+        "{by_flows:.4} requests in the system according to arrivals and departures, but \
+        {by_stays:.4} according to the time each spent there"
     );
     Finding::invalid_above(
         Blame::Client,
@@ -37,7 +36,7 @@ pub(super) fn two_counts_agree(evidence: &Evidence, thresholds: &Thresholds) -> 
 /// What was measured until a stop is kept, and is not what was asked for.
 pub(super) fn ran_to_its_end(evidence: &Evidence, _: &Thresholds) -> Finding {
     if evidence.is_interrupted {
-        let message = "the load was stopped before its end".to_owned();
+        let message = "the load was stopped early".to_owned();
         return Finding::doubt(Level::Invalid, Blame::Method, (1.0, 0.0), message);
     }
     Finding::Sound

@@ -15,9 +15,7 @@ pub(super) fn threads_had_time_left(evidence: &Evidence, thresholds: &Thresholds
 /// waits for some microseconds, and what a wait did to the figures is `send-lag`'s.
 pub(super) fn threads_had_their_cores(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
     let Some(share) = evidence.run_queue_share else {
-        return Finding::NotChecked(
-            "the kernel does not report how long a thread waits for a core",
-        );
+        return Finding::NotChecked("the kernel does not report how long threads wait for a core");
     };
     let message = format!(
         "a generator thread waited for a core {} of the time",
@@ -32,7 +30,7 @@ pub(super) fn was_not_throttled(evidence: &Evidence, thresholds: &Thresholds) ->
     let Some(periods) = evidence.throttled_periods else {
         return Finding::NotChecked("the generator's cgroup has no CPU controller");
     };
-    let message = format!("the generator was CPU-throttled in {periods} periods");
+    let message = format!("the generator was CPU-throttled in {periods} CPU periods");
     if periods > 0 && lateness::is_grave(evidence, &thresholds.lag_impact) {
         return Finding::doubt(
             Level::Invalid,

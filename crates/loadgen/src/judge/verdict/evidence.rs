@@ -231,8 +231,7 @@ fn floor_ratio(
     measures: &Measures,
     uncertainty: &Uncertainty,
 ) -> Known<(f64, f64)> {
-    let floor =
-        floor.ok_or("the noise floor of this machine is unknown; run wsgiload calibrate")?;
+    let floor = floor.ok_or("this machine's noise floor is unknown; run wsgiload calibrate")?;
     REPORTED_QUANTILES
         .into_iter()
         .filter(|quantile| {

@@ -58,7 +58,7 @@ pub(super) fn lengthened_no_quantile(evidence: &Evidence, thresholds: &Threshold
         impacts.filter(|impact| level(impact)).max_by(by_share)
     };
     if evidence.lag_impact.is_empty() {
-        return Finding::NotChecked("fewer than ten correct responses lie beyond any quantile");
+        return Finding::NotChecked("fewer than ten correct responses lie beyond each quantile");
     }
 
     let blame = blame(evidence, thresholds);
@@ -79,7 +79,7 @@ pub(super) fn lengthened_no_quantile(evidence: &Evidence, thresholds: &Threshold
 
 fn lengthened(impact: &LagImpact) -> String {
     format!(
-        "the generator's delay lengthened p{} by {} ({})",
+        "send lag increased p{} by {} ({})",
         impact.quantile * 100.0,
         milliseconds(impact.added_ns),
         percent(impact.share())
@@ -115,8 +115,8 @@ pub(super) fn stalled_for_few_requests(evidence: &Evidence, thresholds: &Thresho
     let stalls = &evidence.stalls;
     let limits = thresholds.stalls;
     let message = format!(
-        "the generator stalled {} times, for up to {}; {} requests were due meanwhile, {} responses \
-        may have waited",
+        "the generator stalled {} times, for up to {}; {} requests were due and {} responses may \
+        have waited during the stalls",
         stalls.count,
         milliseconds(stalls.longest_ns),
         stalls.arrivals,

@@ -14,8 +14,8 @@ pub(super) fn all_went_out_in_time(evidence: &Evidence, thresholds: &Thresholds)
     };
     let limits = thresholds.sent;
     let message = format!(
-        "{} of the requests were sent after the end of the measurement, or dropped past their \
-        deadline, because the generator was late",
+        "{} of requests were sent after the end of the measurement or missed their deadline \
+        because the generator was late",
         percent(1.0 - share)
     );
     let blame = lateness::blame(evidence, thresholds);
@@ -40,7 +40,7 @@ pub(super) fn figures_are_above_the_floor(evidence: &Evidence, thresholds: &Thre
     let limits = &thresholds.floor;
     if ratio < limits.unresolved {
         let message = format!(
-            "p{name} is {ratio:.1} times the noise floor of this machine: an upper bound only"
+            "p{name} is only {ratio:.1} times this machine's noise floor, so it is an upper bound"
         );
         return Finding::doubt(
             Level::Warn,
@@ -50,7 +50,7 @@ pub(super) fn figures_are_above_the_floor(evidence: &Evidence, thresholds: &Thre
         );
     }
     if ratio < limits.note {
-        let message = format!("p{name} is only {ratio:.1} times the noise floor of this machine");
+        let message = format!("p{name} is only {ratio:.1} times this machine's noise floor");
         return Finding::noted(Blame::Method, (ratio, limits.note), message);
     }
     Finding::Sound
@@ -68,8 +68,8 @@ pub(super) fn gaps_are_exponential(evidence: &Evidence, thresholds: &Thresholds)
     let (statistic, distance) = (gaps.anderson_darling, gaps.kolmogorov_distance);
     let blame = lateness::blame(evidence, thresholds);
     let message = format!(
-        "send times deviate from the requested Poisson process: Anderson-Darling {statistic:.1}, \
-        distance {distance:.3} over {} gaps",
+        "send times deviate from the requested Poisson process (Anderson-Darling {statistic:.1}, \
+        Kolmogorov-Smirnov distance {distance:.3}, {} inter-arrival times)",
         gaps.count
     );
     if statistic > limits.note_anderson_darling {
@@ -77,8 +77,8 @@ pub(super) fn gaps_are_exponential(evidence: &Evidence, thresholds: &Thresholds)
     }
     let deviation = gaps.dispersion_deviation.unwrap_or(0.0);
     let message = format!(
-        "the number of sends per 10 ms, 100 ms or 1 s varies unlike a Poisson process: \
-        {deviation:.1} standard errors off"
+        "the number of sends per 10 ms, 100 ms or 1 s does not vary as in a Poisson process \
+        ({deviation:.1} standard errors off)"
     );
     Finding::noted_above(blame, deviation, limits.note_dispersion, message)
 }
@@ -92,9 +92,8 @@ pub(super) fn threads_agree(evidence: &Evidence, thresholds: &Thresholds) -> Fin
         Err(reason) => return Finding::NotChecked(reason),
     };
     let limits = thresholds.threads;
-    let message = format!(
-        "p99 of {differing} generator threads differs from the overall p99 by more than chance"
-    );
+    let message =
+        format!("p99 of {differing} generator threads differs significantly from the overall p99");
     if differing >= limits.invalid {
         Finding::doubt(
             Level::Invalid,

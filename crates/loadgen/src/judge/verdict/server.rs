@@ -26,16 +26,14 @@ pub(super) fn backlog_did_not_grow(evidence: &Evidence, thresholds: &Thresholds)
     if in_system.grew_beyond(limits.unstable) {
         let message = format!(
             "UNSTABLE: the offered rate exceeds the capacity; the backlog grew by {growth:.1} \
-            times \
-            its mean of {:.0} requests",
+            times its mean of {:.0} requests",
             in_system.mean
         );
         return warn(growth, limits.unstable, message);
     }
     if turned_away > limits.unstable_turned_away {
         let message = format!(
-            "UNSTABLE: the offered rate exceeds the capacity; {} of the arrivals found the queue \
-            full",
+            "UNSTABLE: the offered rate exceeds the capacity; {} of arrivals found the queue full",
             percent(turned_away)
         );
         return warn(turned_away, limits.unstable_turned_away, message);
@@ -51,7 +49,7 @@ pub(super) fn backlog_did_not_grow(evidence: &Evidence, thresholds: &Thresholds)
         return Finding::NotChecked(if evidence.is_interrupted {
             "the run was stopped early"
         } else {
-            "fewer than 1,000 requests: the backlog varies too much"
+            "fewer than 1,000 requests, too few to detect a growing backlog"
         });
     }
     Finding::Sound
@@ -85,7 +83,7 @@ pub(super) fn response_times_were_stationary(
             let finding = warn(range, limits.non_stationary, message);
             match measured.settled_after_ns {
                 Some(ns) => finding.fixed_by(format!(
-                    "it was steady after {:.0} s; warm up that much longer (--warmup)",
+                    "warm up {:.0} s longer (--warmup); response times were steady from then on",
                     ns as f64 / 1e9
                 )),
                 None => finding,
@@ -99,7 +97,7 @@ pub(super) fn response_times_were_stationary(
                 (p99, limits.warn_p99_drift)
             };
             let message = format!(
-                "response times drifted from the first to the last third: p50 by {}, p99 by {}",
+                "response times drifted between the first and the last third: p50 by {}, p99 by {}",
                 percent(p50),
                 percent(p99)
             );
@@ -116,7 +114,8 @@ pub(super) fn nobody_waited_for_a_connection(evidence: &Evidence, _: &Thresholds
         return Finding::Sound;
     }
     let message = format!(
-        "{} of the requests waited for one of {} connections; above that the load was closed{}",
+        "{} of requests waited because all {} connections were busy, so the load was partly a \
+        closed loop{}",
         percent(waited),
         evidence.max_connections,
         pools(evidence)
@@ -130,7 +129,9 @@ fn pools(evidence: &Evidence) -> String {
     match evidence.threads {
         1 => String::new(),
         threads => {
-            format!("; {threads} threads share the connections out, --threads 1 has one pool")
+            format!(
+                "; {threads} threads have separate connection pools, --threads 1 has a single one"
+            )
         }
     }
 }
@@ -138,7 +139,7 @@ fn pools(evidence: &Evidence) -> String {
 /// What was dropped counts as not answered.
 pub(super) fn nothing_was_dropped(evidence: &Evidence, _: &Thresholds) -> Finding {
     let message = format!(
-        "{} arrivals were dropped unsent and count as failed{}",
+        "{} arrivals were dropped before they were sent and count as failed{}",
         evidence.dropped,
         pools(evidence)
     );
@@ -149,7 +150,7 @@ pub(super) fn nothing_was_dropped(evidence: &Evidence, _: &Thresholds) -> Findin
 pub(super) fn everything_was_answered(evidence: &Evidence, _: &Thresholds) -> Finding {
     let failed = evidence.unanswered_share;
     let message = format!(
-        "{} of the offered requests got no correct response",
+        "{} of offered requests got no correct response",
         percent(failed)
     );
     Finding::warn_above(Blame::Server, failed, 0.0, message)

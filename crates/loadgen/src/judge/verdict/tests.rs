@@ -657,7 +657,7 @@ fn several_pools_of_connections_are_named_where_one_was_full() {
     assert!(!message(1).contains("threads"), "{}", message(1));
     assert_eq!(
         message(2)
-            .matches("2 threads share the connections out")
+            .matches("2 threads have separate connection pools")
             .count(),
         2,
         "{}",
@@ -685,10 +685,8 @@ fn a_late_warm_up_says_how_long_it_was() {
         reason.message
     );
     assert!(
-        reason
-            .fix
-            .as_deref()
-            .is_some_and(|fix| fix.contains("steady after 5 s; warm up that much longer")),
+        reason.fix.as_deref().is_some_and(|fix| fix
+            .contains("warm up 5 s longer (--warmup); response times were steady from then on")),
         "{:?}",
         reason.fix
     );

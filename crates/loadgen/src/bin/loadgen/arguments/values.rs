@@ -75,7 +75,7 @@ pub fn keepalive(text: &str) -> Result<Keepalive, String> {
 /// What `-t` gets, which other generators read in three ways.
 pub fn refuse_t(_: &str) -> Result<String, String> {
     Err(
-        "-t means threads in wrk, timeout in oha and hey, duration in locust; use --threads, \
+        "-t is ambiguous (threads in wrk, timeout in oha and hey, duration in locust); use --threads, \
         --timeout or --duration"
             .to_owned(),
     )
