@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from wsgiload.environments import interpreter
 from wsgiload.environments.interpreter import (
     bundled_app_interpreter,
     clean_variables,
@@ -113,6 +114,19 @@ def test_poetry_is_asked_for_its_environment(
     assert find_app_interpreter(tmp_path).origin == "wsgiload"
     (tmp_path / "poetry.lock").touch()
     assert find_app_interpreter(tmp_path).origin == "Poetry"
+
+
+def test_a_poetry_that_does_not_end_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "poetry.lock").touch()
+    poetry = tmp_path / "poetry"
+    poetry.write_text("#!/bin/sh\nexec sleep 60\n")
+    poetry.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(interpreter, "POETRY_TIMEOUT_S", 0.2)
+    with pytest.raises(UsageError, match=r"did not end within 0\.2 s; name .* with --python"):
+        find_app_interpreter(tmp_path)
 
 
 def test_python_goes_before_all_and_may_be_an_environment(

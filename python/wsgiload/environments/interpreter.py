@@ -35,7 +35,7 @@ Origin = Literal[
 
 MINIMUM = (3, 11)
 DESCRIBE_TIMEOUT_S = 30.0
-POETRY_TIMEOUT_S = 20.0
+POETRY_TIMEOUT_S = 60.0
 # A folder with one of these is a project, or a workspace of several.
 PROJECT_FILES = (
     *("pyproject.toml", "uv.lock", "poetry.lock", "setup.py", "setup.cfg", "requirements.txt"),
@@ -164,7 +164,12 @@ def _poetry_environment(folder: Path) -> Path | None:
             timeout=POETRY_TIMEOUT_S,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired, UnicodeError):
+    except subprocess.TimeoutExpired:
+        raise UsageError(
+            f"`poetry env info` did not end within {POETRY_TIMEOUT_S:g} s",
+            "name the app's interpreter with --python",
+        ) from None
+    except (OSError, UnicodeError):
         return None
     path = done.stdout.strip()
     return Path(path) if done.returncode == 0 and path and Path(path).is_dir() else None
