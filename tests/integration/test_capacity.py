@@ -99,8 +99,8 @@ def test_a_url_is_searched_and_everything_is_kept(command: Command) -> None:
         trial["cell"] for trial in server["trials"]
     }
     assert server["trials"][0]["phase"] == "guess"
-    assert "p99 rests on the" in done.out, "short trials say what they cost"
-    assert "searching 1 server: estimated " in done.err.splitlines()[0]
+    assert "p99 depends on the" in done.out, "short trials say what they cost"
+    assert "searching 1 server, about " in done.err.splitlines()[0]
 
 
 def test_a_url_that_nobody_serves_is_the_servers_fault(command: Command) -> None:

@@ -465,7 +465,10 @@ def test_an_interrupt_during_result_stops_the_load_behind_it(
 def test_the_generator_alone_refuses_a_place_where_its_report_could_not_be_written(
     target: CountingServer, command: Command
 ) -> None:
-    for place, why in (("gone/out.json", "directory gone does not exist; create it"), (".", "it is a directory")):
+    for place, why in (
+        ("gone/out.json", "directory gone does not exist; create it"),
+        (".", "it is a directory"),
+    ):
         done = command.run(
             target.url, "-R", 200, "-d", "60s", "--json", place, program=[str(LOADGEN)]
         )

@@ -98,8 +98,8 @@ def test_too_few_runs_are_compared_without_an_interval(
     two = stored(tmp_path / "two", experiment(1, {"a": 80e6}, runs=1))
     assert run(["compare", str(one), str(two)]) == 0
     assert capsys.readouterr().out.splitlines()[0] == (
-        "a at 1,000/s: 4.00× the p99 of the first run, with no interval: no inference possible "
-        "from 1 run; repeat both with --runs 4 or more"
+        "a at 1,000/s: p99 is 4.00× the first run's, without an interval: too few runs (1; 4 "
+        "needed); repeat both with --runs 4 or more"
     )
 
 

@@ -253,7 +253,7 @@ def test_a_budget_says_who_has_to_qualify(capsys: pytest.CaptureFixture[str]) ->
     plan = _dry_run(capsys, *grid, "--budget", "15m")
     # 12 and 6 short trials of 6.5 s, then 25 s per trial on a host that is never quiet.
     assert plan["conclusions"] == [
-        "short trials of 12 settings, about 78 s at each load, choose at most 6 for the race"
+        "short trials of 12 settings, about 78 s at each load, select at most 6 for the race"
     ]
     assert (plan["qualifying"]["rounds"], plan["estimated_seconds"]) == (1, 900)
 
@@ -261,7 +261,7 @@ def test_a_budget_says_who_has_to_qualify(capsys: pytest.CaptureFixture[str]) ->
     assert (short["qualifying"]["rounds"], short["qualifying"]["field"]) == (1, 2)
     assert short["runs"] >= 1 + 4
     none = _dry_run(capsys, *grid, "--budget", "90s", "--slo", "p99<50ms")
-    assert "it takes 4 to see how runs differ (use --budget 4m)" in none["conclusions"][-1]
+    assert "at least 4 rounds are needed (use --budget 4m)" in none["conclusions"][-1]
 
 
 def test_rates_come_one_after_the_other_where_an_objective_is_asked_for(
