@@ -107,6 +107,11 @@ pub(crate) trait Connection: Sized {
     /// connection is closed.
     fn is_over_while_idle(&mut self, inbox: &mut Inbox) -> bool;
 
+    /// Whether the latest turn left bytes unread, which the reactor will not report again.
+    fn has_left_unread(&self) -> bool {
+        false
+    }
+
     /// Whether the connection is known to be closed, without checking the socket.
     fn is_closed(&self) -> bool;
 

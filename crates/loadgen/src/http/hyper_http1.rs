@@ -114,9 +114,7 @@ impl Connection for HyperConnection {
             return Err(NothingSent);
         };
 
-        self.socket.stamps.set(ExchangeStamps::default());
-        self.socket.take_set_cookies();
-        self.socket.allow_reads();
+        self.socket.start_request();
         self.requests += 1;
         let exchange = Exchange {
             request: request.clone(),
@@ -138,7 +136,7 @@ impl Connection for HyperConnection {
         match self.poll() {
             Some(Ok(exchanged)) => Progress::Ended(exchanged),
             Some(Err(NothingSent)) => Progress::NothingSent,
-            None if self.socket.has_read_enough() => Progress::Yielding,
+            None if self.has_left_unread() => Progress::Yielding,
             None => Progress::Waiting,
         }
     }
@@ -160,6 +158,10 @@ impl Connection for HyperConnection {
         }
 
         self.is_closed()
+    }
+
+    fn has_left_unread(&self) -> bool {
+        self.socket.has_read_enough()
     }
 
     fn is_closed(&self) -> bool {

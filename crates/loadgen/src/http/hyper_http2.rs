@@ -20,6 +20,7 @@ use crate::http::connection::{
     Connection, ExchangeStamps, Exchanged, NothingSent, Progress, outcome_of_end,
     outcome_of_response,
 };
+use crate::http::decoder::MAX_HEAD_BYTES;
 use crate::http::hyper_io::{Future, Observed, StampedTransport, WakeFlag, is_body_correct};
 use crate::http::inbox::Inbox;
 use crate::http::request::Request;
@@ -50,7 +51,7 @@ enum Stage {
 impl Connection for Http2Connection {
     fn open(route: &Route, _: ReceiveStamps) -> io::Result<Self> {
         Ok(Self {
-            observed: Observed::connect(route)?,
+            observed: Observed::connect_http2(route)?,
             stage: Stage::Connecting,
             tasks: Tasks::default(),
             requests: 0,
@@ -68,8 +69,10 @@ impl Connection for Http2Connection {
                 return Ok(false);
             }
             let transport = StampedTransport(Rc::clone(&self.observed));
+            let mut client = http2::Builder::new(self.tasks.spawner());
+            client.max_header_list_size(MAX_HEAD_BYTES as u32);
             self.stage =
-                Stage::Handshake(Box::pin(http2::handshake(self.tasks.spawner(), transport)));
+                Stage::Handshake(Box::pin(async move { client.handshake(transport).await }));
         }
 
         let Stage::Handshake(handshake) = &mut self.stage else {
@@ -107,9 +110,7 @@ impl Connection for Http2Connection {
             return Err(NothingSent);
         };
 
-        self.observed.stamps.set(ExchangeStamps::default());
-        self.observed.take_set_cookies();
-        self.observed.allow_reads();
+        self.observed.start_request();
         self.requests += 1;
         let exchange = Exchange {
             request: request.clone(),
@@ -128,7 +129,7 @@ impl Connection for Http2Connection {
         match self.poll() {
             Some(Ok(exchanged)) => Progress::Ended(exchanged),
             Some(Err(NothingSent)) => Progress::NothingSent,
-            None if self.observed.has_read_enough() => Progress::Yielding,
+            None if self.has_left_unread() => Progress::Yielding,
             None => Progress::Waiting,
         }
     }
@@ -141,7 +142,12 @@ impl Connection for Http2Connection {
         self.observed.allow_reads();
         // Settings, pings and GOAWAY are handled here.
         self.run_tasks();
-        self.is_closed()
+        // The reactor does not report again what is left unread, and no server has so much to say.
+        self.is_closed() || self.has_left_unread()
+    }
+
+    fn has_left_unread(&self) -> bool {
+        self.observed.has_read_enough()
     }
 
     fn is_closed(&self) -> bool {
@@ -257,10 +263,10 @@ impl Exchange {
 
         let exchanged = match result {
             Ok(response) => self.read(response).await,
-            Err(_) => {
+            Err(error) => {
                 // Bytes have arrived, but none of the response.
                 self.set_first_byte(0);
-                self.failed(None)
+                self.failed(&error, None)
             }
         };
         (sender, Ok(exchanged))
@@ -299,11 +305,11 @@ impl Exchange {
         let status = response.status().as_u16();
         self.observed
             .note_set_cookies(&self.request, response.headers());
-        let Ok(is_correct) =
-            is_body_correct(response.into_body(), &self.request.expected_body).await
-        else {
-            return self.failed(Some(status));
-        };
+        let is_correct =
+            match is_body_correct(response.into_body(), &self.request.expected_body).await {
+                Ok(is_correct) => is_correct,
+                Err(error) => return self.failed(&error, Some(status)),
+            };
 
         let last_byte_ns = self.observed.stamps.get().last_byte_ns;
         Exchanged {
@@ -324,16 +330,35 @@ impl Exchange {
         });
     }
 
-    fn failed(&self, status: Option<u16>) -> Exchanged {
+    fn failed(&self, error: &hyper::Error, status: Option<u16>) -> Exchanged {
+        let is_malformed = is_malformed(error);
         // The server may reject a single request and keep the connection: not the keep-alive race.
-        let is_servers_end = self.observed.end.get();
-        let outcome = match is_servers_end {
-            true => outcome_of_end(self.requests, &self.observed.stamps.get()),
-            false => Outcome::Reset,
+        let is_servers_end = self.observed.end.get() && !is_malformed;
+        let outcome = if is_malformed {
+            Outcome::BadBody
+        } else if is_servers_end {
+            outcome_of_end(self.requests, &self.observed.stamps.get())
+        } else {
+            Outcome::Reset
         };
+
         Exchanged {
             is_servers_end,
             ..Exchanged::unreusable(outcome, status)
         }
     }
+}
+
+/// Whether the server has violated the protocol or flooded the connection, which we ended for it;
+/// not what the server announced by a frame, nor the end of the connection.
+fn is_malformed(error: &hyper::Error) -> bool {
+    use std::error::Error as _;
+    let Some(source) = error.source() else {
+        return false;
+    };
+
+    let protocol = source.downcast_ref::<h2::Error>();
+    let io = protocol.map_or_else(|| source.downcast_ref(), h2::Error::get_io);
+    let is_flood = |error: &io::Error| error.kind() == io::ErrorKind::InvalidData;
+    protocol.is_some_and(h2::Error::is_library) || io.is_some_and(is_flood)
 }

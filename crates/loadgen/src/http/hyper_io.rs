@@ -21,6 +21,7 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use crate::base::clock::monotonic_ns;
 use crate::http::body_check::{BodyCheck, ExpectedBody};
 use crate::http::connection::ExchangeStamps;
+use crate::http::http2_frames::FrameCounter;
 use crate::http::request::Request;
 use crate::net::route::Route;
 use crate::net::socket::Transfer;
@@ -58,23 +59,48 @@ pub(crate) struct Observed {
     set_cookies: RefCell<Vec<Vec<u8>>>,
     /// A server that sends without end must not block the thread for all other connections.
     reads_left: Cell<usize>,
+    /// Limits what comes over HTTP/2.
+    frames: Option<RefCell<FrameCounter>>,
 }
 
 impl Observed {
     /// Starts to connect.
     pub fn connect(route: &Route) -> io::Result<Rc<Self>> {
+        Self::start(route, None)
+    }
+
+    /// Starts to connect, with limits for HTTP/2.
+    pub fn connect_http2(route: &Route) -> io::Result<Rc<Self>> {
+        Self::start(route, Some(RefCell::default()))
+    }
+
+    fn start(route: &Route, frames: Option<RefCell<FrameCounter>>) -> io::Result<Rc<Self>> {
         Ok(Rc::new(Self {
             transport: Transport::connect(route)?,
             stamps: Cell::default(),
             end: Cell::new(false),
             set_cookies: RefCell::default(),
             reads_left: Cell::new(MOST_READS_AT_ONCE),
+            frames,
         }))
     }
 
     /// Starts another turn of the engine.
     pub fn allow_reads(&self) {
         self.reads_left.set(MOST_READS_AT_ONCE);
+        if let Some(frames) = &self.frames {
+            frames.borrow_mut().start_turn();
+        }
+    }
+
+    /// Starts another request, and another turn with it.
+    pub fn start_request(&self) {
+        self.stamps.set(ExchangeStamps::default());
+        self.take_set_cookies();
+        self.allow_reads();
+        if let Some(frames) = &self.frames {
+            frames.borrow_mut().start_request();
+        }
     }
 
     /// Whether this turn has read enough.
@@ -94,6 +120,23 @@ impl Observed {
     /// Takes the kept cookies.
     pub fn take_set_cookies(&self) -> Vec<Vec<u8>> {
         self.set_cookies.take()
+    }
+
+    /// Counts frames that were read; an error if the server sends nothing but frames without data.
+    fn count_frames(&self, bytes: &[u8]) -> io::Result<()> {
+        let Some(frames) = &self.frames else {
+            return Ok(());
+        };
+
+        let mut frames = frames.borrow_mut();
+        frames.take(bytes);
+        if frames.has_taken_enough() {
+            self.reads_left.set(0);
+        }
+        if frames.is_flooded() {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        Ok(())
     }
 
     fn stamp(&self, note: impl FnOnce(&mut ExchangeStamps)) {
@@ -130,7 +173,7 @@ impl Read for StampedTransport {
                     }
                 });
                 buffer.put_slice(&scratch[..count]);
-                Poll::Ready(Ok(()))
+                Poll::Ready(self.0.count_frames(&scratch[..count]))
             }
             Transfer::NotNow => Poll::Pending,
             Transfer::Broken => {

@@ -5,6 +5,7 @@ pub(crate) mod body_check;
 pub(crate) mod chunked;
 pub(crate) mod connection;
 pub(crate) mod decoder;
+pub(crate) mod http2_frames;
 pub(crate) mod hyper_http1;
 pub(crate) mod hyper_http2;
 pub(crate) mod hyper_io;

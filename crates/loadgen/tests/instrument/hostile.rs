@@ -222,12 +222,12 @@ fn drive(
 }
 
 /// Forgets the peak so far; `None` where the kernel does not let us.
-fn resident_peak_from_now_kib() -> Option<u64> {
+pub fn resident_peak_from_now_kib() -> Option<u64> {
     std::fs::write("/proc/self/clear_refs", "5").ok()?;
     resident_peak_kib()
 }
 
-fn resident_peak_kib() -> Option<u64> {
+pub fn resident_peak_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status
         .lines()

@@ -13,6 +13,8 @@ mod connections;
 mod failures;
 mod hostile;
 mod http2;
+mod http2_attacks;
+mod http2_hostile;
 mod overload;
 mod precision;
 mod receive_stamps;

@@ -146,8 +146,10 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         match connection.begin(request, work.is_last, now_ns) {
             Ok(ended) => {
                 work.is_written = true;
-                if let Some(exchanged) = ended {
-                    self.exchanged(index, &exchanged);
+                match ended {
+                    Some(exchanged) => self.exchanged(index, &exchanged),
+                    None if self.has_left_unread(index) => self.yields(index),
+                    None => {}
                 }
                 true
             }
@@ -235,6 +237,13 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         }
     }
 
+    /// Whether the slot's connection has to be read further without an event.
+    #[inline(always)]
+    fn has_left_unread(&self, index: usize) -> bool {
+        let connection = self.slots[index].connection.as_ref();
+        connection.is_some_and(C::has_left_unread)
+    }
+
     /// Moves the slot's connection behind all others that have more to read, once.
     fn yields(&mut self, index: usize) {
         let slot = &mut self.slots[index];
@@ -265,6 +274,8 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         }
         if !exchanged.is_reusable {
             self.close_connection(index, exchanged.is_servers_end && !work.is_last);
+        } else if self.has_left_unread(index) {
+            self.yields(index);
         }
 
         self.ended(index, &completion);
