@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         WsgiloadError,
     )
     from wsgiload.experiment.plan import Cell, ResourceLimits
-    from wsgiload.experiment.public_options import ServerOptions, SweepOptions
+    from wsgiload.experiment.public_options import ServerCommand, ServerOptions, SweepOptions
     from wsgiload.loads.handle import Handle, Report
     from wsgiload.loads.public_options import LoadOptions, RequestOptions, TransportOptions
     from wsgiload.loads.schedule import Ramp, Replay, Steps
@@ -66,6 +66,7 @@ _MODULES = {
     "Report": "wsgiload.loads.handle",
     "RequestOptions": "wsgiload.loads.public_options",
     "ResourceLimits": "wsgiload.experiment.plan",
+    "ServerCommand": "wsgiload.experiment.public_options",
     "ServerError": "wsgiload.errors",
     "ServerOptions": "wsgiload.experiment.public_options",
     "SessionPlan": "wsgiload.documents.load_plan",
@@ -103,6 +104,7 @@ __all__ = [
     "Report",
     "RequestOptions",
     "ResourceLimits",
+    "ServerCommand",
     "ServerError",
     "ServerOptions",
     "SessionPlan",

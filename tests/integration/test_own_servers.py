@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from .command import Command, Done, until
+from .command import Command, Done, read_json, until
 from .test_user_apps import fingerprint, make_project
 
 pytestmark = [pytest.mark.servers, pytest.mark.limits]
@@ -121,3 +121,58 @@ def test_a_configuration_file_makes_a_server_of_the_catalogue_serve(
     assert "gunicorn-gthread runs with gunicorn.conf.py; its command line takes" in done.out
     stored = [path.read_bytes() for path in done.run_dir.rglob("*") if path.is_file()]
     assert not any(b"hush" in content for content in stored)
+
+
+TABLE = """
+[servers.prod]
+command = ".venv/bin/gunicorn -c gunicorn.conf.py app:application --bind {{address}}"
+env = {{ API_KEY = "hush", COLOUR = "blue" }}
+setup = "sh -c 'echo migrated; echo set up $COLOUR >> {events}; exit {code}'"
+teardown = "sh -c 'echo torn down >> {events}'"
+ready_path = "/?ready"
+stop_signal = "SIGINT"
+keepalive = false
+"""
+
+
+def test_a_table_says_what_belongs_to_the_server(
+    command: Command, project: Path, tmp_path: Path
+) -> None:
+    """Its setup and teardown run around each start, and it is driven as its table says."""
+    events, config = tmp_path / "events", tmp_path / "wsgiload.toml"
+    config.write_text(TABLE.format(events=events, code=0))
+    done = command.run("sweep", "--config", config, *BRIEFLY, "--duration", "2s", cwd=project)
+    assert sorted(done.cells) == ["prod@100#1", "prod@50#1"]
+    assert events.read_text() == "set up blue\ntorn down\n" * 2
+    for cell in done.cells.values():
+        assert cell["failure"] is None
+        assert (cell["server_exit"]["clean"], cell["keepalive_honoured"]) == (True, True)
+        assert cell["outcomes"]["ok"] == cell["outcomes"]["scheduled"] > 0
+        settings = cell["settings"]
+        assert settings["setup"][0].startswith("sh -c 'echo migrated")
+        assert (settings["ready_path"], settings["stop_signal"]) == ("/?ready", "SIGINT")
+        assert settings["environment"]["API_KEY"].startswith("(redacted-")
+        assert settings["environment"]["COLOUR"] == "blue"
+        assert any("keepalive = off of [servers.prod]" in note for note in cell["notes"])
+        load = read_json(done.run_dir / "load" / f"{cell['id']}.json")
+        assert load["connections"]["requests_per_connection"]["max"] == 1
+    log = (done.run_dir / "server" / "prod@100#1.log").read_text()
+    assert log.index("\nmigrated\n") < log.index("Listening at")
+    stored = [path.read_bytes() for path in done.run_dir.rglob("*") if path.is_file()]
+    assert not any(b"hush" in content for content in stored)
+
+
+def test_a_setup_that_fails_is_the_failure_of_the_cell(
+    command: Command, project: Path, tmp_path: Path
+) -> None:
+    events, config = tmp_path / "events", tmp_path / "wsgiload.toml"
+    config.write_text(TABLE.format(events=events, code=3))
+    words = ("--config", config, "--rates", "50", "--duration", "1s", "--quiet")
+    done = command.run("sweep", *words, cwd=project)
+    assert done.code == 97
+    (cell,) = done.cells.values()
+    assert cell["failure"]["step"] == "setup"
+    assert "of prod exited with code 3: migrated; try it in" in cell["failure"]["message"]
+    assert cell["failure"]["log_tail"] == "migrated"
+    assert (cell["resources"], cell["rate_result"]) == (None, None)
+    assert events.read_text() == "set up blue\ntorn down\n"

@@ -16,7 +16,8 @@ from wsgiload.limits import Janitor, Limits, select_backend
 from wsgiload.loads.options import DEFAULT_TIMEOUT_NS
 from wsgiload.serving import launch
 from wsgiload.serving.conformance import GREETING, conformance_context
-from wsgiload.serving.lifecycle import Place, Served, Service, serving
+from wsgiload.serving.groups import Place
+from wsgiload.serving.lifecycle import Served, Service, serving
 from wsgiload.serving.readiness import Expectation
 
 pytestmark = [pytest.mark.servers, pytest.mark.limits, pytest.mark.timeout(600)]

@@ -39,6 +39,7 @@ PUBLIC = {
     "Report",
     "RequestOptions",
     "ResourceLimits",
+    "ServerCommand",
     "ServerError",
     "ServerOptions",
     "SessionPlan",

@@ -70,7 +70,7 @@ def _run_of(experiment: Experiment, trials: ServerTrials) -> RunInfo:
         schema_version=2,
         started_utc=trials.directory.started,
         status="complete",
-        plan=raw_plan(experiment),
+        plan=raw_plan(experiment.without_secrets()),
         host=host_facts(),
         closed_loops=tuple(looks),
     )

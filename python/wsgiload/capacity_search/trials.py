@@ -32,7 +32,7 @@ from wsgiload.results.record import CellRecord, Setting, failure_of
 from wsgiload.results.store import RunDirectory
 from wsgiload.results.summary import Status, facts_of, summarise_cell
 from wsgiload.serving import launch
-from wsgiload.serving.lifecycle import Place
+from wsgiload.serving.groups import Place
 from wsgiload.sweeps.app_check import app_failure_of, interpreters_of
 from wsgiload.sweeps.cell import Bench, run_cell
 from wsgiload.sweeps.sweep import check_loads, plan_cpus

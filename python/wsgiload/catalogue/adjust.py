@@ -14,6 +14,7 @@ from pathlib import Path
 
 from wsgiload.catalogue.contract import Server
 from wsgiload.catalogue.names import ServerVariant
+from wsgiload.catalogue.own import OwnServer
 from wsgiload.errors import UsageError
 
 
@@ -80,13 +81,20 @@ def _words(one: Adjustment) -> list[str]:
 def settings_notes(found: ServerVariant) -> list[str]:
     """Sentences about settings that are not those of the catalogue, and which of them win."""
     if found.server.own is not None:
-        return [f"{found.id} is your own command: {found.server.own.command}"]
+        return _notes_of_own(found.id, found.server.own)
     notes = []
     if found.config is not None:
         notes.append(f"{found.id} runs with {found.config.name}; its command line takes precedence")
     if found.arguments:
         added = shlex.join(found.arguments)
         notes.append(f"{found.id} runs with {added}, which takes precedence over the profile")
+    return notes
+
+
+def _notes_of_own(name: str, own: OwnServer) -> list[str]:
+    notes = [f"{name} is your own command: {own.command}"]
+    if own.keepalive is not None:
+        notes.append(f"{name} is measured with keepalive = {own.keepalive} of {own.option}")
     return notes
 
 

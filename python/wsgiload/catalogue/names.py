@@ -86,6 +86,13 @@ class ServerVariant:
         """What the system must have for it."""
         return (*self.server.needs, *self.variant.needs)
 
+    @property
+    def requested_keepalive(self) -> Literal["on", "off"] | int | None:
+        """How the load uses its connections: by the grid, or as its user says; None leaves that to
+        the experiment."""
+        own = self.server.own
+        return own.keepalive if self.keepalive is None and own is not None else self.keepalive
+
     def sized(self, workers: int | None, threads: int | None) -> ServerVariant:
         """The same with this size, as far as it can make use of it."""
         return replace(
@@ -106,6 +113,11 @@ class Catalogue:
         return [
             ServerVariant(server, variant) for server in self.servers for variant in server.variants
         ]
+
+    def has(self, name: str) -> bool:
+        """Whether a user can name a server so."""
+        names = {ALL, DEFAULT, *(server.name for server in self.servers)}
+        return name in names or any(variant.id == name for variant in self.variants())
 
     def with_own(self, own: Sequence[OwnServer]) -> Catalogue:
         """This catalogue with the user's own servers, under names that no other server has."""

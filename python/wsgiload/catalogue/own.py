@@ -8,9 +8,11 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import signal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from wsgiload.catalogue.contract import LaunchContext, Server, Variant
 from wsgiload.errors import UsageError, require
@@ -18,30 +20,60 @@ from wsgiload.errors import UsageError, require
 # The name of a command that was given none.
 UNNAMED = "command"
 STOP_TIMEOUT_S = 10.0
-# As a shell reports a process that died of the SIGTERM it was sent.
-TERMINATED_IN_SHELL = 143
+# A shell reports a process that died of a signal by this plus the signal's number.
+ENDED_BY_SIGNAL = 128
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 _NAMED = re.compile(r"([\w.-]+)=(.*)", re.DOTALL)
 # ``{{word}}`` stands for the text ``{word}``; any other brace is what it is.
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}|\{(\w+)\}")
 _WHERE_TO_LISTEN = frozenset({"port", "address"})
-_PLACEHOLDERS = ("host", "port", "address", "workers", "threads")
+_OF_ADDRESS = ("host", "port", "address")
+_PLACEHOLDERS = (*_OF_ADDRESS, "workers", "threads")
 
 
 @dataclass(frozen=True, slots=True)
 class OwnServer:
-    """What a user says of a server of his own: its name, the command that starts it, and the folder
-    to start it in."""
+    """What a user says of a server of his own: its name, the command that starts it, the folder of
+    the app, and where in it to start.
+
+    ``setup`` commands run before each start and ``teardown`` commands after its end. ``env`` is
+    laid over the variables of all servers. It is ready once ``ready_path`` responds, by default the
+    path of the load. ``keepalive`` is how the load uses its connections; None leaves that to the
+    experiment. ``is_table`` says that it is a table of a configuration file.
+    """
 
     name: str
     command: str
     folder: Path
+    cwd: str = "."
+    env: Mapping[str, str] = field(default_factory=dict)
+    setup: tuple[str, ...] = ()
+    teardown: tuple[str, ...] = ()
+    ready_path: str | None = None
+    stop_signal: str = "SIGTERM"
+    keepalive: Literal["on", "off"] | int | None = None
+    is_table: bool = False
+
+    @property
+    def working_folder(self) -> Path:
+        """The folder that it is started in."""
+        return self.folder / self.cwd
 
     @property
     def option(self) -> str:
         """Where the user said it, for messages."""
+        if self.is_table:
+            return f"[servers.{self.name}]"
         return "--command" if self.name == UNNAMED else f"--command {self.name}"
+
+    @property
+    def around(self) -> tuple[tuple[str, str], ...]:
+        """The commands around it, each with where the user said it."""
+        return (
+            *((f"setup of {self.option}", command) for command in self.setup),
+            *((f"teardown of {self.option}", command) for command in self.teardown),
+        )
 
 
 def parse_command(text: str) -> tuple[str, str]:
@@ -78,16 +110,27 @@ def _name_fix(name: str) -> str:
 
 
 def words_of(own: OwnServer) -> list[str]:
-    """The words of its command, split as a shell does; nothing else of a shell applies."""
+    """The words of its command."""
+    return split_words(own.command, own.option)
+
+
+def split_words(command: str, where: str) -> list[str]:
+    """The words of a command, split as a shell does; nothing else of a shell applies."""
     try:
-        return shlex.split(own.command)
+        words = shlex.split(command)
     except ValueError as error:
-        raise UsageError(f"{own.option}: {error}", "check its quotation marks") from None
+        raise UsageError(f"{where}: {error}", "check its quotation marks") from None
+    require(bool(words), f"{where} is empty", "name the program to run")
+    return words
 
 
 def placeholders_of(own: OwnServer) -> frozenset[str]:
     """The names of its placeholders, known or not."""
-    found = (_PLACEHOLDER.finditer(word) for word in words_of(own))
+    return _placeholders_in(words_of(own))
+
+
+def _placeholders_in(words: Iterable[str]) -> frozenset[str]:
+    found = (_PLACEHOLDER.finditer(word) for word in words)
     return frozenset(one[2] for matches in found for one in matches if one[2] is not None)
 
 
@@ -100,9 +143,10 @@ def require_runnable(own: OwnServer, port: int | None) -> None:
         f"{own.option}: {{socket}} is not available: servers are measured over TCP",
         "listen on {address} instead",
     )
-    for name in sorted(used - set(_PLACEHOLDERS)):
-        cause = f"{own.option}: unknown placeholder {{{name}}}"
-        raise UsageError(cause, _known_placeholders(name))
+    _require_known(own.option, used, _PLACEHOLDERS)
+    for where, command in own.around:
+        _require_known(where, _placeholders_in(split_words(command, where)), _OF_ADDRESS)
+    _require_signal(own)
     require(
         bool(used & _WHERE_TO_LISTEN) or port is not None,
         f"{own.option} has neither {{address}} nor {{port}}, so its port is unknown",
@@ -110,17 +154,31 @@ def require_runnable(own: OwnServer, port: int | None) -> None:
     )
 
 
-def _known_placeholders(name: str) -> str:
-    close = difflib.get_close_matches(name, _PLACEHOLDERS, n=1)
+def _require_known(where: str, used: Iterable[str], known: Sequence[str]) -> None:
+    for name in sorted(set(used) - set(known)):
+        cause = f"{where}: unknown placeholder {{{name}}}"
+        raise UsageError(cause, _instead_of(name, known))
+
+
+def _require_signal(own: OwnServer) -> None:
+    require(
+        own.stop_signal in signal.Signals.__members__,
+        f"{own.option}: stop_signal {own.stop_signal!r} is not a signal",
+        "write it like SIGTERM or SIGQUIT",
+    )
+
+
+def _instead_of(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
     if close:
         return f"did you mean {{{close[0]}}}?"
-    known = ", ".join(f"{{{one}}}" for one in _PLACEHOLDERS)
-    return f"use {known}, or write {{{{{name}}}}} for the text {{{name}}}"
+    listed = ", ".join(f"{{{one}}}" for one in known)
+    return f"use {listed}, or write {{{{{name}}}}} for the text {{{name}}}"
 
 
 def server_of(own: OwnServer) -> Server:
     """It as the catalogue has servers."""
-    used = placeholders_of(own)
+    used, stop = placeholders_of(own), signal.Signals[own.stop_signal]
     variant = Variant(
         name="default",
         summary=own.command,
@@ -138,14 +196,20 @@ def server_of(own: OwnServer) -> Server:
         variants=(variant,),
         default_variant=variant.name,
         command=lambda _, context: command_line(own, context),
+        stop_signal=own.stop_signal,
         stop_timeout_s=STOP_TIMEOUT_S,
-        clean_exit_codes=(0, -15, TERMINATED_IN_SHELL),
+        clean_exit_codes=(0, -stop, ENDED_BY_SIGNAL + stop),
         own=own,
     )
 
 
 def command_line(own: OwnServer, context: LaunchContext) -> list[str]:
     """Its words with every placeholder filled in."""
+    return filled(words_of(own), context)
+
+
+def filled(words: Sequence[str], context: LaunchContext) -> list[str]:
+    """The words with every placeholder filled in."""
     values = {
         "host": context.host,
         "port": context.port,
@@ -153,7 +217,7 @@ def command_line(own: OwnServer, context: LaunchContext) -> list[str]:
         "workers": context.workers,
         "threads": context.threads,
     }
-    return [_filled(word, values) for word in words_of(own)]
+    return [_filled(word, values) for word in words]
 
 
 def _filled(word: str, values: Mapping[str, object]) -> str:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from wsgiload.catalogue.names import load_catalogue
 from wsgiload.catalogue.own import commands_by_name
 from wsgiload.cli._flags import ExperimentFlags, ServerFlags, SweepFlags
-from wsgiload.cli._options import load_options_of, request_options_of, sending_options_of
+from wsgiload.cli._options import (
+    configured_servers,
+    load_options_of,
+    request_options_of,
+    sending_options_of,
+)
 from wsgiload.errors import UsageError
 from wsgiload.experiment.build import SweepSpec
 from wsgiload.experiment.grid import parse_grid
 from wsgiload.experiment.plan import ResourceLimits
-from wsgiload.experiment.public_options import ServerOptions, SweepOptions
+from wsgiload.experiment.public_options import ServerCommand, ServerOptions, SweepOptions
 from wsgiload.host.cpus import parse_cpu_list
 
 
@@ -19,13 +27,14 @@ def spec_of(app: str | None, flags: ExperimentFlags) -> SweepSpec:
     """What APP and the options that commands share ask for."""
     if app is not None and flags["app_name"] is not None:
         raise UsageError(f"APP {app!r} and --app-name are mutually exclusive")
+    commands, servers = _own_commands(flags, configured_servers())
     return SweepSpec(
         app=app,
-        servers=flags["servers"],
+        servers=servers,
         duration=flags["duration"],
         load=replace(sending_options_of(flags), cooldown=flags["cooldown"]),
         request=request_options_of(flags, flags["path"]),
-        server=_server_options(flags),
+        server=_server_options(flags, commands),
         limits=_limits(flags),
         options=SweepOptions(
             name=flags["name"],
@@ -59,7 +68,39 @@ def sweep_spec_of(app: str | None, flags: SweepFlags, slo: tuple[str, ...]) -> S
     return replace(spec, rates=rates, connections=connections, load=load, options=options)
 
 
-def _server_options(flags: ServerFlags) -> ServerOptions:
+def _own_commands(
+    flags: ServerFlags, tables: Mapping[str, ServerCommand]
+) -> tuple[dict[str, str | ServerCommand], tuple[str, ...] | None]:
+    """The user's own servers that are measured, and the others that --servers names.
+
+    A table is measured if --servers names it, and without --servers and --command every table is.
+    --command replaces the command of a table with its name.
+    """
+    given, named = commands_by_name(flags["command"]), flags["servers"]
+    meant = [name.partition("=")[2] or name for name in named or ()]
+    _require_no_slip(meant, [*tables, *given])
+    chosen = [name for name in tables if name in meant]
+    if named is None and not given:
+        chosen = list(tables)
+    commands: dict[str, str | ServerCommand] = {name: tables[name] for name in chosen}
+    for name, command in given.items():
+        table = tables.get(name)
+        commands[name] = command if table is None else replace(table, command=command)
+    others = tuple(name for name in named or () if name not in commands)
+    return commands, None if named is None or (commands and not others) else others
+
+
+def _require_no_slip(meant: Sequence[str], own: Sequence[str]) -> None:
+    """Refuse a name that is nearly that of a table: the catalogue would suggest another server."""
+    for name in meant:
+        close = difflib.get_close_matches(name, own, n=1)
+        if close and name not in own and not load_catalogue().has(name):
+            raise UsageError(f"unknown server {name!r}", f"did you mean {close[0]}?")
+
+
+def _server_options(
+    flags: ServerFlags, commands: Mapping[str, str | ServerCommand]
+) -> ServerOptions:
     return ServerOptions(
         profile=flags["profile"],
         workers=flags["workers"],
@@ -72,7 +113,7 @@ def _server_options(flags: ServerFlags) -> ServerOptions:
         python_version=flags["python_version"],
         port=flags["port"],
         ready_timeout=flags["ready_timeout"],
-        command=commands_by_name(flags["command"]),
+        command=commands,
         server_args=dict(flags["server_args"]),
         server_config=dict(flags["server_config"]),
         env=dict(flags["env"]),

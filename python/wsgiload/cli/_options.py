@@ -4,7 +4,7 @@ them."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -16,10 +16,11 @@ from wsgiload.cli._descriptions import described
 from wsgiload.cli._flags import LoadFlags, RequestFlags, SendingFlags
 from wsgiload.cli._header import parse_headers
 from wsgiload.cli._help import HelpfulCommand, Option, option
-from wsgiload.cli.config import TomlValue, read_defaults
+from wsgiload.cli._tables import server_tables
+from wsgiload.cli.config import Configuration, TomlValue, read_configuration
 from wsgiload.documents.load_plan import Arrivals, OnBusy
 from wsgiload.errors import UsageError
-from wsgiload.experiment.public_options import SweepOptions
+from wsgiload.experiment.public_options import ServerCommand, SweepOptions
 from wsgiload.experiment.variables import parse_variable
 from wsgiload.loads.options import parse_keepalive
 from wsgiload.loads.precision import parse_precision
@@ -39,6 +40,10 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 AMBIGUOUS_T = "-t is ambiguous (threads in wrk, timeout in oha and hey, duration in locust); use --threads, --timeout or --duration"
 DASHED_BODY = "-D is ambiguous (a body file in some tools, a duration in others); use --body, --body-file or --duration"
+
+
+# Where a context keeps the user's own servers.
+_SERVERS = "wsgiload.servers"
 
 
 class Parsed(click.ParamType[Any]):
@@ -120,7 +125,7 @@ class ConfiguredCommand(HelpfulCommand):
         """Read the files first, because they are the defaults."""
         folder = Path(_value_of("--chdir", args) or ".")
         explicit = _value_of("--config", args) or os.environ.get("WSGILOAD_CONFIG")
-        defaults = read_defaults(
+        configuration = read_configuration(
             folder,
             Path(explicit) if explicit else None,
             self.name or "",
@@ -129,9 +134,24 @@ class ConfiguredCommand(HelpfulCommand):
         own = _options_by_name(self)
         ctx.default_map = {
             own[name].name or "": _as_click_takes(value, own[name])
-            for name, value in defaults.items()
+            for name, value in configuration.defaults.items()
         }
+        ctx.meta[_SERVERS] = _own_servers(configuration)
         return super().parse_args(ctx, args)
+
+
+def _own_servers(configuration: Configuration) -> dict[str, ServerCommand]:
+    """The tables of all files; one of the same name replaces that of a less important file."""
+    servers: dict[str, ServerCommand] = {}
+    for path, tables in configuration.servers:
+        servers |= server_tables(tables, str(path))
+    return servers
+
+
+def configured_servers() -> Mapping[str, ServerCommand]:
+    """The user's own servers in the configuration files of the command that is being run."""
+    servers: Mapping[str, ServerCommand] = click.get_current_context().meta.get(_SERVERS, {})
+    return servers
 
 
 def _as_click_takes(value: TomlValue, option: click.Option) -> TomlValue:

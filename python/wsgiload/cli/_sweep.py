@@ -159,7 +159,7 @@ _server_options = together(
         "Server",
         "--servers",
         type=NAMES,
-        help="Servers (see `wsgiload servers list`); alias=NAME runs server NAME under an alias.  [default: servers that need no system packages]",
+        help="Servers (see `wsgiload servers list`), or tables [servers.NAME] of wsgiload.toml; alias=NAME runs server NAME under an alias.  [default: all such tables; without any, servers that need no system packages]",
     ),
     option(
         "Server",

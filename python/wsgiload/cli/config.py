@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, time
 from pathlib import Path
 from typing import TypeAlias
@@ -23,26 +24,42 @@ Table: TypeAlias = Mapping[str, TomlValue]
 
 OWN_FILE = "wsgiload.toml"
 PROJECT_FILE = "pyproject.toml"
+# The table of the user's own servers; as a list it is the option --servers.
+SERVERS = "servers"
 
 
-def read_defaults(
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What the files say to one command: defaults of its options, and the tables ``[servers]`` with
+    the file that each is from."""
+
+    defaults: Mapping[str, TomlValue]
+    servers: Sequence[tuple[Path, Mapping[str, TomlValue]]]
+
+
+def read_configuration(
     folder: Path,
     explicit: Path | None,
     command: str,
     options_by_command: Callable[[], Mapping[str, Collection[str]]],
-) -> dict[str, TomlValue]:
-    """Defaults for one command's options, from every file that applies.
+) -> Configuration:
+    """Every file that applies, the least important first.
 
     ``options_by_command`` returns, by command, the option names that it takes; it is called only
     if there is a file, because it imports every command. A key at the top level applies to
     each command that has such an option; a table named like a command applies to it alone.
     """
     merged: dict[str, TomlValue] = {}
+    servers = []
     tables = _tables(folder, explicit)
     options = options_by_command() if tables else {}
     for path, table in tables:
+        named = table.get(SERVERS)
+        if isinstance(named, Mapping):
+            servers.append((path, named))
+            table = {key: value for key, value in table.items() if key != SERVERS}
         merged |= _defaults(table, path, command, options)
-    return merged
+    return Configuration(merged, servers)
 
 
 def _tables(folder: Path, explicit: Path | None) -> list[tuple[Path, Table]]:

@@ -371,6 +371,17 @@ class ServerSettings(Document, frozen=True, kw_only=True):
     own_command: str | None = None
     """The command as the user gave it, with its placeholders. Source: plan. Null: a server of the
     catalogue."""
+    folder: str | None = None
+    """Folder that the user's command ran in. Source: plan. Null: a server of the catalogue."""
+    setup: tuple[str, ...] = ()
+    """The user's commands that ran before its start. Source: plan."""
+    teardown: tuple[str, ...] = ()
+    """The user's commands that ran after its end. Source: plan."""
+    ready_path: str | None = None
+    """Path that told that the user's command was ready. Source: plan. Null: the first request of
+    the load did."""
+    stop_signal: str | None = None
+    """Signal that stops it. Source: plan. Null: a server of the catalogue."""
     added_arguments: tuple[str, ...] = ()
     """Words of the command that the user added; they go before the others. Source: plan."""
     config_file: str | None = None

@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
 
-from wsgiload.catalogue.own import OwnServer, words_of
+from wsgiload.catalogue.own import OwnServer, split_words, words_of
 from wsgiload.environments.provision import Environment
 from wsgiload.errors import ProvisionError, UsageError, WsgiloadError
 
@@ -70,26 +70,40 @@ def own_environment(
 def find_own_program(own: OwnServer, variables: Mapping[str, str] = NO_VARIABLES) -> Path:
     """The program of its command, found as a shell in its folder finds it. Raises UsageError."""
     name = words_of(own)[0]
-    if os.sep in name:
-        path = own.folder / name
-        if path.is_file() and os.access(path, os.X_OK):
-            return path
-        raise UsageError(
-            f"{own.option}: no program {name} in {own.folder}",
-            "correct its path, or set the directory with --chdir",
-        )
+    if os.sep not in name:
+        return _on_path(name, own, variables, own.option)
+    path = own.working_folder / name
+    if path.is_file() and os.access(path, os.X_OK):
+        return path
+    raise UsageError(
+        f"{own.option}: no program {name} in {own.working_folder}",
+        f"correct its path, or set the directory with {'cwd' if own.is_table else '--chdir'}",
+    )
 
+
+def require_own_programs(own: OwnServer, variables: Mapping[str, str] = NO_VARIABLES) -> None:
+    """Refuse a server whose programs are not there: its own, and those of the commands around it.
+    One that is given by its path may be made by an earlier command. Raises UsageError."""
+    find_own_program(own, variables)
+    for where, command in own.around:
+        name = split_words(command, where)[0]
+        if os.sep not in name:
+            _on_path(name, own, variables, where)
+
+
+def _on_path(name: str, own: OwnServer, variables: Mapping[str, str], where: str) -> Path:
     found = shutil.which(name, path=variables.get("PATH"))
     if found is None:
-        cause = f"{own.option}: no program {name!r} on your PATH"
-        raise UsageError(cause, _where_else(name, own))
+        raise UsageError(f"{where}: no program {name!r} on your PATH", _where_else(name, own))
     return Path(found).absolute()
 
 
 def _where_else(name: str, own: OwnServer) -> str:
     local = Path(".venv") / "bin" / name
-    if (own.folder / local).is_file():
+    if (own.working_folder / local).is_file():
         return f"write {local}, or activate .venv first"
+    if "=" in name and own.is_table:
+        return "set variables in its env"
     if "=" in name:
         return f"set variables with env, as in {own.option}='env {own.command}'"
     return "activate the environment that contains it, or use its full path"

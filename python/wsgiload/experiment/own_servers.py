@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wsgiload.catalogue.own import OwnServer, placeholders_of, require_runnable
-from wsgiload.environments.own import find_own_program
-from wsgiload.errors import UsageError
+from wsgiload.environments.own import require_own_programs
+from wsgiload.errors import UsageError, require
 from wsgiload.experiment.grid import refuse_beside
 from wsgiload.experiment.plan import Size
-from wsgiload.experiment.public_options import ServerOptions
+from wsgiload.experiment.public_options import ServerCommand, ServerOptions
+from wsgiload.loads.options import parse_keepalive
+from wsgiload.loads.request import Request
 
 
 def own_servers_of(
@@ -21,11 +23,43 @@ def own_servers_of(
 ) -> tuple[OwnServer, ...]:
     """The servers that are started by commands of the user's own, in ``folder``. Raises UsageError
     for one that could not be started, or that would listen nobody knows where."""
-    servers = tuple(OwnServer(name, command, folder) for name, command in options.command.items())
+    servers = tuple(_own_server(name, given, folder) for name, given in options.command.items())
     for one in servers:
         require_runnable(one, options.port)
-        find_own_program(one, variables)
+        require_own_programs(one, {**variables, **one.env})
     return servers
+
+
+def _own_server(name: str, given: str | ServerCommand, folder: Path) -> OwnServer:
+    if isinstance(given, str):
+        return OwnServer(name, given, folder)
+    own = OwnServer(
+        name=name,
+        command=given.command,
+        folder=folder,
+        cwd=given.cwd,
+        env=dict(given.env),
+        setup=_several(given.setup),
+        teardown=_several(given.teardown),
+        ready_path=given.ready_path,
+        stop_signal=given.stop_signal,
+        keepalive=given.keepalive,
+        is_table=True,
+    )
+    exists = own.working_folder.is_dir()
+    require(exists, f"{own.option}: there is no folder {own.working_folder}", "correct its cwd")
+    if own.ready_path is not None:
+        is_path = own.ready_path.startswith("/")
+        fix = f"write it like /{own.ready_path}"
+        require(is_path, f"{own.option}: ready_path must start with a slash", fix)
+        Request(own.ready_path)  # refuses what is no path of a URL
+    if own.keepalive is not None:
+        parse_keepalive(str(own.keepalive))
+    return own
+
+
+def _several(commands: str | Sequence[str]) -> tuple[str, ...]:
+    return (commands,) if isinstance(commands, str) else tuple(commands)
 
 
 def require_compatible_with_own(
@@ -39,16 +73,22 @@ def require_compatible_with_own(
     servers of ``--servers``."""
     if not own:
         return
-    refuse_beside("--command", {"--grid app=": sizes[0].app}, "the command itself names the app")
+    option = _option_of(own)
+    refuse_beside(option, {"--grid app=": sizes[0].app}, "the command itself names the app")
     names = {one.name for one in own}
     of_catalogue = [name for name in named if (name.partition("=")[2] or name) not in names]
     if not of_catalogue:
         _refuse_without_effect(options, sizes, own)
     elif app is None and options.app_name is None:
         raise UsageError(
-            f"--servers {of_catalogue[0]} with --command needs APP, or it would serve another app",
+            f"--servers {of_catalogue[0]} with {option} needs APP, or it would serve another app",
             "add your app, such as shop.wsgi:application, or omit --servers",
         )
+
+
+def _option_of(own: Sequence[OwnServer]) -> str:
+    """How messages name them."""
+    return "[servers.NAME]" if own[0].is_table else "--command"
 
 
 def _refuse_without_effect(
@@ -64,7 +104,8 @@ def _refuse_without_effect(
         "--grid profile=": sizes[0].profile,
     }
     fix = "omit it, or add servers of the catalogue with --servers"
-    refuse_beside("--command without --servers", of_catalogue, fix)
+    whose = _option_of(own)
+    refuse_beside(f"{whose} without --servers", of_catalogue, fix)
 
     used = frozenset[str]().union(*(placeholders_of(one) for one in own))
     asked = {
@@ -74,6 +115,6 @@ def _refuse_without_effect(
     for (placeholder, option), value in asked.items():
         if value is not None and placeholder not in used:
             raise UsageError(
-                f"{option} has no effect: no --command has the placeholder {{{placeholder}}}",
+                f"{option} has no effect: no {whose} has the placeholder {{{placeholder}}}",
                 f"write {{{placeholder}}} where the command sets their number",
             )

@@ -24,7 +24,7 @@ from wsgiload.errors import require
 from wsgiload.experiment.procedure import Procedure
 from wsgiload.experiment.public_request import public_request
 from wsgiload.experiment.qualifying import Qualifying
-from wsgiload.experiment.variables import without_secrets
+from wsgiload.experiment.variables import with_secrets, without_secrets
 from wsgiload.limits.model import Policy
 from wsgiload.loads.options import Keepalive, Level, LoadSettings
 from wsgiload.loads.precision import Precision
@@ -144,7 +144,13 @@ class Experiment:
         if self.store_secrets:
             return self
         variables, request = without_secrets(self.variables), public_request(self.request)
-        return replace(self, variables=variables, request=request)
+        own_servers = tuple(replace(one, env=without_secrets(one.env)) for one in self.own_servers)
+        return replace(self, variables=variables, request=request, own_servers=own_servers)
+
+    def with_secrets(self) -> Experiment:
+        """What was stored, with the secret variables from this process's environment."""
+        own_servers = tuple(replace(one, env=with_secrets(one.env)) for one in self.own_servers)
+        return replace(self, variables=with_secrets(self.variables), own_servers=own_servers)
 
     @property
     def measures_catalogue(self) -> bool:

@@ -14,9 +14,38 @@ from typing import Literal
 
 from wsgiload.catalogue.contract import Profile
 from wsgiload.experiment.procedure import Method
+from wsgiload.loads.options import Keepalive
 
 # The values of each factor.
 Grid = Mapping[str, Sequence[str | int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerCommand:
+    """A server of your own, with what belongs to it.
+
+    Args:
+        command: The command that starts it, with the placeholders of ``ServerOptions.command``.
+        env: Environment variables of this server and of its setup and teardown. They take
+            precedence over those of all servers.
+        cwd: Directory to start it in, relative to ``ServerOptions.chdir``.
+        setup: Commands to run before each start of the server, such as migrations.
+        teardown: Commands to run after each end of the server.
+        ready_path: Path that responds with a status from 200 to 299 once the server is ready.
+            Default: the first request of the load must get its correct response.
+        stop_signal: Signal that stops the server.
+        keepalive: How the load uses its connections: on, off, or requests per connection.
+            Default: as for all servers.
+    """
+
+    command: str
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str = "."
+    setup: str | Sequence[str] = ()
+    teardown: str | Sequence[str] = ()
+    ready_path: str | None = None
+    stop_signal: str = "SIGTERM"
+    keepalive: Keepalive | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +70,7 @@ class ServerOptions:
         command: Command that starts your own server, optionally named; it runs in your environment.
             {address} (or {host} and {port}) is the listen address; {workers} and {threads} are the
             process and thread counts. Without --servers, only these commands are measured.
+            A ``ServerCommand`` sets more than the command.
         server_args: Extra arguments for a catalogue server's command, by server. They take
             precedence over the profile's.
         server_config: Configuration file of a catalogue server, by server. Command-line settings,
@@ -60,7 +90,7 @@ class ServerOptions:
     python_version: str | None = None
     port: int | None = None
     ready_timeout: float = 30.0
-    command: Mapping[str, str] = field(default_factory=dict)
+    command: Mapping[str, str | ServerCommand] = field(default_factory=dict)
     server_args: Mapping[str, str] = field(default_factory=dict)
     server_config: Mapping[str, str | Path] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)

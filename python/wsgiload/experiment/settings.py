@@ -49,8 +49,16 @@ def _chosen(experiment: Experiment) -> list[ServerVariant]:
     catalogue, named = load_catalogue().with_own(experiment.own_servers), experiment.servers
     own = [one.name for one in experiment.own_servers]
     chosen = catalogue.select([*own, *(named or ())] if own else named)
-    variables = tuple(experiment.variables.items())
-    return [replace(one, variables=variables) for one in adjusted(chosen, experiment.adjustments)]
+    return [
+        replace(one, variables=tuple(_variables_of(one, experiment).items()))
+        for one in adjusted(chosen, experiment.adjustments)
+    ]
+
+
+def _variables_of(variant: ServerVariant, experiment: Experiment) -> dict[str, str]:
+    """Those of all servers, and over them those of a server of the user's own."""
+    own = variant.server.own
+    return {**experiment.variables, **(own.env if own is not None else {})}
 
 
 def _setting(variant: ServerVariant, size: Size) -> ServerVariant:

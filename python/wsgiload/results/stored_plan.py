@@ -18,7 +18,6 @@ from wsgiload.documents.summary import CellResult
 from wsgiload.errors import UsageError
 from wsgiload.experiment.given_again import given_again
 from wsgiload.experiment.plan import Cell, Experiment, plain
-from wsgiload.experiment.variables import with_secrets
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.host.revision import revision_of
 from wsgiload.loads.public_options import RequestOptions
@@ -81,11 +80,8 @@ def read_plan(
 
     names = [field.name for field in fields(Experiment)]
     experiment = Experiment(**{name: getattr(stored, name) for name in names})
-    experiment = replace(
-        experiment,
-        variables=with_secrets(experiment.variables),
-        request=given_again(experiment.request, given or RequestOptions()),
-    )
+    request = given_again(experiment.request, given or RequestOptions())
+    experiment = replace(experiment.with_secrets(), request=request)
     return experiment, list(stored.order), run.host
 
 

@@ -255,7 +255,7 @@ def _contamination(record: CellRecord) -> Reason | None:
 
 def _use(record: CellRecord, found: ServerVariant, setting: Setting) -> ServerUse:
     resources = record.resources()
-    requested = setting.experiment.load.keepalive if found.keepalive is None else found.keepalive
+    requested = found.requested_keepalive or setting.experiment.load.keepalive
     is_limited = record.enforcement is None or "cpus" not in record.enforcement.not_enforced
     return ServerUse(
         cpu_cores_mean=resources.cpu_cores_mean if resources else None,

@@ -35,8 +35,9 @@ from wsgiload.serving.conformance import (
     measure_concurrency,
 )
 from wsgiload.serving.exchange import Response, exchange
+from wsgiload.serving.groups import Place
 from wsgiload.serving.launch import HOST, ServerProcess
-from wsgiload.serving.lifecycle import Place, Served, Service, serving
+from wsgiload.serving.lifecycle import Served, Service, serving
 from wsgiload.serving.readiness import Expectation
 
 CHECK_BUDGET = Budget(workers=2, threads=2)

@@ -17,7 +17,8 @@ from wsgiload.loads.options import DEFAULT_TIMEOUT_NS
 from wsgiload.loads.request import Request
 from wsgiload.serving import launch, readiness
 from wsgiload.serving.concurrency import Concurrency, probe_concurrency
-from wsgiload.serving.lifecycle import Place, Served, Service, serving
+from wsgiload.serving.groups import Place
+from wsgiload.serving.lifecycle import Served, Service, serving
 from wsgiload.serving.readiness import Expectation
 from wsgiload.units import NS_PER_S
 

@@ -22,10 +22,10 @@ from wsgiload.environments.system import install_command, missing_packages
 from wsgiload.errors import ServerError, UsageError
 from wsgiload.limits import LimitedGroup
 from wsgiload.sampling.listen_queue import listener_pids
+from wsgiload.serving.log import last_line, tail_of
 from wsgiload.serving.settings import settings_of
 
 HOST = "127.0.0.1"
-LOG_TAIL_BYTES = 4_000
 BACKLOG = 1_024
 SOMAXCONN = Path("/proc/sys/net/core/somaxconn")
 POLL_S = 0.01
@@ -97,6 +97,7 @@ class ServerProcess:
         self.folder: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None
+        self._log_begins = 0
 
     def start(
         self, environment: Environment, context: LaunchContext, added: Mapping[str, str]
@@ -111,9 +112,11 @@ class ServerProcess:
             # `python -m` would put the working directory first, before the standard library.
             variables["PYTHONSAFEPATH"] = "1"
         self.settings = settings_of(self.found, context, argv, own, environment)
-        self._log = self.log_path.open("wb")
+        # Commands that ran before it have written there, too.
+        self._log = self.log_path.open("ab")
+        self._log_begins = self._log.tell()
         try:
-            self.folder = context.app_dir if server.own is None else server.own.folder
+            self.folder = context.app_dir if server.own is None else server.own.working_folder
             self._process = self.group.spawn(argv, env=variables, cwd=self.folder, log=self._log)
         except OSError as error:
             raise ServerError(
@@ -128,18 +131,13 @@ class ServerProcess:
 
     def log_tail(self) -> str:
         """The last of what the server wrote."""
-        try:
-            with self.log_path.open("rb") as log:
-                log.seek(max(0, self.log_path.stat().st_size - LOG_TAIL_BYTES))
-                return log.read().decode(errors="replace").strip()
-        except OSError:
-            return ""
+        return tail_of(self.log_path, self._log_begins)
 
     def describe_exit(self) -> str:
         """``exited with code 1`` or ``was ended by SIGKILL``, with the last line of its log."""
         code = self.exit_code()
-        lines = [line.strip() for line in self.log_tail().splitlines() if line.strip()]
-        last = f": {lines[-1]}" if lines else " without output"
+        said = last_line(self.log_tail())
+        last = f": {said}" if said else " without output"
         if code is not None and code < 0:
             return f"was killed by {signal_name(-code)}{last}"
         return f"exited with code {code}{last}"

@@ -1,37 +1,32 @@
 """One server from its launch to its removal, whatever happens in between: the one place that knows
 this order.
 
-group → watched by the janitor → started → ready → (the caller's work) → stopped → last counters →
-group removed.
+setup → group → watched by the janitor → started → ready → (the caller's work) → stopped → last
+counters → group removed → teardown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from wsgiload.catalogue.contract import LaunchContext
 from wsgiload.catalogue.names import ServerVariant
+from wsgiload.catalogue.own import filled, split_words
 from wsgiload.documents.summary import ServerSettings
 from wsgiload.environments.provision import Environment
 from wsgiload.interrupts import uninterrupted
-from wsgiload.limits import Backend, Enforcement, Janitor, LimitedGroup, Limits
+from wsgiload.limits import Enforcement
 from wsgiload.scratch import scratch_folder
 from wsgiload.serving import readiness
+from wsgiload.serving.groups import Place, fresh_group
 from wsgiload.serving.launch import ServerExit, ServerProcess
 from wsgiload.serving.log import legible_log
+from wsgiload.serving.preparation import Preparation, prepared
 from wsgiload.serving.readiness import Expectation
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where servers are run: how they are limited, and who cleans up after a crash."""
-
-    limits: Limits
-    backend: Backend
-    janitor: Janitor
+from wsgiload.units import NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +68,11 @@ def serving(
     with (
         legible_log(service.log_path),
         scratch_folder() as scratch,
+        prepared(preparation_of(service, launch_context := context(scratch)), place),
         fresh_group(label, place) as group,
     ):
         served.enforcement = group.enforcement
         server = ServerProcess(service.found, group, service.log_path)
-        launch_context = context(scratch)
         try:
             with uninterrupted():
                 server.start(service.environment, launch_context, service.variables)
@@ -98,16 +93,19 @@ def serving(
                 served.memory_peak_bytes = group.memory_peak_bytes()
 
 
-@contextmanager
-def fresh_group(label: str, place: Place) -> Iterator[LimitedGroup]:
-    """A group of its own, watched by the janitor and gone with all that is inside when the block
-    ends."""
-    with uninterrupted():
-        group = place.backend.create(place.limits, label)
-        place.janitor.watch(group)
-    try:
-        yield group
-    finally:
-        with uninterrupted():
-            group.close()
-            place.janitor.release(group)
+def preparation_of(service: Service, context: LaunchContext) -> Preparation:
+    """What is run around it: nothing around a server of the catalogue."""
+    own = service.found.server.own
+
+    def filled_in(step: str, commands: Sequence[str]) -> list[list[str]]:
+        return [filled(split_words(command, step), context) for command in commands]
+
+    return Preparation(
+        server=service.found.id,
+        setup=filled_in("setup", own.setup) if own is not None else [],
+        teardown=filled_in("teardown", own.teardown) if own is not None else [],
+        folder=own.working_folder if own is not None else context.app_dir,
+        variables=service.environment.environ(context.import_dir) | dict(service.found.variables),
+        log_path=service.log_path,
+        timeout_s=service.expected.ready_timeout_ns / NS_PER_S,
+    )

@@ -11,6 +11,23 @@ from pathlib import Path
 from wsgiload.foreign_text import visible
 
 MOST_LOG_BYTES = 8 << 20
+LOG_TAIL_BYTES = 4_000
+
+
+def tail_of(path: Path, began: int = 0) -> str:
+    """The last of what was written after the first ``began`` bytes."""
+    try:
+        with path.open("rb") as log:
+            log.seek(max(began, path.stat().st_size - LOG_TAIL_BYTES))
+            return log.read().decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def last_line(text: str) -> str:
+    """The last line that says something; empty where there is none."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else ""
 
 
 @contextmanager

@@ -152,11 +152,13 @@ def _wrong_response(
     helps."""
     log = server.log_tail()
     cause, fix = f"{server.found.id}: {answer.problem}", "see the server's log"
-    raised = exception_in(log)
+    raised, own = exception_in(log), server.found.server.own
     if answer.is_too_large:
         fix = "choose a path with shorter responses (--path)"
     elif raised is not None and answer.status is not None and answer.status >= 500:
         cause += f"; its log contains {raised}"
+    elif own is not None and own.ready_path == request.path:
+        fix = f"correct ready_path of {own.option}, or see the server's log"
     elif answer.response is not None:
         hosts = [] if server.folder is None else allowed_hosts(server.folder)
         fix = fix_of(request, answer.response, hosts, lambda other: ask(port, other).response)

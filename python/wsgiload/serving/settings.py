@@ -20,10 +20,15 @@ def settings_of(
     environment: Environment,
 ) -> ServerSettings:
     """What is known when the server is started; accept queue and keep-alive are found later."""
-    variant = found.variant
+    variant, own = found.variant, found.server.own
     return ServerSettings(
         command=tuple(command),
-        own_command=found.server.own.command if found.server.own is not None else None,
+        own_command=own.command if own is not None else None,
+        folder=str(own.working_folder) if own is not None else None,
+        setup=own.setup if own is not None else (),
+        teardown=own.teardown if own is not None else (),
+        ready_path=own.ready_path if own is not None else None,
+        stop_signal=own.stop_signal if own is not None else None,
         added_arguments=found.arguments,
         config_file=str(found.config) if found.config is not None else None,
         workers=context.workers if variant.uses_workers else None,

@@ -21,7 +21,7 @@ from wsgiload.environments.provide import Interpreters, named_interpreters, need
 from wsgiload.environments.versions import find_version
 from wsgiload.errors import AppImportError
 from wsgiload.experiment.plan import Experiment
-from wsgiload.serving.lifecycle import Place, fresh_group
+from wsgiload.serving.groups import Place, fresh_group
 from wsgiload.units import NS_PER_S
 
 LEAST_MEMORY_BYTES = 1 << 30

@@ -30,6 +30,7 @@ from wsgiload.limits import Backend, Janitor
 from wsgiload.loads.drive import drive
 from wsgiload.loads.options import KEPT_FLIGHTS, LoadSettings, load_plan, without_keepalive
 from wsgiload.loads.precision import precision_sentence
+from wsgiload.loads.request import Request
 from wsgiload.results.record import CellRecord, Setting, failure_of
 from wsgiload.sampling.external_counters import Counters, outside_counters
 from wsgiload.sampling.listen_queue import read_listen_queue
@@ -38,8 +39,9 @@ from wsgiload.sampling.sampler import Sampler
 from wsgiload.serving import launch, readiness
 from wsgiload.serving.cache_probe import probe_cache
 from wsgiload.serving.concurrency import Concurrency
+from wsgiload.serving.groups import Place
 from wsgiload.serving.launch import ServerProcess
-from wsgiload.serving.lifecycle import Place, Served, Service, serving
+from wsgiload.serving.lifecycle import Served, Service, serving
 from wsgiload.serving.readiness import Expectation
 from wsgiload.units import NS_PER_S
 
@@ -77,7 +79,9 @@ def run_cell(
         record.notes += concurrency.sentences(found.id)
 
     served = Served()
-    expected = Expectation(request.first, experiment.ready_timeout_ns, experiment.load.timeout_ns)
+    expected = Expectation(
+        readiness_request(found, request), experiment.ready_timeout_ns, experiment.load.timeout_ns
+    )
     port = experiment.port or launch.free_port()
     try:
         place = Place(setting.limits, bench.backend, bench.janitor)
@@ -150,11 +154,20 @@ def _measure(
     _require_survived(server, record)
 
 
+def readiness_request(found: ServerVariant, request: Request) -> Request:
+    """What tells that a server is ready: the first request of the load, or the path that the user
+    named for it, with the same header fields."""
+    first, own = request.first, found.server.own
+    if own is None or own.ready_path is None:
+        return first
+    return Request(own.ready_path, headers=first.headers, statuses=tuple(range(200, 300)))
+
+
 def load_settings_of(found: ServerVariant, planned: LoadSettings) -> LoadSettings:
     """The planned load; without warm-up for a variant that is to be seen cold."""
     load = replace(planned, keep_flights=KEPT_FLIGHTS)
-    if found.keepalive is not None:
-        load = replace(load, keepalive=found.keepalive)
+    if found.requested_keepalive is not None:
+        load = replace(load, keepalive=found.requested_keepalive)
     return replace(load, warmup_ns=0, warmup_requests=None) if found.variant.cold else load
 
 

@@ -58,7 +58,7 @@ from wsgiload.scratch import remove_stale_scratch
 from wsgiload.serving import launch
 from wsgiload.serving.concurrency import Concurrency
 from wsgiload.serving.conformance import measure_concurrency
-from wsgiload.serving.lifecycle import Place
+from wsgiload.serving.groups import Place
 from wsgiload.sweeps.app_check import app_failure_of, interpreters_of
 from wsgiload.sweeps.cell import Bench, run_cell
 from wsgiload.sweeps.intervene import further_runs, intervene, lifted, require_liftable

@@ -1,0 +1,34 @@
+"""A control group for whatever is started around a measurement, and its removal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from wsgiload.interrupts import uninterrupted
+from wsgiload.limits import Backend, Janitor, LimitedGroup, Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where servers are run: how they are limited, and who cleans up after a crash."""
+
+    limits: Limits
+    backend: Backend
+    janitor: Janitor
+
+
+@contextmanager
+def fresh_group(label: str, place: Place) -> Iterator[LimitedGroup]:
+    """A group of its own, watched by the janitor and gone with all that is inside when the block
+    ends."""
+    with uninterrupted():
+        group = place.backend.create(place.limits, label)
+        place.janitor.watch(group)
+    try:
+        yield group
+    finally:
+        with uninterrupted():
+            group.close()
+            place.janitor.release(group)
