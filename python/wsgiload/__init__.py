@@ -41,7 +41,12 @@ if TYPE_CHECKING:
         WsgiloadError,
     )
     from wsgiload.experiment.plan import Cell, ResourceLimits
-    from wsgiload.experiment.public_options import ServerCommand, ServerOptions, SweepOptions
+    from wsgiload.experiment.public_options import (
+        ServerCommand,
+        ServerOptions,
+        SupportingService,
+        SweepOptions,
+    )
     from wsgiload.loads.handle import Handle, Report
     from wsgiload.loads.public_options import LoadOptions, RequestOptions, TransportOptions
     from wsgiload.loads.schedule import Ramp, Replay, Steps
@@ -72,6 +77,7 @@ _MODULES = {
     "SessionPlan": "wsgiload.documents.load_plan",
     "Steps": "wsgiload.loads.schedule",
     "Summary": "wsgiload.documents.summary",
+    "SupportingService": "wsgiload.experiment.public_options",
     "SweepEvents": "wsgiload.sweeps.sweep",
     "SweepOptions": "wsgiload.experiment.public_options",
     "SweepResult": "wsgiload.sweeps.sweep",
@@ -110,6 +116,7 @@ __all__ = [
     "SessionPlan",
     "Steps",
     "Summary",
+    "SupportingService",
     "SweepEvents",
     "SweepOptions",
     "SweepResult",

@@ -7,7 +7,7 @@ fields are named like the flags of the command line. Durations are in seconds.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from wsgiload.capacity_search.rates import require_rates
 from wsgiload.errors import UsageError, require
 from wsgiload.experiment.build import SweepSpec, experiment_of
 from wsgiload.experiment.plan import ResourceLimits
-from wsgiload.experiment.public_options import ServerOptions, SweepOptions
+from wsgiload.experiment.public_options import ServerOptions, SupportingService, SweepOptions
 from wsgiload.loads.build import LoadSpec, plan_of
 from wsgiload.loads.handle import Handle, Report
 from wsgiload.loads.options import Level
@@ -168,6 +168,7 @@ def sweep(
     server: ServerOptions | None = None,
     limits: ResourceLimits | None = None,
     options: SweepOptions | None = None,
+    services: Mapping[str, SupportingService] | None = None,
     out: str | Path = ".wsgiload/runs",
     events: SweepEvents | None = None,
 ) -> SweepResult:
@@ -186,6 +187,8 @@ def sweep(
         server: How servers are set up: profile, workers, threads, grid, interpreter, ...
         limits: What a server may use.
         options: How trials are repeated and compared: runs, objective, ...
+        services: What the servers need, such as a database, by name: started before the first
+            server and stopped after the last, and sampled beside it.
         out: Parent directory of the run directories.
         events: Receives progress events.
 
@@ -207,6 +210,7 @@ def sweep(
         limits=limits or ResourceLimits(),
         options=options,
         out=out,
+        services=services or {},
     )
     experiment = replace(experiment_of(spec), slo=objective)
     require_rates(experiment)

@@ -22,7 +22,9 @@ CONSTANTS = {"lower-bound", "unfinished"}
 
 def reported() -> set[str]:
     files = [PACKAGE / "results" / "summary.py", PACKAGE / "capacity_search" / "result.py"]
-    files += [PACKAGE / "analysis" / f"{name}.py" for name in ("alarms", "tail_alarms")]
+    files += [
+        PACKAGE / "analysis" / f"{name}.py" for name in ("alarms", "service_alarms", "tail_alarms")
+    ]
     files.append(PACKAGE / "analysis" / "ground_truth.py")
     return {name for file in files for name in NAMED.findall(file.read_text())} | CONSTANTS
 

@@ -45,6 +45,7 @@ PUBLIC = {
     "SessionPlan",
     "Steps",
     "Summary",
+    "SupportingService",
     "SweepEvents",
     "SweepOptions",
     "SweepResult",

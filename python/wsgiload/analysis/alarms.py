@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from wsgiload.analysis.alarm import Alarm
+from wsgiload.analysis.service_alarms import busy_service, what_is_waited_for
 from wsgiload.analysis.tail_alarms import delayed_acknowledgement, hidden_stalls
 from wsgiload.doctor.machine import MOST_TRACKED_SHARE
 from wsgiload.documents.load_report import LoadReport
-from wsgiload.documents.summary import CellResult
+from wsgiload.documents.summary import CellResult, ServiceUse
 from wsgiload.sampling.memory_growth import LEAST_GROWTH_BYTES, MemoryGrowth
 from wsgiload.serving.cache_probe import CacheProbe
 from wsgiload.units import NS_PER_S
@@ -58,6 +59,7 @@ class ServerUse:
     memory_growth: MemoryGrowth | None = None
     memory_limit_bytes: int | None = None
     cache: CacheProbe | None = None
+    services: tuple[ServiceUse, ...] = ()
 
 
 def wrong_responses(load: LoadReport) -> Alarm | None:
@@ -283,9 +285,10 @@ def idle_though_behind(load: LoadReport, use: ServerUse) -> Alarm | None:
     if not is_behind or busy >= IDLE_SHARE:
         return None
 
+    what, fix = what_is_waited_for(use.services, use.cpu_cores_mean, use.cpus)
     message = (
         f"the server responds to only {achieved:,.0f}/s of {offered:,.0f}/s but uses only "
-        f"{busy * 100:.0f} % of its CPU limit; threads, connections or a backend are the bottleneck"
+        f"{busy * 100:.0f} % of its CPU limit; {what}"
     )
     return Alarm(
         "idle-server",
@@ -294,7 +297,7 @@ def idle_though_behind(load: LoadReport, use: ServerUse) -> Alarm | None:
         busy,
         IDLE_SHARE,
         "a server with a single thread reported as slow",
-        "add workers or threads, not CPU",
+        fix,
     )
 
 
@@ -449,6 +452,7 @@ def alarms_of_cell(load: LoadReport, use: ServerUse) -> list[Alarm]:
     of_server = (
         refused_keepalive(use),
         idle_though_behind(load, use),
+        busy_service(use.services, use.cpu_cores_mean, use.cpus),
         growing_memory(load, use),
         cached_response(use),
     )

@@ -246,6 +246,13 @@ _ALARMS = (
         "add workers or threads, or speed up the backend",
     ),
     _one(
+        "busy-service",
+        "the CPU use of supporting services ([services.NAME]) and of the server",
+        "A service used 90 % of its cores, or most of those that it shares with the server, while "
+        "the server had CPU time left: the figures are those of the service.",
+        "give the service more cores, or ask less of it: fewer queries, an index, a cache",
+    ),
+    _one(
         "rate-not-reached",
         "responses per second, compared with the offered rate",
         "Throughput is below the offered rate, so the latency does not describe that rate.",

@@ -41,6 +41,8 @@ class Measured:
     period_us: int | None = None
     # The kernel's ListenDrops over the whole load, of all sockets.
     kernel_listen_drops: int | None = None
+    # Of supporting services, whose CPU time is nobody else's either.
+    services: Sequence[Sequence[Sample]] = ()
 
 
 def attribute(measured: Measured) -> AttributionResult | None:
@@ -72,7 +74,9 @@ def attribute(measured: Measured) -> AttributionResult | None:
         slowest=len(tail.slowest) if tail is not None else None,
         slowest_ratio=tail.slowest_share if tail is not None else None,
         worker_imbalance=None if evidence.balance is None else evidence.balance.imbalance,
-        foreign_cpu_ratio=foreign_cpu_ratio(inside, measured.client, measured.cpus),
+        foreign_cpu_ratio=foreign_cpu_ratio(
+            inside, measured.client, measured.cpus, measured.services
+        ),
         cpu_wait_ratio=wait_ratio(evidence),
         resolution_ns=period_ns,
     )
@@ -105,10 +109,13 @@ def _grown(samples: Sequence[Sample], name: str) -> int | None:
 
 
 def foreign_cpu_ratio(
-    samples: Sequence[Sample], client: Sequence[ClientUsage], cpus: int
+    samples: Sequence[Sample],
+    client: Sequence[ClientUsage],
+    cpus: int,
+    services: Sequence[Sequence[Sample]] = (),
 ) -> float | None:
-    """Share of the machine's CPU time that neither the server nor measuring it used; the kernel
-    counts it in ticks."""
+    """Share of the machine's CPU time that neither the server with its services nor measuring it
+    used; the kernel counts it in ticks."""
     known = [sample for sample in samples if sample.counters.host_busy_ns is not None]
     if len(known) < 2 or len(client) < 2:
         return None
@@ -122,7 +129,17 @@ def foreign_cpu_ratio(
     if busy is None or server is None or length_ns <= 0 or inside[-1].t_ns <= inside[0].t_ns:
         return None
     client_cores = (inside[-1].cpu_ns - inside[0].cpu_ns) / (inside[-1].t_ns - inside[0].t_ns)
-    return min(1.0, max(0.0, ((busy - server) / length_ns - client_cores) / cpus))
+    cores = client_cores + sum(_cores(one, first.t_ns, last.t_ns) for one in services)
+    return min(1.0, max(0.0, ((busy - server) / length_ns - cores) / cpus))
+
+
+def _cores(samples: Sequence[Sample], from_ns: int, to_ns: int) -> float:
+    """The mean use of CPU time between two moments; none where it is not known."""
+    inside = [one for one in samples if from_ns <= one.t_ns <= to_ns]
+    if len(inside) < 2:
+        return 0.0
+    used_ns = _between(inside[0], inside[-1], "cpu_usage_ns") or 0
+    return used_ns / (inside[-1].t_ns - inside[0].t_ns)
 
 
 def _between(first: Sample, last: Sample, name: str) -> int | None:

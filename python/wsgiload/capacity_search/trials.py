@@ -35,7 +35,7 @@ from wsgiload.serving import launch
 from wsgiload.serving.groups import Place
 from wsgiload.sweeps.app_check import app_failure_of, interpreters_of
 from wsgiload.sweeps.cell import Bench, run_cell
-from wsgiload.sweeps.sweep import check_loads, plan_cpus
+from wsgiload.sweeps.sweep import check_loads, plan_cpus, services_of
 from wsgiload.units import NS_PER_S
 
 
@@ -147,12 +147,15 @@ def server_trials(
         backend = select_backend(limits)
     if experiment.port is not None:
         launch.require_free_port(experiment.port)
-    with Janitor() as janitor:
+    with (
+        Janitor() as janitor,
+        services_of(experiment, Place(limits, backend, janitor), cpu_plan, log) as running,
+    ):
         environments = _environments(experiment, found, Place(limits, backend, janitor), log)
         directory = RunDirectory(
             experiment.out, experiment.name, stores_secrets=experiment.store_secrets
         )
-        bench = Bench(Setting(experiment, cpu_plan, limits), backend, janitor)
+        bench = Bench(Setting(experiment, cpu_plan, limits), backend, janitor, running)
         unused = unused_settings(experiment, found)
         if unused is not None:
             log(unused)
@@ -242,9 +245,7 @@ def _bench_of(bench: Bench, plan: TrialPlan) -> Bench:
     if plan.level.rate_per_s is None:
         load = replace(load, warmup_requests=None)  # they are counted by a rate
     lasting = replace(experiment, levels=(plan.level,), load=load)
-    return Bench(
-        Setting(lasting, bench.setting.cpu_plan, bench.setting.limits), bench.backend, bench.janitor
-    )
+    return replace(bench, setting=Setting(lasting, bench.setting.cpu_plan, bench.setting.limits))
 
 
 def _seed(experiment: Experiment, plan: TrialPlan) -> int:

@@ -284,8 +284,8 @@ def _experiment(app: str | None, flags: CapacityFlags) -> Experiment:
         _require_url_alone(app, url, flags)
     warn_of_pythonpath(click.get_current_context(), app)
     spec = spec_of(app, flags)
-    if url is not None:  # the servers of a configuration file are not meant
-        spec = replace(spec, server=replace(spec.server, command={}))
+    if url is not None:  # the servers and services of a configuration file are not meant
+        spec = replace(spec, server=replace(spec.server, command={}), services={})
     options = replace(spec.options, runs=1, settle=0.0, reruns=0)
     experiment = experiment_of(replace(spec, options=options))
     require_closed_loop(experiment)

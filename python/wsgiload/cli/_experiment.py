@@ -11,6 +11,7 @@ from wsgiload.catalogue.own import commands_by_name
 from wsgiload.cli._flags import ExperimentFlags, ServerFlags, SweepFlags
 from wsgiload.cli._options import (
     configured_servers,
+    configured_services,
     load_options_of,
     request_options_of,
     sending_options_of,
@@ -42,6 +43,7 @@ def spec_of(app: str | None, flags: ExperimentFlags) -> SweepSpec:
             store_secrets=flags["store_secrets"],
         ),
         out=flags["out"],
+        services=configured_services(),
     )
 
 

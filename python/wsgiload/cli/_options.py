@@ -16,11 +16,11 @@ from wsgiload.cli._descriptions import described
 from wsgiload.cli._flags import LoadFlags, RequestFlags, SendingFlags
 from wsgiload.cli._header import parse_headers
 from wsgiload.cli._help import HelpfulCommand, Option, option
-from wsgiload.cli._tables import server_tables
+from wsgiload.cli._tables import server_tables, service_tables
 from wsgiload.cli.config import Configuration, TomlValue, read_configuration
 from wsgiload.documents.load_plan import Arrivals, OnBusy
 from wsgiload.errors import UsageError
-from wsgiload.experiment.public_options import ServerCommand, SweepOptions
+from wsgiload.experiment.public_options import ServerCommand, SupportingService, SweepOptions
 from wsgiload.experiment.variables import parse_variable
 from wsgiload.loads.options import parse_keepalive
 from wsgiload.loads.precision import parse_precision
@@ -44,6 +44,7 @@ DASHED_BODY = "-D is ambiguous (a body file in some tools, a duration in others)
 
 # Where a context keeps the user's own servers.
 _SERVERS = "wsgiload.servers"
+_SERVICES = "wsgiload.services"
 
 
 class Parsed(click.ParamType[Any]):
@@ -137,6 +138,7 @@ class ConfiguredCommand(HelpfulCommand):
             for name, value in configuration.defaults.items()
         }
         ctx.meta[_SERVERS] = _own_servers(configuration)
+        ctx.meta[_SERVICES] = _services(configuration)
         return super().parse_args(ctx, args)
 
 
@@ -146,6 +148,19 @@ def _own_servers(configuration: Configuration) -> dict[str, ServerCommand]:
     for path, tables in configuration.servers:
         servers |= server_tables(tables, str(path))
     return servers
+
+
+def _services(configuration: Configuration) -> dict[str, SupportingService]:
+    services: dict[str, SupportingService] = {}
+    for path, tables in configuration.services:
+        services |= service_tables(tables, str(path))
+    return services
+
+
+def configured_services() -> Mapping[str, SupportingService]:
+    """The supporting services in the same files."""
+    services: Mapping[str, SupportingService] = click.get_current_context().meta.get(_SERVICES, {})
+    return services
 
 
 def configured_servers() -> Mapping[str, ServerCommand]:

@@ -1,4 +1,5 @@
-"""``[servers.NAME]`` in a configuration file: a server of the user's own, with what belongs to it."""
+"""``[servers.NAME]`` and ``[services.NAME]`` in a configuration file: servers of the user's own, and
+the services that servers need."""
 
 from __future__ import annotations
 
@@ -6,13 +7,14 @@ import difflib
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import fields
+from typing import TypeVar
 
 import msgspec
 
 from wsgiload.catalogue.own import require_name
-from wsgiload.cli.config import SERVERS, TomlValue
+from wsgiload.cli.config import SERVERS, SERVICES, TomlValue
 from wsgiload.errors import UsageError
-from wsgiload.experiment.public_options import ServerCommand
+from wsgiload.experiment.public_options import ServerCommand, SupportingService
 
 # What each key must be, and an example.
 _KEYS = {
@@ -23,31 +25,43 @@ _KEYS = {
     "teardown": ("text, or a list of text", '"dropdb shop"'),
     "ready_path": ("text", '"/healthz"'),
     "stop_signal": ("text", '"SIGQUIT"'),
+    "attach": ("a PID or the path of a cgroup", "4711"),
+    "ready": ("a port, or a command as text", "5432"),
     "keepalive": ('"on", "off" or a number of requests', '"off"'),
 }
+Given = TypeVar("Given", ServerCommand, SupportingService)
 _PLACE = re.compile(r"\$\.(\w+)")
 
 
 def server_tables(servers: Mapping[str, TomlValue], path: str) -> dict[str, ServerCommand]:
     """The servers by name; an error names the file, the table and the key."""
-    return {name: _server_table(name, value, path) for name, value in servers.items()}
+    return {
+        name: _table_of(f"{SERVERS}.{name}", name, value, ServerCommand, path)
+        for name, value in servers.items()
+    }
 
 
-def _server_table(name: str, value: TomlValue, path: str) -> ServerCommand:
-    where = f"{path}: [{SERVERS}.{name}]"
+def service_tables(services: Mapping[str, TomlValue], path: str) -> dict[str, SupportingService]:
+    """The supporting services by name, with the same errors."""
+    return {
+        name: _table_of(f"{SERVICES}.{name}", name, value, SupportingService, path)
+        for name, value in services.items()
+    }
+
+
+def _table_of(table: str, name: str, value: TomlValue, kind: type[Given], path: str) -> Given:
+    where = f"{path}: [{table}]"
     if not isinstance(value, Mapping):
-        raise UsageError(
-            f"{path}: [{SERVERS}]: {name!r} is not a table",
-            f"write [{SERVERS}.{name}]; options of `wsgiload sweep` belong into [sweep]",
-        )
+        family = table.partition(".")[0]
+        raise UsageError(f"{path}: [{family}]: {name!r} is not a table", f"write [{table}]")
     try:
         require_name(name)
     except UsageError as error:
         raise UsageError(
             f"{where}: {error.cause}", "use lower-case letters, digits and dashes"
         ) from None
-    require_known(value, [field.name for field in fields(ServerCommand)], where)
-    return _converted(dict(value), where)
+    require_known(value, [field.name for field in fields(kind)], where)
+    return _converted(dict(value), kind, where)
 
 
 def require_known(table: Collection[str], known: Collection[str], where: str) -> None:
@@ -59,17 +73,17 @@ def require_known(table: Collection[str], known: Collection[str], where: str) ->
             raise UsageError(f"{where}: unknown key {key!r}", fix)
 
 
-def _converted(table: dict[str, TomlValue], where: str) -> ServerCommand:
+def _converted(table: dict[str, TomlValue], kind: type[Given], where: str) -> Given:
     keepalive = table.get("keepalive")
     if isinstance(keepalive, bool):
         table["keepalive"] = "on" if keepalive else "off"
-    if "command" not in table:
+    if kind is ServerCommand and "command" not in table:
         raise UsageError(f"{where}: command is missing", f"add command = {_KEYS['command'][1]}")
     try:
-        return msgspec.convert(table, ServerCommand)
+        return msgspec.convert(table, kind)
     except msgspec.ValidationError as error:
         found = _PLACE.search(str(error))
         key = found[1] if found is not None else "command"
-        kind, example = _KEYS[key]
+        wanted, example = _KEYS[key]
         fix = f"write it like {key} = {example}"
-        raise UsageError(f"{where}: {key} must be {kind}", fix) from None
+        raise UsageError(f"{where}: {key} must be {wanted}", fix) from None

@@ -26,6 +26,7 @@ OWN_FILE = "wsgiload.toml"
 PROJECT_FILE = "pyproject.toml"
 # The table of the user's own servers; as a list it is the option --servers.
 SERVERS = "servers"
+SERVICES = "services"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class Configuration:
 
     defaults: Mapping[str, TomlValue]
     servers: Sequence[tuple[Path, Mapping[str, TomlValue]]]
+    services: Sequence[tuple[Path, Mapping[str, TomlValue]]]
 
 
 def read_configuration(
@@ -50,16 +52,18 @@ def read_configuration(
     each command that has such an option; a table named like a command applies to it alone.
     """
     merged: dict[str, TomlValue] = {}
-    servers = []
+    named: dict[str, list[tuple[Path, Mapping[str, TomlValue]]]] = {SERVERS: [], SERVICES: []}
     tables = _tables(folder, explicit)
     options = options_by_command() if tables else {}
     for path, table in tables:
-        named = table.get(SERVERS)
-        if isinstance(named, Mapping):
-            servers.append((path, named))
-            table = {key: value for key, value in table.items() if key != SERVERS}
-        merged |= _defaults(table, path, command, options)
-    return Configuration(merged, servers)
+        rest = dict(table)
+        for key, found in named.items():
+            value = table.get(key)
+            if isinstance(value, Mapping):
+                found.append((path, value))
+                del rest[key]
+        merged |= _defaults(rest, path, command, options)
+    return Configuration(merged, named[SERVERS], named[SERVICES])
 
 
 def _tables(folder: Path, explicit: Path | None) -> list[tuple[Path, Table]]:

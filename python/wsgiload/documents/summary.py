@@ -520,6 +520,19 @@ class AttributionResult(Document, frozen=True, kw_only=True):
     pressure. Unit: 0 to 1. Source: `cpu.pressure`. Null: no PSI."""
 
 
+class ServiceUse(Document, frozen=True, kw_only=True):
+    """What a supporting service used during the measurement of a cell."""
+
+    name: str
+    """As in `[services.NAME]`. Source: plan."""
+    cpus: NonNegativeFloat | None
+    """Cores that it may use. Unit: cores. Source: plan, control group. Null: not known."""
+    shares_server_cores: bool
+    """Whether the server runs on the same cores. Source: plan."""
+    resources: ResourceUse
+    """What it used, as of a server. Source: control group, or its processes."""
+
+
 class CellResult(Document, frozen=True, kw_only=True):
     """The result of one cell: one server at one load in one run."""
 
@@ -580,6 +593,8 @@ class CellResult(Document, frozen=True, kw_only=True):
     resources: ResourceUse | None
     """What the server used during the measurement. Source: cgroup. Null: nothing was
     measured."""
+    services: tuple[ServiceUse, ...] = ()
+    """What supporting services used during the measurement. Source: control groups."""
     server_exit: ExitStatus | None
     """How the server ended. Source: kernel. Null: it never started."""
     failure: CellFailure | None

@@ -23,7 +23,8 @@ from wsgiload.experiment.grid import (
 from wsgiload.experiment.own_servers import own_servers_of, require_compatible_with_own
 from wsgiload.experiment.plan import Experiment, ResourceLimits, ServedApp, Size
 from wsgiload.experiment.procedure import SETTLE_IN_RACE_NS, usual_procedure
-from wsgiload.experiment.public_options import ServerOptions, SweepOptions
+from wsgiload.experiment.public_options import ServerOptions, SupportingService, SweepOptions
+from wsgiload.experiment.services import supporting_services_of
 from wsgiload.experiment.settings import MOST_ROUNDS, raced, runs_to_compare
 from wsgiload.experiment.variables import variables_of
 from wsgiload.loads.options import DEFAULT_MAX_CONNECTIONS, Level
@@ -53,6 +54,7 @@ class SweepSpec:
     limits: ResourceLimits = field(default_factory=ResourceLimits)
     options: SweepOptions = field(default_factory=SweepOptions)
     out: str | Path = ".wsgiload/runs"
+    services: Mapping[str, SupportingService] = field(default_factory=dict)
 
     @property
     def is_bundled(self) -> bool:
@@ -84,6 +86,7 @@ def experiment_of(spec: SweepSpec) -> Experiment:
         levels=levels_of(spec.rates, spec.connections),
         servers=None if spec.servers is None and not own_servers else tuple(spec.servers or ()),
         own_servers=own_servers,
+        services=supporting_services_of(spec.services, _folder(spec), variables),
         adjustments=_adjustments(spec),
         variables=variables,
         profile=server.profile,

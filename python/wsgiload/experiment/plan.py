@@ -22,6 +22,7 @@ from wsgiload.documents.codec import encode_bytes
 from wsgiload.documents.summary import ExperimentFacts, QualifyingFacts
 from wsgiload.errors import require
 from wsgiload.experiment.procedure import Procedure
+from wsgiload.experiment.public_options import SupportingService
 from wsgiload.experiment.public_request import public_request
 from wsgiload.experiment.qualifying import Qualifying
 from wsgiload.experiment.variables import with_secrets, without_secrets
@@ -97,6 +98,8 @@ class Experiment:
     servers: tuple[str, ...] | None = None
     own_servers: tuple[OwnServer, ...] = ()
     adjustments: tuple[Adjustment, ...] = ()
+    # By name; their folders are absolute.
+    services: Mapping[str, SupportingService] = field(default_factory=dict)
     # Environment variables of all servers, as the user set them.
     variables: Mapping[str, str] = field(default_factory=dict)
     runs: int = 1
@@ -145,12 +148,20 @@ class Experiment:
             return self
         variables, request = without_secrets(self.variables), public_request(self.request)
         own_servers = tuple(replace(one, env=without_secrets(one.env)) for one in self.own_servers)
-        return replace(self, variables=variables, request=request, own_servers=own_servers)
+        services = {
+            name: replace(one, env=without_secrets(one.env)) for name, one in self.services.items()
+        }
+        public = replace(self, variables=variables, request=request, own_servers=own_servers)
+        return replace(public, services=services)
 
     def with_secrets(self) -> Experiment:
         """What was stored, with the secret variables from this process's environment."""
         own_servers = tuple(replace(one, env=with_secrets(one.env)) for one in self.own_servers)
-        return replace(self, variables=with_secrets(self.variables), own_servers=own_servers)
+        services = {
+            name: replace(one, env=with_secrets(one.env)) for name, one in self.services.items()
+        }
+        variables = with_secrets(self.variables)
+        return replace(self, variables=variables, own_servers=own_servers, services=services)
 
     @property
     def measures_catalogue(self) -> bool:

@@ -49,6 +49,29 @@ class ServerCommand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SupportingService:
+    """What servers need while they are measured, such as a database. It is started before the
+    first server and stopped after the last, outside their limits.
+
+    Args:
+        command: The command that starts it; it must not go to the background.
+        attach: Instead of a command, the PID or the cgroup of one that is already running.
+        env: Environment variables of its commands.
+        cwd: Directory to start it in, relative to ``ServerOptions.chdir``.
+        ready: Port that it listens on once it is ready, or a command that then succeeds. Default:
+            it is ready at once.
+        stop_signal: Signal that stops it.
+    """
+
+    command: str | None = None
+    attach: int | str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str = "."
+    ready: int | str | None = None
+    stop_signal: str = "SIGTERM"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOptions:
     """How servers are set up. Durations are in seconds.
 

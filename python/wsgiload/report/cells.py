@@ -19,7 +19,7 @@ from wsgiload.analysis.races import after_qualifying
 from wsgiload.analysis.ranking import KEPT_UP_GOODPUT, KEPT_UP_RATIO
 from wsgiload.documents.load_report import Bounds, Distribution, Outcomes, Rates
 from wsgiload.documents.resources import ResourceUse
-from wsgiload.documents.summary import CellResult, ExperimentFacts, Summary
+from wsgiload.documents.summary import CellResult, ExperimentFacts, ServiceUse, Summary
 from wsgiload.report import words
 
 _ARRIVALS = {"poisson": "Poisson arrivals", "constant": "constant arrivals"}
@@ -135,6 +135,10 @@ class Cell:
     def used(self) -> ResourceUse:
         """What the server used; each figure None where nothing was measured."""
         return self.result.resources or _NO_USE
+
+    def service(self, name: str) -> ServiceUse | None:
+        """What a supporting service used meanwhile."""
+        return next((one for one in self.result.services if one.name == name), None)
 
     @property
     def ok_ratio(self) -> float | None:

@@ -56,6 +56,31 @@ RESOURCE_COLUMNS: tuple[Column, ...] = (
     ("OOM kills", lambda cell: words.format_count(cell.used.oom_kills)),
     ("processes", lambda cell: words.format_count(cell.used.processes_peak)),
 )
+
+
+def service_columns(sweep: Sweep) -> list[Column]:
+    """CPU and memory of each supporting service."""
+    names = dict.fromkeys(one.name for cell in sweep.cells for one in cell.result.services)
+    return [
+        column
+        for name in names
+        for column in (
+            (f"{name} CPU", lambda cell, name=name: _service_cpu(cell, name)),
+            (f"{name} memory", lambda cell, name=name: _service_memory(cell, name)),
+        )
+    ]
+
+
+def _service_cpu(cell: Cell, name: str) -> str:
+    used = cell.service(name)
+    return words.MISSING if used is None else words.format_cores(used.resources.cpu_cores_mean)
+
+
+def _service_memory(cell: Cell, name: str) -> str:
+    used = cell.service(name)
+    return words.MISSING if used is None else words.format_bytes(used.resources.memory_peak_bytes)
+
+
 _CELL_COLUMNS: tuple[Column, ...] = (
     ("goodput/s", GOODPUT_COLUMNS[3][1]),
     ("ok", GOODPUT_COLUMNS[4][1]),

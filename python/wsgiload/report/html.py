@@ -362,7 +362,7 @@ def _sweep_charts(sweep: Sweep, files: RunFiles, drawn: Sequence[PageChart]) -> 
         (
             findings.resource_caption(sweep),
             findings.RESOURCE_READING,
-            grids.of_columns(sweep, grids.RESOURCE_COLUMNS),
+            grids.of_columns(sweep, (*grids.RESOURCE_COLUMNS, *grids.service_columns(sweep))),
         ),
         (
             findings.spectrum_caption(sweep, sweep.loads),

@@ -29,7 +29,7 @@ from wsgiload.documents.load_report import (
 )
 from wsgiload.documents.run_info import DoctorFinding
 from wsgiload.documents.summary import Comparison, FingerprintResult, Summary
-from wsgiload.report import coincidence, over_runs, words
+from wsgiload.report import coincidence, grids, over_runs, words
 from wsgiload.report.cells import (
     HEADLINE,
     Cell,
@@ -152,7 +152,7 @@ def print_doctor(findings: Iterable[DoctorFinding], console: Console | None = No
 def sweep_table(sweep: Sweep, left_out: Sequence[str] = ()) -> Table:
     """One row per cell, grouped by server, without the columns that are ``left_out``."""
     load = sweep.load_heading
-    columns = [column for column in _RESULT_COLUMNS if column[0] not in left_out]
+    columns = [column for column in columns_of(sweep) if column[0] not in left_out]
     table = _table()
     table.add_column("server", no_wrap=True)
     for heading in (
@@ -186,6 +186,13 @@ _RESULT_COLUMNS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
     ("memory", lambda cell: words.format_bytes(cell.used.memory_peak_bytes)),
     ("throttled", lambda cell: words.format_ratio(cell.used.throttled_period_ratio)),
 )
+
+
+def columns_of(sweep: Sweep) -> list[tuple[str, Callable[[Cell], str]]]:
+    """The columns of its table: those of every sweep, and two for each supporting service."""
+    return [*_RESULT_COLUMNS, *grids.service_columns(sweep)]
+
+
 _DISPENSABLE = ("service p50", "throttled", "memory", "p50", "CPU cores", "p99.9")
 
 

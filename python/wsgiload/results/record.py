@@ -16,6 +16,7 @@ from wsgiload.documents.summary import (
     CellFailure,
     MeasuredConcurrency,
     ServerSettings,
+    ServiceUse,
 )
 from wsgiload.environments.provision import Environment
 from wsgiload.errors import LimitsError, ServerError, UsageError, WsgiloadError
@@ -29,6 +30,7 @@ from wsgiload.sampling.resources import NOTHING_SAMPLED, measured_window, summar
 from wsgiload.sampling.sampler import Sample
 from wsgiload.serving.cache_probe import CacheProbe
 from wsgiload.serving.launch import ServerExit
+from wsgiload.serving.services import RunningService
 from wsgiload.units import NS_PER_S
 
 
@@ -55,6 +57,14 @@ def _step_of(error: WsgiloadError) -> str:
     return "provision" if isinstance(error, UsageError) else "load"
 
 
+@dataclass(frozen=True, slots=True)
+class ServiceSamples:
+    """What was sampled of a supporting service."""
+
+    service: RunningService
+    samples: Sequence[Sample]
+
+
 @dataclass(slots=True)
 class CellRecord:
     """Everything measured of one cell; filled step by step, so that a failure keeps what came
@@ -66,6 +76,7 @@ class CellRecord:
     samples: Sequence[Sample] = ()
     processes: Sequence[ProcessUsage] = ()
     client: Sequence[ClientUsage] = ()
+    services: Sequence[ServiceSamples] = ()
     enforcement: Enforcement | None = None
     memory_peak_bytes: int | None = None
     pss_before_bytes: int | None = None
@@ -100,6 +111,28 @@ class CellRecord:
         """The kernel's ListenDrops meanwhile, of every socket of the host."""
         return None if self.outside is None else self.outside.tcp.listen_drops
 
+    def _window(self) -> tuple[tuple[int, int], int | None]:
+        """The measurement, and how many correct responses there were in it; without a report, all
+        that was sampled."""
+        if self.load is not None:
+            return measured_window(self.load)
+        return (self.samples[0].t_ns, self.samples[-1].t_ns), None
+
+    def services_used(self) -> tuple[ServiceUse, ...]:
+        """What the supporting services used in the same window."""
+        if not self.samples:
+            return ()
+        window, ok_count = self._window()
+        return tuple(
+            ServiceUse(
+                name=one.service.name,
+                cpus=one.service.cpus,
+                shares_server_cores=one.service.shares_server_cores,
+                resources=summarise(one.samples, window, ok_count),
+            )
+            for one in self.services
+        )
+
     def resources(self) -> ResourceUse | None:
         """What the server used in the measure window; without a report, over the samples there
         are."""
@@ -110,10 +143,7 @@ class CellRecord:
                 NOTHING_SAMPLED, oom_kills=self.oom_kills, memory_peak_bytes=self.memory_peak_bytes
             )
 
-        window = (self.samples[0].t_ns, self.samples[-1].t_ns)
-        ok_count: int | None = None
-        if self.load is not None:
-            window, ok_count = measured_window(self.load)
+        window, ok_count = self._window()
         use = summarise(self.samples, window, ok_count, memory_peak_bytes=self.memory_peak_bytes)
 
         kills = [kills for kills in (use.oom_kills, self.oom_kills) if kills is not None]

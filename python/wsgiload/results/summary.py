@@ -113,6 +113,7 @@ def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -
         uncertainty=load.uncertainty if load else None,
         limits=_limits(record, setting),
         resources=record.resources(),
+        services=record.services_used(),
         server_exit=_server_exit(record),
         failure=record.failure,
         settings=_settings(record),
@@ -244,7 +245,8 @@ def _contamination(record: CellRecord) -> Reason | None:
             "idle machine"
         )
         return reason_of("contaminated", "warn", message, round(foreign, 4), MOST_FOREIGN_CPU)
-    if waited is not None and waited > MOST_CPU_WAIT:
+    shares = any(one.service.shares_server_cores for one in record.services)
+    if waited is not None and waited > MOST_CPU_WAIT and not shares:
         message = (
             f"the server waited {100 * waited:.0f} % of the time for a core that other processes "
             "used; repeat on an idle machine"
@@ -266,6 +268,7 @@ def _use(record: CellRecord, found: ServerVariant, setting: Setting) -> ServerUs
         ),
         cache=record.cache,
         memory_limit_bytes=setting.limits.memory_bytes,
+        services=record.services_used(),
     )
 
 

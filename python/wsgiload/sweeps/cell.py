@@ -8,7 +8,8 @@ is left behind.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from wsgiload.loads.drive import drive
 from wsgiload.loads.options import KEPT_FLIGHTS, LoadSettings, load_plan, without_keepalive
 from wsgiload.loads.precision import precision_sentence
 from wsgiload.loads.request import Request
-from wsgiload.results.record import CellRecord, Setting, failure_of
+from wsgiload.results.record import CellRecord, ServiceSamples, Setting, failure_of
 from wsgiload.sampling.external_counters import Counters, outside_counters
 from wsgiload.sampling.listen_queue import read_listen_queue
 from wsgiload.sampling.processes import proportional_bytes
@@ -43,6 +44,7 @@ from wsgiload.serving.groups import Place
 from wsgiload.serving.launch import ServerProcess
 from wsgiload.serving.lifecycle import Served, Service, serving
 from wsgiload.serving.readiness import Expectation
+from wsgiload.serving.services import RunningService, require_alive
 from wsgiload.units import NS_PER_S
 
 # Connections that the probes open on top of what the load opens.
@@ -58,6 +60,7 @@ class Bench:
     setting: Setting
     backend: Backend
     janitor: Janitor
+    services: tuple[RunningService, ...] = ()
 
 
 def run_cell(
@@ -84,13 +87,14 @@ def run_cell(
     )
     port = experiment.port or launch.free_port()
     try:
+        require_alive(bench.services)
         place = Place(setting.limits, bench.backend, bench.janitor)
         with outside_counters(app_counts=experiment.bundled) as counters:
             service = Service(found, environment, expected, log_path, counters.variables)
             with serving(
                 cell.id, service, place, _context(found, environment, setting, port), served
             ) as server:
-                _measure(server, port, setting, record, counters)
+                _measure(server, port, bench, record, counters)
                 record.measured = True
     except KeyboardInterrupt:
         record.interrupted = True
@@ -111,8 +115,9 @@ def _failure(error: WsgiloadError, found: ServerVariant, experiment: Experiment)
 
 
 def _measure(
-    server: ServerProcess, port: int, setting: Setting, record: CellRecord, counters: Counters
+    server: ServerProcess, port: int, bench: Bench, record: CellRecord, counters: Counters
 ) -> None:
+    setting = bench.setting
     experiment, cell = setting.experiment, record.cell
     request, load = (
         experiment.served(server.found.app).request,
@@ -135,13 +140,15 @@ def _measure(
         server.group, port=port, pids=server.group.pids, interval_ns=experiment.sample_interval_ns
     )
     before = counters.look()
-    with sampler:
+    with sampler, _sampling(bench.services, record, experiment.sample_interval_ns):
         try:
             plan = msgspec.structs.replace(
                 load_plan(url, request, load, cell.level, cell.seed),
                 floor=floor_of_plan(load.keepalive),
             )
-            record.load = drive(plan, setting.cpu_plan, _has_died(server), sampler.watch_client)
+            record.load = drive(
+                plan, setting.cpu_plan, _has_died(server, bench.services), sampler.watch_client
+            )
             record.outside = counters.look().since(before)
         finally:
             record.samples = sampler.stop()
@@ -151,6 +158,7 @@ def _measure(
         record.cache = probe_cache((launch.HOST, port), request)
     if experiment.precision is not None and record.load is not None:
         record.notes.append(precision_sentence(record.load, experiment.precision))
+    require_alive(bench.services)
     _require_survived(server, record)
 
 
@@ -171,8 +179,29 @@ def load_settings_of(found: ServerVariant, planned: LoadSettings) -> LoadSetting
     return replace(load, warmup_ns=0, warmup_requests=None) if found.variant.cold else load
 
 
-def _has_died(server: ServerProcess) -> Callable[[], bool]:
-    return lambda: server.exit_code() is not None
+@contextmanager
+def _sampling(
+    services: Sequence[RunningService], record: CellRecord, interval_ns: int
+) -> Iterator[None]:
+    """Sample the supporting services for as long as the block lasts."""
+    with ExitStack() as stack:
+        samplers = [Sampler(one.group, interval_ns=interval_ns) for one in services]
+        for sampler in samplers:
+            stack.enter_context(sampler)
+        try:
+            yield
+        finally:
+            record.services = [
+                ServiceSamples(service, sampler.stop())
+                for service, sampler in zip(services, samplers, strict=True)
+            ]
+
+
+def _has_died(server: ServerProcess, services: Sequence[RunningService]) -> Callable[[], bool]:
+    def has_died() -> bool:
+        return server.exit_code() is not None or any(one.has_ended() for one in services)
+
+    return has_died
 
 
 def _require_survived(server: ServerProcess, record: CellRecord) -> None:
@@ -249,6 +278,7 @@ def _measured(record: CellRecord, setting: Setting) -> Measured:
         shared_cores=setting.cpu_plan.shared_cores,
         period_us=period_us if isinstance(period_us, int) else None,
         kernel_listen_drops=record.kernel_listen_drops,
+        services=[one.samples for one in record.services],
     )
 
 

@@ -6,8 +6,10 @@ to ``SweepEvents``.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -59,6 +61,7 @@ from wsgiload.serving import launch
 from wsgiload.serving.concurrency import Concurrency
 from wsgiload.serving.conformance import measure_concurrency
 from wsgiload.serving.groups import Place
+from wsgiload.serving.services import RunningService, Surroundings, running_services
 from wsgiload.sweeps.app_check import app_failure_of, interpreters_of
 from wsgiload.sweeps.cell import Bench, run_cell
 from wsgiload.sweeps.intervene import further_runs, intervene, lifted, require_liftable
@@ -295,10 +298,15 @@ def _carry_out(
     interpreters = interpreters_of(experiment, found)
     order = expand(experiment, tuple(found))
     status: Status = "failed" if earlier is None else "interrupted"
-    with Janitor() as janitor:
+    with (
+        Janitor() as janitor,
+        services_of(
+            experiment, Place(limits, backend, janitor), cpu_plan, events.message
+        ) as running,
+    ):
         app_failure = app_failure_of(experiment, interpreters, Place(limits, backend, janitor))
         directory = _directory(experiment, earlier, order)
-        bench = Bench(Setting(experiment, cpu_plan, limits), backend, janitor)
+        bench = Bench(Setting(experiment, cpu_plan, limits), backend, janitor, running)
         cells = list(earlier.cells) if earlier is not None else []
         sweep = _Sweep(found, order, bench, directory, events, cells)
         sweep.race = race_schedule(experiment, found, cells, began_s)
@@ -322,6 +330,20 @@ def _carry_out(
             summary = sweep.write_status(status)
     report = write_html(directory.path) if sweep.cells else None
     return SweepResult(directory.path, summary, report)
+
+
+def services_of(
+    experiment: Experiment, place: Place, cpu_plan: CpuPlan, log: Callable[[str], None]
+) -> AbstractContextManager[tuple[RunningService, ...]]:
+    """The supporting services of an experiment, running while the block lasts."""
+    around = Surroundings(
+        place=place,
+        server_cpus=cpu_plan.server_cpus,
+        client_cpus=cpu_plan.client_cpus,
+        variables={**os.environ, **experiment.variables},
+        timeout_ns=experiment.ready_timeout_ns,
+    )
+    return running_services(experiment.services, around, log)
 
 
 def _versions(environments: Environments) -> dict[str, tuple[str | None, str | None]]:

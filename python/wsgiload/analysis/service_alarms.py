@@ -1,0 +1,75 @@
+"""Whether a supporting service, such as a database, is what the server waits for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wsgiload.analysis.alarm import Alarm
+from wsgiload.documents.summary import ServiceUse
+
+# A tenth of a core's time is lost between requests even where there is always work.
+BUSY_SHARE = 0.9
+
+
+def busy_service(
+    services: Sequence[ServiceUse], server_cores: float | None, server_limit: float | None
+) -> Alarm | None:
+    """A service has used up its cores and the server has not used up its limit: the server waits
+    for the service. Of cores that both share, the larger user is the one to blame."""
+    if server_limit and server_cores is not None and server_cores >= BUSY_SHARE * server_limit:
+        return None
+    shares = {one.name: _busy(one, server_cores) for one in services}
+    busiest = max(services, key=lambda one: shares[one.name], default=None)
+    if busiest is None or shares[busiest.name] < BUSY_SHARE:
+        return None
+    return Alarm(
+        "busy-service",
+        "server",
+        _sentence(busiest, server_cores),
+        shares[busiest.name],
+        BUSY_SHARE,
+        "the capacity of a database, shown as that of a server",
+        f"give {busiest.name} more cores, or ask less of it: fewer queries, an index, a cache",
+    )
+
+
+def _busy(service: ServiceUse, server_cores: float | None) -> float:
+    """The share of its cores that is used, by the server as well where it runs there; nothing where
+    that is not known or the server is the larger user."""
+    cores = service.resources.cpu_cores_mean
+    if cores is None or not service.cpus:
+        return 0.0
+    if not service.shares_server_cores:
+        return cores / service.cpus
+    server = server_cores or 0.0
+    return (cores + server) / service.cpus if cores > server else 0.0
+
+
+def _sentence(service: ServiceUse, server_cores: float | None) -> str:
+    cores, server = service.resources.cpu_cores_mean or 0.0, server_cores or 0.0
+    used = f"{service.name} used {cores:.2f} cores and the server {server:.2f}"
+    if service.shares_server_cores:
+        return f"{used} of the {service.cpus:g} that they share: {service.name} is the bottleneck"
+    return (
+        f"{service.name} used {cores:.2f} of its {service.cpus:g} cores and the server only "
+        f"{server:.2f}: {service.name} is the bottleneck"
+    )
+
+
+def what_is_waited_for(
+    services: Sequence[ServiceUse], server_cores: float | None, server_limit: float | None
+) -> tuple[str, str]:
+    """The bottleneck of an idle server that falls behind, as far as it is known, and the fix."""
+    if not services:
+        are = "threads, connections or a backend are the bottleneck"
+        return are, "add workers or threads, not CPU"
+    busy = busy_service(services, server_cores, server_limit)
+    if busy is not None:
+        return "a service that has no CPU time left is the bottleneck", busy.fix or ""
+    used = ", ".join(
+        f"{one.name} used {one.resources.cpu_cores_mean:.2f} of {one.cpus:g} cores"
+        for one in services
+        if one.resources.cpu_cores_mean is not None and one.cpus is not None
+    )
+    what = "threads or the connection pool are the bottleneck" + (f" ({used})" if used else "")
+    return what, "add workers or threads, or enlarge the connection pool"

@@ -1,0 +1,236 @@
+"""Supporting services of the servers that are measured, such as a database: started first and
+stopped last, each in a group of its own outside the server's limits, or attached to where they
+already run.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
+
+from wsgiload.errors import ServerError
+from wsgiload.experiment.public_options import SupportingService
+from wsgiload.host.cpus import available_cpus, format_cpu_list
+from wsgiload.interrupts import uninterrupted
+from wsgiload.limits import LimitedGroup
+from wsgiload.limits.attach import Attached, attach_cgroup, attach_pid
+from wsgiload.scratch import scratch_folder
+from wsgiload.serving.groups import Place, fresh_group
+from wsgiload.serving.launch import HOST, signal_name
+from wsgiload.serving.log import last_line, tail_of
+from wsgiload.units import NS_PER_S
+
+STEP = "service"
+POLL_S = 0.05
+# A database writes down what it has in memory before it ends.
+STOP_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunningService:
+    """A service that is ready."""
+
+    name: str
+    group: LimitedGroup | Attached
+    # How many cores it may use, and whether the server runs on them, too; None where nobody knows.
+    cpus: float | None
+    shares_server_cores: bool
+    has_ended: Callable[[], str | None]
+
+    def require_alive(self) -> None:
+        """Raise ServerError where it has ended."""
+        ended = self.has_ended()
+        if ended is not None:
+            raise ServerError(ended, "see the end of its output", step=STEP)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What services need to be started: where, on which cores, with which variables, and how long
+    they may take."""
+
+    place: Place
+    server_cpus: tuple[int, ...]
+    client_cpus: tuple[int, ...]
+    variables: Mapping[str, str]
+    timeout_ns: int
+
+    @property
+    def cores(self) -> tuple[int, ...]:
+        """Those that neither the server nor the generator has; without any, those of the server."""
+        taken = {*self.server_cpus, *self.client_cpus}
+        free = tuple(core for core in available_cpus() if core not in taken)
+        return free or self.server_cpus
+
+
+@contextmanager
+def running_services(
+    services: Mapping[str, SupportingService], around: Surroundings, log: Callable[[str], None]
+) -> Iterator[tuple[RunningService, ...]]:
+    """All of them, in their order, for as long as the block lasts. Raises ServerError for one that
+    does not become ready."""
+    if not services:
+        yield ()
+        return
+    with ExitStack() as stack:
+        folder = stack.enter_context(scratch_folder())
+        running = []
+        for name, service in services.items():
+            if service.command is None:
+                running.append(stack.enter_context(_attached(name, service)))
+                continue
+            log(f"starting {name} on CPU {format_cpu_list(around.cores)}")
+            started = _started(name, service, around, folder / f"{name}.log")
+            running.append(stack.enter_context(started))
+        yield tuple(running)
+
+
+@contextmanager
+def _attached(name: str, service: SupportingService) -> Iterator[RunningService]:
+    target = service.attach
+    group = attach_pid(target) if isinstance(target, int) else attach_cgroup(target or "")
+
+    def has_ended() -> str | None:
+        return None if group.pids() else f"the service {name} has ended"
+
+    try:
+        cpus = group.effective_limits["effective_cpus"] or float(os.cpu_count() or 1)
+        yield RunningService(name, group, cpus, shares_server_cores=False, has_ended=has_ended)
+    finally:
+        group.close()
+
+
+@contextmanager
+def _started(
+    name: str, service: SupportingService, around: Surroundings, log_path: Path
+) -> Iterator[RunningService]:
+    cores = around.cores
+    unlimited = replace(
+        around.place.limits, cpus=None, memory_bytes=None, pids=None, server_cpus=cores
+    )
+    place = replace(around.place, limits=unlimited)
+    with log_path.open("ab") as log, fresh_group(f"service-{name}", place) as group:
+        launch = _Launch(name, service, group, log, {**around.variables, **service.env}, place)
+        with uninterrupted():
+            process = launch.spawn(service.command or "")
+        has_ended = _end_of(name, process, log_path)
+        try:
+            _wait_until_ready(launch, has_ended, around.timeout_ns, log_path)
+            yield RunningService(
+                name,
+                group,
+                float(len(cores)),
+                bool(set(cores) & set(around.server_cpus)),
+                has_ended,
+            )
+        finally:
+            with uninterrupted():
+                _stop(process, service.stop_signal)
+
+
+@dataclass(frozen=True, slots=True)
+class _Launch:
+    """How commands of a service are started: all of them in its group."""
+
+    name: str
+    service: SupportingService
+    group: LimitedGroup
+    log: IO[bytes]
+    variables: Mapping[str, str]
+    place: Place
+
+    def spawn(self, command: str) -> subprocess.Popen[bytes]:
+        argv, folder = shlex.split(command), Path(self.service.cwd)
+        process = self.group.spawn(argv, env=self.variables, cwd=folder, log=self.log)
+        self.place.janitor.watch(self.group)
+        return process
+
+
+def _end_of(
+    name: str, process: subprocess.Popen[bytes], log_path: Path
+) -> Callable[[], str | None]:
+    def has_ended() -> str | None:
+        code = process.poll()
+        if code is None:
+            return None
+        how = f"was ended by {signal_name(-code)}" if code < 0 else f"exited with code {code}"
+        return f"the service {name} {how}: {last_line(tail_of(log_path)) or 'without output'}"
+
+    return has_ended
+
+
+def _wait_until_ready(
+    launch: _Launch, has_ended: Callable[[], str | None], timeout_ns: int, log_path: Path
+) -> None:
+    """Poll until it is ready. Raises ServerError where it ends before, or takes too long."""
+    until_ns = time.monotonic_ns() + timeout_ns
+    while not _is_ready(launch, until_ns):
+        ended = has_ended()
+        if ended is not None:
+            tail = tail_of(log_path)
+            raise ServerError(ended, f"correct [services.{launch.name}]", step=STEP, log_tail=tail)
+        if time.monotonic_ns() > until_ns:
+            raise ServerError(
+                f"the service {launch.name} was not ready within {timeout_ns / NS_PER_S:g} s "
+                f"({_condition(launch.service)})",
+                f"correct [services.{launch.name}], or give it longer with --ready-timeout",
+                step=STEP,
+                log_tail=tail_of(log_path),
+            )
+        time.sleep(POLL_S)
+
+
+def _condition(service: SupportingService) -> str:
+    ready = service.ready
+    return f"port {ready}" if isinstance(ready, int) else f"`{ready}`"
+
+
+def _is_ready(launch: _Launch, until_ns: int) -> bool:
+    ready = launch.service.ready
+    if ready is None:
+        return True
+    if isinstance(ready, int):
+        return _listens(ready)
+    with uninterrupted():
+        process = launch.spawn(ready)
+    try:
+        left_ns = max(until_ns - time.monotonic_ns(), 0)
+        return process.wait(left_ns / NS_PER_S) == 0
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return False
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection((HOST, port), timeout=POLL_S).close()
+    except OSError:
+        return False
+    return True
+
+
+def _stop(process: subprocess.Popen[bytes], stop_signal: str) -> None:
+    """Gently; what is left is ended with its group."""
+    if process.poll() is None:
+        process.send_signal(signal.Signals[stop_signal])
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def require_alive(services: Sequence[RunningService]) -> None:
+    """Raise ServerError for a service that has ended."""
+    for service in services:
+        service.require_alive()
