@@ -43,7 +43,7 @@ def test_a_plan_that_suffices_says_what_it_can_separate() -> None:
     assert (found.needed_duration_s, found.needed_runs) == (None, None)
     assert preflight_lines(found) == [
         "this plan can detect p99 differences of 23 % or more, given typical variation between "
-        "runs (6 runs of 2 servers)"
+        "runs (6 runs of each of 2 servers)"
     ]
 
 
@@ -80,7 +80,7 @@ def test_a_single_run_separates_nothing_and_the_runs_that_do_are_named_with_thei
     # Two servers at two rates, six times: 13 s of load, 2 s around it and 5 s for a quiet host.
     assert found.needed_s == 24 * 20
     assert preflight_lines(found) == [
-        "this plan cannot rank servers: 1 run of 2 servers, and at least 4 runs are needed "
+        "this plan cannot rank servers: 1 run of each of 2 servers, and at least 4 runs are needed "
         "(use --runs 6, about 8 min)"
     ]
 
@@ -89,7 +89,7 @@ def test_a_plan_that_separates_less_says_by_how_much() -> None:
     [line] = preflight_lines(_found(_experiment(200, 10, 4)))
     assert re.fullmatch(
         r"this plan can detect p99 differences of 37 % or more, given typical variation between "
-        r"runs \(4 runs of 2 servers; for 30 % use --runs 6, about \d min\)",
+        r"runs \(4 runs of each of 2 servers\); to detect 30 %, use --runs 6 \(about \d min\)",
         line,
     )
 

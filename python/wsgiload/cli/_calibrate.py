@@ -26,7 +26,7 @@ from wsgiload.units import seconds_to_ns
 
 _AS_IN_SWEEP = {
     *("duration", "warmup", "arrivals", "keepalive", "threads", "ambiguous_t", "ambiguous_d"),
-    *("seed", "cpus", "server_cpus", "client_cpus", "json_file", "quiet", "config", "dry_run"),
+    *("cpus", "server_cpus", "client_cpus", "json_file", "quiet", "config", "dry_run"),
 }
 
 EXAMPLES = (
@@ -53,6 +53,13 @@ EXAMPLES = (
         help="Open loop at this rate per second.",
     ),
     option(
+        "Load",
+        "--seed",
+        type=click.IntRange(0, 2**64 - 1),
+        default=1,
+        help="Random seed for arrivals.",
+    ),
+    option(
         "Server",
         "--refsrv",
         type=FILE,
@@ -67,10 +74,11 @@ def calibrate_command(
     dry_run: bool,
     **flags: Unpack[CalibrateFlags],
 ) -> int:
-    """Measure this machine's noise floor: response times of a server that responds immediately.
+    """Measure this machine's noise floor: the response times seen by the client when the server
+    responds immediately.
 
-    The result is cached and shown with later measurements, but never subtracted. Two more loads,
-    with service times of 1 and 10 ms, show the bias of the median.
+    The result is cached and shown with later measurements, but never subtracted from them. Two
+    additional runs, with service times of 1 and 10 ms, measure the bias of the median.
     """
     check_destinations(json_file)
     plan = _plan(refsrv, rate, flags)

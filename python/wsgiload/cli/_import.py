@@ -20,7 +20,10 @@ EXAMPLES = (
 
 @click.group("import", context_settings={"help_option_names": ["-h", "--help"]})
 def import_group() -> None:
-    """Convert recorded traffic to targets. Access logs need no conversion: see load --replay."""
+    """Convert recorded traffic to a targets file.
+
+    Access logs need no conversion: see load --replay.
+    """
 
 
 @import_group.command(cls=HelpfulCommand, examples=EXAMPLES)

@@ -25,7 +25,8 @@ class ServerCommand:
     """A server of your own, with what belongs to it.
 
     Args:
-        command: The command that starts it, with the placeholders of ``ServerOptions.command``.
+        command: The command that starts the server, with the placeholders of
+            ``ServerOptions.command``.
         env: Environment variables of this server and of its setup and teardown. They take
             precedence over those of all servers.
         cwd: Directory to start it in, relative to ``ServerOptions.chdir``.
@@ -54,12 +55,12 @@ class SupportingService:
     first server and stopped after the last, outside their limits.
 
     Args:
-        command: The command that starts it; it must not go to the background.
+        command: The command that starts the service; it must not go to the background.
         attach: Instead of a command, the PID or the cgroup of one that is already running.
         env: Environment variables of its commands.
         cwd: Directory to start it in, relative to ``ServerOptions.chdir``.
-        ready: Port that it listens on once it is ready, or a command that then succeeds. Default:
-            it is ready at once.
+        ready: Port that it listens on once it is ready, or a command that exits with 0 once the
+            service is ready. Default: it is ready at once.
         stop_signal: Signal that stops it.
     """
 

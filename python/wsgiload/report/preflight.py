@@ -28,18 +28,19 @@ def _of_runs(found: Preflight) -> list[str]:
     """Of one server, or where enough runs compare a figure of unknown spread, nothing."""
     if found.is_race:
         return _of_race(found)
-    of_servers = f"{plural(found.runs, 'run')} of {plural(found.servers, 'server')}"
-    wish = ""
+    of_servers = f"{plural(found.runs, 'run')} of each of {plural(found.servers, 'server')}"
+    wish = span = ""
     if found.needed_runs is not None and found.needed_s is not None:
-        wish = f"use --runs {found.needed_runs}, about {format_span(found.needed_s)}"
+        wish = f"use --runs {found.needed_runs}"
+        span = f"about {format_span(found.needed_s)}"
 
     if found.factor is not None:
         separates = f"this plan can detect p99 differences of {_percent(found.factor)} or more"
-        further = f"; for {_percent(PLANNED_FACTOR)} {wish}" if wish else ""
-        return [f"{separates}, given typical variation between runs ({of_servers}{further})"]
+        further = f"; to detect {_percent(PLANNED_FACTOR)}, {wish} ({span})" if wish else ""
+        return [f"{separates}, given typical variation between runs ({of_servers}){further}"]
     if wish:
         few = f"{of_servers}, and at least {FEWEST_RUNS} runs are needed"
-        return [f"this plan cannot rank servers: {few} ({wish})"]
+        return [f"this plan cannot rank servers: {few} ({wish}, {span})"]
     return []
 
 
