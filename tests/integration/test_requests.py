@@ -164,7 +164,7 @@ def test_a_session_is_counted_as_a_whole(command: Command, target: CountingServe
     durations = sessions["duration_ns"]
     assert durations["count"] == sessions["completed"]
     assert durations["min"] > told["response_time_ns"]["min"], "two requests take longer than one"
-    assert "completed sessions, thinking included: p50 " in done.out
+    assert "duration of completed sessions, with think times: p50 " in done.out
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_a_body_can_be_checked_without_being_known(
             "--targets and --sessions are mutually exclusive",
         ),
         (["--targets", "good", "--body", "x"], "--targets and --body are mutually exclusive"),
-        (["--targets", "good", "-X", "POST"], "leave the plan's out"),
+        (["--targets", "good", "-X", "POST"], "omit the plan's"),
         (["--sessions", "sessions"], "sessions need an open loop"),
         (["--expect-regex", "("], "invalid regular expression"),
         (["--expect-sha256", "12"], "is not a SHA-256 hash"),

@@ -129,7 +129,7 @@ impl LoadPlan {
         if has_mix && (self.body_base64.is_some() || self.method != default_method()) {
             return refuse(
                 "with targets or sessions, each request has its own method and body; omit the \
-                plan's out",
+                plan's",
             );
         }
         if !self.sessions.is_empty() && !matches!(self.load, LoadModel::Open(_)) {

@@ -184,5 +184,5 @@ fn only_an_open_loop_of_one_rate_may_go_on() {
         ..LoadPlan::closed("http://127.0.0.1:9/", 4, SECOND)
     };
     let message = run(&closed, &StopToken::new()).unwrap_err().to_string();
-    assert!(message.contains("one rate"), "{message}");
+    assert!(message.contains("constant rate"), "{message}");
 }
