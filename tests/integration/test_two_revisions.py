@@ -52,4 +52,4 @@ def test_a_slower_revision_is_named_with_its_factor(
     assert f"The app was at revision {before} and then at {after}." in compared.out
     needs = "repeat both with --runs 4 or more"
     assert (needs in compared.out) == (runs == 1)
-    assert re.search(r"waitress at 20/s: [1-5]\.\d\d× .*the p50 of the first run", compared.out)
+    assert re.search(r"waitress at 20/s: p50 is [1-5]\.\d\d× .*the first run's", compared.out)
