@@ -479,7 +479,7 @@ mod tests {
             ("GET /\n\nAccept: a\n", 3, "does not belong to a request"),
             ("--weight 3\n", 1, "does not belong to a request"),
             ("GET /\n--wieght 3\n", 2, "--wieght"),
-            ("GET /\n--weight 0\n", 2, "above 0"),
+            ("GET /\n--weight 0\n", 2, "greater than 0"),
             ("GET /\n--weight\n", 2, "needs a value"),
             ("GET index.html\n", 1, "neither a path nor a URL"),
             ("http://h/a b\n", 1, "write it as %20"),
