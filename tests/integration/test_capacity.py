@@ -161,7 +161,7 @@ def test_which_server_to_run_is_part_of_the_document_or_why_none_is_named(
         None,
     )
     assert f"No recommendation: {choice['refused']['why']}; " in done.out
-    assert "no server could be tried" in done.out
+    assert "no server could be searched" in done.out
     assert "no licence" in choice["refused"]["why"]
 
 
