@@ -233,7 +233,7 @@ def test_a_backlog_of_one(command: Command) -> None:
     attribution = require_only(done, "backlog_overflow")
     (overflow,) = attribution["fingerprints"]
     assert "(backlog 1)" in overflow["sentence"]
-    assert "took about 1, 3 or 7 s to make" in overflow["sentence"]
+    assert "connections took about 1, 3 or 7 s" in overflow["sentence"]
 
 
 def test_a_server_that_defers_accepting_turns_nobody_away(command: Command) -> None:
