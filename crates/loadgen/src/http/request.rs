@@ -198,8 +198,8 @@ fn check_framing(headers: &HeaderMap, body_bytes: usize) -> Result<(), LoadError
     )))
 }
 
-/// Whether a server may wait for a body, or refuse the request, unless it is told that there is
-/// none: RFC 9110, section 8.6.
+/// Whether a server may wait for a body, or reject the request, if Content-Length is missing: RFC
+/// 9110, section 8.6.
 fn expects_body(method: &Method) -> bool {
     [Method::POST, Method::PUT, Method::PATCH].contains(method)
 }
