@@ -112,6 +112,8 @@ def test_a_quantile_that_rests_on_few_requests_is_marked() -> None:
     )
     assert told in recommendation_words(few, "p99<100ms")
     assert "lay beyond" not in recommendation_words(many, "p99<100ms")
+    none = replace(few, fewest_beyond=0)
+    assert "; no request lay beyond p99 in one run" in recommendation_words(none, "p99<100ms")
 
 
 def test_of_equally_lean_ones_the_clearly_quicker_one_is_recommended() -> None:

@@ -634,7 +634,7 @@ _ABOUT_SERVERS = {
 }
 _ABOUT_HOST = {
     "contaminated": "other processes used the machine",
-    "steal": "the hypervisor took CPU time (steal)",
+    "steal": "the hypervisor took CPU time",
     "settle": "the host was not quiet before the trial",
     "shared-cores": "server and generator share cores",
     "limits": "a limit was not enforced",

@@ -63,10 +63,14 @@ def _disturbed(found: RecommendedSetting) -> str:
 def _thin(found: RecommendedSetting) -> str:
     if found.fewest_beyond is None or found.fewest_beyond >= FEWEST_BEYOND:
         return ""
-    requests = words.plural(found.fewest_beyond, "request")
+    few = (
+        f"only {words.plural(found.fewest_beyond, 'request')}"
+        if found.fewest_beyond
+        else "no request"
+    )
     return (
-        f"; only {requests} lay beyond {found.figure} in one run, so use a longer --duration for a "
-        "more certain result"
+        f"; {few} lay beyond {found.figure} in one run, so use a longer --duration for a more "
+        "certain result"
     )
 
 
