@@ -186,7 +186,7 @@ def test_a_setting_at_the_limit_is_said_to_meet_it_in_at_most_one_race_of_twenty
     def claims(draw: random.Random) -> bool:
         values = [draw.gauss(0, DEVIATION) for _ in range(most_rounds)]
         intervals = [mean_at_any_look(values[:count], looks) for count in range(1, most_rounds + 1)]
-        return any(one is not None and one.mean + one.half_95 < 0 for one in intervals)
+        return any(one is not None and one.mean + one.half_90 < 0 for one in intervals)
 
     wrong = [
         any(claims(random.Random(100 * seed + place)) for place in range(FIELD_WITH_OBJECTIVE))
