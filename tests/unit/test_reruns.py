@@ -190,7 +190,7 @@ def test_each_trial_waits_for_a_quiet_host_and_a_host_that_never_is_warns(
         waits.append(longest_ns)
         return Settled(120.4, ("CPUs were only 3 % idle",) if len(waits) == 2 else ())
 
-    monkeypatch.setattr(MODULE, "settle", settle)
+    monkeypatch.setattr("wsgiload.doctor.settle.settle", settle)
     made = Made(tmp_path, invented, lambda cell: VALID, procedure=Procedure(settle_ns=120 * 10**9))
     made.go(monkeypatch)
     assert waits == [120 * 10**9] * 2
@@ -233,7 +233,7 @@ def test_an_interrupt_while_a_run_of_an_intervention_waits_keeps_the_pairs_so_fa
         procedure=Procedure(settle_ns=10**9),
     )
     monkeypatch.setattr(MODULE, "run_cell", made.run_cell)
-    monkeypatch.setattr(MODULE, "settle", settle)
+    monkeypatch.setattr("wsgiload.doctor.settle.settle", settle)
     assert _intervene(made.sweep, {"wsgiref": ENVIRONMENT}) == "interrupted"
     interventions = made.sweep.write_status("interrupted").interventions
     assert interventions is not None

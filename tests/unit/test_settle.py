@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.doctor.settle import HostState, disturbances, settle, watch_host
+from wsgiload.doctor.settle import (
+    HostState,
+    Patience,
+    Settled,
+    disturbances,
+    settle,
+    watch_host,
+)
 from wsgiload.experiment.procedure import Procedure, usual_procedure
 from wsgiload.units import NS_PER_S
 
@@ -76,6 +83,30 @@ def test_a_host_that_never_becomes_quiet_is_told_after_the_longest_wait() -> Non
 def test_a_short_wait_is_one_look() -> None:
     time = Time([QUIET])
     assert (time.settle(1), time.looks) == ((2.0, ()), 1)
+
+
+def test_a_host_that_is_never_quiet_is_not_waited_for_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits_s: list[float] = []
+    quiet_trials = {5, 6}
+
+    def wait(longest_ns: int, look: Callable[[], HostState]) -> Settled:
+        waits_s.append(longest_ns / NS_PER_S)
+        return Settled(0.0, () if len(waits_s) in quiet_trials else ("CPUs were only 3 % idle",))
+
+    monkeypatch.setattr("wsgiload.doctor.settle.settle", wait)
+    patience = Patience()
+    for _ in range(10):
+        patience.settle(120 * NS_PER_S, watch_host_never)
+    assert waits_s == [120, 120, 120, 5, 5, 120, 120, 120, 120, 5]
+
+    patience.settle(NS_PER_S, watch_host_never)
+    assert waits_s[-1] == 1
+
+
+def watch_host_never() -> HostState:
+    raise AssertionError("the host is not looked at in this test")
 
 
 def test_this_host_can_be_watched(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,10 @@ LEAST_WAIT_NS = 5 * NS_PER_S
 _TIME_WAIT = "06"
 
 
+# A host that so many waits in a row did not find quiet will hardly be so the next time.
+MOST_IN_VAIN = 3
+
+
 @dataclass(frozen=True, slots=True)
 class HostState:
     """The host over a moment; None for what the kernel does not tell."""
@@ -73,6 +77,21 @@ def settle(
             continue
         if not found or waited_ns >= longest_ns:
             return Settled(waited_ns / NS_PER_S, found)
+
+
+@dataclass(slots=True)
+class Patience:
+    """How long the trials of an experiment wait: no longer than the least, once waiting was in vain
+    several times in a row, until the host is found quiet again."""
+
+    in_vain: int = 0
+
+    def settle(self, longest_ns: int, look: Callable[[], HostState]) -> Settled:
+        """Wait for the next trial, at most ``longest_ns``."""
+        least_ns = min(LEAST_WAIT_NS, longest_ns)
+        settled = settle(least_ns if self.in_vain >= MOST_IN_VAIN else longest_ns, look)
+        self.in_vain = self.in_vain + 1 if settled.disturbances else 0
+        return settled
 
 
 def watch_host(port: int | None, root: Path = Path("/")) -> HostState:

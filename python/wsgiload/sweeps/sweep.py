@@ -23,7 +23,7 @@ from wsgiload.attribution.intervention import Half
 from wsgiload.catalogue.budget import budget_of
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.doctor.checks import look_round
-from wsgiload.doctor.settle import Settled, settle, watch_host
+from wsgiload.doctor.settle import Patience, Settled, watch_host
 from wsgiload.documents.codec import encode, read, to_plain
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import CellResult, InterventionResult, Summary
@@ -131,6 +131,7 @@ class _Sweep:
     concurrencies: dict[str, Concurrency | None] = field(default_factory=dict)
     interventions: tuple[InterventionResult, ...] | None = None
     race: RaceSchedule | None = None
+    patience: Patience = field(default_factory=Patience)
 
     @property
     def experiment(self) -> Experiment:
@@ -438,7 +439,7 @@ def _run_one(sweep: _Sweep, cell: Cell, environment: Environment | WsgiloadError
         return CellRecord(cell, failure=failure_of(environment))
     log_path, found = sweep.directory.server_log(cell.id), sweep.found[cell.server]
     try:
-        settled = _settle(sweep.experiment, cell.run)
+        settled = _settle(sweep, cell.run)
         concurrency = _concurrency(sweep, found, environment)
     except KeyboardInterrupt:
         return CellRecord(cell, environment, interrupted=True)
@@ -447,9 +448,12 @@ def _run_one(sweep: _Sweep, cell: Cell, environment: Environment | WsgiloadError
     return record
 
 
-def _settle(experiment: Experiment, run: int) -> Settled | None:
+def _settle(sweep: _Sweep, run: int) -> Settled | None:
+    experiment = sweep.experiment
     longest_ns = experiment.procedure_of(run).settle_ns
-    return settle(longest_ns, lambda: watch_host(experiment.port)) if longest_ns else None
+    if not longest_ns:
+        return None
+    return sweep.patience.settle(longest_ns, lambda: watch_host(experiment.port))
 
 
 def _intervene(sweep: _Sweep, environments: Environments) -> Status:
@@ -464,7 +468,7 @@ def _intervene(sweep: _Sweep, environments: Environments) -> Status:
         if isinstance(environment, WsgiloadError):
             record = CellRecord(cell, failure=failure_of(environment))
         else:
-            _settle(sweep.experiment, cell.run)
+            _settle(sweep, cell.run)
             sweep.events.message(
                 f"{cell.id}: {'with its CPU limit' if half == 'limited' else 'CPU limit lifted'}"
             )
