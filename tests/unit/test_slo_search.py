@@ -114,6 +114,33 @@ def test_a_range_between_unrounded_rates_comes_to_an_end(guess_per_s: float, hol
     )
 
 
+def test_once_the_time_is_up_what_was_found_is_confirmed() -> None:
+    """Between 160 and 320 per second, of a guess of 400 at most ten trials are made before."""
+    made: list[Wanted] = []
+    searching = search(400.0, Goal(first_share=0.1, trials=1), lambda: len(made) >= 4)
+    wanted = next(searching)
+    with pytest.raises(StopIteration) as ended:
+        while True:
+            made.append(wanted)
+            wanted = searching.send(wanted.rate_per_s <= 200.0)
+    found: Found = ended.value.value
+    assert (found.lower_per_s, found.upper_per_s) == (160.0, 320.0)
+    assert [one.phase for one in made] == ["bracket"] * 4 + ["confirm"] * 6
+    assert found.rate_per_s == 160.0
+
+
+def test_a_confirmation_that_fails_is_not_followed_by_another_without_time() -> None:
+    made: list[Wanted] = []
+    searching = search(400.0, Goal(trials=1), lambda: len(made) >= 4)
+    wanted = next(searching)
+    with pytest.raises(StopIteration) as ended:
+        while True:
+            made.append(wanted)
+            wanted = searching.send(wanted.phase != "confirm" and wanted.rate_per_s <= 200.0)
+    found: Found = ended.value.value
+    assert (found.rate_per_s, len(found.confirmations)) == (None, 1)
+
+
 def test_without_allowance_one_miss_decides() -> None:
     strict = Goal(exceed_ratio=0.0)
     assert classify(5, 1, strict) == "upper"

@@ -9,7 +9,8 @@ where to look next (``search``).
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from wsgiload.analysis.disturbance import disturbance_of
 from wsgiload.analysis.objective import Judgement, Objective
 from wsgiload.analysis.recommend import recommend_capacity
 from wsgiload.analysis.recommendations import recommendations
+from wsgiload.capacity_search.budget import GOAL, Clock, require_enough, trial_s_within
 from wsgiload.capacity_search.result import (
     Course,
     JudgedTrial,
@@ -35,6 +37,7 @@ from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import CellResult, Recommendation
 from wsgiload.experiment.plan import Experiment
 from wsgiload.experiment.redaction import public_url
+from wsgiload.experiment.settings import resolve_servers
 from wsgiload.host.cpus import CpuPlan, available_cpus, pinned
 from wsgiload.host.facts import host_facts
 from wsgiload.host.memory_guard import lift_guard
@@ -68,6 +71,37 @@ class CapacityPlan:
     confirm_duration_ns: int
     url: str | None = None
     settle_ns: int = 0
+    budget_s: float | None = None
+
+    def within(self, left_s: float, servers: int) -> CapacityPlan:
+        """The same with trials so short that the search of so many servers fits into that time."""
+        trial_ns = round(trial_s_within(left_s, servers, self.around_s) * NS_PER_S)
+        load = replace(self.experiment.load, duration_ns=trial_ns)
+        return replace(
+            self,
+            experiment=replace(self.experiment, load=load),
+            goal=GOAL,
+            confirm_duration_ns=trial_ns,
+            settle_ns=min(self.settle_ns, trial_ns),
+        )
+
+    @property
+    def around_s(self) -> float:
+        """What a trial takes besides its measurement, in seconds."""
+        load = self.experiment.load
+        launch_s = LAUNCH_S if self.url is None else 0.0
+        return (load.warmup_ns + load.cooldown_ns) / NS_PER_S + launch_s
+
+    @property
+    def confirmation_s(self) -> float:
+        """How long the confirmation of one server takes."""
+        return self.goal.confirmations * (self.confirm_duration_ns / NS_PER_S + self.around_s)
+
+    def require_enough_time(self) -> None:
+        """Raise UsageError if the budget is too short."""
+        if self.budget_s is not None:
+            servers = 1 if self.url is not None else len(resolve_servers(self.experiment))
+            require_enough(self.budget_s, servers, self.around_s)
 
     def without_secrets(self) -> CapacityPlan:
         """The same as it may be stored or printed; from now on no text shows its secrets."""
@@ -78,13 +112,10 @@ class CapacityPlan:
 
     def estimated_s(self, servers: int) -> float:
         """How long it will take, if it takes as many trials as usual."""
-        load = self.experiment.load
-        around_s = (load.warmup_ns + load.cooldown_ns) / NS_PER_S + (
-            LAUNCH_S if self.url is None else 0.0
-        )
-        trials_s = USUAL_TRIALS * (load.duration_ns / NS_PER_S + around_s)
-        confirmations_s = self.goal.confirmations * (self.confirm_duration_ns / NS_PER_S + around_s)
-        return servers * (trials_s + confirmations_s)
+        if self.budget_s is not None:
+            return self.budget_s
+        trials_s = USUAL_TRIALS * (self.experiment.load.duration_ns / NS_PER_S + self.around_s)
+        return servers * (trials_s + self.confirmation_s)
 
 
 class CapacityEvents:
@@ -121,6 +152,8 @@ class _Searching:
 
     course: Course
     users: int
+    # Whether there is no time left but for a confirmation.
+    is_time_up: Callable[[], bool]
     steps: Search | None = None
     wanted: Wanted | None = None
     counts: dict[str, int] = field(default_factory=dict)
@@ -133,12 +166,16 @@ class _Searching:
 def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> CapacityResult:
     """Search, for every server, and write the run directory. What cannot be used is a UsageError
     before anything starts; Ctrl-C ends the search with what is finished."""
-    events = events or CapacityEvents()
+    events, began_s = events or CapacityEvents(), time.monotonic()
     plan.without_secrets()  # before anything may repeat them
+    plan.require_enough_time()
     remove_stale_scratch()
     with _trials_of(plan, events) as (trials, directory, users):
-        searchings = [
-            _Searching(Course(server, app=trials.app_of(server)), count)
+        plan, clock = _timed(plan, began_s, len(users))
+        searchings: list[_Searching] = []
+        is_time_up = _is_time_up(clock, searchings)
+        searchings += [
+            _Searching(Course(server, app=trials.app_of(server)), count, is_time_up)
             for server, count in users.items()
         ]
         events.planned(len(searchings), plan.estimated_s(len(searchings)))
@@ -160,6 +197,25 @@ def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> Ca
             trials.write_summary(status)
             _write_run(plan, directory, status)
     return CapacityResult(directory.path, status, document)
+
+
+def _timed(plan: CapacityPlan, began_s: float, servers: int) -> tuple[CapacityPlan, Clock | None]:
+    """The plan sized for what is left of its budget, and the clock that watches over it."""
+    if plan.budget_s is None:
+        return plan, None
+    left_s = plan.budget_s - (time.monotonic() - began_s)
+    sized = plan.within(left_s, servers)
+    return sized, Clock(plan.budget_s, began_s, sized.confirmation_s)
+
+
+def _is_time_up(clock: Clock | None, searchings: Sequence[_Searching]) -> Callable[[], bool]:
+    """Whether the searches under way have only time left for their confirmations."""
+
+    def is_time_up() -> bool:
+        under_way = sum(not searching.course.is_over for searching in searchings)
+        return clock is not None and clock.must_confirm(under_way)
+
+    return is_time_up
 
 
 def _write_run(plan: CapacityPlan, directory: RunDirectory, status: Status) -> None:
@@ -231,7 +287,7 @@ def _guess(
         lowest_per_s=max(guess_per_s * LOWEST_SHARE, plan.goal.lowest_per_s),
         highest_per_s=min(guess_per_s * HIGHEST_SHARE, HIGHEST_RATE_PER_S),
     )
-    searching.steps = search(guess_per_s, goal)
+    searching.steps = search(guess_per_s, goal, searching.is_time_up)
     searching.wanted = next(searching.steps)
 
 
@@ -281,6 +337,8 @@ def _advance(
     for _ in range(REPEATS):
         if course.failure is not None or not course.should_repeat(judgement):
             break
+        if judgement.met is not None and searching.is_time_up():
+            break
         course.discard_last()
         _settle(plan)
         judgement = _carry_out(plan, trials, searching, wanted, events)
@@ -311,7 +369,7 @@ def _carry_out(
         plan.confirm_duration_ns if wanted.phase == "confirm" else plan.experiment.load.duration_ns
     )
     judgement = _try(plan, trials, searching, (wanted, usual_ns), events)
-    if not judgement.is_too_short:
+    if not judgement.is_too_short or searching.is_time_up():
         return judgement
     longer_ns = max(usual_ns, plan.objective.long_enough_ns(wanted.rate_per_s))
     return _try(plan, trials, searching, (wanted, longer_ns), events)

@@ -9,14 +9,13 @@ met the objective, so that a test can be the server.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Phase = Literal["bracket", "bisect", "confirm"]
 Class = Literal["lower", "upper"]
 
-FIRST_SHARE = 0.1
 BRACKET_FACTOR = 2.0
 # Of the confirmation's runs, five of six must meet the objective.
 CONFIRMED_SHARE = 5 / 6
@@ -26,7 +25,7 @@ STEPS_DOWN = 3
 @dataclass(frozen=True, slots=True)
 class Goal:
     """How exactly, and how surely. ``width`` is relative; ``exceed_ratio`` is the share of trials
-    that may miss."""
+    that may miss; ``first_share`` is that of the guess at which the search begins."""
 
     width: float = 0.02
     trials: int = 6
@@ -34,6 +33,7 @@ class Goal:
     confirmations: int = 6
     lowest_per_s: float = 0.1
     highest_per_s: float = 1_000_000.0
+    first_share: float = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +122,8 @@ class Loads:
 
     goal: Goal
     outcomes: dict[float, list[bool]] = field(default_factory=dict)
+    # Whether there is no time left but for a confirmation.
+    is_time_up: Callable[[], bool] = lambda: False
 
     def class_of(self, rate_per_s: float) -> Class | None:
         """What the trials of a load make certain."""
@@ -170,14 +172,16 @@ def rounded(rate_per_s: float, digits: int = 4) -> float:
     return float(f"{rate_per_s:.{digits}g}")
 
 
-def search(guess_per_s: float, goal: Goal) -> Search:
-    """Bracket upwards from a tenth of the guess, bisect in the logarithm of the rate, confirm on
-    fresh trials."""
+def search(
+    guess_per_s: float, goal: Goal, is_time_up: Callable[[], bool] = lambda: False
+) -> Search:
+    """Bracket upwards from a share of the guess, bisect in the logarithm of the rate, confirm on
+    fresh trials. Once ``is_time_up``, what has been found is confirmed as it is."""
     # A range whose ends no rounded rate meets would be searched for ever.
     goal = replace(
         goal, lowest_per_s=rounded(goal.lowest_per_s), highest_per_s=rounded(goal.highest_per_s)
     )
-    loads, trials = Loads(goal), list[Trial]()
+    loads, trials = Loads(goal, is_time_up=is_time_up), list[Trial]()
     confirmations, is_abandoned = list[Confirmation](), False
     try:
         yield from _bracket(loads, trials, guess_per_s)
@@ -209,8 +213,10 @@ def _try(
 def _settle(
     loads: Loads, trials: list[Trial], rate_per_s: float, phase: Phase
 ) -> Generator[Wanted, Answer, None]:
-    """Trials at one load until its class is certain."""
+    """Trials at one load until its class is certain, or one of them has to do."""
     while loads.class_of(rate_per_s) is None:
+        if loads.is_time_up() and rate_per_s in loads.outcomes:
+            return
         yield from _try(loads, trials, rate_per_s, phase)
 
 
@@ -223,14 +229,14 @@ def _bracket(
     lower bound.
     """
     goal = loads.goal
-    rate = rounded(min(max(guess_per_s * FIRST_SHARE, goal.lowest_per_s), goal.highest_per_s))
+    rate = rounded(min(max(guess_per_s * goal.first_share, goal.lowest_per_s), goal.highest_per_s))
     while True:
         if not (yield from _try(loads, trials, rate, "bracket")):
             yield from _settle(loads, trials, rate, "bracket")
-        if loads.leaning(rate) == "upper" or rate >= goal.highest_per_s:
+        if loads.leaning(rate) == "upper" or rate >= goal.highest_per_s or loads.is_time_up():
             break
         rate = rounded(min(rate * BRACKET_FACTOR, goal.highest_per_s))
-    while loads.bounds()[0] is None and rate > goal.lowest_per_s:
+    while loads.bounds()[0] is None and rate > goal.lowest_per_s and not loads.is_time_up():
         rate = rounded(max(min(loads.outcomes) / BRACKET_FACTOR, goal.lowest_per_s))
         yield from _settle(loads, trials, rate, "bracket")
 
@@ -238,7 +244,7 @@ def _bracket(
 def _bisect(loads: Loads, trials: list[Trial]) -> Generator[Wanted, Answer, None]:
     while True:
         lower, upper = loads.bounds()
-        if lower is None:
+        if lower is None or loads.is_time_up():
             return
         middle = None if upper is None else _middle(lower, upper, loads.goal.width)
         if middle is not None:
@@ -261,7 +267,9 @@ def _confirm(
     """Fresh trials at the lower bound, because a bound was chosen for having passed; a width down
     if they miss."""
     goal, rate = loads.goal, lower
-    for _ in range(1 + STEPS_DOWN):
+    for step in range(1 + STEPS_DOWN):
+        if step and loads.is_time_up():
+            return
         outcomes = list[bool]()
         while len(outcomes) < goal.confirmations and _is_open(outcomes, goal.confirmations):
             outcomes.append((yield from _try(loads, trials, rate, "confirm")))

@@ -17,6 +17,7 @@ from wsgiload.analysis.threshold import (
     failed_thresholds,
     parse_threshold,
 )
+from wsgiload.capacity_search.budget import LONGEST_WARMUP_NS
 from wsgiload.capacity_search.result import Course, JudgedTrial, exit_code, is_unfinished
 from wsgiload.capacity_search.run import CapacityEvents, CapacityPlan, CapacityResult, run_capacity
 from wsgiload.capacity_search.search import Goal
@@ -119,9 +120,11 @@ _OF_SERVERS = (
 # The same, with a default: only what was set for this search is a contradiction.
 _LIMITS_OF_SERVERS = ("cpus", "memory", "pids")
 
+# What a budget decides.
+_SIZES = ("duration", "trials", "width", "confirmations", "confirm_duration")
 
 EXAMPLES = (
-    "wsgiload capacity myapp:app --slo 'p99<50ms'",
+    "wsgiload capacity myapp:app --slo 'p99<50ms' --budget 5m",
     "wsgiload capacity myapp:app --servers gunicorn,waitress --slo 'p99<50ms' --cpus 2",
     "wsgiload capacity --url http://127.0.0.1:8000/ --slo 'p99<50ms'",
 )
@@ -223,6 +226,15 @@ def _trial_text(trial: JudgedTrial) -> str:
     ),
     option(
         "Procedure",
+        "--budget",
+        type=DURATION,
+        help=(
+            "Time limit of the whole search: shortens the trials to fit, and widens the bracket "
+            "to 4 %."
+        ),
+    ),
+    option(
+        "Procedure",
         "--settle",
         type=DURATION,
         default="30s",
@@ -250,8 +262,10 @@ def capacity(
     between trials.
     """
     check_destinations(json_file)
+    _require_one_size(flags["budget"])
     thresholds = [parse_threshold(text, CAPACITY_FIGURES) for text in threshold]
     plan = _plan(app, flags)
+    plan.require_enough_time()
     if dry_run:
         write_json(_dry_run(plan), json_file or "-")
         return EXIT_OK
@@ -266,7 +280,7 @@ def _plan(app: str | None, flags: CapacityFlags) -> CapacityPlan:
     objective = parse_objective(flags["slo"], strict=flags["slo_strict"])
     confirm_duration = flags["confirm_duration"] or CONFIRM_FACTOR * flags["duration"]
     return CapacityPlan(
-        experiment=_experiment(app, flags),
+        experiment=_shortened(_experiment(app, flags), flags["budget"]),
         objective=objective,
         goal=Goal(
             width=flags["width"], trials=flags["trials"], confirmations=flags["confirmations"]
@@ -274,6 +288,7 @@ def _plan(app: str | None, flags: CapacityFlags) -> CapacityPlan:
         confirm_duration_ns=seconds_to_ns(confirm_duration),
         url=flags["url"],
         settle_ns=seconds_to_ns(flags["settle"]),
+        budget_s=flags["budget"],
     )
 
 
@@ -302,6 +317,15 @@ def _experiment(app: str | None, flags: CapacityFlags) -> Experiment:
     return experiment
 
 
+def _shortened(experiment: Experiment, budget_s: float | None) -> Experiment:
+    """With the shorter warm-up of a search within a budget, unless one was asked for."""
+    source = click.get_current_context().get_parameter_source("warmup")
+    if budget_s is None or source is ParameterSource.COMMANDLINE:
+        return experiment
+    warmup_ns = min(experiment.load.warmup_ns, LONGEST_WARMUP_NS)
+    return replace(experiment, load=replace(experiment.load, warmup_ns=warmup_ns))
+
+
 def _require_url_alone(app: str | None, url: str, flags: CapacityFlags) -> None:
     if urlsplit(url).scheme not in ("http", "https"):
         raise UsageError(f"{url!r} is not an http(s) URL", "write it like http://127.0.0.1:8000/")
@@ -313,6 +337,18 @@ def _require_url_alone(app: str | None, url: str, flags: CapacityFlags) -> None:
     given += [f"--{name.replace('_', '-')}" for name in names]
     if given:
         raise UsageError("--url measures a running server", f"omit {given[0]}")
+
+
+def _require_one_size(budget_s: float | None) -> None:
+    """Refuse a budget beside options whose values it chooses."""
+    source_of = click.get_current_context().get_parameter_source
+    given = [name for name in _SIZES if source_of(name) is ParameterSource.COMMANDLINE]
+    if budget_s is not None and given:
+        raise UsageError(
+            f"--budget and --{given[0].replace('_', '-')} are mutually exclusive: the budget "
+            "decides how many trials there are and how long they take",
+            "omit one of them",
+        )
 
 
 def _host(url: str) -> str:

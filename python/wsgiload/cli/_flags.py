@@ -154,6 +154,7 @@ class CapacityFlags(ExperimentFlags):
     width: float
     confirmations: int
     confirm_duration: float | None
+    budget: float | None
     settle: float
 
 
