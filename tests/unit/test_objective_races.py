@@ -215,6 +215,23 @@ def test_what_is_open_names_the_budget_that_would_decide_it() -> None:
     assert int(refused.needs.removeprefix("use --budget ").removesuffix("m")) in (6, 7)
 
 
+def test_who_met_it_in_every_run_of_an_open_race_is_named_as_probable() -> None:
+    """Its p99 varies so much that the mean of further runs may lie above the limit."""
+    varied = [_cell("lean", run, p99, 20) for run, p99 in zip(FULL, (4, 46, 5, 45), strict=True)]
+    summary = _summary([_cell("lean", 1, 20.0, 20), _cell("slow", 1, 400.0, 10), *varied])
+    found = _only(summary).recommended
+    assert found is not None
+    assert (found.server, found.runs) == ("lean", 4)
+    assert found.needs is not None and found.needs.startswith("use --budget ")
+
+    answer = answer_of(summary)
+    assert (answer.status, answer.needs) == ("undecided", found.needs)
+    assert answer.sentence.startswith(
+        "Probably lean, which met p99<50ms and error_rate<=0.1% in all 4 runs at 1,000/s (p99 "
+    )
+    assert "Runs vary too much to be certain; use --budget" in answer.sentence
+
+
 def test_the_highest_rate_that_any_setting_holds_decides() -> None:
     high = [
         _cell(name, 1, 400.0, rate=2000.0, rate_result=rates(1500.0)) for name in ("lean", "quick")

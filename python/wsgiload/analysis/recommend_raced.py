@@ -6,6 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from wsgiload.analysis.aggregate import server_of
 from wsgiload.analysis.objective import Objective
 from wsgiload.analysis.objective_races import Contender, contenders_of, objective_states
@@ -32,11 +34,12 @@ def recommend_raced(
     states = objective_states(cells, stages, objective, facts.servers)
     for track, state in states.items():
         if state.outcome == "winner":
-            return _recommended(_measured(track, state, cells, stages, objective), objective)
+            measured = _measured(track, state, cells, stages, objective)
+            return _recommended([one for one in measured if one.holds], objective)
     for track, state in states.items():
         if state.outcome == "open":
             measured = _measured(track, state, cells, stages, objective)
-            return _open(track, state, measured, facts)
+            return _open(track, state, measured, facts, objective)
 
     text = " and ".join(objective.texts)
     lowest = min((track.rate or 0.0 for track in states), default=0.0)
@@ -70,8 +73,7 @@ def _measured(
     return contenders_of(state.contenders, full, stages, objective)
 
 
-def _recommended(measured: Sequence[Contender], objective: Objective) -> RecommendedSetting:
-    holding = [one for one in measured if one.holds]
+def _recommended(holding: Sequence[Contender], objective: Objective) -> RecommendedSetting:
     first, order = holding[0], [(one.record, one.at) for one in holding]
     quantile = shown_quantile(objective.thresholds)
     disturbed = [one for one in first.judgements if one.disturbance is not None]
@@ -92,18 +94,31 @@ def _recommended(measured: Sequence[Contender], objective: Objective) -> Recomme
 
 
 def _open(
-    track: Track, state: RaceState, measured: Sequence[Contender], facts: ExperimentFacts
-) -> NoRecommendation:
-    """With the budget that would decide it, if the runs go on as they began."""
+    track: Track,
+    state: RaceState,
+    measured: Sequence[Contender],
+    facts: ExperimentFacts,
+    objective: Objective,
+) -> RecommendedSetting | NoRecommendation:
+    """The leader with what would make it certain, if it met the objective in every one of enough
+    runs; else why none is named."""
     leader = next((one for one in measured if one.record.server == state.contenders[0]), None)
     runs = leader.at.runs if leader is not None else 0
+    needs = f"use --budget {_minutes(runs, state, facts)}m"
+    where = f"at {track.rate or 0.0:g}/s"
+    if leader is None:
+        return refusal(f"the race ended before any setting was measured in full {where}", needs)
+
+    met = sum(one.met is True for one in leader.judgements)
+    if met == runs >= FEWEST_RUNS:
+        return replace(_recommended([leader], objective), needs=needs)
+    why = f"{leader.record.server} met it in {met} of {runs} runs {where}, which is not enough"
+    return refusal(why, needs)
+
+
+def _minutes(runs: int, state: RaceState, facts: ExperimentFacts) -> int:
+    """The budget that would decide it, if the runs go on as they began."""
     further = max(FEWEST_RUNS - runs, 0) or runs
     load_s = facts.warmup_s + facts.duration_s + (facts.cooldown_s or 0.0)
     further_s = further * len(state.contenders) * (load_s + AROUND_A_TRIAL_S)
-    minutes = math.ceil(((facts.budget_s or 0.0) + further_s) / 60)
-    where = f"at {track.rate or 0.0:g}/s"
-    why = f"the race ended before any setting was measured in full {where}"
-    if leader is not None:
-        met = sum(one.met is True for one in leader.judgements)
-        why = f"{leader.record.server} met it in {met} of {runs} runs {where}, which is not enough"
-    return refusal(why, f"use --budget {minutes}m")
+    return math.ceil(((facts.budget_s or 0.0) + further_s) / 60)

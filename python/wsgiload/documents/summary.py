@@ -745,6 +745,9 @@ class RecommendedSetting(Document, frozen=True, kw_only=True):
     search."""
     also_meets: tuple[str, ...] = ()
     """All others that meet the objective at that rate, the leanest first. Source: cells."""
+    needs: str | None = None
+    """What would make it certain, because a race ended first in which the setting met the
+    objective in every run. Source: cells. Null: it is certain."""
 
 
 class Recommendation(Document, frozen=True, kw_only=True):

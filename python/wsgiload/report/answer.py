@@ -388,9 +388,10 @@ def _of_objective(
     entries: Sequence[Recommendation],
     decided: Sequence[Recommendation],
 ) -> Answer:
-    refused = [one.refused for one in entries if one.refused is not None]
+    needs = [found.needs for one in entries if (found := one.refused or one.recommended)]
+    open_needs = list(dict.fromkeys(need for need in needs if need is not None))
     has_ties = any(one.recommended is not None and one.recommended.tied for one in entries)
-    status: Status = "undecided" if refused else "tie" if has_ties else "decided"
+    status: Status = "undecided" if open_needs else "tie" if has_ties else "decided"
     label = decided[0].recommended.server if decided and decided[0].recommended else None
     entry = next((one for level in ranking for one in level.entries if one.label == label), None)
     return Answer(
@@ -398,7 +399,7 @@ def _of_objective(
         status=status,
         sentence=" ".join([*recommendation_lines(entries), *_qualified(summary)]),
         command_line=command_line(summary.cells, entry) if entry is not None else None,
-        needs="; ".join(dict.fromkeys(one.needs for one in refused)) or None,
+        needs="; ".join(open_needs) or None,
         cautions=tuple(cautions(summary, ranking)),
         ranking=ranking,
     )

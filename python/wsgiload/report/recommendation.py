@@ -30,12 +30,24 @@ def recommendation_words(found: RecommendedSetting | NoRecommendation, objective
     decide it."""
     if isinstance(found, NoRecommendation):
         return f"No recommendation: {found.why}; {found.needs}."
+    if found.needs is not None:
+        return _probable(found, objective)
     leanest = f", the leanest of {1 + len(found.also_meets)} settings that meet"
     which = leanest if found.also_meets else ", which meets"
     return (
         f"Recommended: {found.server}{which} {objective} at "
         f"{words.format_per_s(found.rate_per_s)}{_interval(found)}; "
         f"{memory_words(found.memory)}{_disturbed(found)}{_thin(found)}.{_others(found)}"
+    )
+
+
+def _probable(found: RecommendedSetting, objective: str) -> str:
+    """``Probably: …`` with what would make it certain."""
+    return (
+        f"Probably {found.server}, which met {objective} in all {found.runs} runs at "
+        f"{words.format_per_s(found.rate_per_s)}{_interval(found)}; "
+        f"{memory_words(found.memory)}{_disturbed(found)}. Runs vary too much to be certain; "
+        f"{found.needs}."
     )
 
 
