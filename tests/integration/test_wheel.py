@@ -24,6 +24,7 @@ CARRIED = (
     "wsgiload/catalogue/apps/conformance.py",
     "wsgiload/catalogue/apps/counted.py",
     "wsgiload/catalogue/apps/json1k.py",
+    "wsgiload/catalogue/apps/upstream_source.py",
     "wsgiload/report/template.html.j2",
     "wsgiload/report/front_end/page.css",
     "wsgiload/report/front_end/page.js",

@@ -1,39 +1,107 @@
-"""Each bundled app answers what it promises, with a length and a type."""
+"""Each bundled app gives the response that it promises, with a length and a type."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import io
 import json
-from collections.abc import Callable
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 from wsgiref.util import setup_testing_defaults
 from wsgiref.validate import validator
 
 import pytest
 
+from wsgiload import RequestOptions, ServerOptions
 from wsgiload.catalogue.bundled import BUNDLED, DEFAULT_APP
+from wsgiload.cli import run
+from wsgiload.cli._descriptions import descriptions
+from wsgiload.experiment.build import SweepSpec, experiment_of
+from wsgiload.experiment.given_again import given_again
+from wsgiload.experiment.plan import Experiment, experiment_facts
+from wsgiload.experiment.public_request import public_request
+from wsgiload.loads.request import Request
+
+DOCS = Path(__file__).parents[2] / "docs"
+# Their servers have to mark the end of the body.
+WITHOUT_LENGTH = {"unsized"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def source() -> Iterator[None]:
+    """The server that the app ``upstream`` fetches from."""
+    upstream = BUNDLED["upstream"].upstream
+    assert upstream is not None
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    process = subprocess.Popen([sys.executable, upstream.program, str(port)])
+    try:
+        _until_it_listens(port, process)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(upstream.variable, f"127.0.0.1:{port}")
+            yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _until_it_listens(port: int, process: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + 30
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.02)
+    pytest.fail("upstream_source.py does not listen")
+
+
+def ask(name: str, query: str | None = None, body: bytes | None = None) -> tuple[Any, ...]:
+    """Status, headers and body of a bundled app's response, as PEP 3333 has it."""
+    bundled = BUNDLED[name]
+    module = importlib.import_module(f"wsgiload.catalogue.apps.{bundled.module}")
+    path, _, own_query = bundled.path.partition("?")
+    sent = (bundled.body or b"") if body is None else body
+    environ: dict[str, object] = {
+        "REQUEST_METHOD": bundled.method,
+        "PATH_INFO": path,
+        "QUERY_STRING": own_query if query is None else query,
+        "SCRIPT_NAME": "",
+        "CONTENT_LENGTH": str(len(sent)),
+        "wsgi.input": io.BytesIO(sent),
+    }
+    setup_testing_defaults(environ)
+    responses: list[tuple[str, dict[str, str]]] = []
+
+    def start_response(
+        status: str, headers: list[tuple[str, str]], exc_info: object = None, /
+    ) -> Callable[[bytes], object]:
+        responses.append((status, dict(headers)))
+        return lambda data: None
+
+    result = validator(module.app)(environ, start_response)
+    received = b"".join(result)
+    result.close()  # type: ignore[attr-defined]
+    ((status, headers),) = responses
+    return status, headers, received
 
 
 @pytest.mark.parametrize("name", BUNDLED)
 def test_a_bundled_app_gives_its_expected_body(name: str) -> None:
     bundled = BUNDLED[name]
-    module = importlib.import_module(f"wsgiload.catalogue.apps.{bundled.module}")
-    environ: dict[str, object] = {"PATH_INFO": bundled.path, "QUERY_STRING": "", "SCRIPT_NAME": ""}
-    setup_testing_defaults(environ)
-    answers: list[tuple[str, dict[str, str]]] = []
-
-    def start_response(
-        status: str, headers: list[tuple[str, str]], exc_info: object = None, /
-    ) -> Callable[[bytes], object]:
-        answers.append((status, dict(headers)))
-        return lambda data: None
-
-    result = validator(module.app)(environ, start_response)
-    body = b"".join(result)
-    result.close()  # type: ignore[attr-defined]
-    ((status, headers),) = answers
+    status, headers, body = ask(name)
     assert status == "200 OK"
     assert body == bundled.expected_body
-    assert headers["Content-Length"] == str(len(body))
+    assert headers.get("Content-Length") == (None if name in WITHOUT_LENGTH else str(len(body)))
     assert headers["Content-Type"]
     assert bundled.summary.endswith(".")
     assert (bundled.app_dir / f"{bundled.module}.py").is_file()
@@ -52,3 +120,132 @@ def test_json1k_is_1024_bytes_of_json() -> None:
 
 def test_the_default_app_is_there() -> None:
     assert BUNDLED[DEFAULT_APP].app == "hello:app"
+
+
+# --- what the apps of the published comparisons do
+
+
+def test_events_are_those_that_the_query_asks_for() -> None:
+    assert 900 < len(BUNDLED["events"].expected_body) < 1_150
+    numbers = [event["id"] for event in json.loads(ask("events")[2])["events"]]
+    assert numbers == list(range(25, 33))
+    assert [event["id"] for event in json.loads(ask("events", "since=31")[2])["events"]] == [32]
+    assert len(json.loads(ask("events", "")[2])["events"]) == 32
+
+
+def test_files_sleeps_writes_and_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    began_s = time.monotonic()
+    headers = ask("files")[1]
+    took_s = time.monotonic() - began_s
+    name, _, told_ms = headers["Server-Timing"].partition(";dur=")
+    assert name == "app"
+    assert 0.1 <= float(told_ms) / 1000 <= took_s
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_database_serves_more_requests_at_once_than_it_has_threads() -> None:
+    bodies: list[bytes] = []
+    threads = [
+        threading.Thread(target=lambda: bodies.append(ask("database")[2])) for _ in range(25)
+    ]
+    began_s = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert bodies == [BUNDLED["database"].expected_body] * 25
+    # One after the other they would sleep for almost two seconds.
+    assert 0.075 <= time.monotonic() - began_s < 1.5
+
+
+def test_upstream_takes_as_long_as_its_source_and_passes_on_a_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    began_s = time.monotonic()
+    ask("upstream")
+    assert time.monotonic() - began_s >= 0.02
+    upstream = importlib.import_module("wsgiload.catalogue.apps.upstream")
+    monkeypatch.setattr(upstream, "fetch", lambda: (503, b"busy"))
+    status, _, body = ask("upstream")
+    assert (status, body) == ("502 Bad Gateway", b"busy")
+
+
+@pytest.mark.parametrize("size", [0, 1, 65_536, 200_001])
+def test_echo_responds_with_what_it_is_sent(size: int) -> None:
+    sent = bytes(number % 251 for number in range(size))
+    assert ask("echo", body=sent)[2] == sent
+
+
+# --- in an experiment
+
+
+def experiment(**options: Any) -> Experiment:
+    request = options.pop("request", RequestOptions())
+    return experiment_of(SweepSpec(server=ServerOptions(**options), request=request))
+
+
+def test_echo_is_sent_a_body_and_expects_it_back() -> None:
+    own = BUNDLED["echo"]
+    usual = experiment(app_name="echo").request
+    assert (usual.method, usual.body, usual.expected_body) == ("POST", own.body, own.body)
+
+    sent = RequestOptions(method="PUT", body=b"mine")
+    given = experiment(app_name="echo", request=sent).request
+    assert (given.method, given.body, given.expected_body) == ("PUT", b"mine", None)
+    assert given.expected_sha256 == hashlib.sha256(b"mine").hexdigest()
+
+    checked = RequestOptions(body=b"mine", expect_body=b"other")
+    assert experiment(app_name="echo", request=checked).request.expected_body == b"other"
+
+
+def test_each_app_of_a_grid_has_its_own_request() -> None:
+    plan = experiment(grid={"app": ["echo", "hello"]})
+    echo, hello = (plan.served(name).request for name in ("echo", "hello"))
+    assert (echo.method, echo.body) == ("POST", BUNDLED["echo"].body)
+    assert (hello.method, hello.body) == ("GET", None)
+    assert hello.expected_body == BUNDLED["hello"].expected_body
+    assert experiment_facts(plan, ()).method is None
+    assert experiment_facts(experiment(app_name="echo"), ()).method == "POST"
+
+
+def test_the_body_of_a_bundled_app_need_not_be_given_again() -> None:
+    request = experiment(app_name="echo").request
+    stored = public_request(request)
+    assert stored.body != request.body
+    assert given_again(stored, RequestOptions()) == request
+    mine = replace(request, body=b"mine")
+    with pytest.raises(Exception, match="the value of --body was not stored"):
+        given_again(public_request(mine), RequestOptions())
+
+
+def test_upstream_brings_its_source_unless_a_variable_names_another() -> None:
+    plan = experiment(app_name="upstream")
+    assert list(plan.services) == ["upstream"]
+    assert plan.variables["WSGILOAD_UPSTREAM"] == f"127.0.0.1:{plan.services['upstream'].ready}"
+    assert list(experiment(grid={"app": ["hello", "upstream"]}).services) == ["upstream"]
+    assert experiment(app_name="hello").services == {}
+    elsewhere = experiment(app_name="upstream", env={"WSGILOAD_UPSTREAM": "10.0.0.1:80"})
+    assert elsewhere.services == {}
+    assert elsewhere.variables == {"WSGILOAD_UPSTREAM": "10.0.0.1:80"}
+
+
+def test_targets_have_bodies_of_their_own() -> None:
+    targets = [{"request": {"method": "POST", "url": "/"}}]
+    plan = experiment(app_name="echo", request=RequestOptions(targets=targets))
+    assert (plan.request.method, plan.request.expected_body) == ("GET", None)
+    assert isinstance(plan.request, Request)
+
+
+# --- where they are listed
+
+
+def test_every_app_is_listed_wherever_apps_are(capsys: pytest.CaptureFixture[str]) -> None:
+    listed = descriptions(ServerOptions)["app_name"].partition("APP: ")[2]
+    assert re.findall(r"\w+", listed.replace(" or ", ", ")) == list(BUNDLED)
+    rows = re.findall(r"^\| `(\w+)` \|", (DOCS / "apps.md").read_text(), re.MULTILINE)
+    assert rows == list(BUNDLED)
+    assert run(["sweep", "--app-name", "nope"]) == 2
+    assert f"choose one of {', '.join(BUNDLED)} (default" in capsys.readouterr().err

@@ -374,7 +374,7 @@ LOAD = ["load", "http://127.0.0.1:9/"]
         (["sweep", "-H", "X: ☃"], "header X: '☃' has characters that HTTP forbids"),
         (
             ["sweep", "--app-name", "nope"],
-            "unknown bundled app 'nope'; choose one of hello, json1k",
+            "unknown bundled app 'nope'; choose one of hello, ok, unsized, json1k",
         ),
         (["sweep", "a:b", "--app-name", "cpu"], "APP 'a:b' and --app-name are mutually exclusive"),
         (["sweep", "a:b", "--chdir", "/nonexistent"], "directory /nonexistent does not exist"),

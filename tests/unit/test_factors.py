@@ -158,7 +158,7 @@ def test_a_cell_tells_which_app_it_served() -> None:
     [
         (
             ["--grid", "app=hallo"],
-            "unknown bundled app 'hallo'; choose one of hello, json1k, cpu, sleep",
+            "unknown bundled app 'hallo'; choose one of hello, ok, unsized, json1k, events, echo",
         ),
         (
             ["--grid", "python=3"],

@@ -13,10 +13,36 @@ from wsgiload.errors import UsageError
 APPS_FOLDER = Path(__file__).parent / "apps"
 DEFAULT_APP = "hello"
 
+NAMES = (
+    "hello",
+    "ok",
+    "unsized",
+    "json1k",
+    "events",
+    "echo",
+    "cpu",
+    "sleep",
+    "files",
+    "database",
+    "upstream",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """The server that an app fetches from: a program that takes its port, and the variable that
+    says where it runs, as ``host:port``."""
+
+    program: Path
+    variable: str
+
 
 @dataclass(frozen=True, slots=True)
 class BundledApp:
-    """One bundled app: ``module`` is importable once ``app_dir`` is on ``sys.path``."""
+    """One bundled app: ``module`` is importable once ``app_dir`` is on ``sys.path``.
+
+    With a ``body`` it responds with the body that it is sent, by default with this one.
+    """
 
     name: str
     module: str
@@ -24,6 +50,9 @@ class BundledApp:
     path: str
     expected_body: bytes
     summary: str
+    method: str = "GET"
+    body: bytes | None = None
+    upstream: Upstream | None = None
 
     @property
     def app(self) -> str:
@@ -33,13 +62,21 @@ class BundledApp:
 
 def _describe(name: str) -> BundledApp:
     module = importlib.import_module(f"wsgiload.catalogue.apps.{name}")
-    summary = (module.__doc__ or "").partition("\n")[0]
-    return BundledApp(name, name, APPS_FOLDER, module.PATH, module.EXPECTED_BODY, summary)
+    program = getattr(module, "UPSTREAM_PROGRAM", None)
+    return BundledApp(
+        name=name,
+        module=name,
+        app_dir=APPS_FOLDER,
+        path=module.PATH,
+        expected_body=module.EXPECTED_BODY,
+        summary=(module.__doc__ or "").partition("\n")[0],
+        method=getattr(module, "METHOD", "GET"),
+        body=getattr(module, "BODY", None),
+        upstream=Upstream(APPS_FOLDER / program, module.UPSTREAM_VARIABLE) if program else None,
+    )
 
 
-BUNDLED: Mapping[str, BundledApp] = MappingProxyType(
-    {name: _describe(name) for name in ("hello", "json1k", "cpu", "sleep")}
-)
+BUNDLED: Mapping[str, BundledApp] = MappingProxyType({name: _describe(name) for name in NAMES})
 
 
 def bundled_app(name: str) -> BundledApp:

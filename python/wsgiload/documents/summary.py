@@ -59,7 +59,8 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """Requested path; a list if the apps of a grid have different ones. Source: plan. Null:
     several targets."""
     method: str | None = None
-    """Method of the requests. Source: plan. Null: not stored."""
+    """Method of the requests. Source: plan. Null: not stored, or the apps of a grid have different
+    ones."""
     targets: PositiveInt | None = None
     """Number of weighted requests. Source: plan. Null: one request."""
     sessions: PositiveInt | None = None

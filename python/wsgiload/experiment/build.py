@@ -13,6 +13,7 @@ from pathlib import Path
 from wsgiload.catalogue.adjust import Adjustment
 from wsgiload.catalogue.bundled import DEFAULT_APP, bundled_app
 from wsgiload.errors import UsageError, require
+from wsgiload.experiment.bundled_apps import request_of, upstream_services
 from wsgiload.experiment.grid import (
     OF_ONE_APP,
     OWN_INTERPRETER,
@@ -73,7 +74,8 @@ def experiment_of(spec: SweepSpec) -> Experiment:
     own_servers = own_servers_of(server, _folder(spec), variables) if server.command else ()
     require_compatible_with_own(spec.app, spec.servers or (), server, sizes, own_servers)
     names = apps_of(sizes) or [server.app_name or DEFAULT_APP]
-    served = _served(spec, names[0])
+    served = _served(spec, names[0], is_one_of_several=sizes[0].app is not None)
+    upstreams, addresses = upstream_services(names if spec.is_bundled else (), variables)
     if not spec.is_bundled:
         names = [spec.app] if spec.app is not None else [one.name for one in own_servers]
 
@@ -86,9 +88,9 @@ def experiment_of(spec: SweepSpec) -> Experiment:
         levels=levels_of(spec.rates, spec.connections),
         servers=None if spec.servers is None and not own_servers else tuple(spec.servers or ()),
         own_servers=own_servers,
-        services=supporting_services_of(spec.services, _folder(spec), variables),
+        services=supporting_services_of({**upstreams, **spec.services}, _folder(spec), variables),
         adjustments=_adjustments(spec),
-        variables=variables,
+        variables={**variables, **addresses},
         profile=server.profile,
         sizes=sizes,
         seed=load.seed or 0,
@@ -155,11 +157,14 @@ def levels_of(
     return tuple(Level(rate_per_s=float(rate)) for rate in rates or DEFAULT_RATES)
 
 
-def _served(spec: SweepSpec, bundled_name: str) -> ServedApp:
-    """The app and its request; a bundled app has a path and a correct body of its own."""
+def _served(spec: SweepSpec, bundled_name: str, *, is_one_of_several: bool) -> ServedApp:
+    """The app and its request; a bundled app has a path and a correct body of its own. Of several,
+    each gets its request where it is served (``Experiment.served``)."""
     if spec.is_bundled:
         own = bundled_app(bundled_name)
         request = spec.request.request(own.path, own.expected_body)
+        if not is_one_of_several:
+            request = request_of(own, request)
         return ServedApp(own.app, own.app_dir, request)
 
     return ServedApp(spec.app, _folder(spec), spec.request.request())

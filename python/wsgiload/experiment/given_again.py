@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
+from wsgiload.catalogue.bundled import BUNDLED
 from wsgiload.errors import UsageError
 from wsgiload.experiment.public_request import public_sessions, public_targets
 from wsgiload.experiment.redaction import holds_redacted, public_body, public_field, public_url
@@ -28,11 +29,12 @@ def given_again(stored: Request, given: RequestOptions) -> Request:
         if _comparable(one) not in known:
             raise _another(f"header field {one[0]}")
     headers = tuple(_field(one, fields) for one in stored.headers)
+    body = _own_body(stored.body) if given.body is None else given.body
     return replace(
         stored,
         path=_part("path", stored.path, given.path, public_url),
         headers=headers,
-        body=_part("body", stored.body, given.body, _public_body),
+        body=_part("body", stored.body, body, _public_body),
         targets=_part("targets", stored.targets, targets_of(given.targets) or None, public_targets),
         sessions=_part(
             "sessions", stored.sessions, sessions_of(given.sessions) or None, public_sessions
@@ -60,6 +62,14 @@ def _comparable(field: tuple[str, str]) -> tuple[str, str]:
 
 def _public_body(body: bytes | None) -> bytes | None:
     return None if body is None else public_body(body)
+
+
+def _own_body(stored: bytes | None) -> bytes | None:
+    """The body that a bundled app is sent, if that was stored: it is no secret."""
+    if stored is None or not holds_redacted(_text(stored)):
+        return None
+    known = (own.body for own in BUNDLED.values() if own.body is not None)
+    return next((body for body in known if public_body(body) == stored), None)
 
 
 def _part(option: str, stored: Part, given: Part | None, public: Callable[[Part], Part]) -> Part:

@@ -21,6 +21,7 @@ from wsgiload.catalogue.own import OwnServer
 from wsgiload.documents.codec import encode_bytes
 from wsgiload.documents.summary import ExperimentFacts, QualifyingFacts
 from wsgiload.errors import require
+from wsgiload.experiment.bundled_apps import request_of
 from wsgiload.experiment.procedure import Procedure
 from wsgiload.experiment.public_options import SupportingService
 from wsgiload.experiment.public_request import public_request
@@ -191,7 +192,7 @@ class Experiment:
             return ServedApp(self.app, self.app_dir, self.request)
         own = bundled_app(name)
         request = replace(self.request, path=own.path, expected_body=own.expected_body)
-        return ServedApp(own.app, own.app_dir, request)
+        return ServedApp(own.app, own.app_dir, request_of(own, request))
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +257,7 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Experi
     sizes = experiment.sizes
     served = [experiment.served(size.app) for size in sizes]
     apps = [one.app for one in served if one.app is not None]
+    methods = {one.request.method for one in served}
     load, limits, procedure = experiment.load, experiment.limits, experiment.procedure
 
     return ExperimentFacts(
@@ -266,7 +268,7 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Experi
         app=_varied(apps) if apps else None,
         app_revision=experiment.app_revision,
         path=_varied([one.request.path for one in served]),
-        method=experiment.request.method,
+        method=methods.pop() if len(methods) == 1 else None,
         targets=len(experiment.request.targets) or None,
         sessions=len(experiment.request.sessions) or None,
         rates=rates or None,

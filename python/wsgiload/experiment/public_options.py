@@ -83,7 +83,8 @@ class ServerOptions:
         server_threads: Threads per server process. Default: set by the profile.
         grid: Factors to combine: workers=1,2,4 threads=1,4,8 profile=tuned,stock keepalive=on,off;
             for bundled apps also app=hello,cpu python=3.11,3.13.
-        app_name: Bundled app to measure instead of APP: hello, json1k, cpu or sleep.
+        app_name: Bundled app to measure instead of APP: hello, ok, unsized, json1k, events, echo,
+            cpu, sleep, files, database or upstream.
         chdir: Directory from which APP is imported.
         pythonpath: Further directories from which APP imports, such as src; repeatable.
         python: Python interpreter for APP. Default: an active environment, the project's .venv

@@ -1,0 +1,94 @@
+"""Sleeps 75 to 100 ms, then gets an HTML page from one of ten threads that stand for a database.
+
+The second app of the Circus comparison of 2012, without its loop over constants.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import random
+import socket
+import threading
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+SLEEP_S = (0.075, 0.100)
+DATABASES = 10
+QUERY = b"*" * 100 + b"\n"
+
+PATH = "/"
+EXPECTED_BODY = b"<html>\n  <body>\n    Hello, World!\n  </body>\n</html>\n"
+HEADERS = [
+    ("Content-Type", "text/html; charset=utf-8"),
+    ("Content-Length", str(len(EXPECTED_BODY))),
+]
+
+
+def _read(connection: socket.socket, length_bytes: int) -> bytes:
+    """So many bytes, or fewer where the other side has ended."""
+    data = b""
+    while len(data) < length_bytes:
+        part = connection.recv(length_bytes - len(data))
+        if not part:
+            break
+        data += part
+    return data
+
+
+def _serve(connection: socket.socket) -> None:
+    """What a database does: a page for each query, line by line."""
+    while _read(connection, len(QUERY)):
+        for line in EXPECTED_BODY.splitlines(keepends=True):
+            connection.sendall(line)
+
+
+class Databases:
+    """Connections to the threads, which are started at the first request: a server forks its
+    workers before it, and threads do not survive a fork."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: queue.Queue[socket.socket] | None = None
+
+    def query(self) -> bytes:
+        """Ask the next idle one."""
+        idle = self._idle or self._start()
+        connection = idle.get()
+        try:
+            connection.sendall(QUERY)
+            return _read(connection, len(EXPECTED_BODY))
+        finally:
+            idle.put(connection)
+
+    def _start(self) -> queue.Queue[socket.socket]:
+        with self._lock:
+            if self._idle is None:
+                idle: queue.Queue[socket.socket] = queue.Queue()
+                for _ in range(DATABASES):
+                    ours, theirs = socket.socketpair()
+                    threading.Thread(target=_serve, args=(theirs,), daemon=True).start()
+                    idle.put(ours)
+                self._idle = idle
+            return self._idle
+
+
+DATABASE = Databases()
+
+
+def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Sleep, query, then respond."""
+    time.sleep(random.uniform(*SLEEP_S))
+    body = DATABASE.query()
+    start_response("200 OK", list(HEADERS))
+    return [body]
+
+
+if "WSGILOAD_COUNT_FOLDER" in os.environ:  # whoever launched the server counts from outside, too
+    from counted import counted  # type: ignore[import-not-found]  # beside this file, on the server's path
+
+    app = counted(app)

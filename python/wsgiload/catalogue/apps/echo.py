@@ -1,0 +1,44 @@
+"""Responds with the body of the request, by default 1 KB: how a server passes bodies on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+PIECE_BYTES = 65_536
+
+PATH = "/"
+METHOD = "POST"
+BODY = b"a body that comes back as it was\n" * 31 + b"\n"
+EXPECTED_BODY = BODY
+
+
+def _body(environ: WSGIEnvironment) -> bytes:
+    left_bytes, pieces = int(environ.get("CONTENT_LENGTH") or 0), []
+    while left_bytes > 0:
+        piece = environ["wsgi.input"].read(min(left_bytes, PIECE_BYTES))
+        if not piece:
+            break
+        pieces.append(piece)
+        left_bytes -= len(piece)
+    return b"".join(pieces)
+
+
+def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Read the whole body, then respond with it."""
+    body = _body(environ)
+    start_response(
+        "200 OK",
+        [("Content-Type", "application/octet-stream"), ("Content-Length", str(len(body)))],
+    )
+    return [body]
+
+
+if "WSGILOAD_COUNT_FOLDER" in os.environ:  # whoever launched the server counts from outside, too
+    from counted import counted  # type: ignore[import-not-found]  # beside this file, on the server's path
+
+    app = counted(app)

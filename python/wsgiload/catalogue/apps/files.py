@@ -1,0 +1,58 @@
+"""Sleeps 100 ms, then writes a temporary file in 10,000 pieces: waiting, system calls and the disk.
+
+The app of the Circus comparison of 2012. Its loop multiplied constants, which the compiler does
+beforehand: what was left of it is an empty loop, here too. Its response was the time it took; here
+that is in a header, so that the body can be checked.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+ROUNDS = 10_000
+SLEEP_S = 0.100
+PIECE = b"0123456789"
+
+PATH = "/"
+EXPECTED_BODY = b"slept 100 ms, wrote 100000 bytes\n"
+HEADERS = [
+    ("Content-Type", "text/plain; charset=utf-8"),
+    ("Content-Length", str(len(EXPECTED_BODY))),
+]
+
+
+def write_file() -> int:
+    """Write, close and remove a temporary file; the number of bytes that were written."""
+    descriptor, path = tempfile.mkstemp()
+    try:
+        return sum(os.write(descriptor, PIECE) for _ in range(ROUNDS))
+    finally:
+        os.close(descriptor)
+        Path(path).unlink()
+
+
+def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Loop, sleep, write, then respond."""
+    began_s = time.perf_counter()
+    for _ in range(ROUNDS):
+        pass
+    time.sleep(SLEEP_S)
+    written_bytes = write_file()
+    took_ms = (time.perf_counter() - began_s) * 1_000
+
+    start_response("200 OK", [*HEADERS, ("Server-Timing", f"app;dur={took_ms:.1f}")])
+    return [EXPECTED_BODY if written_bytes == ROUNDS * len(PIECE) else b"wrote too little\n"]
+
+
+if "WSGILOAD_COUNT_FOLDER" in os.environ:  # whoever launched the server counts from outside, too
+    from counted import counted  # type: ignore[import-not-found]  # beside this file, on the server's path
+
+    app = counted(app)
