@@ -146,7 +146,17 @@ def test_the_commands_of_this_stage_are_there() -> None:
     servers = {f"servers {name}" for name in ("list", "show", "install", "check")}
     assert (
         set(COMMANDS)
-        >= {"sweep", "load", "capacity", "calibrate", "compare", "report", "servers", "doctor"}
+        >= {
+            "sweep",
+            "run",
+            "load",
+            "capacity",
+            "calibrate",
+            "compare",
+            "report",
+            "servers",
+            "doctor",
+        }
         | {"explain", "import", "import har"}
         | servers
     )

@@ -40,6 +40,7 @@ EXAMPLES = (
 # In the order of the help: what answers the user's question comes first.
 COMMANDS = (
     LazyCommand("sweep", "_sweep", "sweep", "Measure and rank servers at increasing load."),
+    LazyCommand("run", "_run", "run", "Run an experiment file."),
     LazyCommand("load", "_load", "load", "Generate load against a URL."),
     LazyCommand("capacity", "_capacity", "capacity", "Find the highest rate that meets --slo."),
     LazyCommand("compare", "_compare", "compare", "Compare two stored runs."),

@@ -124,22 +124,26 @@ class ConfiguredCommand(HelpfulCommand):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the files first, because they are the defaults."""
-        folder = Path(_value_of("--chdir", args) or ".")
-        explicit = _value_of("--config", args) or os.environ.get("WSGILOAD_CONFIG")
-        configuration = read_configuration(
-            folder,
-            Path(explicit) if explicit else None,
-            self.name or "",
-            lambda: {**_options_of_siblings(ctx), self.name or "": _option_names(self)},
-        )
-        own = _options_by_name(self)
+        configuration = self.configuration_of(ctx, args)
+        own = options_by_name(self)
         ctx.default_map = {
-            own[name].name or "": _as_click_takes(value, own[name])
+            own[name].name or "": as_click_takes(value, own[name])
             for name, value in configuration.defaults.items()
         }
         ctx.meta[_SERVERS] = _own_servers(configuration)
         ctx.meta[_SERVICES] = _services(configuration)
         return super().parse_args(ctx, args)
+
+    def configuration_of(self, ctx: click.Context, args: list[str]) -> Configuration:
+        """What the files say that apply to this command."""
+        folder = Path(_value_of("--chdir", args) or ".")
+        explicit = _value_of("--config", args) or os.environ.get("WSGILOAD_CONFIG")
+        return read_configuration(
+            folder,
+            Path(explicit) if explicit else None,
+            self.name or "",
+            lambda: {**_options_of_siblings(ctx), self.name or "": _option_names(self)},
+        )
 
 
 def _own_servers(configuration: Configuration) -> dict[str, ServerCommand]:
@@ -169,7 +173,7 @@ def configured_servers() -> Mapping[str, ServerCommand]:
     return servers
 
 
-def _as_click_takes(value: TomlValue, option: click.Option) -> TomlValue:
+def as_click_takes(value: TomlValue, option: click.Option) -> TomlValue:
     """A file's value: a list is written as on the command line, unless the option may be
     repeated."""
     if option.multiple:
@@ -177,10 +181,16 @@ def _as_click_takes(value: TomlValue, option: click.Option) -> TomlValue:
     return ",".join(map(str, value)) if isinstance(value, list) else value
 
 
-def _options_by_name(command: click.Command) -> dict[str, click.Option]:
-    """Options by their name in a configuration file: that of the longest flag, with underscores."""
+def options_by_name(command: click.Command) -> dict[str, click.Option]:
+    """Options by their name in a configuration file: that of the command line where a flag has it,
+    else that of the longest flag."""
     options = [param for param in command.params if isinstance(param, click.Option)]
-    return {max(option.opts, key=len).lstrip("-").replace("-", "_"): option for option in options}
+    return {_file_name_of(option): option for option in options}
+
+
+def _file_name_of(option: click.Option) -> str:
+    names = [flag.lstrip("-").replace("-", "_") for flag in option.opts]
+    return option.name if option.name in names else max(names, key=len)
 
 
 def _options_of_siblings(ctx: click.Context) -> dict[str, frozenset[str]]:
@@ -193,7 +203,7 @@ def _options_of_siblings(ctx: click.Context) -> dict[str, frozenset[str]]:
 
 
 def _option_names(command: click.Command) -> frozenset[str]:
-    return frozenset(_options_by_name(command))
+    return frozenset(options_by_name(command))
 
 
 def _value_of(flag: str, args: Sequence[str]) -> str | None:

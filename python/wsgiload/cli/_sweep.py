@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Unpack, get_args
@@ -94,6 +94,9 @@ _SAYS_NOTHING_OF_THE_PLAN = {
     "targets",
     "sessions",
 }
+
+# Where a context keeps what gives an experiment its description, if it is from a file.
+DESCRIPTION = "wsgiload.description"
 
 EXAMPLES = (
     "wsgiload sweep myapp:app --rates 500,1000,2000",
@@ -360,7 +363,8 @@ def _experiments(
     if resume is None:
         experiment = replace(experiment_of(sweep_spec_of(app, flags, slo)), slo=slo)
         require_rates(experiment)
-        return experiment, None
+        describe: Callable[[Experiment], Experiment] | None = ctx.meta.get(DESCRIPTION)
+        return (experiment if describe is None else describe(experiment)), None
     stored = read_plan(resume, _given_again(flags))[0]
     wish = experiment_of(sweep_spec_of(app, flags, slo)) if _asks_for_a_plan(ctx) else None
     return stored, wish

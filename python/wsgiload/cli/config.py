@@ -71,7 +71,7 @@ def _tables(folder: Path, explicit: Path | None) -> list[tuple[Path, Table]]:
     tables: list[tuple[Path, Table]] = []
     project = folder / PROJECT_FILE
     if project.is_file():
-        tool = _read(project).get("tool", {})
+        tool = read_toml(project).get("tool", {})
         if isinstance(tool, Mapping) and "wsgiload" in tool:
             own_table = tool["wsgiload"]
             if not isinstance(own_table, Mapping):
@@ -81,11 +81,12 @@ def _tables(folder: Path, explicit: Path | None) -> list[tuple[Path, Table]]:
             tables.append((project, own_table))
     own = explicit or folder / OWN_FILE
     if explicit is not None or own.is_file():
-        tables.append((own, _read(own)))
+        tables.append((own, read_toml(own)))
     return tables
 
 
-def _read(path: Path) -> Table:
+def read_toml(path: Path) -> Table:
+    """A file of configuration."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -101,29 +102,34 @@ def _defaults(
     defaults: dict[str, TomlValue] = {}
     for key, value in table.items():
         is_table = isinstance(value, Mapping)
-        if key in options and not is_table and _name(key) not in known:
+        if key in options and not is_table and option_name(key) not in known:
             raise UsageError(
                 f"{path}: {key!r} is the name of a command", f"put its options in a [{key}] table"
             )
         if key in options and isinstance(value, Mapping):
             for inner, inner_value in value.items():
-                _require_known(inner, options[key], f"{path}: [{key}]")
+                require_known_key(inner, options[key], f"{path}: [{key}]")
                 if key == command:
-                    defaults[_name(inner)] = inner_value
+                    defaults[option_name(inner)] = inner_value
             continue
-        _require_known(key, {*known, *options}, str(path))
-        if _name(key) in options[command]:
-            defaults.setdefault(_name(key), value)
+        require_known_key(key, {*known, *options}, str(path))
+        if option_name(key) in options[command]:
+            defaults.setdefault(option_name(key), value)
     return defaults
 
 
-def _name(key: str) -> str:
+def option_name(key: str) -> str:
+    """The name of the option that a key means."""
     return key.replace("-", "_")
 
 
-def _require_known(key: str, known: Collection[str], where: str) -> None:
-    if _name(key) in known:
+def require_known_key(key: str, known: Collection[str], where: str) -> None:
+    """Refuse a key that no option has."""
+    if option_name(key) in known:
         return
-    close = difflib.get_close_matches(_name(key), known, n=1)
+    name = option_name(key)
+    close = difflib.get_close_matches(name, known)
+    # Hardly anybody gets the first letter wrong.
+    close.sort(key=lambda one: one[:1] != name[:1])
     hint = f"did you mean {close[0]}?" if close else "see `wsgiload sweep --help` for the options"
     raise UsageError(f"{where}: unknown key {key!r}", hint)

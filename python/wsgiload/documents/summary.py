@@ -46,6 +46,14 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
 
     name: str | None
     """Name of the experiment. Source: plan. Null: not named."""
+    title: str | None = None
+    """Title of the experiment. Source: experiment file. Null: none was given."""
+    source: str | None = None
+    """Where the experiment was published, or comes from. Source: experiment file. Null: not
+    given."""
+    notes: tuple[str, ...] = ()
+    """What there is to know about the experiment, such as how it was scaled. Source: experiment
+    file."""
     profile: Literal["tuned", "stock"] | tuple[Literal["tuned", "stock"], ...] | None = None
     """`tuned` (equal budgets) or `stock` (each server's defaults); a list if `--grid profile=`
     combines both. Source: plan. Null: only the user's own commands."""

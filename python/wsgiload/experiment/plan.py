@@ -131,6 +131,10 @@ class Experiment:
     qualifying: Qualifying | None = None
     out: Path = Path(".wsgiload/runs")
     procedure: Procedure = field(default_factory=Procedure)
+    # What an experiment file says of itself.
+    title: str | None = None
+    source: str | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         is_open = all(level.rate_per_s is not None for level in self.levels)
@@ -262,6 +266,9 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Experi
 
     return ExperimentFacts(
         name=experiment.name,
+        title=experiment.title,
+        source=experiment.source,
+        notes=experiment.notes,
         profile=_varied([size.profile or experiment.profile for size in sizes])
         if experiment.measures_catalogue
         else None,

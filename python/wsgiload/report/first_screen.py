@@ -36,7 +36,9 @@ def print_first_screen(summary: Summary, console: Console) -> None:
 def markdown(summary: Summary) -> str:
     """The same as Markdown."""
     answer = summary.answer or answer_of(summary)
-    lines = [f"**{answer.question}**", "", answer.sentence, ""]
+    title = summary.experiment.title
+    lines = [] if title is None else [f"# {title}", ""]
+    lines += [f"**{answer.question}**", "", answer.sentence, ""]
     if answer.command_line is not None:
         lines += ["```sh", answer.command_line, "```", ""]
     if answer.needs is not None:
@@ -51,6 +53,8 @@ def markdown(summary: Summary) -> str:
 
 
 def _parts(answer: Answer, summary: Summary, console: Console) -> Iterator[RenderableType]:
+    if summary.experiment.title is not None:
+        yield Text(summary.experiment.title, style="bold")
     yield Text(answer.question, style="dim")
     yield Text(answer.sentence, style=_STYLES[answer.status])
     if answer.command_line is not None:

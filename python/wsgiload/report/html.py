@@ -126,6 +126,7 @@ class ReportPage:
     status: str
     started: str
     conditions: str
+    about: tuple[str, ...]
     answer: AnswerBox
     kept_up_meaning: str
     no_inference: str
@@ -190,6 +191,7 @@ def _report_page(files: RunFiles, sweep: Sweep, drawn: Drawn) -> ReportPage:
         status=words.status_words(summary.status),
         started=files.run.started_utc,
         conditions=conditions(sweep.experiment),
+        about=_about(summary),
         answer=_answer(summary),
         kept_up_meaning=findings.kept_up_meaning(sweep),
         no_inference=table.no_inference(sweep.runs) if sweep.runs < FEWEST_RUNS else "",
@@ -261,7 +263,15 @@ def _with_keepalive(sweep: Sweep, files: RunFiles) -> Sweep:
     return sweep
 
 
+def _about(summary: Summary) -> tuple[str, ...]:
+    """What its file says of the experiment, beside its title."""
+    source = summary.experiment.source
+    return (*(() if source is None else (f"Source: {source}",)), *summary.experiment.notes)
+
+
 def _page_title(sweep: Sweep) -> str:
+    if sweep.experiment.title is not None:
+        return sweep.experiment.title
     app = _each(sweep.experiment.app or sweep.experiment.name or "WSGI app")
     path = _each(sweep.experiment.path or "")
     servers = words.plural(len(sweep.labels), "server")

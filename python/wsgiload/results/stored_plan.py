@@ -34,7 +34,7 @@ HOST_FACTS = (
     "generator",
 )
 # What of a plan may be another without making another experiment.
-_ELSEWHERE = ("out", "slo", "app_revision", "store_secrets")
+_ELSEWHERE = ("out", "slo", "app_revision", "store_secrets", "title", "source", "notes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,154 @@
+"""``wsgiload run``: an experiment file, which may say whatever ``wsgiload sweep`` takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date, time
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from wsgiload.cli._experiment_file import APP, ExperimentFile, read_experiment_file
+from wsgiload.cli._grid import GridCommand
+from wsgiload.cli._help import option
+from wsgiload.cli._options import as_click_takes, options_by_name
+from wsgiload.cli._output import complain
+from wsgiload.cli._sweep import DESCRIPTION, sweep
+from wsgiload.cli.config import Configuration, TomlValue
+from wsgiload.errors import UsageError
+
+EXAMPLES = (
+    "wsgiload run experiment.toml",
+    "wsgiload run experiment.toml --dry-run",
+    "wsgiload run experiment.toml --servers waitress --duration 5s",
+)
+
+# Options of a sweep that are not part of an experiment.
+_ELSEWHERE = ("config", "resume", "dry_run", "ambiguous_t", "ambiguous_d")
+_FLAG = re.compile(r"--([a-z][a-z-]*)")
+_FILE = "wsgiload.experiment_file"
+
+
+class ExperimentFileCommand(GridCommand):
+    """A sweep whose first argument names a file, which takes the place of wsgiload.toml."""
+
+    def configuration_of(self, ctx: click.Context, args: list[str]) -> Configuration:
+        """What the file says; each value must be one that its option takes."""
+        given = self.make_parser(ctx).parse_args(list(args))[0]
+        if not isinstance(given.get("file"), str):
+            return Configuration({}, [], [])
+        of_sweep = [one for one in options_of_sweep() if one.name not in _ELSEWHERE]
+        own = {name: one for name, one in options_by_name(self).items() if one in of_sweep}
+        scale = given.get("scale")
+        found = self.read(given["file"], own, scale if isinstance(scale, str) else None)
+        for key, value in found.options.items():
+            _require_usable(ctx, own[key], value, f"{found.path}: {key}")
+        ctx.meta[_FILE] = found
+        ctx.meta[DESCRIPTION] = found.describe
+        return found.configuration
+
+    def read(
+        self, word: str, options: Mapping[str, click.Option], scale: str | None
+    ) -> ExperimentFile:
+        """The file that the argument names."""
+        return read_experiment_file(Path(word), options).scaled(scale)
+
+
+def _require_usable(ctx: click.Context, option: click.Option, value: TomlValue, where: str) -> None:
+    items = value if isinstance(value, list) else [value]
+    if any(isinstance(item, Mapping | list | date | time) for item in items):
+        raise UsageError(f"{where}: the value has the wrong type", "write it as for the flag")
+    try:
+        option.type_cast_value(ctx, as_click_takes(value, option))
+    except click.BadParameter as error:
+        raise UsageError(f"{where}: {error.message.rstrip('.')}") from None
+
+
+def options_of_sweep() -> list[click.Parameter]:
+    """Those of ``wsgiload sweep`` that do not say where the others are from."""
+    return [param for param in sweep.params if param.name not in ("app", "config", "resume")]
+
+
+def run_file(ctx: click.Context, flags: Mapping[str, Any]) -> int:
+    """Measure what the file of this command says."""
+    found: ExperimentFile = ctx.meta[_FILE]
+    for change in () if flags["quiet"] else found.changes:
+        complain(change)
+    assert sweep.callback is not None
+    with _naming(found, ctx):
+        code: int = sweep.callback(app=found.app, resume=None, **flags)
+    return code
+
+
+@contextmanager
+def _naming(found: ExperimentFile, ctx: click.Context) -> Iterator[None]:
+    """Mistakes name the file and the key, unless they are on the command line."""
+    try:
+        yield
+    except UsageError as error:
+        keys: dict[str, TomlValue] = {} if found.app is None else {APP: found.app}
+        keys |= {key: value for key, value in found.options.items() if _is_from_file(ctx, key)}
+        mentioned = [flag.replace("-", "_") for flag in _FLAG.findall(str(error))]
+        if any(key in ctx.params and key not in keys for key in mentioned[:1]):
+            raise
+        key = _key_of(error.cause, mentioned, keys)
+        if key is None and any(_is_quoted(value, error.cause) for value in _given(ctx)):
+            raise
+        where = f"{found.path}: {key}" if key is not None else str(found.path)
+        raise type(error)(f"{where}: {error.cause}", error.fix) from error
+
+
+def _given(ctx: click.Context) -> Iterator[Any]:
+    """The values on the command line."""
+    for name, value in ctx.params.items():
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            yield value
+
+
+def _is_from_file(ctx: click.Context, key: str) -> bool:
+    param = options_by_name(ctx.command)[key]
+    return ctx.get_parameter_source(param.name or "") is ParameterSource.DEFAULT_MAP
+
+
+def _key_of(cause: str, mentioned: list[str], keys: Mapping[str, TomlValue]) -> str | None:
+    """The key that a message is about: the one whose flag it names, whose value it quotes, or after
+    which it is called."""
+    named = [key for key in mentioned if key in keys]
+    quoted = [key for key, value in keys.items() if _is_quoted(value, cause)]
+    called = [key for key in keys if key.rstrip("s").replace("_", " ") in cause]
+    return next(iter([*named, *quoted, *called]), None)
+
+
+def _is_quoted(value: Any, cause: str) -> bool:
+    items = value if isinstance(value, list | tuple) else [value]
+    return any(repr(item) in cause for item in items if isinstance(item, str))
+
+
+scale_option = option(
+    "Procedure",
+    "--scale",
+    metavar="NAME",
+    allow_from_autoenv=False,
+    help="Use the options of the table [scale.NAME] of the file, such as quick.",
+)
+
+
+@click.command(cls=ExperimentFileCommand, examples=EXAMPLES)
+@click.argument("file", type=click.Path(dir_okay=False))
+@scale_option
+@click.pass_context
+def run(ctx: click.Context, /, file: str, scale: str | None, **flags: Any) -> int:
+    """Run an experiment FILE.
+
+    FILE is TOML with the options of `wsgiload sweep` under the names of their flags, and app,
+    title, source and notes. It takes the place of wsgiload.toml; options on the command line take
+    precedence over it.
+    """
+    return run_file(ctx, flags)
+
+
+run.params += options_of_sweep()

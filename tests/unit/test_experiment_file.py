@@ -1,0 +1,191 @@
+"""``wsgiload run``: an experiment file says what the flags of a sweep say, and every mistake in it is
+one line with the file, the key and the fix."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from wsgiload.cli import run, wsgiload
+from wsgiload.cli._options import options_by_name
+
+S = 1_000_000_000
+FULL = """
+title = "Two servers"
+source = "our wiki"
+notes = ["With the database off."]
+app-name = "json1k"
+servers = ["waitress", "gunicorn-sync"]
+rates = [100, "200/s"]
+duration = "3s"
+header = ["A: 1", "B: two, words"]
+server-args = "waitress=--ident=x"
+grid = ["threads=1,2"]
+keepalive = "off"
+compare = true
+memory = "256MiB"
+
+[scale.quick]
+rates = "100"
+duration = 1
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory, and none of the caller's settings."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("CONFIG", "DURATION", "SERVERS", "RATES"):
+        monkeypatch.delenv(f"WSGILOAD_{name}", raising=False)
+    return tmp_path
+
+
+class Runner:
+    """Writes an experiment file and runs it with ``--dry-run``."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.path, self._capsys = folder / "mine.toml", capsys
+        self.err = ""
+
+    def __call__(self, text: str, *words: str) -> dict[str, Any]:
+        self.path.write_text(text)
+        code = run(["run", "mine.toml", *words, "--dry-run"])
+        printed = self._capsys.readouterr()
+        self.err = printed.err
+        assert code == 0, printed.err
+        plan: dict[str, Any] = json.loads(printed.out)
+        return plan
+
+    def refused(self, text: str, *words: str) -> str:
+        self.path.write_text(text)
+        assert run(["run", "mine.toml", *words, "--dry-run"]) == 2
+        printed = self._capsys.readouterr()
+        assert printed.out == ""
+        (line,) = printed.err.splitlines()
+        return line.removeprefix("wsgiload: ")
+
+
+@pytest.fixture
+def dry(folder: Path, capsys: pytest.CaptureFixture[str]) -> Runner:
+    return Runner(folder, capsys)
+
+
+def test_a_file_says_what_the_flags_say(dry: Runner) -> None:
+    plan = dry(FULL)
+    assert (plan["title"], plan["source"]) == ("Two servers", "our wiki")
+    assert (plan["notes"], plan["name"]) == (["With the database off."], "mine")
+    assert plan["app"] == "json1k:app"
+    assert [level["rate_per_s"] for level in plan["levels"]] == [100, 200]
+    assert (plan["load"]["duration_ns"], plan["load"]["keepalive"]) == (3 * S, "off")
+    assert plan["request"]["headers"] == [["A", "1"], ["B", "two, words"]]
+    assert plan["limits"]["memory_bytes"] == 256 * 1024**2
+    assert plan["adjustments"][0]["server"] == "waitress"
+    assert plan["servers"] == ["waitress-t1", "waitress-t2", "gunicorn-sync"]
+    assert plan["runs"] >= 6
+
+
+def test_the_command_line_goes_first_and_wsgiload_toml_does_not_apply(
+    folder: Path, dry: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "wsgiload.toml").write_text('duration = "9s"\ncpus = 0.5\n')
+    plan = dry('duration = "3s"\n', "--duration", "2s", "--name", "other")
+    assert (plan["load"]["duration_ns"], plan["name"]) == (2 * S, "other")
+    assert plan["limits"]["cpus"] == 1
+    monkeypatch.setenv("WSGILOAD_DURATION", "5s")
+    assert dry('duration = "3s"\n')["load"]["duration_ns"] == 5 * S
+
+
+def test_a_scale_replaces_options_and_says_so(dry: Runner) -> None:
+    plan = dry(FULL, "--scale", "quick")
+    assert [level["rate_per_s"] for level in plan["levels"]] == [100]
+    assert plan["load"]["duration_ns"] == S
+    says = "scale quick: rates 100 instead of 100,200/s, duration 1 instead of 3s"
+    assert plan["notes"][-1] == says
+    assert dry.err == f"wsgiload: {says}\n"
+    line = dry.refused(FULL, "--scale", "huge")
+    assert line == "mine.toml: there is no scale 'huge'; choose quick"
+    assert dry.refused("", "--scale", "quick").endswith(
+        "add a table [scale.quick], or omit --scale"
+    )
+
+
+def test_servers_and_services_of_the_users_own_are_tables(dry: Runner) -> None:
+    plan = dry(
+        'app-name = "hello"\n[servers.mine]\ncommand = "python3 -m http.server {port}"\n'
+        '[services.db]\ncommand = "sleep 60"\n'
+    )
+    assert plan["servers"] == ["mine"]
+    assert list(plan["services"]) == ["db"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("ratess = [1]", "mine.toml: unknown key 'ratess'; did you mean rates?"),
+        ("resume = '.'", "mine.toml: unknown key 'resume'; "),
+        ("colour = 1", "mine.toml: unknown key 'colour'; see `wsgiload sweep --help`"),
+        ("[scale.quick]\nrats = 1", "mine.toml: [scale.quick]: unknown key 'rats'; did you mean"),
+        ("scale = 3", "mine.toml: scale: 3 is not a table; write [scale.NAME]"),
+        ("title = 3", "mine.toml: title: 3 is not text; write it like title ="),
+        ("notes = [1]", "mine.toml: notes: 1 is not a list of texts; write it like notes ="),
+        ("servers = ['guncorn']", "mine.toml: servers: unknown server 'guncorn'; did you mean"),
+        ("servers = []", "mine.toml: servers: --servers is empty; "),
+        ("app-name = 'nope'", "mine.toml: app_name: unknown bundled app 'nope'; choose one of"),
+        ("rates = [0]", "mine.toml: rates: '0' is not a positive rate; write a list like"),
+        ("rates = []", "mine.toml: rates: '' is not a rate; write a list like"),
+        ("rates = [1e9]", "mine.toml: rates: the rate must be above 0 and at most 10,000,000"),
+        ("connections = [-5]", "mine.toml: connections: '-5' is not a positive number of"),
+        ("connections = 2.5", "mine.toml: connections: '2.5' is not a number of connections"),
+        ("rates = 5\nconnections = 5", "mine.toml: rates: --rates and --connections are mutually"),
+        ("duration = 'long'", "mine.toml: duration: 'long' is not a duration; write it like 30s"),
+        ("duration = 2026-01-01", "mine.toml: duration: the value has the wrong type"),
+        ("runs = 0", "mine.toml: runs: 0 is not in the range 1<=x<=1000"),
+        ("profile = 'fast'", "mine.toml: profile: 'fast' is not one of 'tuned', 'stock'"),
+        ("workers = { a = 1 }", "mine.toml: workers: the value has the wrong type"),
+        ("cpus = 4096", "mine.toml: cpus: --cpus 4096 exceeds the "),
+        ("path = 'json'", "mine.toml: path: the path 'json' must start with a slash; write"),
+        ("[servers.x]\ncomand = 'y'", "mine.toml: [servers.x]: unknown key 'comand'; did you"),
+        ("rates = [", "mine.toml is not valid TOML: "),
+    ],
+    ids=lambda value: value[:24],
+)
+def test_a_mistake_is_one_line_with_file_key_and_fix(dry: Runner, text: str, says: str) -> None:
+    assert dry.refused(text).startswith(says)
+
+
+def test_a_mistake_on_the_command_line_does_not_name_the_file(dry: Runner) -> None:
+    line = dry.refused("servers = ['waitress']", "--servers", "guncorn")
+    assert line == "unknown server 'guncorn'; did you mean gunicorn?"
+    assert dry.refused("", "--cpus", "4096").startswith("--cpus 4096 exceeds")
+
+
+def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", "nowhere.toml"]) == 2
+    said = capsys.readouterr().err
+    assert said == "wsgiload: cannot read nowhere.toml: No such file or directory\n"
+    assert run(["run"]) == 2
+    assert "Missing argument 'FILE'" in capsys.readouterr().err
+
+
+def test_run_takes_whatever_sweep_takes() -> None:
+    def flags(name: str) -> set[str]:
+        params = wsgiload.commands[name].params
+        return {flag for one in params if isinstance(one, click.Option) for flag in one.opts}
+
+    assert flags("sweep") - flags("run") == {"--resume", "--config"}
+    assert flags("run") - flags("sweep") == {"--scale"}
+    # Under its own name, not under that of an alias.
+    assert {"targets", "rates", "duration"} <= options_by_name(wsgiload.commands["run"]).keys()
+
+
+def test_the_example_in_the_documentation_is_one(dry: Runner) -> None:
+    docs = (Path(__file__).parents[2] / "docs" / "experiment-files.md").read_text()
+    (text,) = re.findall(r"^```toml\n(.*?)^```", docs, re.MULTILINE | re.DOTALL)
+    plan = dry(text, "--scale", "quick")
+    assert plan["title"] in docs
+    assert plan["notes"][-1].startswith("scale quick: ")
