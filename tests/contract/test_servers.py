@@ -24,7 +24,7 @@ STUDIED = """
     uwsgi-http uwsgi-http-socket uwsgi-http11-socket uwsgi-gevent uwsgi-nginx
     bjoern bjoern-processes meinheld meinheld-gunicorn cheroot cherrypy mod_wsgi-express
     gevent-pywsgi pypy-gevent-cold pypy-gevent-warm tornado twisted wsgiref werkzeug waitress
-    circus-gevent circus-meinheld circus-waitress circus-wsgiref granian fastwsgi node
+    circus-gevent circus-meinheld circus-waitress circus-wsgiref supervisor-waitress granian fastwsgi node
 """
 
 CONTEXT = LaunchContext(

@@ -1,0 +1,63 @@
+"""supervisor: binds one socket and hands it to every process of waitress that it starts
+(``fcgi-program``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wsgiload.catalogue.contract import LaunchContext, Server, Variant, option, runner
+
+CONFIGURATION = "https://supervisord.readthedocs.io/en/latest/configuration.html"
+ARGUMENTS = "https://docs.pylonsproject.org/projects/waitress/en/stable/arguments.html"
+
+
+def command(variant: Variant, context: LaunchContext) -> list[str]:
+    """Our runner writes supervisord's configuration and becomes it."""
+    return [
+        *runner(context, Path(__file__), "run_supervisor.py"),
+        *("--host", context.host, "--port", str(context.port)),
+        *("--folder", str(context.scratch_dir)),
+        *option("--workers", context.workers),
+        *option("--threads", context.threads),
+        *option("--backlog", context.backlog),
+        # One above, for the prober; at the limit waitress stops to accept.
+        *option(
+            "--connections",
+            None if context.max_connections is None else context.max_connections + 1,
+        ),
+        *option("--keepalive", context.idle_timeout_s),
+        context.app,
+    ]
+
+
+SERVER = Server(
+    name="supervisor",
+    summary="process supervisor with waitress processes on one inherited socket",
+    homepage="https://github.com/Supervisor/supervisor",
+    source=Path(__file__),
+    requirements=("supervisor==4.3.0", "waitress==3.0.2"),
+    distribution="supervisor",
+    variants=(
+        Variant(
+            name="waitress",
+            summary="several processes of waitress behind one socket",
+            keepalive=True,
+            uses_workers=True,
+            uses_threads=True,
+            notes=(
+                f"an fcgi-program, because only its processes share a socket ({CONFIGURATION})",
+                f"numprocs as budgeted, socket_backlog of the run ({CONFIGURATION})",
+                "connection_limit above the load, channel_timeout longer than the run, "
+                f"asyncore_use_poll, as for waitress alone ({ARGUMENTS})",
+            ),
+            stock_notes=(
+                f"one process of 4 threads, at most 100 connections, select() ({ARGUMENTS})",
+            ),
+            helpers=1,
+            extra=True,
+        ),
+    ),
+    default_variant="waitress",
+    command=command,
+    ignored_variables=("SUPERVISOR_*",),
+)
