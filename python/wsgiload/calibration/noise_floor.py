@@ -36,6 +36,8 @@ MOST_BIAS_NS = 50_000
 RELATIVE_CHECKS = frozenset({"send-lag", "send-lag-absolute", "noise-floor"})
 # The host changes its ways: governors, neighbours, kernels.
 MOST_AGE_S = 24 * 3600
+# No response takes longer.
+LONGEST_NS = 3600 * NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,15 @@ def _read() -> dict[str, Calibration]:
         return {}
 
 
+def _is_plausible(document: Calibration) -> bool:
+    """Whether it may be what was measured: of the past, with quantiles in their order."""
+    figures = document.floor.response_time_ns
+    if figures is None or figures.p50 is None or figures.p99 is None or figures.p99_9 is None:
+        return True
+    is_ordered = figures.p50 <= figures.p99 <= figures.p99_9 <= LONGEST_NS
+    return is_ordered and document.created_ns <= time.time_ns()
+
+
 def known_floor(keepalive: Keepalive, machine: MachineFacts) -> Calibration | None:
     """The newest floor of this machine for this connection mode; None where there is none younger
     than a day that was measured undisturbed."""
@@ -169,6 +180,7 @@ def known_floor(keepalive: Keepalive, machine: MachineFacts) -> Calibration | No
         and document.machine == machine
         and document.verdict.status != "invalid"
         and age_s(document) <= MOST_AGE_S
+        and _is_plausible(document)
     ]
     return max(usable, key=lambda document: document.created_ns, default=None)
 

@@ -29,13 +29,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
 
 import msgspec
 from uv import find_uv_bin
 
 from wsgiload.catalogue.contract import Server
+from wsgiload.environments.integrity import (
+    FACTS_FILE,
+    damage_of,
+    installed_distributions,
+    site_packages_of,
+)
 from wsgiload.environments.interpreter import AppInterpreter, clean_variables, normalise
 from wsgiload.environments.system import find_program, install_command, missing_packages
 from wsgiload.environments.versions import interpreter_for
@@ -45,7 +50,6 @@ from wsgiload.host.memory_guard import unguarded
 Log = Callable[[str], None]
 
 APP_SITE_VARIABLE = "WSGILOAD_APP_SITE"
-FACTS_FILE = "wsgiload.json"  # written last: an environment without it is not complete
 LAYOUT = 1  # part of every key; raise it when what is put into an environment changes
 LOG_TAIL_CHARS = 4000
 BUILDS_AT_ONCE = 4  # downloads wait for the network more than they compute
@@ -59,6 +63,11 @@ for _folder in os.environ.get("{APP_SITE_VARIABLE}", "").split(os.pathsep):
     if _folder:
         site.addsitedir(_folder)
 '''
+LAYERING = {
+    "_wsgiload_app_site.py": APP_SITE_MODULE,
+    # Last in the alphabet: the environment's own .pth files go first.
+    "zzz-wsgiload-app-site.pth": "import _wsgiload_app_site\n",
+}
 
 # What a compiler or pip says when something of the system is missing, and the Debian package that
 # has it.
@@ -142,13 +151,13 @@ def provision(server: Server, interpreter: AppInterpreter, *, log: Log) -> Locke
     started_ns = time.monotonic_ns()
     lock_sha256 = _lock_sha256(server)
     folder = _environment_folder(server, interpreter, lock_sha256)
-    facts, built = _read_facts(folder), False
+    (facts, _), built = _taken(server, interpreter, folder), False
     if facts is None:
         with _only_one(folder.with_name(folder.name + ".lock")):
-            facts = _read_facts(folder)  # another run may have built it meanwhile
+            facts, damage = _taken(server, interpreter, folder)  # another run may have built it
             if facts is None:
-                log(f"installing {server.name} for Python {interpreter.version}")
-                facts, built = _build(server, interpreter, folder), True
+                log(_beginning(server, interpreter, damage))
+                facts, built = _built(server, interpreter, folder), True
     return LockedEnvironment(
         server=server.name,
         python=folder / "bin" / "python",
@@ -194,9 +203,9 @@ def installed_servers(servers: Sequence[Server], interpreter: AppInterpreter) ->
 def _is_installed(server: Server, usual: AppInterpreter) -> bool:
     try:
         interpreter = interpreter_for(server, usual)
-        return (
-            _read_facts(_environment_folder(server, interpreter, _lock_sha256(server))) is not None
-        )
+        folder = _environment_folder(server, interpreter, _lock_sha256(server))
+        # An interpreter that was removed or moved leaves a dangling link behind.
+        return _read_facts(folder) is not None and (folder / "bin" / "python").exists()
     except (UsageError, ProvisionError):
         return False
 
@@ -282,16 +291,33 @@ class _Facts(msgspec.Struct, frozen=True, kw_only=True):
     distributions: dict[str, str]
 
 
-def _read_facts(folder: Path) -> dict[str, str] | None:
-    """The distributions of a complete environment, None for any other."""
+def _taken(
+    server: Server, interpreter: AppInterpreter, folder: Path
+) -> tuple[dict[str, str] | None, str | None]:
+    """The distributions of an environment that is as it was built; else what is damaged, where
+    there is one."""
+    if not folder.exists():
+        return None, None
+    facts = _read_facts(folder)
+    if facts is None or (facts.server, facts.python) != (server.name, interpreter.version):
+        return None, f"{folder / FACTS_FILE} is damaged"
+    damage = damage_of(folder, interpreter.base_executable, facts.distributions, LAYERING)
+    return (facts.distributions, None) if damage is None else (None, damage)
+
+
+def _beginning(server: Server, interpreter: AppInterpreter, damage: str | None) -> str:
+    """What is said before a build."""
+    if damage is None:
+        return f"installing {server.name} for Python {interpreter.version}"
+    return f"{damage}; installing {server.name} for Python {interpreter.version} again"
+
+
+def _read_facts(folder: Path) -> _Facts | None:
+    """What a complete environment says of itself."""
     try:
-        facts = msgspec.json.decode((folder / FACTS_FILE).read_bytes(), type=_Facts)
-    except (OSError, msgspec.DecodeError, UnicodeError):
+        return msgspec.json.decode((folder / FACTS_FILE).read_bytes(), type=_Facts)
+    except (OSError, ValueError, msgspec.MsgspecError, RecursionError):
         return None
-    # An interpreter that was removed or moved leaves a dangling link behind.
-    if not (folder / "bin" / "python").exists():
-        return None
-    return facts.distributions
 
 
 @contextlib.contextmanager
@@ -301,42 +327,71 @@ def _only_one(lock_file: Path) -> Iterator[None]:
         lock_file.parent.mkdir(parents=True, exist_ok=True)
         stream = lock_file.open("w")
     except OSError as error:
-        raise ProvisionError(
-            f"cannot write to the cache {lock_file.parent}: {error.strerror}",
-            "set WSGILOAD_CACHE_DIR to a writable directory",
-            step="provision",
-        ) from error
+        raise _not_writable(lock_file.parent, error) from error
     with stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield
 
 
-def _build(server: Server, interpreter: AppInterpreter, folder: Path) -> dict[str, str]:
+def _not_writable(path: Path, error: OSError) -> ProvisionError:
+    return ProvisionError(
+        f"cannot write to the cache {path}: {error.strerror}",
+        "set WSGILOAD_CACHE_DIR to a writable directory",
+        step="provision",
+    )
+
+
+def _built(server: Server, interpreter: AppInterpreter, folder: Path) -> dict[str, str]:
+    """The distributions of an environment that is built now; downloaded where uv's own cache is
+    damaged, which uv does not notice."""
+    try:
+        for without_cache in (False, True):
+            _build(server, interpreter, folder, without_cache=without_cache)
+            facts, damage = _taken(server, interpreter, folder)
+            if facts is not None:
+                return facts
+    except OSError as error:
+        raise _not_writable(Path(error.filename or folder), error) from error
+    raise ProvisionError(f"{damage}, although it was just installed", "check the disk with fsck")
+
+
+def _discard(path: Path) -> None:
+    """Remove what is there, whatever it is."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _build(
+    server: Server, interpreter: AppInterpreter, folder: Path, *, without_cache: bool
+) -> None:
     """Build beside the final name, then rename; the log stays, whatever the outcome."""
     unfinished = folder.with_name(folder.name + ".unfinished")
     temporary = folder.with_name(folder.name + ".temporary")
     log_file = cache_folder() / "logs" / f"{folder.name}.log"
     log_file.parent.mkdir(parents=True, exist_ok=True)
     for leftover in (unfinished, temporary, folder):  # we hold the lock: nobody builds these now
-        shutil.rmtree(leftover, ignore_errors=True)
+        _discard(leftover)
     temporary.mkdir()
     try:
         with log_file.open("w") as log_stream:
-            for arguments in _steps(server, interpreter, unfinished):
+            for arguments in _steps(server, interpreter, unfinished, without_cache=without_cache):
                 _run(arguments, server, temporary, log_stream.fileno(), log_file)
         _install_layering(unfinished)
-        distributions = _installed_distributions(unfinished)
+        distributions = installed_distributions(unfinished)
         facts = _Facts(server=server.name, python=interpreter.version, distributions=distributions)
         text = msgspec.json.format(msgspec.json.encode(facts), indent=1)
         (unfinished / FACTS_FILE).write_bytes(text + b"\n")
         unfinished.rename(folder)
     finally:
         for leftover in (unfinished, temporary):
-            shutil.rmtree(leftover, ignore_errors=True)
-    return distributions
+            _discard(leftover)
 
 
-def _steps(server: Server, interpreter: AppInterpreter, folder: Path) -> Iterator[list[str]]:
+def _steps(
+    server: Server, interpreter: AppInterpreter, folder: Path, *, without_cache: bool
+) -> Iterator[list[str]]:
     uv = _uv()
     # Relocatable, because the folder is renamed; its scripts find their interpreter beside
     # themselves.
@@ -347,10 +402,13 @@ def _steps(server: Server, interpreter: AppInterpreter, folder: Path) -> Iterato
         options = [
             "--require-hashes",
             "--compile-bytecode",
+            # A link would share every later damage with the cache of uv.
+            "--link-mode",
+            "copy",
             "--python",
             str(folder / "bin" / "python"),
         ]
-        if server.needs_compiler:
+        if without_cache or server.needs_compiler:
             # uv's cache tells builds apart by Python's minor version only, and would hand a server
             # that embeds libpython the build made for another interpreter (seen with uWSGI: 3.11.7
             # in a 3.11.2).
@@ -422,18 +480,6 @@ def _uv() -> str:
         ) from error
 
 
-def _site_packages(folder: Path) -> Path:
-    return next((folder / "lib").glob("py*3.*/site-packages"))
-
-
 def _install_layering(folder: Path) -> None:
-    site_packages = _site_packages(folder)
-    (site_packages / "_wsgiload_app_site.py").write_text(APP_SITE_MODULE)
-    # Last in the alphabet: the environment's own .pth files go first.
-    (site_packages / "zzz-wsgiload-app-site.pth").write_text("import _wsgiload_app_site\n")
-
-
-def _installed_distributions(folder: Path) -> dict[str, str]:
-    """Read from the metadata on disk; the environment's interpreter need not be started."""
-    found = metadata.distributions(path=[str(_site_packages(folder))])
-    return {normalise(one.metadata["Name"]): one.version for one in found}
+    for name, text in LAYERING.items():
+        (site_packages_of(folder) / name).write_text(text)

@@ -9,6 +9,7 @@ import re
 import secrets
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 
 from wsgiload.environments.provision import cache_folder
 from wsgiload.foreign_text import hide
@@ -90,9 +91,12 @@ def _credentials(value: str) -> list[str]:
 
 @cache
 def _key() -> bytes:
-    """The user's key, made at its first use. Where none can be kept, it holds for this process:
-    nothing leaks, and runs do not compare."""
+    """The user's key, made at its first use, and anew where it is damaged. Where none can be kept,
+    it holds for this process: nothing leaks, and runs do not compare."""
     path = cache_folder() / "redaction.key"
+    kept = _kept_key(path)
+    if kept is not None:
+        return kept
     made = secrets.token_bytes(KEY_BYTES)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -100,11 +104,19 @@ def _key() -> bytes:
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(made)
-        with suppress(FileExistsError):
-            os.link(unfinished, path)  # whole or not at all; the first of two processes wins
-        unfinished.unlink()
+        if path.exists():
+            unfinished.replace(path)
+        else:
+            with suppress(FileExistsError):
+                os.link(unfinished, path)  # whole or not at all; the first of two processes wins
+            unfinished.unlink()
+    return _kept_key(path) or made
+
+
+def _kept_key(path: Path) -> bytes | None:
+    """The key in the file; None where that is missing or damaged."""
     with suppress(OSError):
         kept = path.read_bytes()
         if len(kept) == KEY_BYTES:
             return kept
-    return made
+    return None

@@ -1,0 +1,93 @@
+"""Whether an environment in the cache still is what was installed into it.
+
+Compared are the interpreter, the layering and every file that the packages' own RECORDs give a
+checksum of. Bytecode has none; the interpreter makes it anew where its source is younger.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+
+from wsgiload.environments.interpreter import normalise
+
+# Written last: an environment without it is not complete.
+FACTS_FILE = "wsgiload.json"
+METHOD = "sha256"
+HOME = re.compile(r"^home = (.+)$", re.MULTILINE)
+
+
+def damage_of(
+    folder: Path, base_executable: Path, distributions: Mapping[str, str], ours: Mapping[str, str]
+) -> str | None:
+    """The first file that is damaged, and how; None where all is as it was. ``ours`` are the files
+    that wsgiload wrote beside the packages, with their text."""
+    try:
+        return next(_damages(folder, base_executable, distributions, ours), None)
+    except FileNotFoundError as error:
+        return f"{error.filename or folder} is missing"
+    except OSError as error:
+        return f"{error.filename or folder} cannot be read: {error.strerror}"
+
+
+def site_packages_of(folder: Path) -> Path:
+    """Where the packages of an environment are."""
+    found = next((folder / "lib").glob("py*3.*/site-packages"), None)
+    return found if found is not None else folder / "lib" / "python3" / "site-packages"
+
+
+def installed_distributions(folder: Path) -> dict[str, str]:
+    """Name and version of each, read from the metadata on disk; no interpreter is started."""
+    found = metadata.distributions(path=[str(site_packages_of(folder))])
+    return {normalise(one.metadata["Name"]): one.version for one in found}
+
+
+def _damages(
+    folder: Path, base_executable: Path, distributions: Mapping[str, str], ours: Mapping[str, str]
+) -> Iterator[str]:
+    python, settings = folder / "bin" / "python", folder / "pyvenv.cfg"
+    if python.resolve() != base_executable.resolve():
+        yield f"{python} is not the interpreter {base_executable}"
+    home = HOME.search(_text_of(settings))
+    if home is None or not Path(home[1]).is_dir():
+        yield f"{settings} names no interpreter"
+
+    site_packages = site_packages_of(folder)
+    for name, text in ours.items():
+        if _text_of(site_packages / name) != text:
+            yield f"{site_packages / name} was changed"
+    for record in sorted(site_packages.glob("*.dist-info/RECORD")):
+        yield from _changed_files(record)
+    if installed_distributions(folder) != dict(distributions):
+        yield f"{folder / FACTS_FILE} lists other packages than {site_packages} holds"
+
+
+def _changed_files(record: Path) -> Iterator[str]:
+    try:
+        rows = list(csv.reader(_text_of(record).splitlines()))
+    except csv.Error as error:
+        yield f"{record} is damaged: {error}"
+        return
+    if not rows or any(len(row) != 3 for row in rows):
+        yield f"{record} is damaged"
+        return
+    for name, checksum, _ in rows:
+        method, _, wanted = checksum.partition("=")
+        if method == METHOD:
+            path = Path(os.path.normpath(record.parent.parent / name))
+            if not path.is_file():
+                yield f"{path} is missing, which {record} lists"
+            digest = hashlib.sha256(path.read_bytes()).digest()
+            if base64.urlsafe_b64encode(digest).decode().rstrip("=") != wanted:
+                yield f"{path} is not what {record} lists (checksum mismatch)"
+
+
+def _text_of(path: Path) -> str:
+    """The text of a file; what is no text does not come out as what it was."""
+    return path.read_bytes().decode(errors="replace")
