@@ -8,6 +8,8 @@ from wsgiload.catalogue.contract import LaunchContext, Needed, Server, Variant, 
 
 REFERENCE = "https://github.com/jonashaag/bjoern#usage"
 
+NO_PROXIES = "it has no setting for trusted proxies"
+
 NOTES = (
     f"listen_backlog set to the common value (default 1024; {REFERENCE})",
     "no TCP_NODELAY: a response without Content-Length can be delayed by 40 ms (delayed ACK) "
@@ -48,6 +50,7 @@ SERVER = Server(
                 f"same as tuned: backlog 1024 and keep-alive are its defaults ({REFERENCE})",
             ),
             unix_socket=True,
+            untrusting=NO_PROXIES,
         ),
         Variant(
             name="processes",
@@ -62,6 +65,7 @@ SERVER = Server(
             ),
             stock_notes=(f"one process, backlog 1024 ({REFERENCE})",),
             unix_socket=True,
+            untrusting=NO_PROXIES,
             helpers=1,
         ),
     ),

@@ -3,6 +3,7 @@ backend."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from wsgiload.catalogue.contract import (
@@ -25,6 +26,7 @@ NOTES = (
     f"({CHAUSSETTE})",
     "circus endpoints are Unix sockets in the run directory, so several instances can run at once",
 )
+NO_PROXIES = "it has no setting for trusted proxies"
 STOCK_NOTES = (f"one process, backlog 2048, chaussette's log on ({CIRCUS})",)
 
 
@@ -70,6 +72,7 @@ def _variant(
         stock_notes=STOCK_NOTES,
         framing=framing,
         helpers=1,
+        untrusting=NO_PROXIES,
     )
 
 
@@ -96,21 +99,27 @@ SERVER = Server(
             "chaussette offers gevent only on Python 2; our runner registers the same class "
             f"and restores wsgi.errors, which newer gevent versions remove ({CHAUSSETTE})",
         ),
-        _variant(
-            "waitress",
-            True,
-            "chunked",
-            "waitress.serve on the inherited socket: chaussette's class fails with waitress 3 "
-            f"('Invalid host/port specified'; {CHAUSSETTE}); its settings are those of "
-            "waitress itself",
-            uses_threads=True,
+        replace(
+            _variant(
+                "waitress",
+                True,
+                "chunked",
+                "waitress.serve on the inherited socket: chaussette's class fails with waitress 3 "
+                f"('Invalid host/port specified'; {CHAUSSETTE}); its settings are those of "
+                "waitress itself",
+                uses_threads=True,
+            ),
+            untrusting=None,
         ),
-        _variant(
-            "meinheld",
-            True,
-            "chunked",
-            f"keep-alive enabled (chaussette's default is off) ({CHAUSSETTE})",
-            closes=True,
+        replace(
+            _variant(
+                "meinheld",
+                True,
+                "chunked",
+                f"keep-alive enabled (chaussette's default is off) ({CHAUSSETTE})",
+                closes=True,
+            ),
+            head_limit="each header field is limited to 8 KiB, which cannot be changed",
         ),
         _variant("wsgiref", False, "close", "HTTP/1.0, one request per connection"),
         Variant(

@@ -60,6 +60,8 @@ SERVER = Server(
             ),
             unix_socket=True,
             helpers=1,
+            untrusting="it trusts proxies only through a wrapper that the app has to import "
+            "(granian.utils.proxies)",
         ),
     ),
     default_variant="default",

@@ -147,6 +147,7 @@ SERVER = Server(
             stock_notes=STOCK_NOTES,
             framing="content-length",
             helpers=1,
+            untrusting="its worker class does not set tornado's xheaders",
             unix_socket=True,
             extra=True,
         ),
@@ -162,7 +163,7 @@ SERVER = Server(
                 "nginx keeps its connections to gunicorn: proxy_http_version 1.1 and "
                 f"Connection '' ({NGINX})",
                 "nginx: access_log off, keepalive_requests and keepalive_timeout beyond the "
-                "run, one process of "
+                "run, large_client_header_buffers 4 64k (default 8k), one process of "
                 "its own (https://nginx.org/en/docs/http/ngx_http_core_module.html)",
                 "the supervisor that starts both, nginx's master and its workers count as the "
                 "server's processes",

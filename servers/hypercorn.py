@@ -8,6 +8,9 @@ from wsgiload.catalogue.contract import LaunchContext, Server, Variant, option
 
 REFERENCE = "https://hypercorn.readthedocs.io/en/latest/how_to_guides/configuring.html"
 
+# Its settings that have no option; a file of the user's replaces it.
+SETTINGS = Path(__file__).parent / "runners" / "hypercorn_settings.py"
+
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
     """``python -m hypercorn``."""
@@ -17,6 +20,7 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
         *option("--backlog", context.backlog),
         *option("--keep-alive", context.idle_timeout_s),
         *context.when_tuned("--graceful-timeout", 2, "--log-level", "WARNING"),
+        *context.when_tuned("--config", f"file:{SETTINGS}"),
         f"wsgi:{context.app}",
     ]
 
@@ -40,11 +44,14 @@ SERVER = Server(
                 f"--keep-alive longer than the run (default 5 s; {REFERENCE})",
                 "no access log by default; --log-level WARNING; --graceful-timeout bounds the "
                 f"stop ({REFERENCE})",
+                "h11_max_incomplete_size 65,536: request heads of up to 64 KiB (default 16 KiB; "
+                f"{REFERENCE})",
                 "the main process and a helper process count as the server's",
             ),
             stock_notes=(f"one worker, backlog 100, keep-alive for 5 s ({REFERENCE})",),
             unix_socket=True,
             helpers=2,
+            untrusting="its ProxyFixMiddleware accepts only ASGI apps",
             deviation="SERVER_PORT is not a string",
             extra=True,
         ),

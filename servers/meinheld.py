@@ -10,6 +10,7 @@ from wsgiload.catalogue.contract import LaunchContext, Needed, Server, Variant, 
 SOURCE = "https://github.com/mopemope/meinheld/blob/master/meinheld/server/server.c"
 SETTINGS = "https://docs.gunicorn.org/en/stable/settings.html"
 
+HEAD_LIMIT = "each header field is limited to 8 KiB, which cannot be changed"
 GREENLET = (
     "greenlet 3 in place of the greenlet<0.5 that it asks for, which no current "
     "interpreter compiles"
@@ -79,6 +80,8 @@ SERVER = Server(
             stock_keepalive=False,
             stock_notes=(f"one process, closes after each response, logs each request ({SOURCE})",),
             helpers=1,
+            head_limit=HEAD_LIMIT,
+            untrusting="it has no setting for trusted proxies",
         ),
         Variant(
             name="gunicorn",
@@ -95,6 +98,8 @@ SERVER = Server(
             ),
             stock_notes=(f"one worker, keep-alive for 2 s ({SETTINGS})",),
             helpers=1,
+            head_limit=HEAD_LIMIT,
+            untrusting="it has no setting for trusted proxies",
         ),
     ),
     default_variant="default",

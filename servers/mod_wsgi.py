@@ -54,6 +54,10 @@ SERVER = Server(
                 f"{DIRECTIVES}event.html",
                 "--queue-timeout, --request-timeout and --socket-timeout beyond the run (45 s "
                 f"and 60 s; {REFERENCE})",
+                f"LimitRequestFieldSize 65536: large cookies (default 8,190; {DIRECTIVES}core.html"
+                "#limitrequestfieldsize)",
+                "--trust-proxy and --trust-proxy-header: X-Forwarded-Proto sets the scheme, as in "
+                f"other servers (default off; {REFERENCE})",
                 f"the access log is off by default ({REFERENCE})",
                 "root starts it in a user namespace (www-data inside, root outside), because "
                 "Apache refuses to run as root and www-data cannot read root's home directory "

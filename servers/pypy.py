@@ -37,6 +37,7 @@ def _variant(name: str, summary: str, cold: bool) -> Variant:
         notes=(*NOTES, f"PyPy is slow until its JIT has warmed up ({WARM_UP})"),
         stock_notes=(f"logs every request to standard error ({REFERENCE})",),
         unix_socket=True,
+        untrusting="it has no setting for trusted proxies",
         cold=cold,
     )
 

@@ -45,6 +45,7 @@ SERVER = Server(
             ),
             stock_notes=("the number of threads is mandatory and has no default: 4",),
             framing="close",
+            untrusting="it has no setting for trusted proxies",
             deviation="close() of the app's response was not called",
             extra=True,
         ),

@@ -48,7 +48,7 @@ SERVER = Server(
                 f"an fcgi-program, because only its processes share a socket ({CONFIGURATION})",
                 f"numprocs as budgeted, socket_backlog of the run ({CONFIGURATION})",
                 "connection_limit above the load, channel_timeout longer than the run, "
-                f"asyncore_use_poll, as for waitress alone ({ARGUMENTS})",
+                f"asyncore_use_poll and trusted_proxy, as for waitress alone ({ARGUMENTS})",
             ),
             stock_notes=(
                 f"one process of 4 threads, at most 100 connections, select() ({ARGUMENTS})",

@@ -19,7 +19,7 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
         *("--host", context.host, "--port", str(context.port)),
         *option("--threads", context.threads),
         *option("--backlog", context.backlog),
-        *context.when_tuned("--no-log"),
+        *context.when_tuned("--no-log", "--trust-proxies"),
         context.app,
     ]
 
@@ -44,6 +44,8 @@ SERVER = Server(
                 "backlog set to the common value (default 128; "
                 "https://www.tornadoweb.org/en/stable/netutil.html)",
                 f"tornado.access to ERROR: every request is logged otherwise ({REFERENCE})",
+                "xheaders: X-Forwarded-Proto sets the scheme, as in other servers (default off; "
+                "https://www.tornadoweb.org/en/stable/httpserver.html)",
                 "each worker listens on its own socket (SO_REUSEPORT); tornado's "
                 "own fork leaves children",
                 f"responses are buffered and get a Content-Length ({REFERENCE})",

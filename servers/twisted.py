@@ -8,6 +8,7 @@ from wsgiload.catalogue.contract import LaunchContext, Server, Variant, option, 
 
 REFERENCE = "https://docs.twisted.org/en/stable/web/howto/web-in-60/wsgi.html"
 SOURCE = "https://docs.twisted.org/en/stable/api/twisted.internet.interfaces.IReactorTCP.html"
+CHANNEL = "https://docs.twisted.org/en/stable/api/twisted.web.http.HTTPChannel.html"
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
@@ -42,12 +43,15 @@ SERVER = Server(
                 f"backlog set to the common value (default 50; {SOURCE})",
                 "Site(timeout) longer than the run: idle connections are closed after 60 s "
                 "otherwise",
+                "HTTPChannel.totalHeadersSize and MAX_LENGTH 65,536: request heads of up to 64 KiB "
+                f"(default 16 KiB; {CHANNEL})",
                 "no log is opened, so requests are not logged; HTTP/1.0 clients get no keep-alive",
             ),
             stock_notes=(
                 f"at most 10 threads, backlog 50, idle connections closed after 60 s ({SOURCE})",
             ),
             unix_socket=True,
+            untrusting="it has no setting for trusted proxies",
             extra=True,
         ),
     ),

@@ -180,7 +180,7 @@ SERVER = Server(
                 "keep-alive "
                 "(https://uwsgi-docs.readthedocs.io/en/latest/Nginx.html)",
                 "nginx: access_log off, keepalive_requests and keepalive_timeout beyond the "
-                "run, one process of "
+                "run, large_client_header_buffers 4 64k (default 8k), one process of "
                 "its own (https://nginx.org/en/docs/http/ngx_http_core_module.html)",
                 "the supervisor that starts both, nginx's master and its workers count as the "
                 "server's processes",

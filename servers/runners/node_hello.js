@@ -34,6 +34,7 @@ const routes = {
     request.on("data", (part) => parts.push(part));
     request.on("end", () => send(response, 200, Buffer.concat(parts)));
   },
+  "/cookie": (request, response) => send(response, 200, request.headers.cookie || ""),
   "/missing": (request, response) => send(response, 404, "not here\n"),
   "/broken": (request, response) => send(response, 500, "broken as asked\n"),
   "/hold": (request, response) => {
@@ -42,7 +43,9 @@ const routes = {
   },
 };
 
-const server = http.createServer((request, response) => {
+// Large cookies; by default a head may have 16 KiB.
+const limits = options.keepalive ? { maxHeaderSize: 65536 } : {};
+const server = http.createServer(limits, (request, response) => {
   const route = routes[request.url];
   return route ? route(request, response) : send(response, 200, GREETING);
 });

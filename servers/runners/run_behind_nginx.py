@@ -67,7 +67,8 @@ def configure(options: dict[str, str], folder: Path) -> Path:
         # Two for each request, one on either side, and a few for what listens.
         connections=2 * int(options["--connections"]) + 64 if "--connections" in options else 512,
         access_log="off" if is_tuned else f"{folder}/access.log",
-        client_side="keepalive_requests 1000000000; keepalive_timeout 1d; tcp_nodelay on;"
+        client_side="keepalive_requests 1000000000; keepalive_timeout 1d; tcp_nodelay on; "
+        "large_client_header_buffers 4 64k;"
         if is_tuned
         else "",
         upstream="keepalive 64; keepalive_requests 1000000000; keepalive_timeout 1d;"

@@ -51,6 +51,12 @@ def serve_waitress(app: object, options: argparse.Namespace) -> None:
         "channel_timeout": options.keepalive,
     }
     settings = {key: value for key, value in given.items() if value is not None}
+    if options.keepalive is not None:
+        settings |= {
+            "trusted_proxy": "127.0.0.1",
+            "trusted_proxy_headers": "x-forwarded-proto",
+            "clear_untrusted_proxy_headers": False,
+        }
     waitress.serve(app, sockets=[socket.socket(fileno=options.fd)], **settings)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -23,6 +24,9 @@ AsyncRequestWorkerFactor 32
 RequestReadTimeout header=0 body=0
 """
 BEYOND_ANY_RUN_S = "86400"
+# Before the file that mod_wsgi-express writes, whose virtual host copies the limit when it begins.
+LARGE_FIELDS = "LimitRequestFieldSize 65536"
+ADMINISTRATION_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
 
 
 def main() -> None:
@@ -67,7 +71,20 @@ def tuned(options: argparse.Namespace) -> list[str]:
     words += ["--keep-alive-timeout", options.keepalive]
     for timeout in ("queue", "request", "socket"):
         words += [f"--{timeout}-timeout", BEYOND_ANY_RUN_S]
+    for name in ("Proto", "For", "Host"):
+        words += ["--trust-proxy-header", f"X-Forwarded-{name}"]
+    words += ["--trust-proxy", options.host]
+    accept_large_fields(options.folder / "apache2")
     return words
+
+
+def accept_large_fields(program: Path) -> None:
+    """Let mod_wsgi-express start Apache by a script that adds a directive."""
+    path = f"{os.environ.get('PATH', os.defpath)}:{ADMINISTRATION_FOLDERS}"
+    apache = shutil.which("apache2", path=path) or "apache2"
+    program.write_text(f"#!/bin/sh\nexec {apache} -C '{LARGE_FIELDS}' \"$@\"\n")
+    program.chmod(0o755)
+    os.environ["HTTPD"] = str(program)
 
 
 if __name__ == "__main__":

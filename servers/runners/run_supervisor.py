@@ -94,7 +94,12 @@ def serve(options: argparse.Namespace) -> None:
     }
     settings = {key: value for key, value in given.items() if value is not None}
     if options.keepalive is not None:
-        settings["asyncore_use_poll"] = True
+        settings |= {
+            "asyncore_use_poll": True,
+            "trusted_proxy": "127.0.0.1",
+            "trusted_proxy_headers": "x-forwarded-proto",
+            "clear_untrusted_proxy_headers": False,
+        }
     module, _, name = options.app.partition(":")
     app = getattr(importlib.import_module(module), name)
     waitress.serve(app, sockets=[socket.socket(fileno=options.fd)], **settings)

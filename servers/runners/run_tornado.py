@@ -26,7 +26,7 @@ async def serve(options: argparse.Namespace) -> None:
     )
     given = {} if options.backlog is None else {"backlog": options.backlog}
     sockets = bind_sockets(options.port, options.host, reuse_port=options.reuse_port, **given)
-    HTTPServer(container).add_sockets(sockets)
+    HTTPServer(container, xheaders=options.trust_proxies).add_sockets(sockets)
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
     await stopped.wait()
@@ -40,6 +40,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int)
     parser.add_argument("--backlog", type=int)
     parser.add_argument("--no-log", action="store_true")
+    parser.add_argument("--trust-proxies", action="store_true")
     parser.add_argument("--reuse-port", action="store_true")
     parser.add_argument("app")
     options = parser.parse_args()

@@ -9,8 +9,11 @@ import argparse
 import importlib
 
 from twisted.internet import reactor
+from twisted.web.http import HTTPChannel
 from twisted.web.server import Site
 from twisted.web.wsgi import WSGIResource
+
+HEAD_BYTES = 65_536
 
 
 def main() -> None:
@@ -29,6 +32,7 @@ def main() -> None:
         reactor.suggestThreadPoolSize(options.threads)
     site = Site(WSGIResource(reactor, reactor.getThreadPool(), app))
     if options.timeout is not None:
+        HTTPChannel.totalHeadersSize = HTTPChannel.MAX_LENGTH = HEAD_BYTES
         site.timeOut = options.timeout
     given = {} if options.backlog is None else {"backlog": options.backlog}
     reactor.listenTCP(options.port, site, interface=options.host, **given)

@@ -29,6 +29,7 @@ def proven(name: str) -> CheckResult:
     result.right_body = result.keepalive_as_claimed = result.framing_as_claimed = result.echo = True
     result.errors_passed = result.backlog_as_asked = result.within_budget = result.clean_stop = True
     result.conforms = result.quiet = result.keepalive = True
+    result.large_head = result.forwarded = True
     result.framing, result.backlog, result.processes, result.workers_met = "chunked", 1024, 3, 2
     result.capacity = Concurrency(150, 1024, 4, 150, 150)
     return result
@@ -83,7 +84,7 @@ def test_on_a_narrow_terminal_the_proofs_are_counted() -> None:
     stream = io.StringIO()
     console = Console(file=stream, width=100, force_terminal=True, color_system=None)
     print_checks([proven("waitress")], console)
-    assert "9 of 9" in stream.getvalue()
+    assert "11 of 11" in stream.getvalue()
     assert max(len(line) for line in stream.getvalue().splitlines()) <= 100
 
 
@@ -94,5 +95,8 @@ def test_the_page_has_a_row_per_server_and_the_refused_ones_with_their_reason() 
     assert "| waitress | 1.2.3 | 3.11.7 | yes | yes |" in text
     assert "| meinheld (legacy) |" in text
     assert "- `gunicorn-eventlet`: gunicorn 26 removed" in text
+    assert "`meinheld`, `meinheld-gunicorn`: each header field is limited" in text
+    assert "`bjoern-processes`, `cheroot`, " in text
+    assert "has no setting for trusted proxies" in text
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert len({line.count("|") for line in rows}) == 1

@@ -134,6 +134,9 @@ class Variant:
     ``keepalive`` (two requests on one connection get responses) and ``framing`` are claims, which a
     check must confirm; ``stock_keepalive`` and ``stock_framing`` where the stock profile differs.
     ``helpers`` is how many processes there are besides the workers: masters, routers, fronts.
+    ``head_limit`` says why a request head of 32 KiB is rejected in the tuned profile, and
+    ``untrusting`` why ``X-Forwarded-Proto`` from this host does not set the scheme that the app
+    sees; None claims that it does.
     ``notes`` justify every setting that is not the server's default, each with its source;
     ``stock_notes`` say what its defaults do to it. ``reason`` says why it cannot be run any more:
     it is listed, and refused with that reason.
@@ -155,6 +158,8 @@ class Variant:
     extra: bool = False  # measured only on request: by name, or by ``all``
     cold: bool = False  # measured without any warm-up
     deviation: str | None = None  # a known violation found by PEP 3333's validator
+    head_limit: str | None = None
+    untrusting: str | None = None
     reason: str | None = None
 
     def keeps_connections(self, profile: Profile) -> bool:

@@ -13,6 +13,7 @@ from rich.text import Text
 from wsgiload.catalogue.names import Catalogue, ServerVariant
 
 if TYPE_CHECKING:
+    from wsgiload.catalogue.contract import Variant
     from wsgiload.serving.check import CheckResult
     from wsgiload.serving.concurrency import Concurrency
 
@@ -31,6 +32,8 @@ _PROOFS: tuple[tuple[str, Callable[[CheckResult], bool | None]], ...] = (
     ("1 MiB echoed", lambda result: result.echo),
     ("404, 500", lambda result: result.errors_passed),
     ("PEP 3333", lambda result: result.conforms),
+    ("32 KiB head", lambda result: result.large_head),
+    ("X-Forwarded-*", lambda result: result.forwarded),
     ("no log output", lambda result: result.quiet),
     ("within budget", lambda result: result.within_budget),
     ("clean stop", lambda result: result.clean_stop),
@@ -53,6 +56,8 @@ def print_server(found: ServerVariant, console: Console) -> None:
         "keep-alive": _yes(variant.keepalive)
         + ("" if stock == variant.keepalive else f" (stock: {_yes(stock)})"),
         "framing": f"{variant.framing} (body without Content-Length)",
+        "heads": _head_words(variant),
+        "forwarded": _forwarding_words(found),
         "Unix socket": _yes(variant.unix_socket),
         "needs": ", ".join(needs)
         or ("a C compiler" if server.needs_compiler else "no system packages"),
@@ -64,6 +69,17 @@ def print_server(found: ServerVariant, console: Console) -> None:
     for note in variant.stock_notes:
         console.print(f"  · stock: {note}", highlight=False, markup=False, soft_wrap=True)
     console.print()
+
+
+def _head_words(variant: Variant) -> str:
+    return "at least 32 KiB" if variant.head_limit is None else variant.head_limit
+
+
+def _forwarding_words(found: ServerVariant) -> str:
+    if not found.server.serves_wsgi:
+        return "not applicable"
+    known = found.variant.untrusting
+    return "X-Forwarded-* trusted from this host" if known is None else f"not trusted: {known}"
 
 
 def _yes(holds: bool) -> str:
@@ -88,7 +104,7 @@ def _checks_table(results: Iterable[CheckResult], *, is_wide: bool) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     proofs = [name for name, _ in _PROOFS] if is_wide else ["proven"]
     for heading in ("server", "profile", "version", *proofs, "framing", "keep-alive"):
-        table.add_column(heading, overflow="fold")
+        table.add_column(heading, overflow="fold", no_wrap=heading == "proven")
     for heading in ("backlog", "workers", "processes", "startup (s)", "shutdown (s)"):
         table.add_column(heading, justify="right")
     for result in results:
@@ -146,10 +162,28 @@ def markdown_catalogue(catalogue: Catalogue, results: Sequence[CheckResult]) -> 
     lines += ["", "## Known deviations from PEP 3333", ""]
     lines += [f"- `{found.id}`: {found.variant.deviation}." for found in deviating]
 
+    lines += _by_reason(
+        "Request heads limited to less than 32 KiB", catalogue, lambda one: one.head_limit
+    )
+    lines += _by_reason("`X-Forwarded-Proto` not trusted", catalogue, lambda one: one.untrusting)
+
     refused = [found for found in catalogue.variants() if found.reason is not None]
     lines += ["", "## Not supported", ""]
     lines += [f"- `{found.id}`: {found.reason}." for found in refused]
     return "\n".join(lines) + "\n"
+
+
+def _by_reason(
+    heading: str, catalogue: Catalogue, reason_of: Callable[[Variant], str | None]
+) -> list[str]:
+    """A section with one line per reason, each with all of its servers."""
+    names: dict[str, list[str]] = {}
+    for found in catalogue.variants():
+        reason = reason_of(found.variant)
+        if reason is not None:
+            names.setdefault(reason, []).append(f"`{found.id}`")
+    lines = [f"- {', '.join(those)}: {reason}." for reason, those in names.items()]
+    return ["", f"## {heading}", "", *lines] if lines else []
 
 
 def _markdown_row(result: CheckResult) -> list[str]:
@@ -172,6 +206,9 @@ MARKDOWN_HEAD = (
     "two workers with two threads each. "
     "“Concurrent requests” is how many of 150 simultaneous requests were inside the app at the "
     "same time. "
+    "“32 KiB head” is whether the app got all of a request head of 32 KiB. “X-Forwarded-*” is "
+    "whether the app got the forwarded headers of a proxy on this host and saw the scheme `https`; "
+    "the headers themselves reach the app from every server. "
     "`wsgiload servers show NAME` explains each setting.\n"
 )
 

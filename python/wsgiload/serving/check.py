@@ -27,6 +27,7 @@ from wsgiload.loads.request import Request
 from wsgiload.sampling.listen_queue import read_listen_queue
 from wsgiload.scratch import remove_stale_scratch
 from wsgiload.serving import launch, readiness
+from wsgiload.serving.check_heads import Ask, forwarding, large_head_fault
 from wsgiload.serving.concurrency import Concurrency
 from wsgiload.serving.conformance import (
     GREETING,
@@ -79,6 +80,8 @@ class CheckResult:
     echo: bool | None = None
     errors_passed: bool | None = None
     conforms: bool | None = None
+    large_head: bool | None = None
+    forwarded: bool | None = None
     backlog: int | None = None
     backlog_as_asked: bool | None = None
     quiet: bool | None = None
@@ -190,7 +193,10 @@ def _check(
 
 
 def _ask(port: int, method: str, path: str, body: bytes | None = None) -> Response:
-    request = Request(path, method, body=body)
+    return _send(port, Request(path, method, body=body))
+
+
+def _send(port: int, request: Request) -> Response:
     return exchange((HOST, port), request, RESPONSE_TIMEOUT_S, MOST_RESPONSE_BYTES)
 
 
@@ -307,6 +313,36 @@ def _check_conformance(subject: _Subject, result: CheckResult) -> None:
     )
 
 
+def _asking(subject: _Subject) -> Ask:
+    return lambda path, headers: _send(subject.port, Request(path, headers=headers))
+
+
+def _check_large_head(subject: _Subject, result: CheckResult) -> None:
+    known, fault = subject.found.variant.head_limit, large_head_fault(_asking(subject))
+    result.large_head = fault is None
+    # The stock profile shows the limits that a server has by itself.
+    if subject.profile == "tuned":
+        limited = f"it takes a request head of 32 KiB, but its file says {known!r}"
+        result.record((fault is None) == (known is None), fault or limited)
+
+
+def _check_forwarded(subject: _Subject, result: CheckResult) -> None:
+    """The app gets the fields from every server, and its scheme from those that trust a proxy."""
+    if not subject.found.server.serves_wsgi:
+        return
+    found, known = forwarding(_asking(subject)), subject.found.variant.untrusting
+    is_trusted = found.scheme == "https"
+    result.forwarded = is_trusted and not found.lost
+    if subject.profile == "tuned":
+        result.record(not found.lost, f"the app did not get {' and '.join(found.lost)}")
+        says = "that it is trusted" if known is None else repr(known)
+        complaint = (
+            f"with X-Forwarded-Proto: https the app sees {found.scheme or 'no scheme'}, but its "
+            f"file says {says}"
+        )
+        result.record(is_trusted == (known is None), complaint)
+
+
 def _check_backlog(subject: _Subject, result: CheckResult) -> None:
     queue = read_listen_queue(subject.port)
     result.backlog = queue.backlog // queue.sockets if queue else None
@@ -347,6 +383,8 @@ PROPERTIES: tuple[Callable[[_Subject, CheckResult], None], ...] = (
     _check_conformance,
     _check_backlog,
     _check_echo,
+    _check_forwarded,
+    _check_large_head,
     _check_workers,
     _check_processes,
 )

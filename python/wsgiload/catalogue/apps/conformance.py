@@ -21,6 +21,7 @@ CONFORMING_BODY = b"the environ conforms\n"
 BUSY_NS = 20_000_000
 HOLD_S = 0.5
 CHUNK_BYTES = 65_536
+FORWARDED_VARIABLES = ("HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_HOST")
 
 
 def _send(start_response: StartResponse, body: bytes, status: str = "200 OK") -> list[bytes]:
@@ -96,6 +97,17 @@ def hold(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[by
     return _send(start_response, f"{entered_ns} {time.monotonic_ns()}".encode())
 
 
+def cookie(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """The cookie of the request."""
+    return _send(start_response, environ.get("HTTP_COOKIE", "").encode("latin-1"))
+
+
+def forwarded(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """The scheme, and what a proxy said of the request; a line each."""
+    lines = [environ["wsgi.url_scheme"], *(environ.get(name, "") for name in FORWARDED_VARIABLES)]
+    return _send(start_response, "\n".join(lines).encode("latin-1"))
+
+
 ROUTES = {
     "/worker": worker,
     "/stream": stream,
@@ -104,6 +116,8 @@ ROUTES = {
     "/broken": broken,
     "/conforms": conforms,
     "/hold": hold,
+    "/cookie": cookie,
+    "/forwarded": forwarded,
 }
 
 

@@ -1,0 +1,54 @@
+"""Request heads as a browser behind a proxy sends them: what a server makes of a large one, and of
+the fields with which a proxy says how the request reached it."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from wsgiload.serving.exchange import Response
+
+HEAD_BYTES = 32 << 10
+# Its request line and its other fields, at the longest port.
+_REST_BYTES = len("GET /cookie HTTP/1.1\r\nHost: 127.0.0.1:65535\r\nCookie: \r\n\r\n")
+_START = "session="
+COOKIE = ("Cookie", _START + "a" * (HEAD_BYTES - _REST_BYTES - len(_START)))
+FORWARDED = (
+    ("X-Forwarded-Proto", "https"),
+    ("X-Forwarded-For", "192.0.2.7"),
+    ("X-Forwarded-Host", "shop.example"),
+)
+
+# A request for a path with these header fields.
+Ask = Callable[[str, tuple[tuple[str, str], ...]], Response]
+
+
+def large_head_fault(ask: Ask) -> str | None:
+    """What is wrong with the response to a head of 32 KiB; None where the app gets all of it."""
+    try:
+        response = ask("/cookie", (COOKIE,))
+    except (OSError, http.client.HTTPException) as error:
+        return f"it ended the connection at a request head of 32 KiB ({type(error).__name__})"
+    if response.status != 200:
+        return f"it rejected a request head of 32 KiB with status {response.status}"
+    if response.body != COOKIE[1].encode():
+        return f"of a cookie of {len(COOKIE[1]):,} bytes, {len(response.body):,} reached the app"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarding:
+    """What an app learns of a request that came through a proxy on this host."""
+
+    scheme: str
+    lost: tuple[str, ...]
+
+
+def forwarding(ask: Ask) -> Forwarding:
+    """The scheme that the app sees, and which of the forwarded fields do not reach it as sent."""
+    text = ask("/forwarded", FORWARDED).body.decode(errors="replace")
+    scheme, *arrived = text.split("\n")
+    arrived += [""] * (len(FORWARDED) - len(arrived))
+    lost = (name for (name, value), got in zip(FORWARDED, arrived, strict=False) if value != got)
+    return Forwarding(scheme, tuple(lost))
