@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .command import Command, Done, read_json, until
+from .command import SCRIPT, Command, Done, read_json, until
 from .test_user_apps import fingerprint, make_project
 
 pytestmark = [pytest.mark.servers, pytest.mark.limits]
@@ -26,6 +27,13 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def activated(project: Path) -> list[str]:
+    """wsgiload as in a shell in which the project's environment is active."""
+    folder = project / ".venv"
+    path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    return ["env", f"VIRTUAL_ENV={folder}", f"PATH={path}", str(SCRIPT)]
+
+
 def cells_of(done: Done, server: str) -> list[dict[str, Any]]:
     return [cell for name, cell in done.cells.items() if name.startswith(f"{server}@")]
 
@@ -35,8 +43,10 @@ def test_the_users_configuration_is_measured_where_others_cannot_serve(
 ) -> None:
     """Its workers are recycled while it is measured; those of the catalogue lack its hook."""
     before = fingerprint(project)
-    words = ("app:application", "--command", PROD, "--servers", "gunicorn-gthread,granian")
-    done = command.run("sweep", *words, *BRIEFLY, "--duration", "10s", cwd=project)
+    prod = "prod=gunicorn -c gunicorn.conf.py app:application --bind {address}"
+    words = ("app:application", "--command", prod, "--servers", "gunicorn-gthread,granian")
+    words += (*BRIEFLY, "--duration", "10s")
+    done = command.run("sweep", *words, cwd=project, program=activated(project))
     assert done.code == 97
     for cell in cells_of(done, "prod"):
         assert cell["failure"] is None
@@ -47,8 +57,8 @@ def test_the_users_configuration_is_measured_where_others_cannot_serve(
             None,
         )
         settings = cell["settings"]
-        assert settings["own_command"] == PROD.removeprefix("prod=")
-        assert settings["command"][:3] == [".venv/bin/gunicorn", "-c", "gunicorn.conf.py"]
+        assert settings["own_command"] == prod.removeprefix("prod=")
+        assert settings["command"][:3] == ["gunicorn", "-c", "gunicorn.conf.py"]
         assert settings["versions"]["packages"]["gunicorn"] == "23.0.0"
         assert cell["limits"]["not_enforced"] == []
         assert cell["resources"]["memory_peak_bytes"] > 0
@@ -63,6 +73,17 @@ def test_the_users_configuration_is_measured_where_others_cannot_serve(
             message = cell["failure"]["message"]
             assert "gunicorn.conf.py in the app's folder is not used" in message
             assert ("add --server-config gunicorn=" in message) == (server == "gunicorn-gthread")
+            assert (cell["settings"]["workers"], cell["settings"]["threads"]) == (1, 4)
+
+    page = (done.run_dir / "report.html").read_text()
+    for line in (
+        "settings of prod: gunicorn -c gunicorn.conf.py app:application --bind 127.0.0.1:8000",
+        "settings of gunicorn-gthread: python -m gunicorn --config",
+        "settings of granian: python -m granian --interface wsgi",
+    ):
+        assert line in done.out
+        server, _, command_line = line.removeprefix("settings of ").partition(": ")
+        assert f"<dt>{server}</dt><dd><code>{command_line}" in page
     after = fingerprint(project)
     assert {name: after[name] for name in before} == before
 

@@ -31,6 +31,7 @@ from wsgiload.report import (
     page,
     palette,
     panels,
+    server_settings,
     table,
     timelines,
     words,
@@ -145,6 +146,7 @@ class ReportPage:
     errors: grids.Grid
     cells: grids.Grid
     verdicts: list[str]
+    settings: list[tuple[str, str]]
     plan: list[tuple[str, str]]
     host: list[tuple[str, str]]
     downloads: list[Download]
@@ -210,6 +212,7 @@ def _report_page(files: RunFiles, sweep: Sweep, drawn: Drawn) -> ReportPage:
         errors=grids.of_errors(sweep, files.loads),
         cells=grids.of_cells(sweep),
         verdicts=[cell.status for cell in sweep.cells],
+        settings=server_settings.settings_of(sweep),
         plan=_facts(to_plain(sweep.experiment)),
         host=_facts(to_plain(files.run.host)),
         downloads=[_download(files.directory / name, kind) for name, kind in _DOWNLOADS],

@@ -40,6 +40,7 @@ from wsgiload.report.cells import (
     read_sweep,
 )
 from wsgiload.report.requests_table import requests_table
+from wsgiload.report.server_settings import settings_of
 from wsgiload.report.terminal import terminal
 from wsgiload.statistics.effect import FEWEST_RUNS
 
@@ -64,7 +65,14 @@ def print_sweep(summary: Summary, console: Console) -> None:
     with _wide(console):
         table = _fitting_table(sweep, console)
         lifted = [Text(sentence) for sentence in coincidence.interventions(summary)]
-        console.print(Group(*title, *table, *_over_runs(summary), *_remarks(sweep), *lifted))
+        said = [*_over_runs(summary), *_remarks(sweep), *_settings(sweep)]
+        console.print(Group(*title, *table, *said, *lifted))
+
+
+def _settings(sweep: Sweep) -> Iterator[RenderableType]:
+    """How each server was started."""
+    for label, text in settings_of(sweep):
+        yield Text(f"settings of {label}: {text}", style="dim")
 
 
 def print_comparison(

@@ -1,0 +1,23 @@
+"""How each server of a sweep was started: its command line, and what ran before. Builds text from
+the stored cells."""
+
+from __future__ import annotations
+
+from wsgiload.documents.summary import ServerSettings
+from wsgiload.report.cells import Sweep
+from wsgiload.report.command_line import to_paste
+
+
+def settings_of(sweep: Sweep) -> list[tuple[str, str]]:
+    """Each server with its settings, also one that failed; those that never got as far as a start
+    are left out."""
+    found: dict[str, ServerSettings] = {}
+    for cell in sweep.cells:
+        if cell.result.settings is not None:
+            found.setdefault(cell.label, cell.result.settings)
+    return [(label, _text(settings)) for label, settings in found.items()]
+
+
+def _text(settings: ServerSettings) -> str:
+    before = f" (setup: {'; '.join(settings.setup)})" if settings.setup else ""
+    return f"{to_paste(settings)}{before}"

@@ -1,0 +1,59 @@
+"""The report names the settings of each server."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from rich.console import Console
+
+from wsgiload.documents.summary import ServerSettings, Versions
+from wsgiload.report.cells import read_sweep
+from wsgiload.report.server_settings import settings_of
+from wsgiload.report.table import print_sweep
+
+from .filled import filled_summary
+from .invented_cells import cell
+from .test_answer import failed
+
+
+def settings(*command: str, **changes: Any) -> ServerSettings:
+    plain: dict[str, Any] = {
+        "command": command,
+        "workers": None,
+        "threads": None,
+        "backlog": None,
+        "keepalive": None,
+        "environment": {},
+        "versions": Versions(server=None, python=None, packages={}),
+    }
+    return ServerSettings(**plain | changes)
+
+
+def test_each_server_has_one_line_with_its_command_and_what_ran_before() -> None:
+    own = settings(
+        "gunicorn",
+        "shop.wsgi",
+        own_command="gunicorn shop.wsgi",
+        environment={"POOL_SIZE": "2"},
+        setup=("python manage.py migrate", "python manage.py loaddata shop"),
+    )
+    ours = settings("/cache/bin/python", "-m", "waitress", "--listen", "127.0.0.1:41234", "a:b")
+    cells = [
+        cell("prod", run=1, settings=own),
+        cell("prod", run=2, settings=own),
+        cell("waitress", settings=ours),
+        failed("granian"),
+    ]
+    summary = filled_summary({"servers": ("prod", "waitress", "granian"), "runs": 2}, cells)
+    assert settings_of(read_sweep(summary)) == [
+        (
+            "prod",
+            "env POOL_SIZE=2 gunicorn shop.wsgi (setup: python manage.py migrate; "
+            "python manage.py loaddata shop)",
+        ),
+        ("waitress", "python -m waitress --listen 127.0.0.1:8000 a:b"),
+    ]
+    stream = io.StringIO()
+    print_sweep(summary, Console(file=stream, width=200))
+    assert "settings of waitress: python -m waitress --listen" in stream.getvalue()
