@@ -21,6 +21,8 @@ CARRIED = (
     "wsgiload/_servers/locks/gunicorn.txt",
     "wsgiload/_servers/runners/run_gevent.py",
     "wsgiload/_servers/runners/node_hello.js",
+    "wsgiload/_experiments/appdynamics-2016.toml",
+    "wsgiload/_experiments/slides-2013-fair.toml",
     "wsgiload/catalogue/apps/conformance.py",
     "wsgiload/catalogue/apps/counted.py",
     "wsgiload/catalogue/apps/json1k.py",

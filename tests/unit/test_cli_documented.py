@@ -149,6 +149,7 @@ def test_the_commands_of_this_stage_are_there() -> None:
         >= {
             "sweep",
             "run",
+            "reproduce",
             "load",
             "capacity",
             "calibrate",

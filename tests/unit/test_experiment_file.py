@@ -100,6 +100,19 @@ def test_the_command_line_goes_first_and_wsgiload_toml_does_not_apply(
     assert dry('duration = "3s"\n')["load"]["duration_ns"] == 5 * S
 
 
+def test_other_servers_leave_out_the_settings_of_those_that_they_replace(dry: Runner) -> None:
+    text = """
+servers = ["waitress", "gunicorn-sync", "gunicorn-gthread"]
+server-args = ["waitress=--ident=x", "gunicorn=--log-level error"]
+"""
+    assert len(dry(text)["adjustments"]) == 2
+    (left,) = dry(text, "--servers", "mine=gunicorn-sync")["adjustments"]
+    assert left["server"] == "gunicorn"
+    assert dry(text, "--servers", "cheroot")["adjustments"] == []
+    line = dry.refused(text.replace("waitress=", "bjoern="))
+    assert line.startswith("mine.toml: server_args: --server-args bjoern: not a measured server")
+
+
 def test_a_scale_replaces_options_and_says_so(dry: Runner) -> None:
     plan = dry(FULL, "--scale", "quick")
     assert [level["rate_per_s"] for level in plan["levels"]] == [100]
@@ -133,6 +146,7 @@ def test_servers_and_services_of_the_users_own_are_tables(dry: Runner) -> None:
         ("scale = 3", "mine.toml: scale: 3 is not a table; write [scale.NAME]"),
         ("title = 3", "mine.toml: title: 3 is not text; write it like title ="),
         ("notes = [1]", "mine.toml: notes: 1 is not a list of texts; write it like notes ="),
+        ("tables = 'x'", "mine.toml: tables: 'x' is not a form of tables; choose one of"),
         ("servers = ['guncorn']", "mine.toml: servers: unknown server 'guncorn'; did you mean"),
         ("servers = []", "mine.toml: servers: --servers is empty; "),
         ("app-name = 'nope'", "mine.toml: app_name: unknown bundled app 'nope'; choose one of"),

@@ -41,6 +41,7 @@ EXAMPLES = (
 COMMANDS = (
     LazyCommand("sweep", "_sweep", "sweep", "Measure and rank servers at increasing load."),
     LazyCommand("run", "_run", "run", "Run an experiment file."),
+    LazyCommand("reproduce", "_reproduce", "reproduce", "Run a published comparison."),
     LazyCommand("load", "_load", "load", "Generate load against a URL."),
     LazyCommand("capacity", "_capacity", "capacity", "Find the highest rate that meets --slo."),
     LazyCommand("compare", "_compare", "compare", "Compare two stored runs."),

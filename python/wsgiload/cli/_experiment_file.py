@@ -3,9 +3,10 @@ and a description. Every mistake in it is one line with the file, the key and th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import get_args
 
 from wsgiload.cli.config import (
     SERVERS,
@@ -18,10 +19,14 @@ from wsgiload.cli.config import (
 )
 from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import Experiment
+from wsgiload.report.tool_tables import Style
 
 # What a file says beside options.
 APP, TITLE, SOURCE, NOTES, SCALE = "app", "title", "source", "notes", "scale"
+TABLES = "tables"
 _TEXTS = (APP, TITLE, SOURCE)
+# Options that name the server that they are about.
+_OF_SERVERS = ("server_args", "server_config")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,7 @@ class ExperimentFile:
     title: str | None = None
     source: str | None = None
     notes: tuple[str, ...] = ()
+    tables: Style | None = None
     # What a scale, or this machine, made of the options.
     changes: tuple[str, ...] = ()
 
@@ -71,6 +77,18 @@ class ExperimentFile:
         options = {**self.options, **options}
         return replace(self, options=options, changes=(*self.changes, *told))
 
+    def for_servers(self, names: Sequence[str]) -> ExperimentFile:
+        """For other servers than its own: without what it sets of servers that are not among
+        them."""
+        meant = [name.partition("=")[2] or name for name in names]
+        kept = {
+            key: [one for one in _listed(self.options[key]) if _is_of_one(str(one), meant)]
+            for key in _OF_SERVERS
+            if key in self.options
+        }
+        rest = {key: value for key, value in self.options.items() if key not in kept}
+        return replace(self, options=rest | {key: value for key, value in kept.items() if value})
+
     def describe(self, experiment: Experiment) -> Experiment:
         """The experiment with the file's description."""
         notes = (*self.notes, *self.changes)
@@ -82,13 +100,14 @@ def read_experiment_file(path: Path, known: Collection[str]) -> ExperimentFile:
     rest = dict(read_toml(path))
     texts = {key: _text(path, key, rest.pop(key, None)) for key in _TEXTS}
     notes = _notes(path, rest.pop(NOTES, []))
+    tables = _style(path, _text(path, TABLES, rest.pop(TABLES, None)))
     # As a list, servers is an option.
     servers = _table(path, SERVERS, rest.pop(SERVERS, {})) if _is_table(rest, SERVERS) else {}
     services = _table(path, SERVICES, rest.pop(SERVICES, {}))
     scales = _table(path, SCALE, rest.pop(SCALE, {}))
     return ExperimentFile(
         path=path,
-        options=_options(rest, [*known, *_TEXTS, NOTES, SERVICES, SCALE], str(path)),
+        options=_options(rest, [*known, *_TEXTS, NOTES, TABLES, SERVICES, SCALE], str(path)),
         servers=servers,
         services=services,
         scales={
@@ -99,6 +118,7 @@ def read_experiment_file(path: Path, known: Collection[str]) -> ExperimentFile:
         title=texts[TITLE],
         source=texts[SOURCE],
         notes=notes,
+        tables=tables,
     )
 
 
@@ -126,8 +146,33 @@ def _text(path: Path, key: str, value: TomlValue | None) -> str | None:
     raise UsageError(f"{path}: {key}: {value!r} is not text", f'write it like {key} = "…"')
 
 
+def _style(path: Path, text: str | None) -> Style | None:
+    for style in get_args(Style):
+        if text == style:
+            found: Style = style
+            return found
+    if text is None:
+        return None
+    raise UsageError(
+        f"{path}: {TABLES}: {text!r} is not a form of tables",
+        f"choose one of {', '.join(get_args(Style))}",
+    )
+
+
+def _listed(value: TomlValue) -> Sequence[TomlValue]:
+    return value if isinstance(value, list) else [value]
+
+
+def _is_of_one(assignment: str, servers: Sequence[str]) -> bool:
+    """Whether ``NAME=…`` is about one of them, which either may name without its variant."""
+    name = assignment.partition("=")[0].strip().lower()
+    return any(
+        name == one or name.startswith(f"{one}-") or one.startswith(f"{name}-") for one in servers
+    )
+
+
 def _notes(path: Path, value: TomlValue) -> tuple[str, ...]:
-    listed = value if isinstance(value, list) else [value]
+    listed = _listed(value)
     notes = [note for note in listed if isinstance(note, str)]
     if len(notes) < len(listed):
         fix = f'write it like {NOTES} = ["…", "…"]'

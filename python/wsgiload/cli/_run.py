@@ -15,11 +15,15 @@ from click.core import ParameterSource
 from wsgiload.cli._experiment_file import APP, ExperimentFile, read_experiment_file
 from wsgiload.cli._grid import GridCommand
 from wsgiload.cli._help import option
-from wsgiload.cli._options import as_click_takes, options_by_name
-from wsgiload.cli._output import complain
-from wsgiload.cli._sweep import DESCRIPTION, sweep
+from wsgiload.cli._options import NAMES, as_click_takes, options_by_name
+from wsgiload.cli._output import complain, say
+from wsgiload.cli._sweep import DESCRIPTION, RESULT, sweep
 from wsgiload.cli.config import Configuration, TomlValue
 from wsgiload.errors import UsageError
+from wsgiload.report.cells import read_sweep
+from wsgiload.report.run_files import read_run
+from wsgiload.report.tool_tables import Style, tables_markdown, tool_tables
+from wsgiload.sweeps.sweep import SweepResult
 
 EXAMPLES = (
     "wsgiload run experiment.toml",
@@ -45,6 +49,9 @@ class ExperimentFileCommand(GridCommand):
         own = {name: one for name, one in options_by_name(self).items() if one in of_sweep}
         scale = given.get("scale")
         found = self.read(given["file"], own, scale if isinstance(scale, str) else None)
+        servers = given.get("servers")
+        if isinstance(servers, str):
+            found = found.for_servers(NAMES.parse(servers))
         for key, value in found.options.items():
             _require_usable(ctx, own[key], value, f"{found.path}: {key}")
         ctx.meta[_FILE] = found
@@ -81,7 +88,21 @@ def run_file(ctx: click.Context, flags: Mapping[str, Any]) -> int:
     assert sweep.callback is not None
     with _naming(found, ctx):
         code: int = sweep.callback(app=found.app, resume=None, **flags)
+    result: SweepResult | None = ctx.meta.get(RESULT)
+    if found.tables is not None and result is not None and result.summary.cells:
+        _tell_tables(found, found.tables, result, aside=flags["json_file"] == "-")
     return code
+
+
+def _tell_tables(found: ExperimentFile, style: Style, result: SweepResult, *, aside: bool) -> None:
+    """Print and store the results in the form in which they were published."""
+    files = read_run(result.run_dir)
+    tables = tool_tables(style, read_sweep(files.summary), files.loads)
+    text = tables_markdown(found.title or found.path.stem, tables, found.changes)
+    path = result.run_dir / "tables.md"
+    path.write_text(text, encoding="utf-8")
+    say(f"\n{text}", aside=aside)
+    say(f"tables: {path}", aside=aside)
 
 
 @contextmanager

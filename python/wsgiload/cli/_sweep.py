@@ -97,6 +97,8 @@ _SAYS_NOTHING_OF_THE_PLAN = {
 
 # Where a context keeps what gives an experiment its description, if it is from a file.
 DESCRIPTION = "wsgiload.description"
+# Where it keeps what was measured, for the command that a sweep is part of.
+RESULT = "wsgiload.result"
 
 EXAMPLES = (
     "wsgiload sweep myapp:app --rates 500,1000,2000",
@@ -346,6 +348,7 @@ def sweep(
         if resume is None
         else resume_sweep(resume, events, wish, texts, _given_again(flags))
     )
+    ctx.meta[RESULT] = result
     code = _print(result, thresholds, json_file, html, verbose=verbose)
     recommendations = result.summary.recommendations or ()
     is_told = json_file != "-" and not verbose

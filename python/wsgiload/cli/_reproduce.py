@@ -1,0 +1,108 @@
+"""``wsgiload reproduce``: a published comparison, as an experiment file that comes with wsgiload."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from wsgiload.cli._experiment_file import ExperimentFile, read_experiment_file
+from wsgiload.cli._help import option
+from wsgiload.cli._options import options_by_name
+from wsgiload.cli._output import say
+from wsgiload.cli._run import ExperimentFileCommand, options_of_sweep, run_file
+from wsgiload.errors import UsageError
+from wsgiload.host.cpus import available_cpus
+from wsgiload.units import parse_cpus
+
+FOLDER = Path(__file__).parents[1] / "_experiments"
+FULL, QUICK = "full", "quick"
+EXAMPLES = (
+    "wsgiload reproduce --list",
+    "wsgiload reproduce appdynamics-2016",
+    "wsgiload reproduce slides-2013-fair --scale full",
+)
+
+
+class StudyCommand(ExperimentFileCommand):
+    """A sweep whose first argument names a file of ours."""
+
+    def read(
+        self, word: str, options: Mapping[str, click.Option], scale: str | None
+    ) -> ExperimentFile:
+        """The file of that name, at its scale, as far as this machine has the cores."""
+        path = _path_of(word)
+        found = read_experiment_file(path, options)
+        # The file lies where wsgiload is installed, which nobody needs to know.
+        found = replace(found, path=Path(path.name))
+        # Any other name is refused where the option is read.
+        scaled = found.scaled(None if scale == FULL else QUICK)
+        return _on_this_machine(scaled)
+
+
+def studies() -> dict[str, Path]:
+    """The files by name; each is followed by its fair version."""
+    return {path.stem: path for path in sorted(FOLDER.glob("*.toml"), key=lambda path: path.stem)}
+
+
+def _path_of(name: str) -> Path:
+    known = studies()
+    if name in known:
+        return known[name]
+    close = difflib.get_close_matches(name, known, n=1)
+    fix = f"did you mean {close[0]}?" if close else "see `wsgiload reproduce --list`"
+    raise UsageError(f"unknown study {name!r}", fix)
+
+
+def _on_this_machine(found: ExperimentFile) -> ExperimentFile:
+    """With fewer cores for the server, where this machine has too few to leave one to the load."""
+    wanted, most = parse_cpus(str(found.options.get("cpus", 1))), max(1, len(available_cpus()) - 1)
+    if wanted <= most:
+        return found
+    return found.replacing({"cpus": most}, f"scaled to {len(available_cpus())} cores")
+
+
+def _list(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if not value or ctx.resilient_parsing:
+        return
+    options = options_by_name(ctx.command)
+    found = {name: read_experiment_file(path, options) for name, path in studies().items()}
+    width = max(map(len, found))
+    for name, file in found.items():
+        say(f"{name:{width}}  {file.title}")
+    ctx.exit()
+
+
+@click.command(cls=StudyCommand, examples=EXAMPLES)
+@click.argument("file", metavar="NAME")
+@option(
+    "Procedure",
+    "--list",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list,
+    help="List the studies.",
+)
+@option(
+    "Procedure",
+    "--scale",
+    type=click.Choice([QUICK, FULL]),
+    default=QUICK,
+    allow_from_autoenv=False,
+    help="The original's loads and durations (full), or a few of them for a few minutes (quick).",
+)
+@click.pass_context
+def reproduce(ctx: click.Context, /, file: str, scale: str, **flags: Any) -> int:
+    """Run the published comparison NAME, or its fair version NAME-fair.
+
+    Prints the tables of the original beside the usual results, and what was scaled.
+    """
+    return run_file(ctx, flags)
+
+
+reproduce.params += options_of_sweep()
