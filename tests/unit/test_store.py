@@ -9,6 +9,7 @@ import os
 import re
 import stat
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -236,6 +237,52 @@ def test_a_file_that_lost_its_end_is_named(directory: RunDirectory, name: str) -
 def test_a_cell_that_was_under_way_is_no_damage(directory: RunDirectory) -> None:
     directory.write_run(run_info(directory))
     directory.write_cell("a@1#1", measured_load(), [])
+    assert damages(directory.path) == []
+
+
+class Killed(BaseException):
+    """Stands in for SIGKILL: nothing handles it."""
+
+
+@pytest.mark.parametrize("writes", range(1, 7))
+def test_whoever_is_killed_while_it_is_written_leaves_no_damage(
+    directory: RunDirectory, monkeypatch: pytest.MonkeyPatch, writes: int
+) -> None:
+    """Before each of the renames with which a cell, the summary and the manifest are replaced."""
+    directory.write_cell("a@1#1", measured_load(), [])
+    directory.write_summary(filled_summary({}, [filled_cell(id="a@1#1")]))
+    directory.write_run(run_info(directory))
+    left, rename = iter(range(writes)), Path.rename
+
+    def rename_or_die(path: Path, target: Path) -> Path:
+        if next(left, None) is None:
+            raise Killed
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", rename_or_die)
+    with suppress(Killed):
+        directory.write_cell("b@1#1", measured_load(), [])
+        directory.write_summary(
+            filled_summary({}, [filled_cell(id="a@1#1"), filled_cell(id="b@1#1")])
+        )
+        directory.write_run(run_info(directory))
+    assert damages(directory.path) == []
+
+
+def test_whoever_is_killed_while_it_is_reopened_leaves_no_damage(
+    directory: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory.write_cell("a@1#1", measured_load(), [])
+    directory.write_cell("b@1#1", measured_load(), [])
+    directory.write_summary(filled_summary({}, [filled_cell(id="a@1#1")]))
+    directory.write_run(run_info(directory))
+
+    def die(directory: RunDirectory) -> None:
+        raise Killed
+
+    monkeypatch.setattr(RunDirectory, "_take_digests", die)
+    with suppress(Killed):
+        RunDirectory.reopen(directory.path, {"a@1#1"})
     assert damages(directory.path) == []
 
 

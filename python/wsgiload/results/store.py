@@ -82,6 +82,8 @@ class RunDirectory:
         directory._digests = Digests()
         directory._stores_secrets = stores_secrets
         directory.started_utc = _started(path / "run.json")
+        # Its checksums are those of files that change now.
+        (path / manifest.NAME).unlink(missing_ok=True)
         for name, cell_of in _CELL_OF_LINE.items():
             directory._keep_lines(name, cell_of, kept)
         for file in [*(path / "load").glob("*.json"), *(path / "server").glob("*.log")]:
@@ -115,17 +117,23 @@ class RunDirectory:
 
     def write_run(self, run: RunInfo) -> None:
         """run.json: the plan, the host, the status."""
-        self._replace("run.json", encode(run, indent=1))
-        self._write_manifest()
+        self._replace_listed("run.json", encode(run, indent=1))
 
     def write_summary(self, summary: Summary) -> None:
         """summary.json, as a whole."""
-        self._replace("summary.json", encode(summary, indent=1))
-        self._write_manifest()
+        self._replace_listed("summary.json", encode(summary, indent=1))
 
     def write_capacity(self, document: CapacityResult) -> None:
         """capacity.json: what a search found."""
-        self._replace("capacity.json", encode(document, indent=1))
+        self._replace_listed("capacity.json", encode(document, indent=1))
+
+    def _replace_listed(self, name: str, text: str) -> None:
+        """Replace a file of the manifest, which does not list it meanwhile: whoever is killed in
+        between leaves no checksum of another content."""
+        if self._digests.size_bytes(name) is not None:
+            self._digests.forget(name)
+            self._write_manifest()
+        self._replace(name, text)
         self._write_manifest()
 
     def _write_manifest(self) -> None:
