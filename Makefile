@@ -12,10 +12,10 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help schemas sweep test test-long test-vm fuzz check build wheel lock servers bench clean
+.PHONY: help schemas sweep test test-long test-vm fuzz fuzz-decoder check build wheel lock servers bench clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 sweep: build ## Measure the default servers and uWSGI at 1000, 2000 and 3000 requests per second
 	@tools/sweep $(BIN)/wsgiload sweep --servers default,uwsgi $(SWEEP_ARGUMENTS)
@@ -29,7 +29,10 @@ test: build ## Run the tests; test-long and test-vm run the rest
 	npm --prefix frontend test --silent
 	$(BIN)/pytest
 
-fuzz: ## Feed the response decoder made-up bytes for FUZZ_SECONDS (600); needs a C++ compiler
+fuzz: build fuzz-decoder ## Feed made-up input to readers of files and to the response decoder, FUZZ_SECONDS (600) each; needs a C++ compiler
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
+
+fuzz-decoder: ## Only the response decoder
 	cargo fuzz --version >/dev/null 2>&1 || cargo install --locked --root target/fuzz-tools --version 0.13.2 cargo-fuzz
 	$(PYTHON) $(FUZZ)/make_seeds.py $(FUZZ)/corpus/decoder
 	PATH="$(CURDIR)/target/fuzz-tools/bin:$$PATH" RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir $(FUZZ) --target-dir target/fuzz \

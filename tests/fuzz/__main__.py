@@ -1,0 +1,87 @@
+"""Feeds made-up inputs to whatever reads files of users and of others.
+
+Each input is a mutation of the stored corpus. It must be read, or refused in one line, in a time
+and in memory that do not grow with what it says. What is not is kept, to be added to the corpus.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import hashlib
+import random
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from .mutation import mutated
+from .targets import INPUTS, Input, peak_bytes
+
+KEPT = Path("target/fuzz-failures")
+# For one input; far more than any takes.
+HANGS_AFTER_S = 60.0
+MOST_S = 10.0
+MOST_GROWTH_BYTES = 512 << 20
+
+
+def fuzz(name: str, seconds: float, seed: int, kept: Path = KEPT) -> tuple[int, str | None]:
+    """How many inputs were fed, and what went wrong with the last."""
+    inputs, chance = INPUTS[name](), random.Random(seed)
+    before_bytes, end, count = peak_bytes(), time.monotonic() + seconds, 0
+    kept.mkdir(parents=True, exist_ok=True)
+    while time.monotonic() < end:
+        one = chance.choice(inputs)
+        data = mutated(one.corpus, chance)
+        last = kept / f"{name}-last"
+        last.write_bytes(data)  # for whoever looks after a crash
+        count += 1
+        complaint = complaint_of(one, data)
+        if complaint is None and peak_bytes() - before_bytes > MOST_GROWTH_BYTES:
+            complaint = f"memory grew to {peak_bytes() >> 20} MiB"
+        if complaint is not None:
+            path = kept / f"{name}-{hashlib.sha256(data).hexdigest()[:16]}"
+            last.rename(path)
+            return count, f"{complaint}; the input is in {path}"
+        last.unlink()
+    return count, None
+
+
+def complaint_of(one: Input, data: bytes) -> str | None:
+    """What is wrong with how the input is treated."""
+    began = time.monotonic()
+    faulthandler.dump_traceback_later(HANGS_AFTER_S, exit=True)
+    try:
+        complaint = one.feed(data)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a panic is no Exception
+        return f"{type(error).__name__}: {error}"
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    took_s = time.monotonic() - began
+    return f"it took {took_s:.1f} s" if complaint is None and took_s > MOST_S else complaint
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Fuzz what is named, or everything, for so long."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(INPUTS)}")
+    parser.add_argument("--seconds", type=float, default=20.0, help="for each, default 20")
+    parser.add_argument("--seed", type=int, default=None, help="default: another one each time")
+    given = parser.parse_args(arguments)
+    seed = given.seed if given.seed is not None else random.SystemRandom().randrange(2**32)
+
+    code = 0
+    for name in given.names or INPUTS:
+        count, complaint = fuzz(name, given.seconds, seed)
+        sys.stdout.write(f"{name}: {count:,} inputs, seed {seed}\n")
+        if complaint is not None:
+            sys.stdout.write(f"{name} FAILED: {complaint}\n")
+            code = 1
+        sys.stdout.flush()
+    return code
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,103 @@
+"""What is fuzzed: each reads an input and says what is wrong with how that went, or raises."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import resource
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from wsgiload import cli
+from wsgiload._loadgen import check_plan, read_recording, read_sessions, read_targets
+from wsgiload.errors import EXIT_OK, EXIT_USAGE
+
+HERE = Path(__file__).parent
+MOST_MESSAGE_CHARACTERS = 20_000
+Feed = Callable[[bytes], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A kind of input: what mutations begin with, and what reads it."""
+
+    corpus: Sequence[bytes]
+    feed: Feed
+
+
+def peak_bytes() -> int:
+    """The most memory that this process had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def complaint_of_message(read: Callable[[], object]) -> str | None:
+    """Whatever is refused is refused in one short line."""
+    try:
+        read()
+    except (ValueError, OSError) as error:
+        text = str(error)
+        if not text or "\n" in text or len(text) > MOST_MESSAGE_CHARACTERS:
+            return f"a message of {len(text)} characters: {text[:200]!r}"
+    return None
+
+
+def plan(data: bytes) -> str | None:
+    """Reads a plan of a load."""
+    return complaint_of_message(lambda: check_plan(data.decode(errors="replace")))
+
+
+def file_read_by(read: Callable[[Path], str]) -> Feed:
+    """Reads the input from a file."""
+
+    def feed(data: bytes) -> str | None:
+        with tempfile.NamedTemporaryFile(prefix="fuzz-") as file:
+            file.write(data)
+            file.flush()
+            return complaint_of_message(lambda: read(Path(file.name)))
+
+    return feed
+
+
+def run_with(name: str) -> Feed:
+    """Reports a run of which this file is the input."""
+
+    def feed(data: bytes) -> str | None:
+        with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+            run = Path(folder) / "run"
+            shutil.copytree(HERE / "run", run)
+            (run / name).write_bytes(data)
+            out, err = io.StringIO(), io.StringIO()
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                code = cli.run(["report", str(run)])
+        said = out.getvalue() + err.getvalue()
+        if code not in (EXIT_OK, EXIT_USAGE) or "Traceback" in said or "\x1b" in said:
+            return f"exit code {code}: {said[-500:]}"
+        return None
+
+    return feed
+
+
+def _stored(name: str, feed: Feed) -> list[Input]:
+    paths = sorted((HERE / "corpus" / name).iterdir())
+    return [Input([path.read_bytes() for path in paths], feed)]
+
+
+def _files_of_a_run() -> list[Input]:
+    paths = sorted(path for path in (HERE / "run").rglob("*") if path.is_file())
+    names = [str(path.relative_to(HERE / "run")) for path in paths]
+    return [
+        Input([path.read_bytes()], run_with(name)) for path, name in zip(paths, names, strict=True)
+    ]
+
+
+# By the name of what is fuzzed.
+INPUTS: dict[str, Callable[[], list[Input]]] = {
+    "plan": lambda: _stored("plan", plan),
+    "targets": lambda: _stored("targets", file_read_by(read_targets)),
+    "sessions": lambda: _stored("sessions", file_read_by(read_sessions)),
+    "traces": lambda: _stored("traces", file_read_by(read_recording)),
+    "runs": _files_of_a_run,
+}
