@@ -1,0 +1,74 @@
+"""What the generator alone refuses, the commands of wsgiload refuse too, before anything starts."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from wsgiload import cli
+
+from .test_load import LOADGEN, needs_loadgen
+
+URL = "http://127.0.0.1:1/"
+REFUSED = (
+    *(("-X", "GET /"), ("-X", ""), ("-H", "no colon"), ("-H", "Bad Name: x"), ("-H", "A: b\nC: d")),
+    *(("-H", "Content-Length: 5"), ("-H", "Transfer-Encoding: chunked"), ("-H", "@none")),
+    *(
+        ("--timeout", "0s"),
+        ("--timeout", "-1s"),
+        ("--timeout", "nan"),
+        ("--timeout", "1 fortnight"),
+    ),
+    *(("-d", "0s"), ("-d", "inf"), ("--warmup", "nan"), ("--cooldown", "-1s")),
+    *(("--keepalive", "0"), ("--keepalive", "maybe"), ("--arrivals", "weekly")),
+    *(("--expect-status", "abc"),),
+    *(("--expect-sha256", "zz"), ("--expect-length", "-1"), ("--expect-body-file", "none")),
+    *(("--on-busy", "never"), ("--max-pending", "-1"), ("--deadline", "0s")),
+    *(("--threads", "0"), ("--interval", "0s"), ("--seed", "-1"), ("--body-file", "none")),
+    *(("--targets", "none"), ("--sessions", "none"), ("--check-threshold", "nosuch=1")),
+    *(("--check-threshold", "send-lag.warn=nan"), ("--ramp", "1:nan"), ("--steps", "10")),
+    *(("--replay", "none"), ("--precision", "p99"), ("--source-addresses", "x")),
+)
+
+
+@needs_loadgen
+@pytest.mark.parametrize("words", REFUSED, ids=" ".join)
+def test_what_the_generator_refuses_is_refused_before_anything_starts(
+    words: tuple[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rate = () if words[0] in ("--ramp", "--steps", "--replay") else ("--rate", "50")
+    alone = subprocess.run(
+        [LOADGEN, URL, *rate, *words], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert alone.returncode == 2, alone.stdout + alone.stderr
+
+    sweep = ("sweep", "--servers", "wsgiref", "--limits", "none")
+    rates = ("--rates", "50") if rate else ()
+    for command in (("load", URL, *rate, *words), (*sweep, *rates, *words)):
+        assert cli.run(list(command)) == 2, command
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        complaint = shown.err.splitlines()[-1]
+        assert complaint.startswith("wsgiload: "), shown.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_loadgen
+@pytest.mark.parametrize("path", ["/a b", "/\x00", "a"])
+def test_a_path_that_cannot_be_sent_starts_no_server(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if "\x00" not in path:  # which no command line can hold
+        words = [LOADGEN, f"http://127.0.0.1:1{path}", "-R", "50"]
+        alone = subprocess.run(words, capture_output=True, check=False, timeout=60)
+        assert alone.returncode == 2
+    words = ["sweep", "--servers", "wsgiref", "--limits", "none", "--rates", "50", "--path", path]
+    assert cli.run(words) == 2
+    assert list(tmp_path.iterdir()) == []
