@@ -25,6 +25,9 @@ test: build ## Run the tests; test-long and test-vm run the rest
 	@tools/system-packages "$(PYTHON)" $$($(BIN)/python tools/server-packages bjoern) || true
 	@# The page is tried in a browser, where one is installed or can be.
 	@command -v chromium >/dev/null 2>&1 || tools/system-packages "$(PYTHON)" chromium || true
+	@# Other load generators are audited as they run here; where one is missing, its stored output is.
+	@for pair in wrk:wrk ab:apache2-utils httperf:httperf; do \
+	  PATH="$$PATH:/usr/sbin" command -v "$${pair%%:*}" >/dev/null || tools/system-packages "$(PYTHON)" "$${pair#*:}" || true; done
 	cargo test --release --locked --workspace --exclude wsgiload-pybind
 	npm --prefix frontend test --silent
 	$(BIN)/pytest

@@ -158,7 +158,7 @@ def test_the_commands_of_this_stage_are_there() -> None:
             "servers",
             "doctor",
         }
-        | {"explain", "import", "import har"}
+        | {"audit", "explain", "import", "import har"}
         | servers
     )
 
@@ -298,6 +298,8 @@ LOAD = ["load", "http://127.0.0.1:9/"]
             ["doctor", "--json", "/nonexistent/x"],
             "cannot write /nonexistent/x: No such file or directory",
         ),
+        (["audit", "/nonexistent"], "/nonexistent: cannot be read: No such file or directory"),
+        (["audit", "x", "--rate", "0"], "the rate must be above 0"),
         ([*LOAD, "--rat", "5"], "No such option '--rat'"),
         (
             [*LOAD, "--rate", "nan"],
@@ -485,7 +487,7 @@ def test_options_are_grouped_in_this_order(
 
 
 @pytest.mark.parametrize(
-    "name", ["", "sweep", "load", "capacity", "calibrate", "compare", "report", "explain"]
+    "name", ["", "sweep", "load", "capacity", "calibrate", "compare", "report", "audit", "explain"]
 )
 def test_the_help_opens_with_three_examples_that_can_be_parsed(
     name: str, capsys: pytest.CaptureFixture[str]

@@ -16,7 +16,7 @@ from wsgiload.errors import UsageError
 
 PACKAGE = Path(__file__).parents[2] / "python" / "wsgiload"
 # How the code names what it reports.
-NAMED = re.compile(r'(?:[Rr]eason(?:_of)?|Alarm|Finding|NotChecked)\(\s*(?:check=)?"([a-z-]+)"')
+NAMED = re.compile(r'(?:[Rr]eason(?:_of)?|[Aa]larm|Finding|NotChecked)\(\s*(?:check=)?"([a-z-]+)"')
 CONSTANTS = {"lower-bound", "unfinished"}
 
 
@@ -26,6 +26,7 @@ def reported() -> set[str]:
         PACKAGE / "analysis" / f"{name}.py" for name in ("alarms", "service_alarms", "tail_alarms")
     ]
     files.append(PACKAGE / "analysis" / "ground_truth.py")
+    files += (PACKAGE / "audit" / "findings").glob("*.py")
     return {name for file in files for name in NAMED.findall(file.read_text())} | CONSTANTS
 
 

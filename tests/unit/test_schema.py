@@ -77,7 +77,7 @@ def test_missing_keys_and_wrong_outcomes_are_found(run_dir: Path) -> None:
 
 
 def test_the_schemas_define_shared_parts_alike() -> None:
-    load, summary, capacity, _ = (load_schema(name)["$defs"] for name in NAMES)
+    load, summary, capacity, *_ = (load_schema(name)["$defs"] for name in NAMES)
     shared = set(load) & set(summary)
     assert shared >= {
         *("Verdict", "Reason", "Rates", "Outcomes", "Distribution", "Bounds"),

@@ -9,26 +9,16 @@ from __future__ import annotations
 import msgspec
 
 from wsgiload._loadgen import check_catalogue
-from wsgiload.documents.check_names import code_of
+from wsgiload.analysis.audit_explanations import OF_AUDITS
+from wsgiload.analysis.explanation import Explanation
+from wsgiload.analysis.explanation import explain as _one
 from wsgiload.errors import UsageError
-from wsgiload.loads.thresholds import OWN
-
-
-class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """One check or alarm. ``thresholds`` maps keys of ``--check-threshold`` to their defaults."""
-
-    name: str
-    looks_at: str
-    fires_when: str
-    code: str | None = None
-    fix: str | None = None
-    thresholds: dict[str, float] = msgspec.field(default_factory=dict)
 
 
 def explanations() -> dict[str, Explanation]:
-    """Every check and alarm by name: those of a load, those of a sweep, then the alarms."""
+    """Every check and alarm by name: those of a load, of a sweep, the alarms, those of an audit."""
     of_load = msgspec.json.decode(check_catalogue(), type=list[Explanation])
-    return {one.name: one for one in (*of_load, *_OF_SWEEPS, *_OF_CAPACITY, *_ALARMS)}
+    return {one.name: one for one in (*of_load, *_OF_SWEEPS, *_OF_CAPACITY, *_ALARMS, *OF_AUDITS)}
 
 
 def explanation_of(name: str) -> Explanation:
@@ -48,17 +38,6 @@ def _did_you_mean(name: str, names: list[str]) -> str:
     if not close:
         return "`wsgiload explain` lists them"
     return f"did you mean {' or '.join(close)}? `wsgiload explain` lists them all"
-
-
-def _one(name: str, looks_at: str, fires_when: str, fix: str | None = None) -> Explanation:
-    return Explanation(
-        name=name,
-        code=code_of(name),
-        looks_at=looks_at,
-        fires_when=fires_when,
-        fix=fix,
-        thresholds=dict(OWN.get(name, {})),
-    )
 
 
 _QUIET = "repeat on an idle machine; `wsgiload doctor` lists what disturbs this one"

@@ -27,8 +27,8 @@ from wsgiload.host.memory_guard import VARIABLE, guard_memory, is_exceeded, lift
 EXIT_CODES = """\b
 Exit codes: 0 valid result (warnings allowed), 2 usage or configuration error,
 97 a server could not start, died, was OOM-killed or gave no correct
-response, 98 measurement invalid or threshold undecided, 99 a threshold
-failed, 130 interrupted (partial results are kept)."""
+response, 98 measurement invalid, threshold undecided or audit findings, 99 a
+threshold failed, 130 interrupted (partial results are kept)."""
 
 EXAMPLES = (
     "wsgiload sweep myapp:app --rates 500,1000,2000",
@@ -56,6 +56,7 @@ COMMANDS = (
     LazyCommand(
         "calibrate", "_calibrate", "calibrate_command", "Measure this machine's noise floor."
     ),
+    LazyCommand("audit", "_audit", "audit", "Find what is misleading in other tools' results."),
     LazyCommand("explain", "_explain", "explain", "Explain a check or an alarm."),
 )
 

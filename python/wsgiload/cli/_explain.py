@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import click
 
-from wsgiload.analysis.explanations import Explanation, explanation_of, explanations
+from wsgiload.analysis.explanation import Explanation
+from wsgiload.analysis.explanations import explanation_of, explanations
 from wsgiload.cli._help import HelpfulCommand
 
 EXAMPLES = (

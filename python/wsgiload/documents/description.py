@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from wsgiload.documents.audit import AuditReport
 from wsgiload.documents.base import Document
 from wsgiload.documents.capacity import CapacityResult
 from wsgiload.documents.load_report import LoadReport
@@ -27,6 +28,7 @@ DOCUMENTS: dict[str, tuple[type[Document], str]] = {
     "summary-2": (Summary, "summary.json of a sweep"),
     "capacity-2": (CapacityResult, "capacity.json of a capacity search"),
     "run-2": (RunInfo, "run.json of a run"),
+    "audit-2": (AuditReport, "The JSON of an audit"),
 }
 # Modules in which the types of documents are defined, in the order of the documentation.
 _MODULES = (
@@ -37,6 +39,7 @@ _MODULES = (
     "capacity",
     "run_info",
     "calibration",
+    "audit",
 )
 _NOTE = re.compile(r" (Unit|Source|Null): (.*?)(?=\.(?: (?:Unit|Source|Null): |$))", re.DOTALL)
 

@@ -39,6 +39,7 @@ _PARTS = {
     "capacity": "capacity.json",
     "run_info": "run.json",
     "calibration": "The JSON of `wsgiload calibrate`",
+    "audit": "The JSON of `wsgiload audit`",
 }
 
 

@@ -1,0 +1,72 @@
+"""The findings that only ``wsgiload audit`` has. It shares the others with the alarms."""
+
+from __future__ import annotations
+
+from wsgiload.analysis.explanation import explain
+
+OF_AUDITS = (
+    explain(
+        "failed-connections",
+        "other tools' results: failed connections, compared with all connections",
+        "Nothing was served; or connections failed and the tool never connected again, so the load "
+        "was lower than stated, or none at all.",
+        "check the server's log and backlog and the client's ports, then repeat the run",
+    ),
+    explain(
+        "saturated-client",
+        "other tools' results: the rate that the tool sent, compared with the requested one, and "
+        "the length of its largest burst (httperf)",
+        "It sent less than 99 % of the requested rate, or was late by more than 50 ms and more "
+        "than a mean response time: the client shaped the load.",
+        "use a faster client or several, on cores that the server does not use",
+    ),
+    explain(
+        "errors-as-responses",
+        "other tools' results: failed requests whose times the tool counts like those of responses",
+        "They are more than 0.1 % of the requests. Errors are often faster than correct responses, "
+        "so throughput and times look better than they are.",
+        "compare goodput, and the times of correct responses only",
+    ),
+    explain(
+        "failures-left-out",
+        "other tools' results: failed requests that are missing from the tool's times",
+        "They are more than 0.1 % of the requests, so the times describe only those that "
+        "succeeded.",
+        "count a failed request as slower than all others",
+    ),
+    explain(
+        "too-few-requests",
+        "other tools' results: the number of requests beyond the highest quantile up to p99",
+        "Fewer than ten requests lie beyond it, so a repeated run may give a very different value.",
+        "send more requests, or quote a lower quantile",
+    ),
+    explain(
+        "coarse-resolution",
+        "other tools' results: the step in which the tool reports times, compared with the median",
+        "Half a step is more than 10 % of the median, so servers with the same figure may differ "
+        "severalfold.",
+        "measure with a tool that records microseconds",
+    ),
+    explain(
+        "averaged-percentiles",
+        "other tools' results: the percentiles of a total, compared with those of its parts",
+        "At least three of them are the mean of the parts' percentiles, plain or weighted by "
+        "requests. A mean of percentiles is not a percentile.",
+        "merge the histograms or the single response times, then compute the percentile",
+    ),
+    explain(
+        "capped-concurrency",
+        "other tools' results: throughput x mean response time at three or more numbers of "
+        "connections",
+        "It stays within 10 % while the connections double, at half of them or less: the server "
+        "serves a fixed number of connections, and the others starve.",
+        "use no more connections than that, or compare at fixed rates",
+    ),
+    explain(
+        "missing-run",
+        "other tools' results: runs without a response among other runs",
+        "A file is empty, or no request got a response. A table that fills in 0 ranks the server "
+        "last; the result is unknown, not 0.",
+        "repeat the run, or leave it out and say so",
+    ),
+)

@@ -1,0 +1,31 @@
+"""How a check or an alarm is explained."""
+
+from __future__ import annotations
+
+import msgspec
+
+from wsgiload.documents.check_names import code_of
+from wsgiload.loads.thresholds import OWN
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """One check or alarm. ``thresholds`` maps keys of ``--check-threshold`` to their defaults."""
+
+    name: str
+    looks_at: str
+    fires_when: str
+    code: str | None = None
+    fix: str | None = None
+    thresholds: dict[str, float] = msgspec.field(default_factory=dict)
+
+
+def explain(name: str, looks_at: str, fires_when: str, fix: str | None = None) -> Explanation:
+    """The explanation of a check that the generator does not explain itself."""
+    return Explanation(
+        name=name,
+        code=code_of(name),
+        looks_at=looks_at,
+        fires_when=fires_when,
+        fix=fix,
+        thresholds=dict(OWN.get(name, {})),
+    )

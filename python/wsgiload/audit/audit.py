@@ -1,0 +1,92 @@
+"""All findings about a set of files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from wsgiload.audit.findings import FINDINGS
+from wsgiload.audit.findings.averaged_percentiles import averaged_percentiles
+from wsgiload.audit.findings.capped_concurrency import capped_concurrency
+from wsgiload.audit.findings.flat_throughput import flat_throughput
+from wsgiload.audit.findings.missing_runs import missing_runs
+from wsgiload.audit.read import Stated, Unknown, read_runs, sources
+from wsgiload.audit.run import Run
+from wsgiload.documents.audit import AuditAlarm, AuditedRun, AuditReport, RejectedFile
+from wsgiload.errors import UsageError
+
+
+@dataclass(slots=True)
+class Files:
+    """What was read, what was refused, and what in a folder is no result."""
+
+    runs: list[Run] = field(default_factory=list)
+    rejected: list[RejectedFile] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+
+
+def read_files(paths: Sequence[Path], stated: Stated) -> Files:
+    """The runs in the files and folders. A file of another kind is refused by name, and skipped in
+    a folder."""
+    files = Files()
+    for source in sources(paths):
+        try:
+            files.runs += read_runs(source.path, stated)
+        except Unknown as error:
+            if source.is_named:
+                files.rejected.append(RejectedFile(file=str(source.path), reason=str(error)))
+            else:
+                files.skipped.append(str(source.path))
+        except UsageError as error:
+            files.rejected.append(RejectedFile(file=str(source.path), reason=str(error)))
+    return files
+
+
+def audit(files: Files) -> AuditReport:
+    """The findings of each run, in the order of the files."""
+    found: dict[int, list[AuditAlarm]] = {id(run): _of_one(run) for run in files.runs}
+    for series in _series(files.runs):
+        of_series = (*capped_concurrency(series), *flat_throughput(series))
+        for run, one in (*of_series, *missing_runs(series, len(files.runs))):
+            found[id(run)].append(one)
+    for total, parts in _totals(files.runs):
+        averaged = averaged_percentiles(total, parts)
+        found[id(total)] += [averaged] if averaged is not None else []
+
+    audited = (_audited(run, found[id(run)]) for run in files.runs)
+    return AuditReport(schema_version=2, files=tuple(audited), rejected=tuple(files.rejected))
+
+
+def _of_one(run: Run) -> list[AuditAlarm]:
+    return [one for finding in FINDINGS if (one := finding(run)) is not None]
+
+
+def _series(runs: Iterable[Run]) -> Iterable[list[Run]]:
+    """Runs that belong together: their files have the same name but for its numbers, which are
+    levels and repetitions."""
+    series: dict[str, list[Run]] = {}
+    for run in runs:
+        series.setdefault(re.sub(r"\d+", "#", run.file), []).append(run)
+    return series.values()
+
+
+def _totals(runs: Iterable[Run]) -> Iterable[tuple[Run, list[Run]]]:
+    """The runs that sum up others of their file, with those."""
+    files: dict[str, list[Run]] = {}
+    for run in runs:
+        files.setdefault(run.file, []).append(run)
+    for inside in files.values():
+        for total in (run for run in inside if run.part.is_total):
+            yield total, [run for run in inside if not run.part.is_total]
+
+
+def _audited(run: Run, alarms: Sequence[AuditAlarm]) -> AuditedRun:
+    return AuditedRun(
+        file=run.file,
+        part=run.part.name,
+        tool=None if run.tool is None else run.tool.name,
+        figures=run.figures,
+        alarms=tuple(alarms),
+    )

@@ -1,0 +1,74 @@
+"""Percentiles that are the mean of percentiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wsgiload.audit.run import Run, alarm
+from wsgiload.documents.audit import AuditAlarm
+from wsgiload.report.words import format_duration_ns, plural, quantile_name
+
+FEWEST_QUANTILES = 3
+# The parts must differ for their mean to mean anything else than any of them.
+LEAST_SPREAD = 0.2
+# Of one step of the tool: what rounding leaves.
+TOLERANCE_STEPS = 0.6
+LEAST_TOLERANCE = 0.001
+
+
+def averaged_percentiles(total: Run, parts: Sequence[Run]) -> AuditAlarm | None:
+    """All quantiles of the total are the plain or the weighted mean of those of its parts."""
+    shared = set(total.figures.quantiles_ns)
+    for part in parts:
+        shared &= set(part.figures.quantiles_ns)
+    if len(parts) < 2 or not all(part.figures.requests for part in parts):
+        return None
+
+    differing = [key for key in sorted(shared, key=float) if _spread(key, parts) >= LEAST_SPREAD]
+    if len(differing) < FEWEST_QUANTILES:
+        return None
+    plain, weighted = [1.0] * len(parts), [float(part.figures.requests or 0) for part in parts]
+    for weights, word in ((plain, "plain"), (weighted, "weighted")):
+        if all(_is_mean(total, key, parts, weights) for key in differing):
+            return _alarm(total, differing[-1], parts, word)
+    return None
+
+
+def _values(key: str, parts: Sequence[Run]) -> list[int]:
+    return [part.figures.quantiles_ns[key] for part in parts]
+
+
+def _spread(key: str, parts: Sequence[Run]) -> float:
+    values = _values(key, parts)
+    return max(values) / max(1, min(values)) - 1
+
+
+def _mean(key: str, parts: Sequence[Run], weights: Sequence[float]) -> float:
+    values = zip(_values(key, parts), weights, strict=True)
+    return sum(value * weight for value, weight in values) / sum(weights)
+
+
+def _is_mean(total: Run, key: str, parts: Sequence[Run], weights: Sequence[float]) -> bool:
+    mean_ns, shown_ns = _mean(key, parts, weights), total.figures.quantiles_ns[key]
+    step_ns = total.figures.resolution_ns or 0
+    return abs(mean_ns - shown_ns) <= max(TOLERANCE_STEPS * step_ns, LEAST_TOLERANCE * mean_ns)
+
+
+def _alarm(total: Run, key: str, parts: Sequence[Run], word: str) -> AuditAlarm:
+    name, shown_ns = quantile_name(float(key)), total.figures.quantiles_ns[key]
+    values = " + ".join(format_duration_ns(value) for value in _values(key, parts)[:4])
+    more = " + …" if len(parts) > 4 else ""
+    return alarm(
+        "averaged-percentiles",
+        "the percentiles of the total are means of the percentiles of its parts, which are "
+        "percentiles of nothing: they can be far off in either direction",
+        arithmetic=f"{word} mean of {plural(len(parts), 'part')}: ({values}{more}) / {len(parts)} "
+        f"= {format_duration_ns(shown_ns)}, the {name} of the total"
+        if word == "plain"
+        else f"mean of {plural(len(parts), 'part')}, weighted by requests ({values}{more}): "
+        f"{format_duration_ns(shown_ns)}, the {name} of the total",
+        fix="merge the histograms or the single response times, then compute the percentile "
+        "(`wsgiload.Histogram` merges with +)",
+        value=shown_ns / 1e6,
+        limit=max(_values(key, parts)) / 1e6,
+    )

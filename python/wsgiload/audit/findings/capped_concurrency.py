@@ -1,0 +1,44 @@
+"""Requests in flight that do not grow with the connections: a cap on connections served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from wsgiload.audit.findings.series import closed_levels, medians, some_levels, spread
+from wsgiload.audit.run import Run, alarm, in_flight
+from wsgiload.documents.audit import AuditAlarm
+from wsgiload.report.words import format_count, three_digits
+
+SAME_WITHIN = 0.1
+# Of the connections at the highest level: where more are served, the cap is not below them.
+MOST_SERVED = 0.5
+
+
+def capped_concurrency(runs: Sequence[Run]) -> Iterator[tuple[Run, AuditAlarm]]:
+    """Of one tool at different levels; the alarm stands at a run with the most connections."""
+    levels = closed_levels(runs)
+    accounted = medians(levels, in_flight)
+    if not accounted or spread(accounted) > SAME_WITHIN:
+        return
+    if max(accounted.values()) > MOST_SERVED * max(levels):
+        return
+    yield levels[max(levels)][0], _alarm(accounted)
+
+
+def _alarm(accounted: dict[int, float]) -> AuditAlarm:
+    shown = ", ".join(
+        f"{format_count(level)} connections {three_digits(accounted[level])}"
+        for level in some_levels(accounted)
+    )
+    cap = format_count(max(accounted.values()))
+    return alarm(
+        "capped-concurrency",
+        f"at every level the server serves about {cap} connections at a time: more "
+        "connections change nothing but the number that starve, so the levels are all the same "
+        "measurement",
+        arithmetic=f"in flight (throughput × mean response time): {shown}; largest / smallest = "
+        f"{1 + spread(accounted):.3f} (same: at most {1 + SAME_WITHIN})",
+        fix=f"use at most {cap} connections, or compare at fixed rates (`wsgiload sweep --rates`)",
+        value=spread(accounted),
+        limit=SAME_WITHIN,
+    )

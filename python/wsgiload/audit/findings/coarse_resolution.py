@@ -1,0 +1,33 @@
+"""Times in steps that are too coarse for what they report, such as bins of 1 ms."""
+
+from __future__ import annotations
+
+from wsgiload.audit.run import Run, alarm
+from wsgiload.documents.audit import AuditAlarm
+from wsgiload.report.words import format_duration_ns, format_ratio
+
+# Half a step, as a share of the median.
+MOST_ROUNDING = 0.1
+
+
+def coarse_resolution(run: Run) -> AuditAlarm | None:
+    """A median that its tool rounded by more than a tenth."""
+    figures = run.figures
+    median_ns, step_ns = figures.quantiles_ns.get("0.5"), figures.resolution_ns
+    if median_ns is None or step_ns is None:
+        return None
+    half_ns = step_ns / 2
+    if median_ns and half_ns / median_ns <= MOST_ROUNDING:
+        return None
+
+    rounding = half_ns / median_ns if median_ns else 1.0
+    return alarm(
+        "coarse-resolution",
+        f"{run.tool_name} reports times in steps of {format_duration_ns(step_ns)}, which is too "
+        "coarse for these: servers with the same figure may differ severalfold",
+        arithmetic=f"± {format_duration_ns(half_ns)} / median {format_duration_ns(median_ns)} = "
+        f"± {format_ratio(rounding)} (at most {format_ratio(MOST_ROUNDING)})",
+        fix="measure with a tool that records microseconds, such as `wsgiload load`",
+        value=rounding,
+        limit=MOST_ROUNDING,
+    )

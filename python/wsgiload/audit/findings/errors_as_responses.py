@@ -1,0 +1,36 @@
+"""Failed requests among the response times."""
+
+from __future__ import annotations
+
+from wsgiload.audit.run import Run, alarm
+from wsgiload.documents.audit import AuditAlarm
+from wsgiload.report.words import format_count, format_ratio
+
+MOST_SHARE = 0.001
+
+
+def errors_as_responses(run: Run) -> AuditAlarm | None:
+    """Errors whose times are counted like those of correct responses."""
+    figures, tool = run.figures, run.tool
+    timed = figures.requests if figures.timed is None else figures.timed
+    if tool is None or not timed or not figures.requests:
+        return None
+    counted = {kind: n for kind, n in figures.errors.items() if kind in tool.timed_errors}
+    failed = sum(counted.values())
+    if failed <= MOST_SHARE * timed:
+        return None
+
+    is_length = set(counted) == {"body"} and tool.name == "ab"
+    hint = "; if only the length varies, which ab counts as a failure, add -l" if is_length else ""
+    kinds = ", ".join(f"{kind} {number:,}" for kind, number in counted.items())
+    return alarm(
+        "errors-as-responses",
+        f"{tool.name} counts {format_count(failed)} failed requests like responses: errors are "
+        "often faster, so throughput and times look better than they are",
+        arithmetic=f"{format_count(failed)} failed ({kinds}) / {format_count(timed)} requests = "
+        f"{format_ratio(failed / timed)} (at most {format_ratio(MOST_SHARE)})",
+        fix="compare goodput and the times of correct responses: `wsgiload load` counts a failed "
+        f"request as infinitely slow{hint}",
+        value=failed / timed,
+        limit=MOST_SHARE,
+    )

@@ -1,0 +1,54 @@
+"""Connections that failed and stayed unused, or a run in which nothing was served."""
+
+from __future__ import annotations
+
+from wsgiload.audit.run import Run, alarm
+from wsgiload.documents.audit import AuditAlarm
+from wsgiload.report.words import format_count, format_ratio, plural
+
+_FIX = (
+    "check the server's log and backlog and the client's ports (`wsgiload doctor`), then repeat "
+    "the run"
+)
+
+
+def failed_connections(run: Run) -> AuditAlarm | None:
+    """All connections of the run, or some of a tool that does not connect again."""
+    figures = run.figures
+    if figures.requests == 0 and run.failures:
+        return _nothing(run)
+
+    failed = figures.errors.get("connect", 0)
+    if not failed or not figures.connections or not run.tool:
+        return None
+    if not run.tool.keeps_failed_connections:
+        return None
+    is_all = failed >= figures.connections
+    message = (
+        "all connections had failed before the end: the throughput includes time in which nothing "
+        "was sent"
+        if is_all
+        else f"{plural(failed, 'connection')} failed and stayed unused: the load was lower than "
+        "stated"
+    )
+    return alarm(
+        "failed-connections",
+        f"{message} ({run.tool.name} never connects again)",
+        arithmetic=f"{format_count(failed)} failed / {format_count(figures.connections)} "
+        f"connections = {format_ratio(failed / figures.connections)}",
+        fix=_FIX,
+        value=failed / figures.connections,
+        limit=0,
+    )
+
+
+def _nothing(run: Run) -> AuditAlarm:
+    kinds = ", ".join(f"{kind} {number:,}" for kind, number in run.figures.errors.items())
+    return alarm(
+        "failed-connections",
+        "no request got a response, so this run says nothing about the server",
+        arithmetic=f"0 responses, {plural(run.failures, 'failure')} ({kinds})",
+        fix=_FIX,
+        value=1.0,
+        limit=0,
+    )

@@ -1,0 +1,41 @@
+"""Failed requests that are missing from the response times."""
+
+from __future__ import annotations
+
+from wsgiload.audit.findings.no_keepalive import no_keepalive
+from wsgiload.audit.run import Run, alarm
+from wsgiload.documents.audit import AuditAlarm
+from wsgiload.report.words import format_count, format_ratio
+
+MOST_SHARE = 0.001
+
+
+def failures_left_out(run: Run) -> AuditAlarm | None:
+    """The times are those of the survivors."""
+    figures, tool = run.figures, run.tool
+    if tool is None or not figures.requests:
+        return None
+    left_out = {kind: n for kind, n in figures.errors.items() if kind not in tool.timed_errors}
+    # These lost no request.
+    if no_keepalive(run) is not None:
+        left_out.pop("read", None)
+    if tool.keeps_failed_connections:
+        left_out.pop("connect", None)
+    failed = sum(left_out.values())
+    share = failed / (figures.requests + failed)
+    if share <= MOST_SHARE:
+        return None
+
+    kinds = ", ".join(f"{kind} {number:,}" for kind, number in left_out.items())
+    return alarm(
+        "failures-left-out",
+        f"{format_count(failed)} failed requests are missing from the times, which describe only "
+        "the requests that succeeded",
+        arithmetic=f"{format_count(failed)} failed ({kinds}) / "
+        f"{format_count(figures.requests + failed)} requests = {format_ratio(share)} "
+        f"(at most {format_ratio(MOST_SHARE)})",
+        fix="count a failed request as slower than all others, as `wsgiload load` does, or report "
+        "the failures next to each quantile",
+        value=share,
+        limit=MOST_SHARE,
+    )

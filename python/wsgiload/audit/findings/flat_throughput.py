@@ -1,0 +1,51 @@
+"""Throughput that does not grow with the connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from wsgiload.audit.findings.series import closed_levels, medians, some_levels, spread
+from wsgiload.audit.run import Run, alarm
+from wsgiload.documents.audit import AuditAlarm
+from wsgiload.report.words import format_count, format_duration_ns, format_per_s, three_digits
+from wsgiload.units import NS_PER_S
+
+FLAT_WITHIN = 0.05
+
+
+def flat_throughput(runs: Sequence[Run]) -> Iterator[tuple[Run, AuditAlarm]]:
+    """Of one tool at different levels; the alarm stands at a run with the most connections."""
+    levels = closed_levels(runs)
+    rates = medians(levels, lambda run: run.figures.achieved_per_s)
+    if rates and spread(rates) <= FLAT_WITHIN:
+        yield levels[max(levels)][0], _alarm(rates, levels[min(levels)][0])
+
+
+def _alarm(rates: dict[int, float], lowest: Run) -> AuditAlarm:
+    shown = ", ".join(
+        f"{format_count(level)} connections {format_per_s(rates[level])}"
+        for level in some_levels(rates)
+    )
+    return alarm(
+        "flat-throughput",
+        f"throughput stays the same from {format_count(min(rates))} to {format_count(max(rates))} "
+        "connections: the server handles a fixed number of requests at once, and more connections "
+        "only wait longer",
+        arithmetic=f"{shown}: largest / smallest = {1 + spread(rates):.3f} (flat: at most "
+        f"{1 + FLAT_WITHIN}){_cap(lowest)}",
+        fix="compare at rates below this throughput (`wsgiload sweep --rates`), and state the "
+        "server's concurrency next to the result",
+        value=spread(rates),
+        limit=FLAT_WITHIN,
+    )
+
+
+def _cap(lowest: Run) -> str:
+    """The concurrency at the lowest level, where requests wait the least."""
+    rate, mean_ns = lowest.figures.achieved_per_s, lowest.figures.mean_ns
+    if rate is None or mean_ns is None:
+        return ""
+    return (
+        f"; at most {three_digits(rate * mean_ns / NS_PER_S)} at once "
+        f"({format_per_s(rate)} × {format_duration_ns(mean_ns)})"
+    )

@@ -1,0 +1,82 @@
+"""Throughput times response time must equal the number of connections of a closed loop."""
+
+from __future__ import annotations
+
+from wsgiload.audit.run import Run, alarm, in_flight
+from wsgiload.documents.audit import AuditAlarm
+from wsgiload.report.words import (
+    format_count,
+    format_duration_ns,
+    format_per_s,
+    plural,
+    three_digits,
+)
+
+LEAST, MOST = 0.9, 1.1
+# Connections start one by one and end one by one: with fewer requests on each, this shows.
+FEWEST_PER_CONNECTION = 20
+
+
+def littles_law(run: Run) -> AuditAlarm | None:
+    """Connections that the figures do not account for, or account for twice."""
+    figures, accounted, connections = run.figures, in_flight(run), _connections(run)
+    if accounted is None or connections <= 0 or not figures.requests or not run.tool:
+        return None
+    if figures.load != "closed" and not run.tool.pauses:
+        return None
+
+    share, rounding = accounted / connections, _rounding(run, connections)
+    if share + rounding < LEAST and not run.tool.pauses and _is_long_enough(run, accounted):
+        message = (
+            f"only {three_digits(accounted)} of {format_count(connections)} connections had a "
+            "request in flight: the others were starved by the server or idle in the client, and "
+            "their waiting is missing from the times"
+        )
+        return _alarm(run, message, accounted, LEAST)
+    # Invented samples lengthen the mean.
+    if share - rounding > MOST and not run.tool.back_fills:
+        message = (
+            f"the response times add up to {three_digits(accounted)} concurrent requests, but "
+            f"there were only {plural(connections, 'connection')}"
+        )
+        return _alarm(run, message, accounted, MOST)
+    return None
+
+
+def _connections(run: Run) -> int:
+    """Those that the tool could use to the end."""
+    connections = run.figures.connections or 0
+    if run.tool is None or not run.tool.keeps_failed_connections:
+        return connections
+    return connections - run.figures.errors.get("connect", 0)
+
+
+def _rounding(run: Run, connections: int) -> float:
+    """What half a step of the mean changes in the share."""
+    figures = run.figures
+    if not figures.mean_resolution_ns or not figures.achieved_per_s:
+        return 0.0
+    return figures.achieved_per_s * figures.mean_resolution_ns / 2e9 / connections
+
+
+def _is_long_enough(run: Run, accounted: float) -> bool:
+    """Whether the connections that did work have carried many requests."""
+    requests = run.figures.requests or 0
+    return requests >= FEWEST_PER_CONNECTION * max(1.0, accounted)
+
+
+def _alarm(run: Run, message: str, accounted: float, limit: float) -> AuditAlarm:
+    figures, connections = run.figures, _connections(run)
+    return alarm(
+        "littles-law",
+        message,
+        arithmetic=(
+            f"{format_per_s(figures.achieved_per_s)} × {format_duration_ns(figures.mean_ns)} = "
+            f"{three_digits(accounted)} in flight / {format_count(connections)} connections = "
+            f"{three_digits(accounted / connections)} (expected: {LEAST} to {MOST})"
+        ),
+        fix="measure at a fixed rate (`wsgiload load URL -R RATE`), or use no more connections "
+        "than the server handles at once",
+        value=accounted / connections,
+        limit=limit,
+    )

@@ -1,0 +1,46 @@
+"""Runs without a result, which a table that fills in 0 turns into the worst result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+
+from wsgiload.audit.run import Run, alarm
+from wsgiload.documents.audit import AuditAlarm
+from wsgiload.report.words import format_count, format_per_s
+
+Level = tuple[str | None, int | None, float | None]
+
+
+def missing_runs(series: Sequence[Run], count: int) -> Iterator[tuple[Run, AuditAlarm]]:
+    """Each run of a series that reports no response, if ``failed-connections`` does not say why or
+    the audit has ``count`` runs, thus others."""
+    for run in series:
+        if run.figures.requests != 0 or (run.failures and count < 2):
+            continue
+        alike = [one for one in series if one.figures.requests and _level(one) == _level(run)]
+        yield run, _alarm(run, [one.figures.achieved_per_s or 0.0 for one in alike], count)
+
+
+def _level(run: Run) -> Level:
+    tool = None if run.tool is None else run.tool.name
+    return tool, run.figures.connections, run.figures.requested_per_s
+
+
+def _alarm(run: Run, rates: Sequence[float], count: int) -> AuditAlarm:
+    arithmetic = f"0 responses in this result, 1 of {format_count(count)} in the audit"
+    if rates:
+        arithmetic = (
+            f"mean of the {format_count(len(rates))} other results at this level: "
+            f"{format_per_s(fmean(rates))}; with 0 for this one: "
+            f"{format_per_s(fmean([*rates, 0.0]))}"
+        )
+    what = "the file is empty" if run.tool is None else f"{run.tool.name} reports no response"
+    return alarm(
+        "missing-run",
+        f"this run has no result ({what}): scored as 0, it lowers means and ranks the server last",
+        arithmetic=arithmetic,
+        fix="repeat the run, or leave it out and say so; a missing result is unknown, not 0",
+        value=0,
+        limit=1,
+    )

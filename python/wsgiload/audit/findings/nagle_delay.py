@@ -1,0 +1,53 @@
+"""A floor of 40 ms: Nagle's algorithm waits for a delayed acknowledgement."""
+
+from __future__ import annotations
+
+from wsgiload.analysis.tail_alarms import DELAYED_ACKNOWLEDGEMENT_NS
+from wsgiload.audit.run import Run, alarm
+from wsgiload.documents.audit import AuditAlarm
+from wsgiload.report.words import format_duration_ns
+
+# All delayed responses take equally long.
+MOST_WIDTH_NS = 6_000_000
+
+
+def nagle_delay(run: Run) -> AuditAlarm | None:
+    """The body arrives 40 ms after the head; or, from tools that do not separate these, half of
+    the responses take 40 ms longer than the fastest."""
+    delay_ns, what = _delay(run)
+    least_ns, most_ns = DELAYED_ACKNOWLEDGEMENT_NS
+    if delay_ns is None or not least_ns <= delay_ns <= most_ns:
+        return None
+    return alarm(
+        "nagle-delay",
+        f"{what}: typical of Nagle's algorithm in the server, which holds back the body until the "
+        "client's delayed ACK",
+        arithmetic=f"{format_duration_ns(delay_ns)} is between {format_duration_ns(least_ns)} and "
+        f"{format_duration_ns(most_ns)}, the time of a delayed ACK",
+        fix="set TCP_NODELAY in the server, or write head and body together, then repeat the run",
+        value=delay_ns / 1e6,
+        limit=least_ns / 1e6,
+    )
+
+
+def _delay(run: Run) -> tuple[int | None, str]:
+    figures = run.figures
+    if figures.transfer_ns is not None:
+        return figures.transfer_ns, "on average, the body arrives about 40 ms after the head"
+    median_ns = figures.quantiles_ns.get("0.5")
+    if median_ns is None or figures.quantiles_ns.get("0.9", median_ns) - median_ns > MOST_WIDTH_NS:
+        return None, ""
+    if figures.min_ns is not None:
+        what = "half of the responses take 40 ms longer than the fastest"
+        return median_ns - figures.min_ns, what
+    return _without_minimum(run, median_ns), "half of the responses take 40 ms, others hardly any"
+
+
+def _without_minimum(run: Run, median_ns: int) -> int | None:
+    """Fast responses pull the mean below the median and widen the deviation, which slow ones
+    cannot."""
+    mean_ns, deviation_ns = run.figures.mean_ns, run.figures.deviation_ns
+    if mean_ns is None or deviation_ns is None:
+        return None
+    has_fast = mean_ns < median_ns and deviation_ns > median_ns - mean_ns
+    return median_ns if has_fast else None

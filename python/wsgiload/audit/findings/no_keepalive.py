@@ -1,0 +1,81 @@
+"""As many requests as connections: the server closes each, or stops serving it."""
+
+from __future__ import annotations
+
+from wsgiload.audit.run import Run, alarm
+from wsgiload.documents.audit import AuditAlarm
+from wsgiload.report.words import format_count, format_duration_ns
+
+# Responses on a connection that had carried one before, as a share of all.
+LEAST_REUSED = 0.05
+FEWEST_REQUESTS = 20
+# A connection had the time for this many responses.
+FEWEST_POSSIBLE = 5
+_FIX = (
+    "enable keep-alive in the server, or measure all servers without it "
+    "(`wsgiload load --keepalive off`)"
+)
+
+
+def no_keepalive(run: Run) -> AuditAlarm | None:
+    """Connections that carried one request each, though the tool asked to keep them."""
+    figures = run.figures
+    if not figures.keepalive or not figures.requests or figures.requests < FEWEST_REQUESTS:
+        return None
+    if figures.reused is not None:
+        return _closed(run, figures.requests, figures.reused)
+    return _cut(run) or _silent(run)
+
+
+def _closed(run: Run, requests: int, reused: int) -> AuditAlarm | None:
+    if reused > LEAST_REUSED * requests:
+        return None
+    return alarm(
+        "no-keepalive",
+        "the server closes the connection after each response although keep-alive was requested: "
+        "the times include connection setup",
+        arithmetic=f"{format_count(reused)} of {format_count(requests)} responses on a connection "
+        "that had carried one before",
+        fix=_FIX,
+        value=1 - reused / requests,
+        limit=1 - LEAST_REUSED,
+    )
+
+
+def _cut(run: Run) -> AuditAlarm | None:
+    """The server closes without announcing it: each request is followed by a read error."""
+    requests, read_errors = run.figures.requests or 0, run.figures.errors.get("read", 0)
+    if read_errors < (1 - LEAST_REUSED) * requests:
+        return None
+    return alarm(
+        "no-keepalive",
+        "the server closes the connection after each response without announcing it: "
+        f"{run.tool_name} counts each as a read error and connects again",
+        arithmetic=f"{format_count(read_errors)} read errors / {format_count(requests)} requests = "
+        f"{read_errors / requests:.2f}",
+        fix=_FIX,
+        value=read_errors / requests,
+        limit=1 - LEAST_REUSED,
+    )
+
+
+def _silent(run: Run) -> AuditAlarm | None:
+    """Each connection carried one request and then nothing more."""
+    figures = run.figures
+    if not figures.connections or figures.duration_ns is None or not figures.max_ns:
+        return None
+    alive = figures.connections - figures.errors.get("connect", 0) + figures.errors.get("read", 0)
+    requests, possible = figures.requests or 0, figures.duration_ns / figures.max_ns
+    if requests > (1 + LEAST_REUSED) * alive or possible < FEWEST_POSSIBLE:
+        return None
+    return alarm(
+        "no-keepalive",
+        "each connection carried a single request and was idle for the rest of the run: this "
+        "throughput is the number of connections divided by the duration, not the server's speed",
+        arithmetic=f"{format_count(requests)} requests / {format_count(alive)} connections = "
+        f"{requests / alive:.2f}, in {format_duration_ns(figures.duration_ns)} with responses "
+        f"within {format_duration_ns(figures.max_ns)}",
+        fix=_FIX,
+        value=requests / alive,
+        limit=1 + LEAST_REUSED,
+    )

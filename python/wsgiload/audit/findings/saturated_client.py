@@ -1,0 +1,55 @@
+"""The client could not send as planned."""
+
+from __future__ import annotations
+
+from wsgiload.audit.run import Run, alarm
+from wsgiload.documents.audit import AuditAlarm
+from wsgiload.report.words import format_duration_ns, format_per_s, format_ratio
+
+LEAST_SENT = 0.99
+# Later than this, and than a response takes: the schedule was not kept where it matters.
+MOST_LATE_NS = 50_000_000
+_FIX = (
+    "use a faster client or several, on cores that the server does not use, and check its send "
+    "lag (`wsgiload load` reports it)"
+)
+
+
+def saturated_client(run: Run) -> AuditAlarm | None:
+    """It sent fewer requests than told, or some of them late."""
+    return _too_slow(run) or _too_late(run)
+
+
+def _too_slow(run: Run) -> AuditAlarm | None:
+    requested, sent = run.figures.requested_per_s, run.figures.sent_per_s
+    if requested is None or sent is None or sent >= LEAST_SENT * requested:
+        return None
+    return alarm(
+        "saturated-client",
+        f"{run.tool_name} sent fewer requests than it was told: its own limit (workers, CPU, "
+        "connections) shaped the load",
+        arithmetic=f"{format_per_s(sent)} sent / {format_per_s(requested)} requested = "
+        f"{format_ratio(sent / requested)} (at least {format_ratio(LEAST_SENT)})",
+        fix=_FIX,
+        value=sent / requested,
+        limit=LEAST_SENT,
+    )
+
+
+def _too_late(run: Run) -> AuditAlarm | None:
+    figures = run.figures
+    late_ns, usual_ns = figures.client_late_ns or 0, figures.mean_ns or 0
+    limit_ns = max(MOST_LATE_NS, usual_ns)
+    if late_ns <= limit_ns or figures.requested_per_s is None:
+        return None
+    burst = late_ns / 1e9 * figures.requested_per_s + 1
+    return alarm(
+        "saturated-client",
+        f"{run.tool_name} fell behind its schedule and sent the missing requests in one burst, "
+        "which its times do not show",
+        arithmetic=f"burst of {burst:.0f} at {format_per_s(figures.requested_per_s)} = "
+        f"{format_duration_ns(late_ns)} late (at most {format_duration_ns(limit_ns)})",
+        fix=_FIX,
+        value=late_ns / 1e6,
+        limit=limit_ns / 1e6,
+    )

@@ -1,0 +1,53 @@
+"""A figure of several runs of one tool, by their number of connections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import median
+
+from wsgiload.audit.run import Run
+
+FEWEST_LEVELS = 3
+# The highest level, compared with the lowest.
+LEAST_RANGE = 2.0
+# Levels in a line of text.
+MOST_SHOWN = 4
+
+
+def closed_levels(runs: Sequence[Run]) -> dict[int, list[Run]]:
+    """Closed loops with responses, by their connections in ascending order; nothing if these are
+    too few or too close together to show a trend."""
+    levels: dict[int, list[Run]] = {}
+    for run in runs:
+        figures = run.figures
+        if figures.connections and figures.achieved_per_s and figures.load == "closed":
+            levels.setdefault(figures.connections, []).append(run)
+    if len(levels) < FEWEST_LEVELS or max(levels) < LEAST_RANGE * min(levels):
+        return {}
+    return dict(sorted(levels.items()))
+
+
+def medians(
+    levels: dict[int, list[Run]], figure: Callable[[Run], float | None]
+) -> dict[int, float] | None:
+    """The median of a figure at each level; None if it is not known at all of them."""
+    found = {}
+    for level, runs in levels.items():
+        known = [value for run in runs if (value := figure(run))]
+        if not known:
+            return None
+        found[level] = median(known)
+    return found
+
+
+def spread(values: dict[int, float]) -> float:
+    """The largest value over the smallest, minus 1."""
+    return max(values.values()) / min(values.values()) - 1
+
+
+def some_levels(values: dict[int, float]) -> list[int]:
+    """As many as a line holds: all of a few, else the lowest, one in the middle, the highest."""
+    levels = list(values)
+    if len(levels) <= MOST_SHOWN:
+        return levels
+    return [levels[0], levels[len(levels) // 2], levels[-1]]

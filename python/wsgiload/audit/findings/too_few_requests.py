@@ -1,0 +1,40 @@
+"""Quantiles with too few requests beyond them."""
+
+from __future__ import annotations
+
+from wsgiload.audit.run import Run, alarm
+from wsgiload.documents.audit import AuditAlarm
+from wsgiload.report.words import (
+    enough_requests,
+    fewest_requests,
+    format_count,
+    quantile_name,
+)
+
+FEWEST_BEYOND = 10
+# Higher ones are printed by tools that always print them; few publish them.
+HIGHEST = 0.99
+
+
+def too_few_requests(run: Run) -> AuditAlarm | None:
+    """The highest quantile up to p99 rests on a handful of requests."""
+    figures = run.figures
+    count = figures.requests if figures.timed is None else figures.timed
+    printed = sorted(float(key) for key in figures.quantiles_ns if 0.5 <= float(key) <= HIGHEST)
+    if not printed or not count or not figures.requests or enough_requests(count, printed[-1]):
+        return None
+
+    highest = printed[-1]
+    reliable = [quantile for quantile in printed if enough_requests(count, quantile)]
+    alternative = f", or quote only {quantile_name(reliable[-1])} and lower" if reliable else ""
+    beyond = count * (1 - highest)
+    return alarm(
+        "too-few-requests",
+        f"{quantile_name(highest)} rests on too few requests: a repeated run may give a very "
+        "different value",
+        arithmetic=f"{format_count(count)} requests × {1 - highest:.10g} = {beyond:.3g} beyond "
+        f"{quantile_name(highest)} (at least {FEWEST_BEYOND})",
+        fix=f"send at least {format_count(fewest_requests(highest))} requests{alternative}",
+        value=beyond,
+        limit=FEWEST_BEYOND,
+    )

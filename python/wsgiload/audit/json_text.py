@@ -1,0 +1,34 @@
+"""Decodes the JSON that a tool wrote."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from wsgiload.audit.text import CutOff
+from wsgiload.errors import UsageError
+from wsgiload.foreign_text import quotation
+
+T = TypeVar("T")
+
+
+def decode(content: str, kind: type[T], tool: str) -> T:
+    """The content as this type. Raises UsageError for anything else, and says where it ends if it
+    was cut off."""
+    try:
+        return msgspec.json.decode(content.strip(), type=kind)
+    except msgspec.ValidationError as error:
+        raise UsageError(
+            f"not a result of {tool}: {error}", f"write it with {tool}'s own option for JSON"
+        ) from error
+    except msgspec.DecodeError as error:
+        if "truncated" not in str(error):
+            raise UsageError(f"not JSON: {error}", "repeat the run, or restore the file") from error
+        lines = content.rstrip().split("\n")
+        raise CutOff(
+            f"cut off at line {len(lines)} ({quotation(lines[-1][-60:])!r}): the JSON does not end",
+            "repeat the run, or restore the file",
+        ) from error
+    except RecursionError as error:
+        raise UsageError("not a result: its JSON is nested too deeply") from error

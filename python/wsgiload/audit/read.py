@@ -1,0 +1,121 @@
+"""Finds the files to audit and reads them, within bounds."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from wsgiload.audit.run import Part, Run, Tool
+from wsgiload.audit.tools import TOOLS
+from wsgiload.documents.audit import Figures
+from wsgiload.errors import UsageError
+
+MOST_FILE_BYTES = 16 << 20
+MOST_FILES = 10_000
+MOST_PARTS = 10_000
+# These cannot be told a rate.
+_ALWAYS_CLOSED = ("wrk", "ab", "locust", "funkload")
+_KNOWN = ", ".join(tool.name for tool in TOOLS)
+
+
+class Unknown(UsageError):
+    """A file that no known tool wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What the files may not say, as the user states it."""
+
+    connections: int | None = None
+    rate_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file to read; ``is_named`` unless it was found in a folder."""
+
+    path: Path
+    is_named: bool
+
+
+def sources(paths: Sequence[Path]) -> Iterator[Source]:
+    """The files, and those in the folders, in the order of their names."""
+    for path in paths:
+        if not path.is_dir():
+            yield Source(path, is_named=True)
+            continue
+        found = list(islice(_files_in(path), MOST_FILES + 1))
+        if len(found) > MOST_FILES:
+            raise UsageError(f"{path} has more than {MOST_FILES:,} files", "name a smaller folder")
+        yield from (Source(one, is_named=False) for one in sorted(found))
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    """Regular files: a pipe would never end, and a link may lead anywhere."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            path = Path(place, name)
+            if not name.startswith(".") and stat.S_ISREG(path.lstat().st_mode):
+                yield path
+
+
+def read_runs(path: Path, stated: Stated) -> list[Run]:
+    """The runs in a file. Raises UsageError if it cannot be read, is not a result, or was cut
+    off."""
+    content = _content(path)
+    if not content.strip():
+        return [Run(str(path), None, Part(Figures(requests=0)))]
+    tool = next((tool for tool in TOOLS if tool.recognises(content)), None)
+    if tool is None:
+        raise Unknown("not the output of a known load generator", f"audit reads {_KNOWN}")
+    parts = _parts(tool, content)
+    return [Run(str(path), tool, _with_stated(part, tool, stated)) for part in parts]
+
+
+def _parts(tool: Tool, content: str) -> Sequence[Part]:
+    try:
+        parts = tool.parse(content)
+    except (ArithmeticError, LookupError, ValueError) as error:
+        raise UsageError(
+            f"not a readable result of {tool.name} ({type(error).__name__}: {error})",
+            "export it again",
+        ) from error
+    if len(parts) > MOST_PARTS:
+        raise UsageError(f"it holds more than {MOST_PARTS:,} results", "split the file")
+    return parts
+
+
+def _content(path: Path) -> str:
+    try:
+        with path.open("rb") as file:  # which may be a pipe, and so has no size
+            content = file.read(MOST_FILE_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}") from error
+    if len(content) > MOST_FILE_BYTES:
+        raise UsageError(
+            f"larger than {MOST_FILE_BYTES >> 20} MiB", "audit the summary, not the single requests"
+        )
+    return content.decode("utf-8", errors="replace").replace("\r\n", "\n")
+
+
+def _with_stated(part: Part, tool: Tool, stated: Stated) -> Part:
+    """The figures, completed by what the user states; what the file says counts."""
+    figures = part.figures
+    connections = figures.connections or stated.connections
+    rate_per_s = figures.requested_per_s
+    if rate_per_s is None and tool.name not in _ALWAYS_CLOSED:
+        rate_per_s = stated.rate_per_s
+    load = "open" if rate_per_s is not None else figures.load
+    return replace(
+        part,
+        figures=msgspec.structs.replace(
+            figures, connections=connections, requested_per_s=rate_per_s, load=load
+        ),
+    )

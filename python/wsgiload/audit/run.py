@@ -1,0 +1,94 @@
+"""One run that a file reports, and what is special about the tool that wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from wsgiload.documents.audit import AuditAlarm, ErrorKind, Figures, ToolName
+from wsgiload.documents.check_names import code_of
+from wsgiload.units import NS_PER_S
+
+ERROR_RESPONSES: frozenset[ErrorKind] = frozenset(("status", "body"))
+ALL_ERRORS: frozenset[ErrorKind] = ERROR_RESPONSES | {
+    "connect",
+    "read",
+    "write",
+    "timeout",
+    "client",
+    "other",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One run inside a file; ``name`` is None where it is the only one."""
+
+    figures: Figures
+    name: str | None = None
+    is_total: bool = False
+    """Whether it sums up the other parts of its file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """How the files of one tool are recognised and read, and what its times mean."""
+
+    name: ToolName
+    recognises: Callable[[str], bool]
+    parse: Callable[[str], Sequence[Part]]
+    timed_errors: frozenset[ErrorKind] = field(default=ERROR_RESPONSES)
+    """Kinds of failed requests whose times are among the response times."""
+    back_fills: bool = False
+    """Whether it adds invented samples for the requests that a stall kept it from sending."""
+    pauses: bool = False
+    """Whether its users may pause between requests."""
+    keeps_failed_connections: bool = False
+    """Whether a connection that failed once stays unused to the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a file; ``tool`` is None for an empty file."""
+
+    file: str
+    tool: Tool | None
+    part: Part
+
+    @property
+    def figures(self) -> Figures:
+        """What it says."""
+        return self.part.figures
+
+    @property
+    def tool_name(self) -> str:
+        """The tool in words."""
+        return "the tool" if self.tool is None else self.tool.name
+
+    @property
+    def failures(self) -> int:
+        """Failed requests of all kinds."""
+        return sum(self.figures.errors.values())
+
+
+def alarm(
+    name: str, message: str, *, arithmetic: str, fix: str, value: float, limit: float
+) -> AuditAlarm:
+    """An alarm, with the code that old readers know."""
+    return AuditAlarm(
+        alarm=name,
+        code=code_of(name),
+        message=message,
+        arithmetic=arithmetic,
+        fix=fix,
+        value=value,
+        limit=limit,
+    )
+
+
+def in_flight(run: Run) -> float | None:
+    """Requests in flight by Little's law: throughput times mean response time."""
+    figures = run.figures
+    if figures.achieved_per_s is None or figures.mean_ns is None:
+        return None
+    return figures.achieved_per_s * figures.mean_ns / NS_PER_S

@@ -1,0 +1,109 @@
+"""Reads numbers and lines of what a tool printed for people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NoReturn
+
+from wsgiload.documents.audit import ErrorKind
+from wsgiload.errors import UsageError
+from wsgiload.foreign_text import quotation
+from wsgiload.units import NS_PER_S
+
+_UNITS_NS = {
+    "ns": 1.0,
+    "us": 1e3,
+    "µs": 1e3,
+    "μs": 1e3,
+    "ms": 1e6,
+    "s": 1e9,
+    "m": 60e9,
+    "h": 3600e9,
+}
+NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
+DURATION = rf"(?:{NUMBER}(?:ns|us|µs|μs|ms|s|m|h))+"
+_DURATION_PART = re.compile(rf"({NUMBER})(ns|us|µs|μs|ms|s|m|h)")
+# More digits are no count of requests.
+MOST_DIGITS = 18
+
+# What Go, Rust and the kernel say, by what it means; the first that fits.
+_MESSAGES: tuple[tuple[str, ErrorKind], ...] = (
+    (r"too many open files|cannot assign requested address|no buffer space", "client"),
+    (r"timeout|timed out|deadline exceeded", "timeout"),
+    (r"refused|dial |tcp connect|error trying to connect|client error \(connect\)", "connect"),
+    (r"eof|reset by peer|connection closed|incompletemessage|broken pipe", "read"),
+)
+
+
+class CutOff(UsageError):
+    """A file that ends before its tool had finished."""
+
+
+def duration_ns(text: str) -> int:
+    """``1.05ms``, ``2m30.5s``: nanoseconds."""
+    return round(
+        sum(float(number) * _UNITS_NS[unit] for number, unit in _DURATION_PART.findall(text))
+    )
+
+
+def seconds_ns(text: str) -> int:
+    """A number of seconds in nanoseconds."""
+    return round(float(text) * NS_PER_S)
+
+
+def milliseconds_ns(text: str) -> int:
+    """A number of milliseconds in nanoseconds."""
+    return round(float(text) * 1e6)
+
+
+def count(text: str) -> int:
+    """A number of requests."""
+    if len(text) > MOST_DIGITS:
+        raise UsageError(f"{quotation(text)} is not a number of requests")
+    return int(text)
+
+
+def find(pattern: str, text: str) -> re.Match[str] | None:
+    """The first line that fits."""
+    return re.search(pattern, text, re.MULTILINE)
+
+
+def find_count(pattern: str, text: str) -> int | None:
+    """The number in the first line that fits."""
+    found = find(pattern, text)
+    return None if found is None else count(found[1])
+
+
+def required(pattern: str, text: str, what: str) -> re.Match[str]:
+    """The first line that fits; without it the file was cut off."""
+    return find(pattern, text) or cut_off(text, what)
+
+
+def cut_off(text: str, what: str) -> NoReturn:
+    """Refuse a file that ends before this line of its tool."""
+    lines = text.rstrip().split("\n")
+    raise CutOff(
+        f"cut off at line {len(lines)} ({quotation(lines[-1])!r}): the line with {what} is missing",
+        "repeat the run, or restore the file",
+    )
+
+
+def pieces(start: str, text: str) -> Iterator[str]:
+    """The runs in a file: each begins with a line like ``start``."""
+    begins = [found.start() for found in re.finditer(start, text, re.MULTILINE)]
+    for place, begin in enumerate(begins):
+        yield text[begin : begins[place + 1] if place + 1 < len(begins) else len(text)]
+
+
+def kind_of_error(text: str) -> ErrorKind:
+    """What a message of a client means."""
+    for pattern, kind in _MESSAGES:
+        if re.search(pattern, text, re.IGNORECASE):
+            return kind
+    return "other"
+
+
+def present(errors: dict[ErrorKind, int]) -> dict[ErrorKind, int]:
+    """The kinds that occurred."""
+    return {kind: number for kind, number in errors.items() if number > 0}

@@ -1,0 +1,16 @@
+"""The tools whose files can be read, one module each."""
+
+from __future__ import annotations
+
+from wsgiload.audit.run import Tool
+from wsgiload.audit.tools.ab import AB
+from wsgiload.audit.tools.funkload import FUNKLOAD
+from wsgiload.audit.tools.hey import HEY
+from wsgiload.audit.tools.httperf import HTTPERF
+from wsgiload.audit.tools.k6 import K6
+from wsgiload.audit.tools.locust import LOCUST
+from wsgiload.audit.tools.oha import OHA
+from wsgiload.audit.tools.vegeta import VEGETA
+from wsgiload.audit.tools.wrk import WRK, WRK2
+
+TOOLS: tuple[Tool, ...] = (WRK, WRK2, AB, HTTPERF, HEY, OHA, VEGETA, K6, LOCUST, FUNKLOAD)

@@ -1,0 +1,82 @@
+"""The text of hey. It prints neither its connections nor its rate."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from wsgiload.audit import text
+from wsgiload.audit.run import Part, Tool
+from wsgiload.documents.audit import ErrorKind, Figures
+
+# Four decimals of a second.
+_STEP_NS = 100_000
+# It keeps the times of no more.
+MOST_TIMES = 1_000_000
+_START = r"^Summary:\s*\n\s+Total:\s+"
+_QUANTILE = re.compile(rf"^\s*(\d+)%+ in ({text.NUMBER}) secs", re.MULTILINE)
+_STATUS = re.compile(r"^\s*\[(\d{3})\]\s+(\d+) responses", re.MULTILINE)
+_ERROR = re.compile(r"^\s*\[(\d+)\]\s+(.*)$", re.MULTILINE)
+_ERRORS_TITLE = "Error distribution:"
+
+
+def _is_hey(content: str) -> bool:
+    return bool(re.search(_START, content, re.MULTILINE))
+
+
+def _parse(content: str) -> Sequence[Part]:
+    runs = [_figures(piece) for piece in text.pieces(_START, content)]
+    if len(runs) == 1:
+        return [Part(runs[0])]
+    return [Part(run, f"run {number}") for number, run in enumerate(runs, start=1)]
+
+
+def _figures(piece: str) -> Figures:
+    took = text.required(rf"^\s+Total:\s+({text.NUMBER}) secs", piece, "'Total'")
+    responses, _, broken = piece.partition(_ERRORS_TITLE)
+    if not broken:
+        text.required(r"^Status code distribution:", piece, "'Status code distribution'")
+    statuses = {code: text.count(number) for code, number in _STATUS.findall(responses)}
+
+    requests, took_ns = sum(statuses.values()), text.seconds_ns(took[1])
+    return Figures(
+        load="closed",
+        achieved_per_s=requests * 1e9 / took_ns if took_ns else None,
+        duration_ns=took_ns,
+        requests=requests,
+        timed=min(requests, MOST_TIMES),
+        errors=_errors(statuses, broken),
+        min_ns=_seconds("Fastest", piece) if requests else None,
+        mean_ns=_seconds("Average", piece) if requests else None,
+        max_ns=_seconds("Slowest", piece) if requests else None,
+        transfer_ns=_transfer_ns(piece) if requests else None,
+        quantiles_ns={
+            f"{int(percent) / 100:.10g}": text.seconds_ns(value)
+            for percent, value in _QUANTILE.findall(piece)
+            if requests
+        },
+        resolution_ns=_STEP_NS,
+        mean_resolution_ns=_STEP_NS,
+    )
+
+
+def _seconds(name: str, piece: str) -> int | None:
+    found = text.find(rf"^\s+{name}:\s+({text.NUMBER}) secs", piece)
+    return None if found is None else text.seconds_ns(found[1])
+
+
+def _transfer_ns(piece: str) -> int | None:
+    found = text.find(rf"^\s+resp read:\s+({text.NUMBER}) secs", piece)
+    return None if found is None else text.seconds_ns(found[1])
+
+
+def _errors(statuses: dict[str, int], broken: str) -> dict[ErrorKind, int]:
+    errors: Counter[ErrorKind] = Counter()
+    errors["status"] = sum(number for code, number in statuses.items() if code >= "400")
+    for number, message in _ERROR.findall(broken):
+        errors[text.kind_of_error(message)] += text.count(number)
+    return text.present(errors)
+
+
+HEY = Tool("hey", _is_hey, _parse)

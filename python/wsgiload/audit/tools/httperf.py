@@ -1,0 +1,115 @@
+"""The text of httperf."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from wsgiload.audit import text
+from wsgiload.audit.run import Part, Tool
+from wsgiload.documents.audit import ErrorKind, Figures
+from wsgiload.units import NS_PER_S
+
+# Its median is the middle of a bin.
+_BIN_NS = 1_000_000
+_START = r"^httperf --"
+_TOTAL = rf"^Total: connections (\d+) requests (\d+) replies (\d+) test-duration ({text.NUMBER}) s"
+_CONNECTION_TIME = (
+    rf"^Connection time \[ms\]: min ({text.NUMBER}) avg ({text.NUMBER}) max ({text.NUMBER}) "
+    rf"median ({text.NUMBER}) stddev ({text.NUMBER})"
+)
+_REPLY_TIME = rf"^Reply time \[ms\]: response ({text.NUMBER}) transfer ({text.NUMBER})"
+_BURST = r"^Maximum connect burst length: (\d+)"
+_STATUS = r"^Reply status: 1xx=\d+ 2xx=\d+ 3xx=\d+ 4xx=(\d+) 5xx=(\d+)"
+_ERRORS = r"client-timo (\d+) socket-timo (\d+) connrefused (\d+) connreset (\d+)"
+_CLIENT_ERRORS = r"fd-unavail (\d+) addrunavail (\d+) ftab-full (\d+) other (\d+)"
+
+
+def _is_httperf(content: str) -> bool:
+    return bool(re.search(_START, content, re.MULTILINE))
+
+
+def _parse(content: str) -> Sequence[Part]:
+    runs = [_figures(piece) for piece in text.pieces(_START, content)]
+    if len(runs) == 1:
+        return [Part(runs[0])]
+    return [Part(run, f"run {number}") for number, run in enumerate(runs, start=1)]
+
+
+def _figures(piece: str) -> Figures:
+    total = text.required(_TOTAL, piece, "'Total: connections'")
+    text.required(rf"^Errors: {_CLIENT_ERRORS}", piece, "'Errors: fd-unavail'")
+    connections, _, replies = (text.count(one) for one in total.groups()[:3])
+    took_ns = text.seconds_ns(total[4])
+    rate_per_s, calls = _option(piece, "rate"), _option(piece, "num-calls") or 1.0
+    is_session = "--wsess" in piece.split("\n", 1)[0]
+
+    return msgspec.structs.replace(
+        _times(piece, is_one_call=calls == 1),
+        load="open" if rate_per_s else "closed",
+        requested_per_s=rate_per_s * calls if rate_per_s and not is_session else None,
+        achieved_per_s=replies * NS_PER_S / took_ns if took_ns else None,
+        duration_ns=took_ns,
+        requests=replies,
+        errors=_errors(piece),
+        keepalive=calls > 1,
+        reused=max(0, replies - connections),
+        client_late_ns=_late_ns(piece, rate_per_s),
+        resolution_ns=_BIN_NS,
+    )
+
+
+def _option(piece: str, name: str) -> float | None:
+    found = re.search(rf" --{name}=({text.NUMBER})", piece.split("\n", 1)[0])
+    return float(found[1]) if found else None
+
+
+def _late_ns(piece: str, rate_per_s: float | None) -> int | None:
+    """Connections that are opened in one go were due one after the other."""
+    burst = text.find_count(_BURST, piece)
+    if burst is None or not rate_per_s:
+        return None
+    return round(max(0, burst - 1) / rate_per_s * NS_PER_S)
+
+
+def _errors(piece: str) -> dict[ErrorKind, int]:
+    status, of_server, of_client = (
+        [text.count(one) for one in found.groups()] if found else [0] * 4
+        for found in (text.find(pattern, piece) for pattern in (_STATUS, _ERRORS, _CLIENT_ERRORS))
+    )
+    return text.present(
+        {
+            "status": status[0] + status[1],
+            "timeout": of_server[0] + of_server[1],
+            "connect": of_server[2],
+            "read": of_server[3],
+            "client": sum(of_client[:3]),
+            "other": of_client[3],
+        }
+    )
+
+
+def _times(piece: str, *, is_one_call: bool) -> Figures:
+    """The mean of the replies; with one call for each connection, the rest is that of the
+    connections: httperf has no other."""
+    reply = text.find(_REPLY_TIME, piece)
+    parts = [text.milliseconds_ns(one) for one in reply.groups()] if reply else []
+    mean_ns, transfer_ns = (sum(parts), parts[1]) if parts else (None, None)
+    connection = text.find(_CONNECTION_TIME, piece)
+    if connection is None or not is_one_call:
+        return Figures(mean_ns=mean_ns, transfer_ns=transfer_ns)
+
+    least, _, longest, median, deviation = map(text.milliseconds_ns, connection.groups())
+    return Figures(
+        min_ns=least,
+        mean_ns=mean_ns,
+        transfer_ns=transfer_ns,
+        deviation_ns=deviation,
+        max_ns=longest,
+        quantiles_ns={"0.5": median} if median else {},
+    )
+
+
+HTTPERF = Tool("httperf", _is_httperf, _parse)

@@ -1,0 +1,146 @@
+"""The CSV files of Locust: ``…_stats.csv``, and ``…_stats_history.csv`` with its users."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+
+from wsgiload.audit import text
+from wsgiload.audit.run import ALL_ERRORS, Part, Tool
+from wsgiload.documents.audit import Figures
+from wsgiload.errors import UsageError
+from wsgiload.foreign_text import quotation
+from wsgiload.units import NS_PER_S
+
+_MILLISECOND_NS = 1_000_000
+# Names of old versions.
+_OLD = {
+    "# requests": "Request Count",
+    "# failures": "Failure Count",
+    "Average response time": "Average Response Time",
+    "Min response time": "Min Response Time",
+    "Max response time": "Max Response Time",
+}
+_TOTALS = ("Aggregated", "Total", "None Total")
+_UNKNOWN = ("", "N/A", "None")
+_NEEDED = ("Name", "Request Count", "Failure Count", "Average Response Time", "Requests/s")
+_NEEDED_OF_HISTORY = ("Timestamp", "Name", "User Count", "Total Request Count")
+
+Row = Mapping[str, str]
+
+
+def _head(content: str) -> str:
+    return content.lstrip("\ufeff").partition("\n")[0].replace('"', "")
+
+
+def _is_history(content: str) -> bool:
+    return _head(content).startswith("Timestamp,User Count,Type,Name")
+
+
+def _is_locust(content: str) -> bool:
+    head = _head(content)
+    is_stats = head.startswith("Type,Name,") and ("Request Count" in head or "# requests" in head)
+    return is_stats or _is_history(content)
+
+
+def _parse(content: str) -> Sequence[Part]:
+    rows = _rows(content.lstrip("\ufeff"))
+    if _is_history(content):
+        return [_of_history(rows)]
+    _require(rows, _NEEDED)
+    parts = [_of_stats(row) for row in rows]
+    if not any(part.is_total for part in parts):
+        text.cut_off(content, "'Aggregated'")
+    # With one URL, its row and the total are the same.
+    return parts if len(parts) > 2 else [part for part in parts if part.is_total]
+
+
+def _rows(content: str) -> list[Row]:
+    head, *lines = csv.reader(content.splitlines())
+    names = [_OLD.get(name, name) for name in head]
+    filled = [line for line in lines if line]
+    if any(len(line) != len(names) for line in filled):
+        text.cut_off(content, f"all {len(names)} columns")
+    return [dict(zip(names, line, strict=True)) for line in filled]
+
+
+def _require(rows: Sequence[Row], names: Sequence[str]) -> None:
+    if not rows:
+        raise UsageError("it has a heading and no row", "repeat the run")
+    missing = [name for name in names if name not in rows[0]]
+    if missing:
+        raise UsageError(f"the column {missing[0]!r} is missing", "export the file again")
+
+
+def _of_stats(row: Row) -> Part:
+    requests, rate = _number(row["Request Count"]) or 0, _number(row["Requests/s"])
+    figures = Figures(
+        achieved_per_s=rate,
+        duration_ns=round(requests / rate * NS_PER_S) if rate else None,
+        requests=round(requests),
+        errors=text.present({"status": round(_number(row["Failure Count"]) or 0)}),
+        min_ns=_ns(row.get("Min Response Time", "")) if requests else None,
+        mean_ns=_ns(row["Average Response Time"]) if requests else None,
+        max_ns=_ns(row.get("Max Response Time", "")) if requests else None,
+        quantiles_ns=_quantiles(row) if requests else {},
+        resolution_ns=_MILLISECOND_NS,
+    )
+    name = row["Name"]
+    is_total = name in _TOTALS
+    label = "all requests" if is_total else quotation(f"{row.get('Type', '')} {name}".strip())
+    return Part(figures, label, is_total)
+
+
+def _quantiles(row: Row) -> dict[str, int]:
+    found = {}
+    for name, value in row.items():
+        is_percent = name.endswith("%") and name[:-1].replace(".", "", 1).isdecimal()
+        if is_percent and float(name[:-1]) < 100 and (value_ns := _ns(value)) is not None:
+            found[f"{float(name[:-1]) / 100:.10g}"] = value_ns
+    return found
+
+
+def _of_history(rows: Sequence[Row]) -> Part:
+    """The whole run, from its last row: the percentiles of a row are those of a few seconds."""
+    _require(rows, _NEEDED_OF_HISTORY)
+    totals = [row for row in rows if row["Name"] in _TOTALS and _number(row["User Count"])]
+    if not totals:
+        raise UsageError("no row has users", "use the file ending in _stats.csv")
+    last = totals[-1]
+    users = max(_number(row["User Count"]) or 0 for row in totals)
+    took_s = (_number(last["Timestamp"]) or 0) - (_number(totals[0]["Timestamp"]) or 0)
+    requests = _number(last["Total Request Count"]) or 0
+
+    return Part(
+        Figures(
+            connections=round(users),
+            achieved_per_s=requests / took_s if took_s > 0 else None,
+            duration_ns=round(took_s * NS_PER_S) if took_s > 0 else None,
+            requests=round(requests),
+            errors=text.present(
+                {"status": round(_number(last.get("Total Failure Count", "")) or 0)}
+            ),
+            mean_ns=_ns(last.get("Total Average Response Time", "")) if requests else None,
+            max_ns=_ns(last.get("Total Max Response Time", "")) if requests else None,
+        )
+    )
+
+
+def _number(content: str) -> float | None:
+    if content in _UNKNOWN:
+        return None
+    try:
+        value = float(content)
+    except ValueError:
+        raise UsageError(f"{quotation(content)!r} is not a number") from None
+    if not 0 <= value < 1e15:
+        raise UsageError(f"{quotation(content)!r} is not a figure of Locust")
+    return value
+
+
+def _ns(milliseconds: str) -> int | None:
+    value = _number(milliseconds)
+    return None if value is None else round(value * _MILLISECOND_NS)
+
+
+LOCUST = Tool("locust", _is_locust, _parse, ALL_ERRORS, pauses=True)

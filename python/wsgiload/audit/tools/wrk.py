@@ -1,0 +1,102 @@
+"""The text of wrk, and of wrk2, which prints the same and a spectrum."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from wsgiload.audit import text
+from wsgiload.audit.run import ERROR_RESPONSES, Part, Tool
+from wsgiload.documents.audit import ErrorKind, Figures
+
+_START = r"^Running .+ (?:test|tests) @ "
+_CONNECTIONS = r"^\s*\d+ threads? and (\d+) connections?"
+_LATENCY = rf"^\s*Latency\s+({text.DURATION})\s+({text.DURATION})\s+({text.DURATION})\s"
+_QUANTILE = re.compile(rf"^\s*(\d+(?:\.\d+)?)%\s+({text.DURATION})\s*$", re.MULTILINE)
+_TOTAL = rf"^\s*(\d+) requests in ({text.DURATION}), "
+_SOCKET_ERRORS = r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)"
+_STATUS_ERRORS = r"Non-2xx or 3xx responses: (\d+)"
+_RATE = rf"^Requests/sec:\s+({text.NUMBER})"
+_COUNTED = r"^#\[Max\s+=.*Total count\s+=\s+(\d+)\]"
+_OF_WRK2 = re.compile(r"Thread calibration: |Detailed Percentile spectrum|HdrHistogram")
+_UNABLE = re.compile(r"^unable to (?:connect|resolve|create)", re.MULTILINE)
+_SOCKET_KINDS: tuple[ErrorKind, ...] = ("connect", "read", "write", "timeout")
+
+
+def _is_wrk2(content: str) -> bool:
+    return bool(re.search(_START, content, re.MULTILINE)) and bool(_OF_WRK2.search(content))
+
+
+def _is_wrk(content: str) -> bool:
+    is_output = bool(re.search(_START, content, re.MULTILINE))
+    return (is_output or bool(_UNABLE.match(content))) and not _OF_WRK2.search(content)
+
+
+def _parse_closed(content: str) -> Sequence[Part]:
+    return _parse(content, is_open=False)
+
+
+def _parse_open(content: str) -> Sequence[Part]:
+    return _parse(content, is_open=True)
+
+
+def _parse(content: str, *, is_open: bool) -> Sequence[Part]:
+    if _UNABLE.match(content):
+        return [Part(Figures(load="closed", requests=0, keepalive=True))]
+    runs = [_figures(piece, is_open=is_open) for piece in text.pieces(_START, content)]
+    if len(runs) == 1:
+        return [Part(runs[0])]
+    return [Part(run, f"run {number}") for number, run in enumerate(runs, start=1)]
+
+
+def _figures(piece: str, *, is_open: bool) -> Figures:
+    connections = text.required(_CONNECTIONS, piece, "the connections")
+    latency = text.required(_LATENCY, piece, "'Latency'")
+    total = text.required(_TOTAL, piece, "'requests in'")
+    rate = text.required(_RATE, piece, "'Requests/sec'")
+    text.required(r"^Transfer/sec:\s+\S+", piece, "'Transfer/sec'")
+
+    requests = text.count(total[1])
+    mean, deviation, longest = (text.duration_ns(one) for one in latency.groups())
+    return Figures(
+        load="open" if is_open else "closed",
+        connections=text.count(connections[1]) or None,
+        achieved_per_s=float(rate[1]),
+        duration_ns=text.duration_ns(total[2]),
+        requests=requests,
+        timed=text.find_count(_COUNTED, piece),
+        errors=_errors(piece),
+        keepalive=True,
+        mean_ns=mean if requests else None,
+        deviation_ns=deviation if requests else None,
+        max_ns=longest if requests else None,
+        quantiles_ns=_quantiles(piece) if requests else {},
+    )
+
+
+def _errors(piece: str) -> dict[ErrorKind, int]:
+    sockets = text.find(_SOCKET_ERRORS, piece)
+    numbers = [text.count(one) for one in sockets.groups()] if sockets else [0] * 4
+    status = text.find_count(_STATUS_ERRORS, piece) or 0
+    return text.present({**dict(zip(_SOCKET_KINDS, numbers, strict=True)), "status": status})
+
+
+def _quantiles(piece: str) -> dict[str, int]:
+    """The first distribution: with ``-U`` a second one without correction follows."""
+    found: dict[str, int] = {}
+    for percent, value in _QUANTILE.findall(piece):
+        key = f"{float(percent) / 100:.10g}"
+        if float(percent) < 100:
+            found.setdefault(key, text.duration_ns(value))
+    return found
+
+
+WRK = Tool(
+    "wrk",
+    _is_wrk,
+    _parse_closed,
+    ERROR_RESPONSES,
+    back_fills=True,
+    keeps_failed_connections=True,
+)
+WRK2 = Tool("wrk2", _is_wrk2, _parse_open, ERROR_RESPONSES, keeps_failed_connections=True)

@@ -1,0 +1,134 @@
+"""The JSON of ``wsgiload audit``: what the files of other tools say, and what is wrong with it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from wsgiload.documents.base import (
+    Document,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    QuantileKey,
+)
+
+ToolName = Literal[
+    "wrk", "wrk2", "ab", "httperf", "hey", "oha", "vegeta", "k6", "locust", "funkload"
+]
+# connect: no connection; read and write: it broke; status and body: a wrong response;
+# client: the client ran out of file descriptors or ports.
+ErrorKind = Literal["connect", "read", "write", "timeout", "status", "body", "client", "other"]
+
+
+class Figures(Document, frozen=True, kw_only=True):
+    """The figures of one run, as its tool printed them."""
+
+    load: Literal["closed", "open"] | None = None
+    """`closed` (each connection waits for its response) or `open` (requests are sent on a
+    schedule). Null: the file does not say."""
+    connections: PositiveInt | None = None
+    """Connections or users. Source: file, or `--connections`. Null: the file does not say."""
+    requested_per_s: PositiveFloat | None = None
+    """Rate that the tool was told to send. Unit: 1/s. Source: file, or `--rate`. Null: a closed
+    loop, or the file does not say."""
+    sent_per_s: NonNegativeFloat | None = None
+    """Rate at which the tool sent requests. Unit: 1/s. Source: file. Null: the file does not
+    say."""
+    achieved_per_s: NonNegativeFloat | None = None
+    """Responses per second. Unit: 1/s. Source: file. Null: the file does not say."""
+    duration_ns: NonNegativeInt | None = None
+    """Duration of the run. Unit: ns. Source: file. Null: the file does not say."""
+    requests: NonNegativeInt | None = None
+    """Responses, including those with an error status. Source: file. Null: the file does not
+    say."""
+    timed: NonNegativeInt | None = None
+    """Requests that the quantiles describe. Source: file. Null: as `requests`."""
+    errors: dict[ErrorKind, PositiveInt] = msgspec.field(default_factory=dict)
+    """Failed requests by kind: `connect`, `read`, `write`, `timeout`, `status`, `body`, `client`
+    (out of file descriptors or ports) or `other`. Source: file."""
+    dropped: NonNegativeInt | None = None
+    """Requests that were due and never sent. Source: file. Null: the file does not say."""
+    keepalive: bool | None = None
+    """Whether the tool asked to keep connections open. Source: file. Null: the file does not
+    say."""
+    reused: NonNegativeInt | None = None
+    """Responses on a connection that had carried one before. Source: file. Null: the file does
+    not say."""
+    client_late_ns: NonNegativeInt | None = None
+    """The longest time by which the tool was late in sending. Unit: ns. Source: derived. Null:
+    the file does not say."""
+    min_ns: NonNegativeInt | None = None
+    """Shortest response time. Unit: ns. Source: file. Null: the file does not say."""
+    mean_ns: NonNegativeInt | None = None
+    """Mean response time. Unit: ns. Source: file. Null: the file does not say."""
+    deviation_ns: NonNegativeInt | None = None
+    """Standard deviation of the response times. Unit: ns. Source: file. Null: the file does not
+    say."""
+    max_ns: NonNegativeInt | None = None
+    """Longest response time. Unit: ns. Source: file. Null: the file does not say."""
+    transfer_ns: NonNegativeInt | None = None
+    """Mean time from the first byte of a response to its last. Unit: ns. Source: file. Null: the
+    file does not say."""
+    quantiles_ns: dict[QuantileKey, NonNegativeInt] = msgspec.field(default_factory=dict)
+    """Quantiles of the response time. Unit: ns. Source: file."""
+    resolution_ns: PositiveInt | None = None
+    """Step in which the tool reports quantiles. Unit: ns. Null: fine enough not to matter."""
+    mean_resolution_ns: PositiveInt | None = None
+    """Step in which the tool reports the mean. Unit: ns. Null: fine enough not to matter."""
+
+
+class AuditAlarm(Document, frozen=True, kw_only=True):
+    """One pattern that makes figures misleading."""
+
+    alarm: str
+    """Name of the alarm; `wsgiload explain` describes it."""
+    code: str | None
+    """Code of the alarm. Null: it never had one."""
+    message: str
+    """What is wrong, in one sentence."""
+    arithmetic: str
+    """The calculation behind it, with the figures of the file."""
+    fix: str
+    """How to measure it correctly."""
+    value: float
+    """The computed value."""
+    limit: float
+    """The limit that it violates."""
+
+
+class AuditedRun(Document, frozen=True, kw_only=True):
+    """One run in a file."""
+
+    file: str
+    """Path of the file."""
+    part: str | None
+    """Which run, level or URL of the file. Null: the file holds one run."""
+    tool: ToolName | None
+    """The tool that wrote it. Null: the file is empty."""
+    figures: Figures
+    """What it says."""
+    alarms: tuple[AuditAlarm, ...]
+    """What is wrong with it."""
+
+
+class RejectedFile(Document, frozen=True, kw_only=True):
+    """A file that could not be audited."""
+
+    file: str
+    """Path of the file."""
+    reason: str
+    """Why, and what to do about it."""
+
+
+class AuditReport(Document, frozen=True, kw_only=True):
+    """The result of an audit."""
+
+    schema_version: Literal[2]
+    """Version of this document, 2."""
+    files: tuple[AuditedRun, ...]
+    """One entry for each run in the files."""
+    rejected: tuple[RejectedFile, ...]
+    """Files that could not be audited."""
