@@ -232,6 +232,15 @@ def test_upstream_brings_its_source_unless_a_variable_names_another() -> None:
     assert elsewhere.variables == {"WSGILOAD_UPSTREAM": "10.0.0.1:80"}
 
 
+def test_two_sweeps_have_an_upstream_each() -> None:
+    port = experiment(app_name="upstream").services["upstream"].ready
+    assert isinstance(port, int)
+    with socket.create_server(("127.0.0.1", port)):
+        other = experiment(app_name="upstream").services["upstream"].ready
+    assert isinstance(other, int)
+    assert port < other < 32_768
+
+
 def test_targets_have_bodies_of_their_own() -> None:
     targets = [{"request": {"method": "POST", "url": "/"}}]
     plan = experiment(app_name="echo", request=RequestOptions(targets=targets))

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import shlex
+import socket
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from wsgiload.catalogue.bundled import BundledApp, bundled_app
+from wsgiload.errors import UsageError
 from wsgiload.experiment.public_options import SupportingService
 from wsgiload.loads.request import Request
 
-# Below the ports that the kernel hands out to connections.
-UPSTREAM_PORT = 18_917
+# Below the ports that the kernel hands out to connections; the next free one is taken.
+FIRST_UPSTREAM_PORT = 18_917
+MOST_PORTS = 100
+HOST = "127.0.0.1"
 
 
 def request_of(own: BundledApp, request: Request) -> Request:
@@ -47,7 +52,20 @@ def upstream_services(
     for own in map(bundled_app, names):
         if own.upstream is None or own.upstream.variable in variables:
             continue
-        words = (sys.executable, str(own.upstream.program), str(UPSTREAM_PORT))
-        services[own.name] = SupportingService(command=shlex.join(words), ready=UPSTREAM_PORT)
-        found[own.upstream.variable] = f"127.0.0.1:{UPSTREAM_PORT}"
+        port = _free_port()
+        words = (sys.executable, str(own.upstream.program), str(port))
+        services[own.name] = SupportingService(command=shlex.join(words), ready=port)
+        found[own.upstream.variable] = f"{HOST}:{port}"
     return services, found
+
+
+def _free_port() -> int:
+    """A port that nothing listens on, such as another sweep's upstream."""
+    for port in range(FIRST_UPSTREAM_PORT, FIRST_UPSTREAM_PORT + MOST_PORTS):
+        with suppress(OSError), socket.create_server((HOST, port)):
+            return port
+    last = FIRST_UPSTREAM_PORT + MOST_PORTS - 1
+    raise UsageError(
+        f"the ports {FIRST_UPSTREAM_PORT} to {last} are in use",
+        "start the upstream yourself, and name it with --env WSGILOAD_UPSTREAM=host:port",
+    )
