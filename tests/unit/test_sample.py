@@ -172,6 +172,11 @@ def test_pressure_and_accept_queue() -> None:
     assert (summary.listen_queue_peak, summary.listen_drops) == (7, 4)
 
 
+def test_pressure_is_never_more_than_the_whole_time() -> None:
+    samples = [at(0, psi_cpu_some_ns=0), at(1_000, psi_cpu_some_ns=1_003 * MS)]
+    assert summarise(samples, (0, 1_000 * MS), None).psi_cpu_some_ratio == 1.0
+
+
 @pytest.mark.parametrize("samples", [[], [at(5)], [at(5, cpu_usage_ns=3)], [at(5), at(6)]])
 def test_too_little_is_unknown_not_zero(samples: list[Sample]) -> None:
     summary = summarise(samples, (0, 10 * MS), 10)

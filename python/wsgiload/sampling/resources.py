@@ -53,7 +53,7 @@ def summarise(
         memory_mean_bytes=round(fmean(memory)) if memory else None,
         throttled_period_ratio=_throttled(inside),
         oom_kills=max(_known(samples, "oom_kill"), default=None),
-        psi_cpu_some_ratio=_per_ns(inside, "psi_cpu_some_ns"),
+        psi_cpu_some_ratio=_share(inside, "psi_cpu_some_ns"),
         listen_queue_peak=max(_known(inside, "listen_queue"), default=None),
         listen_drops=_increase(inside, "listen_drops"),
         processes_peak=max(_known(inside, "pids"), default=None),
@@ -85,6 +85,13 @@ def _per_ns(samples: Iterable[Sample], name: str) -> float | None:
         return None
     (first_ns, first), (last_ns, last) = points[0], points[-1]
     return (last - first) / (last_ns - first_ns) if last_ns > first_ns and last >= first else None
+
+
+def _share(samples: Iterable[Sample], name: str) -> float | None:
+    """The share of the time that a counter of time grew by. The kernel adds up a pressure with some
+    delay, so that its growth may be a little longer than the time between two readings."""
+    share = _per_ns(samples, name)
+    return None if share is None else min(share, 1.0)
 
 
 def _peak_cores(samples: Iterable[Sample]) -> float | None:
