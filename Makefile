@@ -42,6 +42,7 @@ fuzz-decoder: ## Only the response decoder
 	  decoder -- -dict=$(FUZZ)/decoder.dict -max_len=20000 -timeout=10 -rss_limit_mb=1024 -max_total_time=$(FUZZ_SECONDS)
 
 test-long: build ## Prove the generator's accuracy at full size: about 35 minutes on a quiet host
+	WSGILOAD_LONG_TESTS=1 $(BIN)/pytest -s tests/integration/test_kill_table.py
 	@tools/test-long
 
 test-vm: build ## Prove the limits under cgroup v2, as root and under systemd, in three emulated machines

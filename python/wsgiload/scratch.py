@@ -22,14 +22,23 @@ SHARED_MEMORY = Path("/dev/shm")
 _NAME = re.compile(r"wsgiload-scratch-[0-9]+-.+")
 
 
+def parents_of_folders() -> list[Path]:
+    """Where such folders are made."""
+    return [Path(tempfile.gettempdir()), SHARED_MEMORY]
+
+
+def prefix_of_folders(pid: int) -> str:
+    """How the names of all folders of this process begin."""
+    return f"wsgiload-scratch-{pid}-"
+
+
 @contextmanager
 def scratch_folder(parent: Path | None = None) -> Iterator[Path]:
     """A fresh folder, removed at the end of the block even if an interrupt comes meanwhile; in the
     system's folder for temporary files unless another is given."""
     with ExitStack() as held:
         with uninterrupted():
-            prefix = f"wsgiload-scratch-{os.getpid()}-"
-            folder = tempfile.TemporaryDirectory(prefix=prefix, dir=parent)
+            folder = tempfile.TemporaryDirectory(prefix=prefix_of_folders(os.getpid()), dir=parent)
             held.callback(_remove, folder)
             descriptor = os.open(folder.name, os.O_RDONLY | os.O_DIRECTORY)
             held.callback(os.close, descriptor)
@@ -46,7 +55,7 @@ def _remove(folder: tempfile.TemporaryDirectory[str]) -> None:
 def remove_stale_scratch(folder: Path | None = None) -> list[str]:
     """Remove the folders of ours that no living process holds; their names."""
     removed = []
-    places = [folder] if folder is not None else [Path(tempfile.gettempdir()), SHARED_MEMORY]
+    places = [folder] if folder is not None else parents_of_folders()
     for path in sorted(path for place in places for path in place.glob("wsgiload-scratch-*")):
         with suppress(OSError):
             if (

@@ -143,6 +143,4 @@ def test_a_sweep_that_is_killed_leaves_no_server_and_no_group(
     summary = read_json(only_run(command) / "summary.json")
     assert [cell["id"] for cell in summary["cells"]] == summary["order"][:1]
     assert summary["status"] != "complete"
-    assert command.temporary_files() != [], "nobody was there to remove the server's folder"
-    command.run("sweep", "--servers", "wsgiref", "--rates", 50, "--duration", "1s", *BRIEFLY)
-    assert command.temporary_files() == [], "the next command removes what a killed one left"
+    until(lambda: command.temporary_files() == [], "the end of every folder", timeout_s=20)

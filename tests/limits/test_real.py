@@ -100,3 +100,60 @@ def test_groups_of_a_crash_without_janitor_are_found_later(tmp_path: Path) -> No
     pid, name = done.stdout.decode().split()
     assert name in remove_stale_groups()
     eventually(lambda: not runs(int(pid)))
+
+
+REPLACED = """
+import os, signal, sys, time
+from pathlib import Path
+from wsgiload.limits import Janitor, Limits, select_backend
+limits = Limits(policy=sys.argv[2], pids=50 if sys.argv[2] == "strict" else None)
+with Janitor() as janitor, open(sys.argv[1], "wb") as log:
+    first = janitor._process
+    group = select_backend(limits).create(limits, "t_replaced")
+    os.kill(first.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, first.pid, os.WEXITED | os.WNOWAIT)
+    janitor.watch(group)
+    process = group.spawn(["/bin/sleep", "600"], env={}, cwd=Path("/"), log=log)
+    janitor.watch(group)
+    print(process.pid, *group.remains().directories, flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("policy", ["strict", "none"])
+def test_a_janitor_that_was_killed_is_replaced(tmp_path: Path, policy: str) -> None:
+    environment = {
+        "PYTHONPATH": str(Path(wsgiload.__file__).parent.parent),
+        "PATH": os.environ["PATH"],
+    }
+    command = [sys.executable, "-c", REPLACED, str(tmp_path / "log"), policy]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as orchestrator:
+        try:
+            assert orchestrator.stdout is not None
+            pid, *directories = orchestrator.stdout.readline().decode().split()
+            assert runs(int(pid))
+        finally:
+            orchestrator.kill()
+    eventually(lambda: not runs(int(pid)))
+    eventually(lambda: not any(Path(path).exists() for path in directories))
+
+
+def test_a_server_without_a_group_is_ended_by_the_next_command(tmp_path: Path) -> None:
+    """Where neither its wsgiload nor a janitor is left, its mark tells whose it was."""
+    script = (
+        "from pathlib import Path; from wsgiload.limits import Limits, select_backend; import "
+        "os, sys\n"
+        "limits = Limits(policy='none'); group = select_backend(limits).create(limits, 't_stale')\n"
+        "with open(sys.argv[1], 'wb') as log:\n"
+        "    process = group.spawn(['/bin/sleep', '600'], env={}, cwd=Path('/'), log=log)\n"
+        "print(process.pid, flush=True); os.kill(os.getpid(), 9)\n"
+    )
+    environment = {
+        "PYTHONPATH": str(Path(wsgiload.__file__).parent.parent),
+        "PATH": os.environ["PATH"],
+    }
+    command = [sys.executable, "-c", script, str(tmp_path / "log")]
+    done = subprocess.run(command, stdout=subprocess.PIPE, env=environment, check=False)
+    pid = int(done.stdout)
+    select_backend(Limits(policy="none"))
+    eventually(lambda: not runs(pid))

@@ -17,6 +17,7 @@ from wsgiload.limits import Backend, Janitor, Limits
 from wsgiload.loads.options import Level
 from wsgiload.results.record import CellRecord, Setting
 from wsgiload.results.store import RunDirectory
+from wsgiload.serving import groups
 from wsgiload.sweeps.cell import Bench
 from wsgiload.units import NS_PER_S
 
@@ -54,6 +55,6 @@ def test_how_long_a_warm_up_by_requests_takes_is_not_judged_before_there_is_a_ra
     def no_limits(_: object) -> Backend:
         raise LimitsError("this came next")
 
-    monkeypatch.setattr(MODULE, "select_backend", no_limits)
+    monkeypatch.setattr(groups, "select_backend", no_limits)
     with pytest.raises(LimitsError, match="this came next"), server_trials(COUNTED, print):
         pass

@@ -24,15 +24,13 @@ from wsgiload.experiment.plan import Cell, Experiment, arrival_seed
 from wsgiload.experiment.settings import resolve_servers
 from wsgiload.experiment.unused_settings import unused_settings
 from wsgiload.host.cpus import CpuPlan, pinned
-from wsgiload.interrupts import uninterrupted
-from wsgiload.limits import Janitor, select_backend
 from wsgiload.loads.drive import drive
 from wsgiload.loads.options import Level, load_plan
 from wsgiload.results.record import CellRecord, Setting, failure_of
 from wsgiload.results.store import RunDirectory
 from wsgiload.results.summary import Status, facts_of, summarise_cell
 from wsgiload.serving import launch
-from wsgiload.serving.groups import Place
+from wsgiload.serving.groups import Place, chosen_place
 from wsgiload.sweeps.app_check import app_failure_of, interpreters_of
 from wsgiload.sweeps.cell import Bench, run_cell
 from wsgiload.sweeps.sweep import check_loads, plan_cpus, services_of
@@ -143,19 +141,17 @@ def server_trials(
     check_loads(replace(experiment, load=timeless, levels=(Level(rate_per_s=1.0),)))
     launch.raise_descriptor_limit()
     cpu_plan, limits = plan_cpus(experiment.limits)
-    with uninterrupted():
-        backend = select_backend(limits)
     if experiment.port is not None:
         launch.require_free_port(experiment.port)
     with (
-        Janitor() as janitor,
-        services_of(experiment, Place(limits, backend, janitor), cpu_plan, log) as running,
+        chosen_place(limits) as place,
+        services_of(experiment, place, cpu_plan, log) as running,
     ):
-        environments = _environments(experiment, found, Place(limits, backend, janitor), log)
+        environments = _environments(experiment, found, place, log)
         directory = RunDirectory(
             experiment.out, experiment.name, stores_secrets=experiment.store_secrets
         )
-        bench = Bench(Setting(experiment, cpu_plan, limits), backend, janitor, running)
+        bench = Bench(Setting(experiment, cpu_plan, limits), place.backend, place.janitor, running)
         unused = unused_settings(experiment, found)
         if unused is not None:
             log(unused)

@@ -1,14 +1,18 @@
-"""A watchdog process, so that no server outlives its orchestrator, not even one ended by SIGKILL.
+"""A watchdog process, so that nothing outlives its orchestrator, not even one ended by SIGKILL.
 
-It learns of a crash by the end of its standard input, which the kernel closes with the parent.
-The child runs ``sweep.py`` by its path, isolated, so it starts fast and needs no import path.
+It learns of a crash by the end of its standard input, which the kernel closes with the parent, and
+then removes all groups and folders whose names hold the parent's number: also those that were just
+being made. The child runs ``sweep.py`` by its path, isolated, so it starts fast and needs no import
+path.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -17,25 +21,24 @@ from typing import Self
 from wsgiload.errors import LimitsError
 from wsgiload.limits import sweep
 from wsgiload.limits.model import LimitedGroup
+from wsgiload.limits.select import bases_of
+from wsgiload.scratch import parents_of_folders, prefix_of_folders
 
 END_TIMEOUT_S = 30.0
 
 
 class Janitor:
-    """Knows the groups that are in use; on the way out, orderly or not, what is left is removed."""
+    """Knows the groups that are in use; on the way out, orderly or not, what is left is removed.
+
+    One that was killed is replaced as soon as there is something to tell it.
+    """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._register: dict[str, sweep.Entry] = {}
 
     def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(Path(sweep.__file__).resolve())],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            start_new_session=True,  # an interrupt from the keyboard is not meant for it
-        )
+        self._process = _started()
         return self
 
     def __exit__(
@@ -47,6 +50,8 @@ class Janitor:
         process, self._process = self._process, None
         if process is None:
             return
+        with suppress(BrokenPipeError):
+            _write(process, sweep.END)
         try:
             process.communicate(timeout=END_TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -54,7 +59,7 @@ class Janitor:
             process.wait()
 
     def watch(self, group: LimitedGroup) -> None:
-        """Register a group; call it before the first spawn and again after it.
+        """Register a group, and again after each spawn.
 
         Groups without directories are known by their sessions, which exist only after the spawn.
         """
@@ -65,21 +70,65 @@ class Janitor:
             sessions=tuple(remains.sessions),
             mark=remains.mark,
         )
-        self._send("add", entry)
+        self._register[group.name] = entry
+        self._tell("add", entry)
 
     def release(self, group: LimitedGroup) -> None:
         """Forget a group that was closed."""
-        self._send("drop", sweep.Entry(group.name))
+        self._register.pop(group.name, None)
+        self._tell("drop", sweep.Entry(group.name))
 
-    def _send(self, verb: str, entry: sweep.Entry) -> None:
-        stream = self._process.stdin if self._process else None
-        if stream is None:
+    def _tell(self, verb: str, entry: sweep.Entry) -> None:
+        if self._process is None:
             raise LimitsError("the janitor is not running", "use it as a context manager")
         try:
-            stream.write(f"{verb} {json.dumps(asdict(entry))}\n".encode())
-            stream.flush()
-        except BrokenPipeError as error:
+            _write(self._process, _line(verb, entry))
+        except BrokenPipeError:
+            self._replace(self._process)
+
+    def _replace(self, dead: subprocess.Popen[bytes]) -> None:
+        """Another process with the same register, in place of one that was killed."""
+        dead.communicate()
+        try:
+            self._process = _started()
+            for entry in self._register.values():
+                _write(self._process, _line("add", entry))
+        except OSError as error:
             raise LimitsError(
-                "the cleanup process ended unexpectedly, so a crash could leave servers running",
+                "the cleanup process ended unexpectedly and cannot be started again, so a crash "
+                f"could leave servers running: {error.strerror}",
                 "check whether it was OOM-killed and restart",
             ) from error
+
+
+def _started() -> subprocess.Popen[bytes]:
+    maker = sweep.Maker(
+        pid=os.getpid(),
+        bases=tuple(str(base.resolve()) for base in bases_of()),
+        temporary_folders=tuple(str(parent.resolve()) for parent in parents_of_folders()),
+        folder_prefix=prefix_of_folders(os.getpid()),
+    )
+    return subprocess.Popen(
+        [
+            sys.executable,
+            "-I",
+            "-S",
+            str(Path(sweep.__file__).resolve()),
+            json.dumps(asdict(maker)),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        start_new_session=True,  # an interrupt from the keyboard is not meant for it
+    )
+
+
+def _line(verb: str, entry: sweep.Entry) -> str:
+    return f"{verb} {json.dumps(asdict(entry))}"
+
+
+def _write(process: subprocess.Popen[bytes], line: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write(f"{line}\n".encode())
+    process.stdin.flush()

@@ -1,11 +1,14 @@
 """Starting a process that is pinned and inside its groups before its first own instruction.
 
-Memory charges do not move with a process, so moving it in after its start would miss them.
+Memory charges do not move with a process, so moving it in after its start would miss them. Where
+the system can, the process ends with us even where nobody is left to end it.
 """
 
 from __future__ import annotations
 
+import functools
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,8 +21,12 @@ from wsgiload.host.memory_guard import unguarded
 
 CAN_PIN = hasattr(os, "sched_setaffinity")  # macOS has no way to pin
 
-# "0" means the writer itself; after the last write the shell becomes the server, keeping its pid
-ENTER_SCRIPT = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 126; shift; done; shift; exec "$@"'
+# "0" means the writer itself; after the last write the shell becomes the server, keeping its pid.
+# Its parent is looked at after the signal of its death was asked for, which cannot be missed then.
+ENTER_SCRIPT = (
+    '[ "$PPID" = "$1" ] || exit 126; shift; '
+    'while [ "$1" != -- ]; do echo 0 > "$1" || exit 126; shift; done; shift; exec "$@"'
+)
 
 
 def launch(
@@ -35,12 +42,7 @@ def launch(
 
     With entries, a program that does not exist shows as exit code 127 and a line in the log.
     """
-    paths = [str(path) for path in entries]
-    command = (
-        ["/bin/sh", "-c", ENTER_SCRIPT, "wsgiload-enter", *paths, "--", *argv]
-        if paths
-        else list(argv)
-    )
+    command = _entering(entries, argv) if entries else list(argv)
     with _affinity(server_cpus), unguarded():
         try:
             return subprocess.Popen(
@@ -55,6 +57,24 @@ def launch(
         except OSError as error:
             cause = f"{argv[0]} cannot be started in {cwd}: {error.strerror}"
             raise ServerError(cause, "check that both exist", step="launch") from error
+
+
+def _entering(entries: Sequence[Path], argv: Sequence[str]) -> list[str]:
+    """The command, which first writes itself into these files."""
+    words = ["/bin/sh", "-c", ENTER_SCRIPT, "wsgiload-enter", str(os.getpid()), *map(str, entries)]
+    return [*_ends_with_us(), *words, "--", *argv]
+
+
+@functools.cache
+def _ends_with_us() -> tuple[str, ...]:
+    """The words that, in front of a command, have the kernel kill its process when we die; none
+    where the system has no such program."""
+    program = shutil.which("setpriv")
+    if program is None:
+        return ()
+    words = (program, "--pdeathsig", "KILL")
+    tried = subprocess.run([*words, "/bin/true"], capture_output=True, check=False)
+    return words if tried.returncode == 0 else ()
 
 
 def pinned_to(server_cpus: Sequence[int]) -> tuple[int, ...]:

@@ -22,11 +22,12 @@ PROBE_TIMEOUT_S = 10.0
 
 
 def select_backend(limits: Limits, root: Path = Path("/")) -> Backend:
-    """The best backend for these limits; groups that crashed runs left are removed on the way."""
+    """The best backend for these limits; what killed runs left is removed on the way."""
     validate_limits(limits, available_cpus())
+    end_stale_processes(root)
+    remove_stale_groups(root)
     if limits.policy == "none":
         return UnlimitedBackend()
-    remove_stale_groups(root)
     # every candidate is tried leniently, so that the one that enforces most can be chosen
     lenient = replace(limits, policy="best-effort")
     held: list[tuple[int, Backend]] = []
@@ -95,7 +96,7 @@ def remove_stale_groups(root: Path = Path("/")) -> list[str]:
     Members are killed first. What cannot be removed is left; it does no harm.
     """
     removed: set[str] = set()
-    for base in _bases(root):
+    for base in bases_of(root):
         for directory in _children(base):
             maker = maker_pid(directory.name)
             if maker is not None and not _lives(maker, root):
@@ -112,7 +113,25 @@ def remove_stale_groups(root: Path = Path("/")) -> list[str]:
     return sorted(removed)
 
 
-def _bases(root: Path) -> Iterable[Path]:
+def end_stale_processes(root: Path = Path("/")) -> list[int]:
+    """End the servers without a control group whose wsgiload lives no more; their numbers."""
+
+    def stale() -> list[int]:
+        marked = sweep.marks(files.under(root, "/proc"))
+        makers = {pid: maker_pid(mark) for pid, mark in marked.items()}
+        return [
+            pid
+            for pid, maker in makers.items()
+            if maker is not None and not _lives(maker, root) and sweep.is_in_our_namespace(pid)
+        ]
+
+    found = stale()
+    sweep.end_all(stale)
+    return found
+
+
+def bases_of(root: Path = Path("/")) -> Iterable[Path]:
+    """The groups below which ours are made, one in each hierarchy."""
     groups = [own for own, _ in v1.find_own(root).values()]
     mount = v2.find_mount(root)
     if mount:

@@ -7,8 +7,10 @@ nothing but the standard library, and must not depend on the package being impor
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -18,7 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 GROUP_VARIABLE = "WSGILOAD_GROUP"  # names the group of a server that runs in no control group
+END = "end"  # the last line of an orderly end
 END_TIMEOUT_S = 10.0
+LOCK_TIMEOUT_S = 2.0
 FREEZE_TIMEOUT_S = 0.2
 FIRST_PAUSE_S = 0.001
 LONGEST_PAUSE_S = 0.05
@@ -32,6 +36,17 @@ class Entry:
     directories: tuple[str, ...] = ()
     sessions: tuple[tuple[int, int], ...] = ()
     mark: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """A process that makes groups and folders: its number, which begins their names, and where they
+    are."""
+
+    pid: int
+    bases: tuple[str, ...] = ()
+    temporary_folders: tuple[str, ...] = ()
+    folder_prefix: str = ""
 
 
 def members_of(directories: Iterable[Path]) -> list[int]:
@@ -157,33 +172,47 @@ def session_members(session: int, started_ticks: int) -> list[int]:
 def marked_processes(mark: str) -> list[int]:
     """The living processes that inherited this mark; those of other users cannot be seen, nor
     ended."""
-    variable = f"{GROUP_VARIABLE}={mark}".encode()
-    pids: list[int] = []
-    for entry in Path("/proc").iterdir():
-        with suppress(OSError, ValueError):
-            pid = int(entry.name)
-            stat = process_stat(pid)
-            if (
-                stat
-                and stat[0] not in "ZX"
-                and variable in (entry / "environ").read_bytes().split(b"\0")
-            ):
-                pids.append(pid)
-    return pids
+    return [pid for pid, found in marks().items() if found == mark]
+
+
+def marks(processes: Path = Path("/proc")) -> dict[int, str]:
+    """The living processes that inherited a mark, and which."""
+    variable = f"{GROUP_VARIABLE}=".encode()
+    found: dict[int, str] = {}
+    with suppress(OSError):
+        for entry in processes.iterdir():
+            with suppress(OSError, ValueError):
+                pid = int(entry.name)
+                stat = process_stat(pid)
+                if stat is None or stat[0] in "ZX":
+                    continue
+                for one in (entry / "environ").read_bytes().split(b"\0"):
+                    if one.startswith(variable):
+                        found[pid] = os.fsdecode(one[len(variable) :])
+    return found
+
+
+def is_in_our_namespace(pid: int) -> bool:
+    """Whether numbers of processes mean the same to it as to us."""
+    try:
+        return Path(f"/proc/{pid}/ns/pid").readlink() == Path("/proc/self/ns/pid").readlink()
+    except OSError:
+        return False
 
 
 def end_session(session: int, started_ticks: int, timeout_s: float = END_TIMEOUT_S) -> list[int]:
     """Kill a whole session and wait until none is left; returns those that survived the timeout."""
-    return _end_all(lambda: session_members(session, started_ticks), timeout_s)
+    return end_all(lambda: session_members(session, started_ticks), timeout_s)
 
 
 def end_marked(mark: str, timeout_s: float = END_TIMEOUT_S) -> list[int]:
     """Kill all processes with this mark and wait until none is left; returns those that survived
     the timeout."""
-    return _end_all(lambda: marked_processes(mark), timeout_s)
+    return end_all(lambda: marked_processes(mark), timeout_s)
 
 
-def _end_all(look: Callable[[], list[int]], timeout_s: float) -> list[int]:
+def end_all(look: Callable[[], list[int]], timeout_s: float = END_TIMEOUT_S) -> list[int]:
+    """Kill whom the look finds until it finds nobody; returns those that survived the timeout."""
     deadline_s = time.monotonic() + timeout_s
     pause_s = FIRST_PAUSE_S
     while members := look():
@@ -197,17 +226,75 @@ def _end_all(look: Callable[[], list[int]], timeout_s: float) -> list[int]:
     return []
 
 
+def remove_left_by(maker: Maker) -> None:
+    """End and remove whatever a process left that was killed: at whichever step, because the names
+    alone tell what is its own."""
+    prefix = f"wsgiload-{maker.pid}-"
+    end_all(lambda: _marked_by(prefix))
+    directories = [
+        path
+        for base in maker.bases
+        for path in _beginning_with(prefix, Path(base))
+        if path.is_dir()
+    ]
+    end_members(directories)
+    remove_directories(directories)
+    for parent in maker.temporary_folders:
+        for folder in _beginning_with(maker.folder_prefix, Path(parent)):
+            _remove_folder(folder)
+
+
+def _marked_by(prefix: str) -> list[int]:
+    marked = [pid for pid, mark in marks().items() if mark.startswith(prefix)]
+    return [pid for pid in marked if is_in_our_namespace(pid)]
+
+
+def _beginning_with(prefix: str, parent: Path) -> list[Path]:
+    try:
+        return [path for path in parent.iterdir() if path.name.startswith(prefix)]
+    except OSError:
+        return []
+
+
+def _remove_folder(folder: Path) -> None:
+    """Remove a folder of ours, unless a process holds it: of this number, but in another
+    container."""
+    with suppress(OSError):
+        if folder.lstat().st_uid == os.geteuid() and _is_let_go(folder):
+            shutil.rmtree(folder)
+
+
+def _is_let_go(folder: Path) -> bool:
+    """The kernel lets go of a killed process's lock a moment after it closed our input."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    deadline_s = time.monotonic() + LOCK_TIMEOUT_S
+    try:
+        while True:
+            with suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            if time.monotonic() > deadline_s:
+                return False
+            time.sleep(LONGEST_PAUSE_S)
+    finally:
+        os.close(descriptor)
+
+
 def main() -> None:
     """Keep the register read from standard input; when that ends, end and remove what is still in
     it.
 
-    Lines are ``add <json>`` and ``drop <json>``, with the keys of an ``Entry``.
+    Lines are ``add <json>`` and ``drop <json>``, with the keys of an ``Entry``. An orderly end is
+    announced by ``end``; without it the maker was killed, and everything of it is removed.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # it ends with its parent, not before
-    register: dict[str, Entry] = {}
+    maker, register, is_orderly = Maker(**json.loads(sys.argv[1])), dict[str, Entry](), False
     for line in sys.stdin:
         verb, _, payload = line.partition(" ")
+        is_orderly = verb.strip() == END
+        if is_orderly:
+            break
         entry = Entry(**json.loads(payload))
         if verb == "add":
             register[entry.name] = entry
@@ -222,6 +309,8 @@ def main() -> None:
         directories = [Path(path) for path in entry.directories]
         end_members(directories)
         remove_directories(directories)
+    if not is_orderly:
+        remove_left_by(maker)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from wsgiload.environments.interpreter import AppInterpreter
 from wsgiload.environments.provision import Environment, provision_all
 from wsgiload.errors import WsgiloadError
 from wsgiload.host.cpus import available_cpus
-from wsgiload.limits import Janitor, Limits, select_backend
+from wsgiload.limits import Limits
 from wsgiload.loads.options import DEFAULT_TIMEOUT_NS
 from wsgiload.loads.request import Request
 from wsgiload.sampling.listen_queue import read_listen_queue
@@ -36,7 +36,7 @@ from wsgiload.serving.conformance import (
     measure_concurrency,
 )
 from wsgiload.serving.exchange import Response, exchange
-from wsgiload.serving.groups import Place
+from wsgiload.serving.groups import Place, chosen_place
 from wsgiload.serving.launch import HOST, ServerProcess
 from wsgiload.serving.lifecycle import Served, Service, serving
 from wsgiload.serving.readiness import Expectation
@@ -145,8 +145,7 @@ def check_servers(
     launch.raise_descriptor_limit()
     remove_stale_scratch()
     results = []
-    with Janitor() as janitor:
-        place = Place(limits, select_backend(limits), janitor)
+    with chosen_place(limits) as place:
         for found in chosen:
             log(f"checking {found.id}")
             result = CheckResult(found.id, profile, legacy=found.server.legacy)

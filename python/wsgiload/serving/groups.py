@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from wsgiload.errors import WsgiloadError
 from wsgiload.interrupts import uninterrupted
-from wsgiload.limits import Backend, Janitor, LimitedGroup, Limits
+from wsgiload.limits import Backend, Janitor, LimitedGroup, Limits, select_backend
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +21,26 @@ class Place:
 
 
 @contextmanager
+def chosen_place(limits: Limits) -> Iterator[Place]:
+    """How servers are limited here, chosen by trying, and a janitor for as long as the block lasts:
+    started first, for the group that is tried may also be left."""
+    with Janitor() as janitor:
+        with uninterrupted():
+            backend = select_backend(limits)
+        yield Place(limits, backend, janitor)
+
+
+@contextmanager
 def fresh_group(label: str, place: Place) -> Iterator[LimitedGroup]:
     """A group of its own, watched by the janitor and gone with all that is inside when the block
     ends."""
     with uninterrupted():
         group = place.backend.create(place.limits, label)
-        place.janitor.watch(group)
+        try:
+            place.janitor.watch(group)
+        except WsgiloadError:
+            group.close()
+            raise
     try:
         yield group
     finally:

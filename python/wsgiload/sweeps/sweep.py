@@ -40,7 +40,7 @@ from wsgiload.host.memory_guard import lift_guard
 from wsgiload.host.revision import revision_of
 from wsgiload.host.topology import read_topology
 from wsgiload.interrupts import uninterrupted
-from wsgiload.limits import Janitor, Limits, select_backend
+from wsgiload.limits import Limits
 from wsgiload.loads.options import load_plan
 from wsgiload.loads.public_options import RequestOptions
 from wsgiload.report import with_answer, write_html
@@ -60,7 +60,7 @@ from wsgiload.scratch import remove_stale_scratch
 from wsgiload.serving import launch
 from wsgiload.serving.concurrency import Concurrency
 from wsgiload.serving.conformance import measure_concurrency
-from wsgiload.serving.groups import Place
+from wsgiload.serving.groups import Place, chosen_place
 from wsgiload.serving.services import RunningService, Surroundings, running_services
 from wsgiload.sweeps.app_check import app_failure_of, interpreters_of
 from wsgiload.sweeps.cell import Bench, run_cell
@@ -292,22 +292,18 @@ def _carry_out(
         require_liftable(limits, cpu_plan)
     launch.raise_descriptor_limit()
     remove_stale_scratch()
-    with uninterrupted():
-        backend = select_backend(limits)
     if experiment.port is not None:
         launch.require_free_port(experiment.port)
     interpreters = interpreters_of(experiment, found)
     order = expand(experiment, tuple(found))
     status: Status = "failed" if earlier is None else "interrupted"
     with (
-        Janitor() as janitor,
-        services_of(
-            experiment, Place(limits, backend, janitor), cpu_plan, events.message
-        ) as running,
+        chosen_place(limits) as place,
+        services_of(experiment, place, cpu_plan, events.message) as running,
     ):
-        app_failure = app_failure_of(experiment, interpreters, Place(limits, backend, janitor))
+        app_failure = app_failure_of(experiment, interpreters, place)
         directory = _directory(experiment, earlier, order)
-        bench = Bench(Setting(experiment, cpu_plan, limits), backend, janitor, running)
+        bench = Bench(Setting(experiment, cpu_plan, limits), place.backend, place.janitor, running)
         cells = list(earlier.cells) if earlier is not None else []
         sweep = _Sweep(found, order, bench, directory, events, cells)
         sweep.race = race_schedule(experiment, found, cells, began_s)
