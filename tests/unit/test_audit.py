@@ -1,7 +1,7 @@
 """`wsgiload audit`: files it reads and refuses, what it prints, and findings that need files which
 no installed tool writes.
 
-The files of k6, Locust, FunkLoad and wrk2 here are in the documented format of those tools, with
+The files of oha, k6, Locust, FunkLoad and wrk2 here are in the documented format of those tools, with
 figures of our own; they are not output of a run. Real output is in tests/integration/test_audit.py.
 """
 
@@ -77,6 +77,19 @@ K6_EXPORT: dict[str, Any] = {
         "vus_max": {"value": 20, "min": 20, "max": 20},
     },
     "root_group": {"name": "", "path": ""},
+}  # fmt: skip
+OHA: dict[str, Any] = {
+    "summary": {
+        "successRate": 1.0, "total": 10.0, "slowest": 0.031, "fastest": 0.0201,
+        "average": 0.0204, "requestsPerSec": 490.9, "totalData": 24545,
+    },
+    "latencyPercentiles": {
+        "p10": 0.0201, "p25": 0.0202, "p50": 0.0203, "p75": 0.0204, "p90": 0.0206,
+        "p95": 0.0208, "p99": 0.0229, "p99.9": 0.030, "p99.99": None,
+    },
+    "rps": {"mean": 491.0},
+    "statusCodeDistribution": {"200": 4900},
+    "errorDistribution": {"aborted due to deadline": 10},
 }  # fmt: skip
 LOCUST_HEAD = (
     "Type,Name,Request Count,Failure Count,Median Response Time,Average Response Time,"
@@ -296,6 +309,22 @@ def test_wrk2_is_open_and_counts_what_it_calibrated_with(tmp_path: Path) -> None
     assert (entry.tool, entry.figures.load, entry.figures.timed) == ("wrk2", "open", 39_500)
     assert findings(report) == [[]]
     assert findings(audited(tmp_path, WRK2, rate_per_s=3000.0)) == [["rate-not-reached"]]
+
+
+def test_oha(tmp_path: Path) -> None:
+    """What its end cut off is no failure."""
+    report = audited(tmp_path, json.dumps(OHA), connections=10)
+    assert findings(report) == [[]]
+    assert report.files[0].figures.quantiles_ns["0.999"] == 30_000_000
+    assert findings(audited(tmp_path, json.dumps(OHA), connections=20)) == [["littles-law"]]
+
+    errors = {"statusCodeDistribution": {"200": 4400, "503": 500}}
+    assert findings(audited(tmp_path, json.dumps(OHA | errors))) == [["errors-as-responses"]]
+    refused = {"error trying to connect: Connection refused (os error 111)": 50}
+    nothing = {"statusCodeDistribution": {}, "errorDistribution": refused}
+    report = audited(tmp_path, json.dumps(OHA | nothing))
+    assert report.files[0].figures.errors == {"connect": 50}
+    assert findings(report) == [["failed-connections"]]
 
 
 def k6(**metrics: Any) -> dict[str, Any]:
