@@ -1,4 +1,4 @@
-"""Large heads of requests, as browsers send them: every kind of server takes them."""
+"""Large heads: of requests as browsers send them, and of responses with many or long fields."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ from .test_finding_apps import BRIEFLY, copied, require_ok
 pytestmark = [pytest.mark.servers, pytest.mark.limits]
 
 
+SERVERS = ("app:app", "--servers", "gunicorn-gthread,uwsgi,waitress,granian")
+
+
 @pytest.mark.parametrize("length", [5_000, 30_000])
 def test_servers_take_large_cookies(command: Command, length: int) -> None:
     folder = copied(command, "headers")
     cookie = ("-H", f"Cookie: s={'a' * length}")
-    words = ("app:app", "--servers", "gunicorn-gthread,uwsgi,waitress,granian", *cookie)
-    require_ok(command.run("sweep", *words, *BRIEFLY, cwd=folder), 4)
+    require_ok(command.run("sweep", *SERVERS, *cookie, *BRIEFLY, cwd=folder), 4)
+
+
+@pytest.mark.parametrize("path", ["/many", "/wide"])
+def test_large_heads_of_responses_are_read(command: Command, path: str) -> None:
+    folder = copied(command, "headers")
+    require_ok(command.run("sweep", *SERVERS, "--path", path, *BRIEFLY, cwd=folder), 4)

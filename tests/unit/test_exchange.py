@@ -127,6 +127,19 @@ def test_a_whole_response_is_read() -> None:
     assert (response.status, response.body) == (200, b"ok")
 
 
+@pytest.mark.parametrize("fields", [b"X: y\r\n" * 999, b"X: " + b"y" * 900_000 + b"\r\n"])
+def test_a_large_head_is_read(fields: bytes) -> None:
+    with server(once(OK + fields + b"Content-Length: 2\r\n\r\nok")) as address:
+        response = exchange(address, Request(), 5.0)
+    assert (response.body, response.headers["Content-Length"]) == (b"ok", "2")
+
+
+def test_a_head_with_too_many_fields_is_no_response() -> None:
+    head = OK + b"X: y\r\n" * 1_001 + b"\r\n"
+    with server(once(head)) as address, pytest.raises(http.client.HTTPException, match="headers"):
+        exchange(address, Request(), 5.0)
+
+
 def test_a_body_that_is_cut_off_is_no_response() -> None:
     with (
         server(lambda send: send(OK + b"Content-Length: 10\r\n\r\nabc")) as address,

@@ -14,8 +14,16 @@ from wsgiload.units import NS_PER_S
 # Far above what is worth a measurement of response times.
 MOST_RESPONSE_BYTES = 64 << 20
 PIECE_BYTES = 64 << 10
+# As the generator reads them; http.client by itself rejects lines of more than 64 KiB and more than
+# 100 fields.
+MOST_HEAD_BYTES = 1 << 20
+MOST_FIELDS = 1_000
 # What is left of a deadline can be too little for the clock of a socket, whose 0 means not to wait.
 LEAST_WAIT_S = 0.001
+
+
+# It has no other way to set them. The last line of a head counts as a field.
+vars(http.client).update(_MAXLINE=MOST_HEAD_BYTES, _MAXHEADERS=MOST_FIELDS + 1)
 
 
 @dataclass(frozen=True, slots=True)
