@@ -17,7 +17,7 @@ NOTES = (
     f"--timeout 0: no worker is killed for being busy (default 30 s; {SETTINGS}#timeout)",
     "--worker-tmp-dir /dev/shm: the heartbeat file must not block on disk I/O "
     f"({SETTINGS}#worker-tmp-dir)",
-    "--no-control-socket: since 27 all instances of one user would share one path below the "
+    "--no-control-socket: since 25.1 all instances of one user would share one path below the "
     "home directory",
     "--config is an empty file, so a gunicorn.conf.py in the app's directory cannot change the "
     "server unless --server-config names it",
@@ -70,7 +70,7 @@ def gunicorn(
         *option("--backlog", context.backlog),
         *context.when_tuned("--timeout", 0, "--graceful-timeout", 2, "--log-level", "warning"),
         *context.when_tuned("--limit-request-field_size", FIELD_BYTES),
-        "--no-control-socket",
+        *(["--no-control-socket"] if context.is_at_least(25, 1) else []),
     ]
     if context.is_tuned and SHARED_MEMORY.is_dir():
         arguments += ["--worker-tmp-dir", str(SHARED_MEMORY)]

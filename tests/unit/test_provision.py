@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from wsgiload.catalogue.contract import Needed, Server, Variant
+from wsgiload.catalogue.names import DEFAULT_FOLDER
 from wsgiload.environments import provision as module
 from wsgiload.environments.interpreter import AppInterpreter, bundled_app_interpreter
 from wsgiload.environments.provision import (
@@ -103,10 +104,10 @@ def test_what_a_build_leaves_among_temporary_files_goes_with_it(
     untidy = tmp_path / "uv"
     untidy.write_text(
         f'#!/bin/sh\necho "$TMPDIR" > {tmp_path}/said\n: > "$TMPDIR/left.lock"\nexec '
-        f'{module._uv()} "$@"\n'
+        f'{module.uv_program()} "$@"\n'
     )
     untidy.chmod(0o755)
-    monkeypatch.setattr(module, "_uv", lambda: str(untidy))
+    monkeypatch.setattr(module, "uv_program", lambda: str(untidy))
     provision(make_server(tmp_path), interpreter, log=quiet)
     folder = Path((tmp_path / "said").read_text().strip())
     assert folder.parent == cache / "environments"
@@ -147,8 +148,9 @@ def test_a_failed_build_leaves_only_its_log(
 
 
 def test_a_server_without_a_lock_says_so(tmp_path: Path, interpreter: AppInterpreter) -> None:
+    server = replace(make_server(tmp_path, lock=None), source=DEFAULT_FOLDER / "plain.py")
     with pytest.raises(ProvisionError, match="has no lock"):
-        provision(make_server(tmp_path, None), interpreter, log=quiet)
+        provision(server, interpreter, log=quiet)
 
 
 def test_an_interpreter_out_of_range_is_refused(

@@ -241,7 +241,10 @@ def _versions(cells: Sequence[CellResult]) -> dict[str, str]:
 
 def kinds_of(cells: Sequence[CellResult]) -> dict[str, tuple[str | None, ...]]:
     """What a server is, whatever its name: two names for the same are an A/A pair."""
-    return {server_of(cell): (cell.server, cell.variant, cell.profile, cell.size) for cell in cells}
+    return {
+        server_of(cell): (cell.server, cell.variant, cell.pinned_version, cell.profile, cell.size)
+        for cell in cells
+    }
 
 
 def _apps(cells: Sequence[CellResult]) -> dict[str, str | None]:

@@ -386,7 +386,7 @@ def _requested_counts(cell: CellResult) -> RequestedCounts:
     counts = _COUNTS.match(size)
     assert counts is not None  # every part of it may be missing
     workers, threads = (int(count or 0) for count in counts.group("workers", "threads"))
-    of = (cell.server, cell.variant, cell.alias, size[counts.end() :])
+    of = (cell.server, cell.variant, cell.pinned_version, cell.alias, size[counts.end() :])
     return RequestedCounts(of, workers, threads)
 
 

@@ -23,7 +23,7 @@ from wsgiload.documents.calibration import (
 from wsgiload.documents.load_plan import NoiseFloor
 from wsgiload.documents.load_report import Blame, Distribution, LoadReport, Reason, Verdict
 from wsgiload.documents.run_info import HostFacts
-from wsgiload.environments.provision import cache_folder
+from wsgiload.environments.cache import cache_folder
 from wsgiload.errors import UsageError
 from wsgiload.host.facts import host_facts
 from wsgiload.loads.options import Keepalive

@@ -32,6 +32,7 @@ to listen, no file in the home directory).
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,6 +77,8 @@ class LaunchContext:
     run_s: float | None = None
     profile: Profile = "tuned"
     shim_dir: Path | None = None  # where a generated module gives the app a name
+    # Of the server that is started; None where that is not known.
+    version: str | None = None
 
     @property
     def import_dir(self) -> Path:
@@ -99,6 +102,13 @@ class LaunchContext:
         if not self.is_tuned:
             return None
         return IDLE_UNKNOWN_S if self.run_s is None else math.ceil(self.run_s) + IDLE_MARGIN_S
+
+    def is_at_least(self, *version: int) -> bool:
+        """Whether the server is of this version or a later one, as one of unknown version is."""
+        if self.version is None:
+            return True
+        parts = (re.match(r"\d*", part) for part in self.version.split("."))
+        return tuple(int(found[0] or 0) for found in parts if found is not None) >= version
 
     def when_tuned(self, *words: object) -> list[str]:
         """These words in the tuned profile, none in the stock one."""
@@ -194,6 +204,8 @@ class Server:
     of, which has no file, no lock and no environment of ours; None in every file.
     ``takes_arguments`` says that its command line is the server's own, so that a user can add to
     it (before the app, where that is last), and ``config_option`` names its configuration file.
+    ``pinned`` is the version that the user asked for instead of that of the lock, and ``lock`` is
+    one that was resolved for it; None in every file.
     """
 
     name: str
@@ -225,11 +237,18 @@ class Server:
     own: OwnServer | None = None
     takes_arguments: bool = False
     config_option: str | None = None
+    pinned: str | None = None
+    lock: Path | None = None
+
+    @property
+    def key(self) -> str:
+        """Its name, with the version that the user asked for: what has an environment."""
+        return self.name if self.pinned is None else f"{self.name}=={self.pinned}"
 
     @property
     def lock_path(self) -> Path:
         """The hashed lock of this server's environment."""
-        return self.source.parent / "locks" / f"{self.name}.txt"
+        return self.lock or self.source.parent / "locks" / f"{self.name}.txt"
 
     @property
     def pythons(self) -> str:

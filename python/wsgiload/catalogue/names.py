@@ -16,6 +16,7 @@ from typing import Literal, get_args
 
 from wsgiload.catalogue.contract import Needed, Profile, Server, Variant
 from wsgiload.catalogue.own import NAME, OwnServer, require_name, server_of
+from wsgiload.catalogue.pin import parts_of, pinned
 from wsgiload.errors import UsageError
 
 DEFAULT_FOLDER = Path(__file__).parents[1] / "_servers"
@@ -51,14 +52,15 @@ class ServerVariant:
 
     @property
     def id(self) -> str:
-        """``server-variant``, with the size where one was named; no variant where it is called
-        ``default``."""
-        name = (
-            self.server.name
-            if self.variant.name == "default"
-            else f"{self.server.name}-{self.variant.name}"
-        )
-        return "-".join([self.alias or name, *([self.size] if self.size else [])])
+        """``server-variant``, with the version and the size where they were named; no variant where
+        it is called ``default``."""
+        parts = [self.alias] if self.alias is not None else self._own_name()
+        return "-".join([*parts, *([self.size] if self.size else [])])
+
+    def _own_name(self) -> list[str]:
+        parts = [self.server.name]
+        parts += [self.variant.name] if self.variant.name != "default" else []
+        return parts + ([self.server.pinned] if self.server.pinned is not None else [])
 
     @property
     def size(self) -> str | None:
@@ -130,8 +132,8 @@ class Catalogue:
         """The variants meant by ``names``, in that order, each once.
 
         A name is ``server-variant``, a bare server (its default variant), ``all`` or ``default``;
-        ``alias=waitress`` is waitress under an alias. None means ``default``: the servers that need
-        no system packages and no compiler.
+        ``alias=waitress`` is waitress under an alias, and ``waitress==3.0.1`` that version of it.
+        None means ``default``: the servers that need no system packages and no compiler.
         """
         if names is None:
             return self._default()
@@ -146,17 +148,24 @@ class Catalogue:
 
     def servers_named(self, names: Sequence[str] | None = None) -> list[Server]:
         """The servers behind ``select(names)``, each once: what has to be installed."""
-        return list(
-            {variant.server.name: variant.server for variant in self.select(names)}.values()
-        )
+        return list({variant.server.key: variant.server for variant in self.select(names)}.values())
 
     def _meant_by(self, name: str) -> list[ServerVariant]:
-        alias, equals, meant = name.partition("=")
-        if equals:
-            return [replace(self._resolve(meant.strip()), alias=self._free_alias(alias.strip()))]
+        alias, meant, version = parts_of(name)
+        if alias or name.startswith("="):
+            found = self._in_version(meant, version, name)
+            return [replace(found, alias=self._free_alias(alias))]
+        if "==" in name:
+            return [self._in_version(meant, version, name)]
         if name == ALL:
             return self._runnable()
         return self._default() if name == DEFAULT else [self._resolve(name)]
+
+    def _in_version(self, name: str, version: str, given: str) -> ServerVariant:
+        found = self._resolve(name)
+        if "==" not in given:
+            return found
+        return replace(found, server=pinned(found.server, version))
 
     def _default(self) -> list[ServerVariant]:
         return [variant for variant in self._runnable() if _is_usual(variant)]

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from wsgiload.catalogue.names import load_catalogue
 from wsgiload.catalogue.own import commands_by_name
+from wsgiload.catalogue.pin import server_in
 from wsgiload.cli._flags import ExperimentFlags, ServerFlags, SweepFlags
 from wsgiload.cli._options import (
     configured_servers,
@@ -79,7 +80,7 @@ def _own_commands(
     --command replaces the command of a table with its name.
     """
     given, named = commands_by_name(flags["command"]), flags["servers"]
-    meant = [name.partition("=")[2] or name for name in named or ()]
+    meant = [server_in(name) for name in named or ()]
     _require_no_slip(meant, [*tables, *given])
     chosen = [name for name in tables if name in meant]
     if named is None and not given:

@@ -95,13 +95,14 @@ def install(
     interpreter = _interpreter(python, python_version)
     outcomes = provision_all([variant.server for variant in chosen], interpreter, log=tell)
     failures = [outcome for outcome in outcomes.values() if isinstance(outcome, WsgiloadError)]
-    for name, outcome in outcomes.items():
+    for outcome in outcomes.values():
         if not isinstance(outcome, WsgiloadError):
             took = f"installed in {outcome.seconds:.1f} s"
-            click.echo(f"{name} {outcome.version} {took if outcome.built else 'already installed'}")
+            state = took if outcome.built else "already installed"
+            click.echo(f"{outcome.server} {outcome.version} {state}")
 
     for variant in chosen:
-        if isinstance(outcomes[variant.server.name], WsgiloadError):
+        if isinstance(outcomes[variant.server.key], WsgiloadError):
             continue
         try:
             require_system(variant)

@@ -555,6 +555,9 @@ class CellResult(Document, frozen=True, kw_only=True):
     """Variant of the server. Source: catalogue. Null: it has none."""
     alias: str | None = None
     """Alias, as in `--servers again=waitress`. Source: plan. Null: no alias."""
+    pinned_version: str | None = None
+    """Version asked for, as in `--servers waitress==3.0.1`. Source: plan. Null: that of the
+    catalogue, or the user's own command."""
     profile: Literal["tuned", "stock"] | None = None
     """Profile of the experiment, or of this cell in a grid. Source: plan. Null: the user's own
     command."""

@@ -64,8 +64,8 @@ def provide(
         servers = [one.server for one in ours.values() if one.python == python]
         if servers:
             provisioned = provision_all(servers, interpreter, log=log)
-            made |= {(python, name): environment for name, environment in provisioned.items()}
-    return {**own, **{setting: made[one.python, one.server.name] for setting, one in ours.items()}}
+            made |= {(python, key): environment for key, environment in provisioned.items()}
+    return {**own, **{setting: made[one.python, one.server.key] for setting, one in ours.items()}}
 
 
 def needs_app(found: Mapping[str, ServerVariant]) -> bool:

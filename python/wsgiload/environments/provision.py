@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import fnmatch
-import functools
 import hashlib
 import json
 import os
@@ -28,13 +27,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
-from uv import find_uv_bin
 
 from wsgiload.catalogue.contract import Server
+from wsgiload.environments.cache import cache_folder
 from wsgiload.environments.integrity import (
     FACTS_FILE,
     damage_of,
@@ -42,7 +41,9 @@ from wsgiload.environments.integrity import (
     site_packages_of,
 )
 from wsgiload.environments.interpreter import AppInterpreter, clean_variables, normalise
+from wsgiload.environments.locks import known_lock, lock_of
 from wsgiload.environments.system import find_program, install_command, missing_packages
+from wsgiload.environments.uv import uv_program, uv_variables
 from wsgiload.environments.versions import interpreter_for
 from wsgiload.errors import ProvisionError, UsageError, WsgiloadError
 from wsgiload.host.memory_guard import unguarded
@@ -134,21 +135,13 @@ class LockedEnvironment(Environment):
         return variables
 
 
-def cache_folder() -> Path:
-    """``WSGILOAD_CACHE_DIR``, else ``wsgiload`` in the user's cache folder."""
-    own = os.environ.get("WSGILOAD_CACHE_DIR")
-    if own:
-        return Path(own).expanduser().absolute()
-    shared = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(shared).expanduser().absolute() / "wsgiload"
-
-
 def provision(server: Server, interpreter: AppInterpreter, *, log: Log) -> LockedEnvironment:
     """The environment of ``server``: from the cache, or built now. On this interpreter, or, for a
     bundled app and a server that does not run on it, on the newest one that it does run on."""
     interpreter = interpreter_for(server, interpreter)
     _require_packages(server)
     started_ns = time.monotonic_ns()
+    server = replace(server, lock=lock_of(server, interpreter, log))
     lock_sha256 = _lock_sha256(server)
     folder = _environment_folder(server, interpreter, lock_sha256)
     (facts, _), built = _taken(server, interpreter, folder), False
@@ -176,10 +169,11 @@ def provision(server: Server, interpreter: AppInterpreter, *, log: Log) -> Locke
 def provision_all(
     servers: Iterable[Server], interpreter: AppInterpreter, *, log: Log
 ) -> dict[str, LockedEnvironment | WsgiloadError]:
-    """Provision every server, several at a time; one that fails does not stop the others."""
-    wanted = {server.name: server for server in servers}
+    """Provision every server, by its key, several at a time; one that fails does not stop the
+    others."""
+    wanted = {server.key: server for server in servers}
     # Once, before there are threads: its look-up in the standard library is not thread-safe.
-    _uv()
+    uv_program()
 
     def attempt(server: Server) -> LockedEnvironment | WsgiloadError:
         try:
@@ -203,6 +197,7 @@ def installed_servers(servers: Sequence[Server], interpreter: AppInterpreter) ->
 def _is_installed(server: Server, usual: AppInterpreter) -> bool:
     try:
         interpreter = interpreter_for(server, usual)
+        server = replace(server, lock=known_lock(server, interpreter))
         folder = _environment_folder(server, interpreter, _lock_sha256(server))
         # An interpreter that was removed or moved leaves a dangling link behind.
         return _read_facts(folder) is not None and (folder / "bin" / "python").exists()
@@ -308,8 +303,8 @@ def _taken(
 def _beginning(server: Server, interpreter: AppInterpreter, damage: str | None) -> str:
     """What is said before a build."""
     if damage is None:
-        return f"installing {server.name} for Python {interpreter.version}"
-    return f"{damage}; installing {server.name} for Python {interpreter.version} again"
+        return f"installing {server.key} for Python {interpreter.version}"
+    return f"{damage}; installing {server.key} for Python {interpreter.version} again"
 
 
 def _read_facts(folder: Path) -> _Facts | None:
@@ -392,7 +387,7 @@ def _build(
 def _steps(
     server: Server, interpreter: AppInterpreter, folder: Path, *, without_cache: bool
 ) -> Iterator[list[str]]:
-    uv = _uv()
+    uv = uv_program()
     # Relocatable, because the folder is renamed; its scripts find their interpreter beside
     # themselves.
     base = str(interpreter.base_executable)
@@ -419,12 +414,8 @@ def _steps(
 def _run(
     arguments: list[str], server: Server, temporary: Path, log_descriptor: int, log_file: Path
 ) -> None:
-    variables = clean_variables(os.environ, Path())
-    del variables["PYTHONPATH"]  # a build must not see the app
-    # The app's interpreter decides, and uv must not fetch another one behind our back.
-    variables |= {"UV_PYTHON_DOWNLOADS": "never", "NO_COLOR": "1"}
     # What builds leave behind goes with the folder: uv does not remove its lock on setuptools.
-    variables["TMPDIR"] = str(temporary)
+    variables = uv_variables() | {"TMPDIR": str(temporary)}
     with unguarded():
         done = subprocess.run(
             arguments,
@@ -468,16 +459,6 @@ def _most_telling(lines: list[str]) -> str:
         line for line in lines if line.startswith(("error:", "×", "Caused by:", "╰─▶", "├─▶"))
     ]
     return " ".join(marked[:2] or lines[-1:] or ["no output"]).lstrip("× ")
-
-
-@functools.cache
-def _uv() -> str:
-    try:
-        return str(find_uv_bin())
-    except FileNotFoundError as error:
-        raise ProvisionError(
-            "the program uv is missing", "reinstall wsgiload, which includes it"
-        ) from error
 
 
 def _install_layering(folder: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wsgiload.catalogue.own import OwnServer, placeholders_of, require_runnable
+from wsgiload.catalogue.pin import server_in
 from wsgiload.environments.own import require_own_programs
 from wsgiload.errors import UsageError, require
 from wsgiload.experiment.grid import refuse_beside
@@ -76,7 +77,7 @@ def require_compatible_with_own(
     option = _option_of(own)
     refuse_beside(option, {"--grid app=": sizes[0].app}, "the command itself names the app")
     names = {one.name for one in own}
-    of_catalogue = [name for name in named if (name.partition("=")[2] or name) not in names]
+    of_catalogue = [name for name in named if server_in(name) not in names]
     if not of_catalogue:
         _refuse_without_effect(options, sizes, own)
     elif app is None and options.app_name is None:

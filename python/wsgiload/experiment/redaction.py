@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from wsgiload.environments.provision import cache_folder
+from wsgiload.environments.cache import cache_folder
 from wsgiload.foreign_text import hide
 
 KEY_BYTES = 32

@@ -58,6 +58,8 @@ def label_of(result: CellResult) -> str:
         server = result.alias
     elif variant and variant not in ("default", server) and not server.endswith(f"-{variant}"):
         server = f"{server}-{variant}"
+    if result.pinned_version and not result.alias:
+        server = f"{server}-{result.pinned_version}"
     if result.size:
         server = f"{server}-{result.size}"
     return f"{server}{LEGACY}" if result.legacy else server

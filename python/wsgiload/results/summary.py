@@ -93,6 +93,7 @@ def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -
         server=found.server.name,
         variant=found.variant.name,
         alias=found.alias,
+        pinned_version=found.server.pinned,
         profile=(found.profile or experiment.profile) if found.server.own is None else None,
         size=found.size,
         app=experiment.served(found.app).app,

@@ -150,7 +150,7 @@ def check_servers(
             log(f"checking {found.id}")
             result = CheckResult(found.id, profile, legacy=found.server.legacy)
             try:
-                environment = environments[found.server.name]
+                environment = environments[found.server.key]
                 if isinstance(environment, WsgiloadError):
                     raise environment
                 result.version, result.python = environment.version, environment.python_version

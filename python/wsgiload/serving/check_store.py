@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from wsgiload.catalogue.names import PROFILES, ServerVariant
-from wsgiload.environments.provision import cache_folder
+from wsgiload.environments.cache import cache_folder
 from wsgiload.errors import UsageError
 from wsgiload.serving.check import CheckResult
 

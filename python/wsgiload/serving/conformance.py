@@ -51,6 +51,7 @@ def conformance_context(
         backlog=launch.usual_backlog() if is_tuned else None,
         max_connections=MAX_CONNECTIONS if is_tuned else None,
         profile=profile,
+        version=environment.version,
     )
 
 

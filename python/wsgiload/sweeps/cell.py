@@ -261,6 +261,7 @@ def _context(
         max_connections=most + SPARE_CONNECTIONS if is_tuned else None,
         profile=profile,
         run_s=(longest_ns + experiment.load.timeout_ns) / NS_PER_S,
+        version=environment.version,
     )
 
 

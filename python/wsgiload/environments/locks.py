@@ -1,0 +1,103 @@
+"""Which lock an environment is made from: the one beside the server's file; or, for a version that
+the user asked for and for a file that has none, one that is resolved with hashes once and kept in
+the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from wsgiload.catalogue.contract import Server
+from wsgiload.catalogue.names import DEFAULT_FOLDER
+from wsgiload.environments.cache import cache_folder
+from wsgiload.environments.interpreter import AppInterpreter
+from wsgiload.environments.uv import uv_program, uv_variables
+from wsgiload.errors import ProvisionError
+from wsgiload.host.memory_guard import unguarded
+
+# For every interpreter from the oldest on; with hashes, so that nothing else is ever installed; and
+# without the address of an index.
+COMPILE = (
+    "--universal",
+    "--generate-hashes",
+    "--no-header",
+    "--no-annotate",
+    "--no-emit-index-url",
+    "--no-emit-find-links",
+)
+_NO_SUCH_VERSION = "No solution found"
+
+
+def known_lock(server: Server, interpreter: AppInterpreter) -> Path:
+    """The lock of a server, whether it is there yet or not; resolves nothing."""
+    if not _is_resolved_here(server):
+        return server.lock_path
+    key = json.dumps([server.requirements, server.overrides, interpreter.minor])
+    digest = hashlib.sha256(key.encode()).hexdigest()[:16]
+    return cache_folder() / "locks" / f"{server.key}-{digest}.txt"
+
+
+def lock_of(server: Server, interpreter: AppInterpreter, log: Callable[[str], None]) -> Path:
+    """The lock of a server, resolved now if it has to be. Raises ProvisionError."""
+    path = known_lock(server, interpreter)
+    if path.exists() or not _is_resolved_here(server):
+        return path
+    log(f"resolving {server.key}")
+    text = _resolved_for(server, interpreter)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as unfinished:
+            unfinished.write(text)
+        Path(unfinished.name).rename(path)
+    except OSError as error:
+        cause = f"cannot write to the cache {path.parent}: {error.strerror}"
+        fix = "set WSGILOAD_CACHE_DIR to a writable directory"
+        raise ProvisionError(cause, fix, step="provision") from error
+    return path
+
+
+def _is_resolved_here(server: Server) -> bool:
+    is_ours = server.source.parent.resolve() == DEFAULT_FOLDER.resolve()
+    return server.pinned is not None or (not is_ours and not server.lock_path.exists())
+
+
+def _resolved_for(server: Server, interpreter: AppInterpreter) -> str:
+    done = resolve(server.requirements, server.overrides, "{}.{}".format(*interpreter.minor))
+    if done.returncode == 0:
+        return done.stdout
+    text = " ".join(done.stderr.split())
+    because = re.search(r"Because .*", text)
+    why = because[0].rstrip(".") if because else text.removeprefix("error: ")
+    fix = "check the connection to the package index, then run it again"
+    if _NO_SUCH_VERSION in text:
+        fix = f"choose another version of {server.distribution or server.name}"
+    cause = f"{server.key} could not be resolved: {why}"
+    raise ProvisionError(cause, fix, step="provision", log_tail=done.stderr)
+
+
+def resolve(
+    requirements: Sequence[str], overrides: Sequence[str], python: str
+) -> subprocess.CompletedProcess[str]:
+    """What uv answers when it locks these requirements for this version of Python and later
+    ones."""
+    if not requirements:
+        return subprocess.CompletedProcess([], 0, "", "")
+    with tempfile.TemporaryDirectory(prefix="wsgiload-lock-") as folder, unguarded():
+        override = Path(folder) / "overrides.txt"
+        override.write_text("\n".join(overrides))
+        words = [uv_program(), "pip", "compile", *COMPILE, "--python-version", python]
+        words += ["--override", str(override)] if overrides else []
+        return subprocess.run(
+            [*words, "-"],
+            input="\n".join(requirements),
+            cwd=folder,  # uv reads the configuration of the project it is started in
+            env=uv_variables(),
+            text=True,
+            capture_output=True,
+            check=False,
+        )
