@@ -17,7 +17,7 @@ from typing import Literal, get_args
 from wsgiload.catalogue.contract import Needed, Profile, Server, Variant
 from wsgiload.catalogue.own import NAME, OwnServer, require_name, server_of
 from wsgiload.catalogue.pin import parts_of, pinned
-from wsgiload.errors import UsageError
+from wsgiload.errors import UsageError, require
 
 DEFAULT_FOLDER = Path(__file__).parents[1] / "_servers"
 PROFILES: tuple[Profile, ...] = get_args(Profile)
@@ -228,14 +228,33 @@ def _is_usual(variant: ServerVariant) -> bool:
     return not (server.needs_compiler or server.legacy or variant.needs or variant.variant.extra)
 
 
-def load_catalogue(folder: Path = DEFAULT_FOLDER) -> Catalogue:
-    """Load every server file of ``folder``; an error names the file that breaks the contract."""
+def load_catalogue(folder: Path = DEFAULT_FOLDER, further: Path | None = None) -> Catalogue:
+    """Load every server file of ``folder`` and of a ``further`` one of the user's; an error names
+    the file that breaks the contract."""
     if not folder.is_dir():
         raise UsageError(
             f"the directory of server files is missing: {folder}", "reinstall wsgiload"
         )
+    servers = _servers_in(folder)
+    return Catalogue((*servers, *(_further_servers(further, servers) if further else ())))
+
+
+def _servers_in(folder: Path) -> tuple[Server, ...]:
     # Resolved, so that a checkout reached through the symlink in the package gives the same paths.
-    return Catalogue(tuple(_load_server(path) for path in sorted(folder.resolve().glob("*.py"))))
+    return tuple(_load_server(path) for path in sorted(folder.resolve().glob("*.py")))
+
+
+def _further_servers(folder: Path, known: Iterable[Server]) -> tuple[Server, ...]:
+    option = f"--servers-from {folder}"
+    require(folder.is_dir(), f"{option}: there is no such directory", "correct its path")
+    servers = _servers_in(folder)
+    fix = "put a file into it that defines SERVER, as described in docs/adding-a-server.md"
+    require(bool(servers), f"{option}: it contains no server file", fix)
+    taken = {server.name for server in known}
+    for server in servers:
+        cause = f"{option}: {server.name!r} is a server of the catalogue"
+        require(server.name not in taken, cause, f"rename {server.source.name} and its SERVER")
+    return servers
 
 
 def catalogue_rows(
@@ -292,6 +311,8 @@ def _faults(server: Server) -> Iterable[str]:
     names = [variant.name for variant in server.variants]
     if server.name != server.source.stem:
         yield f"the server is named {server.name!r}, but the file name must match"
+    if server.name != server.name.lower():
+        yield f"the name {server.name!r} must be in lower case"
     if server.default_variant not in names:
         yield f"default_variant {server.default_variant!r} is not among its variants {names}"
     if len(set(names)) != len(names):

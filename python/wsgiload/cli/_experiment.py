@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from wsgiload.catalogue.names import load_catalogue
 from wsgiload.catalogue.own import commands_by_name
@@ -81,7 +82,7 @@ def _own_commands(
     """
     given, named = commands_by_name(flags["command"]), flags["servers"]
     meant = [server_in(name) for name in named or ()]
-    _require_no_slip(meant, [*tables, *given])
+    _require_no_slip(meant, [*tables, *given], flags["servers_from"])
     chosen = [name for name in tables if name in meant]
     if named is None and not given:
         chosen = list(tables)
@@ -93,11 +94,11 @@ def _own_commands(
     return commands, None if named is None or (commands and not others) else others
 
 
-def _require_no_slip(meant: Sequence[str], own: Sequence[str]) -> None:
+def _require_no_slip(meant: Sequence[str], own: Sequence[str], folder: Path | None) -> None:
     """Refuse a name that is nearly that of a table: the catalogue would suggest another server."""
     for name in meant:
         close = difflib.get_close_matches(name, own, n=1)
-        if close and name not in own and not load_catalogue().has(name):
+        if close and name not in own and not load_catalogue(further=folder).has(name):
             raise UsageError(f"unknown server {name!r}", f"did you mean {close[0]}?")
 
 
@@ -117,6 +118,7 @@ def _server_options(
         port=flags["port"],
         ready_timeout=flags["ready_timeout"],
         command=commands,
+        servers_from=flags["servers_from"],
         server_args=dict(flags["server_args"]),
         server_config=dict(flags["server_config"]),
         env=dict(flags["env"]),

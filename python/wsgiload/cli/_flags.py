@@ -95,6 +95,7 @@ class ServerFlags(TypedDict):
     """How servers are set up, and what they may use."""
 
     servers: tuple[str, ...] | None
+    servers_from: Path | None
     profile: Profile
     workers: int | None
     server_threads: int | None

@@ -11,7 +11,7 @@ from wsgiload.catalogue.contract import Profile
 from wsgiload.catalogue.names import Catalogue, catalogue_rows, load_catalogue
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._help import Decorated, HelpfulCommand, option
-from wsgiload.cli._options import FILE, json_option
+from wsgiload.cli._options import FILE, FOLDER, json_option
 from wsgiload.cli._output import check_destinations, complain, tell, write_json
 from wsgiload.environments.interpreter import AppInterpreter, bundled_app_interpreter
 from wsgiload.environments.provision import installed_servers, provision_all
@@ -47,6 +47,13 @@ def _python(function: Decorated) -> Decorated:
 
 
 _names = click.argument("names", nargs=-1)
+_from = option(
+    "Server",
+    "--servers-from",
+    type=FOLDER,
+    metavar="DIR",
+    help=described(ServerOptions, "servers_from"),
+)
 _everything = option(
     "Server",
     "--all",
@@ -57,11 +64,17 @@ _everything = option(
 
 
 @servers.command("list", cls=HelpfulCommand)
+@_from
 @_python
 @json_option
-def list_servers(python: str | None, python_version: str | None, json_file: str | None) -> None:
+def list_servers(
+    servers_from: Path | None,
+    python: str | None,
+    python_version: str | None,
+    json_file: str | None,
+) -> None:
     """List all servers and variants, and whether they are installed."""
-    catalogue = load_catalogue()
+    catalogue = load_catalogue(further=servers_from)
     installed = installed_servers(catalogue.servers, _interpreter(python, python_version))
     rows = catalogue_rows(catalogue, installed)
     if json_file is not None:
@@ -72,10 +85,11 @@ def list_servers(python: str | None, python_version: str | None, json_file: str 
 
 @servers.command(cls=HelpfulCommand)
 @_names
-def show(names: tuple[str, ...]) -> None:
+@_from
+def show(names: tuple[str, ...], servers_from: Path | None) -> None:
     """Show the requirements, variants and settings of NAMES, the reason for each setting, and check
     results on this machine."""
-    variants = load_catalogue().select(names or ("all",))
+    variants = load_catalogue(further=servers_from).select(names or ("all",))
     for variant in variants:
         print_server(variant, terminal())
     checked = [row for variant in variants for row in read_checks(variant)]
@@ -86,20 +100,26 @@ def show(names: tuple[str, ...]) -> None:
 @servers.command(cls=HelpfulCommand)
 @_names
 @_everything
+@_from
 @_python
 def install(
-    names: tuple[str, ...], everything: bool, python: str | None, python_version: str | None
+    names: tuple[str, ...],
+    everything: bool,
+    servers_from: Path | None,
+    python: str | None,
+    python_version: str | None,
 ) -> int:
     """Install the environments of NAMES (default: servers that need no system packages)."""
-    chosen = load_catalogue().select(_selection(names, everything))
+    chosen = load_catalogue(further=servers_from).select(_selection(names, everything))
     interpreter = _interpreter(python, python_version)
     outcomes = provision_all([variant.server for variant in chosen], interpreter, log=tell)
     failures = [outcome for outcome in outcomes.values() if isinstance(outcome, WsgiloadError)]
     for outcome in outcomes.values():
         if not isinstance(outcome, WsgiloadError):
             took = f"installed in {outcome.seconds:.1f} s"
-            state = took if outcome.built else "already installed"
-            click.echo(f"{outcome.server} {outcome.version} {state}")
+            click.echo(
+                f"{outcome.server} {outcome.version} {took if outcome.built else 'already installed'}"
+            )
 
     for variant in chosen:
         if isinstance(outcomes[variant.server.key], WsgiloadError):
@@ -116,6 +136,7 @@ def install(
 @servers.command(cls=HelpfulCommand)
 @_names
 @_everything
+@_from
 @option(
     "Server",
     "--profile",
@@ -129,6 +150,7 @@ def install(
 def check(
     names: tuple[str, ...],
     everything: bool,
+    servers_from: Path | None,
     profile: Profile,
     python: str | None,
     python_version: str | None,
@@ -138,7 +160,7 @@ def check(
     """Check NAMES on this machine: responses, bodies, keep-alive, PEP 3333, backlog, workers and
     clean stop."""
     check_destinations(json_file, markdown)
-    catalogue: Catalogue = load_catalogue()
+    catalogue: Catalogue = load_catalogue(further=servers_from)
     chosen = catalogue.select(_selection(names, everything))
     enter_scope("best-effort")
     results = check_servers(chosen, _interpreter(python, python_version), profile=profile, log=tell)

@@ -88,6 +88,7 @@ def experiment_of(spec: SweepSpec) -> Experiment:
         levels=levels_of(spec.rates, spec.connections),
         servers=None if spec.servers is None and not own_servers else tuple(spec.servers or ()),
         own_servers=own_servers,
+        servers_from=Path(server.servers_from).resolve() if server.servers_from else None,
         services=supporting_services_of({**upstreams, **spec.services}, _folder(spec), variables),
         adjustments=_adjustments(spec),
         variables={**variables, **addresses},

@@ -97,6 +97,8 @@ class Experiment:
     load: LoadSettings
     levels: tuple[Level, ...]
     servers: tuple[str, ...] | None = None
+    # A folder of the user's with further server files.
+    servers_from: Path | None = None
     own_servers: tuple[OwnServer, ...] = ()
     adjustments: tuple[Adjustment, ...] = ()
     # By name; their folders are absolute.

@@ -96,6 +96,7 @@ class ServerOptions:
             {address} (or {host} and {port}) is the listen address; {workers} and {threads} are the
             process and thread counts. Without --servers, only these commands are measured.
             A ``ServerCommand`` sets more than the command.
+        servers_from: Directory with further server files, which work like those of the catalogue.
         server_args: Extra arguments for a catalogue server's command, by server. They take
             precedence over the profile's.
         server_config: Configuration file of a catalogue server, by server. Command-line settings,
@@ -116,6 +117,7 @@ class ServerOptions:
     port: int | None = None
     ready_timeout: float = 30.0
     command: Mapping[str, str | ServerCommand] = field(default_factory=dict)
+    servers_from: str | Path | None = None
     server_args: Mapping[str, str] = field(default_factory=dict)
     server_config: Mapping[str, str | Path] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)

@@ -46,7 +46,10 @@ def resolve_servers(experiment: Experiment) -> dict[str, ServerVariant]:
 
 def _chosen(experiment: Experiment) -> list[ServerVariant]:
     """The user's own servers, and those of the catalogue that were named beside them."""
-    catalogue, named = load_catalogue().with_own(experiment.own_servers), experiment.servers
+    catalogue, named = (
+        load_catalogue(further=experiment.servers_from).with_own(experiment.own_servers),
+        experiment.servers,
+    )
     own = [one.name for one in experiment.own_servers]
     chosen = catalogue.select([*own, *(named or ())] if own else named)
     return [
