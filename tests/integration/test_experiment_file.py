@@ -58,3 +58,18 @@ def test_a_study_is_reproduced_at_a_size_of_ones_own(command: Command) -> None:
         assert cell["services"][0]["name"] == "upstream"
     assert (done.run_dir / "tables.md").read_text().count("Requests per second") == 2
     assert "scale quick: " in done.err
+
+
+def test_the_claims_of_an_original_are_judged(command: Command) -> None:
+    words = ("--servers", "cherrypy", "--rates", 100, "--duration", "500ms", "--runs", 1)
+    done = command.run("reproduce", "slides-2013", *words, "--warmup-requests", 20)
+    (cell,) = done.cells.values()
+    assert (cell["server"], cell["failure"], cell["profile"]) == ("cherrypy", None, "stock")
+    rows = [line for line in done.out.splitlines() if line.startswith("| `")]
+    assert [row.split("`")[1] for row in rows] == [
+        "ranking",
+        "pypy-needs-warm-up",
+        "cherrypy-saturates",
+    ]
+    assert rows[2].endswith("| – | **undecided**: needs a valid run of cherrypy at 3000/s |")
+    assert rows[2] in (done.run_dir / "tables.md").read_text()

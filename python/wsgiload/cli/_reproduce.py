@@ -102,7 +102,7 @@ def reproduce(ctx: click.Context, /, file: str, scale: str, **flags: Any) -> int
 
     Prints the tables of the original beside the usual results, and what was scaled.
     """
-    return run_file(ctx, flags)
+    return run_file(ctx, flags, study=file)
 
 
 reproduce.params += options_of_sweep()

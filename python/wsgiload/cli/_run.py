@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, time
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from wsgiload.analysis.claims import judged
 from wsgiload.cli._experiment_file import APP, ExperimentFile, read_experiment_file
 from wsgiload.cli._grid import GridCommand
 from wsgiload.cli._help import option
@@ -21,8 +22,9 @@ from wsgiload.cli._sweep import DESCRIPTION, RESULT, sweep
 from wsgiload.cli.config import Configuration, TomlValue
 from wsgiload.errors import UsageError
 from wsgiload.report.cells import read_sweep
+from wsgiload.report.claims import claims_tables
 from wsgiload.report.run_files import read_run
-from wsgiload.report.tool_tables import Style, tables_markdown, tool_tables
+from wsgiload.report.tool_tables import ToolTable, tables_markdown, tool_tables
 from wsgiload.sweeps.sweep import SweepResult
 
 EXAMPLES = (
@@ -80,8 +82,8 @@ def options_of_sweep() -> list[click.Parameter]:
     return [param for param in sweep.params if param.name not in ("app", "config", "resume")]
 
 
-def run_file(ctx: click.Context, flags: Mapping[str, Any]) -> int:
-    """Measure what the file of this command says."""
+def run_file(ctx: click.Context, flags: Mapping[str, Any], study: str = "") -> int:
+    """Measure what the file of this command says; of a study, its claims are judged, too."""
     found: ExperimentFile = ctx.meta[_FILE]
     for change in () if flags["quiet"] else found.changes:
         complain(change)
@@ -90,16 +92,19 @@ def run_file(ctx: click.Context, flags: Mapping[str, Any]) -> int:
         code: int = sweep.callback(app=found.app, resume=None, **flags)
     result: SweepResult | None = ctx.meta.get(RESULT)
     if found.tables is not None and result is not None and result.summary.cells:
-        _tell_tables(found, found.tables, result, aside=flags["json_file"] == "-")
+        files = read_run(result.run_dir)
+        tables = tool_tables(found.tables, read_sweep(files.summary), files.loads)
+        claims = claims_tables(judged(study, files.summary, files.loads))
+        _tell_tables(found, [*claims, *tables], result.run_dir, aside=flags["json_file"] == "-")
     return code
 
 
-def _tell_tables(found: ExperimentFile, style: Style, result: SweepResult, *, aside: bool) -> None:
+def _tell_tables(
+    found: ExperimentFile, tables: Sequence[ToolTable], run_dir: Path, *, aside: bool
+) -> None:
     """Print and store the results in the form in which they were published."""
-    files = read_run(result.run_dir)
-    tables = tool_tables(style, read_sweep(files.summary), files.loads)
     text = tables_markdown(found.title or found.path.stem, tables, found.changes)
-    path = result.run_dir / "tables.md"
+    path = run_dir / "tables.md"
     path.write_text(text, encoding="utf-8")
     say(f"\n{text}", aside=aside)
     say(f"tables: {path}", aside=aside)
@@ -140,8 +145,13 @@ def _key_of(cause: str, mentioned: list[str], keys: Mapping[str, TomlValue]) -> 
     which it is called."""
     named = [key for key in mentioned if key in keys]
     quoted = [key for key, value in keys.items() if _is_quoted(value, cause)]
-    called = [key for key in keys if key.rstrip("s").replace("_", " ") in cause]
+    called = [key for key in keys if re.search(_as_word(key), cause)]
     return next(iter([*named, *quoted, *called]), None)
+
+
+def _as_word(key: str) -> str:
+    """A key in the singular, or a few words, but no part of a path."""
+    return rf"(?<![\w/.-]){re.escape(key.rstrip('s').replace('_', ' '))}s?(?![\w/.-])"
 
 
 def _is_quoted(value: Any, cause: str) -> bool:

@@ -1,0 +1,162 @@
+"""The figures of a study's results that its claims are about. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median, stdev
+from typing import TypeAlias
+
+from wsgiload.analysis.over_cells import last_attempts
+from wsgiload.documents.load_report import LoadReport
+from wsgiload.documents.summary import CellResult, Summary
+from wsgiload.statistics.effect import FEWEST_RUNS, Effect, paired_effect
+
+Runs: TypeAlias = Mapping[int, CellResult]
+Figure: TypeAlias = Callable[[CellResult], float | None]
+
+NS_PER_MS = 1e6
+FEWEST_INTERVALS = 3
+BYTES_PER_MB = 1e6
+# Of a normal distribution.
+_Z_95 = 1.96
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The runs that stand, by server, app and load."""
+
+    cells: tuple[CellResult, ...]
+    is_open: bool
+    loads: Mapping[str, LoadReport]
+
+    @classmethod
+    def of(cls, summary: Summary, loads: Mapping[str, LoadReport]) -> Results:
+        """Those of a summary, without invalid and failed runs; ``loads`` by cell."""
+        cells = tuple(cell for cell in last_attempts(summary.cells) if _stands(cell))
+        return cls(cells, any(cell.rate is not None for cell in cells), loads)
+
+    def runs(self, server: str, load: float, app: str | None = None) -> Runs:
+        """Its runs at a load."""
+        return {cell.run: cell for cell in self._of(server, app) if load_of(cell) == load}
+
+    def highest(self, servers: Sequence[str], app: str | None = None) -> float | None:
+        """The highest load at which every one of them has a run."""
+        loads = [{load_of(cell) for cell in self._of(server, app)} for server in servers]
+        return max(set.intersection(*loads), default=None) if loads else None
+
+    def missing(self, servers: Sequence[str], app: str | None = None) -> list[str]:
+        """Those without any run."""
+        return [server for server in servers if not any(self._of(server, app))]
+
+    def unsteadiness(self, cell: CellResult) -> float | None:
+        """The standard deviation of its throughput from interval to interval, as a share of the
+        mean."""
+        load = self.loads.get(cell.id)
+        intervals = [] if load is None else [one for one in load.intervals if one.length_ns]
+        rates = [one.ok / one.length_ns for one in intervals]
+        if len(rates) < FEWEST_INTERVALS or not any(rates):
+            return None
+        return stdev(rates) / fmean(rates)
+
+    def at(self, load: float) -> str:
+        """The load in words."""
+        return f"at {load:g}/s" if self.is_open else f"at {load:g} connections"
+
+    def _of(self, server: str, app: str | None) -> Iterator[CellResult]:
+        for cell in self.cells:
+            if _name(cell) == server and app in (None, (cell.app or "").partition(":")[0]):
+                yield cell
+
+
+def load_of(cell: CellResult) -> float:
+    """Its rate, or its number of connections."""
+    return float(cell.rate if cell.rate is not None else cell.connections or 0)
+
+
+def _name(cell: CellResult) -> str:
+    return cell.server if cell.variant in (None, "default") else f"{cell.server}-{cell.variant}"
+
+
+def _stands(cell: CellResult) -> bool:
+    is_valid = cell.verdict is not None and cell.verdict.status != "invalid"
+    return is_valid and cell.failure is None
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A factor between two servers; its 95 % interval from enough runs in common."""
+
+    middle: float
+    bounds: tuple[float, float] | None
+
+    @property
+    def text(self) -> str:
+        """The factor, with its interval."""
+        if self.bounds is None:
+            return f"{self.middle:.2f}×"
+        return f"{self.middle:.2f}× [{self.bounds[0]:.2f}, {self.bounds[1]:.2f}]"
+
+
+def ratio_of(one: Runs, other: Runs, figure: Figure) -> Ratio:
+    """Of the runs that both have."""
+    pairs = [(figure(one[run]), figure(other[run])) for run in sorted(one.keys() & other.keys())]
+    logarithms = [math.log(a / b) for a, b in pairs if a and b]
+    if len(logarithms) >= FEWEST_RUNS:
+        effect: Effect = paired_effect(logarithms)
+        return Ratio(effect.factor, effect.bounds)
+    first, second = median_of(one, figure) or 0.0, median_of(other, figure) or math.inf
+    return Ratio(first / second, None)
+
+
+def goodput(cell: CellResult) -> float | None:
+    """Correct responses per second."""
+    return None if cell.rate_result is None else cell.rate_result.goodput_per_s
+
+
+def mean_ms(cell: CellResult) -> float | None:
+    times = cell.response_time_ns
+    return None if times is None or times.mean is None else times.mean / NS_PER_MS
+
+
+def most_ms(cell: CellResult) -> float | None:
+    times = cell.response_time_ns
+    return None if times is None or times.max is None else times.max / NS_PER_MS
+
+
+def memory_mb(cell: CellResult) -> float | None:
+    peak = None if cell.resources is None else cell.resources.memory_peak_bytes
+    return None if peak is None else peak / BYTES_PER_MB
+
+
+def cores(cell: CellResult) -> float | None:
+    return None if cell.resources is None else cell.resources.cpu_cores_peak
+
+
+def median_of(runs: Runs, figure: Figure) -> float | None:
+    known = [value for cell in runs.values() if (value := figure(cell)) is not None]
+    return median(known) if known else None
+
+
+def failed_share(runs: Runs) -> tuple[float, float, float]:
+    """Of the requests of all runs, with the 95 % interval of Wilson (1927)."""
+    outcomes = [cell.outcomes for cell in runs.values() if cell.outcomes is not None]
+    ended = sum(one.scheduled - one.unfinished for one in outcomes)
+    if not ended:
+        return 0.0, 0.0, 1.0
+    share = sum(one.scheduled - one.unfinished - one.ok for one in outcomes) / ended
+    spread = _Z_95**2 / ended
+    middle = (share + spread / 2) / (1 + spread)
+    half = math.sqrt(share * (1 - share) * spread + spread**2 / 4) / (1 + spread)
+    return share, max(0.0, middle - half), min(1.0, middle + half)
+
+
+def percent(found: tuple[float, float, float]) -> str:
+    share, low, high = found
+    return f"{share:.1%} [{low:.1%}, {high:.1%}]"
+
+
+def span(values: Sequence[float]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:.1f}" if low == high else f"{low:.1f} to {high:.1f}"

@@ -1,0 +1,203 @@
+"""What the published comparisons claim, each held against the results of its study. Pure.
+
+A claim is confirmed or refuted only where an interval of ours says so. It is not reproducible where
+something that it is about is gone, and else undecided, with what would decide it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from wsgiload.analysis.claim_judges import (
+    Judge,
+    Judgement,
+    ahead,
+    as_fast,
+    erratic,
+    fails,
+    in_order,
+    lightest,
+    not_reproducible,
+    one_core,
+    saturates,
+    slow_until_warm,
+    steady,
+    undecided,
+)
+from wsgiload.analysis.claim_results import Results
+from wsgiload.documents.load_report import LoadReport
+from wsgiload.documents.summary import Summary
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim of a study, in the words of a phrase, with its figure."""
+
+    name: str
+    study: str
+    words: str
+    figure: str
+    judge: Judge
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedClaim:
+    """A claim, and what our results say of it."""
+
+    claim: Claim
+    judgement: Judgement
+
+
+_APPDYNAMICS, _KGRIFFS, _ZIADE = "appdynamics-2016", "kgriffs-2012", "ziade-2012"
+_DYEDOV, _SLIDES = "dyedov-2012", "slides-2013"
+_SIX = ("bjoern", "cherrypy", "gunicorn-sync", "meinheld", "mod_wsgi-express", "uwsgi-http")
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "bjoern-fastest",
+        _APPDYNAMICS,
+        "bjoern has by far the highest throughput",
+        "96,000 to 130,000 requests/s",
+        ahead("bjoern", tuple(name for name in _SIX if name != "bjoern")),
+    ),
+    Claim(
+        "cherrypy-steady",
+        _APPDYNAMICS,
+        "CherryPy stays fast at every level, almost without errors",
+        "below 3 ms at 10,000 connections",
+        steady("cherrypy", most_ms=3.0, load=10_000),
+    ),
+    Claim(
+        "uwsgi-fails",
+        _APPDYNAMICS,
+        "uWSGI is the slowest and fails most often",
+        "34 % errors at 10,000 connections",
+        fails("uwsgi-http", share=0.34, load=10_000),
+    ),
+    Claim(
+        "meinheld-fails",
+        _APPDYNAMICS,
+        "meinheld falls apart at a high load",
+        "more than 10,000 errors",
+        fails("meinheld", share=0.05, load=10_000),
+    ),
+    Claim(
+        "gunicorn-fails",
+        _APPDYNAMICS,
+        "gunicorn fails at a high load",
+        "9 % errors at 10,000 connections",
+        fails("gunicorn-sync", share=0.09, load=10_000),
+    ),
+    Claim(
+        "mod-wsgi-fails",
+        _APPDYNAMICS,
+        "mod_wsgi fails at a high load",
+        "6 % errors at 10,000 connections",
+        fails("mod_wsgi-express", share=0.06, load=10_000),
+    ),
+    Claim(
+        "bjoern-meinheld-lightest",
+        _APPDYNAMICS,
+        "bjoern and meinheld need the least memory",
+        "about 9 MB at 10,000 connections",
+        lightest(("bjoern", "meinheld"), _SIX),
+    ),
+    Claim(
+        "cherrypy-gil",
+        _APPDYNAMICS,
+        "the GIL holds CherryPy at one and a half cores, bjoern and meinheld use one",
+        "150 % and 100 % of two cores",
+        one_core(("bjoern", "meinheld"), most_of_all=("cherrypy", 1.6)),
+    ),
+    Claim(
+        "order-irrelevant",
+        _APPDYNAMICS,
+        "the order in which the servers are measured does not change the result",
+        "four rounds in random order",
+        undecided("repeated runs in the same order and in random order"),
+    ),
+    Claim(
+        "nginx-irrelevant",
+        _APPDYNAMICS,
+        "nginx in front of uWSGI cannot account for the difference",
+        "not measured",
+        ahead("uwsgi-nginx", ("uwsgi-http",)),
+    ),
+    Claim(
+        "uwsgi-ahead",
+        _KGRIFFS,
+        "with gevent and one worker, uWSGI beats gunicorn",
+        "the highest rate of all",
+        ahead("uwsgi-gevent", ("gunicorn-gevent",)),
+    ),
+    Claim(
+        "uwsgi-erratic",
+        _KGRIFFS,
+        "uWSGI's throughput is erratic under a high load",
+        "standard deviation of the throughput",
+        erratic("uwsgi-gevent", "gunicorn-gevent"),
+    ),
+    Claim(
+        "circus-ahead",
+        _ZIADE,
+        "Circus with meinheld beats gunicorn with gevent",
+        "the slowest request took 30 s instead of 60 s",
+        ahead("circus-meinheld", ("gunicorn-gevent",), app="files"),
+    ),
+    Claim(
+        "fastgevent-crashes",
+        _ZIADE,
+        "the backend fastgevent crashes",
+        "above 150 users",
+        not_reproducible("gevent 1.3 removed gevent.wsgi, which the backend is based on"),
+    ),
+    Claim(
+        "small-backlog-fails",
+        _ZIADE,
+        "a small backlog causes errors, and a large one does not help",
+        "2048",
+        undecided("runs with several listen backlogs"),
+    ),
+    Claim(
+        "server-irrelevant",
+        _DYEDOV,
+        "with gevent, gunicorn is as fast as uWSGI",
+        "no difference",
+        as_fast("gunicorn-nginx", "uwsgi-nginx", within=0.10),
+    ),
+    Claim(
+        "ranking",
+        _SLIDES,
+        "gevent and uWSGI lead, then Tornado, CherryPy, gunicorn and Twisted",
+        "gevent ≥ uWSGI > Tornado ≥ CherryPy > gunicorn ≥ Twisted",
+        in_order(
+            ("gevent-pywsgi", "uwsgi-http", "tornado", "cherrypy", "gunicorn-sync", "twisted")
+        ),
+    ),
+    Claim(
+        "pypy-needs-warm-up",
+        _SLIDES,
+        "gevent on PyPy is on a par with uWSGI once it is warm, and terrible before",
+        "2851 of 3000 requests/s, at most 3010 ms",
+        slow_until_warm("pypy-gevent-cold", "pypy-gevent-warm", "uwsgi-http"),
+    ),
+    Claim(
+        "cherrypy-saturates",
+        _SLIDES,
+        "CherryPy cannot serve 3000 requests/s",
+        "1785 of 3000 requests/s",
+        saturates("cherrypy", load=3000),
+    ),
+)
+
+
+def claims_of(study: str) -> tuple[Claim, ...]:
+    """The claims of a study; a fair version has none."""
+    return tuple(claim for claim in CLAIMS if claim.study == study)
+
+
+def judged(study: str, summary: Summary, loads: Mapping[str, LoadReport]) -> Sequence[JudgedClaim]:
+    """Every claim of the study, and what these results say of it."""
+    results = Results.of(summary, loads)
+    return [JudgedClaim(claim, claim.judge(results)) for claim in claims_of(study)]

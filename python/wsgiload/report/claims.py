@@ -1,0 +1,26 @@
+"""The claims of a published comparison, with what our results say of each. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wsgiload.analysis.claims import JudgedClaim
+from wsgiload.report import words
+from wsgiload.report.tool_tables import ToolTable
+
+HEADINGS = ("claim", "the original", "its figure", "ours", "judgement")
+
+
+def claims_tables(verdicts: Sequence[JudgedClaim]) -> list[ToolTable]:
+    """One table with a row for each claim; none without claims."""
+    rows = tuple(map(_row, verdicts))
+    return [ToolTable("Claims", HEADINGS, rows)] if rows else []
+
+
+def _row(verdict: JudgedClaim) -> tuple[str, ...]:
+    claim, found = verdict.claim, verdict.judgement
+    judgement = f"**{found.status}**"
+    if found.because is not None:
+        reason = "needs " if found.status == "undecided" else ""
+        judgement += f": {reason}{found.because}"
+    return (f"`{claim.name}`", claim.words, claim.figure, found.ours or words.MISSING, judgement)
