@@ -30,6 +30,15 @@ def test_every_app_gets_only_correct_responses(command: Command) -> None:
     assert done.err.count("starting upstream on CPU") == 1
 
 
+def test_the_apps_of_the_circus_comparison_run_on_its_servers(command: Command) -> None:
+    words = ("--connections", 2, "--servers", "circus-meinheld,circus-gevent", *BRIEFLY)
+    done = command.run("sweep", "--grid", "app=files,database", *words)
+    assert len(done.cells) == 4
+    for name, cell in done.cells.items():
+        assert cell["failure"] is None, name
+        assert cell["outcomes"]["ok"] > 0, name
+
+
 def test_a_body_of_the_users_comes_back(command: Command) -> None:
     (command.folder / "body").write_bytes(bytes(range(256)) * 400)
     words = ("--app-name", "echo", "--body-file", "body", "--rates", 50, "--servers", "waitress")
