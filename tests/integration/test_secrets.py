@@ -102,6 +102,9 @@ def test_a_sweep_keeps_them_to_itself(planted: Command) -> None:
     assert any("_driver" in line for line in lines) and any("waitress" in line for line in lines)
     assert not [line for line in lines for one in SECRETS if one in line and PARAMETER not in line]
 
+    for later in (("report", done.run_dir), ("report", "--no-verbose", done.run_dir)):
+        require_clean(planted.run(*later), done.run_dir)
+
 
 @pytest.mark.servers
 def test_a_failing_import_repeats_none(planted: Command) -> None:
@@ -116,8 +119,11 @@ def test_a_failing_import_repeats_none(planted: Command) -> None:
 def test_a_capacity_search_keeps_them_to_itself(planted: Command) -> None:
     words = ("capacity", "repeats:app", "--servers", "wsgiref", "--slo", "p99<50ms")
     quickly = (*BRIEFLY, "--trials", 1, "--confirmations", 0, "--width", "50%", "--settle", "0s")
-    done = planted.run(*words, *quickly, "--limits", "none", *SWEEP, "--json", "out.json")
+    running = planted.start(*words, *quickly, "--limits", "none", *SWEEP, "--json", "out.json")
+    done, lines = until_it_ends(running, planted)
     require_clean(done, only_run(planted))
+    assert any("_driver" in line for line in lines)
+    assert not [line for line in lines for one in SECRETS if one in line]
     assert not [one for one in SECRETS if one in (planted.folder / "out.json").read_text()]
 
 
