@@ -224,10 +224,30 @@ def test_errors_are_confirmed_at_any_level_and_refuted_only_at_the_published_one
     few, many = outcomes(10_000, 9_990), outcomes(10_000, 6_000)
     found = judgement(study, name, runs("uwsgi/http", 100, 5, outcomes=many))
     assert found.status == "confirmed"
-    assert found.ours == "40.0% [39.5%, 40.5%] errors at 100 connections"
+    assert found.ours == "40.0% [40.0%, 40.0%] errors at 100 connections"
     below = judgement(study, name, runs("uwsgi/http", 1000, 5, outcomes=few))
     assert (below.status, below.because) == ("undecided", "10000 connections (--scale full)")
     assert judgement(study, name, runs("uwsgi/http", 10_000, 5, outcomes=few)).status == "refuted"
+
+
+def test_one_run_is_one_observation_however_many_requests_it_has() -> None:
+    name, study = "uwsgi-fails", "appdynamics-2016"
+    many = outcomes(1_000_000, 600_000)
+    found = judgement(study, name, runs("uwsgi/http", 10_000, 5, count=3, outcomes=many))
+    assert (found.status, found.because) == ("undecided", "more runs, such as --runs 6")
+    assert found.ours == "40.0% errors at 10000 connections"
+    # Runs that differ widely say little, too.
+    cells = runs("uwsgi/http", 10_000, 5)
+    for place, ok in enumerate((10_000, 9_000, 5_000, 8_000)):
+        cells[place] = msgspec.structs.replace(cells[place], outcomes=outcomes(10_000, ok))
+    found = judgement(study, name, cells)
+    assert found.status == "undecided"
+    assert (found.ours or "").startswith("20.0% [0.0%, 5")
+    slow = runs("cherrypy", 100, 5, count=1, response_time_ns=times(200 * MS))
+    assert judgement(study, "cherrypy-steady", slow).status == "undecided"
+    one = [cell for cell in six() if cell.run == 1]
+    assert judgement(study, "bjoern-meinheld-lightest", one).status == "undecided"
+    assert judgement(study, "cherrypy-gil", one).status == "undecided"
 
 
 def test_what_the_end_of_the_load_cut_off_did_not_fail() -> None:

@@ -16,7 +16,6 @@ from wsgiload.analysis.claim_results import (
     median_of,
     memory_mb,
     most_ms,
-    percent,
     ratio_of,
     span,
 )
@@ -26,6 +25,8 @@ Status: TypeAlias = Literal["confirmed", "refuted", "not reproducible", "undecid
 
 # An offered rate counts as served from this share of it on.
 SERVED = 0.99
+# Almost no errors.
+HARDLY_ANY = 0.01
 MORE_RUNS = "more runs, such as --runs 6"
 
 
@@ -53,6 +54,11 @@ def not_reproducible(why: str) -> Judge:
 def undecided(needs: str) -> Judge:
     """No experiment file asks this."""
     return lambda results: Judgement("undecided", because=needs)
+
+
+def _needs_runs(ours: str) -> Judgement:
+    """Neither, so far."""
+    return Judgement("undecided", ours, MORE_RUNS)
 
 
 def _absent(results: Results, servers: Sequence[str], app: str | None = None) -> Judgement:
@@ -94,12 +100,12 @@ def as_fast(first: str, second: str, *, within: float) -> Judge:
         ratio = ratio_of(results.runs(first, load), results.runs(second, load), goodput)
         ours = f"{ratio.text} the throughput of {second} {results.at(load)}"
         if ratio.bounds is None:
-            return Judgement("undecided", ours, MORE_RUNS)
+            return _needs_runs(ours)
         low, high = ratio.bounds
         if 1 - within < low and high < 1 / (1 - within):
             return Judgement("confirmed", ours)
         is_other = high < 1 - within or low > 1 / (1 - within)
-        return Judgement("refuted", ours) if is_other else Judgement("undecided", ours, MORE_RUNS)
+        return Judgement("refuted", ours) if is_other else _needs_runs(ours)
 
     return judge
 
@@ -157,10 +163,10 @@ def saturates(server: str, *, load: float) -> Judge:
         shares = [(goodput(cell) or 0.0) / load for cell in runs.values()]
         ours = f"{span([share * load for share in shares])} of {load:g} requests/s"
         if len(runs) < FEWEST_RUNS:
-            return Judgement("undecided", ours, MORE_RUNS)
+            return _needs_runs(ours)
         if max(shares) < SERVED:
             return Judgement("confirmed", ours)
-        return Judgement("refuted" if min(shares) >= SERVED else "undecided", ours)
+        return Judgement("refuted", ours) if min(shares) >= SERVED else _needs_runs(ours)
 
     return judge
 
@@ -180,16 +186,16 @@ def slow_until_warm(cold: str, warm: str, peer: str) -> Judge:
             f"warm {served[warm]:.1%}, {peer} {served[peer]:.1%}"
         )
         if min(map(len, runs.values())) < FEWEST_RUNS:
-            return Judgement("undecided", ours, MORE_RUNS)
+            return _needs_runs(ours)
         warms = ratio_of(runs[warm], runs[peer], goodput).bounds
         colds = ratio_of(runs[cold], runs[warm], goodput).bounds
         if warms is None or colds is None:
-            return Judgement("undecided", ours, MORE_RUNS)
+            return _needs_runs(ours)
         is_refuted = warms[1] < SERVED or colds[0] > SERVED
         is_confirmed = warms[0] > SERVED and colds[1] < SERVED
         if is_refuted or is_confirmed:
             return Judgement("refuted" if is_refuted else "confirmed", ours)
-        return Judgement("undecided", ours, MORE_RUNS)
+        return _needs_runs(ours)
 
     return judge
 
@@ -202,15 +208,18 @@ def fails(server: str, *, share: float, load: float) -> Judge:
 
     def judge(results: Results) -> Judgement:
         highest = results.highest((server,))
-        if highest is None:
+        found = None if highest is None else failed_share(results.runs(server, highest))
+        if highest is None or found is None:
             return _absent(results, (server,))
-        found = failed_share(results.runs(server, highest))
-        ours = f"{percent(found)} errors {results.at(highest)}"
-        if found[1] >= share / 2:
+        ours = f"{found.text} errors {results.at(highest)}"
+        if found.bounds is None:
+            return _needs_runs(ours)
+        low, high = found.bounds
+        if low >= share / 2:
             return Judgement("confirmed", ours)
         if highest < load:
             return Judgement("undecided", ours, f"{load:g} connections (--scale full)")
-        return Judgement("refuted" if found[2] < share / 2 else "undecided", ours)
+        return Judgement("refuted", ours) if high < share / 2 else _needs_runs(ours)
 
     return judge
 
@@ -225,15 +234,17 @@ def steady(server: str, *, most_ms: float, load: float) -> Judge:
         runs = results.runs(server, highest)
         failed, means = failed_share(runs), [mean_ms(cell) for cell in runs.values()]
         known = [mean for mean in means if mean is not None]
-        if not known:
+        if failed is None or not known:
             return _absent(results, (server,))
-        ours = f"{span(known)} ms on average, {percent(failed)} errors {results.at(highest)}"
-        if min(known) > most_ms or failed[1] > 0.01:
+        ours = f"{span(known)} ms on average, {failed.text} errors {results.at(highest)}"
+        if failed.bounds is None or len(known) < FEWEST_RUNS:
+            return _needs_runs(ours)
+        if min(known) > most_ms or failed.bounds[0] > HARDLY_ANY:
             return Judgement("refuted", ours)
         if highest < load:
             return Judgement("undecided", ours, f"{load:g} connections (--scale full)")
-        holds = max(known) < most_ms and failed[2] < 0.01
-        return Judgement("confirmed" if holds else "undecided", ours)
+        holds = max(known) < most_ms and failed.bounds[1] < HARDLY_ANY
+        return Judgement("confirmed", ours) if holds else _needs_runs(ours)
 
     return judge
 
@@ -258,10 +269,12 @@ def lightest(few: tuple[str, ...], all_of_them: tuple[str, ...]) -> Judge:
         light = [peak for name in few for peak in known[name]]
         heavy = [peak for name in all_of_them if name not in few for peak in known[name]]
         ours = f"{span(light)} MB, the others {span(heavy)} MB {results.at(load)}"
+        if min(map(len, known.values())) < FEWEST_RUNS:
+            return _needs_runs(ours)
         if max(light) < min(heavy):
             return Judgement("confirmed", ours)
         is_other = min(max(known[name]) for name in few) > min(heavy)
-        return Judgement("refuted" if is_other else "undecided", ours)
+        return Judgement("refuted", ours) if is_other else _needs_runs(ours)
 
     return judge
 
@@ -282,9 +295,12 @@ def one_core(few: tuple[str, ...], *, most_of_all: tuple[str, float]) -> Judge:
         peaks = {one: median_of(found, cores) for one, found in runs.items()}
         if None in peaks.values():
             return Judgement("undecided", because="the CPU time of every server")
-        ours = f"{', '.join(f'{one} {peak:.2f}' for one, peak in peaks.items())} cores"
+        used = ", ".join(f"{one} {peak:.2f}" for one, peak in peaks.items())
+        ours = f"{used} cores {results.at(load)}"
+        if min(map(len, runs.values())) < FEWEST_RUNS:
+            return _needs_runs(ours)
         holds = all((peaks[one] or 0) < 1.1 for one in few) and (peaks[name] or 0) < most
-        return Judgement("confirmed" if holds else "refuted", f"{ours} {results.at(load)}")
+        return Judgement("confirmed" if holds else "refuted", ours)
 
     return judge
 
@@ -294,4 +310,4 @@ def _of_bounds(ours: str, bounds: tuple[float, float] | None, border: float) -> 
         return Judgement("confirmed", ours)
     if bounds is not None and bounds[1] < border:
         return Judgement("refuted", ours)
-    return Judgement("undecided", ours, MORE_RUNS)
+    return _needs_runs(ours)

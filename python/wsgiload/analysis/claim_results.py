@@ -11,7 +11,7 @@ from typing import TypeAlias
 from wsgiload.analysis.over_cells import last_attempts
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.summary import CellResult, Summary
-from wsgiload.statistics.effect import FEWEST_RUNS, Effect, paired_effect
+from wsgiload.statistics.effect import FEWEST_RUNS, Effect, mean_interval, paired_effect
 
 Runs: TypeAlias = Mapping[int, CellResult]
 Figure: TypeAlias = Callable[[CellResult], float | None]
@@ -19,8 +19,6 @@ Figure: TypeAlias = Callable[[CellResult], float | None]
 NS_PER_MS = 1e6
 FEWEST_INTERVALS = 3
 BYTES_PER_MB = 1e6
-# Of a normal distribution.
-_Z_95 = 1.96
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +97,21 @@ class Ratio:
         return f"{self.middle:.2f}× [{self.bounds[0]:.2f}, {self.bounds[1]:.2f}]"
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share, with its 95 % interval from enough runs."""
+
+    middle: float
+    bounds: tuple[float, float] | None
+
+    @property
+    def text(self) -> str:
+        """The share, with its interval."""
+        if self.bounds is None:
+            return f"{self.middle:.1%}"
+        return f"{self.middle:.1%} [{self.bounds[0]:.1%}, {self.bounds[1]:.1%}]"
+
+
 def ratio_of(one: Runs, other: Runs, figure: Figure) -> Ratio:
     """Of the runs that both have."""
     pairs = [(figure(one[run]), figure(other[run])) for run in sorted(one.keys() & other.keys())]
@@ -139,24 +152,20 @@ def median_of(runs: Runs, figure: Figure) -> float | None:
     return median(known) if known else None
 
 
-def failed_share(runs: Runs) -> tuple[float, float, float]:
-    """Of the requests of all runs, with the 95 % interval of Wilson (1927)."""
+def failed_share(runs: Runs) -> Share | None:
+    """Of the requests of a run, which is one observation: its requests depend on each other. None
+    where no request ended."""
     outcomes = [cell.outcomes for cell in runs.values() if cell.outcomes is not None]
-    ended = sum(one.scheduled - one.unfinished for one in outcomes)
-    if not ended:
-        return 0.0, 0.0, 1.0
-    share = sum(one.scheduled - one.unfinished - one.ok for one in outcomes) / ended
-    spread = _Z_95**2 / ended
-    middle = (share + spread / 2) / (1 + spread)
-    half = math.sqrt(share * (1 - share) * spread + spread**2 / 4) / (1 + spread)
-    return share, max(0.0, middle - half), min(1.0, middle + half)
-
-
-def percent(found: tuple[float, float, float]) -> str:
-    share, low, high = found
-    return f"{share:.1%} [{low:.1%}, {high:.1%}]"
+    ended = [(one.scheduled - one.unfinished, one.ok) for one in outcomes]
+    shares = [1 - ok / count for count, ok in ended if count]
+    if len(shares) < FEWEST_RUNS:
+        return Share(fmean(shares), None) if shares else None
+    interval = mean_interval(shares)
+    low, high = interval.mean - interval.half_95, interval.mean + interval.half_95
+    return Share(interval.mean, (max(0.0, low), min(1.0, high)))
 
 
 def span(values: Sequence[float]) -> str:
+    """The range of the runs."""
     low, high = min(values), max(values)
     return f"{low:.1f}" if low == high else f"{low:.1f} to {high:.1f}"
