@@ -54,6 +54,7 @@ _AS_IN_SWEEP = {
     *(
         "app",
         "servers",
+        "servers_from",
         "profile",
         "workers",
         "server_threads",
@@ -100,6 +101,7 @@ _AS_IN_SWEEP = {
 _OF_SERVERS = (
     *(
         "servers",
+        "servers_from",
         "workers",
         "server_threads",
         "grid",
