@@ -23,7 +23,13 @@ from wsgiload.capacity_search.search import Confirmation, Found, Trial
 from wsgiload.documents.capacity import ServerCapacity
 from wsgiload.documents.codec import to_plain
 from wsgiload.documents.schema import load_schema
-from wsgiload.documents.summary import AttributionResult, CellFailure, CellResult, FingerprintResult
+from wsgiload.documents.summary import (
+    AttributionResult,
+    CellFailure,
+    CellResult,
+    FingerprintResult,
+    ServiceUse,
+)
 from wsgiload.errors import UsageError
 from wsgiload.report.capacity import answer_of, memory_words, rate_words, remarks_of
 from wsgiload.units import NS_PER_S
@@ -246,6 +252,12 @@ def fingerprint(name: str) -> AttributionResult:
     )
 
 
+def database(cores: float) -> ServiceUse:
+    """A service on a core of its own."""
+    used = resources(cpu_cores_mean=cores)
+    return ServiceUse(name="db", cpus=1.0, shares_server_cores=False, resources=used)
+
+
 @pytest.mark.parametrize(
     ("changes", "limit", "words"),
     [
@@ -275,6 +287,26 @@ def fingerprint(name: str) -> AttributionResult:
             "memory",
             "its memory",
         ),
+        (
+            {"resources": WAITING, "limits": limits(cpus=1.0), "services": (database(0.95),)},
+            "service",
+            "db",
+        ),
+        (
+            {"resources": WAITING, "limits": limits(cpus=1.0), "services": (database(0.05),)},
+            "waiting",
+            "waiting for a thread or a connection to a service (all have CPU time left)",
+        ),
+        (
+            {"resources": WAITING, "limits": limits(cpus=1.0), "services": (database(0.7),)},
+            "workers",
+            "its workers (connections waited while CPU time was left)",
+        ),
+        (
+            {"resources": FULL, "limits": limits(cpus=1.0), "services": (database(0.95),)},
+            "cpu_limit",
+            "its CPU limit",
+        ),
         ({"resources": resources(cpu_cores_mean=0.3)}, None, None),
         ({"resources": None}, None, None),
     ],
@@ -287,6 +319,7 @@ def test_the_answer_names_what_limits_the_server(
     met = judged(result(resources=FULL))
     said = server_result(course(FOUND, met, *missed, far_above), OBJECTIVE, 120 * NS_PER_S)
     assert said.limited_by == limit
+    assert said.limiting_services == (("db",) if limit == "service" else ())
     answer = answer_of(said)
     assert answer is not None and answer.startswith("waitress: 100/s (95 % CI ")
     assert answer.endswith(f", limited by {words}" if words else ")")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from wsgiload.analysis.alarm import Alarm
-from wsgiload.analysis.service_alarms import busy_service, what_is_waited_for
+from wsgiload.analysis.service_alarms import IDLE_SHARE, busy_service, what_is_waited_for
 from wsgiload.analysis.tail_alarms import delayed_acknowledgement, hidden_stalls
 from wsgiload.doctor.machine import MOST_TRACKED_SHARE
 from wsgiload.documents.load_report import LoadReport
@@ -36,7 +36,7 @@ WITHOUT_KEEPALIVE = "servers without keep-alive compared with servers that have 
 # the end.
 FEWEST_MISSING = 10
 # idle-server: a server that falls behind and leaves half of its CPU unused waits for something.
-FELL_BEHIND, IDLE_SHARE = 0.95, 0.5
+FELL_BEHIND = 0.95
 # cached-response: a URL that is new to the app takes this many times as long, and so much longer.
 LEAST_CACHE_FACTOR, LEAST_CACHE_GAIN_NS = 3.0, 1_000_000
 # rate-not-reached: of the offered rate.

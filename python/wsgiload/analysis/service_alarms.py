@@ -9,24 +9,48 @@ from wsgiload.documents.summary import ServiceUse
 
 # A tenth of a core's time is lost between requests even where there is always work.
 BUSY_SHARE = 0.9
+# Who leaves half of the CPU time unused waits for something.
+IDLE_SHARE = 0.5
+
+
+def bottleneck_of(
+    services: Sequence[ServiceUse], server_cores: float | None, server_limit: float | None
+) -> ServiceUse | None:
+    """A service that has used up its cores while the server has not used up its limit: the server
+    waits for it. Of cores that both share, the larger user is the one to blame."""
+    if server_limit and server_cores is not None and server_cores >= BUSY_SHARE * server_limit:
+        return None
+    shares = {one.name: _busy(one, server_cores) for one in services}
+    busiest = max(services, key=lambda one: shares[one.name], default=None)
+    return None if busiest is None or shares[busiest.name] < BUSY_SHARE else busiest
+
+
+def are_all_idle(
+    services: Sequence[ServiceUse], server_cores: float | None, server_limit: float | None
+) -> bool:
+    """Whether the server and every service are known to use less than half of their CPU time."""
+    if not services or server_cores is None or not server_limit:
+        return False
+    return server_cores < IDLE_SHARE * server_limit and all(map(_is_idle, services))
+
+
+def _is_idle(service: ServiceUse) -> bool:
+    cores = service.resources.cpu_cores_mean
+    return cores is not None and bool(service.cpus) and cores < IDLE_SHARE * (service.cpus or 0)
 
 
 def busy_service(
     services: Sequence[ServiceUse], server_cores: float | None, server_limit: float | None
 ) -> Alarm | None:
-    """A service has used up its cores and the server has not used up its limit: the server waits
-    for the service. Of cores that both share, the larger user is the one to blame."""
-    if server_limit and server_cores is not None and server_cores >= BUSY_SHARE * server_limit:
-        return None
-    shares = {one.name: _busy(one, server_cores) for one in services}
-    busiest = max(services, key=lambda one: shares[one.name], default=None)
-    if busiest is None or shares[busiest.name] < BUSY_SHARE:
+    """The alarm about the service that the server waits for."""
+    busiest = bottleneck_of(services, server_cores, server_limit)
+    if busiest is None:
         return None
     return Alarm(
         "busy-service",
         "server",
         _sentence(busiest, server_cores),
-        shares[busiest.name],
+        _busy(busiest, server_cores),
         BUSY_SHARE,
         "the capacity of a database, shown as that of a server",
         f"give {busiest.name} more cores, or ask less of it: fewer queries, an index, a cache",

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from wsgiload.analysis.effective_limit import held_limit
+from wsgiload.analysis.service_alarms import BUSY_SHARE, are_all_idle, bottleneck_of
 from wsgiload.documents.capacity import LimitedBy
-from wsgiload.documents.summary import CellResult
+from wsgiload.documents.summary import CellResult, ServiceUse
 
 # Trials farther above the answer drove the server into an overload that says little about it.
 NEAR = 1.25
-# A tenth of a core's time is lost between requests even where the queue is never empty, and a
-# quota that throttles one period in twenty is felt in the tail.
-BUSY_SHARE = 0.9
+# A quota that throttles one period in twenty is felt in the tail.
 THROTTLED_SHARE = 0.05
 _SHORT_OF_MEMORY = {"oom_kill", "memory_pressure"}
 
@@ -21,18 +20,28 @@ def limit_of(cells: Sequence[CellResult], upper_per_s: float | None) -> LimitedB
     """The limit that most trials met which missed the objective just above the answer; None where
     there was none, or nothing was sampled.
 
-    Memory first: a server short of it spends CPU time to find some. Then the CPU, the workers, and
-    the accept queue, which fills up as a consequence of the others.
+    Memory first: a server short of it spends CPU time to find some. Then the CPU, a service, the
+    workers, and the accept queue, which fills up as a consequence of the others.
     """
-    missed = [
-        cell
-        for cell in cells
-        if cell.rate is not None and upper_per_s is not None and cell.rate <= NEAR * upper_per_s
-    ]
+    missed = _missed_near(cells, upper_per_s)
     for limit, is_met in _LIMITS.items():
         if missed and sum(map(is_met, missed)) > len(missed) / 2:
             return limit
     return None
+
+
+def limiting_services(cells: Sequence[CellResult], upper_per_s: float | None) -> tuple[str, ...]:
+    """The services that were the bottleneck in these trials."""
+    found = (_bottleneck(cell) for cell in _missed_near(cells, upper_per_s))
+    return tuple(dict.fromkeys(one.name for one in found if one is not None))
+
+
+def _missed_near(cells: Sequence[CellResult], upper_per_s: float | None) -> list[CellResult]:
+    return [
+        cell
+        for cell in cells
+        if cell.rate is not None and upper_per_s is not None and cell.rate <= NEAR * upper_per_s
+    ]
 
 
 def _memory(cell: CellResult) -> bool:
@@ -51,6 +60,19 @@ def _one_core_per_process(cell: CellResult) -> bool:
     """Every worker process uses the core that its interpreter's lock allows it."""
     cores, workers = _cores(cell), cell.settings.workers if cell.settings is not None else None
     return cores is not None and cores >= BUSY_SHARE * (workers or 1)
+
+
+def _bottleneck(cell: CellResult) -> ServiceUse | None:
+    return bottleneck_of(cell.services, _cores(cell), held_limit(cell.limits, "cpus"))
+
+
+def _service(cell: CellResult) -> bool:
+    return _bottleneck(cell) is not None
+
+
+def _waiting(cell: CellResult) -> bool:
+    """For a thread or a connection to a service: none of them is short of CPU time."""
+    return are_all_idle(cell.services, _cores(cell), held_limit(cell.limits, "cpus"))
 
 
 def _workers(cell: CellResult) -> bool:
@@ -75,6 +97,8 @@ _LIMITS: dict[LimitedBy, Callable[[CellResult], bool]] = {
     "memory": _memory,
     "cpu_limit": _cpu_limit,
     "cpu_per_process": _one_core_per_process,
+    "service": _service,
+    "waiting": _waiting,
     "accept_queue": _accept_queue,
     "workers": _workers,
 }

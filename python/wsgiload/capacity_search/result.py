@@ -11,7 +11,7 @@ from wsgiload.analysis.objective import Judgement, Objective
 from wsgiload.analysis.recommend import LOWER_BOUND, is_lower_bound
 from wsgiload.analysis.threshold import FEWEST_BEYOND
 from wsgiload.capacity_search.fit import Threshold, fit_threshold
-from wsgiload.capacity_search.limit import limit_of
+from wsgiload.capacity_search.limit import limit_of, limiting_services
 from wsgiload.capacity_search.search import Found, Phase
 from wsgiload.documents.capacity import CapacityTrial, ServerCapacity, UseAtCapacity
 from wsgiload.documents.load_report import Blame, Verdict
@@ -131,6 +131,7 @@ def server_result(course: Course, objective: Objective, duration_ns: int) -> Ser
         estimate_per_s=fit.rate_per_s if fit is not None else None,
         interval_95=_interval(fit, rate_per_s) if fit is not None else None,
         limited_by=limit_of(_missed(course), found.upper_per_s) if found is not None else None,
+        limiting_services=_limiting_services(course),
         strict_per_s=found.strict_per_s if found is not None else None,
         at_rate=_at_rate(course, rate_per_s),
         failure=course.failure,
@@ -143,6 +144,11 @@ def _interval(fit: Threshold, rate_per_s: float | None) -> tuple[float, float]:
     trials of its own, whatever the curve through all of them says."""
     rates = (fit.low_per_s, fit.high_per_s, *(() if rate_per_s is None else (rate_per_s,)))
     return min(rates), max(rates)
+
+
+def _limiting_services(course: Course) -> tuple[str, ...]:
+    found = course.found
+    return limiting_services(_missed(course), found.upper_per_s) if found is not None else ()
 
 
 def _missed(course: Course) -> list[CellResult]:

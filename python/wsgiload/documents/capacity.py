@@ -14,7 +14,9 @@ from wsgiload.documents.base import (
 from wsgiload.documents.load_report import Verdict
 from wsgiload.documents.summary import CellFailure, Recommendation
 
-LimitedBy = Literal["cpu_limit", "cpu_per_process", "memory", "workers", "accept_queue"]
+LimitedBy = Literal[
+    "cpu_limit", "cpu_per_process", "memory", "service", "waiting", "workers", "accept_queue"
+]
 
 
 class UseAtCapacity(Document, frozen=True, kw_only=True):
@@ -73,8 +75,12 @@ class ServerCapacity(Document, frozen=True, kw_only=True):
     1/s. Null: unknown; an end: unbounded."""
     limited_by: LimitedBy | None
     """The bottleneck in the trials that missed the objective just above the rate: the CPU limit,
-    one core per process, memory, workers (connections wait while CPU time is left), or a full
-    accept queue. Source: cgroup, kernel. Null: none of these, or not sampled."""
+    one core per process, memory, a supporting service that saturates its cores, waiting (for a
+    thread or a connection to a service, all of which have CPU time left), workers (connections
+    wait while CPU time is left), or a full accept queue. Source: cgroup, kernel. Null: none of
+    these, or not sampled."""
+    limiting_services: tuple[str, ...] = ()
+    """The services that saturated their cores in these trials. Source: control groups."""
     strict_per_s: PositiveFloat | None
     """The highest rate up to which no trial missed the objective. Unit: 1/s. Null: none."""
     at_rate: UseAtCapacity | None

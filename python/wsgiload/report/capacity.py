@@ -19,6 +19,8 @@ _LIMITS: dict[LimitedBy, str] = {
     "cpu_limit": "its CPU limit",
     "cpu_per_process": "one CPU core per process",
     "memory": "its memory",
+    "service": "a service",
+    "waiting": "waiting for a thread or a connection to a service (all have CPU time left)",
     "workers": "its workers (connections waited while CPU time was left)",
     "accept_queue": "a full accept queue",
 }
@@ -88,8 +90,14 @@ def answer_of(server: ServerCapacity) -> str | None:
     if server.interval_95 is not None:
         answer += f" (95 % CI {_interval(server.interval_95)})"
     if server.limited_by is not None:
-        answer += f", limited by {_LIMITS[server.limited_by]}"
+        answer += f", limited by {_limit_words(server, server.limited_by)}"
     return answer
+
+
+def _limit_words(server: ServerCapacity, limit: LimitedBy) -> str:
+    if limit == "service" and server.limiting_services:
+        return words.join_words(server.limiting_services)
+    return _LIMITS[limit]
 
 
 def _bracket(bounds: Sequence[float | None]) -> str:
