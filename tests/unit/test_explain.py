@@ -23,7 +23,8 @@ CONSTANTS = {"lower-bound", "unfinished"}
 def reported() -> set[str]:
     files = [PACKAGE / "results" / "summary.py", PACKAGE / "capacity_search" / "result.py"]
     files += [
-        PACKAGE / "analysis" / f"{name}.py" for name in ("alarms", "service_alarms", "tail_alarms")
+        PACKAGE / "analysis" / f"{name}.py"
+        for name in ("alarms", "limiting_variable", "service_alarms", "tail_alarms")
     ]
     files.append(PACKAGE / "analysis" / "ground_truth.py")
     files += (PACKAGE / "audit" / "findings").glob("*.py")

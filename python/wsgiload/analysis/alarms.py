@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from wsgiload.analysis.alarm import Alarm
+from wsgiload.analysis.limiting_variable import limiting_variables
 from wsgiload.analysis.service_alarms import IDLE_SHARE, busy_service, what_is_waited_for
 from wsgiload.analysis.tail_alarms import delayed_acknowledgement, hidden_stalls
 from wsgiload.doctor.machine import MOST_TRACKED_SHARE
@@ -478,6 +479,7 @@ def alarms_over_cells(cells: Sequence[CellResult]) -> list[Alarm]:
         flat_throughput(server, [(users, fmean(values)) for users, values in of_server.items()])
         for server, of_server in levels.items()
     ]
+    alarms += limiting_variables(cells)
     return [alarm for alarm in alarms if alarm is not None]
 
 

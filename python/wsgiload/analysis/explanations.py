@@ -232,6 +232,14 @@ _ALARMS = (
         "give the service more cores, or ask less of it: fewer queries, an index, a cache",
     ),
     _one(
+        "limiting-variable",
+        "commands of your own that differ in one environment variable, with the same number of "
+        "workers and threads",
+        "One of them is an idle-server at a rate, and another one responds to at least 20 % more: "
+        "the variable, such as the size of a connection pool, is the bottleneck.",
+        "set the variable as for the faster server",
+    ),
+    _one(
         "rate-not-reached",
         "responses per second, compared with the offered rate",
         "Throughput is below the offered rate, so the latency does not describe that rate.",

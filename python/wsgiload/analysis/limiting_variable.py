@@ -1,0 +1,101 @@
+"""Two servers with the same command that differ in one environment variable, such as the size of a
+connection pool: where one waits and the other does not, the variable is the bottleneck. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from wsgiload.analysis.aggregate import server_of
+from wsgiload.analysis.alarm import Alarm
+from wsgiload.documents.summary import CellResult, ServerSettings
+
+# More than runs of one setting usually differ by.
+LEAST_FACTOR = 1.2
+_WAITS = "idle-server"
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """A server of the user's own at one load, over its runs."""
+
+    server: str
+    rate: float
+    settings: ServerSettings
+    goodput_per_s: float
+    waits: bool
+
+
+def limiting_variables(cells: Sequence[CellResult]) -> Iterator[Alarm]:
+    """For each server that waits, the variable with which it does not, at the lowest such rate."""
+    measured, named = _measured(cells), set[str]()
+    for slow in sorted(measured, key=lambda one: one.rate):
+        if not slow.waits or slow.server in named:
+            continue
+        faster = [one for one in measured if _is_faster(one, slow)]
+        if faster:
+            named.add(slow.server)
+            yield _alarm(slow, max(faster, key=lambda one: one.goodput_per_s))
+
+
+def _measured(cells: Sequence[CellResult]) -> list[_Measured]:
+    runs: dict[tuple[str, float], list[CellResult]] = {}
+    for cell in cells:
+        if cell.rate is not None and _is_valid_and_own(cell):
+            runs.setdefault((server_of(cell), cell.rate), []).append(cell)
+    return [_over_runs(server, rate, of) for (server, rate), of in runs.items()]
+
+
+def _is_valid_and_own(cell: CellResult) -> bool:
+    is_valid = cell.verdict is not None and cell.verdict.status != "invalid"
+    is_own = cell.settings is not None and cell.settings.own_command is not None
+    return is_valid and is_own and cell.failure is None and cell.rate_result is not None
+
+
+def _over_runs(server: str, rate: float, cells: Sequence[CellResult]) -> _Measured:
+    goodputs = [one.rate_result.goodput_per_s or 0.0 for one in cells if one.rate_result]
+    reasons = (one.verdict.reasons for one in cells if one.verdict is not None)
+    waits = any(reason.check == _WAITS for of_cell in reasons for reason in of_cell)
+    (settings, *_) = (one.settings for one in cells if one.settings is not None)
+    return _Measured(server, rate, settings, fmean(goodputs), waits)
+
+
+def _is_faster(one: _Measured, slow: _Measured) -> bool:
+    is_alike = (one.rate, _size(one.settings)) == (slow.rate, _size(slow.settings))
+    is_faster = one.goodput_per_s >= LEAST_FACTOR * slow.goodput_per_s > 0
+    return is_alike and is_faster and _only_difference(one, slow) is not None
+
+
+def _size(settings: ServerSettings) -> tuple[str | None, int | None, int | None]:
+    return settings.own_command, settings.workers, settings.threads
+
+
+def _only_difference(one: _Measured, other: _Measured) -> str | None:
+    """The variable in which they differ; None where it is none, or several."""
+    first, second = one.settings.environment, other.settings.environment
+    names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
+    return names[0] if len(names) == 1 else None
+
+
+def _alarm(slow: _Measured, fast: _Measured) -> Alarm:
+    name = _only_difference(fast, slow)
+    values = f"{_value(fast.settings.environment, name)} instead of "
+    values += _value(slow.settings.environment, name)
+    message = (
+        f"{name} is the bottleneck of {slow.server}: it responds to {slow.goodput_per_s:,.0f}/s of "
+        f"{slow.rate:,g}/s, {fast.server} with {values} to {fast.goodput_per_s:,.0f}/s"
+    )
+    return Alarm(
+        "limiting-variable",
+        "server",
+        message,
+        fast.goodput_per_s / slow.goodput_per_s,
+        LEAST_FACTOR,
+        "a connection pool that is too small, shown as a slow server",
+        f"set {name} as for {fast.server}",
+    )
+
+
+def _value(variables: Mapping[str, str], name: str | None) -> str:
+    return variables.get(name or "", "no value")

@@ -1,0 +1,108 @@
+"""A variable is the bottleneck where one value waits and another one does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from wsgiload.analysis.alarms import alarms_over_cells
+from wsgiload.analysis.limiting_variable import limiting_variables
+from wsgiload.documents.summary import CellResult, ServerSettings, Versions
+from wsgiload.report.answer import answer_of
+
+from .filled import filled_summary, rates, reason, verdict
+from .invented_cells import cell
+
+WAITS = verdict("warn", None, reason("idle-server", "warn", "uses only 9 % of its CPU limit"))
+FASTER = {"environment": {"POOL": "8", "DEBUG": "0"}, "goodput": 60.0}
+
+
+def settings(environment: dict[str, str], **changes: Any) -> ServerSettings:
+    plain: dict[str, Any] = {
+        "command": ("gunicorn", "shop.wsgi"),
+        "own_command": "gunicorn shop.wsgi --bind {address}",
+        "workers": 1,
+        "threads": 8,
+        "backlog": None,
+        "keepalive": "on",
+        "environment": environment,
+        "versions": Versions(server=None, python=None, packages={}),
+    }
+    return ServerSettings(**plain | changes)
+
+
+def slow(**changes: Any) -> CellResult:
+    plain: dict[str, Any] = {
+        "rate": 60.0,
+        "rate_result": rates(31.0, offered_per_s=60.0),
+        "settings": settings({"POOL": "1", "DEBUG": "0"}),
+        "verdict": WAITS,
+    }
+    return cell("pool-1", **plain | changes)
+
+
+def other(goodput: float, environment: dict[str, str], **changes: Any) -> CellResult:
+    of = {"rate_result": rates(goodput, offered_per_s=60.0), "rate": changes.pop("rate", 60.0)}
+    return cell("pool-8", **of, settings=settings(environment, **changes))
+
+
+def test_the_only_difference_between_a_waiting_server_and_a_faster_one_is_the_bottleneck() -> None:
+    cells = [slow(), other(**FASTER)]
+    (alarm,) = limiting_variables(cells)
+    assert alarm.message == (
+        "POOL is the bottleneck of pool-1: it responds to 31/s of 60/s, pool-8 with 8 instead of 1 "
+        "to 60/s"
+    )
+    assert alarm.fix == "set POOL as for pool-8"
+    assert [one.check for one in alarms_over_cells(cells)] == ["limiting-variable"]
+    summary = filled_summary({"servers": ("pool-1", "pool-8"), "rates": (60.0,)}, cells)
+    cautions = answer_of(summary).cautions
+    assert sum(alarm.message == line for line in cautions) == 1
+
+
+def test_several_runs_count_by_their_mean_and_each_server_is_named_once() -> None:
+    cells = [
+        *(slow(run=run) for run in (1, 2)),
+        *(other(**FASTER) for _ in (1, 2)),
+        slow(rate=90.0),
+        other(**FASTER, rate=90.0),
+    ]
+    (alarm,) = limiting_variables(cells)
+    assert "of 60/s" in alarm.message
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [slow(), other(33.0, {"POOL": "8", "DEBUG": "0"})],
+        [slow(), other(60.0, {"POOL": "8", "DEBUG": "1"})],
+        [slow(), other(60.0, {"POOL": "1", "DEBUG": "0"})],
+        [slow(), other(**FASTER, rate=90.0)],
+        [slow(), other(**FASTER, workers=2)],
+        [slow(), other(**FASTER, own_command="granian shop.wsgi --port {port}")],
+        [slow(verdict=verdict()), other(**FASTER)],
+        [slow(verdict=verdict("invalid", "host")), other(**FASTER)],
+        [slow(settings=settings({"POOL": "1", "DEBUG": "0"}, own_command=None)), other(**FASTER)],
+        [slow()],
+    ],
+    ids=[
+        "hardly faster",
+        "two variables",
+        "no variable",
+        "another rate",
+        "another size",
+        "another command",
+        "it does not wait",
+        "invalid",
+        "of the catalogue",
+        "alone",
+    ],
+)
+def test_anything_else_proves_nothing(cells: list[CellResult]) -> None:
+    assert list(limiting_variables(cells)) == []
+
+
+def test_a_variable_that_only_one_of_them_sets_is_named_too() -> None:
+    (alarm,) = limiting_variables([slow(), other(60.0, {"POOL": "1"})])
+    assert "pool-8 with no value instead of 0" in alarm.message
