@@ -1,6 +1,6 @@
 // One cell over time: response times, and below them on the same clock what the server used.
 import uPlot from "uplot";
-import type { PageTimeline, Unit } from "./data";
+import type { PageService, PageTimeline, Unit } from "./data";
 import { format } from "./format";
 import { colourOf, type Role } from "./look";
 import { axis, verticalAxis, type Plot } from "./panel";
@@ -29,12 +29,16 @@ interface Strip {
   limit: number | null;
 }
 
+/** The first value also from the start on. */
+function stretched(values: readonly (number | null)[]): Values {
+  return [...values.slice(0, 1), ...values];
+}
+
 /** The strips of a cell: those of which anything was measured. */
 export function stripsOf(cell: PageTimeline): Strip[] {
   const { uses } = cell;
   // Each value stands for the stretch before its time, the first for the stretch from the start.
   const ends = uses.ends_s.length ? [0, ...uses.ends_s] : [];
-  const stretched = (values: readonly (number | null)[]): Values => [...values.slice(0, 1), ...values];
   const stepped = (values: Values, name: string, colour: Colour): Line[] => [
     { name, values, colour, isStepped: true },
   ];
@@ -72,6 +76,7 @@ export function stripsOf(cell: PageTimeline): Strip[] {
       lines: used(uses.cores, "CPU", "series-4"),
       limit: cell.cpu_limit,
     },
+    ...cell.services.map(serviceStrip),
     {
       title: "CPU periods throttled",
       unit: "ratio",
@@ -109,6 +114,19 @@ export function stripsOf(cell: PageTimeline): Strip[] {
     },
   ];
   return strips.filter(isWorthDrawing);
+}
+
+/** What a supporting service used, on its own clock. */
+function serviceStrip(service: PageService): Strip {
+  return {
+    title: `CPU cores of ${service.name}`,
+    unit: "cores",
+    height: 80,
+    isLog: false,
+    times: service.ends_s.length ? [0, ...service.ends_s] : [],
+    lines: [{ name: service.name, values: stretched(service.cores), colour: "series-6", isStepped: true }],
+    limit: null,
+  };
 }
 
 /** Something was measured, and a count that was never more than 0 needs no strip. */

@@ -11,7 +11,7 @@ from wsgiload.documents.description import DOCUMENTS, all_class_texts
 from wsgiload.documents.generate import metrics_page, schema_files
 from wsgiload.results.store import INTERVAL_COLUMNS
 from wsgiload.sampling.processes import CLIENT_COLUMNS, PROCESS_COLUMNS
-from wsgiload.sampling.sampler import RESOURCE_COLUMNS
+from wsgiload.sampling.sampler import RESOURCE_COLUMNS, SERVICE_COLUMNS
 
 ROOT = Path(__file__).parents[2]
 METRICS = ROOT / "docs" / "metrics.md"
@@ -53,5 +53,6 @@ def test_the_columns_of_the_csv_files_are_documented() -> None:
     assert documented("resources.csv") == list(RESOURCE_COLUMNS)
     assert documented("processes.csv") == list(PROCESS_COLUMNS)
     assert documented("client.csv") == list(CLIENT_COLUMNS)
+    assert documented("services.csv") == list(SERVICE_COLUMNS)
     columns = re.findall(r"`([a-z0-9_]+)`", section("intervals.csv"))
     assert columns[1:] == list(INTERVAL_COLUMNS)

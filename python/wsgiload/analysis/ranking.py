@@ -17,7 +17,13 @@ from typing import Literal
 from msgspec.structs import replace
 
 from wsgiload.analysis.aggregate import Level, has_enough_requests, level_of, standing
-from wsgiload.documents.summary import CellResult, Comparison, RankingEntry, RankingLevel
+from wsgiload.documents.summary import (
+    CellResult,
+    Comparison,
+    RankedService,
+    RankingEntry,
+    RankingLevel,
+)
 from wsgiload.statistics.effect import FEWEST_RUNS
 from wsgiload.statistics.effect import mean_interval as t_interval
 
@@ -118,6 +124,19 @@ def _entry(place: _Place) -> RankingEntry:
         threads=settings.threads if settings is not None else None,
         tied_with=(),
         is_rough=not all(has_enough_requests(cell, float(P99)) for cell in runs),
+        services=_services(runs),
+    )
+
+
+def _services(runs: Sequence[CellResult]) -> tuple[RankedService, ...]:
+    """Each supporting service with the median of its CPU use."""
+    cores: dict[str, list[float | None]] = {}
+    for cell in runs:
+        for one in cell.services:
+            cores.setdefault(one.name, []).append(one.resources.cpu_cores_mean)
+    return tuple(
+        RankedService(name=name, cpu_cores_mean=_median_known(known))
+        for name, known in cores.items()
     )
 
 

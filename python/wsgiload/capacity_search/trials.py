@@ -85,6 +85,7 @@ class ServerTrials:
         self.directory.write_cell(
             cell.id, record.load, record.samples, record.processes, record.client
         )
+        self.directory.write_services(cell.id, record.service_samples)
         summary = summarise_cell(record, self.found[plan.server], bench.setting)
         self.cells.append(summary)
         self.write_summary("interrupted")

@@ -114,6 +114,17 @@ class PageUses(Document, frozen=True):
     """Connections that wait to be accepted, at the end of each stretch. Null: not measured."""
 
 
+class PageService(Document, frozen=True):
+    """A supporting service between samples; the lists are parallel."""
+
+    name: str
+    """As in `[services.NAME]`."""
+    ends_s: tuple[NonNegativeFloat, ...]
+    """End of each stretch. Unit: s."""
+    cores: tuple[NonNegativeFloat, ...]
+    """CPU use. Unit: cores."""
+
+
 class PageTimeline(Document, frozen=True):
     """One cell over time."""
 
@@ -137,6 +148,8 @@ class PageTimeline(Document, frozen=True):
     """By interval. Null: not measured."""
     uses: PageUses
     """Resources over the same time."""
+    services: tuple[PageService, ...]
+    """The supporting services over the same time."""
     cpu_limit: NonNegativeFloat | None
     """Unit: cores. Null: no limit that held."""
     memory_limit_bytes: NonNegativeFloat | None

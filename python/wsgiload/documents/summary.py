@@ -796,6 +796,15 @@ class SessionJudgement(Document, frozen=True, kw_only=True):
     """The trials invalidated by the generator, the host or the plan. Source: cells."""
 
 
+class RankedService(Document, frozen=True, kw_only=True):
+    """What a supporting service used next to one server at one level."""
+
+    name: str
+    """As in `[services.NAME]`. Source: plan."""
+    cpu_cores_mean: NonNegativeFloat | None
+    """CPU use, median over runs. Unit: cores. Source: cgroup. Null: not measured."""
+
+
 class RankingEntry(Document, frozen=True, kw_only=True):
     """One server at one level."""
 
@@ -833,6 +842,8 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     comparisons, or overlapping intervals with fewer than four runs."""
     is_rough: bool = False
     """Whether fewer than ten requests of some run lie beyond `value_ns`. Source: cells."""
+    services: tuple[RankedService, ...] = ()
+    """The supporting services. Source: cells."""
 
 
 class RankingLevel(Document, frozen=True, kw_only=True):

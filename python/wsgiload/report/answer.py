@@ -32,6 +32,7 @@ from wsgiload.documents.summary import (
     Summary,
 )
 from wsgiload.report import words
+from wsgiload.report.bottlenecks import bottleneck_lines
 from wsgiload.report.cells import HEADLINE
 from wsgiload.report.command_line import to_paste
 from wsgiload.report.races import (
@@ -503,11 +504,13 @@ def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
     lines = [
         *_failed_early(summary),
         *_not_ranked(ranking, cells),
+        *bottleneck_lines(cells),
         *_rough(ranking),
         *_upper_bounds(cells),
         *_reasons(cells),
     ]
-    lines += [alarm.message for alarm in alarms_over_cells(cells)]
+    over_cells = [alarm.message for alarm in alarms_over_cells(cells)]
+    lines += [message for message in over_cells if message not in lines]
     if len(lines) > MOST_CAUTIONS:
         left = len(lines) - MOST_CAUTIONS + 1
         lines = [*lines[: MOST_CAUTIONS - 1], f"{left} more; --verbose shows all"]

@@ -259,6 +259,12 @@ class Sweep:
         return tuple(cell for cell in self.cells if cell.label == label and cell.load == load)
 
     @property
+    def services(self) -> tuple[str, ...]:
+        """The supporting services, by name."""
+        names = (one.name for cell in self.cells for one in cell.result.services)
+        return tuple(dict.fromkeys(names))
+
+    @property
     def cpu_limit(self) -> float | None:
         """What limited every server, in cores."""
         return self._limit_of_all(lambda cell: cell.cpu_limit)

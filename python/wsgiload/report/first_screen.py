@@ -25,6 +25,8 @@ _NOT_RANKED = {
 }
 # Narrower terminals get fewer columns; server names and the figures at the main level stay.
 _DISPENSABLE = ("workers", "threads", "p50", "memory", "CPU cores")
+# Ends the heading of the CPU use of a supporting service.
+SERVICE_CPU = " CPU"
 
 
 def print_first_screen(summary: Summary, console: Console) -> None:
@@ -81,6 +83,7 @@ def table_of(
     it."""
     others = [one for one in ranking if one.app == level.app and one is not level]
     is_open = level.rate is not None
+    services = dict.fromkeys(one.name for entry in level.entries for one in entry.services)
     figure = f"p99 at {level.level}" if is_open else f"requests/s, {level.level}"
     headings = [
         "",
@@ -91,6 +94,7 @@ def table_of(
         "p50",
         *(f"at {one.level}" for one in others),
         "CPU cores",
+        *(f"{name}{SERVICE_CPU}" for name in services),
         "memory",
     ]
     places = _places(level.entries)
@@ -104,6 +108,7 @@ def table_of(
             words.format_duration_ns(entry.p50_ns),
             *(_elsewhere(entry.label, one) for one in others),
             words.format_cores(entry.cpu_cores_mean),
+            *(_service_cores(entry, name) for name in services),
             words.format_bytes(entry.memory_peak_bytes),
         ]
         for entry in level.entries
@@ -157,6 +162,11 @@ def _elsewhere(label: str, level: RankingLevel) -> str:
     return words.rough(words.format_duration_ns(entry.value_ns), is_rough=entry.is_rough)
 
 
+def _service_cores(entry: RankingEntry, name: str) -> str:
+    cores = (one.cpu_cores_mean for one in entry.services if one.name == name)
+    return words.format_cores(next(cores, None))
+
+
 def _number(count: int | None) -> str:
     return words.MISSING if count is None else str(count)
 
@@ -165,7 +175,7 @@ def _fitting_table(level: RankingLevel, ranking: Sequence[RankingLevel], console
     """The table with as many columns as fit."""
     headings, rows = table_of(level, ranking)
     left_out = _unknown_columns(headings, rows)
-    for heading in (*_other_levels(headings), *_DISPENSABLE):
+    for heading in (*_other_levels(headings), *_DISPENSABLE, *_of_services(headings)):
         if _width(headings, rows, left_out) <= console.width:
             break
         left_out.append(heading)
@@ -192,6 +202,10 @@ def _unknown_columns(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 def _other_levels(headings: Sequence[str]) -> list[str]:
     """The lowest level goes first."""
     return [heading for heading in reversed(headings) if heading.startswith("at ")]
+
+
+def _of_services(headings: Sequence[str]) -> list[str]:
+    return [heading for heading in headings if heading.endswith(SERVICE_CPU)]
 
 
 def _width(headings: Sequence[str], rows: Sequence[Sequence[str]], left_out: Sequence[str]) -> int:

@@ -60,10 +60,9 @@ RESOURCE_COLUMNS: tuple[Column, ...] = (
 
 def service_columns(sweep: Sweep) -> list[Column]:
     """CPU and memory of each supporting service."""
-    names = dict.fromkeys(one.name for cell in sweep.cells for one in cell.result.services)
     return [
         column
-        for name in names
+        for name in sweep.services
         for column in (
             (f"{name} CPU", lambda cell, name=name: _service_cpu(cell, name)),
             (f"{name} memory", lambda cell, name=name: _service_memory(cell, name)),
@@ -216,21 +215,27 @@ def of_strip(strip: Strip) -> Grid:
                 *(words.format_duration_ns(value) for value in times),
                 words.format_count(strip.failed[place]),
                 *_used(strip.busy_around(place)),
+                *(_mean_cores(strip.busy_around(place, name)) for name in strip.services),
             )
         )
     headings = ("middle of interval", "p50", "p99", "max", "failed")
     used = ("CPU", "throttled", "memory", "accept queue")
-    return Grid((*headings, *used), tuple(rows), names=0)
+    of_services = (f"{name} CPU" for name in strip.services)
+    return Grid((*headings, *used, *of_services), tuple(rows), names=0)
+
+
+def _mean_cores(busy: Sequence[Busy]) -> str:
+    cores = [one.cores for one in busy]
+    return words.format_cores(sum(cores) / len(cores) if cores else None)
 
 
 def _used(busy: Sequence[Busy]) -> tuple[str, ...]:
     """Mean CPU, and the largest of the rest."""
-    cores = [one.cores for one in busy]
     throttled = [one.throttled_ratio for one in busy if one.throttled_ratio is not None]
     memory = [one.memory_bytes for one in busy if one.memory_bytes is not None]
     queue = [one.listen_queue for one in busy if one.listen_queue is not None]
     return (
-        words.format_cores(sum(cores) / len(cores) if cores else None),
+        _mean_cores(busy),
         words.format_ratio(max(throttled, default=None)),
         words.format_bytes(max(memory, default=None)),
         words.format_count(max(queue, default=None)),

@@ -125,6 +125,17 @@ def resource_chart(sweep: Sweep) -> PageChart:
             "count",
             lambda cell: cell.used.listen_queue_peak,
         ),
+        *(_service_figure(name) for name in sweep.services),
+    )
+
+
+def _service_figure(name: str) -> _Figure:
+    """CPU use of a supporting service."""
+    return _Figure(
+        f"service-{name}",
+        f"CPU cores used by {name} (mean)",
+        "cores",
+        lambda cell: used.resources.cpu_cores_mean if (used := cell.service(name)) else None,
     )
 
 

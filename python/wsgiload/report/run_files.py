@@ -62,6 +62,8 @@ class RunFiles:
     summary: Summary
     intervals: Mapping[str, Sequence[IntervalRow]]
     samples: Mapping[str, Sequence[SampleRow]]
+    # Of each cell, by the name of the supporting service.
+    services: Mapping[str, Mapping[str, Sequence[SampleRow]]]
     loads: Mapping[str, LoadReport]
 
 
@@ -76,6 +78,7 @@ def read_run(directory: Path, method: Method | None = None, slo: Sequence[str] =
         summary=summary,
         intervals=_rows_by_cell(IntervalRow, directory / "intervals.csv"),
         samples=_rows_by_cell(SampleRow, directory / "resources.csv"),
+        services=_services_by_cell(directory / "services.csv"),
         loads={cell: load for cell, path in paths.items() if (load := _load_of(path)) is not None},
     )
 
@@ -101,9 +104,23 @@ def _load_of(path: Path) -> LoadReport | None:
         return None
 
 
+def _services_by_cell(path: Path) -> dict[str, dict[str, list[SampleRow]]]:
+    found: dict[str, dict[str, list[SampleRow]]] = defaultdict(dict)
+    for (cell, service), rows in _rows_by(SampleRow, path, ("cell", "service")).items():
+        found[cell][service] = rows
+    return found
+
+
 def _rows_by_cell(kind: type[Row], path: Path) -> dict[str, list[Row]]:
-    """The lines of a CSV file; those without a time or without CPU use have nothing to draw."""
-    rows: dict[str, list[Row]] = defaultdict(list)
+    return {cell: rows for (cell,), rows in _rows_by(kind, path, ("cell",)).items()}
+
+
+def _rows_by(
+    kind: type[Row], path: Path, columns: Sequence[str]
+) -> dict[tuple[str, ...], list[Row]]:
+    """The lines of a CSV file by the text in these columns; those without a time or without CPU use
+    have nothing to draw."""
+    rows: dict[tuple[str, ...], list[Row]] = defaultdict(list)
     if not path.is_file():
         return rows
 
@@ -113,6 +130,7 @@ def _rows_by_cell(kind: type[Row], path: Path) -> dict[str, list[Row]]:
         for line in csv.DictReader(file):
             fields = {name: line.get(name) or "" for name in names}
             known = {name: value for name in names if (value := finite(fields[name])) is not None}
-            if needed <= known.keys() and (cell := line.get("cell")):
-                rows[cell].append(msgspec.convert(known, kind))
+            key = tuple(line.get(column) or "" for column in columns)
+            if needed <= known.keys() and all(key):
+                rows[key].append(msgspec.convert(known, kind))
     return rows

@@ -6,7 +6,7 @@ between two samples; a share of throttled periods is a share of periods, never o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -45,15 +45,16 @@ class Strip:
     failed: tuple[int | None, ...]
     busy: tuple[Busy, ...]
     cpu_limit: float | None
+    # The supporting services, by name.
+    services: Mapping[str, tuple[Busy, ...]]
 
-    def busy_around(self, place: int) -> list[Busy]:
-        """The stretches that overlap one of the intervals."""
+    def busy_around(self, place: int, service: str | None = None) -> list[Busy]:
+        """The stretches of the server, or of a service, that overlap one of the intervals."""
+        busy = self.busy if service is None else self.services[service]
         half_s = self.length_s / max(1, len(self.middles_s)) / 2
         middle_s = self.middles_s[place]
         return [
-            one
-            for one in self.busy
-            if one.end_s > middle_s - half_s and one.start_s < middle_s + half_s
+            one for one in busy if one.end_s > middle_s - half_s and one.start_s < middle_s + half_s
         ]
 
 
@@ -62,6 +63,7 @@ def make_strip(
     intervals: Sequence[IntervalRow],
     samples: Sequence[SampleRow],
     most_points: int = 120,
+    services: Mapping[str, Sequence[SampleRow]] | None = None,
 ) -> Strip | None:
     """The strip of one cell, or None when no interval of it was recorded."""
     if not intervals:
@@ -71,6 +73,7 @@ def make_strip(
 
     grouped = -(-len(rows) // most_points)
     groups = [rows[start : start + grouped] for start in range(0, len(rows), grouped)]
+    window_ns = (begin_ns, end_ns)
     return Strip(
         cell=cell,
         grouped=grouped,
@@ -80,8 +83,12 @@ def make_strip(
         p99_ns=_each(groups, lambda row: row.p99_ns, max),
         max_ns=_each(groups, lambda row: row.max_ns, max),
         failed=_each(groups, lambda row: row.failed, sum),
-        busy=tuple(_busy(samples, (begin_ns, end_ns), most_points)),
+        busy=tuple(_busy(samples, window_ns, most_points)),
         cpu_limit=cell.cpu_limit,
+        services={
+            name: tuple(_busy(of_service, window_ns, most_points))
+            for name, of_service in (services or {}).items()
+        },
     )
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wsgiload.documents.page_data import PageTimeline, PageUses
+from wsgiload.documents.page_data import PageService, PageTimeline, PageUses
 from wsgiload.report import coincidence, findings, grids, words
 from wsgiload.report.cells import Cell, Sweep, conditions
 from wsgiload.report.page import Chart
@@ -39,7 +39,13 @@ def strips_of(sweep: Sweep, files: RunFiles) -> list[Strip]:
 
     points = points_of_each(len(chosen))
     made = (
-        make_strip(cell, files.intervals[cell.id], files.samples.get(cell.id, ()), points)
+        make_strip(
+            cell,
+            files.intervals[cell.id],
+            files.samples.get(cell.id, ()),
+            points,
+            files.services.get(cell.id),
+        )
         for cell in chosen
     )
     return [strip for strip in made if strip is not None]
@@ -106,6 +112,7 @@ def timeline(strip: Strip, server: int, name: str) -> PageTimeline:
         max_ns=_rounded(strip.max_ns),
         failed=strip.failed,
         uses=_uses(strip.busy),
+        services=tuple(_service(name, busy) for name, busy in strip.services.items()),
         cpu_limit=strip.cpu_limit,
         memory_limit_bytes=strip.cell.memory_limit_bytes,
     )
@@ -122,11 +129,23 @@ def _rounded(values: tuple[int | None, ...]) -> tuple[float | None, ...]:
     return tuple(None if value is None else int(float(f"{value:.4g}")) for value in values)
 
 
+def _service(name: str, busy: Sequence[Busy]) -> PageService:
+    return PageService(name=name, ends_s=_ends_s(busy), cores=_cores(busy))
+
+
+def _ends_s(busy: Sequence[Busy]) -> tuple[float, ...]:
+    return tuple(round(one.end_s, 2) for one in busy)
+
+
+def _cores(busy: Sequence[Busy]) -> tuple[float, ...]:
+    return tuple(round(max(0.0, one.cores), 3) for one in busy)
+
+
 def _uses(busy: Sequence[Busy]) -> PageUses:
     throttled = (one.throttled_ratio for one in busy)
     return PageUses(
-        ends_s=tuple(round(one.end_s, 2) for one in busy),
-        cores=tuple(round(max(0.0, one.cores), 3) for one in busy),
+        ends_s=_ends_s(busy),
+        cores=_cores(busy),
         throttled_ratio=tuple(None if share is None else round(share, 3) for share in throttled),
         memory_bytes=tuple(one.memory_bytes for one in busy),
         listen_queue=tuple(one.listen_queue for one in busy),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from wsgiload.documents.capacity import CapacityResult
@@ -15,6 +15,8 @@ from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
 from wsgiload.results.manifest import NAME, changed_files
 from wsgiload.results.store import CSV_COLUMNS
+
+_TEXTS = ("cell", "service")
 
 
 def damages(folder: Path) -> list[str]:
@@ -86,9 +88,15 @@ def _table_complaint(path: Path, columns: tuple[str, ...]) -> str | None:
         if heading is None or heading[:1] != ["cell"] or not set(heading) <= set(columns):
             return "has no header line"
         for row in rows:
-            if len(row) != len(heading) or not all(map(_is_number_or_empty, row[1:])):
+            if len(row) != len(heading) or not all(
+                map(_is_number_or_empty, _numbers(heading, row))
+            ):
                 return f"is damaged at line {rows.line_num}; readable lines are used"
     return None
+
+
+def _numbers(heading: Sequence[str], row: Sequence[str]) -> list[str]:
+    return [text for name, text in zip(heading, row, strict=True) if name not in _TEXTS]
 
 
 def _is_number_or_empty(text: str) -> bool:

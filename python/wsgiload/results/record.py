@@ -118,6 +118,11 @@ class CellRecord:
             return measured_window(self.load)
         return (self.samples[0].t_ns, self.samples[-1].t_ns), None
 
+    @property
+    def service_samples(self) -> dict[str, Sequence[Sample]]:
+        """What was sampled of the supporting services, by name."""
+        return {one.service.name: one.samples for one in self.services}
+
     def services_used(self) -> tuple[ServiceUse, ...]:
         """What the supporting services used in the same window."""
         if not self.samples:

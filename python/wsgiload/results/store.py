@@ -10,7 +10,7 @@ import csv
 import io
 import os
 import secrets
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +26,7 @@ from wsgiload.experiment.public_request import public_report
 from wsgiload.results import interval_log, manifest
 from wsgiload.results.manifest import Digests
 from wsgiload.sampling.processes import CLIENT_COLUMNS, PROCESS_COLUMNS, ClientUsage, ProcessUsage
-from wsgiload.sampling.sampler import RESOURCE_COLUMNS, Sample
+from wsgiload.sampling.sampler import RESOURCE_COLUMNS, SERVICE_COLUMNS, Sample
 
 INTERVAL_COLUMNS = (
     "cell",
@@ -40,11 +40,14 @@ INTERVAL_COLUMNS = (
     "p99_ns",
     "max_ns",
 )
+# Only where there are supporting services.
+SERVICES = "services.csv"
 CSV_COLUMNS = {
     "intervals.csv": INTERVAL_COLUMNS,
     "resources.csv": RESOURCE_COLUMNS,
     "processes.csv": PROCESS_COLUMNS,
     "client.csv": CLIENT_COLUMNS,
+    SERVICES: SERVICE_COLUMNS,
 }
 
 
@@ -68,7 +71,8 @@ class RunDirectory:
         self._digests = Digests()
         self._stores_secrets = stores_secrets
         for name, columns in CSV_COLUMNS.items():
-            self._append_csv(name, [columns])
+            if name != SERVICES:
+                self._append_csv(name, [columns])
         self._has_latency_log = False
 
     @classmethod
@@ -175,6 +179,19 @@ class RunDirectory:
         )
         self._write_latency(cell_id, load)
 
+    def write_services(self, cell_id: str, services: Mapping[str, Sequence[Sample]]) -> None:
+        """What was sampled of supporting services, by name."""
+        if not services:
+            return
+        if not (self.path / SERVICES).exists():
+            self._append_csv(SERVICES, [SERVICE_COLUMNS])
+        rows = (
+            sample.service_row(cell_id, name)
+            for name, samples in services.items()
+            for sample in samples
+        )
+        self._append_csv(SERVICES, rows)
+
     def _write_latency(self, cell_id: str, load: LoadReport) -> None:
         lines = interval_log.lines(cell_id, load)
         if not self._has_latency_log:
@@ -246,6 +263,7 @@ _CELL_OF_LINE: dict[str, Callable[[str], str | None]] = {
     "resources.csv": _cell_of_row,
     "processes.csv": _cell_of_row,
     "client.csv": _cell_of_row,
+    SERVICES: _cell_of_row,
     "latency.hlog": _cell_of_tag,
     "latency.hgrm": _cell_of_heading,
 }

@@ -42,6 +42,8 @@ PROCESS_SPACING_NS = EVERY_SECOND_NS
 FIRST_FINDS_AFTER_S = (0.5, 1.0)
 FIND_SPACING_S = 5.0
 RESOURCE_COLUMNS = ("cell", "t_ns", *COUNTER_NAMES, "late_ns", "width_ns")
+# Of a supporting service, which has no accept queue of ours.
+SERVICE_COLUMNS = ("cell", "service", "t_ns", "cpu_usage_ns", "memory_bytes")
 # A sample whose reading took longer is no picture of one moment.
 WIDE_NS = 10_000_000
 
@@ -67,6 +69,11 @@ class Sample:
         """The values of one line of resources.csv, in the order of ``RESOURCE_COLUMNS``."""
         values = [getattr(self.counters, name) for name in COUNTER_NAMES]
         return [cell, self.t_ns, *values, self.late_ns, self.width_ns]
+
+    def service_row(self, cell: str, service: str) -> list[str | int | None]:
+        """The values of one line of services.csv, in the order of ``SERVICE_COLUMNS``."""
+        counters = self.counters
+        return [cell, service, self.t_ns, counters.cpu_usage_ns, counters.memory_bytes]
 
 
 # When it was due, begun and ended; contents by the place of their file; the kernel's answers about

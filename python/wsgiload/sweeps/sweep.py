@@ -148,6 +148,7 @@ class _Sweep:
         self.directory.write_cell(
             record.cell.id, record.load, record.samples, record.processes, record.client
         )
+        self.directory.write_services(record.cell.id, record.service_samples)
         result = summarise_cell(record, self.found[record.cell.server], self.bench.setting)
         self.cells.append(result)
         self.directory.write_summary(self.summary(status))
@@ -477,6 +478,7 @@ def _intervene(sweep: _Sweep, environments: Environments) -> Status:
             sweep.directory.write_cell(
                 cell.id, record.load, record.samples, record.processes, record.client
             )
+            sweep.directory.write_services(cell.id, record.service_samples)
         return summarise_cell(record, found, benches[half].setting)
 
     with pinned(sweep.bench.setting.cpu_plan.orchestrator_cpus):

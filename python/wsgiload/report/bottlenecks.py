@@ -1,0 +1,47 @@
+"""Which servers wait for a supporting service, or for a connection to one: lines for the first
+screen, from what was found of each cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wsgiload.analysis.aggregate import server_of
+from wsgiload.analysis.limiting_variable import limiting_variables
+from wsgiload.analysis.ranking import level_words
+from wsgiload.documents.load_report import Reason
+from wsgiload.documents.summary import CellResult
+from wsgiload.report import words
+
+# The bottleneck that is known goes before the one that is only narrowed down.
+_CHECKS = ("busy-service", "idle-server")
+
+
+def bottleneck_lines(cells: Sequence[CellResult]) -> list[str]:
+    """For each kind of bottleneck the finding at the lowest load, and the other servers that have
+    it; then the variables that limit a server."""
+    found: dict[str, dict[str, str]] = {}
+    for cell in sorted(cells, key=_load):
+        reason = _bottleneck(cell)
+        if reason is not None:
+            where = f"{server_of(cell)} at {level_words(cell.rate, cell.connections)}"
+            of_check = found.setdefault(reason.check, {})
+            of_check.setdefault(server_of(cell), f"{where}: {reason.message}")
+    lines = [_line(check, found[check]) for check in _CHECKS if check in found]
+    return [*lines, *(alarm.message for alarm in limiting_variables(cells))]
+
+
+def _load(cell: CellResult) -> float:
+    return cell.rate if cell.rate is not None else float(cell.connections or 0)
+
+
+def _bottleneck(cell: CellResult) -> Reason | None:
+    if not cell.services or cell.verdict is None:
+        return None
+    reasons = {reason.check: reason for reason in cell.verdict.reasons}
+    return next((reasons[check] for check in _CHECKS if check in reasons), None)
+
+
+def _line(check: str, messages: dict[str, str]) -> str:
+    first, *others = messages
+    also = f"; likewise {words.join_names(others)}" if others else ""
+    return f"{messages[first]} ({check}){also}"
