@@ -14,7 +14,7 @@ from typing import IO, Any
 import pytest
 
 from wsgiload import SupportingService
-from wsgiload.analysis.service_alarms import busy_service, what_is_waited_for
+from wsgiload.analysis.service_alarms import are_all_idle, busy_service, what_is_waited_for
 from wsgiload.attribution import foreign_cpu_ratio
 from wsgiload.cli import run
 from wsgiload.documents.summary import ServiceUse
@@ -78,8 +78,10 @@ def service(folder: Path, command: str = SLEEP, **options: Any) -> SupportingSer
     return SupportingService(command=command, cwd=str(folder), **options)
 
 
-def use(cores: float | None, cpus: float = 1.0, *, shares: bool = False) -> ServiceUse:
-    used = resources(cpu_cores_mean=cores, memory_peak_bytes=1 << 20)
+def use(
+    cores: float | None, cpus: float = 1.0, *, shares: bool = False, waited: float | None = None
+) -> ServiceUse:
+    used = resources(cpu_cores_mean=cores, memory_peak_bytes=1 << 20, psi_cpu_some_ratio=waited)
     return ServiceUse(name="db", cpus=cpus, shares_server_cores=shares, resources=used)
 
 
@@ -214,6 +216,14 @@ def test_a_service_that_is_never_ready_is_named_with_what_was_waited_for(
         (use(0.95), 0.95, None),
         (use(0.95, cpus=2.0), 0.4, None),
         (use(None), 0.4, None),
+        (
+            use(0.17, shares=True, waited=0.99),
+            0.09,
+            "db used 0.17 cores and the server 0.09, but db waited for a CPU 99 % of the time: db",
+        ),
+        (use(0.17, waited=0.95), 0.09, "db used 0.17 cores and the server 0.09, but db waited"),
+        (use(0.17, shares=True, waited=0.99), 0.2, None),
+        (use(0.17, waited=0.6), 0.09, None),
     ],
 )
 def test_a_service_is_the_bottleneck_if_only_it_has_no_cpu_time_left(
@@ -234,6 +244,12 @@ def test_an_idle_server_waits_for_its_pool_where_no_service_is_busy() -> None:
         what_is_waited_for([use(0.95)], 0.3, 1.0)[0]
         == "a service that has no CPU time left is the bottleneck"
     )
+    assert (
+        what_is_waited_for([use(0.2, waited=0.95)], 0.1, 1.0)[0]
+        == "a service that has no CPU time left is the bottleneck"
+    )
+    assert are_all_idle([use(0.2, waited=0.1)], 0.1, 1.0)
+    assert not are_all_idle([use(0.2, waited=0.6)], 0.1, 1.0)
     assert (
         what_is_waited_for([], 0.3, 1.0)[0]
         == "threads, connections or a backend are the bottleneck"

@@ -227,8 +227,9 @@ _ALARMS = (
     _one(
         "busy-service",
         "the CPU use of supporting services ([services.NAME]) and of the server",
-        "A service used 90 % of its cores, or most of those that it shares with the server, while "
-        "the server had CPU time left: the figures are those of the service.",
+        "A service used 90 % of its cores, or most of those that it shares with the server, or it "
+        "waited for a CPU 90 % of the time, while the server had CPU time left: the figures are "
+        "those of the service.",
         "give the service more cores, or ask less of it: fewer queries, an index, a cache",
     ),
     _one(

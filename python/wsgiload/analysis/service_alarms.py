@@ -16,8 +16,9 @@ IDLE_SHARE = 0.5
 def bottleneck_of(
     services: Sequence[ServiceUse], server_cores: float | None, server_limit: float | None
 ) -> ServiceUse | None:
-    """A service that has used up its cores while the server has not used up its limit: the server
-    waits for it. Of cores that both share, the larger user is the one to blame."""
+    """A service that has used up its cores, or waits for one, while the server has not used up its
+    limit: the server waits for it. Of cores that both share, the larger user is the one to
+    blame."""
     if server_limit and server_cores is not None and server_cores >= BUSY_SHARE * server_limit:
         return None
     shares = {one.name: _busy(one, server_cores) for one in services}
@@ -35,8 +36,11 @@ def are_all_idle(
 
 
 def _is_idle(service: ServiceUse) -> bool:
-    cores = service.resources.cpu_cores_mean
-    return cores is not None and bool(service.cpus) and cores < IDLE_SHARE * (service.cpus or 0)
+    used = service.resources
+    if used.cpu_cores_mean is None or not service.cpus:
+        return False
+    is_short = (used.psi_cpu_some_ratio or 0.0) >= IDLE_SHARE
+    return used.cpu_cores_mean < IDLE_SHARE * service.cpus and not is_short
 
 
 def busy_service(
@@ -58,25 +62,30 @@ def busy_service(
 
 
 def _busy(service: ServiceUse, server_cores: float | None) -> float:
-    """The share of its cores that is used, by the server as well where it runs there; nothing where
-    that is not known or the server is the larger user."""
-    cores = service.resources.cpu_cores_mean
+    """The share of its cores that is used, by the server as well where it runs there, or the share
+    of the time in which it waited for a core, as where others use them; nothing where that is not
+    known or the server is the larger user."""
+    cores, waited = service.resources.cpu_cores_mean, service.resources.psi_cpu_some_ratio or 0.0
     if cores is None or not service.cpus:
         return 0.0
     if not service.shares_server_cores:
-        return cores / service.cpus
+        return max(cores / service.cpus, waited)
     server = server_cores or 0.0
-    return (cores + server) / service.cpus if cores > server else 0.0
+    return max((cores + server) / service.cpus, waited) if cores > server else 0.0
 
 
 def _sentence(service: ServiceUse, server_cores: float | None) -> str:
     cores, server = service.resources.cpu_cores_mean or 0.0, server_cores or 0.0
+    cpus, ending = service.cpus or 0.0, f"{service.name} is the bottleneck"
     used = f"{service.name} used {cores:.2f} cores and the server {server:.2f}"
+    if cores + (server if service.shares_server_cores else 0.0) < BUSY_SHARE * cpus:
+        waited = (service.resources.psi_cpu_some_ratio or 0.0) * 100
+        return f"{used}, but {service.name} waited for a CPU {waited:.0f} % of the time: {ending}"
     if service.shares_server_cores:
-        return f"{used} of the {service.cpus:g} that they share: {service.name} is the bottleneck"
+        return f"{used} of the {cpus:g} that they share: {ending}"
     return (
-        f"{service.name} used {cores:.2f} of its {service.cpus:g} cores and the server only "
-        f"{server:.2f}: {service.name} is the bottleneck"
+        f"{service.name} used {cores:.2f} of its {cpus:g} cores and the server only "
+        f"{server:.2f}: {ending}"
     )
 
 
