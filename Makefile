@@ -28,6 +28,8 @@ test: build ## Run the tests; test-long and test-vm run the rest
 	@# Other load generators are audited as they run here; where one is missing, its stored output is.
 	@for pair in wrk:wrk ab:apache2-utils httperf:httperf; do \
 	  PATH="$$PATH:/usr/sbin" command -v "$${pair%%:*}" >/dev/null || tools/system-packages "$(PYTHON)" "$${pair#*:}" || true; done
+	@# A Django app is measured with a real database, where one is installed or can be.
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1 || tools/system-packages "$(PYTHON)" postgresql || true
 	cargo test --release --locked --workspace --exclude wsgiload-pybind
 	npm --prefix frontend test --silent
 	$(BIN)/pytest

@@ -1,0 +1,26 @@
+from django.db import connection, transaction
+from django.http import HttpResponse
+from django.urls import path
+
+from shop.models import Item, Order
+
+
+def order(request, item_id):
+    """Reads and writes, and keeps its connection for 80 ms while the database has nothing to do, as
+    it does where a row is locked or a disk is slow."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        item = Item.objects.get(pk=item_id)
+        Order.objects.create(item=item)
+        cursor.execute("SELECT pg_sleep(0.08)")
+    return HttpResponse(f"ordered {item.name}")
+
+
+def report(request):
+    """A query that keeps the database's CPU busy and the server's idle."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*), sum(sqrt(n)) FROM generate_series(1, 200000) AS n")
+        count, _ = cursor.fetchone()
+    return HttpResponse(f"counted {count}")
+
+
+urlpatterns = [path("order/<int:item_id>", order), path("report", report)]
