@@ -48,7 +48,7 @@ def show_all() -> None:
 def visible(text: str) -> str:
     """The text with everything invisible that does more than stand there as an escape: ``\\x1b``,
     ``\\u202e``, ``\\udc80``. Lines and tabs stay."""
-    return _STEERING.sub(_escape, _without_hidden(text))
+    return _STEERING.sub(_escape, without_hidden(text))
 
 
 def visible_json(text: str) -> str:
@@ -59,18 +59,23 @@ def visible_json(text: str) -> str:
 def message(text: str) -> str:
     """A message that may quote somebody: visible, and its middle left out when it is too long."""
     # A secret that is cut in two is not found any more.
-    return _shortened(visible(_shortened(_without_hidden(text))))
+    return _shortened(visible(_shortened(without_hidden(text))))
 
 
 def tail(text: str) -> str:
     """The end of a log, which holds the cause more often than the beginning."""
-    return visible(_without_hidden(text)[-MOST_TAIL_CHARACTERS:])[-MOST_TAIL_CHARACTERS:]
+    return visible(without_hidden(text)[-MOST_TAIL_CHARACTERS:])[-MOST_TAIL_CHARACTERS:]
 
 
-def _without_hidden(text: str) -> str:
+def without_hidden(text: str) -> str:
+    """The text without secrets, and without the beginning of one at its end: it may have been
+    cut."""
     for secret in _hidden:
         if secret in text:
             text = text.replace(secret, _instead_of[secret])
+        cut = text.find(secret[:LEAST_HIDDEN_CHARACTERS], max(0, len(text) - len(secret)))
+        if cut >= 0 and secret.startswith(text[cut:]):
+            text = text[:cut] + _instead_of[secret]
     return text
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import socket
-import threading
+import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
 
 import pytest
 
 import wsgiload
+
+from .raw import Reply, raw_server
+from .test_load import LOADGEN, needs_loadgen
 
 OK = b"HTTP/1.1 200 OK\r\n"
 HELLO = b"Content-Length: 5\r\n\r\nhello"
@@ -41,50 +42,62 @@ ACCEPTED: dict[str, tuple[bytes, bool]] = {
     "leadcrlf": (OK + HELLO + b"\r\n", False),
     "sayclose": (OK + b"Connection: foo, Close\r\n" + HELLO, True),
 }
-REJECTED: dict[str, tuple[bytes, bool]] = {
-    "spacecolon": (OK + b"Content-Length : 5\r\n\r\nhello", False),
-    "http09": (b"hello", True),
-    "lower": (b"http/1.1 200 OK\r\n" + HELLO, False),
+# The response, whether the server closes the connection after it, and what is wrong with it.
+REJECTED: dict[str, tuple[bytes, bool, str]] = {
+    "spacecolon": (OK + b"Content-Length : 5\r\n\r\nhello", False, "invalid header name"),
+    "http09": (b"hello", True, "not an HTTP/1.x response"),
+    "lower": (b"http/1.1 200 OK\r\n" + HELLO, False, "not an HTTP/1.x response"),
+    "lengths": (
+        OK + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+        False,
+        "invalid or conflicting Content-Length",
+    ),
+    "chunk": (OK + b"Transfer-Encoding: chunked\r\n\r\nx\r\n", False, "invalid chunked body"),
+    "fields": (
+        OK + b"".join(b"X-H%d: v\r\n" % number for number in range(1_100)) + HELLO,
+        False,
+        "more than 1,000 header fields",
+    ),
+    "switch": (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", False, "invalid status"),
 }
 
 
-def _respond(connection: socket.socket) -> None:
-    with connection, suppress(OSError):
-        received = b""
-        while more := connection.recv(65_536):
-            received += more
-            while b"\r\n\r\n" in received:
-                head, _, received = received.partition(b"\r\n\r\n")
-                name = head.split(b" ")[1].decode().lstrip("/")
-                response, closes = (ACCEPTED | REJECTED)[name]
-                connection.sendall(response)
-                if closes:
-                    return
+def _respond(head: bytes) -> Reply:
+    name = head.split(b" ")[1].decode().lstrip("/")
+    response, closes = ACCEPTED[name] if name in ACCEPTED else REJECTED[name][:2]
+    return Reply([response], closes)
 
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
-
-        def accept() -> None:
-            with suppress(OSError):
-                while True:
-                    connection, _ = listener.accept()
-                    threading.Thread(target=_respond, args=(connection,), daemon=True).start()
-
-        threading.Thread(target=accept, daemon=True).start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        # Wakes the thread that waits for a connection.
-        listener.shutdown(socket.SHUT_RDWR)
+    with raw_server(_respond) as url:
+        yield url
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_what_http_allows_is_a_correct_response(url: str, name: str) -> None:
-    outcomes = wsgiload.load(f"{url}/{name}", rate=50, duration=0.5).outcomes
-    assert outcomes["ok"] == outcomes["scheduled"] > 0, outcomes
+    report = wsgiload.load(f"{url}/{name}", rate=50, duration=0.5)
+    assert report.outcomes["ok"] == report.outcomes["scheduled"] > 0, report.outcomes
+    assert report.document.wrong_responses == ()
 
 
 @pytest.mark.parametrize("name", REJECTED)
-def test_what_is_no_response_is_rejected(url: str, name: str) -> None:
-    outcomes = wsgiload.load(f"{url}/{name}", rate=50, duration=0.5).outcomes
-    assert outcomes["bad_body"] == outcomes["scheduled"] > 0, outcomes
+def test_what_is_no_response_is_rejected_with_a_reason(url: str, name: str) -> None:
+    report = wsgiload.load(f"{url}/{name}", rate=50, duration=0.5)
+    assert report.outcomes["bad_body"] == report.outcomes["scheduled"] > 0, report.outcomes
+    (wrong,) = report.document.wrong_responses
+    first_line = REJECTED[name][0].partition(b"\r\n")[0].decode()
+    assert (wrong.outcome, wrong.reason, wrong.first_line) == (
+        "bad_body",
+        REJECTED[name][2],
+        first_line,
+    )
+
+
+@needs_loadgen
+def test_the_generator_alone_says_why_a_response_was_rejected(url: str) -> None:
+    words = [str(LOADGEN), f"{url}/http09", "--rate", "50", "--duration", "500ms"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 97
+    said = 'loadgen: first rejected response: "hello", not an HTTP/1.x response'
+    assert said in done.stderr.splitlines()

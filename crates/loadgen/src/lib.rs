@@ -62,4 +62,5 @@ pub use record::request_record::RequestReport;
 pub use record::send_sample::SendGaps;
 pub use report::distribution::Distribution;
 pub use report::sessions::SessionReport;
+pub use report::wrong_responses::WrongResponseReport;
 pub use report::{BuildInfo, LoadReport, Outcomes, SCHEMA_VERSION, report_schema_json};

@@ -12,6 +12,7 @@ from statistics import fmean, stdev
 
 from wsgiload.analysis.alarm import Alarm
 from wsgiload.analysis.limiting_variable import limiting_variables
+from wsgiload.analysis.response_alarms import wrong_responses
 from wsgiload.analysis.service_alarms import IDLE_SHARE, busy_service, what_is_waited_for
 from wsgiload.analysis.tail_alarms import delayed_acknowledgement, hidden_stalls
 from wsgiload.doctor.machine import MOST_TRACKED_SHARE
@@ -61,28 +62,6 @@ class ServerUse:
     memory_limit_bytes: int | None = None
     cache: CacheProbe | None = None
     services: tuple[ServiceUse, ...] = ()
-
-
-def wrong_responses(load: LoadReport) -> Alarm | None:
-    """Responses with a wrong status or body."""
-    outcomes = load.outcomes
-    wrong = outcomes.http_status + outcomes.bad_body
-    if not wrong:
-        return None
-
-    message = (
-        f"{wrong:,} of {outcomes.scheduled:,} responses were incorrect (status: "
-        f"{outcomes.http_status:,}, body: {outcomes.bad_body:,})"
-    )
-    return Alarm(
-        "wrong-responses",
-        "server",
-        message,
-        wrong,
-        0,
-        "rankings of servers whose responses were errors or truncated",
-        "check what the server returns before comparing servers",
-    )
 
 
 def response_law(load: LoadReport) -> Alarm | None:

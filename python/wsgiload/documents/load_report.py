@@ -421,6 +421,26 @@ class RequestCounts(Document, frozen=True, kw_only=True):
     """Longest response time. Unit: ns. Source: generator, socket times. Null: as `p50_ns`."""
 
 
+class WrongResponse(Document, frozen=True, kw_only=True):
+    """The first wrong response of a kind."""
+
+    outcome: Literal["http_status", "bad_body"]
+    """`http_status` or `bad_body`. Source: generator."""
+    status: NonNegativeInt | None
+    """Its status. Source: server. Null: its head could not be read."""
+    reason: str | None
+    """Why its head or body was rejected. Source: generator. Null: its status was."""
+    first_line: str
+    """The first 300 bytes of its first line. Source: server."""
+    location: str | None
+    """Its header `Location`. Source: server. Null: it has none."""
+    content_encoding: str | None
+    """Its header `Content-Encoding`. Source: server. Null: it has none."""
+    body: str | None
+    """The first 300 bytes of its body, as text. Source: server. Null: it is encoded, or its head
+    could not be read."""
+
+
 class SessionCounts(Document, frozen=True, kw_only=True):
     """The outcomes of the sessions that began in the measurement."""
 
@@ -646,6 +666,9 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     status_codes: dict[StatusCode, NonNegativeInt]
     """Responses by HTTP status, including those that broke off after the head. Unit: requests.
     Source: generator."""
+    wrong_responses: tuple[WrongResponse, ...] = ()
+    """The first wrong response of each outcome and status, at most eight, in any phase; none over
+    HTTP/2 or hyper. Source: generator."""
     response_time_ns: Distribution | None
     """Response time of correct responses: scheduled send time to last byte. Unit: ns. Source:
     generator, socket times. Null: no correct response."""

@@ -9,11 +9,12 @@ from typing import TypeVar
 import msgspec
 
 from wsgiload.documents.load_plan import LoadPlan, RequestPlan, SessionPlan, WeightedRequest
-from wsgiload.documents.load_report import LoadReport
+from wsgiload.documents.load_report import LoadReport, WrongResponse
 from wsgiload.experiment.redaction import (
     is_redacted,
     public_body,
     public_field,
+    public_text,
     public_url,
 )
 from wsgiload.loads.request import Request
@@ -70,11 +71,30 @@ def public_plan(plan: LoadPlan) -> LoadPlan:
 
 
 def public_report(report: LoadReport) -> LoadReport:
-    """The report of a load, which names requests by their paths."""
+    """The report of a load, which names requests by their paths and quotes responses."""
     targets = tuple(
         msgspec.structs.replace(counts, name=public_url(counts.name)) for counts in report.targets
     )
-    return msgspec.structs.replace(report, plan=public_plan(report.plan), targets=targets)
+    return msgspec.structs.replace(
+        report,
+        plan=public_plan(report.plan),
+        targets=targets,
+        wrong_responses=tuple(public_response(one) for one in report.wrong_responses),
+    )
+
+
+def public_response(response: WrongResponse) -> WrongResponse:
+    """A quoted response."""
+
+    def public(text: str | None) -> str | None:
+        return None if text is None else public_text(text)
+
+    return msgspec.structs.replace(
+        response,
+        first_line=public_text(response.first_line),
+        location=public(response.location),
+        body=public(response.body),
+    )
 
 
 def _planned(plan: Planned) -> Planned:

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from wsgiload.environments.cache import cache_folder
-from wsgiload.foreign_text import hide
+from wsgiload.foreign_text import hide, without_hidden
 
 KEY_BYTES = 32
 HASH_DIGITS = 16
@@ -25,6 +25,8 @@ _SECRET_NAME = re.compile(
 )
 _URL_PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):([^/@\s]+)(?=@)")
 _PARAMETER = re.compile(r"(?<=[?&])([^=&#\s]+)=([^&#\s]+)")
+# Its end may have been cut off.
+_JSON_FIELD = re.compile(r'(?<=")([^"\\]+)("\s*:\s*")([^"\\]+)(?="|\Z)')
 # Without a space, so that it can stand in a path.
 _REDACTED = re.compile(rf"\(redacted-[0-9a-f]{{{HASH_DIGITS}}}\)")
 
@@ -73,6 +75,15 @@ def public_url(url: str) -> str:
     """A URL or path without its password and without parameters that look like secrets."""
     url = _URL_PASSWORD.sub(lambda found: f"{found[1]}:{redacted(found[2])}", url)
     return _PARAMETER.sub(lambda found: f"{found[1]}={public_value(found[1], found[2])}", url)
+
+
+def public_text(text: str) -> str:
+    """The beginning of a response, without what it repeats of secrets and without fields that look
+    like some."""
+    text = public_url(without_hidden(text))
+    return _JSON_FIELD.sub(
+        lambda found: f"{found[1]}{found[2]}{public_value(found[1], found[3])}", text
+    )
 
 
 def public_body(body: bytes) -> bytes:

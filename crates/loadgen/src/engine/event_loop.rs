@@ -227,6 +227,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
 
         let mut recorder = self.ledger.into_recorder();
         recorder.sessions = self.source.sessions();
+        recorder.wrong_responses = std::mem::take(&mut self.inbox.wrong_responses);
         recorder.stop_snapshots();
 
         Ended {

@@ -1,5 +1,7 @@
 //! Checks a body as it arrives. Only a regular expression needs it buffered.
 
+use std::fmt::{self, Display, Formatter};
+
 use hyper::body::Bytes;
 use regex::bytes::Regex;
 use sha2::{Digest, Sha256};
@@ -21,6 +23,28 @@ pub(crate) struct ExpectedBody {
     pub sha256: Option<[u8; 32]>,
     /// Matches somewhere in its first [`MATCHED_BYTES`].
     pub regex: Option<Regex>,
+}
+
+/// Why a body is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mismatch {
+    Length { received: u64, expected: u64 },
+    Content,
+    Hash,
+    Pattern,
+}
+
+impl Display for Mismatch {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length { received, expected } => {
+                write!(formatter, "body of {received} bytes instead of {expected}")
+            }
+            Self::Content => formatter.write_str("body differs from the expected one"),
+            Self::Hash => formatter.write_str("SHA-256 of the body differs from the expected one"),
+            Self::Pattern => formatter.write_str("body does not match the expected pattern"),
+        }
+    }
 }
 
 /// Progress of the check of one body.
@@ -77,19 +101,36 @@ impl BodyCheck {
     }
 
     /// Whether all parts together are the expected body.
+    #[inline(always)]
     pub fn is_correct(&self, expected: &ExpectedBody) -> bool {
+        self.mismatch(expected).is_none()
+    }
+
+    /// Why all parts together are not the expected body.
+    #[inline(always)]
+    pub fn mismatch(&self, expected: &ExpectedBody) -> Option<Mismatch> {
         let length = expected.exact.as_ref().map(|whole| whole.len() as u64);
-        self.is_correct
-            && length.is_none_or(|length| length == self.length)
-            && expected.length.is_none_or(|length| length == self.length)
-            && expected
-                .sha256
-                .as_ref()
-                .is_none_or(|hash| *hash == self.hash())
-            && expected
-                .regex
-                .as_ref()
-                .is_none_or(|regex| regex.is_match(self.kept()))
+        for length in [length, expected.length].into_iter().flatten() {
+            if length != self.length {
+                return Some(Mismatch::Length {
+                    received: self.length,
+                    expected: length,
+                });
+            }
+        }
+        if !self.is_correct {
+            return Some(Mismatch::Content);
+        }
+
+        let is_other_hash = |hash: &[u8; 32]| *hash != self.hash();
+        if expected.sha256.as_ref().is_some_and(is_other_hash) {
+            return Some(Mismatch::Hash);
+        }
+        let is_unmatched = |regex: &Regex| !regex.is_match(self.kept());
+        let pattern = expected.regex.as_ref();
+        pattern
+            .is_some_and(is_unmatched)
+            .then_some(Mismatch::Pattern)
     }
 
     fn kept(&self) -> &[u8] {
@@ -174,6 +215,36 @@ mod tests {
             ..ExpectedBody::default()
         };
         assert!(is_correct(&empty, &[]));
+    }
+
+    #[test]
+    fn a_wrong_body_has_a_reason() {
+        let exact = ExpectedBody {
+            exact: Some(Bytes::from_static(b"hello")),
+            ..ExpectedBody::default()
+        };
+        let hash = ExpectedBody {
+            sha256: Some(Sha256::digest("hello").into()),
+            ..ExpectedBody::default()
+        };
+        for (expected, reason) in [
+            (&exact, "body differs from the expected one"),
+            (&hash, "SHA-256 of the body differs from the expected one"),
+            (
+                &matching("^hello$"),
+                "body does not match the expected pattern",
+            ),
+        ] {
+            let mut check = BodyCheck::new();
+            check.take(expected, b"jello");
+            let mismatch = check.mismatch(expected).expect("a wrong body");
+            assert_eq!(mismatch.to_string(), reason);
+        }
+
+        let mut check = BodyCheck::new();
+        check.take(&exact, b"hell");
+        let mismatch = check.mismatch(&exact).expect("a short body");
+        assert_eq!(mismatch.to_string(), "body of 4 bytes instead of 5");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use httparse::{Header, ParserConfig, Response, Status};
 
 use super::chunked::Chunked;
-use super::malformed::{MAX_FIELDS, Malformed};
+use super::malformed::{MAX_FIELDS, Malformed, Rejection};
 
 /// A head longer than this is rejected; together with the limit on fields, it bounds a decoder's
 /// memory.
@@ -90,6 +90,8 @@ pub(crate) struct Decoder {
     request_is_head: bool,
     /// Values of `Set-Cookie` fields, if they are used.
     set_cookies: Option<Vec<Vec<u8>>>,
+    /// Why the latest response was rejected, if one was.
+    rejection: Option<Rejection>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +114,7 @@ impl Decoder {
             head: None,
             request_is_head,
             set_cookies: None,
+            rejection: None,
         }
     }
 
@@ -122,6 +125,7 @@ impl Decoder {
         self.head = None;
         self.request_is_head = request_is_head;
         self.set_cookies = None;
+        self.rejection = None;
     }
 
     /// Keeps the `Set-Cookie` fields of the next response.
@@ -137,6 +141,18 @@ impl Decoder {
     /// The final head, once it is known.
     pub fn head(&self) -> Option<Head> {
         self.head
+    }
+
+    /// Why the response was rejected, after [`Malformed`].
+    pub fn rejection(&self) -> Option<Rejection> {
+        self.rejection
+    }
+
+    /// Notes why a response is rejected.
+    #[cold]
+    fn reject(&mut self, rejection: Rejection) -> Malformed {
+        self.rejection = Some(rejection);
+        Malformed
     }
 
     /// Takes the next bytes of the stream; parts of the body go to `body`. `known` may come from
@@ -239,7 +255,7 @@ impl Decoder {
         }
 
         if self.partial_head.len() == MAX_HEAD_BYTES {
-            Err(Malformed)
+            Err(self.reject(Rejection::HeadLength))
         } else {
             Ok(None)
         }
@@ -262,7 +278,7 @@ impl Decoder {
     fn parse_head(&mut self, bytes: &[u8]) -> Result<Option<usize>, Malformed> {
         let is_line_end = |byte: &&u8| matches!(**byte, b'\r' | b'\n');
         if bytes.iter().take_while(is_line_end).count() > MAX_BYTES_IN_FRONT {
-            return Err(Malformed);
+            return Err(self.reject(Rejection::NotHttp));
         }
 
         let mut usual = [const { MaybeUninit::uninit() }; USUAL_FIELDS];
@@ -270,13 +286,14 @@ impl Decoder {
         match parse_response(&mut response, bytes, &mut usual) {
             Ok(status) => return self.take_parsed(status, &response),
             Err(httparse::Error::TooManyHeaders) => {}
-            Err(_) => return Err(Malformed),
+            Err(error) => return Err(self.reject(error.into())),
         }
 
         let mut many = Vec::with_capacity(MAX_FIELDS);
         let mut response = Response::new(&mut []);
         let fields = &mut many.spare_capacity_mut()[..MAX_FIELDS];
-        let status = parse_response(&mut response, bytes, fields).map_err(|_| Malformed)?;
+        let status = parse_response(&mut response, bytes, fields)
+            .map_err(|error| self.reject(error.into()))?;
         self.take_parsed(status, &response)
     }
 
@@ -290,16 +307,19 @@ impl Decoder {
             return Ok(None);
         };
 
-        let code = response.code.ok_or(Malformed)?;
+        let Some(code) = response.code else {
+            return Err(self.reject(Rejection::Status));
+        };
         match code {
             // Not a status, or a switch to another protocol that was not requested.
-            0..=99 | 101 => return Err(Malformed),
+            0..=99 | 101 => return Err(self.reject(Rejection::Status)),
             // An interim response; the final one follows.
             100..=199 => return Ok(Some(length)),
             _ => {}
         }
 
-        let (state, keeps_alive) = framing(response, code, self.request_is_head)?;
+        let (state, keeps_alive) = framing(response, code, self.request_is_head)
+            .map_err(|rejection| self.reject(rejection))?;
         self.state = state;
         if let Some(cookies) = &mut self.set_cookies {
             let fields = response.headers.iter();
@@ -340,7 +360,10 @@ impl Decoder {
             return Ok(0);
         };
 
-        self.state = chunked.after(byte)?.map_or(State::Done, State::Chunked);
+        let next = chunked
+            .after(byte)
+            .map_err(|Malformed| self.reject(Rejection::Chunk))?;
+        self.state = next.map_or(State::Done, State::Chunked);
         Ok(1)
     }
 }
@@ -373,8 +396,8 @@ fn framing(
     response: &Response<'_, '_>,
     code: u16,
     request_is_head: bool,
-) -> Result<(State, bool), Malformed> {
-    let mut length: Result<Option<u64>, Malformed> = Ok(None);
+) -> Result<(State, bool), Rejection> {
+    let mut length: Result<Option<u64>, Rejection> = Ok(None);
     let mut last_coding: Option<&[u8]> = None;
     let (mut says_close, mut says_keep) = (false, false);
 
@@ -403,7 +426,7 @@ fn framing(
     let state = match last_coding {
         _ if request_is_head || code == 204 || code == 304 => State::Done,
         // HTTP/1.0 has no transfer codings, so the end of such a message is undefined: section 6.1.
-        Some(_) if !is_1_1 => return Err(Malformed),
+        Some(_) if !is_1_1 => return Err(Rejection::OldTransferEncoding),
         Some(coding) if coding.eq_ignore_ascii_case(b"chunked") => State::Chunked(Chunked::FIRST),
         Some(_) => State::UntilClose,
         // Only here does the length matter, so only here can it be invalid.
@@ -426,31 +449,31 @@ fn framing(
 
 /// The value of a further Content-Length; several must agree.
 fn same_length(
-    known: Result<Option<u64>, Malformed>,
+    known: Result<Option<u64>, Rejection>,
     value: &[u8],
-) -> Result<Option<u64>, Malformed> {
+) -> Result<Option<u64>, Rejection> {
     value
         .split(|byte| *byte == b',')
         .try_fold(known?, |known, part| {
             let length = parse_length(part)?;
             if known.is_some_and(|other| other != length) {
-                Err(Malformed)
+                Err(Rejection::Length)
             } else {
                 Ok(Some(length))
             }
         })
 }
 
-fn parse_length(text: &[u8]) -> Result<u64, Malformed> {
+fn parse_length(text: &[u8]) -> Result<u64, Rejection> {
     let text = text.trim_ascii();
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
-        return Err(Malformed);
+        return Err(Rejection::Length);
     }
 
     std::str::from_utf8(text)
         .ok()
         .and_then(|digits| digits.parse().ok())
-        .ok_or(Malformed)
+        .ok_or(Rejection::Length)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::base::clock::{NS_PER_MS, NS_PER_S, monotonic_ns, realtime_ns};
 use crate::http::decoder::KnownHead;
 use crate::net::socket::Transfer;
+use crate::record::wrong_responses::WrongResponses;
 
 /// One read takes at most this much; shared by all connections of a thread.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -62,10 +63,12 @@ impl StampDoubts {
     }
 }
 
-/// A thread's buffer, the latest head of the server, and the thread's view of the kernel's clock.
+/// A thread's buffer, the latest head of the server, its wrong responses, and the thread's view of
+/// the kernel's clock.
 pub(crate) struct Inbox {
     pub buffer: Box<[u8]>,
     pub known_head: KnownHead,
+    pub wrong_responses: WrongResponses,
     control: Vec<u8>,
     offset: ClockOffset,
 }
@@ -76,6 +79,7 @@ impl Inbox {
         Self {
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             known_head: KnownHead::default(),
+            wrong_responses: WrongResponses::default(),
             control,
             offset: ClockOffset::read(),
         }

@@ -1,8 +1,55 @@
 //! What makes a response invalid.
 
+use std::fmt::{self, Display, Formatter};
+
 /// A head or trailer section with more fields than this is rejected.
 pub(crate) const MAX_FIELDS: usize = 1_000;
 
 /// The bytes are not an HTTP/1.x response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
+
+/// What is wrong with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rejection {
+    NotHttp,
+    Status,
+    FieldName,
+    FieldValue,
+    LineEnd,
+    HeadLength,
+    FieldCount,
+    Length,
+    OldTransferEncoding,
+    Chunk,
+}
+
+impl Display for Rejection {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::NotHttp => "not an HTTP/1.x response",
+            Self::Status => "invalid status",
+            Self::FieldName => "invalid header name",
+            Self::FieldValue => "invalid header value",
+            Self::LineEnd => "invalid line end in the head",
+            Self::HeadLength => "head longer than 1 MiB",
+            Self::FieldCount => "more than 1,000 header fields",
+            Self::Length => "invalid or conflicting Content-Length",
+            Self::OldTransferEncoding => "Transfer-Encoding in an HTTP/1.0 response",
+            Self::Chunk => "invalid chunked body",
+        })
+    }
+}
+
+impl From<httparse::Error> for Rejection {
+    fn from(error: httparse::Error) -> Self {
+        match error {
+            httparse::Error::HeaderName | httparse::Error::Token => Self::FieldName,
+            httparse::Error::HeaderValue => Self::FieldValue,
+            httparse::Error::NewLine => Self::LineEnd,
+            httparse::Error::Status => Self::Status,
+            httparse::Error::TooManyHeaders => Self::FieldCount,
+            httparse::Error::Version => Self::NotHttp,
+        }
+    }
+}

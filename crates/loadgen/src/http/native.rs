@@ -18,6 +18,7 @@ use crate::net::socket::Transfer;
 use crate::net::transport::Transport;
 use crate::plan::ReceiveStamps;
 use crate::record::exchange::Outcome;
+use crate::record::wrong_responses::{KEPT_BYTES, WrongResponse};
 
 /// A server that sends without end must not block the thread for all other connections.
 const MOST_READS_AT_ONCE: usize = 16;
@@ -27,6 +28,8 @@ pub(crate) struct WireConnection {
     transport: Transport,
     decoder: Decoder,
     check: BodyCheck,
+    /// The beginning of a response that has not arrived in one piece.
+    opening: Vec<u8>,
     stamps: ExchangeStamps,
     requests: u64,
     receive_stamps: ReceiveStamps,
@@ -68,6 +71,7 @@ impl Connection for WireConnection {
             transport,
             decoder: Decoder::new(false),
             check: BodyCheck::new(),
+            opening: Vec::new(),
             stamps: ExchangeStamps::default(),
             requests: 0,
             read_ns: 0,
@@ -100,6 +104,7 @@ impl Connection for WireConnection {
         }
 
         self.check.reset();
+        self.opening.clear();
         self.stamps = ExchangeStamps {
             write_start_ns: now_ns,
             ..ExchangeStamps::default()
@@ -183,7 +188,7 @@ impl WireConnection {
                     } else {
                         End::Closed
                     };
-                    return Progress::Ended(self.judge(request, end));
+                    return self.ended(request, end, 0, inbox);
                 }
             };
             self.stamp(received.queued_realtime_ns, inbox);
@@ -202,13 +207,17 @@ impl WireConnection {
                 {
                     // A short read has emptied the socket, and the reactor reports what arrives
                     // later; but it has already reported the peer's close.
+                    keep_opening(&mut self.opening, bytes);
                     return Progress::Waiting;
                 }
-                Ok(Decoded::NeedMore) => continue,
+                Ok(Decoded::NeedMore) => {
+                    keep_opening(&mut self.opening, bytes);
+                    continue;
+                }
                 Ok(Decoded::Complete { surplus }) => End::Complete { surplus },
                 Err(Malformed) => End::Malformed,
             };
-            return Progress::Ended(self.judge(request, end));
+            return self.ended(request, end, count, inbox);
         }
         Progress::Yielding
     }
@@ -240,6 +249,42 @@ impl WireConnection {
         if self.stamps.first_byte_ns == 0 {
             self.stamps.first_byte_ns = came_ns;
         }
+    }
+
+    /// The end of an exchange, with the last `count` bytes of the response still in the buffer.
+    #[inline(always)]
+    fn ended(&mut self, request: &Request, end: End, count: usize, inbox: &mut Inbox) -> Progress {
+        let exchanged = self.judge(request, end);
+        let (outcome, status) = (exchanged.outcome, exchanged.status);
+        if inbox.wrong_responses.wants(outcome, status) {
+            self.keep_wrong(request, &exchanged, count, inbox);
+        }
+        Progress::Ended(exchanged)
+    }
+
+    #[cold]
+    fn keep_wrong(
+        &mut self,
+        request: &Request,
+        exchanged: &Exchanged,
+        count: usize,
+        inbox: &mut Inbox,
+    ) {
+        keep_opening(&mut self.opening, &inbox.buffer[..count]);
+        let mismatch = self.check.mismatch(&request.expected_body);
+        let rejection = self
+            .decoder
+            .rejection()
+            .map(|rejection| rejection.to_string());
+        let is_rejected = exchanged.outcome == Outcome::BadBody;
+        inbox.wrong_responses.keep(WrongResponse {
+            outcome: exchanged.outcome,
+            status: exchanged.status,
+            reason: rejection
+                .or_else(|| Some(mismatch?.to_string()))
+                .filter(|_| is_rejected),
+            bytes: std::mem::take(&mut self.opening),
+        });
     }
 
     fn judge(&self, request: &Request, end: End) -> Exchanged {
@@ -288,4 +333,10 @@ impl WireConnection {
             is_servers_end: !head.keeps_alive,
         }
     }
+}
+
+/// Appends as much as is kept of a response.
+fn keep_opening(opening: &mut Vec<u8>, bytes: &[u8]) {
+    let room = KEPT_BYTES.saturating_sub(opening.len());
+    opening.extend_from_slice(&bytes[..bytes.len().min(room)]);
 }

@@ -14,3 +14,4 @@ pub(crate) mod recorder;
 pub(crate) mod request_record;
 pub(crate) mod send_sample;
 pub(crate) mod session_tally;
+pub(crate) mod wrong_responses;

@@ -21,6 +21,7 @@ use crate::record::observations::Observations;
 use crate::record::possible_ends::Course;
 use crate::record::request_record::RequestRecord;
 use crate::record::session_tally::SessionTally;
+use crate::record::wrong_responses::WrongResponses;
 
 /// Statuses have three digits.
 const STATUS_CODES: usize = 1_000;
@@ -63,6 +64,8 @@ pub struct Recorder {
     pub connections: ConnectionCounts,
     /// Causes of failed connections; maintained by the engine.
     pub connect_failures: ConnectFailures,
+    /// The first wrong response of each kind; maintained by the connections.
+    pub wrong_responses: WrongResponses,
     /// Sessions, if the plan has any; maintained by their source.
     pub sessions: Option<SessionTally>,
 }
@@ -99,6 +102,7 @@ impl Recorder {
             course: None,
             connections: ConnectionCounts::default(),
             connect_failures: ConnectFailures::default(),
+            wrong_responses: WrongResponses::default(),
             sessions: None,
         }
     }
@@ -302,6 +306,7 @@ impl Recorder {
 
         self.connections.add(&other.connections);
         self.connect_failures.add(&other.connect_failures);
+        self.wrong_responses.add(&other.wrong_responses);
 
         if let Some(theirs) = &other.sessions {
             self.sessions.get_or_insert_default().add(theirs);

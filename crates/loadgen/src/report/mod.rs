@@ -4,6 +4,7 @@
 pub(crate) mod client;
 pub(crate) mod distribution;
 pub(crate) mod sessions;
+pub(crate) mod wrong_responses;
 
 use std::collections::BTreeMap;
 
@@ -35,6 +36,7 @@ use crate::record::send_sample::SendGaps;
 use crate::report::client::Client;
 use crate::report::distribution::Distribution;
 use crate::report::sessions::SessionReport;
+use crate::report::wrong_responses::WrongResponseReport;
 
 /// Name of the JSON Schema.
 const SCHEMA_ID: &str = "urn:wsgiload:schema:load-2";
@@ -65,6 +67,9 @@ pub struct LoadReport {
     pub outcomes: Outcomes,
     /// Status codes of the measure phase.
     pub status_codes: BTreeMap<String, u64>,
+    /// The first wrong response of each kind, in any phase; none over HTTP/2 or hyper.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub wrong_responses: Vec<WrongResponseReport>,
     /// Intended send to last byte, correct responses.
     pub response_time_ns: Option<Distribution>,
     /// Actual send to last byte, correct responses.
@@ -339,6 +344,12 @@ impl LoadReport {
                 .status_codes()
                 .iter()
                 .map(|(code, n)| (code.to_string(), *n))
+                .collect(),
+            wrong_responses: recorder
+                .wrong_responses
+                .all()
+                .iter()
+                .map(WrongResponseReport::of)
                 .collect(),
             response_time_ns: Distribution::of(&measures.response)?.map(|response| Distribution {
                 intervals_95: checks.uncertainty.of_response_times(),

@@ -114,6 +114,9 @@ fn carry_out(
             .reasons
             .iter()
             .for_each(|reason| complain(&reason.sentence()));
+        for wrong in &report.wrong_responses {
+            complain(&wrong.sentence());
+        }
         for (cause, count) in &report.connections.failures {
             complain(&format!("{count} connections failed: {cause}"));
         }
