@@ -218,6 +218,8 @@ def test_a_rate_of_sessions_is_no_share_of_a_capacity() -> None:
 def test_a_server_that_answers_nothing_or_everything_has_no_known_capacity() -> None:
     assert overload_points(saturated("a", 0.0, 2000.0)) == ()
     assert overload_points(saturated("a", 1950.0, 2000.0)) == ()
+    errors = outcomes(40_000, 25_000, http_status=14_000, bad_body=500)
+    assert overload_points(saturated("a", 1250.0, 2000.0, outcomes=errors)) == ()
     stalled_once = [*saturated("a", 48.0, 100.0)[:5], *saturated("a", 99.0, 100.0)[5:]]
     assert overload_points(stalled_once) == ()
     assert overload_points(saturated("a", 1250.0, 2000.0, rate=None, connections=5)) == ()

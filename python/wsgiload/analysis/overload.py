@@ -80,17 +80,21 @@ def _goodput(cell: CellResult) -> float:
 
 
 def _is_saturated(level: Level, runs: Runs) -> bool:
-    """In every run goodput stays below what was scheduled, though it is not nothing.
+    """In every run some responses are correct, and some of what was scheduled gets none.
 
     In every one, because a host that stalls for a moment makes any server late once.
     """
-    shares = [
-        _goodput(cell) * cell.duration_s / cell.outcomes.scheduled
-        if cell.outcomes.scheduled
-        else 0.0
-        for cell in runs.values()
-        if cell.outcomes is not None
-    ]
-    return (
-        level.rate is not None and bool(shares) and all(0 < share < SATURATED for share in shares)
-    )
+    if level.rate is None or not all(_goodput(cell) for cell in runs.values()):
+        return False
+    shares = [share for cell in runs.values() if (share := _answered_share(cell)) is not None]
+    return bool(shares) and all(share < SATURATED for share in shares)
+
+
+def _answered_share(cell: CellResult) -> float | None:
+    """How much of what was scheduled got a response in time. An error is one, too: a server whose
+    app fails has not reached its capacity."""
+    outcomes = cell.outcomes
+    if outcomes is None or not outcomes.scheduled:
+        return None
+    errors = outcomes.http_status + outcomes.bad_body
+    return (_goodput(cell) * cell.duration_s + errors) / outcomes.scheduled
