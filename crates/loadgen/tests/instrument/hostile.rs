@@ -6,6 +6,7 @@ use base64::Engine as _;
 use loadgen::plan::Wire;
 use loadgen::{LoadPlan, LoadReport, Outcome, StopToken, run};
 
+use crate::resident_memory;
 use crate::scripted::{Answer, ScriptedServer};
 use crate::support::{MS, SECOND, alone, assert_sound, constant};
 
@@ -207,32 +208,18 @@ fn drive(
         .body_base64
         .as_ref()
         .map_or(0, |body| 8 * body.len() as u64 / 1_024);
-    let before_kib = resident_peak_from_now_kib();
+    let before_kib = resident_memory::peak_from_now_kib();
     let start = Instant::now();
     let report = run(&plan, &StopToken::new()).unwrap();
     assert!(start.elapsed() < HANG, "{:?}", start.elapsed());
     assert_sound(&report);
-    if let (Some(before), Some(after)) = (before_kib, resident_peak_kib()) {
+    if let (Some(before), Some(after)) = (before_kib, resident_memory::peak_kib()) {
         assert!(
             after <= before + request_kib + GROWTH_LIMIT_KIB,
             "{before} KiB before, {after} KiB at the peak"
         );
     }
     report
-}
-
-/// Forgets the peak so far; `None` where the kernel does not let us.
-pub fn resident_peak_from_now_kib() -> Option<u64> {
-    std::fs::write("/proc/self/clear_refs", "5").ok()?;
-    resident_peak_kib()
-}
-
-pub fn resident_peak_kib() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.split_ascii_whitespace().next()?.parse().ok()
 }
 
 #[test]

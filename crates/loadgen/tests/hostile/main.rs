@@ -1,0 +1,134 @@
+//! Hostile servers in every protocol and load model: whatever a server does, each load ends in time
+//! and in little memory, and each request in one outcome, which blames the server.
+//!
+//! `make test` tries a share of the scenarios, another one each day; `make test-long` tries all.
+//! This is a program of its own, so that its memory is that of nothing else.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail by panic")]
+
+#[path = "../instrument/byte_servers.rs"]
+#[expect(dead_code, reason = "shared with the tests of right servers")]
+mod byte_servers;
+#[path = "../instrument/resident_memory.rs"]
+mod resident_memory;
+#[path = "../instrument/support.rs"]
+#[expect(dead_code, reason = "shared with the tests of right servers")]
+mod support;
+#[path = "../instrument/tls_server.rs"]
+#[expect(dead_code, reason = "shared with the tests of right servers")]
+mod tls_server;
+
+mod attack;
+mod attack_server;
+mod http1_attacks;
+mod http2_attacks;
+mod share;
+mod trial;
+mod way;
+
+use std::collections::BTreeSet;
+
+use loadgen::Outcome;
+use loadgen::plan::{HttpVersion, Wire};
+
+use crate::attack::{Attack, sends};
+use crate::http2_attacks::{
+    CONTINUATION, END_HEADERS, END_STREAM, HEADERS, STATUS_200, STREAM, data, field, frame,
+};
+use crate::share::Share;
+use crate::support::alone;
+use crate::tls_server::Certificate;
+use crate::trial::{Tally, drive, drive_undisturbed};
+use crate::way::{Traffic, Way};
+
+const HTTP1: [(HttpVersion, Wire); 2] = [
+    (HttpVersion::Http1, Wire::Native),
+    (HttpVersion::Http1, Wire::Hyper),
+];
+const HTTP2: [(HttpVersion, Wire); 1] = [(HttpVersion::Http2, Wire::Native)];
+
+/// A frame holds no more, unless its receiver allows it.
+const FRAME_BYTES: usize = 16 * 1024;
+
+/// Tries each scenario by each protocol, with and without TLS, in every kind of traffic.
+fn try_all(attacks: &[Attack], protocols: &[(HttpVersion, Wire)]) {
+    let _alone = alone();
+    let certificate = Certificate::for_names(&["127.0.0.1"]);
+    let mut tally = Tally::default();
+    for attack in attacks {
+        for &(version, wire) in protocols {
+            for certificate in [None, Some(&certificate)] {
+                for traffic in Traffic::ALL {
+                    let way = Way {
+                        version,
+                        wire,
+                        certificate,
+                        traffic,
+                    };
+                    tally.note(&drive_undisturbed(attack, way), attack, way);
+                }
+            }
+        }
+    }
+    share::say(&format!("{} scenarios, {tally}", attacks.len()));
+    if !tally.inconclusive.is_empty() {
+        let faults = tally.inconclusive.join("; ");
+        share::say(&format!("INCONCLUSIVE(host): {faults}"));
+    }
+    assert!(tally.faults.is_empty(), "{}", tally.faults.join("\n"));
+}
+
+#[test]
+fn each_load_on_a_hostile_http1_server_ends_in_time_and_in_little_memory() {
+    try_all(&Share::chosen().of(http1_attacks::all()), &HTTP1);
+}
+
+#[test]
+fn each_load_on_a_hostile_http2_server_ends_in_time_and_in_little_memory() {
+    try_all(&Share::chosen().of(http2_attacks::all()), &HTTP2);
+}
+
+#[test]
+#[ignore = "7 minutes: make test-long"]
+fn each_load_on_any_hostile_http1_server_ends_in_time_and_in_little_memory() {
+    try_all(&http1_attacks::all(), &HTTP1);
+}
+
+#[test]
+#[ignore = "4 minutes: make test-long"]
+fn each_load_on_any_hostile_http2_server_ends_in_time_and_in_little_memory() {
+    try_all(&http2_attacks::all(), &HTTP2);
+}
+
+#[test]
+fn each_protocol_has_60_scenarios_each_with_a_name_of_its_own() {
+    for attacks in [http1_attacks::all(), http2_attacks::all()] {
+        let names: BTreeSet<_> = attacks.iter().map(|attack| attack.name).collect();
+        assert_eq!(names.len(), attacks.len(), "two have the same name");
+        assert!(names.len() >= 60, "{} scenarios", names.len());
+    }
+}
+
+#[test]
+fn a_head_of_nearly_a_mebibyte_is_read() {
+    let _alone = alone();
+    let fields = field("name", &"v".repeat(100)).repeat(7_500);
+    let mut pieces = fields.chunks(FRAME_BYTES);
+    let mut start = frame(HEADERS, 0, STREAM, STATUS_200);
+    let last = pieces.next_back().unwrap();
+    for piece in pieces {
+        start.extend(frame(CONTINUATION, 0, STREAM, piece));
+    }
+    start.extend(frame(CONTINUATION, END_HEADERS, STREAM, last));
+    start.extend(data(END_STREAM, b"hello"));
+
+    let attack = sends("a large head", start, Outcome::Ok).once_per_connection();
+    let way = Way {
+        version: HttpVersion::Http2,
+        wire: Wire::Native,
+        certificate: None,
+        traffic: Traffic::Open,
+    };
+    let report = drive(&attack, way).report;
+    assert_eq!(report.outcome(Outcome::Ok), 10, "{:?}", report.outcomes);
+}

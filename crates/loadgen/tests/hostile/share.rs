@@ -1,0 +1,66 @@
+//! Which part of the scenarios a run tries.
+
+use std::io::Write as _;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Each part takes about three minutes on two cores.
+const SHARES: usize = 4;
+const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
+
+/// Its number, from 1, or nothing for that of the day.
+const VARIABLE: &str = "WSGILOAD_HOSTILE_SHARE";
+
+/// One of the parts into which the scenarios are divided.
+#[derive(Clone, Copy)]
+pub struct Share(usize);
+
+impl Share {
+    /// The part that the environment names, or that of the day.
+    pub fn chosen() -> Self {
+        let share = match std::env::var(VARIABLE) {
+            Ok(text) => Self::numbered(&text)
+                .unwrap_or_else(|| panic!("{VARIABLE}={text}: set 1 to {SHARES}, or unset it")),
+            Err(_) => Self::of_today(),
+        };
+        let number = share.0 + 1;
+        say(&format!(
+            "share {number} of {SHARES}, by {VARIABLE} or the day; make test-long tries all"
+        ));
+        share
+    }
+
+    fn numbered(text: &str) -> Option<Self> {
+        let number: usize = text.parse().ok()?;
+        (1..=SHARES).contains(&number).then(|| Self(number - 1))
+    }
+
+    fn of_today() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let days = since.as_secs() / SECONDS_PER_DAY;
+        Self(usize::try_from(days).unwrap() % SHARES)
+    }
+
+    /// Every so many of them: neighbours, which are alike, are tried on different days.
+    pub fn of<T>(self, all: Vec<T>) -> Vec<T> {
+        all.into_iter().skip(self.0).step_by(SHARES).collect()
+    }
+}
+
+/// Not by a printing macro: the harness would swallow it.
+pub fn say(text: &str) {
+    // If nobody can be told, there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "hostile servers: {text}");
+}
+
+#[test]
+fn the_shares_together_are_everything_once() {
+    let shares = (1..=SHARES).map(|number| Share::numbered(&number.to_string()).unwrap());
+    let mut tried: Vec<usize> = shares
+        .flat_map(|share| share.of((0..75).collect()))
+        .collect();
+    tried.sort_unstable();
+    assert_eq!(tried, (0..75).collect::<Vec<_>>());
+    for text in ["0", "5", "-1", "", "all"] {
+        assert!(Share::numbered(text).is_none(), "{text}");
+    }
+}

@@ -1,0 +1,147 @@
+//! One load on a hostile server, and what holds whatever the server does.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use loadgen::{LoadReport, Outcome, StopToken, run};
+
+use crate::attack::Attack;
+use crate::attack_server::AttackServer;
+use crate::resident_memory;
+use crate::support::{Others, assert_sound};
+use crate::way::Way;
+
+/// After the plan and a timeout; the host is shared with the server that floods.
+const LATE: Duration = Duration::from_secs(1);
+
+/// 64 MB more than before, for the whole process, the server included: what earlier loads have
+/// freed stays with the process.
+const GROWTH_LIMIT_KIB: u64 = 64_000_000 / 1024;
+
+const ATTEMPTS: usize = 3;
+
+/// What came of a load.
+pub struct Trial {
+    pub report: LoadReport,
+    /// Before the load, and at its peak; `None` where the kernel does not say.
+    before_kib: Option<u64>,
+    peak_kib: Option<u64>,
+    /// After the plan and a timeout.
+    late: Duration,
+    /// What should not have come of it.
+    faults: Vec<String>,
+    /// What may have caused it besides us.
+    disturbance: Option<String>,
+}
+
+/// Drives the load, and again where what came of it may be due to others on the host: on a busy
+/// one, a response or the end of a load can be late, and more connections are open at a time.
+pub fn drive_undisturbed(attack: &Attack, way: Way<'_>) -> Trial {
+    let mut repeats = 1..ATTEMPTS;
+    loop {
+        let others = Others::now();
+        let mut trial = drive(attack, way);
+        trial.faults = trial.faults(&way.expected(attack));
+        trial.disturbance = others.disturbance();
+        if trial.faults.is_empty() || trial.disturbance.is_none() || repeats.next().is_none() {
+            return trial;
+        }
+    }
+}
+
+/// Drives the load once.
+pub fn drive(attack: &Attack, way: Way<'_>) -> Trial {
+    let server = AttackServer::start(attack, way.version, way.certificate);
+    let plan = way.plan(attack, &format!("{}://{}/", way.scheme(), server.address));
+
+    let before_kib = resident_memory::peak_from_now_kib();
+    let start = Instant::now();
+    let report = run(&plan, &StopToken::new()).unwrap();
+    let took = start.elapsed();
+
+    assert_sound(&report);
+    let planned = Duration::from_nanos(plan.phases.load_ns() + plan.timeout_ns);
+    Trial {
+        report,
+        before_kib,
+        peak_kib: resident_memory::peak_kib(),
+        late: took.saturating_sub(planned),
+        faults: Vec::new(),
+        disturbance: None,
+    }
+}
+
+impl Trial {
+    fn faults(&self, expected: &[Outcome]) -> Vec<String> {
+        let mut faults = Vec::new();
+        if self.late > LATE {
+            faults.push(format!("ended {:?} after plan and timeout", self.late));
+        }
+        if let (Some(before), Some(peak)) = (self.before_kib, self.peak_kib)
+            && peak > before + GROWTH_LIMIT_KIB
+        {
+            faults.push(format!("{before} KiB before, {peak} KiB at the peak"));
+        }
+
+        let report = &self.report;
+        let found: u64 = expected
+            .iter()
+            .map(|outcome| report.outcome(*outcome))
+            .sum();
+        // The end of the plan cuts off some.
+        let has_others = found + report.outcome(Outcome::Unfinished) != report.scheduled();
+        if found == 0 || has_others {
+            faults.push(format!("{:?}, not {expected:?}", report.outcomes));
+        }
+        faults
+    }
+}
+
+/// What came of many loads.
+#[derive(Default)]
+pub struct Tally {
+    pub faults: Vec<String>,
+    /// Faults on a busy host, which prove nothing.
+    pub inconclusive: Vec<String>,
+    loads: u64,
+    requests: u64,
+    peak: (u64, String),
+    latest: (Duration, String),
+}
+
+impl Tally {
+    pub fn note(&mut self, trial: &Trial, attack: &Attack, way: Way<'_>) {
+        self.loads += 1;
+        self.requests += trial.report.scheduled();
+        let what = || format!("{} over {way}", attack.name);
+        for fault in &trial.faults {
+            let fault = format!("{}: {fault}", what());
+            match &trial.disturbance {
+                Some(disturbance) => self
+                    .inconclusive
+                    .push(format!("{fault}, but {disturbance}")),
+                None => self.faults.push(fault),
+            }
+        }
+
+        let peak_kib = trial.peak_kib.unwrap_or(0);
+        if peak_kib > self.peak.0 {
+            self.peak = (peak_kib, what());
+        }
+        if trial.late > self.latest.0 {
+            self.latest = (trial.late, what());
+        }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (loads, requests) = (self.loads, self.requests);
+        let ((peak_kib, largest), (late, latest)) = (&self.peak, &self.latest);
+        write!(
+            formatter,
+            "{loads} loads, {requests} requests; at most {peak_kib} KiB \
+            ({largest}); ended at most {late:?} after plan and timeout ({latest})"
+        )
+    }
+}

@@ -1,0 +1,136 @@
+//! In what way a load is sent to a hostile server, and what may come of it.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use loadgen::plan::{HttpVersion, RequestPlan, SessionPlan, StepPlan, TlsOptions, Wire};
+use loadgen::{LoadPlan, Outcome};
+
+use crate::attack::Attack;
+use crate::support::{MS, constant};
+use crate::tls_server::Certificate;
+
+const TIMEOUT_NS: u64 = 300 * MS;
+const MEASURE_NS: u64 = 200 * MS;
+const RATE_PER_S: f64 = 50.0;
+const USERS: usize = 4;
+
+/// Where the requests come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Traffic {
+    Open,
+    OpenInTwoThreads,
+    /// Of two requests each.
+    Sessions,
+    Closed,
+}
+
+impl Traffic {
+    pub const ALL: [Self; 4] = [
+        Self::Open,
+        Self::OpenInTwoThreads,
+        Self::Sessions,
+        Self::Closed,
+    ];
+}
+
+/// How a load is sent.
+#[derive(Clone, Copy)]
+pub struct Way<'a> {
+    pub version: HttpVersion,
+    pub wire: Wire,
+    pub certificate: Option<&'a Certificate>,
+    pub traffic: Traffic,
+}
+
+impl fmt::Display for Way<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scheme, wire, traffic) = (self.scheme(), self.wire, self.traffic);
+        write!(
+            formatter,
+            "{scheme}, {:?}, {wire:?}, {traffic:?}",
+            self.version
+        )
+    }
+}
+
+impl Way<'_> {
+    pub fn scheme(&self) -> &'static str {
+        self.certificate.map_or("http", |_| "https")
+    }
+
+    pub fn plan(&self, attack: &Attack, url: &str) -> LoadPlan {
+        let mut plan = match self.traffic {
+            Traffic::Closed => LoadPlan::closed(url, USERS, MEASURE_NS),
+            _ => constant(url, RATE_PER_S, MEASURE_NS),
+        };
+        if self.traffic == Traffic::OpenInTwoThreads {
+            plan.threads = 2;
+        }
+
+        let request = request(attack);
+        if self.traffic == Traffic::Sessions {
+            plan.sessions = vec![session(request)];
+        } else {
+            (plan.method, plan.body_base64) = (request.method, request.body_base64);
+        }
+
+        LoadPlan {
+            http_version: self.version,
+            wire: self.wire,
+            keepalive: attack.keepalive,
+            timeout_ns: TIMEOUT_NS,
+            tls: self
+                .certificate
+                .map_or_else(TlsOptions::default, Certificate::trusted),
+            ..plan
+        }
+    }
+
+    /// hyper tells what is wrong within a body from a broken connection only in the source of its
+    /// error, has other limits, and takes 101 for the status of a complete response; but it must
+    /// not call a failure correct.
+    pub fn expected(&self, attack: &Attack) -> Vec<Outcome> {
+        let mut expected = attack.expected.clone();
+        let is_by_hyper = self.version == HttpVersion::Http1 && self.wire == Wire::Hyper;
+        if is_by_hyper && !expected.contains(&Outcome::Ok) {
+            let failures = [
+                Outcome::BadBody,
+                Outcome::HttpStatus,
+                Outcome::Reset,
+                Outcome::Timeout,
+            ];
+            expected.extend(failures.iter().filter(|it| !attack.expected.contains(it)));
+        }
+        if self.certificate.is_some() && expected.contains(&Outcome::Timeout) {
+            // The server that floods other connections is slow to shake hands.
+            expected.push(Outcome::ConnectTimeout);
+        }
+        expected
+    }
+}
+
+fn request(attack: &Attack) -> RequestPlan {
+    let is_large = attack.request_bytes > 0;
+    RequestPlan {
+        name: None,
+        method: if is_large { "POST" } else { "GET" }.to_owned(),
+        url: "/".to_owned(),
+        headers: Vec::new(),
+        body_base64: is_large.then(|| STANDARD.encode(vec![b'a'; attack.request_bytes])),
+        check: None,
+    }
+}
+
+fn session(request: RequestPlan) -> SessionPlan {
+    let step = StepPlan {
+        request,
+        think_time_ns: 0,
+    };
+    SessionPlan {
+        name: "twice".to_owned(),
+        weight: 1.0,
+        steps: vec![step.clone(), step],
+    }
+}
