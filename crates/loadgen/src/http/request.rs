@@ -230,8 +230,16 @@ fn expected_body(check: &ResponseCheck) -> Result<ExpectedBody, LoadError> {
                 "{text:?} is not a SHA-256 hash of 64 hexadecimal digits"
             ))
         })?,
-        regex: regex.map_err(|error| bad(format!("invalid regular expression: {error}")))?,
+        regex: regex.map_err(|error| bad(not_a_regex(&error)))?,
     })
+}
+
+/// The error without the drawing of where it is, which takes lines of its own.
+fn not_a_regex(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let reason = text.lines().last().unwrap_or_default();
+    let reason = reason.trim_start_matches("error: ");
+    format!("invalid regular expression: {reason}; see https://docs.rs/regex/latest/regex/#syntax")
 }
 
 fn hash_of(text: &str) -> Option<[u8; 32]> {
@@ -284,6 +292,20 @@ mod tests {
             body_base64: None,
             check,
             keeps_cookies: false,
+        }
+    }
+
+    #[test]
+    fn an_invalid_regular_expression_is_told_in_one_line() {
+        for (pattern, reason) in [("(", "unclosed group"), ("a{9999999}", "size limit")] {
+            let check = ResponseCheck {
+                regex: Some(pattern.to_owned()),
+                ..ResponseCheck::default()
+            };
+            let error = Request::prepare(&parts(&[], &check)).expect_err(pattern);
+            let message = error.to_string();
+            assert!(message.contains(reason), "{message}");
+            assert_eq!(message.lines().count(), 1, "{message}");
         }
     }
 
