@@ -2,6 +2,7 @@
 
 pub(crate) mod connection_cap;
 pub(crate) mod conntrack;
+pub(crate) mod pinned;
 pub(crate) mod ports;
 pub(crate) mod route;
 pub(crate) mod socket;

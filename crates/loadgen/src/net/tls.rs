@@ -5,7 +5,7 @@
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-use rustls::client::Resumption;
+use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -15,6 +15,7 @@ use rustls::{
 
 use crate::base::clock::monotonic_ns;
 use crate::base::error::LoadError;
+use crate::net::pinned::Pinned;
 use crate::net::socket::{Socket, Transfer};
 use crate::net::unverified::Unverified;
 use crate::plan::{HttpVersion, TlsOptions};
@@ -86,28 +87,34 @@ fn client_config(
             .with_no_client_auth());
     }
 
-    let roots = match &options.ca_file {
-        Some(path) => roots_of_file(path)?,
-        None => roots_of_system()?,
+    let Some(path) = &options.ca_file else {
+        let roots = roots_of_system()?;
+        return Ok(builder.with_root_certificates(roots).with_no_client_auth());
     };
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+    Ok(builder
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier_of_file(path, provider)?))
+        .with_no_client_auth())
 }
 
-fn roots_of_file(path: &str) -> Result<RootCertStore, LoadError> {
+fn verifier_of_file(path: &str, provider: Arc<CryptoProvider>) -> Result<Pinned, LoadError> {
     let unreadable =
         |error: &dyn std::fmt::Display| bad(format!("ca file {path}: {error}; use a PEM file"));
-    let mut roots = RootCertStore::empty();
+    let (mut roots, mut trusted) = (RootCertStore::empty(), Vec::new());
 
     for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))? {
         let certificate = certificate.map_err(|error| unreadable(&error))?;
+        trusted.push(certificate.clone());
         roots.add(certificate).map_err(|error| unreadable(&error))?;
     }
-
     if roots.is_empty() {
-        Err(unreadable(&"it contains no certificate"))
-    } else {
-        Ok(roots)
+        return Err(unreadable(&"it contains no certificate"));
     }
+
+    let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
+        .build()
+        .map_err(|error| unreadable(&error))?;
+    Ok(Pinned { usual, trusted })
 }
 
 fn roots_of_system() -> Result<RootCertStore, LoadError> {
@@ -317,6 +324,18 @@ fn explained(error: &Error) -> io::Error {
             "the server's certificate is for another name ({reason}); use that name in \
             the URL, or switch the check off with --insecure"
         ),
+        // What rustls says of these has the time in it, so that each connection would fail for a
+        // reason of its own.
+        Error::InvalidCertificate(
+            CertificateError::Expired | CertificateError::ExpiredContext { .. },
+        ) => "the server's certificate has expired; renew it, or switch the check off with \
+            --insecure"
+            .to_owned(),
+        Error::InvalidCertificate(
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
+        ) => "the server's certificate is not valid yet; check the clocks of both machines, or \
+            switch the check off with --insecure"
+            .to_owned(),
         Error::InvalidCertificate(reason) => format!(
             "the server's certificate is not trusted ({reason}); add its authority with \
             --ca-file FILE, or switch the check off with --insecure"
@@ -326,6 +345,16 @@ fn explained(error: &Error) -> io::Error {
             --http2"
                 .to_owned()
         }
+        Error::AlertReceived(AlertDescription::ProtocolVersion) | Error::PeerIncompatible(_) => {
+            "the server has no TLS version in common with loadgen; enable TLS 1.2 or 1.3 there"
+                .to_owned()
+        }
+        Error::AlertReceived(
+            AlertDescription::CertificateRequired | AlertDescription::HandshakeFailure,
+        ) => format!(
+            "the server refused the TLS handshake ({error}): it requires a client certificate, \
+            which loadgen does not send, or has no cipher in common; change that on the server"
+        ),
         Error::AlertReceived(alert) => format!("the server refused the TLS handshake ({alert:?})"),
         Error::InvalidMessage(_) => {
             format!(

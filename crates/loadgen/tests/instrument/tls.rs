@@ -183,6 +183,99 @@ fn a_certificate_that_nobody_vouches_for_is_refused_unless_that_is_asked_for() {
     }
 }
 
+/// As `openssl req -x509` makes one.
+fn authority_of_its_own(name: &str) -> Certificate {
+    Certificate::with(&[name], |params| {
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    })
+}
+
+#[test]
+fn a_self_signed_certificate_is_trusted_where_it_is_named_as_its_own_authority() {
+    let _alone = alone();
+    let (own, other) = (
+        authority_of_its_own("127.0.0.1"),
+        authority_of_its_own("127.0.0.1"),
+    );
+    for wire in WIRES {
+        let server = answering(&own, b"hello".to_vec());
+        let change = |plan| LoadPlan { wire, ..plan };
+        only(&fifty(&server, own.trusted(), change), Outcome::Ok);
+
+        let report = fifty(&server, other.trusted(), change);
+        only(&report, Outcome::Refused);
+        assert!(cause(&report).contains("--ca-file"), "{}", cause(&report));
+    }
+
+    let elsewhere = authority_of_its_own("elsewhere.example");
+    let server = answering(&elsewhere, b"hello".to_vec());
+    let report = fifty(&server, elsewhere.trusted(), |plan| plan);
+    only(&report, Outcome::Refused);
+    assert!(
+        cause(&report).contains("elsewhere.example"),
+        "{}",
+        cause(&report)
+    );
+}
+
+#[test]
+fn an_expired_certificate_is_told_as_that() {
+    let _alone = alone();
+    for is_authority in [false, true] {
+        let expired = Certificate::with(&["127.0.0.1"], |params| {
+            params.not_before = rcgen::date_time_ymd(2019, 1, 1);
+            params.not_after = rcgen::date_time_ymd(2020, 1, 1);
+            if is_authority {
+                params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+            }
+        });
+        let server = answering(&expired, b"hello".to_vec());
+        let report = fifty(&server, expired.trusted(), |plan| plan);
+        only(&report, Outcome::Refused);
+        let cause = cause(&report);
+        assert!(
+            cause.contains("has expired") && cause.contains("renew it"),
+            "{cause}"
+        );
+    }
+}
+
+#[test]
+fn a_certificate_of_the_future_is_told_as_that() {
+    let _alone = alone();
+    let early = Certificate::with(&["127.0.0.1"], |params| {
+        params.not_before = rcgen::date_time_ymd(2190, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2200, 1, 1);
+    });
+    let server = answering(&early, b"hello".to_vec());
+    let report = fifty(&server, early.trusted(), |plan| plan);
+    only(&report, Outcome::Refused);
+    assert!(
+        cause(&report).contains("is not valid yet"),
+        "{}",
+        cause(&report)
+    );
+}
+
+#[test]
+fn a_server_that_refuses_the_handshake_says_why() {
+    let _alone = alone();
+    let trusted = Certificate::for_names(&["127.0.0.1"]);
+    for (description, says) in [
+        (70, "no TLS version in common"),
+        (40, "requires a client certificate"),
+        (116, "requires a client certificate"),
+    ] {
+        let server = Scripted::start(move |mut stream, _| {
+            let _ = std::io::Read::read(&mut stream, &mut [0; 16 * 1024]);
+            let _ = stream.write_all(&[21, 3, 3, 0, 2, 2, description]);
+        });
+        let report = fifty(&server, trusted.trusted(), |plan| plan);
+        only(&report, Outcome::Refused);
+        assert!(cause(&report).contains(says), "{}", cause(&report));
+    }
+}
+
 #[test]
 fn a_certificate_of_another_name_is_refused() {
     let _alone = alone();

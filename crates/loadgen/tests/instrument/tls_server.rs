@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use loadgen::plan::TlsOptions;
-use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rcgen::{CertificateParams, CertifiedKey};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
@@ -23,14 +23,18 @@ pub struct Certificate {
 
 impl Certificate {
     pub fn for_names(names: &[&str]) -> Self {
+        Self::with(names, |_| {})
+    }
+
+    /// With these changes of what it says of itself.
+    pub fn with(names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let certified = generate_simple_self_signed(
-            names
-                .iter()
-                .map(|name| (*name).to_owned())
-                .collect::<Vec<_>>(),
-        );
-        let certified = certified.unwrap();
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        change(&mut params);
+        let signing_key = rcgen::KeyPair::generate().unwrap();
+        let cert = params.self_signed(&signing_key).unwrap();
+        let certified = CertifiedKey { cert, signing_key };
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let file = format!("authority-{}-{number}.pem", std::process::id());
         let ca_file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(file);
