@@ -43,7 +43,7 @@ def test_the_generator_knows_whether_it_shares_its_cores(shared: bool) -> None:
     """It decides itself what follows for its spin, and reports it; what was requested stays."""
     load = LoadSettings(duration_ns=10**9, spin_window_ns=7)
     plan = load_plan(URL, Request(), load, Level(rate_per_s=5.0), seed=1)
-    order = _order_of(plan, CpuPlan((0,), (0,), shared_cores=shared))
+    order = _order_of(plan, CpuPlan((0,), (0,), shared_cores=shared), None)
     sent = msgspec.json.decode(order.plan, type=LoadPlan)
     assert sent == msgspec.structs.replace(plan, shares_cores=shared)
     assert sent.spin_window_ns == 7

@@ -7,11 +7,14 @@ import sys
 
 import pytest
 
+from wsgiload.cli._live import LiveView
+from wsgiload.cli._live_frame import Stage
 from wsgiload.cli._output import complain
 from wsgiload.cli._progress import Progress
 from wsgiload.experiment.plan import Cell
 from wsgiload.loads.options import Level
 from wsgiload.report.words import format_span
+from wsgiload.sweeps.outlook import Outlook
 
 from .invented_cells import SCHEDULED, cell
 
@@ -66,3 +69,53 @@ def test_waiting_for_a_quiet_host_may_take_longer_and_the_last_trial_leaves_noth
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "1 trial, about 20 s; up to 2 min on a busy host"
     assert lines[1].endswith(", valid")
+
+
+# --- with a view
+
+
+class Shown(LiveView):
+    """A view that draws nothing and remembers what it is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stages: list[Stage] = []
+        self.lines: list[str] = []
+
+    def show(self, stage: Stage) -> None:
+        self.stages.append(stage)
+
+    def tell(self, text: str) -> None:
+        self.lines.append(text)
+
+
+FIRST = Cell("a", Level(rate_per_s=1000.0), 1, 7)
+SECOND = Cell("b", Level(rate_per_s=1000.0), 1, 7)
+
+
+def test_a_view_shows_what_comes_next_and_each_result_stays_as_one_line() -> None:
+    view = Shown()
+    progress = Progress(view)
+    progress.planned(2, 30, 30)
+    progress.outlook(Outlook(SECOND))
+    progress.cell_started(FIRST, 1, 2)
+    progress.estimated(15)
+    progress.cell_ended(cell("a", p99_ns=3e6), 1, 2)
+    progress.outlook(Outlook(None, "p99 so far: a 3.00 ms", left_s=99.0))
+    progress.cell_started(SECOND, 2, 2)
+
+    first, second = view.stages
+    assert (first.what, first.upcoming, first.left_s) == ("[1/2] a@1000#1", "b@1000#1", 30)
+    assert (second.what, second.upcoming, second.left_s) == ("[2/2] b@1000#1", None, 99.0)
+    assert second.standing == "p99 so far: a 3.00 ms"
+    assert view.lines[0] == "2 trials, about 30 s"
+    assert view.lines[1].startswith("[1/2] a@1000#1 … p99 1.00 µs to 3.00 ms, valid")
+
+
+def test_an_interrupted_trial_is_named_once_the_view_is_gone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    progress = Progress(Shown())
+    progress.cell_started(FIRST, 1, 2)
+    progress.ended()
+    assert capsys.readouterr().err == "[1/2] a@1000#1 … interrupted\n"

@@ -66,6 +66,15 @@ def test_a_server_that_is_clearly_slower_is_not_measured_again_and_that_is_said_
     assert race.news(_next("slow", 3), cells) == []
 
 
+def test_who_leads_is_said_once_a_round_is_complete() -> None:
+    cells = _cells(2)
+    race = _race(cells)
+    assert race.standing(_next("fast", 1), cells) is None
+    assert race.standing(_next("fast", 3), cells) == (
+        "fast leads near after 2 rounds; 1 dropped out"
+    )
+
+
 def test_a_round_under_way_decides_nothing_until_it_is_complete() -> None:
     cells = _cells(2)
     race = _race(cells)

@@ -43,6 +43,13 @@ impl FileSampler {
         }
     }
 
+    /// The latest look, as one of those that `stop` gives back; None before the first and at the end.
+    fn latest<'py>(&self, py: Python<'py>) -> Option<PyLook<'py>> {
+        let sampler = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let look = sampler.as_ref().and_then(Sampler::latest);
+        look.map(|look| to_python(py, &look))
+    }
+
     /// Takes a last look and gives back all: `(due, begun, ended, [(place, content)], [answer])`.
     /// Empty the second time.
     fn stop<'py>(&self, py: Python<'py>) -> Vec<PyLook<'py>> {

@@ -1,10 +1,11 @@
 //! A running load: started, waited for with the interpreter free, stopped.
 
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use loadgen::{LoadError, LoadPlan, LoadReport, StopToken};
+use loadgen::{LoadError, LoadPlan, LoadReport, ProgressFile, StopToken, prepare};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
@@ -24,15 +25,18 @@ pub(crate) struct LoadHandle {
 
 #[pymethods]
 impl LoadHandle {
-    /// Starts the load that this plan (JSON) describes.
+    /// Starts the load that this plan (JSON) describes; `progress` is an existing file that shows how
+    /// it progresses.
     #[new]
-    fn new(plan_json: &str) -> PyResult<Self> {
+    #[pyo3(signature = (plan_json, progress=None))]
+    fn new(plan_json: &str, progress: Option<PathBuf>) -> PyResult<Self> {
+        let progress = progress.map(ProgressFile::at).transpose()?;
         let plan = LoadPlan::from_json(plan_json).map_err(to_python)?;
         let stop = StopToken::new();
         let token = stop.clone();
         let running = std::thread::Builder::new()
             .name("loadgen".to_owned())
-            .spawn(move || loadgen::run(&plan, &token))?;
+            .spawn(move || prepare(&plan)?.showing(progress).run(&token))?;
         Ok(Self {
             stop,
             running: Mutex::new(Some(running)),

@@ -8,7 +8,7 @@ mod histogram;
 
 use std::path::PathBuf;
 
-use loadgen::LoadPlan;
+use loadgen::{LoadPlan, LoadProgress, ProgressFile};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -16,6 +16,14 @@ use pyo3::prelude::*;
 #[pyfunction]
 fn monotonic_ns() -> u64 {
     loadgen::clock::monotonic_ns()
+}
+
+/// How a load with so many threads stands, as its file of progress shows it (JSON); None before all
+/// threads have shown something.
+#[pyfunction]
+fn read_progress(path: PathBuf, threads: usize) -> PyResult<Option<String>> {
+    let file = ProgressFile::at(path)?;
+    Ok(LoadProgress::read(&file, threads).map(|progress| progress.to_json()))
 }
 
 /// How the generator was built: `(version, profile, target_cpu, git_sha or None)`.
@@ -90,6 +98,7 @@ fn _loadgen(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(read_targets, module)?)?;
     module.add_function(wrap_pyfunction!(read_sessions, module)?)?;
     module.add_function(wrap_pyfunction!(read_recording, module)?)?;
+    module.add_function(wrap_pyfunction!(read_progress, module)?)?;
     module.add_class::<handle::LoadHandle>()?;
     module.add_class::<file_sampler::FileSampler>()?;
     module.add_class::<histogram::Histogram>()?;

@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, park_timeout};
 use std::time::Duration;
 
@@ -67,7 +67,8 @@ pub struct Look {
 pub struct Sampler {
     is_stopping: Arc<AtomicBool>,
     added: Arc<Mutex<Vec<Spaced>>>,
-    thread: JoinHandle<Vec<Look>>,
+    samples: Arc<Mutex<Vec<Look>>>,
+    thread: JoinHandle<()>,
 }
 
 impl Sampler {
@@ -78,15 +79,18 @@ impl Sampler {
     pub fn start(plan: SamplerPlan) -> io::Result<Self> {
         let is_stopping = Arc::new(AtomicBool::new(false));
         let added = Arc::new(Mutex::new(Vec::new()));
+        let samples = Arc::new(Mutex::new(Vec::new()));
         let stop = Arc::clone(&is_stopping);
         let files = Arc::clone(&added);
+        let taken = Arc::clone(&samples);
         let thread = std::thread::Builder::new()
             .name("sampler".to_owned())
-            .spawn(move || run(plan, &stop, &files))?;
+            .spawn(move || run(plan, &stop, &files, &taken))?;
 
         Ok(Self {
             is_stopping,
             added,
+            samples,
             thread,
         })
     }
@@ -94,20 +98,29 @@ impl Sampler {
     /// Also reads these files, together with the others of their spacing; they get the next indices
     /// in the plan.
     pub fn add(&self, files: Vec<Spaced>) {
-        self.added
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend(files);
+        locked(&self.added).extend(files);
     }
 
-    /// Takes a last sample of everything, and returns all samples; none if the thread panicked,
-    /// which it never should.
+    /// The latest sample; `None` before the first.
+    #[must_use]
+    pub fn latest(&self) -> Option<Look> {
+        locked(&self.samples).last().cloned()
+    }
+
+    /// Takes a last sample of everything, and returns all samples: those before a panic if the
+    /// thread panicked, which it never should.
     #[must_use]
     pub fn stop(self) -> Vec<Look> {
         self.is_stopping.store(true, Ordering::Release);
         self.thread.thread().unpark();
-        self.thread.join().unwrap_or_default()
+        let _ = self.thread.join();
+        std::mem::take(&mut locked(&self.samples))
     }
+}
+
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing can panic while a lock is held, so a poisoned one still holds good data.
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// `CLOCK_MONOTONIC` now, in nanoseconds: the clock of the generator, so that its timestamps can be
@@ -134,11 +147,15 @@ struct Reader {
     buffer: Vec<u8>,
 }
 
-fn run(plan: SamplerPlan, is_stopping: &AtomicBool, added: &Mutex<Vec<Spaced>>) -> Vec<Look> {
+fn run(
+    plan: SamplerPlan,
+    is_stopping: &AtomicBool,
+    added: &Mutex<Vec<Spaced>>,
+    samples: &Mutex<Vec<Look>>,
+) {
     let interval_ns = plan.interval_ns.max(1);
     let mut due_ns = monotonic_ns();
     let mut reader = Reader::new(plan, due_ns);
-    let mut samples = Vec::new();
 
     while !is_stopping.load(Ordering::Acquire) {
         let now_ns = monotonic_ns();
@@ -146,9 +163,10 @@ fn run(plan: SamplerPlan, is_stopping: &AtomicBool, added: &Mutex<Vec<Spaced>>) 
             park_timeout(Duration::from_nanos(due_ns - now_ns));
             continue;
         }
-        let more = std::mem::take(&mut *added.lock().unwrap_or_else(PoisonError::into_inner));
+        let more = std::mem::take(&mut *locked(added));
         reader.open(more, due_ns);
-        samples.push(reader.sample(due_ns));
+        let sample = reader.sample(due_ns);
+        locked(samples).push(sample);
         // Times that have already passed are skipped, not caught up on.
         due_ns += (monotonic_ns().saturating_sub(due_ns) / interval_ns + 1) * interval_ns;
     }
@@ -157,9 +175,8 @@ fn run(plan: SamplerPlan, is_stopping: &AtomicBool, added: &Mutex<Vec<Spaced>>) 
         .files
         .iter_mut()
         .for_each(|watched| watched.due_ns = 0);
-    samples.push(reader.sample(monotonic_ns()));
-
-    samples
+    let sample = reader.sample(monotonic_ns());
+    locked(samples).push(sample);
 }
 
 impl Reader {
@@ -329,9 +346,11 @@ mod tests {
         std::thread::sleep(Duration::from_millis(15));
         sampler.add(vec![("/proc/uptime".into(), 40 * MS)]);
         std::thread::sleep(Duration::from_millis(85));
+        let latest = sampler.latest().expect("a sample");
         let samples = sampler.stop();
 
         assert!(samples.len() >= 3, "{}", samples.len());
+        assert!(samples.iter().any(|sample| sample.due_ns == latest.due_ns));
         assert!(samples.is_sorted_by_key(|sample| sample.begun_ns));
         assert!(
             samples.iter().all(

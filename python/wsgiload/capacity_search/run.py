@@ -27,7 +27,7 @@ from wsgiload.capacity_search.result import (
     exit_code,
     server_result,
 )
-from wsgiload.capacity_search.search import Goal, Search, Wanted, search
+from wsgiload.capacity_search.search import Goal, Phase, Search, Wanted, search
 from wsgiload.capacity_search.trials import TrialPlan, Trials, UrlTrials, server_trials
 from wsgiload.catalogue.budget import USUAL_USERS
 from wsgiload.doctor.settle import settle, watch_host
@@ -45,6 +45,7 @@ from wsgiload.loads.options import HIGHEST_RATE_PER_S, Level
 from wsgiload.results.store import RunDirectory
 from wsgiload.results.stored_plan import raw_plan
 from wsgiload.results.summary import Status
+from wsgiload.sampling.running_load import LoadEvents
 from wsgiload.scratch import remove_stale_scratch
 from wsgiload.serving import launch
 from wsgiload.units import NS_PER_S
@@ -118,7 +119,7 @@ class CapacityPlan:
         return servers * (trials_s + self.confirmation_s)
 
 
-class CapacityEvents:
+class CapacityEvents(LoadEvents):
     """What a search reports while it runs; the default listens to nothing."""
 
     def message(self, text: str) -> None:
@@ -126,6 +127,9 @@ class CapacityEvents:
 
     def planned(self, servers: int, seconds: float) -> None:
         """How much is ahead, before the first trial."""
+
+    def trial_started(self, course: Course, plan: TrialPlan, phase: Phase | None) -> None:
+        """The next trial of this server begins; no phase for the closed loop before the search."""
 
     def trial_ended(self, course: Course, trial: JudgedTrial) -> None:
         """One more trial of this server."""
@@ -244,12 +248,12 @@ def _trials_of(
         )
         with pinned(cpu_plan.client_cpus):
             yield (
-                UrlTrials(plan.url, experiment, cpu_plan, directory),
+                UrlTrials(plan.url, experiment, cpu_plan, directory, events),
                 directory,
                 {"url": USUAL_USERS},
             )
         return
-    with server_trials(experiment, events.message) as (trials, users):
+    with server_trials(experiment, events.message, events) as (trials, users):
         yield trials, trials.directory, users
 
 
@@ -299,9 +303,9 @@ def _closed_loop(
     course, level = searching.course, Level(connections=searching.users)
     duration_ns = min(GUESS_NS, plan.experiment.load.duration_ns)
     for repeats_left in reversed(range(1 + REPEATS)):
-        cell = trials.carry_out(
-            TrialPlan(course.server, level, searching.next_run(level), duration_ns)
-        )
+        asked = TrialPlan(course.server, level, searching.next_run(level), duration_ns)
+        events.trial_started(course, asked, None)
+        cell = trials.carry_out(asked)
         trial = JudgedTrial(cell, None, None, is_discarded=repeats_left > 0 and _is_spoiled(cell))
         course.trials.append(trial)
         events.trial_ended(course, trial)
@@ -384,7 +388,9 @@ def _try(
 ) -> Judgement:
     (wanted, duration_ns), course = asked, searching.course
     level = Level(rate_per_s=wanted.rate_per_s)
-    cell = trials.carry_out(TrialPlan(course.server, level, searching.next_run(level), duration_ns))
+    trial_plan = TrialPlan(course.server, level, searching.next_run(level), duration_ns)
+    events.trial_started(course, trial_plan, wanted.phase)
+    cell = trials.carry_out(trial_plan)
     judgement = plan.objective.judge(cell)
     trial = JudgedTrial(cell, wanted.phase, judgement)
     course.trials.append(trial)

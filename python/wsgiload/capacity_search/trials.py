@@ -29,6 +29,7 @@ from wsgiload.loads.options import Level, load_plan
 from wsgiload.results.record import CellRecord, Setting, failure_of
 from wsgiload.results.store import RunDirectory
 from wsgiload.results.summary import Status, facts_of, summarise_cell
+from wsgiload.sampling.running_load import LoadEvents, watched
 from wsgiload.serving import launch
 from wsgiload.serving.groups import Place, chosen_place
 from wsgiload.sweeps.app_check import app_failure_of, interpreters_of
@@ -131,7 +132,7 @@ def require_closed_loop(experiment: Experiment) -> None:
 
 @contextmanager
 def server_trials(
-    experiment: Experiment, log: Callable[[str], None]
+    experiment: Experiment, log: Callable[[str], None], events: LoadEvents | None = None
 ) -> Iterator[tuple[ServerTrials, Mapping[str, int]]]:
     """Everything that trials of the experiment's servers need, and how many users keep each of them
     busy; its levels are not looked at. What cannot be used is a UsageError before anything
@@ -152,7 +153,9 @@ def server_trials(
         directory = RunDirectory(
             experiment.out, experiment.name, stores_secrets=experiment.store_secrets
         )
-        bench = Bench(Setting(experiment, cpu_plan, limits), place.backend, place.janitor, running)
+        setting = Setting(experiment, cpu_plan, limits)
+        watching = events or LoadEvents()
+        bench = Bench(setting, place.backend, place.janitor, running, watching)
         unused = unused_settings(experiment, found)
         if unused is not None:
             log(unused)
@@ -181,6 +184,7 @@ class UrlTrials:
     experiment: Experiment
     cpu_plan: CpuPlan
     directory: RunDirectory
+    events: LoadEvents = field(default_factory=LoadEvents)
 
     def app_of(self, server: str) -> None:
         """Not known of a URL."""
@@ -192,7 +196,8 @@ class UrlTrials:
         wanted = load_plan(self.url, self.experiment.request, load, plan.level, cell.seed)
         wanted = msgspec.structs.replace(wanted, floor=floor_of_plan(load.keepalive))
 
-        report = drive(wanted, self.cpu_plan)
+        with watched(self.events, wanted) as progress:
+            report = drive(wanted, self.cpu_plan, progress=progress)
         if any(reason.check == "interrupted" for reason in report.verdict.reasons):
             raise KeyboardInterrupt
         self.directory.write_cell(cell.id, report, ())

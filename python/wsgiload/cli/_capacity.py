@@ -18,16 +18,18 @@ from wsgiload.analysis.threshold import (
     parse_threshold,
 )
 from wsgiload.capacity_search.budget import LONGEST_WARMUP_NS
-from wsgiload.capacity_search.result import Course, JudgedTrial, exit_code, is_unfinished
+from wsgiload.capacity_search.result import exit_code, is_unfinished
 from wsgiload.capacity_search.run import CapacityEvents, CapacityPlan, CapacityResult, run_capacity
 from wsgiload.capacity_search.search import Goal
 from wsgiload.capacity_search.trials import require_closed_loop
+from wsgiload.cli._capacity_progress import CapacityProgress
 from wsgiload.cli._experiment import spec_of
 from wsgiload.cli._flags import CapacityFlags
 from wsgiload.cli._grid import GridCommand
 from wsgiload.cli._help import option
+from wsgiload.cli._live import live_view
 from wsgiload.cli._options import DURATION, Parsed, together
-from wsgiload.cli._output import check_destinations, complain, say, tell, write_json
+from wsgiload.cli._output import check_destinations, complain, say, write_json
 from wsgiload.cli._recommend import tell_recommendations
 from wsgiload.cli._sweep import sweep
 from wsgiload.cli._without_effect import warn_of_pythonpath
@@ -42,7 +44,6 @@ from wsgiload.limits import enter_scope
 from wsgiload.loads.generator import require_possible
 from wsgiload.loads.options import Level, load_plan
 from wsgiload.report import print_capacity, terminal
-from wsgiload.report.words import format_per_s, format_span, plural, verdict_words
 from wsgiload.sweeps.sweep import plan_cpus
 from wsgiload.units import seconds_to_ns
 
@@ -140,35 +141,6 @@ def _parse_width(text: str) -> float:
     if not NARROWEST <= width <= WIDEST:
         raise UsageError(f"--width must be between 0.5% and 50%, not {text}", "write it like 2%")
     return width
-
-
-class _Progress(CapacityEvents):
-    """One line per trial, on standard error."""
-
-    def message(self, text: str) -> None:
-        tell(text)
-
-    def planned(self, servers: int, seconds: float) -> None:
-        tell(f"searching {plural(servers, 'server')}, about {format_span(seconds)}")
-
-    def trial_ended(self, course: Course, trial: JudgedTrial) -> None:
-        tell(f"{trial.cell.id}{_trial_text(trial)}")
-
-
-def _trial_text(trial: JudgedTrial) -> str:
-    """What became of a trial."""
-    cell, judgement = trial.cell, trial.judgement
-    verdict = "" if cell.verdict is None else verdict_words(cell.verdict)
-    if cell.failure is not None:
-        return f": failed: {cell.failure.message}"
-    if judgement is None and trial.is_discarded:
-        return f": closed loop: {verdict}; repeating"
-    if judgement is None:
-        goodput = None if cell.rate_result is None else cell.rate_result.goodput_per_s
-        return f": closed loop: {format_per_s(goodput)}; searching below this rate"
-    if judgement.met is None:
-        return f" {trial.phase}: inconclusive ({judgement.why}); repeating"
-    return f" {trial.phase}: {'met' if judgement.met else 'missed'}, {verdict}"
 
 
 @click.command(
@@ -274,7 +246,9 @@ def capacity(
 
     if plan.url is None:
         enter_scope(plan.experiment.limits.policy)
-    result = run_capacity(plan, CapacityEvents() if quiet else _Progress())
+    with live_view(quiet=quiet) as view:
+        events = CapacityEvents() if quiet else CapacityProgress(view)
+        result = run_capacity(plan, events)
     return _print(result, thresholds, json_file)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Unpack, get_args
 
@@ -22,6 +24,8 @@ from wsgiload.cli._descriptions import described
 from wsgiload.cli._findings import finding_text
 from wsgiload.cli._flags import LoadCommandFlags
 from wsgiload.cli._help import option
+from wsgiload.cli._live import LiveView, live_view
+from wsgiload.cli._live_frame import Stage
 from wsgiload.cli._options import (
     DURATION,
     ConfiguredCommand,
@@ -44,8 +48,12 @@ from wsgiload.interrupts import instead_of_interrupts, uninterrupted
 from wsgiload.loads.build import LoadSpec, plan_of
 from wsgiload.loads.handle import Handle, Report
 from wsgiload.loads.precision import parse_precision, precision_sentence
+from wsgiload.loads.progress import ProgressFile
 from wsgiload.loads.public_options import LoadOptions
 from wsgiload.report import print_load, terminal
+from wsgiload.sampling.observe import Observation
+from wsgiload.sampling.running_load import watched
+from wsgiload.units import NS_PER_S
 
 # After Ctrl-C the generator has only to add up what it has.
 STOP_TIMEOUT_S = 1.0
@@ -174,7 +182,7 @@ def _measure(
     interrupt waits until it is written."""
     with ExitStack() as until_written:
         with attached(flags, plan.url) as observation:
-            report, is_interrupted = _carry_out(plan, quiet)
+            report, is_interrupted = _carry_out(plan, quiet, observation)
             until_written.enter_context(uninterrupted())
         if report is not None and observation is not None:
             used = observation.resources(report.document)
@@ -186,16 +194,22 @@ def _measure(
     return report, is_interrupted
 
 
-def _carry_out(plan: LoadPlan, quiet: bool) -> tuple[Report | None, bool]:
+def _carry_out(
+    plan: LoadPlan, quiet: bool, observation: Observation | None
+) -> tuple[Report | None, bool]:
     """The report, and whether Ctrl-C cut it short; what was measured until then is kept."""
     interrupts: list[bool] = []
-    with Handle(plan) as handle:
+    with live_view(quiet=quiet) as view, ExitStack() as watching:
+        progress = None
+        if view is not None:
+            progress = watching.enter_context(_watched(plan, observation, view))
+        handle = watching.enter_context(Handle(plan, progress))
 
         def stop() -> None:
             interrupts.append(True)
             handle.stop()
 
-        if not quiet:
+        if not quiet and view is None:
             tell(f"loading {public_url(plan.url)} …")
         # A second interrupt, such as that of a whole process group, must not cost the report.
         with instead_of_interrupts(stop):
@@ -203,3 +217,17 @@ def _carry_out(plan: LoadPlan, quiet: bool) -> tuple[Report | None, bool]:
                 if interrupts and not handle.wait(STOP_TIMEOUT_S):
                     return None, True
             return handle.result(), bool(interrupts)
+
+
+@contextmanager
+def _watched(
+    plan: LoadPlan, observation: Observation | None, view: LiveView
+) -> Iterator[ProgressFile | None]:
+    """The view follows this load."""
+    phases = plan.phases
+    length_s = (phases.warmup_ns + phases.measure_ns + phases.cooldown_ns) / NS_PER_S
+    view.show(Stage(f"loading {public_url(plan.url)}", None, length_s, time.monotonic_ns()))
+    sampler = observation.sampler if observation is not None else None
+    limits = observation.limits if observation is not None else (None, None)
+    with watched(view, plan, sampler, limits) as progress:
+        yield progress

@@ -1,9 +1,14 @@
-"""What ``wsgiload sweep`` prints while it measures: one line per cell, on standard error."""
+"""What ``wsgiload sweep`` shows while it measures, on standard error: one line per cell, and on a
+terminal the live view below them."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
+from wsgiload.attribution.intervention import Half
+from wsgiload.cli._live import LiveView
+from wsgiload.cli._live_frame import Stage
 from wsgiload.cli._output import tell
 from wsgiload.documents.summary import CellResult
 from wsgiload.experiment.plan import Cell
@@ -15,48 +20,98 @@ from wsgiload.report.words import (
     quantile_name,
     verdict_words,
 )
+from wsgiload.sampling.running_load import RunningLoad
+from wsgiload.sweeps.outlook import Outlook
 from wsgiload.sweeps.sweep import SweepEvents
 
 
 class Progress(SweepEvents):
-    """The events of a sweep, printed as they happen."""
+    """The events of a sweep, printed as they happen; a view also follows its loads."""
 
-    def __init__(self) -> None:
+    def __init__(self, view: LiveView | None = None) -> None:
         self.conclusions: Sequence[str] = ()
         """What the plan allows to conclude; said when the first trial is about to begin."""
-        self._is_line_open = False
-        self._left = ""
+        self.is_watching = view is not None
+        self._view = view
+        self._tell = tell if view is None else view.tell
+        self._heading: str | None = None
+        self._outlook = Outlook()
+        self._left_s: float | None = None
+        self._left_since_ns = 0
 
     def message(self, text: str) -> None:
-        tell(text)
+        self._tell(text)
 
     def planned(self, count: int, seconds: float, longest_seconds: float) -> None:
+        self._expect(seconds)
         text = f"{plural(count, 'trial')}, about {format_span(seconds)}"
         if longest_seconds > seconds:
             text += f"; up to {format_span(longest_seconds)} on a busy host"
         for line in (text, *self.conclusions):
-            tell(line)
+            self._tell(line)
 
     def estimated(self, seconds: float) -> None:
-        self._left = f" (about {format_span(seconds)} left)" if seconds else ""
+        self._expect(seconds)
+
+    def _expect(self, seconds: float) -> None:
+        self._left_s, self._left_since_ns = seconds, time.monotonic_ns()
+
+    def outlook(self, outlook: Outlook) -> None:
+        self._outlook = outlook
+        if outlook.left_s is not None:
+            self._expect(outlook.left_s)
 
     def cell_started(self, cell: Cell, place: int, count: int) -> None:
-        tell(f"[{place:>{len(str(count))}}/{count}] {cell.id} … ", is_whole=False)
-        self._is_line_open = True
+        self._heading = f"[{place:>{len(str(count))}}/{count}] {cell.id}"
+        if self._view is None:
+            tell(f"{self._heading} … ", is_whole=False)
+            return
+        outlook = self._outlook
+        upcoming = outlook.upcoming.id if outlook.upcoming is not None else None
+        self._show(self._heading, upcoming, outlook.standing)
+
+    def _show(self, what: str, upcoming: str | None = None, standing: str | None = None) -> None:
+        if self._view is not None:
+            stage = Stage(what, upcoming, self._left_s, self._left_since_ns, standing)
+            self._view.show(stage)
 
     def cell_ended(self, summary: CellResult, place: int, count: int) -> None:
-        self._is_line_open = False
-        failure, outcomes = summary.failure, summary.outcomes
-        if failure is not None:
-            tell(f"failed: {failure.message}{self._left}")
+        heading, self._heading = self._heading, None
+        text = _result_words(summary)
+        if text is None:
             return
-        if outcomes is None or summary.verdict is None:
+        if self._view is not None:
+            self._tell(f"{heading} … {text}")
             return
-        quantile = 0.99 if enough_requests(outcomes.scheduled, 0.99) else 0.5
-        bounds = (summary.offered_quantiles_ns or {}).get(str(quantile))
-        figure = format_bounds(bounds, quantile, outcomes)
-        tell(f"{quantile_name(quantile)} {figure}, {verdict_words(summary.verdict)}{self._left}")
+        tell(f"{text} (about {format_span(self._left_s)} left)" if self._left_s else text)
+
+    def intervention_started(self, cell: Cell, half: Half) -> None:
+        how = "with its CPU limit" if half == "limited" else "CPU limit lifted"
+        self._show(f"{cell.id}, {how}")
+
+    def load_started(self, load: RunningLoad) -> None:
+        if self._view is not None:
+            self._view.load_started(load)
+
+    def load_ended(self) -> None:
+        if self._view is not None:
+            self._view.load_ended()
 
     def ended(self) -> None:
-        if self._is_line_open:
-            tell("interrupted")
+        if self._view is not None:
+            self._view.close()
+        if self._heading is not None:
+            tell("interrupted" if self._view is None else f"{self._heading} … interrupted")
+
+
+def _result_words(summary: CellResult) -> str | None:
+    """What became of a cell; None where it came to nothing."""
+    failure, outcomes = summary.failure, summary.outcomes
+    if failure is not None:
+        return f"failed: {failure.message}"
+    if outcomes is None or summary.verdict is None:
+        return None
+    quantile = 0.99 if enough_requests(outcomes.scheduled, 0.99) else 0.5
+    bounds = (summary.offered_quantiles_ns or {}).get(str(quantile))
+    figure = format_bounds(bounds, quantile, outcomes)
+    return f"{quantile_name(quantile)} {figure}, {verdict_words(summary.verdict)}"

@@ -32,6 +32,7 @@ from wsgiload.cli._flags import SweepFlags
 from wsgiload.cli._found_rates import look_line, require_findable_rates, with_found_rates
 from wsgiload.cli._grid import GridCommand
 from wsgiload.cli._help import option
+from wsgiload.cli._live import live_view
 from wsgiload.cli._options import (
     ASSIGNMENT,
     COMMAND,
@@ -338,17 +339,18 @@ def sweep(
 
     began_s = time.monotonic()
     enter_scope(experiment.limits.policy)
-    events = SweepEvents() if quiet else Progress()
-    if is_rateless:
-        require_possible_intervention(experiment)
-        experiment = with_found_rates(experiment, events.message)
-    if isinstance(events, Progress) and resume is None:
-        _tell_conclusions(experiment, events)
-    result = (
-        run_sweep(experiment, events, began_s)
-        if resume is None
-        else resume_sweep(resume, events, wish, texts, _given_again(flags))
-    )
+    with live_view(quiet=quiet) as view:
+        events = SweepEvents() if quiet else Progress(view)
+        if is_rateless:
+            require_possible_intervention(experiment)
+            experiment = with_found_rates(experiment, events.message)
+        if isinstance(events, Progress) and resume is None:
+            _tell_conclusions(experiment, events)
+        result = (
+            run_sweep(experiment, events, began_s)
+            if resume is None
+            else resume_sweep(resume, events, wish, texts, _given_again(flags))
+        )
     ctx.meta[RESULT] = result
     code = _print(result, thresholds, json_file, html, verbose=verbose)
     recommendations = result.summary.recommendations or ()

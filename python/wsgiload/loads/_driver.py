@@ -18,11 +18,13 @@ from wsgiload._loadgen import LoadHandle
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What the driver reads: the plan, the cores to carry it out on, and whether to go first."""
+    """What the driver reads: the plan, the cores to carry it out on, whether to go first, and where
+    to show its progress."""
 
     plan: msgspec.Raw
     cpus: tuple[int, ...]
     realtime: bool
+    progress: str | None = None
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +44,7 @@ def main() -> int:
         _schedule_ahead()
 
     try:
-        handle = LoadHandle(bytes(order.plan).decode())
+        handle = LoadHandle(bytes(order.plan).decode(), order.progress)
         threading.Thread(target=_stop_at_end_of_input, args=(handle,), daemon=True).start()
         report = handle.result_json()
     except (ValueError, RuntimeError) as error:

@@ -23,6 +23,7 @@ from wsgiload.host.cpus import CpuPlan
 from wsgiload.host.memory_guard import unguarded
 from wsgiload.loads._driver import Failure, Order
 from wsgiload.loads.generator import OnStart, ShouldStop, ignore, never
+from wsgiload.loads.progress import ProgressFile
 
 # Each time costs 0.14 ms on the generator's core, as much as a sample does.
 POLL_S = 0.5
@@ -54,21 +55,23 @@ def drive(
     cpu_plan: CpuPlan,
     should_stop: ShouldStop = never,
     on_start: OnStart = ignore,
+    progress: ProgressFile | None = None,
 ) -> LoadReport:
     """Carry the plan out on the client's cores and return its report.
 
-    ``should_stop`` is polled twice a second; ``on_start`` gets the generator's process id. On cores
-    that the server does not share, the generator has priority over ordinary processes; on shared
-    ones it must not, or it would starve the server. An exception while waiting (Ctrl-C) stops the
+    ``should_stop`` is polled twice a second; ``on_start`` gets the generator's process id;
+    ``progress`` is where the load shows how it stands. On cores that the server does not share, the
+    generator has priority over ordinary processes; on shared ones it must not, or it would starve
+    the server. An exception while waiting (Ctrl-C) stops the
     load before it propagates.
     """
     # A file, because a report can be larger than a pipe holds and nobody reads while the load runs.
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as complaints:
         with unguarded():
-            process = _started(output, complaints)
+            process = _started(output, complaints, progress)
         try:
             on_start(process.pid)
-            _order(process, _order_of(plan, cpu_plan))
+            _order(process, _order_of(plan, cpu_plan, progress))
             while not _has_ended(process, POLL_S):
                 if should_stop():
                     _end(process)
@@ -77,7 +80,9 @@ def drive(
         return _result(process, output, complaints)
 
 
-def _started(output: IO[bytes], complaints: IO[bytes]) -> subprocess.Popen[bytes]:
+def _started(
+    output: IO[bytes], complaints: IO[bytes], progress: ProgressFile | None
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         # -P: nothing is imported from the app's folder.
         [sys.executable, "-P", "-m", "wsgiload.loads._driver"],
@@ -85,10 +90,11 @@ def _started(output: IO[bytes], complaints: IO[bytes]) -> subprocess.Popen[bytes
         stdout=output,
         stderr=complaints,
         start_new_session=True,
+        pass_fds=() if progress is None else (progress.descriptor,),
     )
 
 
-def _order_of(plan: LoadPlan, cpu_plan: CpuPlan) -> Order:
+def _order_of(plan: LoadPlan, cpu_plan: CpuPlan, progress: ProgressFile | None) -> Order:
     """The order; on shared cores no real-time priority, and the generator spins only on request."""
     shared = cpu_plan.shared_cores
     shared_or_not = msgspec.structs.replace(plan, shares_cores=shared)
@@ -96,6 +102,7 @@ def _order_of(plan: LoadPlan, cpu_plan: CpuPlan) -> Order:
         plan=msgspec.Raw(encode(shared_or_not).encode()),
         cpus=tuple(cpu_plan.client_cpus),
         realtime=not shared,
+        progress=None if progress is None else progress.path,
     )
 
 

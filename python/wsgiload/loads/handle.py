@@ -18,6 +18,7 @@ from wsgiload.documents.histograms import histogram_of
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.load_report import LoadReport, Verdict
 from wsgiload.errors import LoadError, UsageError
+from wsgiload.loads.progress import ProgressFile
 
 EXIT_TIMEOUT_S = 2.0
 
@@ -95,9 +96,10 @@ class Handle:
 
     __slots__ = ("_inner", "_report")
 
-    def __init__(self, plan: LoadPlan) -> None:
+    def __init__(self, plan: LoadPlan, progress: ProgressFile | None = None) -> None:
+        path = None if progress is None else progress.path
         try:
-            self._inner = LoadHandle(encode(plan))
+            self._inner = LoadHandle(encode(plan), path)
         except ValueError as error:
             raise UsageError(str(error)) from error
         self._report: Report | None = None

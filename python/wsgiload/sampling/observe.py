@@ -23,6 +23,14 @@ class Observation:
 
     attached: Attached
     samples: tuple[Sample, ...] = field(default=())
+    # While it is sampled.
+    sampler: Sampler | None = None
+
+    @property
+    def limits(self) -> tuple[float | None, float | None]:
+        """The CPUs and the bytes of memory it may use, None for no limit."""
+        limits = self.attached.effective_limits
+        return limits["effective_cpus"], limits["effective_memory_bytes"]
 
     def resources(self, load: LoadReport) -> AttachedResources:
         """What it used in the measurement of this load."""
@@ -44,6 +52,7 @@ def observing(attached: Attached, url: str) -> Iterator[Observation]:
     observation = Observation(attached)
     try:
         with Sampler(attached, port=_own_port(attached, url)) as sampler:
+            observation.sampler = sampler
             try:
                 yield observation
             finally:

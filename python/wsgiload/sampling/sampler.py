@@ -168,6 +168,12 @@ class Sampler:
         """What the generator and this process used, once a second; nothing before the end."""
         return tuple(self._client_usage)
 
+    def latest(self) -> Sample | None:
+        """The newest sample; None before the first and after the end."""
+        if self._asking is not None:
+            return self._asking.latest()
+        return self._files.latest()
+
     def watch_client(self, pid: int) -> None:
         """The generator's process was started."""
         self._client_pids.append(pid)
@@ -250,6 +256,12 @@ class _FileReader:
         if self._files is not None:
             self._files.add(_spaced(others))
 
+    def latest(self) -> Sample | None:
+        """The newest sample of the group, None where there is none."""
+        files = self._files
+        look = files.latest() if files is not None else None
+        return self._parse(look).sample if look is not None else None
+
     def stop(self) -> Iterator[_Parsed]:
         """End, and give back what was read; nothing the second time."""
         files, self._files = self._files, None
@@ -288,6 +300,9 @@ class _AskingReader:
     @property
     def samples(self) -> tuple[Sample, ...]:
         return tuple(self._taken)
+
+    def latest(self) -> Sample | None:
+        return self._taken[-1] if self._taken else None
 
     def start(self) -> None:
         self._thread.start()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -36,6 +36,7 @@ from wsgiload.results.record import CellRecord, ServiceSamples, Setting, failure
 from wsgiload.sampling.external_counters import Counters, outside_counters
 from wsgiload.sampling.listen_queue import read_listen_queue
 from wsgiload.sampling.processes import proportional_bytes
+from wsgiload.sampling.running_load import LoadEvents, watched
 from wsgiload.sampling.sampler import Sampler
 from wsgiload.serving import launch, readiness
 from wsgiload.serving.cache_probe import probe_cache
@@ -61,6 +62,7 @@ class Bench:
     backend: Backend
     janitor: Janitor
     services: tuple[RunningService, ...] = ()
+    events: LoadEvents = field(default_factory=LoadEvents)
 
 
 def run_cell(
@@ -94,6 +96,7 @@ def run_cell(
             with serving(
                 cell.id, service, place, _context(found, environment, setting, port), served
             ) as server:
+                record.enforcement = served.enforcement
                 _measure(server, port, bench, record, counters)
                 record.measured = True
     except KeyboardInterrupt:
@@ -146,9 +149,15 @@ def _measure(
                 load_plan(url, request, load, cell.level, cell.seed),
                 floor=floor_of_plan(load.keepalive),
             )
-            record.load = drive(
-                plan, setting.cpu_plan, _has_died(server, bench.services), sampler.watch_client
-            )
+            limits = _held_limits(bench, record)
+            with watched(bench.events, plan, sampler, limits) as progress:
+                record.load = drive(
+                    plan,
+                    setting.cpu_plan,
+                    _has_died(server, bench.services),
+                    sampler.watch_client,
+                    progress,
+                )
             record.outside = counters.look().since(before)
         finally:
             record.samples = sampler.stop()
@@ -160,6 +169,16 @@ def _measure(
         record.notes.append(precision_sentence(record.load, experiment.precision))
     require_alive(bench.services)
     _require_survived(server, record)
+
+
+def _held_limits(bench: Bench, record: CellRecord) -> tuple[float | None, int | None]:
+    """The CPUs and the memory that the server is held to; None for what is not enforced."""
+    limits, enforcement = bench.setting.limits, record.enforcement
+    missing = enforcement.not_enforced if enforcement is not None else ()
+    return (
+        None if "cpus" in missing else limits.cpus,
+        None if "memory" in missing else limits.memory_bytes,
+    )
 
 
 def readiness_request(found: ServerVariant, request: Request) -> Request:

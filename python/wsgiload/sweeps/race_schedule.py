@@ -19,6 +19,7 @@ from wsgiload.documents.summary import CellResult
 from wsgiload.experiment.estimate import REPORT_S, experiment_s, longest_s
 from wsgiload.experiment.plan import Cell, Experiment
 from wsgiload.statistics.race import Drop, RaceState
+from wsgiload.sweeps.outlook import race_words
 from wsgiload.units import NS_PER_S
 
 
@@ -94,6 +95,14 @@ class RaceSchedule:
         """What a trial took."""
         stage = self.experiment.is_qualifying(cell.run)
         self.slowest_s[stage] = max(self.slowest_s.get(stage, 0.0), trial_s)
+
+    def standing(self, cell: Cell, cells: Sequence[CellResult]) -> str | None:
+        """Who leads the race of this cell; None before anybody does."""
+        state, first = self.state(cell, cells), self.experiment.qualifying
+        if cell.run == 1 or state.leader is None:
+            return None
+        rounds = cell.run - 1 - (first.rounds if first is not None else 0)
+        return race_words(state, max(0, rounds), by_objective=bool(self.experiment.slo))
 
     def news(self, cell: Cell, cells: Sequence[CellResult]) -> list[str]:
         """Who dropped out, and why, as far as it was not told."""

@@ -19,6 +19,7 @@ import msgspec
 from wsgiload._loadgen import check_plan
 from wsgiload.analysis.aggregate import is_discarded
 from wsgiload.analysis.over_cells import analyse, place_of
+from wsgiload.analysis.races import Track
 from wsgiload.attribution.intervention import Half
 from wsgiload.catalogue.budget import budget_of
 from wsgiload.catalogue.names import ServerVariant
@@ -56,6 +57,7 @@ from wsgiload.results.stored_plan import (
     stored_plan,
 )
 from wsgiload.results.summary import Progress, Status, exit_code, summarise_cell, summarise_sweep
+from wsgiload.sampling.running_load import LoadEvents
 from wsgiload.scratch import remove_stale_scratch
 from wsgiload.serving import launch
 from wsgiload.serving.concurrency import Concurrency
@@ -65,10 +67,11 @@ from wsgiload.serving.services import RunningService, Surroundings, running_serv
 from wsgiload.sweeps.app_check import app_failure_of, interpreters_of
 from wsgiload.sweeps.cell import Bench, run_cell
 from wsgiload.sweeps.intervene import further_runs, intervene, lifted, require_liftable
+from wsgiload.sweeps.outlook import Outlook, ranking_words
 from wsgiload.sweeps.race_schedule import RaceSchedule, race_schedule
 
 
-class SweepEvents:
+class SweepEvents(LoadEvents):
     """What a sweep reports while it runs; the default listens to nothing."""
 
     def message(self, text: str) -> None:
@@ -76,6 +79,9 @@ class SweepEvents:
 
     def cell_started(self, cell: Cell, place: int, count: int) -> None:
         """Cell ``place`` of ``count`` begins."""
+
+    def outlook(self, outlook: Outlook) -> None:
+        """What comes after the cell that begins next; reported just before it begins."""
 
     def planned(self, count: int, seconds: float, longest_seconds: float) -> None:
         """So many trials will be made, which should take so long, and the longer time on a host
@@ -86,6 +92,9 @@ class SweepEvents:
 
     def cell_ended(self, summary: CellResult, place: int, count: int) -> None:
         """Its entry in summary.json."""
+
+    def intervention_started(self, cell: Cell, half: Half) -> None:
+        """The cell is measured again, with its CPU limit or with it lifted."""
 
     def ended(self) -> None:
         """Nothing more will be reported; a cell that began and did not end was interrupted."""
@@ -304,7 +313,8 @@ def _carry_out(
     ):
         app_failure = app_failure_of(experiment, interpreters, place)
         directory = _directory(experiment, earlier, order)
-        bench = Bench(Setting(experiment, cpu_plan, limits), place.backend, place.janitor, running)
+        setting = Setting(experiment, cpu_plan, limits)
+        bench = Bench(setting, place.backend, place.janitor, running, events)
         cells = list(earlier.cells) if earlier is not None else []
         sweep = _Sweep(found, order, bench, directory, events, cells)
         sweep.race = race_schedule(experiment, found, cells, began_s)
@@ -415,6 +425,7 @@ def _run_place(
     place, count = sweep.order.index(cell) + 1, len(sweep.order)
     while _may_try(sweep, cell):
         trial = replace(cell, attempt=len(sweep.attempts(cell)) + 1)
+        sweep.events.outlook(_outlook(sweep, cell))
         sweep.events.cell_started(trial, place, count)
         began_s = time.monotonic()
         record = _run_one(sweep, trial, environment)
@@ -429,6 +440,20 @@ def _run_place(
         if record.interrupted:
             return place == count and sweep.is_done(cell)
     return True
+
+
+def _outlook(sweep: _Sweep, cell: Cell) -> Outlook:
+    """What comes next as far as it is known; a race may still skip it."""
+    race, later = sweep.race, sweep.order[sweep.order.index(cell) + 1 :]
+    upcoming = next((one for one in later if _may_try(sweep, one)), None)
+    if race is not None:
+        return Outlook(upcoming, race.standing(cell, sweep.cells), race.left_s())
+
+    apps = {server: sweep.experiment.served(one.app).app for server, one in sweep.found.items()}
+    app, level = apps[cell.server], cell.level
+    rivals = [server for server in sweep.found if apps[server] == app]
+    track = Track(level.rate_per_s, level.connections, app)
+    return Outlook(upcoming, ranking_words(track, rivals, sweep.cells))
 
 
 def _run_one(sweep: _Sweep, cell: Cell, environment: Environment | WsgiloadError) -> CellRecord:
@@ -469,6 +494,7 @@ def _intervene(sweep: _Sweep, environments: Environments) -> Status:
             sweep.events.message(
                 f"{cell.id}: {'with its CPU limit' if half == 'limited' else 'CPU limit lifted'}"
             )
+            sweep.events.intervention_started(cell, half)
             record = run_cell(
                 cell, found, environment, benches[half], sweep.directory.server_log(cell.id)
             )

@@ -30,6 +30,7 @@ use crate::pacing::stalls::Stalls;
 use crate::plan::{LoadPlan, OnBusy};
 use crate::record::exchange::{Arrival, Completion, Outcome, Stamps};
 use crate::record::possible_ends::Course;
+use crate::record::progress::Progress;
 use crate::record::recorder::Recorder;
 
 /// The kernel stamps the responses of one in this many sampled connections.
@@ -51,6 +52,8 @@ pub(crate) struct EngineConfig<'a> {
     pub stop: StopToken,
     /// How the measurement ends, if its length is not fixed.
     pub course: Option<Course>,
+    /// Where the thread shows how its load progresses, if anybody watches.
+    pub progress: Option<Progress>,
 }
 
 impl EngineConfig<'_> {
@@ -126,20 +129,22 @@ pub(crate) struct Ended {
 
 impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     pub fn new(
-        config: EngineConfig<'a>,
+        mut config: EngineConfig<'a>,
         source: S,
         pacer: Pacer,
         idle: IdleSlots,
         start_ns: u64,
     ) -> Result<Self, LoadError> {
         let now_ns = monotonic_ns();
+        let recorder = Recorder::new(config.plan, start_ns).on(config.course.clone());
+        let ledger = Ledger::new(recorder).showing(config.progress.take());
         let reactor = config.reactor().map_err(|source| LoadError::System {
             action: "watch sockets",
             source,
         })?;
         Ok(Self {
             last_end_ns: start_ns.saturating_add(config.plan.longest_phases().load_ns()),
-            ledger: Ledger::new(Recorder::new(config.plan, start_ns).on(config.course.clone())),
+            ledger,
             config,
             source,
             reactor,
@@ -264,6 +269,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         }
 
         self.count_completed();
+        self.ledger.show_progress(self.now_ns);
         Ok(())
     }
 

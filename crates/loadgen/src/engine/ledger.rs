@@ -8,9 +8,11 @@
 
 use std::collections::VecDeque;
 
+use crate::base::clock::monotonic_ns;
 use crate::record::connect_failures::ConnectFailures;
 use crate::record::connection_counts::ConnectionCounts;
 use crate::record::exchange::Completion;
+use crate::record::progress::Progress;
 use crate::record::recorder::Recorder;
 
 /// Completions counted in one batch. It takes about a microsecond, in which a send may become due.
@@ -23,6 +25,8 @@ const MAX_UNCOUNTED: usize = 256;
 pub(crate) struct Ledger {
     recorder: Recorder,
     uncounted: VecDeque<Completion>,
+    /// Shown while the load runs, if anybody watches.
+    progress: Option<Progress>,
 }
 
 impl Ledger {
@@ -31,6 +35,27 @@ impl Ledger {
         Self {
             recorder,
             uncounted: VecDeque::with_capacity(MAX_UNCOUNTED),
+            progress: None,
+        }
+    }
+
+    /// Also shows how the load progresses.
+    pub fn showing(self, progress: Option<Progress>) -> Self {
+        Self { progress, ..self }
+    }
+
+    /// Shows what has ended until now, if it is time to.
+    pub fn show_progress(&mut self, now_ns: u64) {
+        let is_due = |progress: &Progress| progress.is_due(now_ns);
+        if self.progress.as_ref().is_some_and(is_due) {
+            self.show_all(now_ns);
+        }
+    }
+
+    fn show_all(&mut self, now_ns: u64) {
+        self.count_all();
+        if let Some(progress) = &mut self.progress {
+            progress.show(now_ns, &self.recorder);
         }
     }
 
@@ -64,9 +89,12 @@ impl Ledger {
     /// Counts one batch of completions, the earliest first; returns whether there were any.
     pub fn count_batch(&mut self) -> bool {
         let count = self.uncounted.len().min(BATCH);
-        self.uncounted
-            .drain(..count)
-            .for_each(|completion| self.recorder.ended(&completion));
+        for completion in self.uncounted.drain(..count) {
+            self.recorder.ended(&completion);
+            if let Some(progress) = &mut self.progress {
+                progress.ended(&completion, &self.recorder);
+            }
+        }
         count > 0
     }
 
@@ -86,7 +114,7 @@ impl Ledger {
 
     /// The record with all completions counted.
     pub fn into_recorder(mut self) -> Recorder {
-        self.count_all();
+        self.show_all(monotonic_ns());
         self.recorder
     }
 }

@@ -20,6 +20,7 @@ use crate::pacing::decision::Pacing;
 use crate::pacing::pacer::Pacer;
 use crate::plan::{LoadPlan, Phases};
 use crate::record::possible_ends::{Course, Ends};
+use crate::record::progress::ProgressFile;
 use crate::record::recorder::Recorder;
 use crate::report::LoadReport;
 
@@ -42,6 +43,7 @@ pub struct PreparedLoad {
     target: Target,
     max_slots: usize,
     source_ports: Option<SourcePorts>,
+    progress: Option<ProgressFile>,
 }
 
 /// Checks everything that can be checked before the first connection of the load is opened.
@@ -63,6 +65,7 @@ pub fn prepare(plan: &LoadPlan) -> Result<PreparedLoad, LoadError> {
         target,
         max_slots,
         source_ports,
+        progress: None,
     })
 }
 
@@ -71,6 +74,14 @@ impl PreparedLoad {
     #[must_use]
     pub fn warning(&self) -> Option<&str> {
         self.source_ports.as_ref()?.warning.as_deref()
+    }
+
+    /// Also shows in this file how the load progresses, for [`LoadProgress::read`].
+    ///
+    /// [`LoadProgress::read`]: crate::LoadProgress::read
+    #[must_use]
+    pub fn showing(self, progress: Option<ProgressFile>) -> Self {
+        Self { progress, ..self }
     }
 
     /// Runs the load.
@@ -166,6 +177,7 @@ fn drive(
             max_slots: share_of(load.max_slots, thread, plan.threads),
             pacer: pacer.clone(),
             start_ns: start.monotonic_ns,
+            progress: load.progress.clone(),
             course: start
                 .ends
                 .as_ref()

@@ -25,6 +25,7 @@ use crate::plan::{
     ClosedLoop, HttpVersion, LoadModel, LoadPlan, LoadProfile, OnBusy, OpenLoop, Replay, Wire,
 };
 use crate::record::possible_ends::Course;
+use crate::record::progress::{Progress, ProgressFile};
 use crate::record::recorder::Recorder;
 
 /// The input of one thread.
@@ -36,6 +37,7 @@ pub(crate) struct ThreadPlan {
     pub pacer: Pacer,
     pub start_ns: u64,
     pub course: Option<Course>,
+    pub progress: Option<ProgressFile>,
 }
 
 /// The result of one thread.
@@ -180,6 +182,10 @@ fn run_engine<C: Connection, S: Source>(
         policy,
         stop: stop.clone(),
         course: input.course.clone(),
+        progress: input
+            .progress
+            .as_ref()
+            .and_then(|file| Progress::open(file, input.thread)),
     };
     let idle = IdleSlots::new(plan.seed, input.thread);
     let mut engine =

@@ -9,7 +9,7 @@ use crate::statistics::over_dispersion::{BATCHES, Batch};
 
 /// Slots of a coarse histogram: 32 per power of two, so none is wider than a thirtieth of its
 /// values.
-const SLOTS: usize = 1_216;
+pub(super) const SLOTS: usize = 1_216;
 /// More than an hour.
 const LARGEST_NS: u64 = (1 << 42) - 1;
 
@@ -299,14 +299,14 @@ impl Batches {
 }
 
 /// Below 64 each value has its own slot; above, there are 32 per power of two.
-fn slot_of(value_ns: u64) -> usize {
+pub(super) fn slot_of(value_ns: u64) -> usize {
     let value_ns = value_ns.min(LARGEST_NS);
     let shift = 58 - (value_ns | 32).leading_zeros();
     (shift * 32) as usize + (value_ns >> shift) as usize
 }
 
 /// The smallest value of a slot, and its width.
-fn bounds_of(slot: usize) -> (u64, u64) {
+pub(super) fn bounds_of(slot: usize) -> (u64, u64) {
     let shift = (slot / 32).saturating_sub(1);
     (((slot - 32 * shift) as u64) << shift, 1 << shift)
 }

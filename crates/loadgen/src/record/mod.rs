@@ -10,6 +10,7 @@ pub(crate) mod interval;
 pub(crate) mod measures;
 pub(crate) mod observations;
 pub(crate) mod possible_ends;
+pub(crate) mod progress;
 pub(crate) mod recorder;
 pub(crate) mod request_record;
 pub(crate) mod send_sample;

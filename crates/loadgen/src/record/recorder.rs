@@ -429,6 +429,11 @@ impl Recorder {
         &self.observations
     }
 
+    /// When the measurement begins and ends, as far as it is settled.
+    pub(crate) fn measure_window_ns(&self) -> (u64, u64) {
+        (self.measure_from_ns, self.measure_to_ns)
+    }
+
     /// When the load began.
     #[must_use]
     pub fn start_ns(&self) -> u64 {

@@ -3,6 +3,7 @@
 
 pub(crate) mod client;
 pub(crate) mod distribution;
+pub(crate) mod progress;
 pub(crate) mod sessions;
 pub(crate) mod wrong_responses;
 

@@ -241,6 +241,7 @@ fn with_engine(
         target: &target,
         policy,
         stop: StopToken::new(),
+        progress: None,
         course: None,
     };
     let start_ns = monotonic_ns();

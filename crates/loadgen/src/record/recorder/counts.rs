@@ -15,7 +15,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    pub(super) const ALL: [Self; 3] = [Self::Warmup, Self::Measure, Self::Cooldown];
+    pub(crate) const ALL: [Self; 3] = [Self::Warmup, Self::Measure, Self::Cooldown];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -42,13 +42,22 @@ impl PhaseCounts {
         self.outcomes[outcome as usize]
     }
 
+    /// Complete responses, correct or not.
+    #[must_use]
+    pub fn answered(&self) -> u64 {
+        let answered = Outcome::ALL
+            .into_iter()
+            .filter(|outcome| outcome.is_answered());
+        answered.map(|outcome| self.of(outcome)).sum()
+    }
+
     /// All outcomes together.
     #[must_use]
     pub fn accounted(&self) -> u64 {
         self.outcomes.iter().sum()
     }
 
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.scheduled += other.scheduled;
         self.outcomes
             .iter_mut()

@@ -1,0 +1,84 @@
+"""What ``wsgiload capacity`` shows while it searches, on standard error: one line per trial, and on
+a terminal the live view below them."""
+
+from __future__ import annotations
+
+import time
+
+from wsgiload.capacity_search.result import Course, JudgedTrial
+from wsgiload.capacity_search.run import CapacityEvents
+from wsgiload.capacity_search.search import Phase
+from wsgiload.capacity_search.trials import TrialPlan
+from wsgiload.cli._live import LiveView
+from wsgiload.cli._live_frame import Stage
+from wsgiload.cli._output import tell
+from wsgiload.report.words import format_per_s, format_span, plural, verdict_words
+from wsgiload.sampling.running_load import RunningLoad
+
+
+class CapacityProgress(CapacityEvents):
+    """The events of a search, printed as they happen; a view also follows its loads."""
+
+    def __init__(self, view: LiveView | None = None) -> None:
+        self.is_watching = view is not None
+        self._view = view
+        self._tell = tell if view is None else view.tell
+        self._expected_s = 0.0
+        self._since_ns = 0
+
+    def message(self, text: str) -> None:
+        self._tell(text)
+
+    def planned(self, servers: int, seconds: float) -> None:
+        self._expected_s, self._since_ns = seconds, time.monotonic_ns()
+        self._tell(f"searching {plural(servers, 'server')}, about {format_span(seconds)}")
+
+    def trial_started(self, course: Course, plan: TrialPlan, phase: Phase | None) -> None:
+        if self._view is None:
+            return
+        step = "closed loop" if phase is None else phase
+        what = f"{plan.server}@{plan.level.text}, {step}, trial {len(course.trials) + 1}"
+        upcoming = "depends on this trial"
+        stage = Stage(what, upcoming, self._expected_s, self._since_ns, _standing(course))
+        self._view.show(stage)
+
+    def trial_ended(self, course: Course, trial: JudgedTrial) -> None:
+        self._tell(f"{trial.cell.id}{_trial_words(trial)}")
+
+    def load_started(self, load: RunningLoad) -> None:
+        if self._view is not None:
+            self._view.load_started(load)
+
+    def load_ended(self) -> None:
+        if self._view is not None:
+            self._view.load_ended()
+
+
+def _standing(course: Course) -> str | None:
+    """``met at up to 320/s, missed from 400/s``; None before any trial is judged."""
+    judged = [
+        (trial.cell.rate, trial.judgement.met)
+        for trial in course.trials
+        if not trial.is_discarded and trial.judgement is not None
+    ]
+    met = [rate for rate, is_met in judged if is_met is True and rate is not None]
+    missed = [rate for rate, is_met in judged if is_met is False and rate is not None]
+    words = [f"met at up to {format_per_s(max(met))}"] if met else []
+    words += [f"missed from {format_per_s(min(missed))}"] if missed else []
+    return ", ".join(words) or None
+
+
+def _trial_words(trial: JudgedTrial) -> str:
+    """What became of a trial."""
+    cell, judgement = trial.cell, trial.judgement
+    verdict = "" if cell.verdict is None else verdict_words(cell.verdict)
+    if cell.failure is not None:
+        return f": failed: {cell.failure.message}"
+    if judgement is None and trial.is_discarded:
+        return f": closed loop: {verdict}; repeating"
+    if judgement is None:
+        goodput = None if cell.rate_result is None else cell.rate_result.goodput_per_s
+        return f": closed loop: {format_per_s(goodput)}; searching below this rate"
+    if judgement.met is None:
+        return f" {trial.phase}: inconclusive ({judgement.why}); repeating"
+    return f" {trial.phase}: {'met' if judgement.met else 'missed'}, {verdict}"

@@ -1,0 +1,131 @@
+"""What the live view shows: the trial that runs, what comes next, and how the load stands. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from wsgiload.documents.load_plan import LoadPlan
+from wsgiload.loads.progress import LoadProgress
+from wsgiload.report.words import (
+    MISSING,
+    enough_requests,
+    failures_by_kind,
+    format_bytes,
+    format_cores,
+    format_count,
+    format_duration_ns,
+    format_per_s,
+    format_ratio,
+    format_span,
+    needed_requests,
+    plural,
+)
+from wsgiload.sampling.running_load import LoadLook, RunningLoad
+from wsgiload.units import NS_PER_S
+
+Row = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What is under way, apart from its load."""
+
+    what: str
+    upcoming: str | None = None
+    left_s: float | None = None
+    """Until everything has ended, as estimated at ``since_ns``."""
+    since_ns: int = 0
+    standing: str | None = None
+
+
+def rows(
+    stage: Stage, running: RunningLoad | None, look: LoadLook | None, now_ns: int
+) -> list[Row]:
+    """Label and text of each line, always as many of one command."""
+    progress = look.progress if look is not None else None
+    doing = "starting" if running is None else _phase(progress, now_ns)
+    lines = [("now", f"{stage.what}: {doing}"), ("next", _next(stage, now_ns))]
+    if running is not None and look is not None:
+        lines += _load_rows(running, look)
+    if stage.standing is not None:
+        lines.append(("standing", stage.standing))
+    return lines
+
+
+def _next(stage: Stage, now_ns: int) -> str:
+    words = [stage.upcoming] if stage.upcoming is not None else []
+    if stage.left_s is not None:
+        left_s = stage.left_s - (now_ns - stage.since_ns) / NS_PER_S
+        # An estimate that has run out says nothing.
+        words += [f"about {format_span(left_s)} left"] if left_s > 0 else []
+    return ", ".join(words) or "the result"
+
+
+def _phase(progress: LoadProgress | None, now_ns: int) -> str:
+    """``measuring, 4 of 10 s``."""
+    if progress is None or now_ns < progress.start_ns:
+        return "starting the load"
+    phases = (
+        ("warming up", progress.start_ns, progress.measure_from_ns),
+        ("measuring", progress.measure_from_ns, progress.measure_to_ns),
+    )
+    for name, from_ns, to_ns in phases:
+        if now_ns < to_ns:
+            passed_s, length_s = (now_ns - from_ns) / NS_PER_S, (to_ns - from_ns) / NS_PER_S
+            return f"{name}, {passed_s:.0f} of {length_s:.3g} s"
+    return "waiting for the last responses"
+
+
+def _load_rows(running: RunningLoad, look: LoadLook) -> Iterator[Row]:
+    yield "rate", _rates(running.plan, look)
+    yield "latency", _latency(look.progress)
+    yield "failures", _failures(look.progress)
+    if running.sampler is not None:
+        yield "server", _usage(running, look)
+
+
+def _rates(plan: LoadPlan, look: LoadLook) -> str:
+    achieved = f"achieved {format_per_s(look.achieved_per_s)}"
+    users = plan.load.closed.connections if plan.load.closed is not None else None
+    if users is not None:
+        return f"{plural(users, 'user')} in a closed loop, {achieved}"
+    return f"offered {format_per_s(look.offered_per_s)}, {achieved}"
+
+
+def _latency(progress: LoadProgress | None) -> str:
+    if progress is None or not progress.ended:
+        return MISSING
+    if not enough_requests(progress.ended, 0.99):
+        tail = f"p99 {needed_requests(0.99)}"
+    else:
+        tail = f"p99 {_quantile(progress.p99_ns)}"
+    return f"p50 {_quantile(progress.p50_ns)}, {tail}, of {format_count(progress.ended)} so far"
+
+
+def _quantile(value_ns: int | None) -> str:
+    return "among the failures" if value_ns is None else format_duration_ns(value_ns)
+
+
+def _failures(progress: LoadProgress | None) -> str:
+    if progress is None or not progress.ended:
+        return MISSING
+    kinds = failures_by_kind(progress.outcomes)
+    if not kinds:
+        return "none"
+    share = format_ratio(sum(kinds.values()) / progress.ended)
+    return ", ".join(f"{name} {format_count(count)}" for name, count in kinds.items()) + (
+        f" ({share})"
+    )
+
+
+def _usage(running: RunningLoad, look: LoadLook) -> str:
+    cpu = f"CPU {format_cores(look.cpu_cores)}"
+    if running.cpus is None:
+        cpu += " cores"
+    else:
+        cpu += f" of {running.cpus:g} {'core' if running.cpus == 1 else 'cores'}"
+    memory = f"memory {format_bytes(look.memory_bytes)}"
+    if running.memory_limit_bytes is not None:
+        memory += f" of {format_bytes(running.memory_limit_bytes)}"
+    return f"{cpu}, {memory}"

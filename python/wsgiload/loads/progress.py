@@ -1,0 +1,67 @@
+"""How a load stands while it runs, as its generator shows it in a file in memory.
+
+The generator writes and whoever watches reads; neither waits for the other. A load that nobody
+watches has no such file.
+"""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from wsgiload._loadgen import read_progress
+from wsgiload.documents.load_report import Outcomes
+
+
+class LoadProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """What the generator showed last; timestamps are nanoseconds of CLOCK_MONOTONIC."""
+
+    at_ns: int
+    start_ns: int
+    measure_from_ns: int
+    measure_to_ns: int
+    outcomes: Outcomes
+    """Of the measurement so far; requests in flight are only scheduled."""
+    scheduled: int
+    """So far, warm-up and cool-down included."""
+    answered: int
+    """Complete responses so far, warm-up and cool-down included."""
+    p50_ns: int | None
+    p99_ns: int | None
+
+    @property
+    def ended(self) -> int:
+        """Requests of the measurement that have an outcome."""
+        counts: tuple[int, ...] = msgspec.structs.astuple(self.outcomes)
+        return sum(counts) - self.outcomes.scheduled
+
+
+class ProgressFile:
+    """The file of one load. Close it when the load has ended."""
+
+    def __init__(self) -> None:
+        self.descriptor = os.memfd_create("wsgiload-progress")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self.descriptor)
+
+    @property
+    def path(self) -> str:
+        """Its path here and in a process that inherits the descriptor."""
+        return f"/proc/self/fd/{self.descriptor}"
+
+    def read(self, threads: int) -> LoadProgress | None:
+        """How the load stands; None before all of its threads have shown something."""
+        text = read_progress(self.path, threads)
+        return None if text is None else msgspec.json.decode(text, type=LoadProgress)

@@ -1,0 +1,128 @@
+"""A load under way, for whoever watches it: what its generator shows, and the server's latest
+counters.
+
+Watching reads what the generator and the sampler have anyway. Nothing is measured for it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from wsgiload.documents.load_plan import LoadPlan
+from wsgiload.loads.progress import LoadProgress, ProgressFile
+from wsgiload.sampling.sampler import Sampler
+from wsgiload.units import NS_PER_S
+
+# Rates and CPU use are those of about the last second.
+RECENT_NS = NS_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class LoadLook:
+    """How a load stands; None where nothing is known, or not yet."""
+
+    progress: LoadProgress | None = None
+    offered_per_s: float | None = None
+    achieved_per_s: float | None = None
+    cpu_cores: float | None = None
+    memory_bytes: int | None = None
+
+
+class Recently:
+    """Rates of counters over about the last second."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[int, tuple[int, ...]]] = deque()
+
+    def rates_per_s(self, at_ns: int, counts: tuple[int, ...]) -> tuple[float, ...] | None:
+        """How fast each counter rose since about a second ago; None at first."""
+        if not self._seen or at_ns > self._seen[-1][0]:
+            self._seen.append((at_ns, counts))
+        while len(self._seen) > 2 and self._seen[1][0] <= at_ns - RECENT_NS:
+            self._seen.popleft()
+        (from_ns, before), (to_ns, now) = self._seen[0], self._seen[-1]
+        if to_ns == from_ns:
+            return None
+        elapsed_s = (to_ns - from_ns) / NS_PER_S
+        return tuple(
+            (later - earlier) / elapsed_s for later, earlier in zip(now, before, strict=True)
+        )
+
+
+@dataclass(slots=True)
+class RunningLoad:
+    """A load that runs, and the server's sampler and limits where those are known."""
+
+    plan: LoadPlan
+    file: ProgressFile
+    sampler: Sampler | None = None
+    cpus: float | None = None
+    memory_limit_bytes: float | None = None
+    _requests: Recently = field(default_factory=Recently)
+    _usage: Recently = field(default_factory=Recently)
+    _memory_bytes: int | None = None
+
+    def look(self) -> LoadLook:
+        """How it stands now; costs a few small reads."""
+        progress = self.file.read(self.plan.threads)
+        rates: tuple[float, ...] | None = None
+        if progress is not None:
+            counts = (progress.scheduled, progress.answered)
+            rates = self._requests.rates_per_s(progress.at_ns, counts)
+        offered_per_s, achieved_per_s = rates or (None, None)
+
+        return LoadLook(
+            progress=progress,
+            offered_per_s=offered_per_s,
+            achieved_per_s=achieved_per_s,
+            cpu_cores=self._cpu_cores(),
+            memory_bytes=self._memory_bytes,
+        )
+
+    def _cpu_cores(self) -> float | None:
+        sample = self.sampler.latest() if self.sampler is not None else None
+        if sample is None:
+            return None
+        # Not every sample reads it.
+        if sample.counters.memory_bytes is not None:
+            self._memory_bytes = sample.counters.memory_bytes
+        if sample.counters.cpu_usage_ns is None:
+            return None
+        used = self._usage.rates_per_s(sample.t_ns, (sample.counters.cpu_usage_ns,))
+        return used[0] / NS_PER_S if used is not None else None
+
+
+class LoadEvents:
+    """What is reported of every load; the default watches nothing, and no load then shows
+    anything."""
+
+    is_watching = False
+
+    def load_started(self, load: RunningLoad) -> None:
+        """This load begins."""
+
+    def load_ended(self) -> None:
+        """It has ended: it must not be looked at any more."""
+
+
+@contextmanager
+def watched(
+    events: LoadEvents,
+    plan: LoadPlan,
+    sampler: Sampler | None = None,
+    limits: tuple[float | None, float | None] = (None, None),
+) -> Iterator[ProgressFile | None]:
+    """The file in which the load of this plan is to show itself, for as long as the block lasts;
+    None where nobody watches. ``limits`` are the server's CPUs and bytes of memory."""
+    if not events.is_watching:
+        yield None
+        return
+    with ProgressFile() as file:
+        events.load_started(RunningLoad(plan, file, sampler, *limits))
+        try:
+            yield file
+        finally:
+            events.load_ended()

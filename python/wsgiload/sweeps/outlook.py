@@ -1,0 +1,85 @@
+"""What comes after a trial, and how the servers stand so far, for whoever watches a sweep. Pure.
+
+It concludes nothing: that is for ``analysis``, when the cells are complete.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from wsgiload.analysis.aggregate import GOODPUT, Figure, Runs, figure_of, standing
+from wsgiload.analysis.races import Track
+from wsgiload.documents.summary import CellResult
+from wsgiload.experiment.plan import Cell
+from wsgiload.report.words import format_duration_ns, format_per_s, join_words, plural
+from wsgiload.statistics.race import RaceState
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What comes after the trial that begins, and how the servers stand; None where nothing is
+    known."""
+
+    upcoming: Cell | None = None
+    standing: str | None = None
+    # Until the end, where the time is known and not estimated.
+    left_s: float | None = None
+
+
+def race_words(state: RaceState, rounds: int, *, by_objective: bool) -> str:
+    """``a leads b and c after 3 rounds; 2 dropped out``; no rounds are those of short trials."""
+    leader, *others = state.contenders
+    after = f"after {plural(rounds, 'round')}" if rounds else "after short trials"
+    if by_objective:
+        leads = f"{leader} is the leanest that may meet the objective"
+    elif others:
+        leads = f"{leader} leads {join_words(others)}"
+    else:
+        leads = f"{leader} is the only one left"
+    dropped = f"; {len(state.dropped)} dropped out" if state.dropped else ""
+    return f"{leads} {after}{dropped}"
+
+
+def ranking_words(track: Track, rivals: Sequence[str], cells: Sequence[CellResult]) -> str | None:
+    """``p99 so far: a 1.20 ms, b 3.40 ms``, the medians of the runs on this track, the best first;
+    None before any is known, or without a rival."""
+    runs = {
+        level.server: of_level
+        for level, of_level in standing(cells).items()
+        if (level.rate, level.connections) == (track.rate, track.connections)
+        and level.server in rivals
+    }
+    if len(rivals) < 2:
+        return None
+
+    figures: tuple[Figure, ...] = (GOODPUT,) if track.rate is None else ("p99", "p50")
+    for figure in figures:
+        medians = _medians(runs, figure)
+        if medians:
+            return f"{figure} so far: {_listed(medians, figure)}"
+    return None
+
+
+def _medians(runs_by_server: Mapping[str, Runs], figure: Figure) -> dict[str, float]:
+    """Of the servers that have one."""
+    found = {}
+    for server, runs in runs_by_server.items():
+        values = [value for run in runs.values() if (value := figure_of(run, figure)) is not None]
+        if values:
+            found[server] = median(values)
+    return found
+
+
+def _listed(medians: Mapping[str, float], figure: Figure) -> str:
+    is_rate = figure == GOODPUT
+    order = sorted(medians, key=medians.__getitem__, reverse=is_rate)
+    return ", ".join(f"{server} {_value_words(medians[server], is_rate)}" for server in order)
+
+
+def _value_words(value: float, is_rate: bool) -> str:
+    if is_rate:
+        return format_per_s(value)
+    return format_duration_ns(value) if math.isfinite(value) else "not met"

@@ -1,0 +1,103 @@
+"""Runs the command line on a terminal of a given size, and shows what a person would see there."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyte
+
+POLL_S = 0.05
+READ_BYTES = 65_536
+
+
+class Terminal:
+    """A command on a pseudo terminal, whose output an emulator draws."""
+
+    def __init__(
+        self,
+        words: Sequence[object],
+        cwd: Path,
+        environment: dict[str, str],
+        size: tuple[int, int],
+    ) -> None:
+        columns, lines = size
+        self.screen = pyte.HistoryScreen(columns, lines, history=10_000)
+        self._stream = pyte.ByteStream(self.screen)
+        self.descriptor, theirs = pty.openpty()
+        self.output = b""
+        self._resize(columns, lines)
+        self.process = subprocess.Popen(
+            [str(word) for word in words],
+            cwd=cwd,
+            env=environment,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+
+    def _resize(self, columns: int, lines: int) -> None:
+        fcntl.ioctl(self.descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    def resize(self, columns: int, lines: int) -> None:
+        """The person drags the corner of the window."""
+        self.screen.resize(lines, columns)
+        self._resize(columns, lines)
+
+    def press_ctrl_c(self) -> None:
+        """SIGINT to the foreground job."""
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    @property
+    def shown(self) -> list[str]:
+        """What stands on the screen, without the empty end of each line."""
+        return [line.rstrip() for line in self.screen.display]
+
+    @property
+    def scrolled(self) -> list[str]:
+        """Everything from the first line on, that which has left the screen included."""
+        above = [
+            "".join(line[column].data for column in range(self.screen.columns)).rstrip()
+            for line in self.screen.history.top
+        ]
+        return [*above, *self.shown]
+
+    def watch(self, until: Callable[[], bool], timeout_s: float = 120.0) -> bool:
+        """Draw what comes until something is true; False if the command ended first."""
+        end_s = time.monotonic() + timeout_s
+        while time.monotonic() < end_s:
+            if until():
+                return True
+            if not self._draw():
+                return until()
+        raise AssertionError("\n".join(self.shown))
+
+    def end(self, timeout_s: float = 120.0) -> int:
+        """Draw until the command ends; its exit code."""
+        self.watch(lambda: False, timeout_s)
+        os.close(self.descriptor)
+        return self.process.wait(timeout_s)
+
+    def _draw(self) -> bool:
+        """Whether there may be more."""
+        ready, _, _ = select.select([self.descriptor], [], [], POLL_S)
+        if not ready:
+            return True
+        try:
+            piece = os.read(self.descriptor, READ_BYTES)
+        except OSError:  # nobody has the other end any more
+            return False
+        self.output += piece
+        self._stream.feed(piece)
+        return bool(piece)

@@ -1,0 +1,183 @@
+"""The live view on a terminal: what it shows, that it leaves nothing behind, and where it stays
+away."""
+
+from __future__ import annotations
+
+import re
+import termios
+from pathlib import Path
+
+import pytest
+
+from wsgiload.host.cpus import CpuPlan, available_cpus
+from wsgiload.loads.drive import drive
+from wsgiload.loads.options import Level, LoadSettings, load_plan
+from wsgiload.loads.progress import ProgressFile
+from wsgiload.loads.request import Request
+from wsgiload.units import NS_PER_S
+
+from .command import SCRIPT, Command
+from .pseudo_terminal import Terminal
+from .target import CountingServer
+
+LINES = 30
+SWEEP = ("sweep", "--servers", "wsgiref,waitress", "--rates", "200", "--duration", "6s")
+BRIEFLY = ("--warmup", "1s", "--cooldown", "0s", "--limits", "best-effort")
+PICTURES = Path(__file__).parents[2] / "target" / "live"
+
+
+def start(command: Command, size: tuple[int, int], *words: object, **variables: str) -> Terminal:
+    kept = {
+        name: value
+        for name, value in command.environment.items()
+        if name not in ("CI", "NO_COLOR", "COLUMNS", "LINES", "FORCE_COLOR")
+    }
+    return Terminal(
+        [SCRIPT, *words], command.folder, kept | {"TERM": "xterm-256color"} | variables, size
+    )
+
+
+def rows_of(terminal: Terminal) -> dict[str, str]:
+    """The lines of the view by their label."""
+    labels = ("now", "next", "rate", "latency", "failures", "server", "standing")
+    found = [line.split(maxsplit=1) for line in terminal.shown if line]
+    return {words[0]: words[1] for words in found if len(words) == 2 and words[0] in labels}
+
+
+def require_measured(terminal: Terminal) -> dict[str, str]:
+    """Wait for the view of a measurement with figures of everything."""
+
+    def is_complete() -> bool:
+        shown = rows_of(terminal)
+        return (
+            "measuring" in shown.get("now", "")
+            and "p50" in shown.get("latency", "")
+            and "–" not in shown.get("rate", "–")
+        )
+
+    assert terminal.watch(is_complete), "\n".join(terminal.shown)
+    return rows_of(terminal)
+
+
+def keep(terminal: Terminal, name: str) -> None:
+    """What stands on the screen, to be looked at."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    text = "\n".join(terminal.shown).rstrip()
+    (PICTURES / f"{name}.txt").write_text(text + "\n")
+
+
+def require_gone(terminal: Terminal) -> None:
+    """Nothing of the view is left, and the cursor is back."""
+    left = [line for line in terminal.scrolled if re.match(r"(now|next|latency|failures) ", line)]
+    assert left == []
+    assert not terminal.screen.cursor.hidden
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("columns", [80, 200])
+def test_a_sweep_is_followed(command: Command, columns: int) -> None:
+    terminal = start(command, (columns, LINES), *SWEEP, *BRIEFLY)
+
+    shown = require_measured(terminal)
+    keep(terminal, f"sweep-{columns}")
+    assert re.fullmatch(r"\[1/2\] (wsgiref|waitress)\S*@200#1: measuring, \d of 6 s", shown["now"])
+    assert re.fullmatch(r"(wsgiref|waitress)\S*@200#1, about \d+ s left", shown["next"])
+    offered = re.match(r"offered ([\d,]+)/s, achieved ([\d,]+)/s", shown["rate"])
+    assert offered is not None and 100 < int(offered[1]) < 400
+    assert re.match(r"p50 [\d.,]+ (µs|ms|s), p99 .*, of [\d,]+ so far", shown["latency"])
+    assert shown["failures"]
+    assert re.match(r"CPU [\d.–]+ (of 1 core|cores), memory ", shown["server"])
+    assert max(map(len, terminal.shown)) <= columns
+
+    assert terminal.end() in (0, 98)
+    require_gone(terminal)
+    results = [line for line in terminal.scrolled if re.match(r"\[[12]/2\] ", line)]
+    assert len(results) == 2 and all(" … p" in line for line in results), results
+
+
+def test_a_load_is_followed_and_ctrl_c_gives_the_terminal_back(
+    command: Command, target: CountingServer
+) -> None:
+    words = ("load", target.url, "-R", "100", "-d", "60s")
+    terminal = start(command, (80, LINES), *words)
+    before = termios.tcgetattr(terminal.descriptor)
+
+    shown = require_measured(terminal)
+    keep(terminal, "load-80")
+    assert shown["now"].startswith(f"loading {target.url}: measuring, ")
+    assert "server" not in shown
+    assert terminal.screen.cursor.hidden
+
+    terminal.press_ctrl_c()
+    terminal.watch(lambda: b"\x1b[?25h" in terminal.output)
+    after = termios.tcgetattr(terminal.descriptor)
+    assert terminal.end() == 130
+    assert after == before
+    require_gone(terminal)
+
+
+def test_a_terminal_that_changes_its_size(command: Command, target: CountingServer) -> None:
+    words = ("load", target.url, "-R", "100", "-d", "6s")
+    terminal = start(command, (120, LINES), *words)
+    require_measured(terminal)
+
+    for columns in (60, 100):
+        terminal.resize(columns, LINES)
+        seen = len(terminal.output)
+        terminal.watch(lambda seen=seen: len(terminal.output) > seen + 200)
+        assert rows_of(terminal)["now"].startswith("loading ")
+        assert sum(line.startswith("now ") for line in terminal.shown) == 1
+
+    assert terminal.end() in (0, 98)
+    require_gone(terminal)
+
+
+def test_a_search_is_followed(command: Command, target: CountingServer) -> None:
+    words = ("capacity", "--url", target.url, "--slo", "p99<900ms", "--duration", "3s")
+    terminal = start(command, (80, LINES), *words, "--warmup", "0s", "--settle", "0s")
+
+    shown = require_measured(terminal)
+    assert shown["now"].startswith("url@") and "closed loop, trial 1: measuring" in shown["now"]
+    assert shown["rate"].endswith("/s") and "in a closed loop" in shown["rate"]
+
+    terminal.press_ctrl_c()
+    assert terminal.end() == 130
+    require_gone(terminal)
+
+
+@pytest.mark.parametrize("variables", [{"CI": "true"}, {"TERM": "dumb"}])
+def test_no_view_where_nobody_could_see_it(
+    command: Command, target: CountingServer, variables: dict[str, str]
+) -> None:
+    words = ("load", target.url, "-R", "100", "-d", "1s")
+    terminal = start(command, (80, LINES), *words, **variables)
+    assert terminal.end() in (0, 98)
+    assert b"\x1b[?25l" not in terminal.output
+    assert any(line.startswith("loading ") for line in terminal.scrolled)
+
+
+def test_no_colors_where_none_are_wanted(command: Command, target: CountingServer) -> None:
+    words = ("load", target.url, "-R", "100", "-d", "2s")
+    terminal = start(command, (80, LINES), *words, NO_COLOR="1")
+    require_measured(terminal)
+    assert terminal.end() in (0, 98)
+    assert not re.search(rb"\x1b\[[\d;]*3\d", terminal.output), "a foreground color"
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_a_load_showed_last_is_what_it_reports(target: CountingServer, threads: int) -> None:
+    load = LoadSettings(duration_ns=NS_PER_S, warmup_ns=NS_PER_S // 4, threads=threads)
+    plan = load_plan(target.url, Request(), load, Level(rate_per_s=400.0), 1)
+    cores = CpuPlan((), available_cpus(), shared_cores=True)
+    with ProgressFile() as file:
+        assert file.read(threads) is None, "nothing was shown yet"
+        report = drive(plan, cores, progress=file)
+        shown = file.read(threads)
+
+    assert shown is not None
+    assert shown.outcomes == report.outcomes
+    assert shown.ended == report.outcomes.scheduled <= shown.answered == target.answered
+    assert shown.measure_to_ns - shown.measure_from_ns == NS_PER_S
+    assert report.response_time_ns is not None and shown.p50_ns is not None
+    median_ns = report.response_time_ns.quantiles["0.5"]
+    assert abs(shown.p50_ns - median_ns) < 0.05 * median_ns
