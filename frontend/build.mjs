@@ -22,7 +22,11 @@ function olderTuples(part) {
 // It goes wherever the script goes.
 const license = readFileSync(join(here, "node_modules", "uplot", "LICENSE"), "utf-8").trim();
 const schema = JSON.parse(readFileSync(schemaFile, "utf-8"));
-const types = await compile(olderTuples(schema), "PageData", { additionalProperties: false, bannerComment: "" });
+const types = await compile(olderTuples(schema), "PageData", {
+  additionalProperties: false,
+  bannerComment: "",
+  unreachableDefinitions: true, // of the live page
+});
 mkdirSync(join(here, "src", "generated"), { recursive: true });
 writeFileSync(join(here, "src", "generated", "page-data.ts"), types);
 

@@ -12,16 +12,15 @@ const OPTIONS = [
   "--disable-background-networking",
   "--disable-component-update",
   "--disable-sync",
-  "--host-resolver-rules=MAP * ~NOTFOUND",
+  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ];
 
 function required(name: string): string {
   const value = process.env[name];
-  assert.ok(value, `${name} is not set; tests/integration/test_page.py sets it`);
+  assert.ok(value, `${name} is not set; the tests in tests/integration/ set it`);
   return value;
 }
 
-const PAGES = required("WSGILOAD_PAGES");
 export const PICTURES = required("WSGILOAD_PICTURES");
 mkdirSync(PICTURES, { recursive: true });
 
@@ -42,8 +41,29 @@ export async function visit(
   { hash = "", ...options }: Visit,
   use: (page: Page) => Promise<void>,
 ): Promise<void> {
+  const address = pathToFileURL(join(required("WSGILOAD_PAGES"), `${name}.html`)).href + hash;
+  await watch(browser, address, /^(file|data|blob):/, { offline: true, ...options }, use);
+}
+
+/** The live page of the running command; it may ask this command alone. */
+export async function follow(
+  browser: Browser,
+  options: BrowserContextOptions,
+  use: (page: Page) => Promise<void>,
+): Promise<void> {
+  const address = required("WSGILOAD_LIVE_URL");
+  await watch(browser, address, new RegExp(`^(${address}|data:|blob:)`), options, use);
+}
+
+async function watch(
+  browser: Browser,
+  address: string,
+  allowed: RegExp,
+  options: BrowserContextOptions,
+  use: (page: Page) => Promise<void>,
+): Promise<void> {
   const viewport = { width: 1200, height: 900 };
-  const context = await browser.newContext({ viewport, offline: true, ...options });
+  const context = await browser.newContext({ viewport, ...options });
   const problems: string[] = [];
   const page = await context.newPage();
   page.on("console", (said) => {
@@ -51,15 +71,34 @@ export async function visit(
   });
   page.on("pageerror", (error) => problems.push(`error: ${String(error)}`));
   page.on("request", (request) => {
-    if (!/^(file|data|blob):/.test(request.url())) problems.push(`request: ${request.url()}`);
+    if (!allowed.test(request.url())) problems.push(`request: ${request.url()}`);
   });
   try {
-    await page.goto(pathToFileURL(join(PAGES, `${name}.html`)).href + hash);
+    await page.goto(address);
     await use(page);
   } finally {
     await context.close();
   }
-  assert.deepEqual(problems, [], name);
+  assert.deepEqual(problems, [], address);
+}
+
+/** What the accessibility checker has to say that is serious. */
+export async function seriousOf(page: Page, checker: string): Promise<object[]> {
+  await page.evaluate(checker);
+  const found = await page.evaluate(async () => {
+    const { axe } = window as unknown as { axe: { run: (where: Document, how: object) => Promise<Found> } };
+    const { violations } = await axe.run(document, { resultTypes: ["violations"] });
+    return violations.map(({ id, impact, nodes }) => ({
+      id,
+      impact,
+      where: nodes.slice(0, 3).map((node) => node.html.slice(0, 160)),
+    }));
+  });
+  return found.filter(({ impact }) => impact === "serious" || impact === "critical");
+}
+
+interface Found {
+  violations: { id: string; impact?: string | null; nodes: { html: string }[] }[];
 }
 
 /** How many pixels of every canvas that is seen are not empty. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import test, { after, before } from "node:test";
 import axe from "axe-core";
 import type { Browser, Page } from "playwright-core";
-import { busySeconds, columnOf, drawnOn, hover, inkOf, PICTURES, startBrowser, tipOf, visit } from "./driver";
+import { busySeconds, columnOf, drawnOn, hover, inkOf, PICTURES, seriousOf, startBrowser, tipOf, visit } from "./driver";
 
 const CHARTS = 1 + 2 + 4 + 1;
 const SERVERS = 8;
@@ -250,18 +250,7 @@ for (const name of ["single", "change"]) {
   for (const colorScheme of ["light", "dark"] as const) {
     test(`axe has nothing serious to say of ${name}, ${colorScheme}`, async () => {
       await visit(browser, name, { colorScheme }, async (page) => {
-        await page.evaluate(axe.source);
-        const found = await page.evaluate(async () => {
-          const { axe: checker } = window as unknown as { axe: typeof axe };
-          const { violations } = await checker.run(document, { resultTypes: ["violations"] });
-          return violations.map(({ id, impact, nodes }) => ({
-            id,
-            impact,
-            where: nodes.slice(0, 3).map((node) => node.html.slice(0, 160)),
-          }));
-        });
-        const serious = found.filter(({ impact }) => impact === "serious" || impact === "critical");
-        assert.deepEqual(serious, []);
+        assert.deepEqual(await seriousOf(page, axe.source), []);
       });
     });
   }

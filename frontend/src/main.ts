@@ -5,6 +5,7 @@ import { ChartFigure, placeOf, TimelineFigure, type Figure } from "./charts";
 import { makeControls } from "./controls";
 import { readData, type PageData } from "./data";
 import { drawForest } from "./forest";
+import { followLive } from "./live";
 import { shareLooks } from "./look";
 import { copyButton, tableMarkdown } from "./markdown";
 import { readHash, Store } from "./state";
@@ -85,6 +86,7 @@ function preparePrint(drawAll: () => void): void {
 }
 
 function start(): void {
+  if (followLive()) return;
   const data = readData();
   if (!data) return;
   shareLooks(data.runs_each);

@@ -99,6 +99,7 @@ SWEEP_ONLY = [
 
 # judged, configured and sampled by the orchestrator
 ONLY_LOAD = {"--threshold", "--config", "--attach-cgroup", "--attach-pid", "--store-secrets"}
+ONLY_LOAD |= {"--live"}
 ONLY_LOADGEN = {"--cooldown", "--interval", "--version", "--wire", "--explain", "--schema"}
 
 

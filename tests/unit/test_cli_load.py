@@ -33,7 +33,7 @@ class CannedHandle:
     is_interrupted = False
     adds_up_in_time = True
 
-    def __init__(self, plan: LoadPlan) -> None:
+    def __init__(self, plan: LoadPlan, progress: object = None) -> None:
         self.stopped = False
 
     def wait(self, timeout: float | None = None) -> bool:

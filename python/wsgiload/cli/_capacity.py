@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Unpack
 from urllib.parse import urlsplit
 
@@ -43,7 +44,7 @@ from wsgiload.host.cpus import available_cpus, named_cores
 from wsgiload.limits import enter_scope
 from wsgiload.loads.generator import require_possible
 from wsgiload.loads.options import Level, load_plan
-from wsgiload.report import print_capacity, terminal
+from wsgiload.report import print_capacity, terminal, text_of
 from wsgiload.sweeps.sweep import plan_cpus
 from wsgiload.units import seconds_to_ns
 
@@ -96,7 +97,7 @@ _AS_IN_SWEEP = {
     *("ambiguous_t", "ambiguous_d"),
     *("method", "header", "body", "body_file", "targets", "sessions"),
     *("expect_status", "expect_body_file", "expect_length", "expect_sha256", "expect_regex"),
-    *("out", "json_file", "quiet", "config", "dry_run"),
+    *("out", "json_file", "quiet", "live", "config", "dry_run"),
 }
 # What belongs to a server that is launched, and not to a URL.
 _OF_SERVERS = (
@@ -226,6 +227,7 @@ def capacity(
     threshold: tuple[str, ...],
     json_file: str | None,
     quiet: bool,
+    live: int | None,
     dry_run: bool,
     **flags: Unpack[CapacityFlags],
 ) -> int:
@@ -246,10 +248,13 @@ def capacity(
 
     if plan.url is None:
         enter_scope(plan.experiment.limits.policy)
-    with live_view(quiet=quiet) as view:
-        events = CapacityEvents() if quiet else CapacityProgress(view)
+    with live_view("capacity", quiet=quiet, port=live) as view:
+        events = CapacityEvents() if quiet and not view.is_watching else CapacityProgress(view)
         result = run_capacity(plan, events)
-    return _print(result, thresholds, json_file)
+        view.stop()
+        code = _print(result, thresholds, json_file)
+        view.end(text=text_of(partial(print_capacity, result.document)))
+    return code
 
 
 def _plan(app: str | None, flags: CapacityFlags) -> CapacityPlan:

@@ -11,7 +11,6 @@ from wsgiload.capacity_search.search import Phase
 from wsgiload.capacity_search.trials import TrialPlan
 from wsgiload.cli._live import LiveView
 from wsgiload.cli._live_frame import Stage
-from wsgiload.cli._output import tell
 from wsgiload.report.words import format_per_s, format_span, plural, verdict_words
 from wsgiload.sampling.running_load import RunningLoad
 
@@ -20,9 +19,9 @@ class CapacityProgress(CapacityEvents):
     """The events of a search, printed as they happen; a view also follows its loads."""
 
     def __init__(self, view: LiveView | None = None) -> None:
-        self.is_watching = view is not None
-        self._view = view
-        self._tell = tell if view is None else view.tell
+        self._view = view or LiveView()
+        self.is_watching = self._view.is_watching
+        self._tell = self._view.tell
         self._expected_s = 0.0
         self._since_ns = 0
 
@@ -34,8 +33,6 @@ class CapacityProgress(CapacityEvents):
         self._tell(f"searching {plural(servers, 'server')}, about {format_span(seconds)}")
 
     def trial_started(self, course: Course, plan: TrialPlan, phase: Phase | None) -> None:
-        if self._view is None:
-            return
         step = "closed loop" if phase is None else phase
         what = f"{plan.server}@{plan.level.text}, {step}, trial {len(course.trials) + 1}"
         upcoming = "depends on this trial"
@@ -46,12 +43,10 @@ class CapacityProgress(CapacityEvents):
         self._tell(f"{trial.cell.id}{_trial_words(trial)}")
 
     def load_started(self, load: RunningLoad) -> None:
-        if self._view is not None:
-            self._view.load_started(load)
+        self._view.load_started(load)
 
     def load_ended(self) -> None:
-        if self._view is not None:
-            self._view.load_ended()
+        self._view.load_ended()
 
 
 def _standing(course: Course) -> str | None:

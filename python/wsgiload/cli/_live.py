@@ -1,87 +1,98 @@
-"""The live view: a few lines at the bottom of the terminal while something is measured.
+"""The live view: what is measured, while it is, on the terminal and as a page.
 
-A thread of the lowest priority redraws them, on the orchestrator's cores. It reads what the
-generator and the sampler have anyway, and no thread that measures ever waits for it.
+A thread of the lowest priority draws both, on the orchestrator's cores. It reads what the generator
+and the sampler have anyway, and no thread that measures ever waits for it.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from wsgiload.cli._live_frame import Row, Stage, rows
+from wsgiload.cli._live_frame import Stage, frame_of, rows
+from wsgiload.cli._live_screen import Screen, may_be_live
 from wsgiload.cli._output import tell
-from wsgiload.foreign_text import visible
 from wsgiload.sampling.running_load import LoadEvents, RunningLoad
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.live import Live
+    from wsgiload.cli._live_page import LivePage
 
 REFRESH_S = 0.5
-LABEL_WIDTH = 10
-NARROWEST_COLUMNS = 40
 LOWEST_PRIORITY = 19
 
 
-def may_be_live() -> bool:
-    """Whether standard error is a terminal that can redraw lines, and somebody looks at it."""
-    if not sys.stderr.isatty() or os.environ.get("CI"):
-        return False
-    if os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
-        return False
-    return os.get_terminal_size(sys.stderr.fileno()).columns >= NARROWEST_COLUMNS
-
-
 @contextmanager
-def live_view(*, quiet: bool) -> Iterator[LiveView | None]:
-    """A view for as long as the block lasts; None where lines are told one after another."""
-    if quiet or not may_be_live():
-        yield None
-        return
-    with LiveView() as view:
+def live_view(command: str, *, quiet: bool, port: int | None = None) -> Iterator[LiveView]:
+    """A view for as long as the block lasts, on the terminal where there is one, and as a page if
+    it is given a port. A port that cannot be used is a UsageError."""
+    screen = Screen() if not quiet and may_be_live() else None
+    page = _page(port, command) if port is not None else None
+    view = LiveView(screen, page, quiet=quiet)
+    try:
+        if page is not None:
+            tell(f"live view: {page.url}")
+            view.begin()
         yield view
+    finally:
+        view.stop()
+        if page is not None:
+            page.close()
+
+
+def _page(port: int, command: str) -> LivePage:
+    # A server takes its time to import, and few commands serve a page.
+    from wsgiload.cli._live_page import LivePage
+
+    return LivePage(port, command)
 
 
 class LiveView(LoadEvents):
-    """Draws from the first stage until it is closed; lines told meanwhile stay above it."""
+    """Draws from the first stage until it is stopped, on the terminal and for the page, as far as
+    there are any; without both, it tells plain lines."""
 
-    is_watching = True
-
-    def __init__(self) -> None:
+    def __init__(
+        self, screen: Screen | None = None, page: LivePage | None = None, *, quiet: bool = False
+    ) -> None:
+        self._screen, self._page = screen, page
+        self.is_watching = screen is not None or page is not None
+        self.is_plain = screen is None and not quiet
+        """Whether standard error gets one plain line after another meanwhile."""
         self._stage: Stage | None = None
         self._running: RunningLoad | None = None
         # Held while the load is looked at: nobody may look at one that has ended.
         self._looking = threading.Lock()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="wsgiload-live", daemon=True)
-        self._live: Live | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+    def begin(self) -> None:
+        """Draw from now on."""
+        if self.is_watching and self._thread.ident is None and not self._closing.is_set():
+            self._thread.start()
 
     def show(self, stage: Stage) -> None:
-        """This is under way from now on. Call it on the orchestrator's cores: the thread that draws
-        stays on those of its start."""
+        """This is under way from now on. Call it on the orchestrator's cores: the threads of the
+        view stay on those."""
         self._stage = stage
-        if self._live is None and not self._closing.is_set():
-            self._live = _display()
-            self._live.start()
-            self._thread.start()
+        if self._closing.is_set() or not self.is_watching:
+            return
+        if self._screen is not None and not self._screen.is_open:
+            self._screen.start()
+        self.begin()
+        self._stay_on(os.sched_getaffinity(0))
+
+    def _stay_on(self, cpus: set[int]) -> None:
+        own = self._thread.native_id
+        threads = ({own} if own is not None else set()) | (
+            self._page.threads if self._page is not None else set()
+        )
+        for thread in threads:
+            with suppress(OSError):  # it has ended
+                os.sched_setaffinity(thread, cpus)
 
     def load_started(self, load: RunningLoad) -> None:
         """Its load begins."""
@@ -95,67 +106,55 @@ class LiveView(LoadEvents):
 
     def tell(self, text: str) -> None:
         """A line that stays."""
-        if self._live is None or self._closing.is_set():
+        self.tell_page(text)
+        if self._screen is not None and self._screen.is_open:
+            self._screen.tell(text)
+        elif self._screen is not None or self.is_plain:
             tell(text)
-            return
-        self._live.console.print(
-            visible(text), markup=False, highlight=False, soft_wrap=True, style=None
-        )
 
-    def close(self) -> None:
-        """Erase the view and give the terminal back; may be called again."""
+    def tell_page(self, text: str) -> None:
+        """A line of which standard error has got its parts."""
+        if self._page is not None:
+            self._page.tell(text)
+
+    def stop(self) -> None:
+        """Draw no more, and give the terminal back; may be called again. The page keeps what it
+        shows."""
         self._closing.set()
-        if self._live is not None and self._thread.is_alive():
+        if self._thread.is_alive():
             self._thread.join()
-        if self._live is not None:
-            live, self._live = self._live, None
-            live.stop()
+        if self._screen is not None:
+            self._screen.close()
+
+    def end(self, report: Path | None = None, text: str = "") -> None:
+        """The page becomes the report, or shows this text where there is none."""
+        self.stop()
+        if self._page is not None:
+            self._page.end(report, text)
 
     def _run(self) -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)
+        if self._page is not None:
+            self._page.start()
         while not self._closing.is_set():
-            self._draw()
+            try:
+                self._draw()
+            except OSError:
+                self._closing.set()  # the terminal is gone, and the measurement is more important
             self._closing.wait(REFRESH_S)
 
     def _draw(self) -> None:
-        stage, live = self._stage, self._live
-        if stage is None or live is None:
+        stage = self._stage
+        has_readers = self._page is not None and self._page.has_readers
+        if stage is None or (self._screen is None and not has_readers):
             return
         with self._looking:
             running = self._running
             look = running.look() if running is not None else None
-        try:
-            live.update(_shown(rows(stage, running, look, time.monotonic_ns())), refresh=True)
-        except OSError:
-            self._closing.set()  # the terminal is gone, and the measurement is more important
 
-
-def _display() -> Live:
-    # rich takes 0.1 s to import, and most commands show no view.
-    from rich.console import Console
-    from rich.live import Live
-
-    return Live(
-        console=Console(stderr=True),
-        auto_refresh=False,
-        transient=True,
-        redirect_stdout=False,
-        redirect_stderr=False,
-    )
-
-
-def _shown(lines: list[Row]) -> RenderableType:
-    from rich.console import Group
-    from rich.text import Text
-
-    return Group(
-        *(
-            Text.assemble(
-                (f"{label:<{LABEL_WIDTH}}", "dim"),
-                visible(text),
-                no_wrap=True,
-                overflow="ellipsis",
-            )
-            for label, text in lines
-        )
-    )
+        now_ns = time.monotonic_ns()
+        lines = rows(stage, running, look, now_ns)
+        if self._page is not None:
+            self._page.show(frame_of(lines, stage, (running, look), now_ns))
+        if self._screen is not None:
+            self._screen.draw(lines)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from wsgiload.documents.load_plan import LoadPlan
+from wsgiload.documents.page_data import LiveFrame
+from wsgiload.foreign_text import visible
 from wsgiload.loads.progress import LoadProgress
 from wsgiload.report.words import (
     MISSING,
@@ -129,3 +131,25 @@ def _usage(running: RunningLoad, look: LoadLook) -> str:
     if running.memory_limit_bytes is not None:
         memory += f" of {format_bytes(running.memory_limit_bytes)}"
     return f"{cpu}, {memory}"
+
+
+def frame_of(
+    lines: Sequence[Row],
+    stage: Stage,
+    load: tuple[RunningLoad | None, LoadLook | None],
+    now_ns: int,
+) -> LiveFrame:
+    """The same for the page, with the numbers that its charts draw."""
+    running, look = load
+    progress = look.progress if look is not None else None
+    return LiveFrame(
+        rows=tuple((label, visible(text)) for label, text in lines),
+        trial=visible(stage.what),
+        at_s=now_ns / NS_PER_S,
+        offered_per_s=look.offered_per_s if look is not None else None,
+        achieved_per_s=look.achieved_per_s if look is not None else None,
+        p50_ns=progress.p50_ns if progress is not None else None,
+        p99_ns=progress.p99_ns if progress is not None else None,
+        cpu_cores=look.cpu_cores if look is not None else None,
+        cpu_limit=running.cpus if running is not None else None,
+    )

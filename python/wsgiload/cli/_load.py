@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Unpack, get_args
 
 import click
@@ -50,7 +51,7 @@ from wsgiload.loads.handle import Handle, Report
 from wsgiload.loads.precision import parse_precision, precision_sentence
 from wsgiload.loads.progress import ProgressFile
 from wsgiload.loads.public_options import LoadOptions
-from wsgiload.report import print_load, terminal
+from wsgiload.report import print_load, terminal, text_of
 from wsgiload.sampling.observe import Observation
 from wsgiload.sampling.running_load import watched
 from wsgiload.units import NS_PER_S
@@ -95,6 +96,7 @@ def load(
     threshold: tuple[str, ...],
     json_file: str | None,
     quiet: bool,
+    live: int | None,
     dry_run: bool,
     **flags: Unpack[LoadCommandFlags],
 ) -> int:
@@ -113,12 +115,14 @@ def load(
         write_json(shown, json_file or "-")
         return EXIT_OK
 
-    report, is_interrupted = _measure(plan, flags, quiet, json_file)
-    if report is None:
-        complain("interrupted before the measurement; no report")
-        return EXIT_INTERRUPTED
-    _print(report.document, flags["precision"], quiet=quiet, is_json=json_file == "-")
-    code = _judge(thresholds, report.document)
+    with live_view("load", quiet=quiet, port=live) as view:
+        report, is_interrupted = _measure(plan, flags, view, json_file)
+        if report is None:
+            complain("interrupted before the measurement; no report")
+            return EXIT_INTERRUPTED
+        _print(report.document, flags["precision"], quiet=quiet, is_json=json_file == "-")
+        code = _judge(thresholds, report.document)
+        view.end(text=text_of(partial(print_load, report.document)))
     return EXIT_INTERRUPTED if is_interrupted else code
 
 
@@ -176,13 +180,13 @@ def _judge(thresholds: list[Threshold], load: LoadReport) -> int:
 
 
 def _measure(
-    plan: LoadPlan, flags: LoadCommandFlags, quiet: bool, json_file: str | None
+    plan: LoadPlan, flags: LoadCommandFlags, view: LiveView, json_file: str | None
 ) -> tuple[Report | None, bool]:
     """The report, written to its destination, and whether an interrupt cut it short; a further
     interrupt waits until it is written."""
     with ExitStack() as until_written:
         with attached(flags, plan.url) as observation:
-            report, is_interrupted = _carry_out(plan, quiet, observation)
+            report, is_interrupted = _carry_out(plan, view, observation)
             until_written.enter_context(uninterrupted())
         if report is not None and observation is not None:
             used = observation.resources(report.document)
@@ -195,21 +199,20 @@ def _measure(
 
 
 def _carry_out(
-    plan: LoadPlan, quiet: bool, observation: Observation | None
+    plan: LoadPlan, view: LiveView, observation: Observation | None
 ) -> tuple[Report | None, bool]:
     """The report, and whether Ctrl-C cut it short; what was measured until then is kept."""
     interrupts: list[bool] = []
-    with live_view(quiet=quiet) as view, ExitStack() as watching:
-        progress = None
-        if view is not None:
-            progress = watching.enter_context(_watched(plan, observation, view))
+    with ExitStack() as watching:
+        watching.callback(view.stop)
+        progress = watching.enter_context(_watched(plan, observation, view))
         handle = watching.enter_context(Handle(plan, progress))
 
         def stop() -> None:
             interrupts.append(True)
             handle.stop()
 
-        if not quiet and view is None:
+        if view.is_plain:
             tell(f"loading {public_url(plan.url)} …")
         # A second interrupt, such as that of a whole process group, must not cost the report.
         with instead_of_interrupts(stop):

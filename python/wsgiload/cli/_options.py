@@ -377,6 +377,13 @@ output_options = together(
     option("Output", "--quiet", is_flag=True, help="Do not show progress on standard error."),
     option(
         "Output",
+        "--live",
+        type=click.IntRange(0, 65_535),
+        metavar="PORT",
+        help="Also show progress as a page at 127.0.0.1:PORT, which shows the result at the end (0: any free port).",
+    ),
+    option(
+        "Output",
         "--config",
         type=click.Path(dir_okay=False),
         help="Configuration file instead of wsgiload.toml.",

@@ -31,9 +31,9 @@ class Progress(SweepEvents):
     def __init__(self, view: LiveView | None = None) -> None:
         self.conclusions: Sequence[str] = ()
         """What the plan allows to conclude; said when the first trial is about to begin."""
-        self.is_watching = view is not None
-        self._view = view
-        self._tell = tell if view is None else view.tell
+        self._view = view or LiveView()
+        self.is_watching = self._view.is_watching
+        self._tell = self._view.tell
         self._heading: str | None = None
         self._outlook = Outlook()
         self._left_s: float | None = None
@@ -63,26 +63,24 @@ class Progress(SweepEvents):
 
     def cell_started(self, cell: Cell, place: int, count: int) -> None:
         self._heading = f"[{place:>{len(str(count))}}/{count}] {cell.id}"
-        if self._view is None:
+        if self._view.is_plain:
             tell(f"{self._heading} … ", is_whole=False)
-            return
         outlook = self._outlook
         upcoming = outlook.upcoming.id if outlook.upcoming is not None else None
         self._show(self._heading, upcoming, outlook.standing)
 
     def _show(self, what: str, upcoming: str | None = None, standing: str | None = None) -> None:
-        if self._view is not None:
-            stage = Stage(what, upcoming, self._left_s, self._left_since_ns, standing)
-            self._view.show(stage)
+        self._view.show(Stage(what, upcoming, self._left_s, self._left_since_ns, standing))
 
     def cell_ended(self, summary: CellResult, place: int, count: int) -> None:
         heading, self._heading = self._heading, None
         text = _result_words(summary)
         if text is None:
             return
-        if self._view is not None:
+        if not self._view.is_plain:
             self._tell(f"{heading} … {text}")
             return
+        self._view.tell_page(f"{heading} … {text}")
         tell(f"{text} (about {format_span(self._left_s)} left)" if self._left_s else text)
 
     def intervention_started(self, cell: Cell, half: Half) -> None:
@@ -90,18 +88,21 @@ class Progress(SweepEvents):
         self._show(f"{cell.id}, {how}")
 
     def load_started(self, load: RunningLoad) -> None:
-        if self._view is not None:
-            self._view.load_started(load)
+        self._view.load_started(load)
 
     def load_ended(self) -> None:
-        if self._view is not None:
-            self._view.load_ended()
+        self._view.load_ended()
 
     def ended(self) -> None:
-        if self._view is not None:
-            self._view.close()
-        if self._heading is not None:
-            tell("interrupted" if self._view is None else f"{self._heading} … interrupted")
+        self._view.stop()
+        if self._heading is None:
+            return
+        text = f"{self._heading} … interrupted"
+        if self._view.is_plain:
+            tell("interrupted")
+            self._view.tell_page(text)
+        else:
+            self._tell(text)
 
 
 def _result_words(summary: CellResult) -> str | None:

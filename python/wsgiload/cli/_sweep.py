@@ -84,6 +84,7 @@ _SAYS_NOTHING_OF_THE_PLAN = {
     "json_file",
     "html",
     "quiet",
+    "live",
     "verbose",
     "dry_run",
     "out",
@@ -311,6 +312,7 @@ def sweep(
     json_file: str | None,
     html: Path | None,
     quiet: bool,
+    live: int | None,
     verbose: bool,
     dry_run: bool,
     resume: Path | None,
@@ -339,8 +341,8 @@ def sweep(
 
     began_s = time.monotonic()
     enter_scope(experiment.limits.policy)
-    with live_view(quiet=quiet) as view:
-        events = SweepEvents() if quiet else Progress(view)
+    with live_view("sweep", quiet=quiet, port=live) as view:
+        events = SweepEvents() if quiet and not view.is_watching else Progress(view)
         if is_rateless:
             require_possible_intervention(experiment)
             experiment = with_found_rates(experiment, events.message)
@@ -351,8 +353,9 @@ def sweep(
             if resume is None
             else resume_sweep(resume, events, wish, texts, _given_again(flags))
         )
-    ctx.meta[RESULT] = result
-    code = _print(result, thresholds, json_file, html, verbose=verbose)
+        ctx.meta[RESULT] = result
+        code = _print(result, thresholds, json_file, html, verbose=verbose)
+        view.end(result.report, "no trial ended")
     recommendations = result.summary.recommendations or ()
     is_told = json_file != "-" and not verbose
     return tell_recommendations(recommendations, code, is_told=is_told, aside=json_file == "-")

@@ -18,7 +18,7 @@ from wsgiload.documents.audit import AuditReport
 from wsgiload.documents.base import Document
 from wsgiload.documents.capacity import CapacityResult
 from wsgiload.documents.load_report import LoadReport
-from wsgiload.documents.page_data import PageData
+from wsgiload.documents.page_data import LiveFrame, PageData
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import Summary
 
@@ -88,7 +88,10 @@ def json_schema(name: str) -> dict[str, Any]:
 def page_schema() -> dict[str, Any]:
     """The JSON Schema of the data inside a page."""
     texts = {text.name: text for text in class_texts("page_data")}
-    return _schema_of(PageData, "PageData", texts)
+    schema = _schema_of(PageData, "PageData", texts)
+    live = _schema_of(LiveFrame, "LiveFrame", texts)
+    live.pop("$defs")
+    return {**schema, "$defs": {**schema["$defs"], "LiveFrame": live}}
 
 
 def _schema_of(kind: type[Document], title: str, texts: Mapping[str, ClassText]) -> dict[str, Any]:

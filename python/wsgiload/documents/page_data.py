@@ -1,7 +1,8 @@
 """What the script of a report page draws: the numbers of its charts, reduced to what can be seen.
 
-A page carries one document of this type. ``frontend/page-data.schema.json`` is generated from it,
-and the types of the front end from that. Every number here is also in a table of the page.
+A page carries one ``PageData``; the live page follows one ``LiveFrame`` after another.
+``frontend/page-data.schema.json`` is generated from both, and the types of the front end from that.
+Every number here is also in words or in a table of the page.
 """
 
 from __future__ import annotations
@@ -197,3 +198,26 @@ class PageData(Document, frozen=True):
     """Cells over time."""
     forest: PageForest | None
     """Null: nothing was compared."""
+
+
+class LiveFrame(Document, frozen=True):
+    """How things stand while something is measured; the live page gets one after another."""
+
+    rows: tuple[tuple[str, str], ...]
+    """Label and text of each line of the live view."""
+    trial: str
+    """What is under way. The charts begin again where it changes."""
+    at_s: NonNegativeFloat
+    """When this was so, of CLOCK_MONOTONIC. Unit: s."""
+    offered_per_s: NonNegativeFloat | None
+    """Requests scheduled in about the last second. Null: not known yet."""
+    achieved_per_s: NonNegativeFloat | None
+    """Complete responses in about the last second. Null: not known yet."""
+    p50_ns: NonNegativeFloat | None
+    """Of the measurement so far. Null: not known yet, or among the failures."""
+    p99_ns: NonNegativeFloat | None
+    """Of the measurement so far. Null: not known yet, or among the failures."""
+    cpu_cores: NonNegativeFloat | None
+    """CPU use of the server in about the last second. Unit: cores. Null: not known."""
+    cpu_limit: NonNegativeFloat | None
+    """Unit: cores. Null: no limit that held."""

@@ -25,7 +25,7 @@ from wsgiload.report.table import (
     print_servers,
     print_sweep,
 )
-from wsgiload.report.terminal import terminal
+from wsgiload.report.terminal import terminal, text_of
 
 __all__ = [
     "preflight_lines",
@@ -40,7 +40,9 @@ __all__ = [
     "print_servers",
     "print_sweep",
     "recommendation_lines",
+    "render_live",
     "terminal",
+    "text_of",
     "with_answer",
     "write_change",
     "write_html",
@@ -52,6 +54,13 @@ def write_change(path: Path, change: Change, summaries: tuple[Summary, Summary])
     from wsgiload.report import change as page
 
     path.write_text(page.render(change, summaries), encoding="utf-8")
+
+
+def render_live(command: str) -> str:
+    """The page that follows this command while it measures."""
+    from wsgiload.report import live
+
+    return live.render(command)
 
 
 def write_html(run_dir: Path, method: Method | None = None, slo: Sequence[str] = ()) -> Path:

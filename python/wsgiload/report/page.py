@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
@@ -42,8 +42,9 @@ class FrontEnd:
     policy: str
 
 
-def render(template: str, page: object, data: PageData) -> str:
-    """The template, which reads what it shows from ``page``; its charts draw ``data``."""
+def render(template: str, page: object, data: PageData, policy: str | None = None) -> str:
+    """The template, which reads what it shows from ``page``; its charts draw ``data``. ``policy``
+    is what it may do beside that."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -54,8 +55,11 @@ def render(template: str, page: object, data: PageData) -> str:
         lstrip_blocks=True,
         finalize=_shown,
     )
+    built = front_end()
+    if policy is not None:
+        built = replace(built, policy=f"{built.policy}; {policy}")
     return environment.get_template(template).render(
-        page=page, front_end=front_end(), data=embedded(data)
+        page=page, front_end=built, data=embedded(data)
     )
 
 

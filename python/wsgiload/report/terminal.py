@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
 from rich.segment import Segment
 
 from wsgiload.foreign_text import visible
+
+TEXT_COLUMNS = 120
 
 
 class _Visible:
@@ -46,3 +50,12 @@ def terminal() -> Console:
     console = _Terminal()
     console.push_render_hook(_EscapeForeignText())
     return console
+
+
+def text_of(show: Callable[[Console], None]) -> str:
+    """What it prints to a console of a page's width, as plain text."""
+    file = StringIO()
+    console = _Terminal(file=file, width=TEXT_COLUMNS, color_system=None)
+    console.push_render_hook(_EscapeForeignText())
+    show(console)
+    return file.getvalue()

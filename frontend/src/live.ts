@@ -1,0 +1,196 @@
+// The live page: follows what is measured with server-sent events, and becomes the report at the end.
+import uPlot from "uplot";
+import type { LiveFrame, Unit } from "./data";
+import { colourOf } from "./look";
+import { axis, verticalAxis } from "./panel";
+
+const HEIGHT = 200;
+/** As many points as are worth drawing: ten minutes of frames. */
+const MOST_POINTS = 1200;
+/** As many lines as the server keeps. */
+const MOST_LINES = 1000;
+
+type Numbers = (number | null)[];
+
+/** The frames of one trial in which something is known of its load. */
+export class History {
+  private trial = "";
+  private frames: LiveFrame[] = [];
+
+  add(frame: LiveFrame): void {
+    if (frame.trial !== this.trial) {
+      this.trial = frame.trial;
+      this.frames = [];
+    }
+    const isEmpty = [frame.achieved_per_s, frame.p50_ns, frame.cpu_cores].every((value) => value === null);
+    if (!isEmpty) this.frames = [...this.frames, frame].slice(-MOST_POINTS);
+  }
+
+  /** Since the first of them. */
+  get seconds(): number[] {
+    const begin = this.frames[0]?.at_s ?? 0;
+    return this.frames.map(({ at_s }) => at_s - begin);
+  }
+
+  of(figure: Figure): Numbers {
+    return this.frames.map((frame) => frame[figure]);
+  }
+}
+
+type Figure = "offered_per_s" | "achieved_per_s" | "p50_ns" | "p99_ns" | "cpu_cores" | "cpu_limit";
+
+interface Kind {
+  title: string;
+  unit: Unit;
+  isLog: boolean;
+  lines: readonly [Figure, string][];
+}
+
+const CHARTS: readonly Kind[] = [
+  { title: "Requests per second", unit: "per_s", isLog: false, lines: [["offered_per_s", "offered"], ["achieved_per_s", "achieved"]] },
+  { title: "Latency of the measurement so far", unit: "ns", isLog: true, lines: [["p50_ns", "p50"], ["p99_ns", "p99"]] },
+  { title: "CPU of the server, cores", unit: "cores", isLog: false, lines: [["cpu_cores", "used"], ["cpu_limit", "limit"]] },
+];
+
+/** The ends of the vertical axis, also where nothing is known yet. */
+export function rangeFor(isLog: boolean, low: number | null, high: number | null): [number, number] {
+  if (isLog) return low && high ? [low / 1.5, high * 1.6] : [1e6, 1e9];
+  return [0, 1.12 * (high || 1)];
+}
+
+/** Lines over the seconds of one trial. */
+class LiveChart {
+  private readonly plot: uPlot;
+
+  constructor(target: HTMLElement, private readonly kind: Kind) {
+    const title = document.createElement("p");
+    title.className = "panel-title";
+    title.textContent = kind.title;
+    const place = document.createElement("div");
+    place.setAttribute("role", "img");
+    place.setAttribute("aria-label", `${kind.title}; the newest values are above`);
+    target.append(title, place);
+    this.plot = new uPlot(this.options(place), [[], ...kind.lines.map(() => [])], place);
+    new ResizeObserver(() => this.plot.setSize({ width: widthOf(target), height: HEIGHT })).observe(target);
+  }
+
+  draw(history: History): void {
+    this.plot.setData([history.seconds, ...this.kind.lines.map(([figure]) => history.of(figure))]);
+  }
+
+  redraw(): void {
+    this.plot.redraw();
+  }
+
+  private options(place: HTMLElement): uPlot.Options {
+    const { kind } = this;
+    return {
+      width: widthOf(place),
+      height: HEIGHT,
+      legend: { live: false },
+      cursor: { show: false },
+      scales: {
+        x: { time: false, range: (_plot, _low, high) => [0, Math.max(5, high || 0)] },
+        y: { distr: kind.isLog ? 3 : 1, range: (_plot, low, high) => rangeFor(kind.isLog, low, high) },
+      },
+      series: [
+        { label: "time" },
+        ...kind.lines.map(([, label], number): uPlot.Series => ({
+          label,
+          stroke: () => colourOf(`series-${number}`),
+          width: 1.8,
+          dash: number ? [6, 4] : [],
+          points: { show: false },
+        })),
+      ],
+      axes: [
+        axis({ size: 30, values: (_plot, splits) => splits.map((second) => `${second} s`) }),
+        verticalAxis(kind.unit, HEIGHT),
+      ],
+    };
+  }
+}
+
+function widthOf(element: HTMLElement): number {
+  return Math.max(200, element.clientWidth);
+}
+
+function byId(id: string): HTMLElement {
+  const element = document.getElementById(id);
+  if (!element) throw new Error(`the page has no #${id}`);
+  return element;
+}
+
+function withText(name: string, text: string): HTMLElement {
+  const element = document.createElement(name);
+  element.textContent = text;
+  return element;
+}
+
+class LivePage {
+  private readonly history = new History();
+  private readonly charts = CHARTS.map((kind) => {
+    const panel = document.createElement("div");
+    panel.className = "panel";
+    byId("live-charts").append(panel);
+    return new LiveChart(panel, kind);
+  });
+
+  frame(frame: LiveFrame): void {
+    this.say("measuring");
+    byId("live-rows").replaceChildren(
+      ...frame.rows.flatMap(([label, text]) => [withText("dt", label), withText("dd", text)]),
+    );
+    this.history.add(frame);
+    this.charts.forEach((chart) => chart.draw(this.history));
+  }
+
+  redraw(): void {
+    this.charts.forEach((chart) => chart.redraw());
+  }
+
+  line(text: string): void {
+    const lines = byId("live-lines");
+    lines.append(withText("li", text));
+    if (lines.childElementCount > MOST_LINES) lines.firstElementChild?.remove();
+  }
+
+  end(text: string): void {
+    this.say("ended");
+    const result = byId("live-result");
+    result.textContent = text;
+    result.hidden = !text;
+  }
+
+  say(state: string): void {
+    const place = byId("live-state");
+    if (place.textContent !== state) place.textContent = state;
+  }
+}
+
+/** Whether this is a live page; then it is followed. */
+export function followLive(): boolean {
+  if (!document.getElementById("live")) return false;
+  const page = new LivePage();
+  const source = new EventSource("/events");
+  const listen = (name: string, use: (data: unknown) => void): void => {
+    source.addEventListener(name, (event) => use(JSON.parse((event as MessageEvent<string>).data)));
+  };
+  listen("frame", (data) => page.frame(data as LiveFrame));
+  listen("line", (data) => page.line(data as string));
+  listen("ended", (data) => {
+    source.close();
+    page.end(data as string);
+  });
+  listen("report", () => {
+    source.close();
+    location.replace("/report");
+  });
+  source.addEventListener("error", () => {
+    // The command is gone. To ask again would only ask whoever has the port then.
+    source.close();
+    page.say("ended: the command no longer responds");
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => page.redraw());
+  return true;
+}

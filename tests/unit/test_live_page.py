@@ -1,0 +1,218 @@
+"""The server of the live page: whom it serves, and what."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wsgiload.cli import _live_page
+from wsgiload.cli._live import LiveView
+from wsgiload.cli._live_frame import Stage
+from wsgiload.cli._live_page import MOST_READERS, LivePage
+from wsgiload.documents.page_data import LiveFrame
+
+HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[2J\u202e"
+FRAME = LiveFrame(
+    rows=(("now", "a@100#1: measuring"),),
+    trial="a@100#1",
+    at_s=1.0,
+    offered_per_s=1.0,
+    achieved_per_s=None,
+    p50_ns=None,
+    p99_ns=None,
+    cpu_cores=None,
+    cpu_limit=None,
+)
+
+
+@pytest.fixture
+def page() -> Iterator[LivePage]:
+    page = LivePage(0, "sweep")
+    page.start()
+    try:
+        yield page
+    finally:
+        page.close()
+
+
+class Reader:
+    """A reader of the events, as a browser is."""
+
+    def __init__(self, page: LivePage) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=30)
+        self._connection.request("GET", "/events")
+        self._response = self._connection.getresponse()
+        self.status = self._response.status
+
+    def next(self) -> tuple[str, Any]:
+        """The next event; an empty name at the end."""
+        name, data = "", None
+        for line in self._response:
+            field, _, value = line.decode().rstrip("\n").partition(": ")
+            if field == "event":
+                name = value
+            elif field == "data":
+                data = json.loads(value)
+                return name, data
+        return name, data
+
+    def leave(self) -> None:
+        self._response.close()
+        self._connection.close()
+
+
+def asked(page: LivePage, path: str = "/", host: str | None = None) -> tuple[int, str, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=30)
+    connection.request("GET", path, headers={"Host": host or f"127.0.0.1:{page.port}"})
+    response = connection.getresponse()
+    text = response.read().decode()
+    connection.close()
+    return response.status, text, response.headers
+
+
+def soon(holds: Any) -> bool:
+    end_s = time.monotonic() + 30
+    while not holds() and time.monotonic() < end_s:
+        time.sleep(0.02)
+    return bool(holds())
+
+
+def test_the_page_may_ask_its_server_and_nobody_else(page: LivePage) -> None:
+    status, text, headers = asked(page)
+    assert status == 200
+    (policy,) = [line for line in text.splitlines() if "Content-Security-Policy" in line]
+    assert "default-src &#39;none&#39;" in policy
+    assert "connect-src &#39;self&#39;" in policy and policy.count("-src") == 5
+    assert headers["Content-Security-Policy"] == "frame-ancestors 'none'"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Cache-Control"] == "no-store"
+    assert headers["Server"] == "wsgiload"
+
+
+@pytest.mark.parametrize("path", ["/", "/events", "/report"])
+def test_no_other_name_leads_to_it(page: LivePage, path: str) -> None:
+    assert asked(page, path, "attacker.example")[0] == 403
+    assert asked(page, path, f"attacker.example:{page.port}")[0] == 403
+    assert asked(page, host=f"localhost:{page.port}")[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/report", "/../../etc/passwd", "//etc/passwd", "/events/x"])
+def test_there_is_nothing_else(page: LivePage, path: str) -> None:
+    assert asked(page, path)[0] == 404
+
+
+def test_no_other_address_leads_to_it(page: LivePage) -> None:
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", page.port), 5)
+
+
+def test_a_reader_gets_what_was_told_before_and_what_comes(page: LivePage) -> None:
+    page.tell("first")
+    page.show(FRAME)
+    reader = Reader(page)
+    assert reader.next() == ("line", "first")
+    name, data = reader.next()
+    assert name == "frame" and data["rows"] == [["now", "a@100#1: measuring"]]
+    assert data["achieved_per_s"] is None, "not known is not 0"
+    page.tell("second")
+    assert reader.next() == ("line", "second")
+    reader.leave()
+
+
+def test_text_of_others_is_escaped(page: LivePage) -> None:
+    page.tell(HOSTILE)
+    reader = Reader(page)
+    name, text = reader.next()
+    assert (name, text) == ("line", "</script><img src=x onerror=alert(1)>\\x1b[2J\\u202e")
+    reader.leave()
+
+
+def test_readers_are_bounded_and_one_that_leaves_makes_room(
+    page: LivePage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_live_page, "SILENCE_S", 0.05)
+    readers = [Reader(page) for _ in range(MOST_READERS)]
+    assert {reader.status for reader in readers} == {200}
+    assert soon(lambda: len(page.threads) == 1 + MOST_READERS)
+    assert asked(page)[0] == 503
+
+    readers[0].leave()
+    assert soon(lambda: len(page.threads) == MOST_READERS), "it is noticed though nothing is new"
+    assert asked(page)[0] == 200
+    for reader in readers[1:]:
+        reader.leave()
+
+
+def test_it_becomes_the_report_for_all_who_read(page: LivePage, tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    report.write_text("<h1>the report</h1>")
+    readers = [Reader(page), Reader(page)]
+    assert soon(lambda: page.has_readers)
+    ending = threading.Thread(target=page.end, args=(report,))
+    ending.start()
+
+    assert [reader.next() for reader in readers] == [("report", None)] * 2
+    assert asked(page, "/report")[1] == "<h1>the report</h1>"
+    assert ending.is_alive(), "the second reader has not got it yet"
+    asked(page, "/report")
+    ending.join(4)
+    assert not ending.is_alive()
+
+
+def test_without_a_report_it_shows_the_result_as_text(page: LivePage) -> None:
+    reader = Reader(page)
+    assert soon(lambda: page.has_readers)
+    page.end(None, f"p99 {HOSTILE}")
+    name, text = reader.next()
+    assert name == "ended" and text.startswith("p99 </script>") and "\x1b" not in text
+    assert reader.next() == ("", None)
+
+
+def test_nobody_is_waited_for_where_nobody_reads(page: LivePage, tmp_path: Path) -> None:
+    began_s = time.monotonic()
+    page.end(tmp_path / "report.html")
+    assert time.monotonic() - began_s < 1
+
+
+def test_of_very_many_lines_the_last_are_kept(
+    page: LivePage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_live_page, "MOST_LINES", 3)
+    for number in range(5):
+        page.tell(str(number))
+    reader = Reader(page)
+    assert [reader.next()[1] for _ in range(3)] == ["2", "3", "4"]
+    page.tell("5")
+    assert reader.next()[1] == "5"
+    reader.leave()
+
+
+def test_a_view_draws_for_the_page_alone_and_keeps_its_plain_lines(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    other = LivePage(0, "sweep")
+    view = LiveView(None, other)
+    view.begin()
+    try:
+        reader = Reader(other)
+        view.tell("one line")
+        view.show(Stage("[1/2] a@100#1", "b@100#1"))
+        assert reader.next() == ("line", "one line")
+        name, data = reader.next()
+        assert name == "frame"
+        assert data["rows"] == [["now", "[1/2] a@100#1: starting"], ["next", "b@100#1"]]
+        assert other.threads
+        view.end(text="the end")
+        assert reader.next() == ("ended", "the end")
+    finally:
+        view.stop()
+        other.close()
+    assert capsys.readouterr().err == "one line\n"
