@@ -5,8 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import astuple
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -121,14 +122,38 @@ def test_an_app_that_may_not_write_there_answers_all_the_same(
     assert read_request_count(tmp_path / "missing") is None
 
 
+class Empty(BaseHTTPRequestHandler):
+    """Responds with nothing but a head."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nobody reads it."""
+
+
+@pytest.fixture
+def upstream() -> Iterator[str]:
+    """Host and port of the server that the app ``upstream`` asks."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Empty) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
 @pytest.mark.parametrize("name", BUNDLED)
-def test_a_bundled_app_counts_in_each_process_where_it_is_asked_to(name: str) -> None:
+def test_a_bundled_app_counts_in_each_process_where_it_is_asked_to(
+    name: str, upstream: str
+) -> None:
     program = f"import {name}; [{name}.app({{}}, lambda *_: None) for _ in range(3)]"
     with outside_counters(app_counts=True) as counters:
         for _ in range(2):
             variables = {
                 "PYTHONPATH": str(APPS_FOLDER),
                 "PYTHONDONTWRITEBYTECODE": "1",
+                "WSGILOAD_UPSTREAM": upstream,
                 **counters.variables,
             }
             subprocess.run([sys.executable, "-c", program], env=variables, check=True)
