@@ -54,8 +54,8 @@ class Clock:
 
     budget_s: float
     began_s: float
-    # What the confirmation of one server takes.
-    confirmation_s: float
+    # What the confirmation of one server takes, once that is known.
+    confirmation_s: float = 0.0
     clock_s: Callable[[], float] = field(default=time.monotonic)
 
     def left_s(self) -> float:

@@ -19,7 +19,7 @@ from wsgiload.analysis.disturbance import disturbance_of
 from wsgiload.analysis.objective import Judgement, Objective
 from wsgiload.analysis.recommend import recommend_capacity
 from wsgiload.analysis.recommendations import recommendations
-from wsgiload.capacity_search.budget import GOAL, Clock, require_enough, trial_s_within
+from wsgiload.capacity_search.budget import Clock, require_enough, trial_s_within
 from wsgiload.capacity_search.result import (
     Course,
     JudgedTrial,
@@ -74,14 +74,14 @@ class CapacityPlan:
     settle_ns: int = 0
     budget_s: float | None = None
 
-    def within(self, left_s: float, servers: int) -> CapacityPlan:
-        """The same with trials so short that the search of so many servers fits into that time."""
-        trial_ns = round(trial_s_within(left_s, servers, self.around_s) * NS_PER_S)
+    def within(self, left_s: float, servers: int, around_s: float) -> CapacityPlan:
+        """The same with trials so short that the search of so many servers fits into that time, if
+        each takes ``around_s`` besides its measurement."""
+        trial_ns = round(trial_s_within(left_s, servers, around_s) * NS_PER_S)
         load = replace(self.experiment.load, duration_ns=trial_ns)
         return replace(
             self,
             experiment=replace(self.experiment, load=load),
-            goal=GOAL,
             confirm_duration_ns=trial_ns,
             settle_ns=min(self.settle_ns, trial_ns),
         )
@@ -89,9 +89,13 @@ class CapacityPlan:
     @property
     def around_s(self) -> float:
         """What a trial takes besides its measurement, in seconds."""
+        return self.load_around_s + (LAUNCH_S if self.url is None else 0.0)
+
+    @property
+    def load_around_s(self) -> float:
+        """The part of it in which the generator sends, in seconds."""
         load = self.experiment.load
-        launch_s = LAUNCH_S if self.url is None else 0.0
-        return (load.warmup_ns + load.cooldown_ns) / NS_PER_S + launch_s
+        return (load.warmup_ns + load.cooldown_ns) / NS_PER_S
 
     @property
     def confirmation_s(self) -> float:
@@ -175,17 +179,16 @@ def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> Ca
     plan.require_enough_time()
     remove_stale_scratch()
     with _trials_of(plan, events) as (trials, directory, users):
-        plan, clock = _timed(plan, began_s, len(users))
-        searchings: list[_Searching] = []
-        is_time_up = _is_time_up(clock, searchings)
-        searchings += [
-            _Searching(Course(server, app=trials.app_of(server)), count, is_time_up)
-            for server, count in users.items()
-        ]
+        clock = None if plan.budget_s is None else Clock(plan.budget_s, began_s)
+        searchings = _searchings_of(trials, users, clock)
         events.planned(len(searchings), plan.estimated_s(len(searchings)))
         _write_run(plan, directory, "interrupted")  # what stands if nothing more can be written
         status: Status = "failed"
         try:
+            guessing_s = time.monotonic()
+            _guess_all(plan, trials, searchings, events)
+            if clock is not None:
+                plan = _sized(plan, clock, searchings, time.monotonic() - guessing_s)
             _search_all(plan, trials, searchings, events)
             status = "complete"
         except KeyboardInterrupt:
@@ -203,23 +206,34 @@ def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> Ca
     return CapacityResult(directory.path, status, document)
 
 
-def _timed(plan: CapacityPlan, began_s: float, servers: int) -> tuple[CapacityPlan, Clock | None]:
-    """The plan sized for what is left of its budget, and the clock that watches over it."""
-    if plan.budget_s is None:
-        return plan, None
-    left_s = plan.budget_s - (time.monotonic() - began_s)
-    sized = plan.within(left_s, servers)
-    return sized, Clock(plan.budget_s, began_s, sized.confirmation_s)
+def _sized(
+    plan: CapacityPlan, clock: Clock, searchings: Sequence[_Searching], spent_s: float
+) -> CapacityPlan:
+    """The plan with trials that fill what is left of the budget, by what the closed loops took
+    besides their measurement: ``spent_s`` in all."""
+    loops = [trial.cell for searching in searchings for trial in searching.course.trials]
+    measured_s = min(GUESS_NS, plan.experiment.load.duration_ns) / NS_PER_S
+    around_s = spent_s / len(loops) - measured_s if loops else plan.around_s
+    left = sum(not searching.course.is_over for searching in searchings)
+    sized = plan.within(clock.left_s(), max(1, left), max(around_s, plan.load_around_s))
+    clock.confirmation_s = sized.confirmation_s
+    return sized
 
 
-def _is_time_up(clock: Clock | None, searchings: Sequence[_Searching]) -> Callable[[], bool]:
-    """Whether the searches under way have only time left for their confirmations."""
+def _searchings_of(
+    trials: Trials, users: Mapping[str, int], clock: Clock | None
+) -> list[_Searching]:
+    """One of each server; within a budget they watch the time that all of them have left."""
+    searchings: list[_Searching] = []
 
     def is_time_up() -> bool:
         under_way = sum(not searching.course.is_over for searching in searchings)
         return clock is not None and clock.must_confirm(under_way)
 
-    return is_time_up
+    for server, count in users.items():
+        course = Course(server, app=trials.app_of(server))
+        searchings.append(_Searching(course, count, is_time_up))
+    return searchings
 
 
 def _write_run(plan: CapacityPlan, directory: RunDirectory, status: Status) -> None:
@@ -257,16 +271,20 @@ def _trials_of(
         yield trials, trials.directory, users
 
 
+def _guess_all(
+    plan: CapacityPlan, trials: Trials, searchings: Sequence[_Searching], events: CapacityEvents
+) -> None:
+    for searching in random.Random(plan.experiment.seed).sample(searchings, len(searchings)):
+        _guess(plan, trials, searching, events)
+
+
 def _search_all(
     plan: CapacityPlan, trials: Trials, searchings: Sequence[_Searching], events: CapacityEvents
 ) -> None:
     order = random.Random(plan.experiment.seed)
     while under_way := [searching for searching in searchings if not searching.course.is_over]:
         for searching in order.sample(under_way, len(under_way)):
-            if searching.steps is None:
-                _guess(plan, trials, searching, events)
-            else:
-                _advance(plan, trials, searching, events)
+            _advance(plan, trials, searching, events)
 
 
 def _guess(

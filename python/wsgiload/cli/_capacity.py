@@ -18,7 +18,7 @@ from wsgiload.analysis.threshold import (
     failed_thresholds,
     parse_threshold,
 )
-from wsgiload.capacity_search.budget import LONGEST_WARMUP_NS
+from wsgiload.capacity_search.budget import GOAL, LONGEST_WARMUP_NS
 from wsgiload.capacity_search.result import exit_code, is_unfinished
 from wsgiload.capacity_search.run import CapacityEvents, CapacityPlan, CapacityResult, run_capacity
 from wsgiload.capacity_search.search import Goal
@@ -263,9 +263,7 @@ def _plan(app: str | None, flags: CapacityFlags) -> CapacityPlan:
     return CapacityPlan(
         experiment=_shortened(_experiment(app, flags), flags["budget"]),
         objective=objective,
-        goal=Goal(
-            width=flags["width"], trials=flags["trials"], confirmations=flags["confirmations"]
-        ),
+        goal=_goal(flags),
         confirm_duration_ns=seconds_to_ns(confirm_duration),
         url=flags["url"],
         settle_ns=seconds_to_ns(flags["settle"]),
@@ -296,6 +294,12 @@ def _experiment(app: str | None, flags: CapacityFlags) -> Experiment:
     driven = url or "http://127.0.0.1/"
     require_possible(load_plan(driven, experiment.request, experiment.load, level, experiment.seed))
     return experiment
+
+
+def _goal(flags: CapacityFlags) -> Goal:
+    if flags["budget"] is not None:
+        return GOAL
+    return Goal(width=flags["width"], trials=flags["trials"], confirmations=flags["confirmations"])
 
 
 def _shortened(experiment: Experiment, budget_s: float | None) -> Experiment:
