@@ -127,7 +127,7 @@ def in_order(servers: tuple[str, ...]) -> Judge:
         if any(high < 1 for _, high in bounds):
             return Judgement("refuted", ours)
         # A server that serves every request is not slower than another that does.
-        if len(bounds) == len(ratios) and all(low > 1 - (1 - SERVED) for low, _ in bounds):
+        if len(bounds) == len(ratios) and all(low > SERVED for low, _ in bounds):
             return Judgement("confirmed", ours)
         return Judgement("undecided", ours, f"{MORE_RUNS}, and a load above all capacities")
 
