@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 FUZZ_SECONDS ?= 600
 FUZZ := crates/loadgen/fuzz
-SWEEP_ARGUMENTS ?= --rates 1000,2000,3000
+SWEEP_ARGUMENTS ?= --rates 1000,2000,3000 --duration 6s
 BENCH_ARGUMENTS ?=
+PROGRAMS := target/release/loadgen target/release/refsrv
 FRONT_END := python/wsgiload/report/front_end/page.js
 FRONT_END_SOURCES := $(wildcard frontend/*.json frontend/*.mjs frontend/src/*.ts frontend/src/*.css)
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock rustfmt.toml
@@ -17,7 +18,7 @@ export CARGO_TERM_COLOR ?= auto
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-sweep: build ## Measure the default servers and uWSGI at 1000, 2000 and 3000 requests per second
+sweep: $(VENV)/.built $(FRONT_END) ## Measure the default servers and uWSGI at 1000, 2000 and 3000 requests per second
 	@tools/sweep $(BIN)/wsgiload sweep --servers default,uwsgi $(SWEEP_ARGUMENTS)
 
 test: build ## Run the tests; test-long and test-vm run the rest
@@ -64,7 +65,7 @@ check: build ## Formatting, lints, types, the docs of the crates, the stub of th
 schemas: build ## Write the JSON Schemas and docs/metrics.md again from the types of the documents
 	$(BIN)/python -m wsgiload.documents.generate .
 
-build: $(VENV)/.built $(FRONT_END) ## Make .venv with wsgiload in it, and target/release/loadgen and refsrv
+build: $(VENV)/.built $(PROGRAMS) $(FRONT_END) ## Make .venv with wsgiload in it, and target/release/loadgen and refsrv
 
 $(VENV)/.installed: requirements/locked.txt
 	tools/system-packages "$(PYTHON)"
@@ -73,9 +74,13 @@ $(VENV)/.installed: requirements/locked.txt
 	touch $@
 
 $(VENV)/.built: $(VENV)/.installed $(RUST_SOURCES) pyproject.toml
-	cargo build --release --locked --package loadgen --package refsrv
 	env -u CONDA_PREFIX VIRTUAL_ENV="$(CURDIR)/$(VENV)" PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin develop --release --locked --uv
 	touch $@
+
+# Not what a sweep needs: its generator is in the extension.
+$(PROGRAMS) &: $(VENV)/.installed $(RUST_SOURCES)
+	cargo build --release --locked --package loadgen --package refsrv
+	touch $(PROGRAMS)
 
 # Without install scripts: none of the packages needs its own.
 frontend/node_modules/.installed: frontend/package.json frontend/package-lock.json
