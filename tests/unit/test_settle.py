@@ -116,12 +116,12 @@ def test_this_host_can_be_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     assert state.time_wait is None or state.time_wait >= 0
 
 
-def host(root: Path, *, busy: int, idle: int) -> None:
+def host(root: Path, *, busy: int, idle: int, waited_us: int = 0) -> None:
     (root / "proc" / "pressure").mkdir(parents=True, exist_ok=True)
     (root / "proc" / "net").mkdir(parents=True, exist_ok=True)
     (root / "proc" / "stat").write_text(f"cpu  {busy} 0 0 {idle} 0 0 0 0 0 0\n")
     (root / "proc" / "pressure" / "cpu").write_text(
-        "some avg10=2.50 avg60=0.00 avg300=0.00 total=1\n"
+        f"some avg10=60.00 avg60=9.00 avg300=1.00 total={waited_us}\n"
     )
     rows = [
         "head",
@@ -135,8 +135,12 @@ def test_the_host_is_read_from_the_kernels_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host(tmp_path, busy=100, idle=100)
-    later: Callable[[float], None] = lambda seconds: host(tmp_path, busy=125, idle=175)  # noqa: E731
+    now_ns = iter(range(0, 100 * NS_PER_S, 2 * NS_PER_S))
+    later: Callable[[float], None] = lambda seconds: host(  # noqa: E731
+        tmp_path, busy=125, idle=175, waited_us=50_000
+    )
     monkeypatch.setattr("wsgiload.doctor.settle.time.sleep", later)
+    monkeypatch.setattr("wsgiload.doctor.settle.time.monotonic_ns", lambda: next(now_ns))
     assert watch_host(8080, tmp_path) == HostState(0.75, 2.5, 3)
     host(tmp_path, busy=100, idle=100)
     assert watch_host(None, tmp_path).time_wait is None

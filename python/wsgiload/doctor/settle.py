@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wsgiload.doctor.checks import CpuTimes, read_cpu_times
-from wsgiload.limits.files import read_text, under
+from wsgiload.limits.files import CPU_PRESSURE, read_text, under
 from wsgiload.units import NS_PER_S
 
 LEAST_IDLE_SHARE = 0.95
@@ -53,7 +53,7 @@ def disturbances(state: HostState) -> tuple[str, ...]:
     if state.idle_share is not None and state.idle_share <= LEAST_IDLE_SHARE:
         found.append(f"CPUs were only {100 * state.idle_share:.0f} % idle")
     if state.pressure_percent is not None and state.pressure_percent >= MOST_PRESSURE_PERCENT:
-        found.append(f"tasks waited for a CPU {state.pressure_percent:g} % of the last 10 s")
+        found.append(f"tasks waited for a CPU {state.pressure_percent:.1f} % of the last 2 s")
     if state.time_wait is not None and state.time_wait >= MOST_TIME_WAIT:
         found.append(f"{state.time_wait:,} connections to the port were in TIME_WAIT")
     return tuple(found)
@@ -96,10 +96,12 @@ class Patience:
 
 def watch_host(port: int | None, root: Path = Path("/")) -> HostState:
     """The host over the next two seconds."""
-    before = read_cpu_times(root)
+    before, waited_ns, started_ns = read_cpu_times(root), _pressure_ns(root), time.monotonic_ns()
     time.sleep(WATCH_NS / NS_PER_S)
+    elapsed_ns = time.monotonic_ns() - started_ns
     idle = _idle_share(before, read_cpu_times(root))
-    return HostState(idle, _pressure(root), None if port is None else _time_wait(port, root))
+    pressure = _pressure_percent(waited_ns, _pressure_ns(root), elapsed_ns)
+    return HostState(idle, pressure, None if port is None else _time_wait(port, root))
 
 
 def _idle_share(before: CpuTimes | None, after: CpuTimes | None) -> float | None:
@@ -110,11 +112,17 @@ def _idle_share(before: CpuTimes | None, after: CpuTimes | None) -> float | None
     )
 
 
-def _pressure(root: Path) -> float | None:
-    words = (read_text(under(root, "/proc/pressure/cpu")) or "").split()
-    if len(words) < 2 or words[0] != "some" or not words[1].startswith("avg10="):
+def _pressure_percent(before_ns: int | None, after_ns: int | None, elapsed_ns: int) -> float | None:
+    """From the kernel's sum and not from its average over ten seconds, which still holds the trial
+    before: after a saturating one it stays above 1 % for 40 s on an idle host."""
+    if before_ns is None or after_ns is None:
         return None
-    return float(words[1].removeprefix("avg10="))
+    return 100 * (after_ns - before_ns) / elapsed_ns
+
+
+def _pressure_ns(root: Path) -> int | None:
+    text = read_text(under(root, "/proc/pressure/cpu"))
+    return None if text is None else CPU_PRESSURE(text).get("psi_cpu_some_ns")
 
 
 def _time_wait(port: int, root: Path) -> int | None:
