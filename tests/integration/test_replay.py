@@ -192,9 +192,9 @@ def test_what_a_log_does_not_have_is_said(command: Command, server: NotingServer
     assert done.code in (0, 98), done.err
     assert [request for _, request in server.seen] == ["GET /a", "POST /b"]
     assert done.complaints[:2] == [
-        "wsgiload: skipped 1 of 3 lines, which contain no request that can be sent",
-        "wsgiload: 1 of 2 requests (POST, PUT or PATCH) are sent without a body, because a log has "
-        "none",
+        "wsgiload: skipped 1 of 3 lines without a request that can be sent",
+        "wsgiload: 1 of 2 requests (POST, PUT or PATCH) are sent without a body, because logs "
+        "contain none",
     ]
 
 

@@ -32,8 +32,8 @@ pub enum LoadError {
     /// The numbers of scheduled requests and recorded outcomes differ: a defect, so there is no
     /// report.
     #[error(
-        "bookkeeping defect in the {phase} phase: {scheduled} requests scheduled, {accounted} \
-        accounted for; please report this"
+        "accounting error in the {phase} phase: {scheduled} requests were scheduled, but {accounted} \
+        have an outcome; please report this"
     )]
     Conservation {
         /// The phase in which the counts differ.

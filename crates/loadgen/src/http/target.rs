@@ -163,8 +163,8 @@ fn prepare_listed(
         .is_some_and(|host| host.as_str() != authority)
     {
         return Err(bad(format!(
-            "its host is not {authority}; a load targets a single server, so put the requests of \
-            each server into a file of its own"
+            "its host is not {authority}; a load targets a single server, so put the requests to \
+            each server into a separate file"
         )));
     }
 

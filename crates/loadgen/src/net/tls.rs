@@ -99,7 +99,7 @@ fn client_config(
 
 fn verifier_of_file(path: &str, provider: Arc<CryptoProvider>) -> Result<Pinned, LoadError> {
     let unreadable =
-        |error: &dyn std::fmt::Display| bad(format!("ca file {path}: {error}; use a PEM file"));
+        |error: &dyn std::fmt::Display| bad(format!("CA file {path}: {error}; use a PEM file"));
     let (mut roots, mut trusted) = (RootCertStore::empty(), Vec::new());
 
     for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))? {
@@ -358,8 +358,8 @@ fn explained(error: &Error) -> io::Error {
         Error::AlertReceived(alert) => format!("the server refused the TLS handshake ({alert:?})"),
         Error::InvalidMessage(_) => {
             format!(
-                "the server does not speak TLS ({error}); perhaps the URL should begin \
-                with http://"
+                "the server does not speak TLS ({error}); try a URL that begins with \
+                http://"
             )
         }
         _ => format!("the TLS handshake failed: {error}"),

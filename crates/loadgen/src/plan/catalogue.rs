@@ -74,9 +74,9 @@ pub(crate) static IN_SYSTEM_COUNT: CheckInfo = CheckInfo {
 pub(crate) static INTERRUPTED: CheckInfo = CheckInfo {
     name: "interrupted",
     code: None,
-    looks_at: "whether the load ran to its end",
+    looks_at: "whether the load completed",
     fires_when: "The load was stopped early. The results so far are kept.",
-    fix: Some("run it again to its end"),
+    fix: Some("run it again and let it finish"),
 };
 
 pub(crate) static ARRIVAL_COUNT: CheckInfo = CheckInfo {

@@ -39,8 +39,8 @@ impl Precision {
         )?;
         require(
             self.longest_ns / 2 >= measure_ns,
-            "precision: the longest duration must be at least twice the duration, or nothing is \
-            ever decided",
+            "precision: the maximum duration must be at least twice the duration, so that the \
+            load can be extended",
         )
     }
 

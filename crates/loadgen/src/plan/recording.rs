@@ -182,7 +182,7 @@ impl Log {
         if skipped > 0 {
             let lines = self.lines;
             notes.push(format!(
-                "skipped {skipped} of {lines} lines, which contain no request that can be sent"
+                "skipped {skipped} of {lines} lines without a request that can be sent"
             ));
         }
         if !self.has_fractions {
@@ -193,7 +193,7 @@ impl Log {
         }
         if self.without_body > 0 {
             notes.push(format!(
-                "{} of {} requests (POST, PUT or PATCH) are sent without a body, because a log has \
+                "{} of {} requests (POST, PUT or PATCH) are sent without a body, because logs contain \
                 none",
                 self.without_body,
                 self.arrivals.len()
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(order(&recording), [0, 0]);
         assert_eq!(
             recording.notes,
-            ["skipped 1 of 3 lines, which contain no request that can be sent"]
+            ["skipped 1 of 3 lines without a request that can be sent"]
         );
     }
 

@@ -138,7 +138,7 @@ impl<'a> Parser<'a> {
             .filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| "a session must begin with [name]".to_owned())?;
         if self.sessions.iter().any(|session| session.name == name) {
-            return Err(format!("there are two sessions named {name:?}"));
+            return Err(format!("two sessions are named {name:?}"));
         }
         let session = SessionPlan {
             name: name.to_owned(),

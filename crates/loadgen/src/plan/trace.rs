@@ -37,8 +37,8 @@ impl Trace {
             .is_some_and(|last_ns| *last_ns > LAST_OFFSET_NS)
         {
             return Err(
-                "the trace lasts longer than a year; its offsets count from the start of \
-                the load, so subtract that instant from each"
+                "the trace lasts longer than a year; offsets count from the start of the load, \
+                so subtract the first timestamp from each"
                     .to_owned(),
             );
         }

@@ -21,7 +21,7 @@ pub fn without_effect(plan: &LoadPlan, given: &[impl AsRef<str>], open_by: &str)
         let why = "in an open loop".to_owned();
         (&OF_CLOSED_LOOPS[..], why)
     } else {
-        let why = format!("in a closed loop; {open_by} makes an open one");
+        let why = format!("in a closed loop; use {open_by} for an open loop");
         (&OF_OPEN_LOOPS[..], why)
     };
     let ignored = names.iter().filter(|name| is_given(name));
@@ -39,8 +39,7 @@ pub fn without_effect(plan: &LoadPlan, given: &[impl AsRef<str>], open_by: &str)
         warnings.push(text.to_owned());
     }
     if is_open && !is_capped && is_given("on_busy") {
-        let text =
-            "--on-busy has an effect only when --max-connections is reached; set --max-connections";
+        let text = "--on-busy has no effect without a connection limit; set --max-connections";
         warnings.push(text.to_owned());
     }
 

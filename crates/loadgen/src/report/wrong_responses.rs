@@ -60,7 +60,7 @@ impl WrongResponseReport {
     #[must_use]
     pub fn sentence(&self) -> String {
         let kind = match self.outcome {
-            Outcome::HttpStatus => "first response of a wrong status",
+            Outcome::HttpStatus => "first response with a wrong status",
             _ => "first rejected response",
         };
         let mut text = format!("{kind}: {:?}", self.first_line);

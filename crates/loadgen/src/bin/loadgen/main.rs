@@ -118,7 +118,7 @@ fn carry_out(
             complain(&wrong.sentence());
         }
         for (cause, count) in &report.connections.failures {
-            complain(&format!("{count} connections failed: {cause}"));
+            complain(&format!("failed connections: {count} ({cause})"));
         }
         if let Some((came, asked)) = report.precision.as_ref().zip(plan.precision.as_ref()) {
             complain(&came.sentence(asked));

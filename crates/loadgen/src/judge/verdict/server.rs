@@ -130,7 +130,7 @@ fn pools(evidence: &Evidence) -> String {
         1 => String::new(),
         threads => {
             format!(
-                "; {threads} threads have separate connection pools, --threads 1 has a single one"
+                "; each of the {threads} threads has its own connections; --threads 1 shares them all"
             )
         }
     }

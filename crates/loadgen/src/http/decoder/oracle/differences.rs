@@ -16,15 +16,15 @@ const DIFFERENCES: &[Difference] = &[
     Difference {
         name: "switching protocols",
         because: "RFC 9110, 7.8: a server MUST NOT switch to a protocol that the request did not \
-            name, and ours names none. hyper hands the connection over; we reject the response.",
+            name, and ours names none. hyper passes the connection on; we reject the response.",
         explains: |_, ours, hypers| ours.end == End::Malformed && hypers.status == Some(101),
         example: || b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n".to_vec(),
     },
     Difference {
         name: "early refusal",
         because: "RFC 9112, 2.2: what is no HTTP message may be answered by closing the \
-            connection at once. hyper looks again when a line or section is whole, and so waits \
-            for what cannot come right any more.",
+            connection at once. hyper checks only complete lines and sections, and so waits for \
+            more of a response that is already malformed.",
         explains: refused_when_the_section_ends,
         example: || {
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nno colon\r\n".to_vec()
@@ -43,7 +43,7 @@ const DIFFERENCES: &[Difference] = &[
     Difference {
         name: "bytes beyond ASCII in framing fields",
         because: "RFC 9112, 6.3 and 9.3: a final `chunked` and the option `close` count, whatever \
-            else stands in the field. hyper ignores a whole value that holds such a byte.",
+            else the field contains. hyper ignores any value that contains such a byte.",
         explains: agree_once_latin_is_mended,
         example: || {
             b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: \xe9, close\r\n\r\n".to_vec()
@@ -51,7 +51,7 @@ const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         name: "lengths of 2^64 - 1 and 2^64 - 2",
-        because: "RFC 9112, 6.2: any length is valid. hyper needs these two values for itself.",
+        because: "RFC 9112, 6.2: any length is valid. hyper uses these two values internally.",
         explains: |case, ours, hypers| {
             hypers.end == End::Malformed
                 && ours.end != End::Malformed
@@ -98,9 +98,8 @@ const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         name: "length of a chunk's size line",
-        because: "RFC 9112, 7.1: sizes may have zeros in front. hyper counts neither these nor \
-            white space behind them, and so reads an endless line to its end; we refuse 16 KiB of \
-            it.",
+        because: "RFC 9112, 7.1: sizes may have leading zeros. hyper does not count these or trailing \
+            white space, and so reads an endless line; we reject a line of 16 KiB.",
         explains: |case, ours, hypers| {
             ours.end == End::Malformed
                 && ours.status.is_some()
