@@ -180,7 +180,7 @@ def test_a_group_that_vanished_while_it_was_in_use(tmp_path: Path) -> None:
     assert group.read_counters().memory_bytes is None, "a missing measurement is None"
     with pytest.raises(
         LimitsError,
-        match=r"cgroup .* vanished during use; something else manages cgroups here; with systemd",
+        match=r"cgroup .* disappeared; another program manages cgroups on this host; with systemd",
     ):
         group.close()
     group.close()

@@ -287,7 +287,7 @@ def test_an_app_without_an_environment_is_told_how_to_make_one(
     with pytest.raises(AppImportError) as caught:
         check(tmp_path, "shop:app", "import not_there.deep\n")
     fix = caught.value.fix or ""
-    assert fix.startswith("make an environment for the app: `") and fix.endswith(f"{command}`")
+    assert fix.startswith("create an environment for the app: `") and fix.endswith(f"{command}`")
 
 
 def test_a_file_beside_the_sources_names_the_folder_to_start_from(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def test_a_finding_is_a_sentence_its_arithmetic_and_a_fix(
     assert printed.out == (
         f"{path} (wrk): 100 connections, 10.0 s, 1,020 responses, 102/s, p50 97.2 ms, p99 104 ms\n"
         "  littles-law: only 9.95 of 100 connections had a request in flight: the others were "
-        "starved by the server or idle in the client, and their waiting is missing from the times\n"
+        "starved by the server or idle in the client, and the response times do not include their waiting\n"
         "    102/s × 97.5 ms = 9.95 in flight / 100 connections = 0.0994 (expected: 0.9 to 1.1)\n"
         "    fix: measure at a fixed rate (`wsgiload load URL -R RATE`), or use no more connections "
         "than the server handles at once\n"
@@ -243,7 +243,7 @@ def test_a_file_that_is_no_result_is_refused_by_name(
     [
         (WRK[: WRK.index("  1020 requests")], "cut off at line 10 ('99% 104.00ms'): the line with 'requests in' is missing"),
         (WRK[: WRK.index("Transfer")], "cut off at line 12 ('Requests/sec: 102.00'): the line with 'Transfer/sec' is missing"),
-        (json.dumps(K6_EXPORT)[:300], "the JSON does not end"),
+        (json.dumps(K6_EXPORT)[:300], "incomplete JSON"),
         (LOCUST[: LOCUST.rindex("133.3")], "all 22 columns is missing"),
         (LOCUST[: LOCUST.index(",Aggregated")], "the line with 'Aggregated' is missing"),
         (FUNKLOAD[: FUNKLOAD.index(" 100 0.5")], "the end of the table with SPPS is missing"),

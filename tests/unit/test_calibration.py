@@ -98,7 +98,7 @@ def test_the_floor_has_the_figures_of_hold_0_and_null_where_nothing_was_measured
     [
         (1_030_000, 0, "p50 error 30.0 µs (within 50 µs, as on a quiet machine)"),
         (1_060_000, 1, "p50 error 60.0 µs (more than the 50 µs of a quiet machine)"),
-        (999_000, 1, "impossible: earlier than the response"),
+        (999_000, 1, "impossible: below the service time"),
     ],
 )
 def test_the_median_of_a_known_hold_may_be_50_microseconds_late_and_never_early(

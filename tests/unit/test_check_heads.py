@@ -79,7 +79,7 @@ def test_a_rejected_head_is_a_complaint_unless_its_file_says_so(
 
 def test_a_limit_that_is_gone_is_a_complaint() -> None:
     result = checked(response(COOKIE[1]), replace(TRUSTING, head_limit="8,190 bytes per field"))
-    assert "it takes a request head of 32 KiB, but its file says '8,190" in result.complaints[0]
+    assert "it accepts a request head of 32 KiB, but its file says '8,190" in result.complaints[0]
 
 
 def test_forwarded_fields_that_arrive_and_are_trusted_are_proven() -> None:

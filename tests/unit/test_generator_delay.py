@@ -109,7 +109,7 @@ def _late(added_ms: float, value_ms: float = 60, standing: str = "upper_bound") 
             [],
             [
                 "threshold p99<50ms undecided: the generator's delay may account for up to 12 ms "
-                "of p99; repeat it on a quiet host"
+                "of p99; repeat on a quiet host"
             ],
         ),
         (_late(12, standing="bounded"), ["threshold p99<50ms failed"], []),

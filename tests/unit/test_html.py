@@ -253,7 +253,7 @@ def test_the_generators_own_costs_are_shown_at_their_worst(
     loads = {"a": one, "b": other, "c": replace(load, client=None)}
     facts = generator_facts(read_sweep(only(read_summary(run_dir))), loads)
     assert facts[-4:] == [
-        "Longest total wait of the generator for a CPU in one cell: 4.00 ms.",
+        "Longest total run-queue wait of the generator in one cell: 4.00 ms.",
         "Highest CPU utilization of a generator thread in one cell: 40.0 %.",
         "Highest CPU time of the generator per response in one cell: 30.0 µs.",
         said,
@@ -345,8 +345,8 @@ def test_every_title_names_the_conditions(source: str, page: Page) -> None:
 def test_the_raw_files_are_inside_while_they_are_small(run_dir: Path, page: Page) -> None:
     links = {tag["download"]: tag["href"] or "" for tag in page.named("a") if "download" in tag}
     assert set(links) == {"run.json", "intervals.csv"}
-    assert re.search(r"resources\.csv \([0-9.]+ KiB, beside this page\)", page.text)
-    assert re.search(r"summary\.json \([0-9.]+ KiB, beside this page\)", page.text)
+    assert re.search(r"resources\.csv \([0-9.]+ KiB, in the folder of this page\)", page.text)
+    assert re.search(r"summary\.json \([0-9.]+ KiB, in the folder of this page\)", page.text)
     for name, link in links.items():
         kind, _, data = str(link).partition(";base64,")
         assert kind in ("data:application/json", "data:text/csv")

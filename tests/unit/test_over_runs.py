@@ -196,7 +196,7 @@ def test_where_power_is_largest_is_said_as_lying_between_the_rates_next_to_it() 
     assert lines[0].startswith(
         "a is most efficient between 400/s and 600/s; of the measured rates, at 500/s. Efficiency "
     )
-    assert lines[1:] == ["Most efficient rate unknown for b, c: at an end."]
+    assert lines[1:] == ["Most efficient rate of b, c unknown: at an end."]
     assert power_lines(summary_of()) == power_lines(replace(summary_of(), efficiency=())) == []
 
 

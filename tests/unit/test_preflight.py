@@ -51,7 +51,7 @@ def test_the_duration_that_suffices_is_named() -> None:
     found = _found(_experiment(50, 10, 6))
     assert (found.fewest_requests, found.needed_duration_s) == (500, 22)
     assert preflight_lines(found)[0] == (
-        "this plan cannot measure p99 at the lowest rate: it sends about 500 requests, and p99 "
+        "this plan cannot measure p99 at the lowest rate: it sends about 500 requests, but p99 "
         "needs 1,000 (use --duration 22s)"
     )
     assert _found(_experiment(50, 22, 6)).needed_duration_s is None

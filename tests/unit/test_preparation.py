@@ -91,7 +91,7 @@ def test_a_setup_that_fails_is_named_with_its_code_and_its_last_lines(
 
 def test_a_setup_that_does_not_end_is_ended(tmp_path: Path, place: Place) -> None:
     asked = preparation(tmp_path, setup=[python("import time; time.sleep(60)")], timeout_s=0.5)
-    says = re.escape("of prod did not end within 0.5 s; give it longer with --ready-timeout")
+    says = re.escape("of prod did not end within 0.5 s; raise --ready-timeout")
     with pytest.raises(ServerError, match=says), prepared(asked, place):
         pytest.fail("the server was started")
 

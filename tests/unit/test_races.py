@@ -306,5 +306,5 @@ def test_rates_are_found_within_the_budget_and_the_race_gets_what_is_left(
 def test_a_budget_that_finding_rates_would_use_up_is_refused() -> None:
     with pytest.raises(UsageError, match=r"too short to find rates for 12 settings") as refused:
         _found_rates.require_findable_rates(_many(60.0))
-    assert "give --rates, or --budget 2m" in refused.value.args
+    assert "use --rates, or --budget 2m" in refused.value.args
     _found_rates.require_findable_rates(_many(120.0))

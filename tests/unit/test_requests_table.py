@@ -40,19 +40,19 @@ def rows(shown: list[str]) -> list[str]:
 def test_a_few_requests_stand_in_their_order() -> None:
     shown = lines(*(request(number, number % 7) for number in range(20)))
     assert rows(shown) == [f"GET /{number}" for number in range(20)]
-    assert not any("requests, those with" in line for line in shown)
+    assert not any("requests with" in line for line in shown)
 
 
 def test_of_many_requests_the_ten_slowest_are_shown() -> None:
     shown = lines(*(request(number, number) for number in range(1, 1_501)))
     assert rows(shown) == [f"GET /{number}" for number in range(1_500, 1_490, -1)]
-    assert "10 of 1,500 requests, those with the highest p99; --json FILE writes all" in shown
+    assert "the 10 of 1,500 requests with the highest p99; --json FILE writes all" in shown
 
 
 def test_of_many_requests_without_times_those_that_failed_are_shown() -> None:
     shown = lines(*(request(number, None, failed=number % 100) for number in range(3_000)))
     assert set(rows(shown)) == {f"GET /{number}" for number in range(99, 1_000, 100)}
     assert (
-        "10 of 3,000 requests, those with the most failures (too many to record times of each); "
+        "the 10 of 3,000 requests with the most failures (too many to record their times); "
         "--json FILE writes all"
     ) in shown

@@ -162,11 +162,11 @@ def test_tables_leave_other_commands_and_urls_alone(folder: Path, dry: DryRun) -
         ("[servers.prod]\ncommand = 5\n", "[servers.prod]: command must be text; write it like"),
         (
             "[servers.prod]\ncommand = 'a'\nenv = { DEBUG = 0 }\n",
-            '[servers.prod]: env must be a table of text; write it like env = { DEBUG = "0" }',
+            '[servers.prod]: env must be a table of strings; write it like env = { DEBUG = "0" }',
         ),
         (
             "[servers.prod]\ncommand = 'a'\nsetup = [1]\n",
-            "[servers.prod]: setup must be text, or a list of text; write it like setup =",
+            "[servers.prod]: setup must be a string, or a list of strings; write it like setup =",
         ),
         (
             "[servers.prod]\ncommand = 'a'\nkeepalive = 'never'\n",
@@ -226,7 +226,7 @@ def test_a_stored_plan_takes_secrets_from_its_environment(monkeypatch: pytest.Mo
     with pytest.raises(UsageError, match="the value of DATABASE_URL was not stored"):
         stored.with_secrets()
     monkeypatch.setenv("DATABASE_URL", "postgres://shop:hush@db/other")
-    with pytest.raises(UsageError, match="DATABASE_URL is another here than it was"):
+    with pytest.raises(UsageError, match="DATABASE_URL differs from that of the run"):
         stored.with_secrets()
     monkeypatch.setenv("DATABASE_URL", env["DATABASE_URL"])
     assert stored.with_secrets().own_servers == asked.own_servers

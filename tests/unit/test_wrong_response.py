@@ -112,7 +112,7 @@ def test_a_redirect_to_another_path_is_followed() -> None:
 
     given = response(301, Location="http://127.0.0.1:8000/shop/?page=1")
     text = fix_of(Request(path="/shop?page=1"), given, (), again)
-    assert text == "choose where it leads: --path '/shop/?page=1'"
+    assert text == "request its target: --path '/shop/?page=1'"
 
 
 def test_the_last_exception_of_a_log_is_found() -> None:

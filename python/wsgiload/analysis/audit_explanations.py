@@ -17,7 +17,7 @@ OF_AUDITS = (
         "other tools' results: the rate that the tool sent, compared with the requested one, and "
         "the length of its largest burst (httperf)",
         "It sent less than 99 % of the requested rate, or was late by more than 50 ms and more "
-        "than a mean response time: the client shaped the load.",
+        "than a mean response time: the client limited the load.",
         "use a faster client or several, on cores that the server does not use",
     ),
     explain(
@@ -67,6 +67,6 @@ OF_AUDITS = (
         "other tools' results: runs without a response among other runs",
         "A file is empty, or no request got a response. A table that fills in 0 ranks the server "
         "last; the result is unknown, not 0.",
-        "repeat the run, or leave it out and say so",
+        "repeat the run, or omit it and say so",
     ),
 )

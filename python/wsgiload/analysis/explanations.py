@@ -118,7 +118,7 @@ _OF_CAPACITY = (
         "unconfirmed",
         "whether there were confirmation trials",
         "There were none (--confirmations 0), so the rate is an unconfirmed lower bound.",
-        "leave --confirmations out",
+        "omit --confirmations",
     ),
     _one(
         "unfinished",
@@ -230,7 +230,7 @@ _ALARMS = (
         "A service used 90 % of its cores, or most of those that it shares with the server, or it "
         "waited for a CPU 90 % of the time, while the server had CPU time left: the figures are "
         "those of the service.",
-        "give the service more cores, or ask less of it: fewer queries, an index, a cache",
+        "give the service more cores, or reduce its load: fewer queries, an index, a cache",
     ),
     _one(
         "limiting-variable",
@@ -238,7 +238,7 @@ _ALARMS = (
         "workers and threads",
         "One of them is an idle-server at a rate, and another one responds to at least 20 % more: "
         "the variable, such as the size of a connection pool, is the bottleneck.",
-        "set the variable as for the faster server",
+        "use the value of the faster server",
     ),
     _one(
         "rate-not-reached",

@@ -80,11 +80,11 @@ def _only_difference(one: _Measured, other: _Measured) -> str | None:
 
 def _alarm(slow: _Measured, fast: _Measured) -> Alarm:
     name = _only_difference(fast, slow)
-    values = f"{_value(fast.settings.environment, name)} instead of "
-    values += _value(slow.settings.environment, name)
+    small, large = (_value(one.settings.environment, name) for one in (slow, fast))
     message = (
-        f"{name} is the bottleneck of {slow.server}: it responds to {slow.goodput_per_s:,.0f}/s of "
-        f"{slow.rate:,g}/s, {fast.server} with {values} to {fast.goodput_per_s:,.0f}/s"
+        f"{name} is the bottleneck of {slow.server}: with {small} it responds to "
+        f"{slow.goodput_per_s:,.0f}/s of {slow.rate:,g}/s; {fast.server} with {large} responds to "
+        f"{fast.goodput_per_s:,.0f}/s"
     )
     return Alarm(
         "limiting-variable",
@@ -93,7 +93,7 @@ def _alarm(slow: _Measured, fast: _Measured) -> Alarm:
         fast.goodput_per_s / slow.goodput_per_s,
         LEAST_FACTOR,
         "a connection pool that is too small, shown as a slow server",
-        f"set {name} as for {fast.server}",
+        f"use the value of {fast.server} for {name}",
     )
 
 

@@ -107,7 +107,7 @@ class Objective:
         if all(requests < threshold.requests_needed for threshold in missed):
             return Judgement(
                 None,
-                f"missed {texts}, but with fewer than {FEWEST_BEYOND} requests beyond it",
+                f"missed {texts}, but fewer than {FEWEST_BEYOND} requests lie beyond the quantile",
                 is_too_short=True,
             )
         return Judgement(False, f"missed {texts}")

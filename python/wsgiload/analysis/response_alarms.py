@@ -25,7 +25,7 @@ _OF_STATUS = {
     403: _CREDENTIALS,
     404: "request a path that the app serves",
     405: "choose another path or --method",
-    429: "lift the app's rate limit for the measurement",
+    429: "disable the app's rate limit for the measurement",
 }
 _OTHERWISE = "check what the server returns before comparing servers"
 

@@ -57,7 +57,7 @@ def busy_service(
         _busy(busiest, server_cores),
         BUSY_SHARE,
         "the capacity of a database, shown as that of a server",
-        f"give {busiest.name} more cores, or ask less of it: fewer queries, an index, a cache",
+        f"give {busiest.name} more cores, or reduce its load: fewer queries, an index, a cache",
     )
 
 
@@ -82,7 +82,8 @@ def _sentence(service: ServiceUse, server_cores: float | None) -> str:
         waited = (service.resources.psi_cpu_some_ratio or 0.0) * 100
         return f"{used}, but {service.name} waited for a CPU {waited:.0f} % of the time: {ending}"
     if service.shares_server_cores:
-        return f"{used} of the {cpus:g} that they share: {ending}"
+        shared = "1 core" if cpus == 1 else f"{cpus:g} cores"
+        return f"{used} (they share {shared}): {ending}"
     return (
         f"{service.name} used {cores:.2f} of its {cpus:g} cores and the server only "
         f"{server:.2f}: {ending}"

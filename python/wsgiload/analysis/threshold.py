@@ -186,7 +186,7 @@ def failed_thresholds(
 ) -> list[str]:
     """A sentence for each threshold that a named result certainly does not meet."""
     return [
-        f"threshold {threshold.text} failed{f' by {name}' if name else ''}"
+        f"threshold {threshold.text} failed{f' for {name}' if name else ''}"
         for name, result in results
         for threshold in thresholds
         if threshold.is_decided(result) and not threshold.holds(result)
@@ -208,7 +208,7 @@ def undecided_thresholds(
 
 def _why_undecided(threshold: Threshold, result: Measured | ServerCapacity) -> str:
     if delay_ns := threshold.missed_by_delay_ns(result):
-        return f"{delay_words(threshold.figure, delay_ns)}; repeat it on a quiet host"
+        return f"{delay_words(threshold.figure, delay_ns)}; repeat on a quiet host"
     return (
         f"{threshold.figure} needs {threshold.requests_needed:,} requests but only "
         f"{_scheduled(result):,} were scheduled; measure longer, or choose a lower quantile"

@@ -27,7 +27,7 @@ def decode(content: str, kind: type[T], tool: str) -> T:
             raise UsageError(f"not JSON: {error}", "repeat the run, or restore the file") from error
         lines = content.rstrip().split("\n")
         raise CutOff(
-            f"cut off at line {len(lines)} ({quotation(lines[-1][-60:])!r}): the JSON does not end",
+            f"cut off at line {len(lines)} ({quotation(lines[-1][-60:])!r}): incomplete JSON",
             "repeat the run, or restore the file",
         ) from error
     except RecursionError as error:

@@ -88,7 +88,7 @@ def _parts(tool: Tool, content: str) -> Sequence[Part]:
             "export it again",
         ) from error
     if len(parts) > MOST_PARTS:
-        raise UsageError(f"it holds more than {MOST_PARTS:,} results", "split the file")
+        raise UsageError(f"it contains more than {MOST_PARTS:,} results", "split the file")
     return parts
 
 

@@ -37,7 +37,7 @@ def calibrate(
     holds = {}
     with pinned(plan.cpu_plan.orchestrator_cpus):
         for hold_ns in HOLDS_NS:
-            tell(f"holding every response for {hold_ns / 1e6:g} ms …")
+            tell(f"delaying every response by {hold_ns / 1e6:g} ms …")
             with serving_reference(plan.program, hold_ns, plan.cpu_plan.server_cpus) as url:
                 level = Level(rate_per_s=plan.rate_per_s)
                 load = load_plan(url, Request(), plan.load, level, plan.seed)

@@ -226,7 +226,7 @@ def _unconfirmed(found: Found) -> list[BlamedReason]:
     if not found.confirmations and found.lower_per_s is not None:
         message = (
             "not confirmed: the rate was chosen because its trials passed, so it may be too high; "
-            "leave --confirmations out"
+            "omit --confirmations"
         )
         return [("method", reason_of("unconfirmed", "warn", message, 0, 6))]
     return []

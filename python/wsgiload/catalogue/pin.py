@@ -28,7 +28,9 @@ def pinned(server: Server, version: str) -> Server:
     """The server in this version. Raises UsageError where it cannot have another one."""
     asked = f"{server.name}=={version}"
     if server.own is not None:
-        raise UsageError(f"--servers {asked}: your own command", "install that version for it")
+        raise UsageError(
+            f"--servers {asked}: your own command", "install that version in its environment"
+        )
     if server.distribution is None:
         raise UsageError(
             f"--servers {asked}: {server.name} comes with its interpreter and has no version of "

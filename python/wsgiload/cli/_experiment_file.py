@@ -143,7 +143,7 @@ def _table(path: Path, key: str, value: TomlValue) -> Mapping[str, TomlValue]:
 def _text(path: Path, key: str, value: TomlValue | None) -> str | None:
     if value is None or (isinstance(value, str) and value.strip()):
         return value
-    raise UsageError(f"{path}: {key}: {value!r} is not text", f'write it like {key} = "…"')
+    raise UsageError(f"{path}: {key}: {value!r} is not a string", f'write it like {key} = "…"')
 
 
 def _style(path: Path, text: str | None) -> Style | None:
@@ -154,7 +154,7 @@ def _style(path: Path, text: str | None) -> Style | None:
     if text is None:
         return None
     raise UsageError(
-        f"{path}: {TABLES}: {text!r} is not a form of tables",
+        f"{path}: {TABLES}: {text!r} is not a table format",
         f"choose one of {', '.join(get_args(Style))}",
     )
 
@@ -176,7 +176,7 @@ def _notes(path: Path, value: TomlValue) -> tuple[str, ...]:
     notes = [note for note in listed if isinstance(note, str)]
     if len(notes) < len(listed):
         fix = f'write it like {NOTES} = ["…", "…"]'
-        raise UsageError(f"{path}: {NOTES}: {_shown(value)} is not a list of texts", fix)
+        raise UsageError(f"{path}: {NOTES}: {_shown(value)} is not a list of strings", fix)
     return tuple(notes)
 
 

@@ -33,7 +33,7 @@ def require_findable_rates(experiment: Experiment) -> None:
         count, minutes = len(resolve_servers(experiment)), math.ceil(time_s / MOST_SHARE / 60)
         raise UsageError(
             f"--budget is too short to find rates for {plural(count, 'setting')}",
-            f"give --rates, or --budget {minutes}m",
+            f"use --rates, or --budget {minutes}m",
         )
 
 
@@ -55,8 +55,8 @@ def with_found_rates(experiment: Experiment, log: Callable[[str], None]) -> Expe
 def look_line(experiment: Experiment) -> str:
     """How rates are found within a budget, and how long that takes."""
     return (
-        f"rates are found first, by a closed loop of {LOOK_NS_IN_RACE / NS_PER_S:g} s of each "
-        f"setting, about {format_span(_look_s(experiment))} of the budget"
+        f"a closed loop of {LOOK_NS_IN_RACE / NS_PER_S:g} s per setting determines the rates first "
+        f"(about {format_span(_look_s(experiment))} of the budget)"
     )
 
 

@@ -380,7 +380,7 @@ output_options = together(
         "--live",
         type=click.IntRange(0, 65_535),
         metavar="PORT",
-        help="Also show progress as a page at 127.0.0.1:PORT, which shows the result at the end (0: any free port).",
+        help="Also show progress, and then the result, as a page at 127.0.0.1:PORT (0: any free port).",
     ),
     option(
         "Output",

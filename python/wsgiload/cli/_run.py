@@ -70,7 +70,9 @@ class ExperimentFileCommand(GridCommand):
 def _require_usable(ctx: click.Context, option: click.Option, value: TomlValue, where: str) -> None:
     items = value if isinstance(value, list) else [value]
     if any(isinstance(item, Mapping | list | date | time) for item in items):
-        raise UsageError(f"{where}: the value has the wrong type", "write it as for the flag")
+        raise UsageError(
+            f"{where}: the value has the wrong type", "write it as on the command line"
+        )
     try:
         option.type_cast_value(ctx, as_click_takes(value, option))
     except click.BadParameter as error:
@@ -175,9 +177,9 @@ scale_option = option(
 def run(ctx: click.Context, /, file: str, scale: str | None, **flags: Any) -> int:
     """Run an experiment FILE.
 
-    FILE is TOML with the options of `wsgiload sweep` under the names of their flags, and app,
-    title, source and notes. It takes the place of wsgiload.toml; options on the command line take
-    precedence over it.
+    FILE is TOML with the options of `wsgiload sweep`, named like their flags, and app, title,
+    source and notes. It replaces wsgiload.toml; options on the command line take precedence
+    over it.
     """
     return run_file(ctx, flags)
 

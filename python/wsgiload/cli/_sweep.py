@@ -166,7 +166,7 @@ _server_options = together(
         "Server",
         "--servers",
         type=NAMES,
-        help="Servers (see `wsgiload servers list`), or tables [servers.NAME] of wsgiload.toml; alias=NAME runs server NAME under an alias, and NAME==VERSION in another version.  [default: all such tables; without any, servers that need no system packages]",
+        help="Servers (see `wsgiload servers list`), or tables [servers.NAME] of wsgiload.toml; alias=NAME runs server NAME under an alias, NAME==VERSION runs another version.  [default: all such tables; without any, servers that need no system packages]",
     ),
     option("Server", "--servers-from", type=FOLDER, metavar="DIR", help=_server("servers_from")),
     option(

@@ -19,14 +19,14 @@ from wsgiload.experiment.public_options import ServerCommand, SupportingService
 # What each key must be, and an example.
 _KEYS = {
     "command": ("text", "'gunicorn shop.wsgi --bind {address}'"),
-    "env": ("a table of text", '{ DEBUG = "0" }'),
+    "env": ("a table of strings", '{ DEBUG = "0" }'),
     "cwd": ("text", '"backend"'),
-    "setup": ("text, or a list of text", '"python manage.py migrate"'),
-    "teardown": ("text, or a list of text", '"dropdb shop"'),
+    "setup": ("a string, or a list of strings", '"python manage.py migrate"'),
+    "teardown": ("a string, or a list of strings", '"dropdb shop"'),
     "ready_path": ("text", '"/healthz"'),
     "stop_signal": ("text", '"SIGQUIT"'),
     "attach": ("a PID or the path of a cgroup", "4711"),
-    "ready": ("a port, or a command as text", "5432"),
+    "ready": ("a port, or a command as a string", "5432"),
     "keepalive": ('"on", "off" or a number of requests', '"off"'),
 }
 Given = TypeVar("Given", ServerCommand, SupportingService)

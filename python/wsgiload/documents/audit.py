@@ -28,50 +28,46 @@ class Figures(Document, frozen=True, kw_only=True):
 
     load: Literal["closed", "open"] | None = None
     """`closed` (each connection waits for its response) or `open` (requests are sent on a
-    schedule). Null: the file does not say."""
+    schedule). Null: not in the file."""
     connections: PositiveInt | None = None
-    """Connections or users. Source: file, or `--connections`. Null: the file does not say."""
+    """Connections or users. Source: file, or `--connections`. Null: not in the file."""
     requested_per_s: PositiveFloat | None = None
-    """Rate that the tool was told to send. Unit: 1/s. Source: file, or `--rate`. Null: a closed
-    loop, or the file does not say."""
+    """Requested rate. Unit: 1/s. Source: file, or `--rate`. Null: closed loop,
+    or not in the file."""
     sent_per_s: NonNegativeFloat | None = None
-    """Rate at which the tool sent requests. Unit: 1/s. Source: file. Null: the file does not
-    say."""
+    """Rate at which the tool sent requests. Unit: 1/s. Source: file. Null: not in the file."""
     achieved_per_s: NonNegativeFloat | None = None
-    """Responses per second. Unit: 1/s. Source: file. Null: the file does not say."""
+    """Responses per second. Unit: 1/s. Source: file. Null: not in the file."""
     duration_ns: NonNegativeInt | None = None
-    """Duration of the run. Unit: ns. Source: file. Null: the file does not say."""
+    """Duration of the run. Unit: ns. Source: file. Null: not in the file."""
     requests: NonNegativeInt | None = None
-    """Responses, including those with an error status. Source: file. Null: the file does not
-    say."""
+    """Responses, including those with an error status. Source: file. Null: not in the file."""
     timed: NonNegativeInt | None = None
     """Requests that the quantiles describe. Source: file. Null: as `requests`."""
     errors: dict[ErrorKind, PositiveInt] = msgspec.field(default_factory=dict)
     """Failed requests by kind: `connect`, `read`, `write`, `timeout`, `status`, `body`, `client`
     (out of file descriptors or ports) or `other`. Source: file."""
     dropped: NonNegativeInt | None = None
-    """Requests that were due and never sent. Source: file. Null: the file does not say."""
+    """Requests that were due and never sent. Source: file. Null: not in the file."""
     keepalive: bool | None = None
-    """Whether the tool asked to keep connections open. Source: file. Null: the file does not
-    say."""
+    """Whether the tool requested keep-alive. Source: file. Null: not in the file."""
     reused: NonNegativeInt | None = None
-    """Responses on a connection that had carried one before. Source: file. Null: the file does
-    not say."""
+    """Responses on a connection that had carried one before. Source: file. Null: not in the
+    file."""
     client_late_ns: NonNegativeInt | None = None
-    """The longest time by which the tool was late in sending. Unit: ns. Source: derived. Null:
-    the file does not say."""
+    """Largest delay of a send. Unit: ns. Source: derived. Null: not in
+    the file."""
     min_ns: NonNegativeInt | None = None
-    """Shortest response time. Unit: ns. Source: file. Null: the file does not say."""
+    """Shortest response time. Unit: ns. Source: file. Null: not in the file."""
     mean_ns: NonNegativeInt | None = None
-    """Mean response time. Unit: ns. Source: file. Null: the file does not say."""
+    """Mean response time. Unit: ns. Source: file. Null: not in the file."""
     deviation_ns: NonNegativeInt | None = None
-    """Standard deviation of the response times. Unit: ns. Source: file. Null: the file does not
-    say."""
+    """Standard deviation of the response times. Unit: ns. Source: file. Null: not in the file."""
     max_ns: NonNegativeInt | None = None
-    """Longest response time. Unit: ns. Source: file. Null: the file does not say."""
+    """Longest response time. Unit: ns. Source: file. Null: not in the file."""
     transfer_ns: NonNegativeInt | None = None
-    """Mean time from the first byte of a response to its last. Unit: ns. Source: file. Null: the
-    file does not say."""
+    """Mean time from the first byte of a response to its last. Unit: ns. Source: file. Null:
+    not in the file."""
     quantiles_ns: dict[QuantileKey, NonNegativeInt] = msgspec.field(default_factory=dict)
     """Quantiles of the response time. Unit: ns. Source: file."""
     resolution_ns: PositiveInt | None = None
@@ -96,7 +92,7 @@ class AuditAlarm(Document, frozen=True, kw_only=True):
     value: float
     """The computed value."""
     limit: float
-    """The limit that it violates."""
+    """The limit that was violated."""
 
 
 class AuditedRun(Document, frozen=True, kw_only=True):
@@ -105,11 +101,11 @@ class AuditedRun(Document, frozen=True, kw_only=True):
     file: str
     """Path of the file."""
     part: str | None
-    """Which run, level or URL of the file. Null: the file holds one run."""
+    """Which run, level or URL of the file. Null: the file contains one run."""
     tool: ToolName | None
     """The tool that wrote it. Null: the file is empty."""
     figures: Figures
-    """What it says."""
+    """Its figures."""
     alarms: tuple[AuditAlarm, ...]
     """What is wrong with it."""
 

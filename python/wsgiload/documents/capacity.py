@@ -80,7 +80,7 @@ class ServerCapacity(Document, frozen=True, kw_only=True):
     wait while CPU time is left), or a full accept queue. Source: cgroup, kernel. Null: none of
     these, or not sampled."""
     limiting_services: tuple[str, ...] = ()
-    """The services that saturated their cores in these trials. Source: control groups."""
+    """The services that saturated their cores in these trials. Source: cgroup."""
     strict_per_s: PositiveFloat | None
     """The highest rate up to which no trial missed the objective. Unit: 1/s. Null: none."""
     at_rate: UseAtCapacity | None

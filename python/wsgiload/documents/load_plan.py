@@ -132,7 +132,7 @@ class RequestPlan(Document, frozen=True, kw_only=True):
     url: str
     """Path and query, or a URL of the same host."""
     headers: tuple[tuple[str, str], ...] = ()
-    """Header fields, in order; header fields of the plan are added unless overridden here."""
+    """Header fields, in order; those of the plan are added unless overridden here."""
     body_base64: str | None = None
     """Request body, base64. Null: no body."""
     check: ResponseCheck | None = None

@@ -31,14 +31,15 @@ Keepalive = Literal["on", "off"] | PositiveInt
 
 
 class QualifyingFacts(Document, frozen=True, kw_only=True):
-    """The short trials before a race, which choose who takes part."""
+    """The short trials before a race, which select the servers that take part."""
 
     rounds: PositiveInt
-    """The first of its `runs`; no figure rests on them. Unit: rounds. Source: plan."""
+    """Their rounds, which come first and count in `runs`; no figure is based on them. Unit: rounds.
+    Source: plan."""
     field: PositiveInt
-    """How many servers race at most. Unit: servers. Source: plan."""
+    """Maximum number of servers in the race. Unit: servers. Source: plan."""
     duration_s: NonNegativeFloat
-    """Measurement of such a trial. Unit: s. Source: plan."""
+    """Duration of the measurement of a short trial. Unit: s. Source: plan."""
 
 
 class ExperimentFacts(Document, frozen=True, kw_only=True):
@@ -52,14 +53,13 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """Where the experiment was published, or comes from. Source: experiment file. Null: not
     given."""
     notes: tuple[str, ...] = ()
-    """What there is to know about the experiment, such as how it was scaled. Source: experiment
-    file."""
+    """Notes on the experiment, such as how it was scaled. Source: experiment file."""
     profile: Literal["tuned", "stock"] | tuple[Literal["tuned", "stock"], ...] | None = None
     """`tuned` (equal budgets) or `stock` (each server's defaults); a list if `--grid profile=`
     combines both. Source: plan. Null: only the user's own commands."""
     app: str | tuple[str, ...] | None
-    """`module:callable`; a list if `--grid app=` combines several. Source: plan. Null: known only
-    to the user's own commands."""
+    """`module:callable`; a list if `--grid app=` combines several. Source: plan. Null:
+    unknown for the user's own commands."""
     app_revision: str | None = None
     """Checked-out commit of the app, with `+changes` if tracked files differ from it. Source: git.
     Null: no git work tree, or a bundled app."""
@@ -364,10 +364,10 @@ class Versions(Document, frozen=True, kw_only=True):
 
     server: str | None
     """Version of the server. Source: its environment. Null: it could not be built, or the
-    environment of the user's command does not say."""
+    version is unknown for the user's command."""
     python: str | None
     """Version of the interpreter. Source: its environment. Null: it could not be built, or the
-    environment of the user's command does not say."""
+    version is unknown for the user's command."""
     packages: dict[str, str]
     """Versions of the packages of the server, by name. Source: its environment."""
 
@@ -387,14 +387,14 @@ class ServerSettings(Document, frozen=True, kw_only=True):
     teardown: tuple[str, ...] = ()
     """The user's commands that ran after its end. Source: plan."""
     ready_path: str | None = None
-    """Path that told that the user's command was ready. Source: plan. Null: the first request of
-    the load did."""
+    """Path polled to detect that the user's command is ready. Source: plan. Null: the first request
+    of the load was used."""
     stop_signal: str | None = None
     """Signal that stops it. Source: plan. Null: a server of the catalogue."""
     added_arguments: tuple[str, ...] = ()
-    """Words of the command that the user added; they go before the others. Source: plan."""
+    """Arguments that the user added; they take precedence over the others. Source: plan."""
     config_file: str | None = None
-    """Configuration file that the user gave the server; what the command says goes before it.
+    """The user's configuration file for the server; the command line takes precedence over it.
     Source: plan. Null: none was given."""
     workers: PositiveInt | None
     """Number of worker processes requested. Source: plan, catalogue. Null: the server
@@ -535,11 +535,11 @@ class ServiceUse(Document, frozen=True, kw_only=True):
     name: str
     """As in `[services.NAME]`. Source: plan."""
     cpus: NonNegativeFloat | None
-    """Cores that it may use. Unit: cores. Source: plan, control group. Null: not known."""
+    """Cores that it may use. Unit: cores. Source: plan, cgroup. Null: not known."""
     shares_server_cores: bool
     """Whether the server runs on the same cores. Source: plan."""
     resources: ResourceUse
-    """What it used, as of a server. Source: control group, or its processes."""
+    """Its resource use, as for a server. Source: cgroup, or its processes."""
 
 
 class CellResult(Document, frozen=True, kw_only=True):
@@ -556,7 +556,7 @@ class CellResult(Document, frozen=True, kw_only=True):
     alias: str | None = None
     """Alias, as in `--servers again=waitress`. Source: plan. Null: no alias."""
     pinned_version: str | None = None
-    """Version asked for, as in `--servers waitress==3.0.1`. Source: plan. Null: that of the
+    """Requested version, as in `--servers waitress==3.0.1`. Source: plan. Null: that of the
     catalogue, or the user's own command."""
     profile: Literal["tuned", "stock"] | None = None
     """Profile of the experiment, or of this cell in a grid. Source: plan. Null: the user's own
@@ -565,15 +565,15 @@ class CellResult(Document, frozen=True, kw_only=True):
     """Workers, threads, profile, keep-alive, Python version and bundled app if set by a grid or an
     option, such as `w2-t4` or `stock-close-py3.13-cpu`. Source: plan. Null: set by the profile."""
     app: str | None = None
-    """`module:callable` that it served. Source: plan. Null: known only to the user's command."""
+    """`module:callable` that it served. Source: plan. Null: unknown for the user's command."""
     legacy: bool | None = None
     """The server, or the interpreter it needs, is no longer maintained. Source: catalogue."""
     version: str | None
     """Version of the server that ran. Source: its environment. Null: it could not be built, or the
-    environment of the user's command does not say."""
+    version is unknown for the user's command."""
     python: str | None
     """Version of the Python that ran it. Source: its environment. Null: it could not be built, or
-    the environment of the user's command does not tell."""
+    the version is unknown for the user's command."""
     rate: NonNegativeFloat | None
     """Offered rate. Unit: 1/s. Source: plan. Null: closed loop."""
     connections: NonNegativeInt | None
@@ -606,7 +606,7 @@ class CellResult(Document, frozen=True, kw_only=True):
     """What the server used during the measurement. Source: cgroup. Null: nothing was
     measured."""
     services: tuple[ServiceUse, ...] = ()
-    """What supporting services used during the measurement. Source: control groups."""
+    """Resource use of the supporting services during the measurement. Source: cgroup."""
     server_exit: ExitStatus | None
     """How the server ended. Source: kernel. Null: it never started."""
     failure: CellFailure | None
@@ -758,7 +758,7 @@ class RecommendedSetting(Document, frozen=True, kw_only=True):
     also_meets: tuple[str, ...] = ()
     """All others that meet the objective at that rate, the leanest first. Source: cells."""
     needs: str | None = None
-    """What would make it certain, because a race ended first in which the setting met the
+    """What is needed for certainty: the race ended before it, although the setting met the
     objective in every run. Source: cells. Null: it is certain."""
 
 

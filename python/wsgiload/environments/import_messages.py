@@ -200,7 +200,7 @@ def _import_failed(
         fix = _make_environment(report.missing, folder)
     elif report.missing:
         fix = (
-            f"install what provides {report.missing!r} for {interpreter.executable}, or "
+            f"install the package with {report.missing!r} for {interpreter.executable}, or "
             "change --python"
         )
     elif report.kind in ("SyntaxError", "IndentationError", "TabError"):
@@ -223,7 +223,7 @@ def _make_environment(missing: str, folder: Path) -> str:
     for lock, other in (("uv.lock", "uv sync"), ("poetry.lock", "poetry install")):
         command = other if (folder / lock).is_file() else command
     where = "" if folder == Path.cwd() else f" in {folder}"
-    return f"make an environment for the app: `{command}`{where}"
+    return f"create an environment for the app: `{command}`{where}"
 
 
 def _by_hand(name: AppName, interpreter: AppInterpreter) -> str:

@@ -65,7 +65,7 @@ def _damages(
     for record in sorted(site_packages.glob("*.dist-info/RECORD")):
         yield from _changed_files(record)
     if installed_distributions(folder) != dict(distributions):
-        yield f"{folder / FACTS_FILE} lists other packages than {site_packages} holds"
+        yield f"{folder / FACTS_FILE} does not list the packages that {site_packages} contains"
 
 
 def _changed_files(record: Path) -> Iterator[str]:
@@ -82,10 +82,10 @@ def _changed_files(record: Path) -> Iterator[str]:
         if method == METHOD:
             path = Path(os.path.normpath(record.parent.parent / name))
             if not path.is_file():
-                yield f"{path} is missing, which {record} lists"
+                yield f"{path} is listed in {record} but missing"
             digest = hashlib.sha256(path.read_bytes()).digest()
             if base64.urlsafe_b64encode(digest).decode().rstrip("=") != wanted:
-                yield f"{path} is not what {record} lists (checksum mismatch)"
+                yield f"{path} does not match {record} (checksum mismatch)"
 
 
 def _text_of(path: Path) -> str:

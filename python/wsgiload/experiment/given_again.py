@@ -93,6 +93,6 @@ def _text(part: object) -> str:
 
 def _another(what: str) -> UsageError:
     return UsageError(
-        f"--resume: the run was started with another {what}, or none",
-        "give only the secrets that it was started with",
+        f"--resume: the run was started with a different {what}, or without one",
+        "give the same secrets as for that run",
     )

@@ -22,7 +22,7 @@ Grid = Mapping[str, Sequence[str | int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerCommand:
-    """A server of your own, with what belongs to it.
+    """Your own server and its settings.
 
     Args:
         command: The command that starts the server, with the placeholders of
@@ -31,7 +31,7 @@ class ServerCommand:
             precedence over those of all servers.
         cwd: Directory to start it in, relative to ``ServerOptions.chdir``.
         setup: Commands to run before each start of the server, such as migrations.
-        teardown: Commands to run after each end of the server.
+        teardown: Commands to run each time the server has stopped.
         ready_path: Path that responds with a status from 200 to 299 once the server is ready.
             Default: the first request of the load must get its correct response.
         stop_signal: Signal that stops the server.
@@ -51,12 +51,12 @@ class ServerCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupportingService:
-    """What servers need while they are measured, such as a database. It is started before the
-    first server and stopped after the last, outside their limits.
+    """A service that the measured servers need, such as a database. It is started before the first
+    server, stopped after the last, and runs outside their limits.
 
     Args:
-        command: The command that starts the service; it must not go to the background.
-        attach: Instead of a command, the PID or the cgroup of one that is already running.
+        command: The command that starts the service in the foreground.
+        attach: Instead of a command, the PID or cgroup of a service that is already running.
         env: Environment variables of its commands.
         cwd: Directory to start it in, relative to ``ServerOptions.chdir``.
         ready: Port that it listens on once it is ready, or a command that exits with 0 once the
@@ -86,7 +86,7 @@ class ServerOptions:
         app_name: Bundled app to measure instead of APP: hello, ok, unsized, json1k, events, echo,
             cpu, sleep, files, database or upstream.
         chdir: Directory from which APP is imported.
-        pythonpath: Further directories from which APP imports, such as src; repeatable.
+        pythonpath: Additional import directory for APP, such as src (repeatable).
         python: Python interpreter for APP. Default: an active environment, the project's .venv
             (also in a parent directory) or Poetry's, an active conda environment, else wsgiload's.
         python_version: Installed Python version for a bundled app, such as 3.13.
@@ -96,7 +96,7 @@ class ServerOptions:
             {address} (or {host} and {port}) is the listen address; {workers} and {threads} are the
             process and thread counts. Without --servers, only these commands are measured.
             A ``ServerCommand`` sets more than the command.
-        servers_from: Directory with further server files, which work like those of the catalogue.
+        servers_from: Directory with additional server files in the catalogue's format.
         server_args: Extra arguments for a catalogue server's command, by server. They take
             precedence over the profile's.
         server_config: Configuration file of a catalogue server, by server. Command-line settings,
@@ -133,15 +133,15 @@ class SweepOptions:
         runs: Number of runs, each with fresh processes, in random order. Default: 1; with --compare
             at least 6.
         compare: Use the number of runs needed to compare these servers, at least 6.
-        budget: Time limit of a race: of many settings, short trials select a few; clearly slower
-            servers drop out early, and the rest get the remaining rounds. With an objective, the
-            leanest setting that meets it wins.
+        budget: Time limit of a race: clearly slower servers drop out early, and the others get the
+            remaining rounds. Of many settings, short trials first select a few. With an objective,
+            the setting that needs the least memory and meets it wins.
         aggregate: How runs are combined: interval (mean with confidence interval) or trim
             (additionally a trimmed mean).
-        slo: Objective, such as 'p99<50ms'; recommends the leanest setting that meets it at the
-            highest rate. Implies --compare, except with --budget.
+        slo: Objective, such as 'p99<50ms'; recommends the setting that meets it at the highest rate
+            with the least memory. Implies --compare, except with --budget.
         settle: Maximum wait for a quiet host before each trial. Default: 0s with one run, else 2m.
-        reruns: Maximum retries of a trial invalidated by the generator or the host. Default: 0
+        reruns: Maximum retries of a trial that the generator or the host made invalid. Default: 0
             with one run, else 3.
         intervene: Also measure each cell in pairs with and without its CPU limit: 6 pairs, or as
             many as --runs.

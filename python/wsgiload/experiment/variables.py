@@ -81,7 +81,7 @@ def _secret(name: str, stored: str) -> str:
         return stored
     value = os.environ.get(name)
     if value is None or public_value(name, value) != stored:
-        was = "was not stored" if value is None else "is another here than it was"
+        was = "was not stored" if value is None else "differs from that of the run"
         raise UsageError(
             f"--resume: the value of {name} {was}, and it looks like a secret",
             f"set it again: {name}=… wsgiload sweep --resume …",

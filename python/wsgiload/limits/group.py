@@ -96,8 +96,8 @@ class ControlGroup:
         gone = [str(directory) for directory in self._files.directories if not directory.is_dir()]
         if gone:
             raise LimitsError(
-                f"cgroup {', '.join(gone)} vanished during use; something else manages cgroups "
-                "here",
+                f"cgroup {', '.join(gone)} disappeared; another program manages cgroups on this "
+                "host",
                 "with systemd, start with systemd-run --scope -p Delegate=yes -- wsgiload …",
             )
 

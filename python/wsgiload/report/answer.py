@@ -547,7 +547,9 @@ def _not_ranked(ranking: Sequence[RankingLevel], cells: Sequence[CellResult]) ->
         names = words.join_names(
             [_at(label, levels, ranking) for label, levels in unjudged.items()]
         )
-        lines.append(f"no valid result (generator or host disturbed): {names}; repeat")
+        lines.append(
+            f"no valid result (generator or host disturbed): {names}; repeat on a quiet host"
+        )
     return lines
 
 
@@ -627,10 +629,10 @@ def _upper_bounds(cells: Sequence[CellResult]) -> list[str]:
 
 
 _ABOUT_SERVERS = {
-    "no-keepalive": "no keep-alive, so every request opens a connection",
+    "no-keepalive": "no keep-alive, so every request opens a new connection",
     "nagle-delay": "delayed by Nagle's algorithm with delayed ACKs",
     "closed-loop-stalls": "the closed-loop p99 hides stalls; use an open loop (--rates)",
-    "cached-response": "every request hit one URL that the app caches",
+    "cached-response": "every request hit the same URL, and the app caches its response",
     "memory-growth": "memory kept growing",
     "failed": "failed requests",
     "stationarity": "response times changed during the measurement",
@@ -643,7 +645,7 @@ _ABOUT_HOST = {
     "shared-cores": "server and generator share cores",
     "limits": "a limit was not enforced",
     "client-stalls": "the generator stalled",
-    "send-lag": "the generator sent late",
+    "send-lag": "the generator sent requests late",
 }
 
 

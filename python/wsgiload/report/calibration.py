@@ -20,7 +20,7 @@ def print_calibration(document: Calibration, console: Console) -> None:
     title = (
         f"Noise floor at {words.format_per_s(document.rate_per_s)}, keep-alive "
         f"{document.keepalive}, generator on CPU "
-        f"{words.format_cpu_list(document.client_cpus)}; shown with later results but never "
+        f"{words.format_cpu_list(document.client_cpus)}; reported with later results, never "
         "subtracted"
     )
     biases = [Text(sentence) for sentence in bias_sentences(document)]
@@ -61,7 +61,7 @@ def _bias_sentence(bias: MedianBias) -> str:
     if bias.bias_ns is None:
         return f"service time {hold}: no correct response"
     if bias.bias_ns < 0:
-        judgement = "impossible: earlier than the response"
+        judgement = "impossible: below the service time"
     elif bias.is_within:
         judgement = "within 50 µs, as on a quiet machine"
     else:

@@ -31,9 +31,9 @@ NAMES = {
 # The signal of each fingerprint, and what its periods are called.
 _SIGNALS = {
     "throttling": ("throttled", "a throttled period"),
-    "contention": ("without_cpu", "a time without CPU"),
+    "contention": ("without_cpu", "a period without CPU"),
     "pause": ("paused", "a pause"),
-    "memory_pressure": ("short_of_memory", "a wait for memory"),
+    "memory_pressure": ("short_of_memory", "a memory stall"),
 }
 
 

@@ -179,7 +179,7 @@ def _worst_costs(clients: Sequence[GeneratorUsage]) -> list[str]:
     wait_ns = _worst(clients, lambda client: client.run_queue_wait_ns)
     if wait_ns is not None:
         wait = words.format_duration_ns(wait_ns)
-        facts.append(f"Longest total wait of the generator for a CPU in one cell: {wait}.")
+        facts.append(f"Longest total run-queue wait of the generator in one cell: {wait}.")
 
     busy = _worst(clients, lambda client: client.busy_share)
     if busy is not None:

@@ -241,7 +241,7 @@ def _near_capacity(entry: Comparison) -> str:
     if share is None or share <= CAUTIOUS_SHARE or entry.figure == GOODPUT:
         return ""
     if share >= 1:
-        return "; caution: one of them is beyond its capacity, so its p99 grows with the duration"
+        return "; caution: one of them is beyond its capacity, where p99 grows with the duration"
     moved = words.three_digits(drift_factor(share))
     return (
         f"; caution: at {share * 100:.0f} % of capacity, a drift of 1 % changes p99 by "
@@ -313,7 +313,7 @@ def power_lines(summary: Summary) -> list[str]:
     reasons = dict.fromkeys(entry.reason for entry in entries if entry.reason is not None)
     for reason in reasons:
         servers = ", ".join(entry.server for entry in entries if entry.reason == reason)
-        lines.append(f"Most efficient rate unknown for {servers}: {reason}.")
+        lines.append(f"Most efficient rate of {servers} unknown: {reason}.")
     return lines
 
 

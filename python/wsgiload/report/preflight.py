@@ -19,7 +19,7 @@ def _of_requests(found: Preflight) -> list[str]:
         return []
     return [
         f"this plan cannot measure p99 at the lowest rate: it sends about "
-        f"{found.fewest_requests:,} requests, and p99 needs {REQUESTS_FOR_P99:,} "
+        f"{found.fewest_requests:,} requests, but p99 needs {REQUESTS_FOR_P99:,} "
         f"(use --duration {found.needed_duration_s}s)"
     ]
 
@@ -39,7 +39,7 @@ def _of_runs(found: Preflight) -> list[str]:
         further = f"; to detect {_percent(PLANNED_FACTOR)}, {wish} ({span})" if wish else ""
         return [f"{separates}, given typical variation between runs ({of_servers}){further}"]
     if wish:
-        few = f"{of_servers}, and at least {FEWEST_RUNS} runs are needed"
+        few = f"it has {of_servers}, but at least {FEWEST_RUNS} runs are needed"
         return [f"this plan cannot rank servers: {few} ({wish}, {span})"]
     return []
 
@@ -52,7 +52,7 @@ def _of_race(found: Preflight) -> list[str]:
     rounds = f"{plural(found.runs, 'round')} of {plural(found.servers, 'server')}"
     return [
         *lines,
-        f"this budget allows {rounds}, and at least {found.needed_runs} rounds are needed "
+        f"this budget allows {rounds}, but at least {found.needed_runs} rounds are needed "
         f"(use --budget {minutes}m)",
     ]
 
@@ -62,8 +62,8 @@ def _of_qualifying(found: Preflight) -> list[str]:
         return []
     settings, field, time_s = found.qualifying
     return [
-        f"short trials of {plural(settings, 'setting')}, about {format_span(time_s)} at each load, "
-        f"select at most {field} for the race"
+        f"short trials of {plural(settings, 'setting')} select at most {field} for the race, in "
+        f"about {format_span(time_s)} per load"
     ]
 
 

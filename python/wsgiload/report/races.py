@@ -53,14 +53,14 @@ def dropped_words(dropped: Sequence[RaceDrop]) -> str:
 
 
 def objective_words(race: Race) -> str:
-    """``Of 48 settings, 20 missed it in a short trial and 24 were neither leaner nor quicker.``"""
+    """``Of 48 settings, 20 missed it in a short trial and 24 were neither leaner nor faster.``"""
     early = [drop for drop in race.dropped if drop.in_qualifying]
     missed = sum(drop.behind is None for drop in early)
     others = len(early) - missed
     parts = [f"{missed} missed it in a short trial"] if missed else []
     if others:
         were = "was" if others == 1 else "were"
-        parts.append(f"{others} {were} neither leaner nor quicker than the others there")
+        parts.append(f"{others} {were} neither leaner nor faster than the others")
     count = len(race.contenders) + len(race.dropped)
     return f"Of {count} settings, {' and '.join(parts)}." if parts else ""
 

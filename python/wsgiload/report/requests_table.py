@@ -43,9 +43,9 @@ def _slowness(target: RequestCounts) -> tuple[int, int, int]:
 
 def _which_shown(report: LoadReport) -> str:
     is_timed = any(target.p99_ns is not None for target in report.targets)
-    by = "the highest p99" if is_timed else "the most failures (too many to record times of each)"
+    by = "the highest p99" if is_timed else "the most failures (too many to record their times)"
     count = words.format_count(len(report.targets))
-    return f"{SLOWEST} of {count} requests, those with {by}; --json FILE writes all"
+    return f"the {SLOWEST} of {count} requests with {by}; --json FILE writes all"
 
 
 def _figures(target: RequestCounts) -> list[str]:

@@ -321,7 +321,7 @@ def _check_large_head(subject: _Subject, result: CheckResult) -> None:
     result.large_head = fault is None
     # The stock profile shows the limits that a server has by itself.
     if subject.profile == "tuned":
-        limited = f"it takes a request head of 32 KiB, but its file says {known!r}"
+        limited = f"it accepts a request head of 32 KiB, but its file says {known!r}"
         result.record((fault is None) == (known is None), fault or limited)
 
 

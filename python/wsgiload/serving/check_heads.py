@@ -29,11 +29,12 @@ def large_head_fault(ask: Ask) -> str | None:
     try:
         response = ask("/cookie", (COOKIE,))
     except (OSError, http.client.HTTPException) as error:
-        return f"it ended the connection at a request head of 32 KiB ({type(error).__name__})"
+        return f"it closed the connection on a request head of 32 KiB ({type(error).__name__})"
     if response.status != 200:
         return f"it rejected a request head of 32 KiB with status {response.status}"
     if response.body != COOKIE[1].encode():
-        return f"of a cookie of {len(COOKIE[1]):,} bytes, {len(response.body):,} reached the app"
+        got, sent = len(response.body), len(COOKIE[1])
+        return f"only {got:,} of the {sent:,} bytes of a cookie reached the app"
     return None
 
 

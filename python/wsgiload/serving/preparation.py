@@ -91,7 +91,7 @@ def _failure(
     what = f"the {step} command `{command}` of {preparation.server}"
     if code is None:
         cause = f"{what} did not end within {preparation.timeout_s:g} s"
-        return ServerError(cause, "give it longer with --ready-timeout", step=step, log_tail=log)
+        return ServerError(cause, "raise --ready-timeout", step=step, log_tail=log)
     cause = f"{what} exited with code {code}: {last_line(log) or 'without output'}"
-    fix = f"try it in {preparation.folder}"
+    fix = f"run it in {preparation.folder} to see why"
     return ServerError(cause, fix, step=step, log_tail=log)

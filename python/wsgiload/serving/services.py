@@ -182,7 +182,7 @@ def _wait_until_ready(
             raise ServerError(
                 f"the service {launch.name} was not ready within {timeout_ns / NS_PER_S:g} s "
                 f"({_condition(launch.service)})",
-                f"correct [services.{launch.name}], or give it longer with --ready-timeout",
+                f"correct [services.{launch.name}], or raise --ready-timeout",
                 step=STEP,
                 log_tail=tail_of(log_path),
             )

@@ -26,7 +26,7 @@ _OF_STATUS = {
     403: "the app refuses this request: add the credentials it needs with -H 'Authorization: …' or "
     "-H 'Cookie: …', or choose another --path",
     404: "choose a path that the app serves (--path)",
-    429: "lift the app's rate limit for the measurement",
+    429: "disable the app's rate limit for the measurement",
 }
 
 # Sends the request anew; None where no complete response came.
@@ -108,7 +108,7 @@ def _fix_of_redirect(request: Request, response: Response, again: Again) -> str:
 
     path = where.path + (f"?{where.query}" if where.query else "")
     if path.startswith("/") and _is_right(again(replace(request, path=path)), request):
-        return f"choose where it leads: --path {shlex.quote(path)}"
+        return f"request its target: --path {shlex.quote(path)}"
     return (
         f"choose another --path; if the redirect is correct, add --expect-status {response.status}"
     )

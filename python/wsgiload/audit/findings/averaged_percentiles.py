@@ -60,8 +60,8 @@ def _alarm(total: Run, key: str, parts: Sequence[Run], word: str) -> AuditAlarm:
     more = " + …" if len(parts) > 4 else ""
     return alarm(
         "averaged-percentiles",
-        "the percentiles of the total are means of the percentiles of its parts, which are "
-        "percentiles of nothing: they can be far off in either direction",
+        "the percentiles of the total are means of its parts' percentiles, which is wrong: they "
+        "can be far off in either direction",
         arithmetic=f"{word} mean of {plural(len(parts), 'part')}: ({values}{more}) / {len(parts)} "
         f"= {format_duration_ns(shown_ns)}, the {name} of the total"
         if word == "plain"

@@ -33,9 +33,8 @@ def _alarm(accounted: dict[int, float]) -> AuditAlarm:
     cap = format_count(max(accounted.values()))
     return alarm(
         "capped-concurrency",
-        f"at every level the server serves about {cap} connections at a time: more "
-        "connections change nothing but the number that starve, so the levels are all the same "
-        "measurement",
+        f"at every level, the server serves about {cap} connections at a time and the others "
+        "starve, so all levels measure the same load",
         arithmetic=f"in flight (throughput × mean response time): {shown}; largest / smallest = "
         f"{1 + spread(accounted):.3f} (same: at most {1 + SAME_WITHIN})",
         fix=f"use at most {cap} connections, or compare at fixed rates (`wsgiload sweep --rates`)",

@@ -33,7 +33,7 @@ def failed_connections(run: Run) -> AuditAlarm | None:
     )
     return alarm(
         "failed-connections",
-        f"{message} ({run.tool.name} never connects again)",
+        f"{message} ({run.tool.name} never reconnects)",
         arithmetic=f"{format_count(failed)} failed / {format_count(figures.connections)} "
         f"connections = {format_ratio(failed / figures.connections)}",
         fix=_FIX,

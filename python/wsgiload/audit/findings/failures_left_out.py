@@ -29,8 +29,8 @@ def failures_left_out(run: Run) -> AuditAlarm | None:
     kinds = ", ".join(f"{kind} {number:,}" for kind, number in left_out.items())
     return alarm(
         "failures-left-out",
-        f"{format_count(failed)} failed requests are missing from the times, which describe only "
-        "the requests that succeeded",
+        f"the response times do not include {format_count(failed)} failed requests, only those "
+        "that succeeded",
         arithmetic=f"{format_count(failed)} failed ({kinds}) / "
         f"{format_count(figures.requests + failed)} requests = {format_ratio(share)} "
         f"(at most {format_ratio(MOST_SHARE)})",

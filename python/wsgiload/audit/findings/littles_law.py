@@ -30,7 +30,7 @@ def littles_law(run: Run) -> AuditAlarm | None:
         message = (
             f"only {three_digits(accounted)} of {format_count(connections)} connections had a "
             "request in flight: the others were starved by the server or idle in the client, and "
-            "their waiting is missing from the times"
+            "the response times do not include their waiting"
         )
         return _alarm(run, message, accounted, LEAST)
     # Invented samples lengthen the mean.

@@ -40,7 +40,7 @@ def _alarm(run: Run, rates: Sequence[float], count: int) -> AuditAlarm:
         "missing-run",
         f"this run has no result ({what}): scored as 0, it lowers means and ranks the server last",
         arithmetic=arithmetic,
-        fix="repeat the run, or leave it out and say so; a missing result is unknown, not 0",
+        fix="repeat the run, or omit it and say so; a missing result is unknown, not 0",
         value=0,
         limit=1,
     )

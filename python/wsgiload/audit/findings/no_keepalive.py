@@ -50,7 +50,7 @@ def _cut(run: Run) -> AuditAlarm | None:
     return alarm(
         "no-keepalive",
         "the server closes the connection after each response without announcing it: "
-        f"{run.tool_name} counts each as a read error and connects again",
+        f"{run.tool_name} counts each as a read error and reconnects",
         arithmetic=f"{format_count(read_errors)} read errors / {format_count(requests)} requests = "
         f"{read_errors / requests:.2f}",
         fix=_FIX,

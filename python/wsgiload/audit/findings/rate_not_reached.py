@@ -61,7 +61,7 @@ def _dropped(run: Run, dropped: int) -> AuditAlarm:
     return alarm(
         "rate-not-reached",
         f"{format_count(dropped)} iterations were due and never started, because all virtual "
-        "users were busy: the times leave out the ones that would have waited",
+        "users were busy: the response times do not include them",
         arithmetic=f"{format_count(dropped)} dropped / ({format_count(dropped)} + "
         f"{format_count(requests)} requests) = {format_ratio(share)}",
         fix=f"raise maxVUs, or lower the rate; {_FIX.partition('; ')[2]}",

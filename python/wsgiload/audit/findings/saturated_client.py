@@ -26,8 +26,8 @@ def _too_slow(run: Run) -> AuditAlarm | None:
         return None
     return alarm(
         "saturated-client",
-        f"{run.tool_name} sent fewer requests than it was told: its own limit (workers, CPU, "
-        "connections) shaped the load",
+        f"{run.tool_name} sent fewer requests than requested: its own limits (workers, CPU, "
+        "connections) determined the load",
         arithmetic=f"{format_per_s(sent)} sent / {format_per_s(requested)} requested = "
         f"{format_ratio(sent / requested)} (at least {format_ratio(LEAST_SENT)})",
         fix=_FIX,
@@ -46,7 +46,7 @@ def _too_late(run: Run) -> AuditAlarm | None:
     return alarm(
         "saturated-client",
         f"{run.tool_name} fell behind its schedule and sent the missing requests in one burst, "
-        "which its times do not show",
+        "which its response times do not show",
         arithmetic=f"burst of {burst:.0f} at {format_per_s(figures.requested_per_s)} = "
         f"{format_duration_ns(late_ns)} late (at most {format_duration_ns(limit_ns)})",
         fix=_FIX,

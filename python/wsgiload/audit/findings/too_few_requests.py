@@ -17,7 +17,7 @@ HIGHEST = 0.99
 
 
 def too_few_requests(run: Run) -> AuditAlarm | None:
-    """The highest quantile up to p99 rests on a handful of requests."""
+    """The highest quantile up to p99 is based on too few requests."""
     figures = run.figures
     count = figures.requests if figures.timed is None else figures.timed
     printed = sorted(float(key) for key in figures.quantiles_ns if 0.5 <= float(key) <= HIGHEST)
@@ -30,7 +30,7 @@ def too_few_requests(run: Run) -> AuditAlarm | None:
     beyond = count * (1 - highest)
     return alarm(
         "too-few-requests",
-        f"{quantile_name(highest)} rests on too few requests: a repeated run may give a very "
+        f"{quantile_name(highest)} is based on too few requests: a repeated run may give a very "
         "different value",
         arithmetic=f"{format_count(count)} requests × {1 - highest:.10g} = {beyond:.3g} beyond "
         f"{quantile_name(highest)} (at least {FEWEST_BEYOND})",

@@ -66,7 +66,7 @@ def _rows(content: str) -> list[Row]:
 
 def _require(rows: Sequence[Row], names: Sequence[str]) -> None:
     if not rows:
-        raise UsageError("it has a heading and no row", "repeat the run")
+        raise UsageError("it has a header but no rows", "repeat the run")
     missing = [name for name in names if name not in rows[0]]
     if missing:
         raise UsageError(f"the column {missing[0]!r} is missing", "export the file again")
@@ -105,7 +105,7 @@ def _of_history(rows: Sequence[Row]) -> Part:
     _require(rows, _NEEDED_OF_HISTORY)
     totals = [row for row in rows if row["Name"] in _TOTALS and _number(row["User Count"])]
     if not totals:
-        raise UsageError("no row has users", "use the file ending in _stats.csv")
+        raise UsageError("no row has any users", "use the file ending in _stats.csv")
     last = totals[-1]
     users = max(_number(row["User Count"]) or 0 for row in totals)
     took_s = (_number(last["Timestamp"]) or 0) - (_number(totals[0]["Timestamp"]) or 0)

@@ -87,7 +87,7 @@ def conforms(environ: WSGIEnvironment, start_response: StartResponse) -> Iterabl
         AssertionError,
         KeyError,
     ) as error:  # KeyError: the validator's own words need what is missing
-        return _send(start_response, f"not as PEP 3333 has it: {error}\n".encode())
+        return _send(start_response, f"violates PEP 3333: {error}\n".encode())
 
 
 def hold(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:

@@ -1,4 +1,4 @@
-"""Responds with the body of the request, by default 1 KB: how a server passes bodies on."""
+"""Responds with the body of the request, by default 1 KB: how a server handles request bodies."""
 
 from __future__ import annotations
 
