@@ -64,9 +64,7 @@ def _needs_runs(ours: str) -> Judgement:
 def _absent(results: Results, servers: Sequence[str], app: str | None = None) -> Judgement:
     """Servers have no valid run in common."""
     gone = results.missing(servers, app)
-    what = (
-        f"a valid run of {', '.join(gone)}" if gone else f"a load that {', '.join(servers)} share"
-    )
+    what = f"a valid run of {', '.join(gone)}" if gone else f"a common load of {', '.join(servers)}"
     return Judgement("undecided", because=what)
 
 

@@ -78,21 +78,21 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "meinheld-fails",
         _APPDYNAMICS,
-        "meinheld falls apart at a high load",
+        "meinheld fails under high load",
         "more than 10,000 errors",
         fails("meinheld", share=0.05, load=10_000),
     ),
     Claim(
         "gunicorn-fails",
         _APPDYNAMICS,
-        "gunicorn fails at a high load",
+        "gunicorn fails under high load",
         "9 % errors at 10,000 connections",
         fails("gunicorn-sync", share=0.09, load=10_000),
     ),
     Claim(
         "mod-wsgi-fails",
         _APPDYNAMICS,
-        "mod_wsgi fails at a high load",
+        "mod_wsgi fails under high load",
         "6 % errors at 10,000 connections",
         fails("mod_wsgi-express", share=0.06, load=10_000),
     ),
@@ -106,7 +106,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "cherrypy-gil",
         _APPDYNAMICS,
-        "the GIL holds CherryPy at one and a half cores, bjoern and meinheld use one",
+        "the GIL limits CherryPy to 1.5 cores; bjoern and meinheld use one core each",
         "150 % and 100 % of two cores",
         one_core(("bjoern", "meinheld"), most_of_all=("cherrypy", 1.6)),
     ),
@@ -134,7 +134,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "uwsgi-erratic",
         _KGRIFFS,
-        "uWSGI's throughput is erratic under a high load",
+        "uWSGI's throughput is erratic under high load",
         "shown in charts only",
         erratic("uwsgi-gevent", "gunicorn-gevent"),
     ),
@@ -178,7 +178,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pypy-needs-warm-up",
         _SLIDES,
-        "gevent on PyPy is on a par with uWSGI once it is warm, and terrible before",
+        "gevent on PyPy is as fast as uWSGI after warm-up, and very slow before",
         "2851 of 3000 requests/s, at most 3010 ms",
         slow_until_warm("pypy-gevent-cold", "pypy-gevent-warm", "uwsgi-http"),
     ),
