@@ -31,7 +31,7 @@ SERVER = Server(
     variants=(
         Variant(
             name="default",
-            summary="an app grafted onto its tree",
+            summary="the app grafted onto its tree",
             keepalive=True,
             uses_workers=False,
             uses_threads=True,

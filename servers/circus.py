@@ -20,8 +20,7 @@ CIRCUS = "https://circus.readthedocs.io/en/latest/for-ops/sockets/"
 CHAUSSETTE = "https://chaussette.readthedocs.io/"
 
 NOTES = (
-    "numprocesses as budgeted, one shared socket with the backlog of the run (default 2048; "
-    f"{CIRCUS})",
+    f"numprocesses as budgeted, one shared socket with the common backlog (default 2048; {CIRCUS})",
     "chaussette's request log off; with some backends it writes one line per request "
     f"({CHAUSSETTE})",
     "circus endpoints are Unix sockets in the run directory, so several instances can run at once",

@@ -51,8 +51,8 @@ SERVER = Server(
                 f"--http 1 --no-ws: no detection of protocols that are not measured ({REFERENCE})",
                 f"the access log is off by default; --log-level warning ({REFERENCE})",
                 "its WSGI loop also closes a connection whose next request does not come "
-                "within 60 s, the most that "
-                f"--http1-header-read-timeout takes ({REFERENCE})",
+                "within 60 s, the maximum of "
+                f"--http1-header-read-timeout ({REFERENCE})",
             ),
             stock_notes=(
                 "one process, threads as needed up to 512, backlog and backpressure 1024 "

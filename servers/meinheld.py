@@ -12,8 +12,8 @@ SETTINGS = "https://docs.gunicorn.org/en/stable/settings.html"
 
 HEAD_LIMIT = "each header field is limited to 8 KiB, which cannot be changed"
 GREENLET = (
-    "greenlet 3 in place of the greenlet<0.5 that it asks for, which no current "
-    "interpreter compiles"
+    "greenlet 3 instead of the required greenlet<0.5, which does not compile on current "
+    "interpreters"
 )
 
 
@@ -65,7 +65,7 @@ SERVER = Server(
     variants=(
         Variant(
             name="default",
-            summary="by itself",
+            summary="standalone",
             keepalive=True,
             uses_workers=True,
             uses_threads=False,

@@ -52,7 +52,7 @@ SERVER = Server(
                 f"{DIRECTIVES}mpm_common.html#listenbacklog)",
                 "one front process of 64 threads, AsyncRequestWorkerFactor 32: "
                 f"{DIRECTIVES}event.html",
-                "--queue-timeout, --request-timeout and --socket-timeout beyond the run (45 s "
+                "--queue-timeout, --request-timeout and --socket-timeout longer than the run (45 s "
                 f"and 60 s; {REFERENCE})",
                 f"LimitRequestFieldSize 65536: large cookies (default 8,190; {DIRECTIVES}core.html"
                 "#limitrequestfieldsize)",

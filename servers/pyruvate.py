@@ -39,9 +39,8 @@ SERVER = Server(
                 "max_reuse_count stays 0, which closes connections; with a higher value, the "
                 "second request of a connection gets no response "
                 f"({REFERENCE})",
-                "our runner creates the socket, as a service manager would, with the backlog "
-                "of the run "
-                f"({REFERENCE})",
+                "our runner creates the socket, as a service manager would, with the common "
+                f"backlog ({REFERENCE})",
             ),
             stock_notes=("the number of threads is mandatory and has no default: 4",),
             framing="close",

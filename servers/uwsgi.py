@@ -29,7 +29,7 @@ ROUTER_NOTES = (
     "the HTTP router is a separate process, whose CPU and memory count as the server's",
 )
 STOCK_NOTES = (
-    "one process, no master, one thread, backlog 100, a line of log for every request; "
+    "one process, no master, one thread, backlog 100, one log line per request; "
     "--die-on-term and "
     f"--no-orphans are set anyway, because it cannot be stopped without them ({THINGS})",
 )
@@ -179,8 +179,8 @@ SERVER = Server(
                 "nginx opens a connection to uWSGI for each request: the protocol has no "
                 "keep-alive "
                 "(https://uwsgi-docs.readthedocs.io/en/latest/Nginx.html)",
-                "nginx: access_log off, keepalive_requests and keepalive_timeout beyond the "
-                "run, large_client_header_buffers 4 64k (default 8k), one process of "
+                "nginx: access_log off, keepalive_requests and keepalive_timeout never "
+                "reached, large_client_header_buffers 4 64k (default 8k), one process of "
                 "its own (https://nginx.org/en/docs/http/ngx_http_core_module.html)",
                 "the supervisor that starts both, nginx's master and its workers count as the "
                 "server's processes",

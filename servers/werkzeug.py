@@ -33,7 +33,7 @@ def _variant(name: str, summary: str, framing: str) -> Variant:
             f"LISTEN_QUEUE = backlog (default 128; {REFERENCE})",
             "always sends Connection: close",
         ),
-        stock_notes=(f"a line of log for every request, backlog 128 ({REFERENCE})",),
+        stock_notes=(f"one log line per request, backlog 128 ({REFERENCE})",),
         framing="close" if framing == "close" else "chunked",
         untrusting="its ProxyFix is a wrapper that the app has to import",
         deviation="REMOTE_PORT is not a string",

@@ -15,9 +15,9 @@ memory limits.
     )
     result.run_dir, result.summary
 
-Everything that is not a keyword of a function is a field of an options object, named like the flag
-of the command line. Errors form one tree below ``WsgiloadError``; ``load`` and ``sweep`` block, and
-Ctrl-C ends them.
+Settings that are not keyword arguments are fields of options objects, named like the flags of the
+command line. All errors derive from ``WsgiloadError``. ``load`` and ``sweep`` block; Ctrl-C stops
+them.
 """
 
 from __future__ import annotations

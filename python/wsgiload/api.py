@@ -1,7 +1,7 @@
 """The public functions: ``load``, ``aload``, ``start``, ``sweep`` and ``resume``.
 
-They take what a call usually needs as keywords, and everything else as frozen options objects whose
-fields are named like the flags of the command line. Durations are in seconds.
+Common settings are keyword arguments; all others are fields of frozen options objects, named like
+the flags of the command line. Durations are in seconds.
 """
 
 from __future__ import annotations

@@ -42,9 +42,9 @@ OF_AUDITS = (
     ),
     explain(
         "coarse-resolution",
-        "other tools' results: the step in which the tool reports times, compared with the median",
-        "Half a step is more than 10 % of the median, so servers with the same figure may differ "
-        "severalfold.",
+        "other tools' results: the resolution of the tool's times, compared with the median",
+        "Half of that resolution is more than 10 % of the median, so servers with the same figure "
+        "may differ severalfold.",
         "measure with a tool that records microseconds",
     ),
     explain(

@@ -234,8 +234,8 @@ def capacity(
     """Find each server's highest rate that meets --slo, and confirm it with fresh trials.
 
     APP is module:callable, as for `wsgiload sweep`; without APP, measures the bundled app hello.
-    With --url, searches a running server, whose limits are unknown and which is not restarted
-    between trials.
+    With --url, searches a running server, which has unknown limits and is not restarted between
+    trials.
     """
     check_destinations(json_file)
     _require_one_size(flags["budget"])

@@ -136,7 +136,7 @@ _level_options = together(
         "-c",
         "--connections",
         type=CONNECTIONS,
-        help="Numbers of users of a closed loop, instead of --rates.",
+        help="Closed loop: numbers of users, instead of --rates.",
     ),
     option("Load", "--warmup", type=DURATION, default="2s", help=described(LoadOptions, "warmup")),
     option(

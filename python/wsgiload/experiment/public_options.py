@@ -94,14 +94,14 @@ class ServerOptions:
         ready_timeout: Maximum startup time of a server.
         command: Command that starts your own server, optionally named; it runs in your environment.
             {address} (or {host} and {port}) is the listen address; {workers} and {threads} are the
-            process and thread counts. Without --servers, only these commands are measured.
-            A ``ServerCommand`` sets more than the command.
+            process and thread counts. Without --servers, only these commands are measured. To set
+            more than the command, use a table [servers.NAME] (in Python, a ServerCommand).
         servers_from: Directory with additional server files in the catalogue's format.
         server_args: Extra arguments for a catalogue server's command, by server. They take
             precedence over the profile's.
         server_config: Configuration file of a catalogue server, by server. Command-line settings,
             including the profile's, take precedence over it.
-        env: Environment variables of all servers, by name.
+        env: Environment variables for all servers, by name.
         env_file: Files with one NAME=VALUE line per environment variable.
     """
 
@@ -134,8 +134,8 @@ class SweepOptions:
             at least 6.
         compare: Use the number of runs needed to compare these servers, at least 6.
         budget: Time limit of a race: clearly slower servers drop out early, and the others get the
-            remaining rounds. Of many settings, short trials first select a few. With an objective,
-            the setting that needs the least memory and meets it wins.
+            remaining rounds. If there are many settings, short trials first select a few. With an
+            objective, the winner is the setting that meets it with the least memory.
         aggregate: How runs are combined: interval (mean with confidence interval) or trim
             (additionally a trimmed mean).
         slo: Objective, such as 'p99<50ms'; recommends the setting that meets it at the highest rate

@@ -1,4 +1,4 @@
-"""A running load and its report. Python touches no single request.
+"""A running load and its report. Python handles no individual requests.
 
 Only ``wait`` and ``result`` block; the interpreter stays free for other threads while a load runs,
 and Ctrl-C works.
@@ -35,7 +35,7 @@ DistributionName = Literal[
 
 
 class Report:
-    """The report of one load: ``document`` is all of it, typed; the rest are views of it."""
+    """The report of one load. ``document`` is the whole report, typed; the rest are views of it."""
 
     __slots__ = ("document",)
 

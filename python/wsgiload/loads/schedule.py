@@ -1,4 +1,4 @@
-"""What an open loop offers when it is not one rate throughout: a ramp, steps, or recorded arrivals.
+"""Open loops with a varying rate: a ramp, steps, or recorded arrivals.
 
 Times in seconds, rates per second over all threads. The generator makes the arrivals, and judges
 whether it can.

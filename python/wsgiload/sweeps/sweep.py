@@ -72,29 +72,29 @@ from wsgiload.sweeps.race_schedule import RaceSchedule, race_schedule
 
 
 class SweepEvents(LoadEvents):
-    """What a sweep reports while it runs; the default listens to nothing."""
+    """Progress events of a sweep. By default, they are ignored."""
 
     def message(self, text: str) -> None:
-        """Something worth a line."""
+        """A line of text about the progress."""
 
     def cell_started(self, cell: Cell, place: int, count: int) -> None:
         """Cell ``place`` of ``count`` begins."""
 
     def outlook(self, outlook: Outlook) -> None:
-        """What comes after the cell that begins next; reported just before it begins."""
+        """What follows the cell that begins next; reported just before it begins."""
 
     def planned(self, count: int, seconds: float, longest_seconds: float) -> None:
-        """So many trials will be made, which should take so long, and the longer time on a host
-        that is never quiet."""
+        """The number of trials, their estimated duration, and the longer duration if the host is
+        never quiet."""
 
     def estimated(self, seconds: float) -> None:
-        """What is left when a cell has ended should take so long; reported just before its end."""
+        """The estimated time that remains after a cell; reported just before its end."""
 
     def cell_ended(self, summary: CellResult, place: int, count: int) -> None:
-        """Its entry in summary.json."""
+        """The cell has ended; ``summary`` is its entry in summary.json."""
 
     def intervention_started(self, cell: Cell, half: Half) -> None:
-        """The cell is measured again, with its CPU limit or with it lifted."""
+        """The cell is measured again, with or without its CPU limit."""
 
     def ended(self) -> None:
         """Nothing more will be reported; a cell that began and did not end was interrupted."""
