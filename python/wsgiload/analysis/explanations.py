@@ -234,7 +234,7 @@ _ALARMS = (
     ),
     _one(
         "limiting-variable",
-        "commands of your own that differ in one environment variable, with the same number of "
+        "your own commands that differ in one environment variable, with the same number of "
         "workers and threads",
         "One of them is an idle-server at a rate, and another one responds to at least 20 % more: "
         "the variable, such as the size of a connection pool, is the bottleneck.",
