@@ -1,12 +1,12 @@
-"""Compare `loadgen` with other load generators: cost per request, memory, and truth of times.
+"""Compare `loadgen` with other load generators: CPU time per request, memory, accuracy.
 
 Examples:
     python -m bench                          everything
-    python -m bench closed --quick           a small part, to see that it works
+    python -m bench closed --quick           a smoke test
     python -m bench open --generator zrk=PATH
     python -m bench closed --generator before:loadgen=PATH    two builds, paired
-    python -m bench sampler 5 10             what sampling a server costs, and whether the client
-    notices python -m bench render bench/results/NAME.json
+    python -m bench sampler 5 10             the cost of sampling a server
+    python -m bench render bench/results/NAME.json            its tables again
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main() -> int:
     unknown = set(arguments.sections) - {*SECTIONS, "all"}
     if unknown:
         parser.error(
-            f"no section is called {', '.join(sorted(unknown))}; there are "
+            f"unknown section {', '.join(sorted(unknown))}; choose from "
             f"{', '.join(SECTIONS)} and all"
         )
     try:
@@ -62,7 +62,7 @@ def main() -> int:
     planned = steps(scope, generators)
     left_out = _left_out(missing, scope)
     for sentence in left_out:
-        print(f"left out: {sentence}", file=sys.stderr)
+        print(f"skipped: {sentence}", file=sys.stderr)
     if not any(one.dialect.name == "loadgen" for one in generators):
         parser.error("loadgen is not built: make build")
     print(f"{len(planned)} runs, about {duration_s(planned) / 60:.0f} minutes", file=sys.stderr)
@@ -85,12 +85,14 @@ def _parser() -> argparse.ArgumentParser:
         nargs="*",
         help=f"{', '.join(SECTIONS)}, all; or render FILE to print its tables",
     )
-    parser.add_argument("--quick", action="store_true", help="a few minutes; not to be quoted")
+    parser.add_argument(
+        "--quick", action="store_true", help="a smoke test of a few minutes; not for publication"
+    )
     parser.add_argument("--rounds", type=int, help="rounds of the closed loop")
     parser.add_argument("--seconds", type=int, help="length of a closed-loop run")
     parser.add_argument("--open-rounds", type=int, help="rounds of the open loop")
     parser.add_argument("--open-seconds", type=int, help="length of an open-loop run")
-    parser.add_argument("--memory-seconds", type=int, help="how long 10,000 connections are held")
+    parser.add_argument("--memory-seconds", type=int, help="how long 10,000 connections stay open")
     parser.add_argument(
         "--connections", type=_numbers, metavar="N,N", help="connections of the closed loop"
     )
@@ -123,11 +125,11 @@ def _parser() -> argparse.ArgumentParser:
         "--awake", action="store_true", help="idle cores poll instead of halting; needs root"
     )
     parser.add_argument(
-        "--again", type=int, default=3, metavar="N", help="times that a disturbed run is made again"
+        "--again", type=int, default=3, metavar="N", help="maximum repetitions of a disturbed run"
     )
     parser.add_argument("--output", type=Path, metavar="DIRECTORY", default=RESULTS)
     parser.add_argument(
-        "--dry-run", action="store_true", help="say how long it would take, and stop"
+        "--dry-run", action="store_true", help="print the expected duration and exit"
     )
     return parser
 
@@ -148,7 +150,7 @@ def _generators(arguments: argparse.Namespace) -> tuple[list[Generator], list[Mi
     known = {one.name for one in generators} | {one.name for one in missing}
     unknown = set(arguments.only) - known
     if unknown:
-        raise ValueError(f"--only names what is not here: {', '.join(sorted(unknown))}")
+        raise ValueError(f"--only: unknown or not installed: {', '.join(sorted(unknown))}")
     return (
         [one for one in generators if one.name in arguments.only],
         [one for one in missing if one.name in arguments.only],
@@ -188,7 +190,7 @@ def _results(
 ) -> dict[str, Any]:
     if arguments.priority == "rr" and not real_time_permitted():
         raise SystemExit(
-            "--priority rr is not permitted here: run as root, or give CAP_SYS_NICE, or take "
+            "--priority rr is not permitted here: run as root, or grant CAP_SYS_NICE, or use "
             "--priority auto"
         )
     real_time = arguments.priority != "ordinary" and real_time_permitted()
@@ -218,7 +220,7 @@ def _wakefulness(awake: bool) -> Iterator[None]:
                 stack.enter_context(cores_awake())
             except OSError as error:
                 raise SystemExit(
-                    f"--awake: {error.filename}: {error.strerror}; run as root, or leave it out"
+                    f"--awake: {error.filename}: {error.strerror}; run as root, or omit it"
                 ) from None
         yield
 
@@ -236,7 +238,7 @@ def _carry_out(planned: Sequence[Step], results: dict[str, Any], path: Path, aga
         again,
     )
     if results["client_core"] == results["server_core"]:
-        print("one core for client and server: the figures disturb each other", file=sys.stderr)
+        print("client and server share one core, so they disturb each other", file=sys.stderr)
     started = time.monotonic()
     # As of `timeout` or a supervisor.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -46,7 +46,7 @@ def read_description(path: Path) -> Generator:
 def _program(name: str) -> Path:
     found = find_program(name)
     if found is None:
-        raise ValueError(f"program {name!r} is not here, or may not be run")
+        raise ValueError(f"program {name!r} does not exist or is not executable")
     return found.absolute()
 
 

@@ -202,10 +202,10 @@ def _understood(generator: Generator, text: str) -> Output:
         output = generator.dialect.parse(text)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise OutputError(
-            f"{generator.name} printed something else than it used to: {error!r}"
+            f"{generator.name} printed output in an unknown format: {error!r}"
         ) from None
     if output.requests == 0:
-        raise OutputError(f"{generator.name} had no answer")
+        raise OutputError(f"{generator.name} got no response")
     return output
 
 

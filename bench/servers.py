@@ -155,7 +155,7 @@ def _refsrv(
     line = _first_line(process.stdout).split()
     if not line:
         _stop(process)
-        raise ServerError("refsrv did not say where it listens: make build")
+        raise ServerError("refsrv did not report its address; rebuild it: make build")
     return process, Server(int(line[-1].rpartition(":")[2]), [])
 
 
@@ -203,7 +203,7 @@ def _first_line(stream: IO[bytes]) -> str:
 def _program(name: str, fix: str) -> Path:
     path = find_program(name)
     if path is None or not os.access(path, os.X_OK):
-        raise ServerError(f"{name} is not here: {fix}")
+        raise ServerError(f"{name} is not installed: {fix}")
     return path
 
 

@@ -102,34 +102,31 @@ def _head(results: Mapping[str, Any], runs: Sequence[Record]) -> str:
         f"- Client on core {results['client_core']}, server on core {results['server_core']}",
         "- Versions: "
         + ", ".join(f"{name} {version or 'unknown'}" for name, version in versions.items()),
-        *(f"- Left out: {reason}" for reason in results["left_out"]),
+        *(f"- Skipped: {reason}" for reason in results["left_out"]),
     ]
     if results["quick"]:
-        facts.append("- **A quick pass: it shows that all works and is not to be quoted.**")
+        facts.append("- **A smoke test, not for publication.**")
     return f"# Benchmark of {results['date']}\n\n" + "\n".join(facts)
 
 
 def _stolen(runs: Sequence[Record]) -> str:
     stolen = spread(run.get("steal_share") for run in runs)
     if stolen is None:
-        return "what a hypervisor took is unknown"
-    return (
-        f"a hypervisor took {stolen.median:.1%} of the time (median run), {stolen.most:.1%} "
-        "(worst run)"
-    )
+        return "steal time unknown"
+    return f"steal time {stolen.median:.1%} (median run), {stolen.most:.1%} (worst run)"
 
 
 def _made_again(runs: Sequence[Record]) -> str:
     superseded = sum(bool(run.get("superseded")) for run in runs)
-    return f"; {superseded} runs in which it took more were made again" if superseded else ""
+    return f"; {superseded} runs with more steal time were repeated" if superseded else ""
 
 
 def _closed(runs: Sequence[Record]) -> list[str]:
     if not runs:
         return []
     parts = [
-        "## Closed loop\n\nCPU time of the client per request, one thread; ratios are of runs "
-        "of the same round."
+        "## Closed loop\n\nCPU time of the client per request, one thread; ratios are "
+        "within rounds."
     ]
     header = ("", "CPU µs", "user", "system", "to wrk", "loadgen / other", "requests/s")
     for (server, connections), group in groups(runs, "server", "connections").items():
@@ -160,7 +157,7 @@ def _syscalls(runs: Sequence[Record]) -> list[str]:
         return []
     parts = [
         "## System calls per request\n\nOne run each under `strace -c -f`, 64 connections, "
-        "start-up included."
+        "including startup."
     ]
     for (server,), group in groups(runs, "server").items():
         rows = [
@@ -187,23 +184,23 @@ def _memory(runs: Sequence[Record]) -> list[str]:
     closed = [run for run in runs if run["rate_per_s"] is None]
     if closed:
         parts.append(
-            "## Memory\n\nMost resident memory of the client, closed loop, "
+            "## Memory\n\nPeak resident memory of the client, closed loop, "
             f"nginx.\n\n{_held(closed)}"
         )
     paced = [run for run in runs if run["rate_per_s"] is not None]
     if paced:
         first = paced[0]
         text = (
-            f"### Open loop at {first['rate_per_s']:,}/s, each request held so long that "
+            f"### Open loop at {first['rate_per_s']:,}/s, each response delayed so long that "
             "most connections are busy"
         )
         header = (
             "",
-            "most MiB",
+            "peak MiB",
             "MiB after a third",
             "MiB at the end",
             "connections",
-            "answered",
+            "responses",
             "failed",
         )
         parts.append(f"{text}\n\n{table(header, [_driven(run) for run in paced])}")
@@ -218,7 +215,7 @@ def _held(runs: Sequence[Record]) -> str:
         f"{few} connections, MiB",
         f"{many:,} connections, MiB",
         "KiB per connection",
-        "open at most",
+        "peak open",
     )
     rows = []
     for name, own in _labelled(runs).items():
@@ -250,15 +247,15 @@ def _open(runs: Sequence[Record]) -> list[str]:
     if not runs:
         return []
     text = (
-        "## Open loop: send times as the server sees them\n\n"
+        "## Open loop: arrivals at the server\n\n"
         f"{_whose_arrivals(runs)} "
-        "64 connections, medians over rounds, µs. *Gap error*: how far each gap between "
-        "arrivals is from 1/rate. "
-        "*Late*: how far each arrival is behind an even schedule. *Own lag*: what the "
-        "generator says of itself. "
-        "*Clock late*: how late a loop that only reads the clock was on the client's core, "
-        "right after the run. "
-        "*Server late*: how late the server was with its own answers."
+        "64 connections, medians over rounds, µs. *Gap error*: difference between an inter-arrival "
+        "time and 1/rate. "
+        "*Late*: delay of an arrival relative to an evenly spaced schedule. *Send lag*: as "
+        "reported by the generator. "
+        "*Clock late*: lateness of a loop that only reads the clock, on the client's core, "
+        "directly after the run. "
+        "*Server late*: lateness of the server's responses."
     )
     parts = [text]
     for (rate, arrivals), group in groups(runs, "rate_per_s", "arrivals").items():
@@ -268,17 +265,20 @@ def _open(runs: Sequence[Record]) -> list[str]:
 
 
 def _whose_arrivals(runs: Sequence[Record]) -> str:
-    """By whose instants arrivals are told, and so which tails are not the generator's."""
+    """Whose timestamps arrivals have, and so which lateness the generator does not cause."""
     logs = [run["server_log"] for run in runs if run.get("server_log")]
     read = sum(1 for log in logs if not log.get("stamped_by_kernel"))
     if logs and not read:
         return (
-            "Arrivals are the kernel's stamps at the server: tails up to *clock late* are "
-            "not the generator's."
+            "Arrivals are the kernel's timestamps at the server; lateness up to *clock late* is "
+            "not caused by the generator."
         )
-    those = "" if read == len(logs) else f" in {read} of {len(logs)} runs, else the kernel's stamps"
-    tails = "tails up to *clock late* and *server late* are not the generator's"
-    return f"Arrivals are the instants at which the server had read the request{those}: {tails}."
+    others = f" in {read} of {len(logs)} runs, otherwise the kernel's timestamp"
+    return (
+        f"An arrival is the time at which the server read the request"
+        f"{'' if read == len(logs) else others}; lateness up to *clock late* and *server late* is "
+        "not caused by the generator."
+    )
 
 
 def _even(runs: Sequence[Record]) -> str:
@@ -286,7 +286,7 @@ def _even(runs: Sequence[Record]) -> str:
         "",
         "gap error p50 / p99 / p99.9",
         "late p50 / p99 / p99.9",
-        "own lag p50 / p99 / p99.9",
+        "send lag p50 / p99 / p99.9",
     )
     rows = []
     named = _labelled(runs)
@@ -310,7 +310,7 @@ def _random(runs: Sequence[Record]) -> str:
         "",
         "distance of the gaps from the exponential distribution",
         "dispersion",
-        "own lag p50 / p99 / p99.9",
+        "send lag p50 / p99 / p99.9",
     )
     return table((*header, *_pace_and_cost_header(named)), rows)
 
@@ -359,18 +359,18 @@ def _accuracy(runs: Sequence[Record]) -> list[str]:
     if not runs:
         return []
     text = (
-        "## Accuracy against a server that holds each request for 2 ms\n\n"
-        "Reported quantile less the one in the server's own log, µs, medians over rounds with "
-        "the least and the most. "
-        "The way through the kernel, which the server cannot see, is part of it for all."
+        "## Accuracy against a server that delays each response by 2 ms\n\n"
+        "Reported quantile minus the quantile in the server's log, µs; medians over rounds with "
+        "their range. "
+        "The difference includes the time in the kernel's network stack, which the log does not."
     )
     parts = [text]
     header = (
         "",
         "error p50",
         "error p99",
-        "p50 error to oha",
-        "p99 error to oha",
+        "p50 error / oha's",
+        "p99 error / oha's",
         *_HOST_HEADER,
         "requests",
     )
@@ -406,8 +406,8 @@ def _sampler(runs: Sequence[Record]) -> list[str]:
     if not runs:
         return []
     text = (
-        f"## Sampling a server while it is loaded, {_sizes(runs)}\n\n"
-        "The whole sampling process, on the client's core; parsing is left for after the load. "
+        f"## Sampling a server under load, {_sizes(runs)}\n\n"
+        "The whole sampling process, on the client's core; parsing happens after the load. "
         "The client's p50 is "
         "compared within rounds."
     )
@@ -416,7 +416,7 @@ def _sampler(runs: Sequence[Record]) -> list[str]:
         "% of a core",
         "late p50, µs",
         "client p50, µs",
-        "p50 to that without",
+        "p50 / p50 without sampling",
     )
     of_interval = {
         interval_ms: group for (interval_ms,), group in groups(runs, "interval_ms").items()

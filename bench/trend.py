@@ -58,9 +58,8 @@ def index(results: Mapping[str, Results]) -> str:
             "",
             f"![Trend across commits]({CHART})",
             "",
-            "Points are medians, vertical lines span all rounds. Hosts differ in speed and in "
-            "how much time "
-            "a hypervisor took, so compare points of one colour.",
+            "Points are medians, vertical lines span all rounds. Hosts differ in speed and "
+            "steal time, so compare only points of the same color.",
             "",
             "| date | host | compared | commit | headline |",
             "| --- | --- | --- | --- | --- |",

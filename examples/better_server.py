@@ -1,7 +1,7 @@
 """Measure two servers with one app and print the better one: python better_server.py
 [MODULE:CALLABLE].
 
-One run is only a first impression. `wsgiload sweep --compare` makes enough runs to rank servers.
+One run is only a first impression. `wsgiload sweep --compare` performs enough runs to rank servers.
 """
 
 import json

@@ -218,7 +218,7 @@ def test_an_unknown_generator_can_be_described(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "to", "complaint"),
     [
-        ("PROGRAM", "/nowhere/mine", "program '/nowhere/mine' is not here"),
+        ("PROGRAM", "/nowhere/mine", "program '/nowhere/mine' does not exist or is not executable"),
         ("{connections}", "{users}", r"closed: there is no placeholder \{users\}, only \{url\}"),
         ('["-u", "{connections}"]', '"-u {connections}"', "closed is a list of words"),
         ("answered: (\\d+)", "answered: (", "requests 'answered: \\(' is no regular expression"),

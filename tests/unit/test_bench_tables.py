@@ -106,8 +106,8 @@ def test_a_run_that_was_made_again_does_not_count() -> None:
     text = page(
         [disturbed, run("loadgen", 0, 1.0, steal_share=0.0), run("wrk", 0, 2.0, steal_share=0.0)]
     )
-    assert "a hypervisor took 0.0% of the time (median run), 0.0% (worst run)" in text
-    assert "1 runs in which it took more were made again" in text
+    assert "steal time 0.0% (median run), 0.0% (worst run)" in text
+    assert "1 runs with more steal time were repeated" in text
     assert "idle cores kept awake" not in text
     assert "ordinary; idle cores kept awake; load average" in page([disturbed], awake=True)
     assert "0.50 [0.50–0.50]" in text
@@ -202,10 +202,10 @@ def test_the_page_shows_calls_memory_and_the_open_loop() -> None:
     )
     assert row(page([calls]), "wrk") == ["3.00", "epoll_ctl 2.00, write 1.00"]
     assert row(page([few, many]), "oha") == ["1.0", "100.0", "10.24", "9,999"]
-    assert "the instants at which the server had read the request: tails" in page([held])
+    assert "the time at which the server read the request; lateness" in page([held])
     stamped = held | {"server_log": log | {"stamped_by_kernel": True}}
-    assert "Arrivals are the kernel's stamps at the server: tails" in page([stamped])
-    assert "had read the request in 1 of 2 runs, else the kernel's stamps: tails" in page(
+    assert "Arrivals are the kernel's timestamps at the server; lateness" in page([stamped])
+    assert "read the request in 1 of 2 runs, otherwise the kernel's timestamp; lateness" in page(
         [stamped, held]
     )
     assert row(page([held]), "loadgen, spin 0s") == [
