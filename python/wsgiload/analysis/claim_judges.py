@@ -64,7 +64,9 @@ def _needs_runs(ours: str) -> Judgement:
 def _absent(results: Results, servers: Sequence[str], app: str | None = None) -> Judgement:
     """Servers have no valid run in common."""
     gone = results.missing(servers, app)
-    what = f"a valid run of {', '.join(gone)}" if gone else f"a common load of {', '.join(servers)}"
+    what = (
+        f"a valid run of {', '.join(gone)}" if gone else f"a load that {', '.join(servers)} share"
+    )
     return Judgement("undecided", because=what)
 
 
