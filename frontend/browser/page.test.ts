@@ -8,6 +8,9 @@ import { busySeconds, columnOf, drawnOn, hover, inkOf, PICTURES, seriousOf, star
 
 const CHARTS = 1 + 2 + 4 + 1;
 const SERVERS = 8;
+const SEARCHES = 3;
+/** Of one search: its order, and p99 and failures by rate. */
+const VIEWS = 1 + 2;
 let browser: Browser;
 
 before(async () => {
@@ -208,7 +211,7 @@ test("paper is light whatever the screen is", async () => {
 });
 
 test("without scripts all tables are there", async () => {
-  for (const name of ["single", "change"]) {
+  for (const name of ["single", "change", "capacity"]) {
     let tables = 0;
     await visit(browser, name, {}, async (page) => {
       tables = await page.locator("table").count();
@@ -246,7 +249,41 @@ test("two runs lie over each other", async () => {
   });
 });
 
-for (const name of ["single", "change"]) {
+for (const [colorScheme, width] of [["light", 1200], ["dark", 1200], ["light", 400]] as const) {
+  test(`a capacity search draws in ${width} pixels on a ${colorScheme} screen`, async () => {
+    await visit(browser, "capacity", { colorScheme, viewport: { width, height: 900 } }, async (page) => {
+      const inked = await inkOf(page, "#searches");
+      assert.equal(inked.length, SEARCHES * VIEWS);
+      assert.ok(Math.min(...inked) > 500, String(inked));
+      assert.equal(await isWiderThanTheScreen(page), false);
+      await picture(page, `capacity-${colorScheme}-${width}`);
+      await page.locator("#search-0").screenshot({ path: join(PICTURES, `search-${colorScheme}-${width}.png`) });
+    });
+  });
+}
+
+test("a trial says the same to the pointer, to the keyboard and in the table", async () => {
+  await visit(browser, "capacity", {}, async (page) => {
+    const over = page.locator("#search-0 .u-over").first();
+    await over.focus();
+    for (let step = 0; step < 5; step += 1) {
+      await page.keyboard.press("ArrowRight");
+      const { title, rows } = await tipOf(page, "#search-0");
+      const number = title.match(/^trial (\d+) · /)?.[1] ?? "";
+      const fields = await page.locator("#search-0 tbody tr").nth(Number(number) - 1).locator("td").allTextContents();
+      const [, phase, outcome, , rate, p99, failed] = fields;
+      assert.equal(title, `trial ${number} · ${phase}`);
+      assert.deepEqual(rows, { rate, p99, failed, outcome });
+    }
+    const before = await drawnOn(page, "#search-0");
+    await hover(page, "#search-0", 0.5);
+    await page.mouse.move(5, 5);
+    assert.equal(await page.locator("#search-0 .tip:not([hidden])").count(), 0);
+    assert.notDeepEqual(await drawnOn(page, "#search-0"), before);
+  });
+});
+
+for (const name of ["single", "change", "capacity"]) {
   for (const colorScheme of ["light", "dark"] as const) {
     test(`axe has nothing serious to say of ${name}, ${colorScheme}`, async () => {
       await visit(browser, name, { colorScheme }, async (page) => {

@@ -1,11 +1,13 @@
 // The figures of the page: each finds its place by name, and is drawn when it can be seen.
-import type { PageChart, PagePanel, PageTimeline } from "./data";
+import type { PageChart, PagePanel, PageSearch, PageTimeline } from "./data";
 import { PanelPlot, type Plot } from "./panel";
+import { makeLegend, SearchPlot, viewsOf } from "./search";
 import type { Store } from "./state";
 import { TimelinePlot } from "./timeline";
 
 const HEIGHT = 250;
 const TALL = 360;
+const SEARCH_HEIGHT = 300;
 // On paper, where two figures are to fit on a page.
 const PRINTED_HEIGHT = 200;
 const PRINTED_TALL = 300;
@@ -137,7 +139,7 @@ export class ChartFigure extends Drawn {
 }
 
 /** The place of a panel below its title. */
-function makeHolder(panel: PagePanel, panels: HTMLElement): HTMLElement {
+function makeHolder(panel: { title: string }, panels: HTMLElement): HTMLElement {
   const box = document.createElement("div");
   box.className = "panel";
   const title = document.createElement("div");
@@ -147,6 +149,28 @@ function makeHolder(panel: PagePanel, panels: HTMLElement): HTMLElement {
   box.append(title, holder);
   panels.append(box);
   return holder;
+}
+
+export class SearchFigure extends Drawn {
+  constructor(
+    place: HTMLElement,
+    private readonly search: PageSearch,
+  ) {
+    super(place);
+  }
+
+  protected make(): void {
+    const panels = document.createElement("div");
+    panels.className = "panels";
+    this.place.append(makeLegend(), panels);
+    const views = viewsOf(this.search);
+    const holders = views.map((view) => [view, makeHolder(view, panels)] as const);
+    const height = isPrinting() ? PRINTED_HEIGHT : SEARCH_HEIGHT;
+    for (const [view, holder] of holders) {
+      const plot = new SearchPlot(this.search, view, holder, { width: widthOf(holder), height });
+      this.plots.push({ plot, holder });
+    }
+  }
 }
 
 export class TimelineFigure extends Drawn {

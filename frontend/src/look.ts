@@ -47,7 +47,7 @@ export function lookOf(series: number): Look {
   };
 }
 
-export type Role = "ink" | "chart-muted" | "chart-grid" | "chart-rail" | "chart-alert" | "page";
+export type Role = "good" | "bad" | "ink" | "chart-muted" | "chart-grid" | "chart-rail" | "chart-alert" | "page";
 
 /** A colour of the page as it is now: light, dark or printed. */
 export function colourOf(name: Role | `series-${number}`): string {

@@ -1,7 +1,7 @@
 // Draws the charts of a report page. Everything in words and in tables is in the page without it.
 import "uplot/dist/uPlot.min.css";
 import "./page.css";
-import { ChartFigure, placeOf, TimelineFigure, type Figure } from "./charts";
+import { ChartFigure, placeOf, SearchFigure, TimelineFigure, type Figure } from "./charts";
 import { makeControls } from "./controls";
 import { readData, type PageData } from "./data";
 import { drawForest } from "./forest";
@@ -29,6 +29,13 @@ function timelinesOf(data: PageData): Figure[] {
   return data.timelines.flatMap((cell) => {
     const place = placeOf(cell.name);
     return place ? [drawnWhenOpened(new TimelineFigure(place, cell), place)] : [];
+  });
+}
+
+function searchesOf(data: PageData): Figure[] {
+  return data.searches.flatMap((search) => {
+    const place = placeOf(search.name);
+    return place ? [new SearchFigure(place, search)] : [];
   });
 }
 
@@ -92,7 +99,7 @@ function start(): void {
   shareLooks(data.runs_each);
   const store = new Store(data.servers, location.hash, remember);
   const charts = chartsOf(data, store);
-  const figures = [...charts, ...timelinesOf(data)];
+  const figures = [...charts, ...searchesOf(data), ...timelinesOf(data)];
   const drawAll = (): void => figures.forEach((figure) => figure.draw());
   store.onChange(() => charts.forEach((figure) => figure.draw()));
   store.onHighlight(() => charts.forEach((figure) => figure.dim()));

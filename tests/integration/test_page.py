@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.unit.capacity_fixture import write_search
 from tests.unit.report_fixture import read_summary, store_summary, write_many, write_run
 from wsgiload.cli import run as run_command
 from wsgiload.documents.load_report import Bounds
@@ -64,6 +65,7 @@ def write_pages(folder: Path) -> None:
         "hostile": write_hostile(folder / "hostile"),
         "nine": write_many(folder / "nine", 9),
         "thirty": write_many(folder / "thirty", 30),
+        "capacity": write_search(folder / "capacity"),
     }
     for name, directory in runs.items():
         shutil.copy(write_html(directory), folder / f"{name}.html")

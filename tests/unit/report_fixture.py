@@ -82,6 +82,13 @@ def write_run(directory: Path, *, runs: int = 1, closed_loop: bool = False) -> P
     return directory
 
 
+def make_cell(server: str, rate: int, run: int) -> tuple[Json, Json]:
+    """A cell of one of the servers at any rate, and its load report, as plain data."""
+    invented = next(one for one in SERVERS if one.name == server)
+    made = _Maker(invented, rate, run, closed_loop=False)
+    return made.cell(), made.load()
+
+
 def read_summary(directory: Path) -> Summary:
     """The summary as a table gets it."""
     return read(Summary, directory / "summary.json")

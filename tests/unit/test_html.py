@@ -162,7 +162,7 @@ def test_a_page_stays_small(tmp_path: Path, servers: int, timelines: int, most_b
 
 def test_text_of_a_run_cannot_end_the_script_nor_steer_the_page() -> None:
     name = "a</script>&\x1b[2J\u202e\udc80"
-    data = PageData(servers=(name,), runs_each=1, charts=(), timelines=(), forest=None)
+    data = page_of.nothing_drawn((name,))
     text = page_of.embedded(data)
     assert not set("<>&") & set(text) and text.isascii()
     shown = msgspec.json.decode(text, type=PageData).servers

@@ -42,6 +42,7 @@ from wsgiload.host.cpus import CpuPlan, available_cpus, pinned
 from wsgiload.host.facts import host_facts
 from wsgiload.host.memory_guard import lift_guard
 from wsgiload.loads.options import HIGHEST_RATE_PER_S, Level
+from wsgiload.report import write_html
 from wsgiload.results.store import RunDirectory
 from wsgiload.results.stored_plan import raw_plan
 from wsgiload.results.summary import Status
@@ -147,6 +148,7 @@ class CapacityResult:
     run_dir: Path
     status: Status
     document: CapacityDocument
+    report: Path
 
     @property
     def exit_code(self) -> int:
@@ -203,7 +205,7 @@ def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> Ca
             directory.write_capacity(document)
             trials.write_summary(status)
             _write_run(plan, directory, status)
-    return CapacityResult(directory.path, status, document)
+    return CapacityResult(directory.path, status, document, write_html(directory.path))
 
 
 def _sized(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import partial
 from typing import Unpack
 from urllib.parse import urlsplit
 
@@ -44,7 +43,7 @@ from wsgiload.host.cpus import available_cpus, named_cores
 from wsgiload.limits import enter_scope
 from wsgiload.loads.generator import require_possible
 from wsgiload.loads.options import Level, load_plan
-from wsgiload.report import print_capacity, terminal, text_of
+from wsgiload.report import print_capacity, terminal
 from wsgiload.sweeps.sweep import plan_cpus
 from wsgiload.units import seconds_to_ns
 
@@ -253,7 +252,7 @@ def capacity(
         result = run_capacity(plan, events)
         view.stop()
         code = _print(result, thresholds, json_file)
-        view.end(text=text_of(partial(print_capacity, result.document)))
+        view.end(result.report)
     return code
 
 
@@ -364,6 +363,7 @@ def _print(result: CapacityResult, thresholds: list[Threshold], json_file: str |
     if json_file != "-":
         print_capacity(document, terminal())
         say(f"run: {result.run_dir}")
+        say(f"report: {result.report}")
         tell_recommendations(document.recommendations, EXIT_OK)
 
     searched = [(one.server, one) for one in document.servers if not is_unfinished(one)]

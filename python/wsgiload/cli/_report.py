@@ -16,12 +16,16 @@ from wsgiload.cli._help import HelpfulCommand, option
 from wsgiload.cli._options import FOLDER, verbose_option
 from wsgiload.cli._output import complain, say
 from wsgiload.cli._recommend import slo_option, tell_recommendations
+from wsgiload.documents.capacity import CapacityResult
 from wsgiload.documents.codec import read
-from wsgiload.documents.summary import Summary
+from wsgiload.documents.summary import Recommendation, Summary
 from wsgiload.errors import EXIT_OK, UsageError
 from wsgiload.experiment.procedure import Method
 from wsgiload.experiment.public_options import SweepOptions
 from wsgiload.report import (
+    CAPACITY,
+    is_capacity_run,
+    print_capacity,
     print_first_screen,
     print_sweep,
     terminal,
@@ -58,25 +62,37 @@ def report(
             complain(damage)
         try:
             with sensible(run):
-                summary = _report_one(run, aggregate, texts, verbose)
+                recommendations = _report_one(run, aggregate, texts, verbose)
         except UsageError as error:
             complain(str(error))
             unreadable = error.exit_code
             continue
-        code = tell_recommendations(summary.recommendations or (), code, is_told=not verbose)
+        is_told = not verbose and not is_capacity_run(run)
+        code = tell_recommendations(recommendations, code, is_told=is_told)
     return unreadable or code
 
 
 def _report_one(
     run: Path, aggregate: Method | None, texts: Sequence[str], verbose: bool
-) -> Summary:
+) -> Sequence[Recommendation]:
+    """Print one run, write its page, and return what it recommends."""
+    if is_capacity_run(run):
+        return _report_capacity(run)
     summary = with_answer(analyse(read_summary(run), aggregate, texts))
     if verbose:
         print_sweep(summary, terminal())
     else:
         print_first_screen(summary, terminal())
     say(f"report: {write_html(run, aggregate, texts)}")
-    return summary
+    return summary.recommendations or ()
+
+
+def _report_capacity(run: Path) -> Sequence[Recommendation]:
+    """A capacity search, whose result does not depend on how runs are aggregated."""
+    document = read(CapacityResult, run / CAPACITY)
+    print_capacity(document, terminal())
+    say(f"report: {write_html(run)}")
+    return document.recommendations
 
 
 @contextmanager

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from wsgiload.documents.base import Document, NonNegativeFloat, NonNegativeInt, PositiveInt
+from wsgiload.documents.base import (
+    Document,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+)
 
 Unit = Literal["ns", "per_s", "ratio", "cores", "bytes", "count"]
 Status = Literal["valid", "warn", "invalid", "failed"]
@@ -185,6 +191,57 @@ class PageForest(Document, frozen=True):
     """The comparisons."""
 
 
+class PageObjective(Document, frozen=True):
+    """One condition of the objective of a capacity search."""
+
+    title: str
+    """Its figure."""
+    unit: Unit
+    """Of the figure and its limit."""
+    limit: NonNegativeFloat
+    """What the figure must stay below."""
+    label: str
+    """The condition as it was written."""
+
+
+class PageTrial(Document, frozen=True):
+    """One open-loop trial of a capacity search."""
+
+    number: PositiveInt
+    """Its place among all trials of its server."""
+    phase: str
+    """Which part of the search it belongs to."""
+    rate_per_s: PositiveFloat
+    """Offered rate. Unit: 1/s."""
+    outcome: Literal["met", "missed", "inconclusive"]
+    """What it says of the objective."""
+    is_repeated: bool
+    """It was made again, so that nothing rests on it."""
+    values: tuple[NonNegativeFloat | None, ...]
+    """By condition. Null: no finite value, or not measured."""
+    texts: tuple[str, ...]
+    """By condition, as in the table."""
+
+
+class PageSearch(Document, frozen=True):
+    """The capacity search of one server."""
+
+    name: str
+    """The id of its figure."""
+    label: str
+    """What it shows, for those who do not see it."""
+    conditions: tuple[PageObjective, ...]
+    """All of them must hold."""
+    trials: tuple[PageTrial, ...]
+    """In the order in which they ran."""
+    bracket: tuple[PositiveFloat | None, PositiveFloat | None]
+    """Lower and upper bound. Unit: 1/s. Null: an end: no such bound."""
+    interval_95: tuple[NonNegativeFloat, NonNegativeFloat] | None
+    """95 % confidence interval of the capacity. Unit: 1/s. Null: not known."""
+    rate_per_s: PositiveFloat | None
+    """The rate that was found. Unit: 1/s. Null: none."""
+
+
 class PageData(Document, frozen=True):
     """Everything that the script of a page draws."""
 
@@ -198,6 +255,8 @@ class PageData(Document, frozen=True):
     """Cells over time."""
     forest: PageForest | None
     """Null: nothing was compared."""
+    searches: tuple[PageSearch, ...]
+    """Capacity searches, one of each server."""
 
 
 class LiveFrame(Document, frozen=True):

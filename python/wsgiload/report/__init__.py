@@ -28,6 +28,8 @@ from wsgiload.report.table import (
 from wsgiload.report.terminal import terminal, text_of
 
 __all__ = [
+    "CAPACITY",
+    "is_capacity_run",
     "preflight_lines",
     "print_calibration",
     "print_capacity",
@@ -49,6 +51,14 @@ __all__ = [
 ]
 
 
+CAPACITY = "capacity.json"
+
+
+def is_capacity_run(run_dir: Path) -> bool:
+    """Whether the run directory is that of a capacity search."""
+    return (run_dir / CAPACITY).is_file()
+
+
 def write_change(path: Path, change: Change, summaries: tuple[Summary, Summary]) -> None:
     """Write the page of what changed between two stored runs."""
     from wsgiload.report import change as page
@@ -65,6 +75,8 @@ def render_live(command: str) -> str:
 
 def write_html(run_dir: Path, method: Method | None = None, slo: Sequence[str] = ()) -> Path:
     """Write report.html into the run directory and return its path."""
-    from wsgiload.report import html
+    from wsgiload.report import capacity_page, html, page
 
+    if is_capacity_run(run_dir):
+        return page.write(run_dir / "report.html", capacity_page.render(run_dir))
     return html.write_html(run_dir, method, slo)

@@ -99,7 +99,7 @@ def _of_several_apps(
     order: tuple[Status, ...] = ("undecided", "tie", "decided")
     needs = dict.fromkeys(one.needs for one in answers if one.needs is not None)
     return Answer(
-        question=f"Which server is best for each of {len(answers)} apps{_inside(summary)}?",
+        question=f"Which server is best for each of {len(answers)} apps{limits_words(summary)}?",
         status=min((one.status for one in answers), key=order.index),
         sentence=" ".join(f"{one.ranking[0].app}: {one.sentence}" for one in answers),
         command_line=None,
@@ -126,7 +126,7 @@ def ranked(level: RankingLevel) -> list[RankingEntry]:
 def question_of(summary: Summary, level: RankingLevel | None) -> str:
     """What the experiment asks."""
     experiment = summary.experiment
-    inside = _inside(summary)
+    inside = limits_words(summary)
     if experiment.slo:
         objective = " and ".join(experiment.slo)
         return f"Which server, with which settings, meets {objective} at the highest rate{inside}?"
@@ -147,8 +147,9 @@ def _competitors(summary: Summary, level: RankingLevel) -> int:
     return len(race.contenders) + len(race.dropped)
 
 
-def _inside(summary: Summary) -> str:
-    """Only limits that were enforced; a requested limit alone does not qualify a result."""
+def limits_words(summary: Summary) -> str:
+    """ " with 2 CPUs and 512 MiB": only limits that were enforced; a requested limit alone does not
+    qualify a result."""
     cpus, memory = _held(summary.cells, "cpus"), _held(summary.cells, "memory_bytes")
     limits = [f"{cpus:g} CPU{'' if cpus == 1 else 's'}"] if cpus is not None else []
     limits += [words.format_bytes(memory)] if memory is not None else []

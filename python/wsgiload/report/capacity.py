@@ -65,8 +65,8 @@ def _table(servers: Sequence[ServerCapacity]) -> Table:
         table.add_row(
             server.server,
             rate_words(server),
-            _bracket(server.bracket),
-            _interval(server.interval_95),
+            bracket_words(server.bracket),
+            interval_words(server.interval_95),
             f"{confirmed[0]} of {confirmed[1]}" if confirmed else words.MISSING,
             words.format_per_s(server.strict_per_s),
             memory_words(server.at_rate),
@@ -88,25 +88,31 @@ def answer_of(server: ServerCapacity) -> str | None:
         return None
     answer = f"{server.server}: {rate_words(server)}"
     if server.interval_95 is not None:
-        answer += f" (95 % CI {_interval(server.interval_95)})"
+        answer += f" (95 % CI {interval_words(server.interval_95)})"
     if server.limited_by is not None:
-        answer += f", limited by {_limit_words(server, server.limited_by)}"
+        answer += f", limited by {limited_words(server)}"
     return answer
 
 
-def _limit_words(server: ServerCapacity, limit: LimitedBy) -> str:
+def limited_words(server: ServerCapacity) -> str:
+    """What limits the server, such as "its CPU limit"; a dash where that is not known."""
+    limit = server.limited_by
+    if limit is None:
+        return words.MISSING
     if limit == "service" and server.limiting_services:
         return words.join_words(server.limiting_services)
     return _LIMITS[limit]
 
 
-def _bracket(bounds: Sequence[float | None]) -> str:
+def bracket_words(bounds: Sequence[float | None]) -> str:
+    """ "367 to 383", each end per second."""
     if bounds[0] is None and bounds[1] is None:
         return words.MISSING
     return f"{words.format_rate(bounds[0])} to {words.format_rate(bounds[1])}"
 
 
-def _interval(interval: Sequence[float | None] | None) -> str:
+def interval_words(interval: Sequence[float | None] | None) -> str:
+    """ "320 to 386", each end per second."""
     return (
         f"{words.format_rate(interval[0])} to {words.format_rate(interval[1])}"
         if interval

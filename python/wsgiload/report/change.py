@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from wsgiload.analysis.comparison import Change
-from wsgiload.documents.page_data import PageChart, PageData
+from wsgiload.documents.page_data import PageChart
 from wsgiload.documents.summary import Comparison, Summary
 from wsgiload.report import findings, forest, grids, page, palette, panels
 from wsgiload.report.cells import Cell, Sweep, read_sweep
@@ -47,8 +47,8 @@ def render(change: Change, summaries: tuple[Summary, Summary]) -> str:
         charts=_charts(sweep, drawn),
         palette=palette.palette(),
     )
-    data = PageData(
-        servers=sweep.labels, runs_each=len(_RUNS), charts=drawn, timelines=(), forest=factors
+    data = msgspec.structs.replace(
+        page.nothing_drawn(sweep.labels), runs_each=len(_RUNS), charts=drawn, forest=factors
     )
     return page.render("change.html.j2", shown, data)
 

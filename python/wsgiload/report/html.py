@@ -8,9 +8,8 @@ raw files.
 
 from __future__ import annotations
 
-import base64
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,7 +17,7 @@ import msgspec
 
 from wsgiload.documents.codec import to_plain
 from wsgiload.documents.load_plan import KeepaliveLimit
-from wsgiload.documents.page_data import PageChart, PageData
+from wsgiload.documents.page_data import PageChart
 from wsgiload.documents.summary import Comparison, Summary
 from wsgiload.experiment.procedure import Method
 from wsgiload.report import (
@@ -38,15 +37,14 @@ from wsgiload.report import (
 )
 from wsgiload.report.answer import answer_of
 from wsgiload.report.cells import Cell, Sweep, conditions, median_upper_ns, read_sweep
-from wsgiload.report.page import Chart
+from wsgiload.report.page import Chart, nothing_drawn
+from wsgiload.report.page_parts import AnswerBox, Download, download, facts
 from wsgiload.report.run_files import RunFiles, read_run
 from wsgiload.report.strip import Strip
 from wsgiload.report.timelines import ServerStrips
 from wsgiload.statistics.effect import FEWEST_RUNS
 
 MOST_GRID_LOADS = 6
-# Raw files are inside the page while they are small; it stays below 1 MB for nine servers.
-LARGEST_DOWNLOAD_BYTES = 64 << 10
 _DOWNLOADS = (
     ("summary.json", "application/json"),
     ("run.json", "application/json"),
@@ -98,28 +96,6 @@ class OverRuns:
 
 
 @dataclass(frozen=True, slots=True)
-class Download:
-    """A raw file; without ``uri`` it is not inside the page."""
-
-    name: str
-    uri: str
-    note: str
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerBox:
-    """The first screen on the page."""
-
-    question: str
-    sentence: str
-    command_line: str | None
-    needs: str | None
-    tables: list[tuple[list[str], list[list[str]]]]
-    cautions: tuple[str, ...]
-    markdown: str
-
-
-@dataclass(frozen=True, slots=True)
 class ReportPage:
     """What ``template.html.j2`` shows."""
 
@@ -155,21 +131,15 @@ class ReportPage:
 
 def write_html(run_dir: Path, method: Method | None = None, slo: Sequence[str] = ()) -> Path:
     """Write report.html into the run directory and return its path."""
-    path = run_dir / "report.html"
-    text = render(read_run(run_dir, method, slo))
-    unfinished = run_dir / "report.html.tmp"
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
-    return path
+    return page.write(run_dir / "report.html", render(read_run(run_dir, method, slo)))
 
 
 def render(files: RunFiles) -> str:
     """The whole page as text."""
     sweep = _with_keepalive(read_sweep(files.summary), files)
     strips = timelines.strips_of(sweep, files)
-    data = PageData(
-        servers=sweep.labels,
-        runs_each=1,
+    data = msgspec.structs.replace(
+        nothing_drawn(sweep.labels),
         charts=panels.all_charts(sweep),
         timelines=timelines.drawn(sweep, strips),
         forest=forest.forest_data(files.summary.comparisons or ()),
@@ -213,9 +183,9 @@ def _report_page(files: RunFiles, sweep: Sweep, drawn: Drawn) -> ReportPage:
         cells=grids.of_cells(sweep),
         verdicts=[cell.status for cell in sweep.cells],
         settings=server_settings.settings_of(sweep),
-        plan=_facts(to_plain(sweep.experiment)),
-        host=_facts(to_plain(files.run.host)),
-        downloads=[_download(files.directory / name, kind) for name, kind in _DOWNLOADS],
+        plan=facts(to_plain(sweep.experiment)),
+        host=facts(to_plain(files.run.host)),
+        downloads=[download(files.directory / name, kind) for name, kind in _DOWNLOADS],
         palette=palette.palette(),
     )
 
@@ -387,37 +357,3 @@ def _sweep_charts(sweep: Sweep, files: RunFiles, drawn: Sequence[PageChart]) -> 
         Chart(chart.name, chart.label, *words_and_data)
         for chart, words_and_data in zip(drawn, said, strict=True)
     ]
-
-
-def _facts(facts: Mapping[str, object]) -> list[tuple[str, str]]:
-    return [(name.replace("_", " "), _fact(name, value)) for name, value in facts.items()]
-
-
-def _fact(name: str, value: object) -> str:
-    if value is None:
-        return words.MISSING
-    if name.endswith("_bytes") and isinstance(value, int | float):
-        return words.format_bytes(value)
-    if name.endswith("_s") and isinstance(value, int | float):
-        return words.format_seconds(value)
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_fact(str(key), item)}" for key, item in value.items())
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(_fact("", item) for item in value)
-    return (
-        f"{value:,g}"
-        if isinstance(value, int | float) and not isinstance(value, bool)
-        else str(value)
-    )
-
-
-def _download(path: Path, kind: str) -> Download:
-    if not path.is_file():
-        return Download(path.name, "", "not written by this run")
-    size_bytes = path.stat().st_size
-    if size_bytes > LARGEST_DOWNLOAD_BYTES:
-        return Download(
-            path.name, "", f"{words.format_bytes(size_bytes)}, in the folder of this page"
-        )
-    data = base64.b64encode(path.read_bytes()).decode("ascii")
-    return Download(path.name, f"data:{kind};base64,{data}", words.format_bytes(size_bytes))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wsgiload.documents.page_data import PageData
 from wsgiload.report import page, palette
 
 
@@ -19,5 +18,4 @@ class LiveShown:
 def render(command: str) -> str:
     """The whole page as text."""
     shown = LiveShown(title=f"wsgiload {command}", palette=palette.palette())
-    nothing = PageData(servers=(), runs_each=1, charts=(), timelines=(), forest=None)
-    return page.render("live.html.j2", shown, nothing, policy="connect-src 'self'")
+    return page.render("live.html.j2", shown, page.nothing_drawn(), policy="connect-src 'self'")

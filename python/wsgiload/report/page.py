@@ -10,6 +10,7 @@ import hashlib
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
 import msgspec
 
@@ -42,6 +43,11 @@ class FrontEnd:
     policy: str
 
 
+def nothing_drawn(servers: tuple[str, ...] = ()) -> PageData:
+    """The data of a page without any chart; the pages replace what they have."""
+    return PageData(servers=servers, runs_each=1, charts=(), timelines=(), forest=None, searches=())
+
+
 def render(template: str, page: object, data: PageData, policy: str | None = None) -> str:
     """The template, which reads what it shows from ``page``; its charts draw ``data``. ``policy``
     is what it may do beside that."""
@@ -61,6 +67,14 @@ def render(template: str, page: object, data: PageData, policy: str | None = Non
     return environment.get_template(template).render(
         page=page, front_end=built, data=embedded(data)
     )
+
+
+def write(path: Path, text: str) -> Path:
+    """Write a page as a whole and return its path."""
+    unfinished = path.with_name(f"{path.name}.tmp")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(path)
+    return path
 
 
 def _shown(value: object) -> object:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,22 +71,27 @@ def read_run(directory: Path, method: Method | None = None, slo: Sequence[str] =
     """Read one run directory; summary.json must be there. What cells say together is computed
     anew, and ``results.integrity`` names what is damaged and so left out."""
     summary = with_answer(analyse(read(Summary, directory / "summary.json"), method, slo))
-    paths = {cell.id: directory / "load" / f"{cell.id}.json" for cell in summary.cells}
     return RunFiles(
         directory=directory,
-        run=_run_of(directory / "run.json"),
+        run=read_run_info(directory),
         summary=summary,
         intervals=_rows_by_cell(IntervalRow, directory / "intervals.csv"),
         samples=_rows_by_cell(SampleRow, directory / "resources.csv"),
         services=_services_by_cell(directory / "services.csv"),
-        loads={cell: load for cell, path in paths.items() if (load := _load_of(path)) is not None},
+        loads=read_load_reports(directory, [cell.id for cell in summary.cells]),
     )
 
 
-def _run_of(path: Path) -> RunInfo:
+def read_load_reports(directory: Path, cells: Iterable[str]) -> dict[str, LoadReport]:
+    """The load reports of these cells, as far as there are any."""
+    paths = {cell: directory / "load" / f"{cell}.json" for cell in cells}
+    return {cell: load for cell, path in paths.items() if (load := _load_of(path)) is not None}
+
+
+def read_run_info(directory: Path) -> RunInfo:
     """run.json, or one that knows nothing."""
     try:
-        return read(RunInfo, path)
+        return read(RunInfo, directory / "run.json")
     except UsageError:
         return RunInfo(
             schema_version=SCHEMA_VERSION,

@@ -1,0 +1,365 @@
+// The search for a capacity: every trial by its number and rate, and by its rate and each figure of the objective.
+import uPlot from "uplot";
+import type { PageObjective, PageSearch, PageTrial, Unit } from "./data";
+import { format, formatTick, threeDigits } from "./format";
+import { colourOf, markerPath, type Marker, type Role } from "./look";
+import { axis, FONT, verticalAxis, type Plot } from "./panel";
+import { logTicks } from "./scales";
+import { Tooltip, type Row } from "./tooltip";
+
+type Outcome = PageTrial["outcome"];
+type Canvas = CanvasRenderingContext2D;
+type Ends = readonly [number, number];
+
+const LOOKS: Record<Outcome, { marker: Marker; role: Role; isHollow: boolean }> = {
+  met: { marker: "circle", role: "good", isHollow: false },
+  missed: { marker: "cross", role: "bad", isHollow: false },
+  inconclusive: { marker: "square", role: "chart-muted", isHollow: true },
+};
+const FAINT = 0.35;
+const NEAR = 28;
+const pixels = (css: number): number => css * (window.devicePixelRatio || 1);
+
+/** One coordinate system of a search. */
+export interface View {
+  title: string;
+  xTitle: string;
+  /** Whether rates are on the horizontal axis; else they are on the vertical one. */
+  isOverRate: boolean;
+  unit: Unit;
+  isLog: boolean;
+  limit: PageObjective | null;
+  x: (trial: PageTrial) => number;
+  /** Null: no finite value, or not measured. */
+  y: (trial: PageTrial) => number | null;
+}
+
+/** The trials in their order, and then one view of each condition of the objective. */
+export function viewsOf(search: PageSearch): View[] {
+  const order: View = {
+    title: "rate of each trial",
+    xTitle: "trial",
+    isOverRate: false,
+    unit: "per_s",
+    isLog: true,
+    limit: null,
+    x: (trial) => trial.number,
+    y: (trial) => trial.rate_per_s,
+  };
+  const figures = search.conditions.map(
+    (limit, place): View => ({
+      title: limit.unit === "ns" ? `${limit.title} of each trial` : "share of requests that failed",
+      xTitle: "offered rate, requests per second",
+      isOverRate: true,
+      unit: limit.unit,
+      isLog: limit.unit === "ns",
+      limit,
+      x: (trial) => trial.rate_per_s,
+      y: (trial) => trial.values[place] ?? null,
+    }),
+  );
+  return [order, ...figures];
+}
+
+/** Ticks of a logarithmic axis of rates, also where it is too short for round ones. */
+export function rateTicks(low: number, high: number): number[] {
+  const round = logTicks(low, high);
+  if (round.length > 1) return round;
+  const step = (high / low) ** (1 / 4);
+  const ticks = Array.from({ length: 5 }, (_, place) => Number((low * step ** place).toPrecision(3)));
+  return [...new Set(ticks)].filter((tick) => tick >= low && tick <= high);
+}
+
+/** The ends of the vertical axis: all values, and what is drawn beside them. */
+export function spanOf(view: View, search: PageSearch): [number, number] {
+  const values = search.trials.map(view.y).filter((value) => value !== null);
+  const beside = view.isOverRate
+    ? [view.limit?.limit ?? 0]
+    : [...search.bracket, ...(search.interval_95 ?? []), search.rate_per_s].filter((one) => one !== null);
+  const all = [...values, ...beside];
+  if (!view.isLog) return [0, Math.max(...all, 0) * 1.2 || 1];
+  const positive = all.filter((value) => value > 0);
+  return positive.length ? [Math.min(...positive) / 1.25, Math.max(...positive) * 1.35] : [1, 10];
+}
+
+/** The trial next to a point of the plot, if it is near enough to mean it. */
+export function nearest(points: readonly { left: number; top: number }[], left: number, top: number): number | null {
+  const far = points.map((point) => Math.hypot(point.left - left, point.top - top));
+  const least = Math.min(...far);
+  return least <= NEAR ? far.indexOf(least) : null;
+}
+
+/** What the marks mean. */
+export function makeLegend(): HTMLElement {
+  const legend = document.createElement("div");
+  legend.className = "outcomes";
+  for (const outcome of ["met", "missed", "inconclusive"] as const) {
+    const { marker, role, isHollow } = LOOKS[outcome];
+    const entry = document.createElement("span");
+    const fill = isHollow ? "none" : "currentColor";
+    // Only text of this module goes into the markup.
+    entry.innerHTML =
+      `<svg viewBox="0 0 12 12" aria-hidden="true" style="color: var(--${role})">` +
+      `<path d="${markerPath(marker, 6, 6, 4)}" fill="${fill}" stroke="currentColor" stroke-width="1.6"/></svg>`;
+    entry.append(outcome);
+    legend.append(entry);
+  }
+  return legend;
+}
+
+export class SearchPlot implements Plot {
+  private readonly plot: uPlot;
+  private readonly tooltip: Tooltip;
+  private readonly trials: readonly PageTrial[];
+  private marked: number | null = null;
+
+  constructor(
+    private readonly search: PageSearch,
+    private readonly view: View,
+    target: HTMLElement,
+    size: { width: number; height: number },
+  ) {
+    this.trials = [...search.trials].sort((one, other) => view.x(one) - view.x(other));
+    const data = [this.trials.map(view.x), this.trials.map(view.y)];
+    this.plot = new uPlot(this.options(size), data as uPlot.AlignedData, target);
+    this.tooltip = new Tooltip(this.plot.over);
+    this.makeReachable();
+  }
+
+  resize(width: number): void {
+    this.plot.setSize({ width, height: this.plot.height });
+  }
+
+  dim(): void {
+    // It shows one server only.
+  }
+
+  resetZoom(): void {
+    const [min, max] = this.ends();
+    this.plot.setScale("x", { min, max });
+  }
+
+  destroy(): void {
+    this.plot.destroy();
+  }
+
+  private ends(): [number, number] {
+    const { view, trials } = this;
+    const all = trials.map(view.x);
+    return [all[0] ?? 1, all[all.length - 1] ?? 2];
+  }
+
+  private options(size: { width: number; height: number }): uPlot.Options {
+    const { view } = this;
+    return {
+      ...size,
+      padding: [8, 14, 0, 0],
+      legend: { show: false },
+      cursor: { points: { show: false }, drag: { x: true, y: false, dist: 8 } },
+      scales: {
+        x: { time: false, distr: view.isOverRate ? 3 : 1, range: (_plot, min, max) => this.window(min, max) },
+        y: { distr: view.isLog ? 3 : 1, range: () => spanOf(view, this.search) },
+      },
+      axes: [this.horizontalAxis(), this.verticalAxis(size.height)],
+      series: [{}, { paths: () => null, points: { show: false } }],
+      hooks: {
+        drawAxes: [() => this.within(0, (canvas) => this.drawBehind(canvas))],
+        draw: [() => this.within(pixels(6), (canvas) => this.trials.forEach((trial) => this.drawTrial(canvas, trial)))],
+        setCursor: [() => this.follow()],
+      },
+    };
+  }
+
+  private window(min: number, max: number): [number, number] {
+    const [first, last] = this.ends();
+    if (min > first || max < last) return [min, max];
+    if (this.view.isOverRate) return [first / 1.1, last * 1.1];
+    return [first - 1, last + 1];
+  }
+
+  private horizontalAxis(): uPlot.Axis {
+    const { isOverRate, xTitle } = this.view;
+    const splits = (plot: uPlot, low: number, high: number): number[] =>
+      isOverRate ? spread(plot, rateTicks(low, high)) : whole(low, high, plot.width / 60);
+    return axis({
+      label: xTitle,
+      size: 30,
+      splits: (plot, _axis, low, high) => splits(plot, low, high),
+      values: (_plot, ticks) => ticks.map((tick) => formatTick(tick, isOverRate ? "per_s" : "count")),
+    });
+  }
+
+  private verticalAxis(height: number): uPlot.Axis {
+    const ready = verticalAxis(this.view.unit, height);
+    if (this.view.isOverRate) return ready;
+    return { ...ready, splits: (_plot, _axis, low, high) => rateTicks(low, high) };
+  }
+
+  /** Keeps a drawing inside the axes, and its settings to itself. */
+  private within(room: number, draw: (canvas: Canvas) => void): void {
+    const { ctx, bbox } = this.plot;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left - room, bbox.top - room, bbox.width + 2 * room, bbox.height + 2 * room);
+    ctx.clip();
+    ctx.font = FONT.replace("11px", `${pixels(11)}px`);
+    draw(ctx);
+    ctx.restore();
+  }
+
+  private drawBehind(canvas: Canvas): void {
+    const { bracket, interval_95: interval, rate_per_s: rate } = this.search;
+    this.drawBand(canvas, bracket);
+    if (rate !== null) this.drawLine(canvas, this.across(rate), `${threeDigits(rate)}/s`, []);
+    if (interval) this.drawInterval(canvas, interval);
+    if (this.view.limit) {
+      const height = this.plot.valToPos(this.view.limit.limit, "y", true);
+      const { left, width } = this.plot.bbox;
+      this.drawLine(canvas, [left, height, left + width, height], this.view.limit.label, [pixels(5), pixels(4)]);
+    }
+  }
+
+  /** Where a rate is: a line from one edge of the plot to the other. */
+  private across(rate: number): [number, number, number, number] {
+    const { left, top, width, height } = this.plot.bbox;
+    const at = this.plot.valToPos(rate, this.view.isOverRate ? "x" : "y", true);
+    return this.view.isOverRate ? [at, top, at, top + height] : [left, at, left + width, at];
+  }
+
+  private drawBand(canvas: Canvas, bracket: PageSearch["bracket"]): void {
+    const [low, high] = bracket;
+    if (low === null || high === null) return;
+    const [one, other] = [this.across(low), this.across(high)];
+    const left = Math.min(one[0], other[0]);
+    const top = Math.min(one[1], other[1]);
+    const [width, height] = [Math.max(one[2], other[2]) - left, Math.max(one[3], other[3]) - top];
+    canvas.fillStyle = colourOf("series-0");
+    canvas.globalAlpha = 0.2;
+    canvas.fillRect(left, top, Math.max(width, pixels(2)), Math.max(height, pixels(2)));
+    canvas.globalAlpha = 1;
+  }
+
+  private drawLine(canvas: Canvas, [x, y, toX, toY]: [number, number, number, number], name: string, dash: number[]): void {
+    canvas.strokeStyle = canvas.fillStyle = colourOf(dash.length ? "chart-muted" : "ink");
+    canvas.lineWidth = pixels(1);
+    canvas.setLineDash(dash);
+    canvas.beginPath();
+    canvas.moveTo(x, y);
+    canvas.lineTo(toX, toY);
+    canvas.stroke();
+    canvas.setLineDash([]);
+    if (x === toX) return;
+    canvas.textAlign = "left";
+    canvas.fillText(name, x + pixels(6), y - pixels(4));
+  }
+
+  /** A bar with ends, beside the right edge or above the lower one. */
+  private drawInterval(canvas: Canvas, interval: Ends): void {
+    const { left, top, width, height } = this.plot.bbox;
+    const scale = this.view.isOverRate ? "x" : "y";
+    const [low, high] = interval.map((rate) => this.plot.valToPos(rate, scale, true)) as [number, number];
+    const cap = pixels(5);
+    const at = this.view.isOverRate ? top + height - pixels(9) : left + width - pixels(9);
+    canvas.strokeStyle = colourOf("series-0");
+    canvas.lineWidth = pixels(2);
+    canvas.beginPath();
+    const line = (one: number, aside: number, other: number, otherAside: number): void => {
+      if (this.view.isOverRate) {
+        canvas.moveTo(one, aside);
+        canvas.lineTo(other, otherAside);
+      } else {
+        canvas.moveTo(aside, one);
+        canvas.lineTo(otherAside, other);
+      }
+    };
+    line(low, at, high, at);
+    for (const end of [low, high]) line(end, at - cap, end, at + cap);
+    canvas.stroke();
+  }
+
+  private drawTrial(canvas: Canvas, trial: PageTrial): void {
+    const { marker, role, isHollow } = LOOKS[trial.outcome];
+    const { left, top } = this.placeOf(trial, true);
+    const isMarked = this.marked !== null && this.trials[this.marked] === trial;
+    const outline = new Path2D(markerPath(marker, left, top, pixels(isMarked ? 6 : 4)));
+    canvas.globalAlpha = trial.is_repeated ? FAINT : 1;
+    canvas.lineWidth = pixels(1.8);
+    canvas.strokeStyle = colourOf(role);
+    canvas.fillStyle = isHollow ? colourOf("page") : colourOf(role);
+    canvas.fill(outline);
+    canvas.stroke(outline);
+    canvas.globalAlpha = 1;
+  }
+
+  /** A trial without a finite value stands at the upper edge. */
+  private placeOf(trial: PageTrial, isCanvas: boolean): { left: number; top: number } {
+    const value = this.view.y(trial);
+    const edge = isCanvas ? this.plot.bbox.top + pixels(6) : 6;
+    return {
+      left: this.plot.valToPos(this.view.x(trial), "x", isCanvas),
+      top: value === null ? edge : this.plot.valToPos(value, "y", isCanvas),
+    };
+  }
+
+  private follow(): void {
+    // The plot moves its cursor once before it is complete.
+    if (!this.tooltip || !this.plot.over.matches(":hover")) return;
+    const { left = -1, top = -1 } = this.plot.cursor;
+    const points = this.trials.map((trial) => this.placeOf(trial, false));
+    this.mark(left < 0 ? null : nearest(points, left, top));
+  }
+
+  private mark(place: number | null): void {
+    const trial = place === null ? undefined : this.trials[place];
+    if (place !== this.marked) {
+      this.marked = place;
+      this.plot.redraw(false);
+    }
+    if (!trial) return this.tooltip.hide();
+    const { left, top } = this.placeOf(trial, false);
+    this.tooltip.show(`trial ${trial.number} · ${trial.phase}`, this.rowsOf(trial), left, top);
+  }
+
+  private rowsOf(trial: PageTrial): Row[] {
+    const figures = this.search.conditions.map((one, place) => [one.title, trial.texts[place] ?? ""] as const);
+    const outcome = `${trial.outcome}${trial.is_repeated ? ", repeated" : ""}`;
+    const rows = [["rate", format(trial.rate_per_s, "per_s")], ...figures, ["outcome", outcome]] as const;
+    return rows.map(([name, value]) => ({ server: null, name, value, isMarked: false }));
+  }
+
+  /** Arrow keys go from trial to trial, so that values can be read without a pointer. */
+  private makeReachable(): void {
+    const { over } = this.plot;
+    over.tabIndex = 0;
+    over.setAttribute("role", "img");
+    over.setAttribute("aria-label", `${this.view.title}; the values are in the table below`);
+    over.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (step === undefined) return;
+      event.preventDefault();
+      const last = this.trials.length - 1;
+      const from = this.marked ?? (step > 0 ? -1 : last + 1);
+      this.mark(Math.min(last, Math.max(0, from + step)));
+    });
+    for (const event of ["blur", "mouseleave"]) over.addEventListener(event, () => this.mark(null));
+  }
+}
+
+/** Whole numbers, about so many. */
+function whole(low: number, high: number, count: number): number[] {
+  const step = Math.max(1, Math.ceil((high - low) / Math.max(1, count)));
+  const first = Math.ceil(Math.max(1, low) / step) * step;
+  return Array.from({ length: Math.max(0, Math.floor((high - first) / step) + 1) }, (_, place) => first + place * step);
+}
+
+/** Those of the ticks whose names do not touch. */
+function spread(plot: uPlot, ticks: readonly number[]): number[] {
+  let free = -Infinity;
+  return ticks.filter((tick) => {
+    const left = plot.valToPos(tick, "x");
+    const half = 4 + 3.6 * formatTick(tick, "per_s").length;
+    if (left - half < free) return false;
+    free = left + half;
+    return true;
+  });
+}

@@ -1,0 +1,189 @@
+"""The first screen of a capacity search: the question, the answer, the ranked servers, and what
+could change the order. Pure; it computes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wsgiload.documents.capacity import CapacityResult, ServerCapacity
+from wsgiload.documents.summary import Summary
+from wsgiload.report import words
+from wsgiload.report.answer import MOST_CAUTIONS, limits_words
+from wsgiload.report.capacity import (
+    bracket_words,
+    interval_words,
+    limited_words,
+    memory_words,
+    rate_words,
+    remarks_of,
+)
+from wsgiload.report.cells import label_of
+from wsgiload.report.command_line import to_paste
+from wsgiload.report.page_parts import AnswerBox, markdown_of
+from wsgiload.report.recommendation import recommendation_lines
+
+HEADINGS = (
+    "",
+    "server",
+    "rate",
+    "95 % CI",
+    "bracket",
+    "confirmed",
+    "CPU cores",
+    "memory",
+    "limited by",
+    "verdict",
+)
+NOTE = (
+    "The rate is the highest that met the objective, confirmed by new trials; the confidence "
+    "interval is that of the rate at which half of the trials meet it. Servers marked = have "
+    "overlapping intervals."
+)
+
+
+def capacity_screen(document: CapacityResult, summary: Summary | None) -> AnswerBox:
+    """The first screen; without a summary, as of a URL, neither limits nor settings are known."""
+    groups = [_ranked(servers) for servers in _by_app(document.servers)]
+    sentences = [_sentence(servers, _lead(servers, groups)) for servers in groups]
+    box = AnswerBox(
+        question=_question(document, summary),
+        sentence=" ".join([*sentences, *recommendation_lines(document.recommendations)]),
+        command_line=_command_line(document, groups, summary),
+        needs=_needs(document),
+        tables=[_table(servers) for servers in groups],
+        cautions=tuple(_cautions(document.servers)),
+        markdown="",
+    )
+    return markdown_of(box)
+
+
+def _question(document: CapacityResult, summary: Summary | None) -> str:
+    objective = words.join_words(document.slo)
+    inside = limits_words(summary) if summary is not None else ""
+    if len(document.servers) != 1:
+        which = f"Which of {len(document.servers)} servers"
+        return f"{which} meets {objective} at the highest rate{inside}?"
+    who = document.url or document.servers[0].server
+    return f"What is the highest rate at which {who} meets {objective}{inside}?"
+
+
+def _by_app(servers: Sequence[ServerCapacity]) -> list[list[ServerCapacity]]:
+    """Servers of different apps are never ranked against each other."""
+    apps = dict.fromkeys(server.app for server in servers)
+    return [[server for server in servers if server.app == app] for app in apps]
+
+
+def _lead(servers: Sequence[ServerCapacity], groups: Sequence[object]) -> str:
+    return f"{servers[0].app}: " if len(groups) > 1 else ""
+
+
+def _ranked(servers: Sequence[ServerCapacity]) -> list[ServerCapacity]:
+    """The highest rate first; servers without a rate last, as they were given."""
+    return sorted(servers, key=lambda server: -(server.rate_per_s or 0.0))
+
+
+def _sentence(servers: Sequence[ServerCapacity], lead: str) -> str:
+    """The best server, its rate, and how it compares with the next one."""
+    best = servers[0]
+    if best.rate_per_s is None:
+        who = best.server if len(servers) == 1 else "any server"
+        return f"{lead}No rate was found at which {who} meets the objective."
+
+    interval = f" (95 % CI {interval_words(best.interval_95)})" if best.interval_95 else ""
+    limit = f", limited by {limited_words(best)}" if best.limited_by is not None else ""
+    return (
+        f"{lead}{best.server} meets the objective at up to {rate_words(best)}{interval}{limit}"
+        f"{_versus(servers)}."
+    )
+
+
+def _versus(servers: Sequence[ServerCapacity]) -> str:
+    best, *others = (server for server in servers if server.rate_per_s is not None)
+    if not others or best.rate_per_s is None or others[0].rate_per_s is None:
+        return ""
+    second = others[0]
+    factor = f"{best.rate_per_s / others[0].rate_per_s:.2f}"
+    against = f"; the rate of {second.server} is {rate_words(second)}, so this is {factor}×"
+    tied = [server.server for server in others if _overlap(best, server)]
+    if not tied:
+        return against
+    return f"{against}, but the intervals overlap for {words.join_names(tied)}"
+
+
+def _overlap(one: ServerCapacity, other: ServerCapacity) -> bool:
+    """Whether the intervals leave open which rate is higher; an unknown end is anywhere."""
+    if one.interval_95 is None or other.interval_95 is None:
+        return True
+    low, other_high = one.interval_95[0], other.interval_95[1]
+    return low is None or other_high is None or low <= other_high
+
+
+def _places(servers: Sequence[ServerCapacity]) -> list[str]:
+    """Servers whose intervals overlap with that of the first of their group share its place."""
+    places: list[int | None] = []
+    first: ServerCapacity | None = None
+    for position, server in enumerate(servers, start=1):
+        if server.rate_per_s is None:
+            places.append(None)
+        elif first is not None and _overlap(first, server):
+            places.append(places[-1])
+        else:
+            first = server
+            places.append(position)
+    return [
+        words.MISSING if place is None else f"{place}{'=' if places.count(place) > 1 else ''}"
+        for place in places
+    ]
+
+
+def _table(servers: Sequence[ServerCapacity]) -> tuple[list[str], list[list[str]]]:
+    rows = [[place, *_row(server)] for place, server in zip(_places(servers), servers, strict=True)]
+    return list(HEADINGS), rows
+
+
+def _row(server: ServerCapacity) -> list[str]:
+    confirmed, used = server.confirmed, server.at_rate
+    return [
+        server.server,
+        rate_words(server),
+        interval_words(server.interval_95),
+        bracket_words(server.bracket),
+        f"{confirmed[0]} of {confirmed[1]}" if confirmed else words.MISSING,
+        words.format_cores(None if used is None else used.cpu_cores_mean),
+        memory_words(used),
+        words.MISSING if server.limited_by is None else limited_words(server),
+        words.verdict_words(server.verdict),
+    ]
+
+
+def _command_line(
+    document: CapacityResult,
+    groups: Sequence[Sequence[ServerCapacity]],
+    summary: Summary | None,
+) -> str | None:
+    """How the recommended server, or the best one, is started; none for several apps."""
+    if summary is None or len(groups) != 1 or groups[0][0].rate_per_s is None:
+        return None
+    chosen = [one.recommended.server for one in document.recommendations if one.recommended]
+    name = chosen[0] if chosen else groups[0][0].server
+    settings = (cell.settings for cell in summary.cells if label_of(cell) == name)
+    found = next((one for one in settings if one is not None), None)
+    return None if found is None else to_paste(found)
+
+
+def _needs(document: CapacityResult) -> str | None:
+    if document.status == "interrupted":
+        return "search again without interruption"
+    return None
+
+
+def _cautions(servers: Sequence[ServerCapacity]) -> list[str]:
+    """At most five lines; what makes a result invalid comes first."""
+    invalid = [server for server in servers if server.verdict.status == "invalid"]
+    others = [server for server in servers if server.verdict.status != "invalid"]
+    lines = [line for server in (*invalid, *others) for line in remarks_of(server)]
+    if len(lines) <= MOST_CAUTIONS:
+        return lines
+    kept = lines[: MOST_CAUTIONS - 1]
+    return [*kept, f"{len(lines) - len(kept)} more; the list of all is below"]

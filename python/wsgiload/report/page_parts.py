@@ -1,0 +1,84 @@
+"""Parts that several pages have: the box with the answer, lists of facts, and raw files."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from wsgiload.report import words
+
+# Raw files are inside the page while they are small; it stays below 1 MB for nine servers.
+LARGEST_DOWNLOAD_BYTES = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A raw file; without ``uri`` it is not inside the page."""
+
+    name: str
+    uri: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerBox:
+    """The first screen on the page."""
+
+    question: str
+    sentence: str
+    command_line: str | None
+    needs: str | None
+    tables: list[tuple[list[str], list[list[str]]]]
+    cautions: tuple[str, ...]
+    markdown: str
+
+
+def markdown_of(box: AnswerBox) -> AnswerBox:
+    """The same with its Markdown version."""
+    lines = [f"**{box.question}**", "", box.sentence, ""]
+    if box.command_line is not None:
+        lines += ["```sh", box.command_line, "```", ""]
+    if box.needs is not None:
+        lines += [f"To decide: {box.needs}.", ""]
+    for headings, rows in box.tables:
+        lines += [f"| {' | '.join(headings)} |", f"|{' --- |' * len(headings)}"]
+        lines += [f"| {' | '.join(row)} |" for row in rows]
+        lines.append("")
+    lines += [f"- {caution}" for caution in box.cautions]
+    return replace(box, markdown="\n".join(lines).rstrip() + "\n")
+
+
+def facts(values: Mapping[str, object]) -> list[tuple[str, str]]:
+    """What is listed as a name and its value, such as a plan."""
+    return [(name.replace("_", " "), _fact(name, value)) for name, value in values.items()]
+
+
+def _fact(name: str, value: object) -> str:
+    if value is None:
+        return words.MISSING
+    if name.endswith("_bytes") and isinstance(value, int | float):
+        return words.format_bytes(value)
+    if name.endswith("_s") and isinstance(value, int | float):
+        return words.format_seconds(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_fact(str(key), item)}" for key, item in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(_fact("", item) for item in value)
+    return (
+        f"{value:,g}"
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else str(value)
+    )
+
+
+def download(path: Path, kind: str) -> Download:
+    """A file of the run; inside the page while it is small."""
+    if not path.is_file():
+        return Download(path.name, "", "not written by this run")
+    size_bytes = path.stat().st_size
+    if size_bytes > LARGEST_DOWNLOAD_BYTES:
+        return Download(path.name, "", f"{words.format_bytes(size_bytes)}, in the folder of this page")
+    data = base64.b64encode(path.read_bytes()).decode("ascii")
+    return Download(path.name, f"data:{kind};base64,{data}", words.format_bytes(size_bytes))

@@ -1,0 +1,127 @@
+"""An invented run directory of a capacity search: the real search over the invented servers.
+
+One trial is invalid and repeated; one server never meets the objective.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from wsgiload.analysis.objective import Objective, parse_objective
+from wsgiload.capacity_search.result import Course, JudgedTrial, server_result
+from wsgiload.capacity_search.search import Goal, search
+from wsgiload.documents.capacity import CapacityResult
+from wsgiload.documents.codec import encode
+from wsgiload.documents.load_report import Reason, Verdict
+from wsgiload.documents.summary import CellResult, Summary
+
+from .report_fixture import DURATION_S, make_cell, read_summary, store_summary, write_run
+
+SLO = ("p99<20ms",)
+SERVERS = ("waitress", "gunicorn-gthread", "wsgiref")
+# What the closed loops got, which only decides where the searches begin.
+GUESS_PER_S = {"waitress": 2_900.0, "gunicorn-gthread": 3_300.0, "wsgiref": 1_300.0}
+_ENDS_AT_TRIAL = 3
+
+
+def write_search(directory: Path, servers: Sequence[str] = SERVERS, url: str | None = None) -> Path:
+    """Write the run directory of this search and return it; of a URL it has no summary."""
+    objective = parse_objective(SLO)
+    courses = [_Searched(directory, server, objective).carry_out() for server in servers]
+    document = CapacityResult(
+        schema_version=2,
+        status="complete",
+        slo=tuple(objective.texts),
+        arrivals="poisson",
+        keepalive="on",
+        duration_s=DURATION_S,
+        confirm_duration_s=DURATION_S,
+        width=0.02,
+        url=url,
+        servers=tuple(server_result(course, objective, DURATION_S * 10**9) for course in courses),
+        recommendations=(),
+        run_dir=str(directory),
+    )
+    directory.mkdir(exist_ok=True, parents=True)
+    (directory / "capacity.json").write_text(encode(document), encoding="utf-8")
+    if url is None:
+        _write_summary(directory, [trial.cell for one in courses for trial in one.trials])
+    return directory
+
+
+def _write_summary(directory: Path, cells: Sequence[CellResult]) -> None:
+    """That of the open-loop trials, with the facts of an invented run."""
+    other = read_summary(write_run(directory / "other"))
+    facts = msgspec.structs.replace(
+        other.experiment,
+        rates=tuple(sorted({cell.rate for cell in cells if cell.rate is not None})),
+        servers=tuple(dict.fromkeys(cell.server for cell in cells)),
+    )
+    of_trials = tuple(cell for cell in cells if cell.rate is not None)
+    summary = Summary(
+        schema_version=2,
+        status="complete",
+        experiment=facts,
+        order=tuple(cell.id for cell in of_trials),
+        seed=1,
+        cells=of_trials,
+    )
+    store_summary(directory, summary)
+
+
+class _Searched:
+    """The search of one server, whose trials are the invented cells."""
+
+    def __init__(self, directory: Path, server: str, objective: Objective) -> None:
+        self.directory, self.server, self.objective = directory, server, objective
+        self.course = Course(server, app="hello")
+        self.runs: dict[float, int] = {}
+
+    def carry_out(self) -> Course:
+        guess = self._made(GUESS_PER_S[self.server])
+        closed = msgspec.structs.replace(guess, rate=None, connections=8, id=f"{self.server}@c8#1")
+        self.course.trials.append(JudgedTrial(closed, None, None))
+
+        goal = Goal(lowest_per_s=GUESS_PER_S[self.server] / 32)
+        steps = search(GUESS_PER_S[self.server], goal)
+        wanted = next(steps)
+        while True:
+            if len(self.course.trials) == _ENDS_AT_TRIAL and self.server == "waitress":
+                self._spoil(wanted.rate_per_s)
+            cell = self._made(wanted.rate_per_s)
+            judgement = self.objective.judge(cell)
+            self.course.trials.append(JudgedTrial(cell, wanted.phase, judgement))
+            try:
+                wanted = steps.send(judgement.met)
+            except StopIteration as ended:
+                self.course.found = ended.value
+                return self.course
+
+    def _spoil(self, rate_per_s: float) -> None:
+        """A trial that is invalid and made again."""
+        message = "the hypervisor took 4 % of the CPU time"
+        reason = Reason(
+            check="arrival-count", level="invalid", message=message, value=0.04, limit=0.01
+        )
+        verdict = Verdict(status="invalid", blame="host", reasons=(reason,))
+        cell = msgspec.structs.replace(self._made(rate_per_s), verdict=verdict)
+        judgement = self.objective.judge(cell)
+        self.course.trials.append(JudgedTrial(cell, "bracket", judgement, is_discarded=True))
+
+    def _made(self, rate_per_s: float) -> CellResult:
+        rate = round(rate_per_s)
+        run = self.runs[rate] = self.runs.get(rate, 0) + 1
+        cell, load = make_cell(self.server, rate, run)
+        path = self.directory / "load" / f"{cell['id']}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(load), encoding="utf-8")
+        return msgspec.convert(_with_rate(cell, rate_per_s), CellResult)
+
+
+def _with_rate(cell: dict[str, Any], rate_per_s: float) -> dict[str, Any]:
+    return cell | {"rate": rate_per_s}
