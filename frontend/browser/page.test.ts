@@ -211,7 +211,7 @@ test("paper is light whatever the screen is", async () => {
 });
 
 test("without scripts all tables are there", async () => {
-  for (const name of ["single", "change", "capacity"]) {
+  for (const name of ["single", "change", "capacity", "load"]) {
     let tables = 0;
     await visit(browser, name, {}, async (page) => {
       tables = await page.locator("table").count();
@@ -283,7 +283,21 @@ test("a trial says the same to the pointer, to the keyboard and in the table", a
   });
 });
 
-for (const name of ["single", "change", "capacity"]) {
+for (const [colorScheme, width] of [["light", 1200], ["dark", 400]] as const) {
+  test(`the page of a load draws in ${width} pixels on a ${colorScheme} screen`, async () => {
+    await visit(browser, "load", { colorScheme, viewport: { width, height: 900 } }, async (page) => {
+      const inked = await inkOf(page);
+      assert.ok(inked.length >= 1 + 4, "percentiles; response time, CPU, throttling and memory over time");
+      assert.ok(Math.min(...inked) > 200, String(inked));
+      assert.equal(await isWiderThanTheScreen(page), false);
+      await hover(page, "#spectrum", 0.01);
+      assert.match((await tipOf(page, "#spectrum")).title, /^p50 · /);
+      await picture(page, `load-${colorScheme}-${width}`);
+    });
+  });
+}
+
+for (const name of ["single", "change", "capacity", "load"]) {
   for (const colorScheme of ["light", "dark"] as const) {
     test(`axe has nothing serious to say of ${name}, ${colorScheme}`, async () => {
       await visit(browser, name, { colorScheme }, async (page) => {

@@ -607,3 +607,21 @@ def test_a_table_that_nobody_reads_costs_no_report(
     require_whole(report)
     assert done.returncode == (expected_code(report) or 99), "the threshold is judged all the same"
     assert "threshold goodput>=1000000 failed" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_load_writes_its_page(command: Command, target: CountingServer) -> None:
+    words = ("-R", 300, "-d", "2s", "--header", "Authorization: Bearer hunter2")
+    done = command.run("load", target.url, *words, "--html", "load.html")
+    assert done.code in (0, 98)
+    page = (command.folder / "load.html").read_text(encoding="utf-8")
+    assert f"How does {target.url} respond at" in page
+    assert 'id="time-0"' in page and 'id="spectrum"' in page
+    assert "hunter2" not in page
+
+
+def test_a_page_that_cannot_be_written_is_refused_before_the_load(
+    command: Command, target: CountingServer
+) -> None:
+    done = command.run("load", target.url, "-R", 300, "--html", "nowhere/load.html")
+    assert done.code == 2 and "does not exist" in done.err
+    assert target.answered == 0

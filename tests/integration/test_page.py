@@ -14,11 +14,20 @@ import msgspec
 import pytest
 
 from tests.unit.capacity_fixture import write_search
-from tests.unit.report_fixture import read_summary, store_summary, write_many, write_run
+from tests.unit.report_fixture import (
+    DURATION_S,
+    EPOCH_NS,
+    make_cell,
+    read_summary,
+    store_summary,
+    write_many,
+    write_run,
+)
 from wsgiload.cli import run as run_command
-from wsgiload.documents.load_report import Bounds
+from wsgiload.documents.load_report import Bounds, LoadReport
 from wsgiload.documents.summary import CellResult
-from wsgiload.report import write_html
+from wsgiload.report import load_page, write_html
+from wsgiload.report.run_files import SampleRow
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "target" / "page"
@@ -57,6 +66,23 @@ def write_slower(directory: Path) -> Path:
     return directory
 
 
+def load_with_samples() -> tuple[LoadReport, list[SampleRow]]:
+    """A load on a server that was sampled meanwhile."""
+    load = msgspec.convert(make_cell("waitress", 2000, 1)[1], LoadReport)
+    samples = [
+        SampleRow(
+            t_ns=EPOCH_NS + step * 10**8,
+            cpu_usage_ns=step * 4 * 10**7,
+            nr_periods=step,
+            nr_throttled=step // 3,
+            memory_bytes=60 << 20,
+            listen_queue=step % 4,
+        )
+        for step in range(10 * DURATION_S)
+    ]
+    return load, samples
+
+
 def write_pages(folder: Path) -> None:
     """The pages that the tests know by name."""
     runs = {
@@ -69,6 +95,7 @@ def write_pages(folder: Path) -> None:
     }
     for name, directory in runs.items():
         shutil.copy(write_html(directory), folder / f"{name}.html")
+    (folder / "load.html").write_text(load_page.render(*load_with_samples()), encoding="utf-8")
     before, after = write_run(folder / "before", runs=6), write_slower(folder / "after")
     change = folder / "change.html"
     assert run_command(["compare", str(before), str(after), "--html", str(change)]) == 0

@@ -72,6 +72,7 @@ LOAD_ONLY = [
     "--replay",
     "--replay-speed",
     "--max-duration",
+    "--html",
 ]
 SWEEP_ONLY = [
     "--rates",
@@ -99,7 +100,7 @@ SWEEP_ONLY = [
 
 # judged, configured and sampled by the orchestrator
 ONLY_LOAD = {"--threshold", "--config", "--attach-cgroup", "--attach-pid", "--store-secrets"}
-ONLY_LOAD |= {"--live"}
+ONLY_LOAD |= {"--live", "--html"}
 ONLY_LOADGEN = {"--cooldown", "--interval", "--version", "--wire", "--explain", "--schema"}
 
 

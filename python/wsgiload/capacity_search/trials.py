@@ -16,7 +16,6 @@ import msgspec
 from wsgiload.calibration.noise_floor import floor_of_plan
 from wsgiload.catalogue.budget import busy_users
 from wsgiload.catalogue.names import ServerVariant
-from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.summary import CellResult, Summary
 from wsgiload.environments.provide import Environments, provide
 from wsgiload.errors import UsageError, WsgiloadError
@@ -26,6 +25,7 @@ from wsgiload.experiment.unused_settings import unused_settings
 from wsgiload.host.cpus import CpuPlan, pinned
 from wsgiload.loads.drive import drive
 from wsgiload.loads.options import Level, load_plan
+from wsgiload.results.load_cell import cell_of_load
 from wsgiload.results.record import CellRecord, Setting, failure_of
 from wsgiload.results.store import RunDirectory
 from wsgiload.results.summary import Status, facts_of, summarise_cell
@@ -35,7 +35,6 @@ from wsgiload.serving.groups import Place, chosen_place
 from wsgiload.sweeps.app_check import app_failure_of, interpreters_of
 from wsgiload.sweeps.cell import Bench, run_cell
 from wsgiload.sweeps.sweep import check_loads, plan_cpus, services_of
-from wsgiload.units import NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,43 +200,10 @@ class UrlTrials:
         if any(reason.check == "interrupted" for reason in report.verdict.reasons):
             raise KeyboardInterrupt
         self.directory.write_cell(cell.id, report, ())
-        return _cell_of_url(cell, report)
+        return cell_of_load(report, cell.id, server=cell.server, run=cell.run)
 
     def write_summary(self, status: Status) -> None:
         """A summary is of servers with their limits; here neither is known."""
-
-
-def _cell_of_url(cell: Cell, report: LoadReport) -> CellResult:
-    """What is known of a server that somebody else runs."""
-    phases = report.plan.phases
-    return CellResult(
-        id=cell.id,
-        server=cell.server,
-        variant=None,
-        version=None,
-        python=None,
-        rate=cell.level.rate_per_s,
-        connections=cell.level.connections,
-        run=cell.run,
-        verdict=report.verdict,
-        rate_result=report.rate,
-        outcomes=report.outcomes,
-        response_time_ns=report.response_time_ns,
-        service_time_ns=report.service_time_ns,
-        send_lag_ns=report.send_lag_ns,
-        connect_time_ns=report.connect_time_ns,
-        offered_quantiles_ns=report.offered_quantiles_ns,
-        uncertainty=report.uncertainty,
-        limits=None,
-        resources=None,
-        server_exit=None,
-        failure=None,
-        warmup_s=phases.warmup_ns / NS_PER_S,
-        duration_s=phases.measure_ns / NS_PER_S,
-        keepalive_honoured=None,
-        not_checked=report.not_checked,
-        notes=(),
-    )
 
 
 def _bench_of(bench: Bench, plan: TrialPlan) -> Bench:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Unpack, get_args
 
 import click
@@ -29,6 +30,7 @@ from wsgiload.cli._live import LiveView, live_view
 from wsgiload.cli._live_frame import Stage
 from wsgiload.cli._options import (
     DURATION,
+    FILE,
     ConfiguredCommand,
     load_options,
     load_options_of,
@@ -42,7 +44,14 @@ from wsgiload.cli._transport import transport_options, transport_options_of
 from wsgiload.cli._without_effect import check_and_warn
 from wsgiload.documents.load_plan import LoadPlan, ReceiveStamps
 from wsgiload.documents.load_report import LoadReport
-from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
+from wsgiload.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_INVALID,
+    EXIT_OK,
+    EXIT_SERVER,
+    EXIT_THRESHOLD,
+    UsageError,
+)
 from wsgiload.experiment.public_request import public_plan, public_report
 from wsgiload.experiment.redaction import public_url
 from wsgiload.interrupts import instead_of_interrupts, uninterrupted
@@ -51,9 +60,10 @@ from wsgiload.loads.handle import Handle, Report
 from wsgiload.loads.precision import parse_precision, precision_sentence
 from wsgiload.loads.progress import ProgressFile
 from wsgiload.loads.public_options import LoadOptions
-from wsgiload.report import print_load, terminal, text_of
+from wsgiload.report import print_load, terminal, text_of, write_load
 from wsgiload.sampling.observe import Observation
 from wsgiload.sampling.running_load import watched
+from wsgiload.sampling.sampler import Sample
 from wsgiload.units import NS_PER_S
 
 # After Ctrl-C the generator has only to add up what it has.
@@ -88,6 +98,7 @@ EXAMPLES = (
 @transport_options
 @attach_options
 @output_options
+@option("Output", "--html", type=FILE, help="Write the result as an HTML page.")
 @click.pass_context
 def load(
     ctx: click.Context,
@@ -95,6 +106,7 @@ def load(
     url: str,
     threshold: tuple[str, ...],
     json_file: str | None,
+    html: Path | None,
     quiet: bool,
     live: int | None,
     dry_run: bool,
@@ -106,7 +118,7 @@ def load(
     regardless of how fast the server responds. Otherwise it is a closed loop: each of --connections users waits for
     its response before its next request.
     """
-    check_destinations(json_file)
+    check_destinations(json_file, html)
     thresholds = [parse_threshold(text) for text in threshold]
     plan = _plan(ctx, url, flags)
     shown = plan if flags["store_secrets"] else public_plan(plan)
@@ -116,13 +128,13 @@ def load(
         return EXIT_OK
 
     with live_view("load", quiet=quiet, port=live) as view:
-        report, is_interrupted = _measure(plan, flags, view, json_file)
+        report, is_interrupted = _measure(plan, flags, view, Destinations(json_file, html))
         if report is None:
             complain("interrupted before the measurement; no report")
             return EXIT_INTERRUPTED
         _print(report.document, flags["precision"], quiet=quiet, is_json=json_file == "-")
         code = _judge(thresholds, report.document)
-        view.end(text=text_of(partial(print_load, report.document)))
+        view.end(html, text_of(partial(print_load, report.document)))
     return EXIT_INTERRUPTED if is_interrupted else code
 
 
@@ -179,10 +191,29 @@ def _judge(thresholds: list[Threshold], load: LoadReport) -> int:
     return EXIT_THRESHOLD if failed else EXIT_OK
 
 
+@dataclass(frozen=True, slots=True)
+class Destinations:
+    """Where the report goes besides the terminal."""
+
+    json: str | None
+    html: Path | None
+
+    def write(self, report: LoadReport, samples: Sequence[Sample]) -> None:
+        """Write it to the file of each form that was asked for."""
+        if self.json is not None:
+            write_json(report, self.json)
+        if self.html is None:
+            return
+        try:
+            write_load(self.html, report, samples)
+        except OSError as error:
+            raise UsageError(f"cannot write {self.html}: {error.strerror}") from error
+
+
 def _measure(
-    plan: LoadPlan, flags: LoadCommandFlags, view: LiveView, json_file: str | None
+    plan: LoadPlan, flags: LoadCommandFlags, view: LiveView, destinations: Destinations
 ) -> tuple[Report | None, bool]:
-    """The report, written to its destination, and whether an interrupt cut it short; a further
+    """The report, written to its destinations, and whether an interrupt cut it short; a further
     interrupt waits until it is written."""
     with ExitStack() as until_written:
         with attached(flags, plan.url) as observation:
@@ -192,9 +223,9 @@ def _measure(
             used = observation.resources(report.document)
             report = Report(msgspec.structs.replace(report.document, resources=used))
         # Before the table: nobody may be there to read that.
-        if report is not None and json_file is not None:
+        if report is not None:
             shown = report.document if flags["store_secrets"] else public_report(report.document)
-            write_json(shown, json_file)
+            destinations.write(shown, () if observation is None else observation.samples)
     return report, is_interrupted
 
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wsgiload.analysis.comparison import Change
+from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.summary import Summary
 from wsgiload.experiment.procedure import Method
 from wsgiload.report.answer import with_answer
@@ -26,6 +28,9 @@ from wsgiload.report.table import (
     print_sweep,
 )
 from wsgiload.report.terminal import terminal, text_of
+
+if TYPE_CHECKING:
+    from wsgiload.sampling.sampler import Sample
 
 __all__ = [
     "CAPACITY",
@@ -48,6 +53,7 @@ __all__ = [
     "with_answer",
     "write_change",
     "write_html",
+    "write_load",
 ]
 
 
@@ -71,6 +77,14 @@ def render_live(command: str) -> str:
     from wsgiload.report import live
 
     return live.render(command)
+
+
+def write_load(path: Path, load: LoadReport, samples: Sequence[Sample] = ()) -> None:
+    """Write the page of one load; ``samples`` are those of an attached server."""
+    from wsgiload.report import load_page, run_files
+
+    text = load_page.render(load, [run_files.sample_row(one) for one in samples])
+    path.write_text(text, encoding="utf-8")
 
 
 def write_html(run_dir: Path, method: Method | None = None, slo: Sequence[str] = ()) -> Path:

@@ -26,6 +26,7 @@ from wsgiload.experiment.procedure import Method
 from wsgiload.report import words
 from wsgiload.report.answer import with_answer
 from wsgiload.results.integrity import finite, read_load
+from wsgiload.sampling.sampler import Sample
 
 
 class IntervalRow(msgspec.Struct, frozen=True):
@@ -48,6 +49,13 @@ class SampleRow(msgspec.Struct, frozen=True):
     nr_throttled: int | None = None
     memory_bytes: int | None = None
     listen_queue: int | None = None
+
+
+def sample_row(sample: Sample) -> SampleRow:
+    """A sample that was never stored."""
+    names = (field.name for field in msgspec.structs.fields(SampleRow) if field.name != "t_ns")
+    known = {name: getattr(sample.counters, name) for name in names}
+    return SampleRow(t_ns=sample.t_ns, **known | {"cpu_usage_ns": known["cpu_usage_ns"] or 0})
 
 
 Row = TypeVar("Row", IntervalRow, SampleRow)

@@ -8,7 +8,7 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import msgspec
@@ -18,18 +18,15 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from wsgiload.documents.load_plan import OpenLoop
 from wsgiload.documents.load_report import (
     AttachedResources,
-    Distribution,
     LoadReport,
-    QuantileUncertainty,
     Reason,
     SessionCounts,
 )
 from wsgiload.documents.run_info import DoctorFinding
 from wsgiload.documents.summary import Comparison, FingerprintResult, Summary
-from wsgiload.report import coincidence, grids, over_runs, words
+from wsgiload.report import coincidence, grids, load_figures, over_runs, words
 from wsgiload.report.cells import (
     HEADLINE,
     Cell,
@@ -48,9 +45,7 @@ FULL_WIDTH = 150
 _STYLES = {"valid": "green", "warn": "yellow", "invalid": "red", "failed": "red"}
 _LEVELS = {"red": (0, "red"), "amber": (1, "yellow"), "green": (2, "green")}
 _FINDINGS = {"different": "bold", "same": "green"}
-_LOAD_QUANTILES = (0.5, 0.9, 0.99, 0.999)
 _SESSION_QUANTILES = (0.5, 0.9, 0.99)
-_P99 = 0.99
 
 
 def print_sweep(summary: Summary, console: Console) -> None:
@@ -361,9 +356,10 @@ def _load_head(report: LoadReport) -> list[RenderableType]:
         words.verdict_words(verdict), style=_STYLES.get(verdict.status, "")
     )
     headline = (
-        f"offered {_offered(report)}, sent {words.format_per_s(report.rate.sent_per_s)}, "
+        f"offered {load_figures.offered_words(report)}, "
+        f"sent {words.format_per_s(report.rate.sent_per_s)}, "
         f"goodput {words.format_per_s(report.rate.goodput_per_s)} "
-        f"({share} of offered), p99 over all offered requests {_headline_p99(report)}"
+        f"({share} of offered), p99 over all offered requests {load_figures.headline_p99(report)}"
     )
     return [
         status,
@@ -373,65 +369,13 @@ def _load_head(report: LoadReport) -> list[RenderableType]:
     ]
 
 
-def _offered(report: LoadReport) -> str:
-    if report.rate.offered_per_s is None:
-        return "closed loop"
-    offered = words.format_per_s(report.rate.offered_per_s)
-    open_loop = _open_loop(report)
-    varied = open_loop is not None and open_loop.rate_per_s is None
-    return f"{offered} on average" if varied else offered
-
-
-def _open_loop(report: LoadReport) -> OpenLoop | None:
-    return report.plan.load.open
-
-
-def _headline_p99(report: LoadReport) -> str:
-    if report.stationarity.state == "unstable":
-        return "grows with the duration"
-    outcomes, key = report.outcomes, f"{_P99:g}"
-    known = report.uncertainty.offered_quantiles_ns.get(key)
-    shown = words.may_be_shown(known, outcomes.scheduled, _P99)
-    bounds = (report.offered_quantiles_ns or {}).get(key) if shown else None
-    return words.with_uncertainty(words.format_bounds(bounds, _P99, outcomes), known)
-
-
 def _times_table(report: LoadReport) -> Table:
     table = _table("time")
-    quantiles = [words.quantile_name(quantile) for quantile in _LOAD_QUANTILES]
-    for heading in ("count", *quantiles, "max"):
+    for heading in load_figures.TIME_HEADINGS[1:]:
         table.add_column(heading, justify="right", no_wrap=True)
-
-    table.add_row(
-        "response time", *_times(report.response_time_ns, report.uncertainty.response_time_ns)
-    )
-    others = {
-        "service time": report.service_time_ns,
-        "send lag": report.send_lag_ns,
-        "pool wait": report.pool_wait_ns,
-        "connect": report.connect_time_ns,
-        "first byte": report.first_byte_ns,
-        "transfer": report.transfer_ns,
-    }
-    for name, distribution in others.items():
-        table.add_row(name, *_times(distribution, {}))
+    for row in load_figures.time_rows(report):
+        table.add_row(*row)
     return table
-
-
-def _times(
-    distribution: Distribution | None, uncertainty: Mapping[str, QuantileUncertainty]
-) -> list[str]:
-    """Count, quantiles and maximum; a quantile that too little is known of is left out."""
-    if distribution is None:
-        return [words.NOT_MEASURED, *[words.MISSING] * (len(_LOAD_QUANTILES) + 1)]
-    shown = []
-    for quantile in _LOAD_QUANTILES:
-        known = uncertainty.get(f"{quantile:g}")
-        enough = words.may_be_shown(known, distribution.count, quantile)
-        value_ns = quantile_ns(distribution, quantile) if enough else None
-        shown.append(words.format_duration_ns(value_ns))
-    longest = words.format_duration_ns(distribution.max)
-    return [words.format_count(distribution.count), *shown, longest]
 
 
 def _outcomes_line(report: LoadReport) -> Text:
@@ -455,7 +399,7 @@ def _outcomes_line(report: LoadReport) -> Text:
 
 def _pacing(report: LoadReport) -> str | None:
     """How the generator limited itself; a closed loop has no sends to wait for."""
-    if report.client is None or _open_loop(report) is None:
+    if report.client is None or load_figures.open_loop(report) is None:
         return None
     return words.pacing_words(report.client)
 

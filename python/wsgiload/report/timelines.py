@@ -61,7 +61,7 @@ def drawn(sweep: Sweep, strips: Sequence[Strip]) -> tuple[PageTimeline, ...]:
 
 def groups_of(sweep: Sweep, strips: Sequence[Strip]) -> list[ServerStrips]:
     """The figures of these cells, by server."""
-    charts = [_chart(strip, sweep, _name(place)) for place, strip in enumerate(strips)]
+    charts = [chart_of(strip, sweep, _name(place)) for place, strip in enumerate(strips)]
     pairs = list(zip(charts, strips, strict=True))
     own = {
         label: tuple(chart for chart, strip in pairs if strip.cell.label == label)
@@ -74,7 +74,7 @@ def _name(place: int) -> str:
     return f"time-{place}"
 
 
-def _chart(strip: Strip, sweep: Sweep, name: str) -> Chart:
+def chart_of(strip: Strip, sweep: Sweep, name: str) -> Chart:
     """One cell over time: its title with the conditions and the verdict, and what coincided."""
     cell = strip.cell
     subtitle = f"{conditions(sweep.experiment, cell.result)} · {cell.verdict_words()}"
