@@ -171,6 +171,25 @@ test("a cell over time is drawn when a link leads to it", async () => {
   });
 });
 
+test("a field of a heatmap says what its table says", async () => {
+  await visit(browser, "single", { hash: "#time-3" }, async (page) => {
+    let found = 0;
+    for (const y of [0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9]) {
+      await hover(page, "#time-3", 0.33, y);
+      const { rows } = await tipOf(page, "#time-3");
+      const column = Object.keys(rows).find((name) => / s to /.test(name));
+      if (!column) continue;
+      const [heading, count] = (rows[column] ?? "").split(": ");
+      const table = page.locator("#time-3 table.fields");
+      const headings = await table.locator("th").allTextContents();
+      const fields = await table.locator("tr", { hasText: column }).locator("td").allTextContents();
+      assert.equal(fields[headings.indexOf(heading ?? "")], count, `${column} ${heading}`);
+      found += Number(count) > 0 ? 1 : 0;
+    }
+    assert.ok(found >= 1, "the pointer was over a field with responses");
+  });
+});
+
 test("tables and the answer are copied as Markdown", async () => {
   await visit(browser, "single", { permissions: ["clipboard-read", "clipboard-write"] }, async (page) => {
     const copied = async (within: string): Promise<string> => {
@@ -222,7 +241,7 @@ test("without scripts all tables are there", async () => {
       assert.equal(await page.locator("canvas").count(), 0);
       assert.equal(await page.locator("noscript p").isVisible(), true);
       for (const figure of await page.locator("figure").all()) {
-        assert.equal(await figure.locator("table").count(), 1);
+        assert.ok((await figure.locator("table").count()) >= 1);
       }
     });
   }

@@ -1,10 +1,11 @@
 // One cell over time: response times, and below them on the same clock what the server used.
 import uPlot from "uplot";
-import type { PageService, PageTimeline, Unit } from "./data";
+import type { PageHeat, PageService, PageTimeline, Unit } from "./data";
 import { format } from "./format";
+import { drawHeat, drawMarks, fieldAt, rowsAt } from "./heat";
 import { colourOf, type Role } from "./look";
 import { axis, verticalAxis, type Plot } from "./panel";
-import { Tooltip } from "./tooltip";
+import { Tooltip, type Row } from "./tooltip";
 
 type Values = (number | null)[];
 type Colour = Role | `series-${number}`;
@@ -27,6 +28,7 @@ interface Strip {
   times: number[];
   lines: Line[];
   limit: number | null;
+  heat?: PageHeat | null;
 }
 
 /** The first value also from the start on. */
@@ -48,11 +50,12 @@ export function stripsOf(cell: PageTimeline): Strip[] {
     {
       title: "response time",
       unit: "ns",
-      height: 190,
+      height: cell.heat ? 240 : 190,
       isLog: true,
+      heat: cell.heat,
       times: [...cell.middles_s],
       lines: [
-        { name: "max", values: [...cell.max_ns], colour: "chart-muted", isPoints: true },
+        { name: "max", values: [...cell.max_ns], colour: "ink", isPoints: true },
         { name: "p99", values: [...cell.p99_ns], colour: "series-0" },
         { name: "p50", values: [...cell.p50_ns], colour: "series-2" },
       ],
@@ -138,7 +141,8 @@ function isWorthDrawing(strip: Strip): boolean {
 function rangeOf(strip: Strip): [number, number] {
   const known = strip.lines.flatMap((line) => line.values).filter((value) => value !== null);
   if (strip.isLog) {
-    const positive = known.filter((value) => value > 0);
+    // With the heatmap there is room for its marks above the highest class.
+    const positive = [...known, ...(strip.heat?.edges_ns ?? [])].filter((value) => value > 0);
     return positive.length ? [Math.min(...positive) / 1.4, Math.max(...positive) * 1.4] : [1e6, 1e9];
   }
   const top = Math.max(0, ...known, strip.limit ?? 0);
@@ -205,10 +209,12 @@ export class TimelinePlot implements Plot {
       hooks: {
         drawAxes: [
           (plot) => {
-            if (strip.isLog) this.shadeThrottling(plot);
+            if (strip.heat) drawHeat(plot, strip.heat);
+            else if (strip.isLog) this.shadeThrottling(plot);
             if (limit !== null) drawLimit(plot, limit);
           },
         ],
+        draw: [(plot) => strip.heat && drawMarks(plot, strip.heat)],
         setCursor: [(plot) => tooltip && showValues(tooltip, plot, strip)],
       },
     };
@@ -292,11 +298,18 @@ function showValues(tooltip: Tooltip, plot: uPlot, strip: Strip): void {
   const { idx, left = -1, top = 0 } = plot.cursor;
   const isHere = plot.over.matches(":hover");
   if (!isHere || idx === null || idx === undefined || left < 0) return tooltip.hide();
-  const rows = strip.lines.map((line) => ({
-    server: null,
-    name: line.name,
-    value: format(line.values[idx], strip.unit),
-    isMarked: false,
-  }));
-  tooltip.show(`${(strip.times[idx] ?? 0).toFixed(1)} s`, rows, left, top);
+  const values = strip.lines.map((line): [string, string] => [line.name, format(line.values[idx], strip.unit)]);
+  const rows = [...values, ...fieldRows(plot, strip, left, top)];
+  tooltip.show(`${(strip.times[idx] ?? 0).toFixed(1)} s`, rows.map(asRow), left, top);
+}
+
+/** The field of the heatmap at the pointer. */
+function fieldRows(plot: uPlot, strip: Strip, left: number, top: number): [string, string][] {
+  if (!strip.heat) return [];
+  const field = fieldAt(strip.heat, plot.posToVal(left, "x"), plot.posToVal(top, "y"));
+  return field ? rowsAt(strip.heat, field) : [];
+}
+
+function asRow([name, value]: [string, string]): Row {
+  return { server: null, name, value, isMarked: false };
 }

@@ -143,6 +143,10 @@ def write_many(directory: Path, servers: int) -> Path:
         if cell.server == "waitress"
     ]
     store_summary(directory, msgspec.structs.replace(summary, cells=tuple(cells)))
+    for path in (directory / "load").glob("waitress@*.json"):
+        for name in names:
+            copy = path.with_name(path.name.replace("waitress", name))
+            copy.write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
     for file in ("intervals.csv", "resources.csv"):
         head, *lines = (directory / file).read_text(encoding="utf-8").splitlines()
         own = [line for line in lines if line.startswith("waitress")]
@@ -451,6 +455,32 @@ class _Maker:
             )
         return rows
 
+    def _interval_histogram(self, row: Json) -> str | None:
+        """Of one response for each fifty, log-normal between its p50 and its p99."""
+        count = row["ok"] // 50
+        if not count:
+            return None
+        chance = random.Random(f"{self.id}-{row['start_ns']}")
+        spread = math.log(row["p99_ns"] / row["p50_ns"]) / 2.33
+        values = [int(row["p50_ns"] * math.exp(chance.gauss(0, spread))) for _ in range(count)]
+        values = [min(value, row["max_ns"]) for value in values[1:]] + [row["max_ns"]]
+        return base64.b64encode(Histogram.from_values(values).to_hdr_v2()).decode()
+
+    def _flights(self) -> Json | None:
+        """The slowest requests, most of them in the fourteenth second, and a sample of all."""
+        if not self.intervals:
+            return None
+        chance = random.Random(f"{self.id}-flights")
+        length_ns = self.intervals[13]["max_ns"]
+        places = [13.0 + chance.random() for _ in range(30)]
+        places += [chance.random() * DURATION_S for _ in range(6)]
+        starts = [EPOCH_NS + int(place * 1e9) for place in places]
+        sample = sorted(EPOCH_NS + int(chance.random() * DURATION_S * 1e9) for _ in range(100))
+        return {
+            "slowest": [[start, start + length_ns] for start in starts],
+            "sample": [[start, start + self.server.base_ns] for start in sample],
+        }
+
     def _load_model(self) -> Json:
         if self.closed_loop:
             return {"closed": {"connections": self.rate // 10, "think_time_ns": 0}}
@@ -587,9 +617,10 @@ class _Maker:
             "targets": [],
             "sessions": None,
             "intervals": [
-                {key: row[key] for key in keys} | {"hdr_v2": None} for row in self.intervals
+                {key: row[key] for key in keys} | {"hdr_v2": self._interval_histogram(row)}
+                for row in self.intervals
             ],
-            "flights": None,
+            "flights": self._flights(),
             "clock": {
                 "monotonic_ns": EPOCH_NS,
                 "realtime_ns": 1_790_000_000_000_000_000,

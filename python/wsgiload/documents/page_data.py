@@ -132,6 +132,28 @@ class PageService(Document, frozen=True):
     """CPU use. Unit: cores."""
 
 
+class PageMark(Document, frozen=True):
+    """A column of a heatmap in which slow requests coincided with something."""
+
+    column: NonNegativeInt
+    """Index of the column."""
+    text: str
+    """What it was, and how many requests overlapped it."""
+
+
+class PageHeat(Document, frozen=True):
+    """Correct responses by time and response time."""
+
+    ends_s: tuple[NonNegativeFloat, ...]
+    """End of each column; the first begins at 0. Unit: s."""
+    edges_ns: tuple[NonNegativeInt, ...]
+    """Edges of the classes of response time, one more than there are classes. Unit: ns."""
+    counts: tuple[tuple[NonNegativeInt, ...], ...]
+    """By column and class."""
+    marks: tuple[PageMark, ...]
+    """Columns in which at least half of the slowest requests overlapped an event."""
+
+
 class PageTimeline(Document, frozen=True):
     """One cell over time."""
 
@@ -153,6 +175,8 @@ class PageTimeline(Document, frozen=True):
     """By interval. Null: no correct response."""
     failed: tuple[NonNegativeInt | None, ...]
     """By interval. Null: not measured."""
+    heat: PageHeat | None
+    """Responses by time and response time. Null: no histograms were stored."""
     uses: PageUses
     """Resources over the same time."""
     services: tuple[PageService, ...]

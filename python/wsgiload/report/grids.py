@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.report import coincidence, panels, words
 from wsgiload.report.cells import Cell, Sweep, outcome_counts, quantile_ns
+from wsgiload.report.heat import Heat
 from wsgiload.report.strip import Busy, Strip
 
 _FAILURES = {
@@ -240,3 +241,19 @@ def _used(busy: Sequence[Busy]) -> tuple[str, ...]:
         words.format_bytes(max(memory, default=None)),
         words.format_count(max(queue, default=None)),
     )
+
+
+def of_heat(heat: Heat) -> Grid:
+    """A heatmap as counts by column of time and class of response time."""
+    begins, texts = (0.0, *heat.ends_s), heat.texts()
+    rows = tuple(
+        (
+            f"{begins[place]:.1f} s to {end:.1f} s",
+            *((str(heat.slowest[place]), texts[place]) if heat.slowest else ()),
+            *(words.format_count(count) for count in heat.counts[place]),
+        )
+        for place, end in enumerate(heat.ends_s)
+    )
+    known = ("slowest requests", "coincided with") if heat.slowest else ()
+    classes = (f"to {words.format_duration_ns(edge)}" for edge in heat.edges_ns[1:])
+    return Grid(("time", *known, *classes), rows)

@@ -70,6 +70,7 @@ def render(report: LoadReport, samples: Sequence[SampleRow] = ()) -> str:
     """The whole page as text; ``samples`` are those of an attached server."""
     sweep = _sweep_of(report)
     strip = make_strip(sweep.cells[0], _intervals(report), samples)
+    strip = strip and timelines.with_heat(strip, report, samples)
     drawn = (panels.spectrum_chart(sweep),)
     data = msgspec.structs.replace(
         page.nothing_drawn(sweep.labels), charts=drawn, timelines=_timelines(strip)

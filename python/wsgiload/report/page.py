@@ -32,6 +32,8 @@ class Chart:
     caption: str
     reading: str
     data: Grid
+    # A second table, of many small fields.
+    fields: Grid | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
 from wsgiload.experiment.procedure import Method
+from wsgiload.limits.model import COUNTER_NAMES
 from wsgiload.report import words
 from wsgiload.report.answer import with_answer
 from wsgiload.results.integrity import finite, read_load
@@ -49,13 +50,19 @@ class SampleRow(msgspec.Struct, frozen=True):
     nr_throttled: int | None = None
     memory_bytes: int | None = None
     listen_queue: int | None = None
+    psi_cpu_some_ns: int | None = None
+    psi_cpu_full_ns: int | None = None
+    psi_memory_some_ns: int | None = None
+    memory_high: int | None = None
+    width_ns: int | None = None
 
 
 def sample_row(sample: Sample) -> SampleRow:
     """A sample that was never stored."""
-    names = (field.name for field in msgspec.structs.fields(SampleRow) if field.name != "t_ns")
-    known = {name: getattr(sample.counters, name) for name in names}
-    return SampleRow(t_ns=sample.t_ns, **known | {"cpu_usage_ns": known["cpu_usage_ns"] or 0})
+    names = {field.name for field in msgspec.structs.fields(SampleRow)}
+    known = {name: getattr(sample.counters, name) for name in names & set(COUNTER_NAMES)}
+    own = {"t_ns": sample.t_ns, "width_ns": sample.width_ns}
+    return SampleRow(**known | own | {"cpu_usage_ns": known["cpu_usage_ns"] or 0})
 
 
 Row = TypeVar("Row", IntervalRow, SampleRow)

@@ -12,6 +12,7 @@ from itertools import pairwise
 from statistics import median
 
 from wsgiload.report.cells import Cell
+from wsgiload.report.heat import Heat
 from wsgiload.report.run_files import IntervalRow, SampleRow
 
 
@@ -47,6 +48,7 @@ class Strip:
     cpu_limit: float | None
     # The supporting services, by name.
     services: Mapping[str, tuple[Busy, ...]]
+    heat: Heat | None = None
 
     def busy_around(self, place: int, service: str | None = None) -> list[Busy]:
         """The stretches of the server, or of a service, that overlap one of the intervals."""

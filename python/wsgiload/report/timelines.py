@@ -4,13 +4,14 @@ of each."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.page_data import PageService, PageTimeline, PageUses
-from wsgiload.report import coincidence, findings, grids, words
+from wsgiload.report import coincidence, findings, grids, heat, words
 from wsgiload.report.cells import Cell, Sweep, conditions
 from wsgiload.report.page import Chart
-from wsgiload.report.run_files import RunFiles
+from wsgiload.report.run_files import RunFiles, SampleRow
 from wsgiload.report.strip import Busy, Strip, make_strip
 
 MOST_STRIPS = 96
@@ -37,18 +38,29 @@ def strips_of(sweep: Sweep, files: RunFiles) -> list[Strip]:
         chosen = [cell for cell in chosen if cell.run == first]
     chosen = chosen[:MOST_STRIPS]
 
-    points = points_of_each(len(chosen))
-    made = (
-        make_strip(
-            cell,
-            files.intervals[cell.id],
-            files.samples.get(cell.id, ()),
-            points,
-            files.services.get(cell.id),
-        )
-        for cell in chosen
-    )
+    made = (_strip(cell, files, len(chosen)) for cell in chosen)
     return [strip for strip in made if strip is not None]
+
+
+def _strip(cell: Cell, files: RunFiles, timelines: int) -> Strip | None:
+    """One of so many timelines of a page."""
+    samples, load = files.samples.get(cell.id, ()), files.loads.get(cell.id)
+    strip = make_strip(
+        cell,
+        files.intervals[cell.id],
+        samples,
+        points_of_each(timelines),
+        files.services.get(cell.id),
+    )
+    return strip and with_heat(strip, load, samples, timelines)
+
+
+def with_heat(
+    strip: Strip, load: LoadReport | None, samples: Sequence[SampleRow], timelines: int = 1
+) -> Strip:
+    """The strip with the heatmap of its load, one of so many of a page."""
+    fields = heat.fields_of_each(timelines)
+    return replace(strip, heat=load and heat.make_heat(load, samples, fields))
 
 
 def drawn(sweep: Sweep, strips: Sequence[Strip]) -> tuple[PageTimeline, ...]:
@@ -78,7 +90,8 @@ def chart_of(strip: Strip, sweep: Sweep, name: str) -> Chart:
     """One cell over time: its title with the conditions and the verdict, and what coincided."""
     cell = strip.cell
     subtitle = f"{conditions(sweep.experiment, cell.result)} · {cell.verdict_words()}"
-    said = [coincidence.sentence(cell, one) for one in coincidence.fingerprints(cell)]
+    said = [strip.heat.reading] if strip.heat is not None else []
+    said += [coincidence.sentence(cell, one) for one in coincidence.fingerprints(cell)]
     if strip.grouped > 1:
         said.append(
             f"Each point combines {strip.grouped} intervals: the median of their p50 and the "
@@ -90,6 +103,7 @@ def chart_of(strip: Strip, sweep: Sweep, name: str) -> Chart:
         findings.strip_caption(strip),
         " ".join(said),
         grids.of_strip(strip),
+        None if strip.heat is None else grids.of_heat(strip.heat),
     )
 
 
@@ -111,6 +125,7 @@ def timeline(strip: Strip, server: int, name: str) -> PageTimeline:
         p99_ns=_rounded(strip.p99_ns),
         max_ns=_rounded(strip.max_ns),
         failed=strip.failed,
+        heat=strip.heat and strip.heat.data(),
         uses=_uses(strip.busy),
         services=tuple(_service(name, busy) for name, busy in strip.services.items()),
         cpu_limit=strip.cpu_limit,

@@ -1,0 +1,97 @@
+// The heatmap of a cell: responses by time and response time, and where slow requests coincided with something.
+import type uPlot from "uplot";
+import type { PageHeat } from "./data";
+import { format } from "./format";
+import { colourOf } from "./look";
+
+/** The faintest and the strongest field. */
+const FAINTEST = 0.1;
+const STRONGEST = 0.85;
+const pixels = (css: number): number => css * (window.devicePixelRatio || 1);
+
+/** How strongly a count is drawn, on a logarithmic scale up to the largest one. */
+export function strengthOf(count: number, largest: number): number {
+  if (count <= 0) return 0;
+  const share = largest > 1 ? Math.log(count) / Math.log(largest) : 1;
+  return FAINTEST + (STRONGEST - FAINTEST) * share;
+}
+
+export function largestOf(heat: PageHeat): number {
+  return Math.max(0, ...heat.counts.map((column) => Math.max(0, ...column)));
+}
+
+export interface Field {
+  column: number;
+  place: number;
+}
+
+/** The field at a time and a response time; null outside. */
+export function fieldAt(heat: PageHeat, seconds: number, ns: number): Field | null {
+  const column = heat.ends_s.findIndex((end) => seconds < end);
+  const above = heat.edges_ns.findIndex((edge) => ns < edge);
+  return seconds < 0 || column < 0 || above < 1 ? null : { column, place: above - 1 };
+}
+
+/** The beginning of a column, in seconds. */
+function beginOf(heat: PageHeat, column: number): number {
+  return column > 0 ? (heat.ends_s[column - 1] ?? 0) : 0;
+}
+
+/** A column as in the first field of its row in the table. */
+export function columnName(heat: PageHeat, column: number): string {
+  return `${beginOf(heat, column).toFixed(1)} s to ${(heat.ends_s[column] ?? 0).toFixed(1)} s`;
+}
+
+/** What stands at the pointer: the column, the class with its count, and what coincided. */
+export function rowsAt(heat: PageHeat, field: Field): [string, string][] {
+  const { column, place } = field;
+  const count = format(heat.counts[column]?.[place] ?? 0, "count");
+  const rows: [string, string][] = [[columnName(heat, column), `to ${format(heat.edges_ns[place + 1], "ns")}: ${count}`]];
+  const mark = heat.marks.find((one) => one.column === column);
+  if (mark) rows.push(["coincided with", mark.text]);
+  return rows;
+}
+
+/** Behind the lines of the response times. */
+export function drawHeat(plot: uPlot, heat: PageHeat): void {
+  const { ctx, bbox } = plot;
+  const largest = largestOf(heat);
+  const x = (seconds: number): number => Math.round(plot.valToPos(seconds, "x", true));
+  const y = (ns: number): number => Math.round(plot.valToPos(ns, "y", true));
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  ctx.fillStyle = colourOf("chart-muted");
+  heat.counts.forEach((counts, column) => {
+    const left = x(beginOf(heat, column));
+    const width = x(heat.ends_s[column] ?? 0) - left;
+    counts.forEach((count, place) => {
+      ctx.globalAlpha = strengthOf(count, largest);
+      const top = y(heat.edges_ns[place + 1] ?? 1);
+      if (count > 0) ctx.fillRect(left, top, width, y(heat.edges_ns[place] ?? 1) - top);
+    });
+  });
+  ctx.restore();
+}
+
+/** Above the lines: a triangle at the upper edge of each marked column. */
+export function drawMarks(plot: uPlot, heat: PageHeat): void {
+  const { ctx, bbox } = plot;
+  const size = pixels(4.5);
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  ctx.fillStyle = colourOf("chart-alert");
+  for (const { column } of heat.marks) {
+    const middle = (beginOf(heat, column) + (heat.ends_s[column] ?? 0)) / 2;
+    const left = plot.valToPos(middle, "x", true);
+    ctx.beginPath();
+    ctx.moveTo(left - size, bbox.top + 1);
+    ctx.lineTo(left + size, bbox.top + 1);
+    ctx.lineTo(left, bbox.top + 1 + 1.6 * size);
+    ctx.fill();
+  }
+  ctx.restore();
+}

@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import type { PageHeat } from "../src/data";
+import { columnName, fieldAt, largestOf, rowsAt, strengthOf } from "../src/heat";
+
+const HEAT: PageHeat = {
+  ends_s: [1, 2],
+  edges_ns: [1e6, 2e6, 5e6],
+  counts: [[1200, 3], [0, 9]],
+  marks: [{ column: 1, text: "throttling (12 of 14)" }],
+};
+
+test("a field is found by its time and its response time, and nothing outside", () => {
+  assert.deepEqual(fieldAt(HEAT, 0.5, 1.5e6), { column: 0, place: 0 });
+  assert.deepEqual(fieldAt(HEAT, 1, 2e6), { column: 1, place: 1 });
+  for (const [seconds, ns] of [[-0.1, 1.5e6], [2, 1.5e6], [0.5, 0.9e6], [0.5, 5e6]] as const) {
+    assert.equal(fieldAt(HEAT, seconds, ns), null);
+  }
+});
+
+test("the pointer reads the column, the class with its count, and what coincided", () => {
+  assert.equal(columnName(HEAT, 1), "1.0 s to 2.0 s");
+  assert.deepEqual(rowsAt(HEAT, { column: 0, place: 0 }), [["0.0 s to 1.0 s", "to 2.00 ms: 1,200"]]);
+  assert.deepEqual(rowsAt(HEAT, { column: 1, place: 1 })[1], ["coincided with", "throttling (12 of 14)"]);
+});
+
+test("no response is no ink, one is seen, and more are darker", () => {
+  const largest = largestOf(HEAT);
+  assert.equal(largest, 1200);
+  const [none, one, some, most] = [0, 1, 30, largest].map((count) => strengthOf(count, largest));
+  assert.equal(none, 0);
+  assert.ok(0 < one! && one! < some! && some! < most! && most! <= 1);
+  assert.ok(strengthOf(1, 1) > 0.5);
+  assert.equal(largestOf({ ...HEAT, counts: [] }), 0);
+});
