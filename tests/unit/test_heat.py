@@ -53,7 +53,9 @@ def test_every_response_is_counted_once_in_its_class() -> None:
     heat = made(load([MS, 2 * MS, 2 * MS, 9 * MS], [], [40 * MS]))
     assert heat.ends_s == (1.0, 2.0, 3.0)
     assert [sum(column) for column in heat.counts] == [4, 0, 1]
-    for column, values in zip(heat.counts, ([MS, 2 * MS, 2 * MS, 9 * MS], [], [40 * MS]), strict=True):
+    for column, values in zip(
+        heat.counts, ([MS, 2 * MS, 2 * MS, 9 * MS], [], [40 * MS]), strict=True
+    ):
         for place, (low, high) in enumerate(zip(heat.edges_ns, heat.edges_ns[1:], strict=False)):
             near = [value for value in values if low * 1.002 <= value < high * 0.998]
             assert column[place] >= len(near)
@@ -111,7 +113,7 @@ def test_a_column_is_marked_where_half_of_its_slowest_requests_overlapped_an_eve
     heat = made(load([MS], [MS], [MS], [MS], flights=slow), throttled_in(2))
     assert heat.slowest == (1, 0, 3, 2)
     assert heat.signals[:3] == ((), (), (("throttling", 3),))
-    assert [(mark.column, mark.text) for mark in heat.data().marks][0] == (
+    assert next((mark.column, mark.text) for mark in heat.data().marks) == (
         2,
         "throttling (3 of 3)",
     )

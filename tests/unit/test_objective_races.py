@@ -25,6 +25,8 @@ from wsgiload.documents.summary import (
     Summary,
 )
 from wsgiload.report.answer import answer_of
+from wsgiload.report.first_screen import shown_levels
+from wsgiload.report.recommendation import recommendation_lines
 
 from .filled import filled_summary, outcomes, rates, reason, resources, verdict
 from .invented_cells import cell
@@ -229,16 +231,27 @@ def test_who_met_it_in_every_run_of_an_open_race_is_named_as_probable() -> None:
     assert answer.sentence.startswith(
         "Probably lean, which met p99<50ms and error_rate<=0.1% in all 4 runs at 1,000/s (p99 "
     )
-    assert "Runs vary too much to be certain; use --budget" in answer.sentence
+    assert "Runs vary too much to be certain. " in answer.sentence
+    [line] = recommendation_lines(summary.recommendations or ())
+    assert line.endswith(f"Runs vary too much to be certain; {found.needs}.")
 
 
 def test_the_highest_rate_that_any_setting_holds_decides() -> None:
     high = [
         _cell(name, 1, 400.0, rate=2000.0, rate_result=rates(1500.0)) for name in ("lean", "quick")
     ]
-    found = _only(_summary([*high, *WON], (1000.0, 2000.0))).recommended
+    summary = _summary([*high, *WON], (1000.0, 2000.0))
+    found = _only(summary).recommended
     assert found is not None
     assert (found.server, found.rate_per_s) == ("lean", 1000.0)
+
+
+def test_the_table_shows_the_rate_of_the_recommendation() -> None:
+    """Although a setting sustains a higher one, at which it misses the objective."""
+    summary = _summary([_cell("lean", 1, 400.0, rate=2000.0), *WON], (1000.0, 2000.0))
+    answer = answer_of(summary)
+    assert answer.ranking[0].entries[0].status == "ranked"
+    assert [one.level for one in shown_levels(answer, summary)] == ["1,000/s"]
 
 
 def test_where_nobody_meets_it_the_objective_is_missed() -> None:

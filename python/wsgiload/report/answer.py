@@ -44,7 +44,7 @@ from wsgiload.report.races import (
     race_needs,
     tie_words,
 )
-from wsgiload.report.recommendation import recommendation_lines
+from wsgiload.report.recommendation import recommendation_sentences
 from wsgiload.statistics.effect import FEWEST_RUNS, runs_needed
 
 Status = Literal["decided", "tie", "undecided"]
@@ -399,7 +399,7 @@ def _of_objective(
     return Answer(
         question=question_of(summary, main_level(ranking)),
         status=status,
-        sentence=" ".join([*recommendation_lines(entries), *_qualified(summary)]),
+        sentence=" ".join([*recommendation_sentences(entries), *_qualified(summary)]),
         command_line=command_line(summary.cells, entry) if entry is not None else None,
         needs="; ".join(open_needs) or None,
         cautions=tuple(cautions(summary, ranking)),

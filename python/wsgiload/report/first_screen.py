@@ -45,7 +45,7 @@ def markdown(summary: Summary) -> str:
         lines += ["```sh", answer.command_line, "```", ""]
     if answer.needs is not None:
         lines += [f"To decide: {answer.needs}.", ""]
-    for level in shown_levels(answer):
+    for level in shown_levels(answer, summary):
         headings, rows = table_of(level, answer.ranking)
         lines += [f"| {' | '.join(headings)} |", f"|{' --- |' * len(headings)}"]
         lines += [f"| {' | '.join(row)} |" for row in rows]
@@ -66,14 +66,28 @@ def _parts(answer: Answer, summary: Summary, console: Console) -> Iterator[Rende
     status = words.status_words(summary.status)
     if status:
         yield Text(status, style="yellow")
-    for level in shown_levels(answer):
+    for level in shown_levels(answer, summary):
         yield _fitting_table(level, answer.ranking, console)
     yield from (Text(f"• {caution}", style="yellow") for caution in answer.cautions)
 
 
-def shown_levels(answer: Answer) -> list[RankingLevel]:
-    """The main level of each app; the others are columns of its table."""
-    return [main_level(levels) or levels[0] for levels in by_app(answer.ranking) if levels]
+def shown_levels(answer: Answer, summary: Summary) -> list[RankingLevel]:
+    """One level of each app, which the answer is about: the rate of the recommendation, else the
+    highest that a server sustained. The others are columns of its table."""
+    rates = {
+        one.app: one.recommended.rate_per_s
+        for one in summary.recommendations or ()
+        if one.recommended is not None
+    }
+    return [
+        next(
+            (one for one in levels if one.rate is not None and one.rate == rates.get(one.app)), None
+        )
+        or main_level(levels)
+        or levels[0]
+        for levels in by_app(answer.ranking)
+        if levels
+    ]
 
 
 def table_of(

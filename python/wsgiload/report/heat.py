@@ -79,9 +79,7 @@ class Heat:
             edges_ns=self.edges_ns,
             counts=self.counts,
             marks=tuple(
-                PageMark(column=place, text=text)
-                for place, text in enumerate(self.texts())
-                if text
+                PageMark(column=place, text=text) for place, text in enumerate(self.texts()) if text
             ),
         )
 

@@ -217,7 +217,7 @@ def _answer(summary: Summary) -> AnswerBox:
         needs=answer.needs,
         tables=[
             first_screen.table_of(level, answer.ranking)
-            for level in first_screen.shown_levels(answer)
+            for level in first_screen.shown_levels(answer, summary)
         ],
         cautions=answer.cautions,
         markdown=first_screen.markdown(summary),

@@ -79,6 +79,8 @@ def download(path: Path, kind: str) -> Download:
         return Download(path.name, "", "not written by this run")
     size_bytes = path.stat().st_size
     if size_bytes > LARGEST_DOWNLOAD_BYTES:
-        return Download(path.name, "", f"{words.format_bytes(size_bytes)}, in the folder of this page")
+        return Download(
+            path.name, "", f"{words.format_bytes(size_bytes)}, in the folder of this page"
+        )
     data = base64.b64encode(path.read_bytes()).decode("ascii")
     return Download(path.name, f"data:{kind};base64,{data}", words.format_bytes(size_bytes))

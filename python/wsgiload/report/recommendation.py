@@ -15,21 +15,30 @@ from wsgiload.report import words
 
 
 def recommendation_lines(entries: Sequence[Recommendation]) -> list[str]:
-    """A sentence for each app, which it names where there are several."""
-    lines = []
+    """A sentence for each app, which it names if there are several, with what would decide it."""
+    return [
+        f"{sentence.removesuffix('.')}; {found.needs}." if found.needs is not None else sentence
+        for sentence, entry in zip(recommendation_sentences(entries), entries, strict=True)
+        if (found := entry.recommended or entry.refused) is not None
+    ]
+
+
+def recommendation_sentences(entries: Sequence[Recommendation]) -> list[str]:
+    """The same, if what would decide it follows on a line of its own."""
+    sentences = []
     for entry in entries:
         lead = f"{entry.app}: " if len(entries) > 1 else ""
         found = entry.recommended or entry.refused
         assert found is not None  # a document has one of the two
-        lines.append(lead + recommendation_words(found, words.join_words(entry.objective)))
-    return lines
+        sentences.append(lead + recommendation_words(found, words.join_words(entry.objective)))
+    return sentences
 
 
 def recommendation_words(found: RecommendedSetting | NoRecommendation, objective: str) -> str:
-    """``Recommended: …`` with interval and headroom, or ``No recommendation: …`` with what would
-    decide it."""
+    """``Recommended: …`` or ``Probably …`` with interval and headroom, or ``No recommendation:
+    …``."""
     if isinstance(found, NoRecommendation):
-        return f"No recommendation: {found.why}; {found.needs}."
+        return f"No recommendation: {found.why}."
     if found.needs is not None:
         return _probable(found, objective)
     leanest = f", the leanest of {1 + len(found.also_meets)} settings that meet"
@@ -42,12 +51,10 @@ def recommendation_words(found: RecommendedSetting | NoRecommendation, objective
 
 
 def _probable(found: RecommendedSetting, objective: str) -> str:
-    """``Probably: …`` with what would make it certain."""
     return (
         f"Probably {found.server}, which met {objective} in all {found.runs} runs at "
         f"{words.format_per_s(found.rate_per_s)}{_interval(found)}; "
-        f"{memory_words(found.memory)}{_disturbed(found)}. Runs vary too much to be certain; "
-        f"{found.needs}."
+        f"{memory_words(found.memory)}{_disturbed(found)}. Runs vary too much to be certain."
     )
 
 
