@@ -193,7 +193,7 @@ def test_a_setup_that_fails_is_the_failure_of_the_cell(
     assert done.code == 97
     (cell,) = done.cells.values()
     assert cell["failure"]["step"] == "setup"
-    assert "of prod exited with code 3: migrated; try it in" in cell["failure"]["message"]
+    assert "of prod exited with code 3: migrated; run it in" in cell["failure"]["message"]
     assert cell["failure"]["log_tail"] == "migrated"
     assert (cell["resources"], cell["rate_result"]) == (None, None)
     assert events.read_text() == "set up blue\ntorn down\n"

@@ -118,7 +118,7 @@ def test_a_tie_names_its_margin_and_recommends_the_leaner_server() -> None:
         r"a and b are tied for the lowest p99 at 1,000/s: a has .+, and they differ by at most \d+ %\.",
         found.sentence,
     )
-    assert " %. b uses the least memory of them." in found.sentence
+    assert " %. b uses the least memory of these." in found.sentence
 
 
 def test_one_run_is_a_quick_look_that_says_what_would_decide() -> None:
@@ -145,7 +145,7 @@ def test_a_quick_look_names_the_tie_whose_command_follows() -> None:
     found = answer(
         [cell("a", p99_ns=1e6, resources=large), cell("b", p99_ns=1.01e6, resources=small)]
     )
-    expected = "the difference from b is within the noise. b uses the least memory of them."
+    expected = "the difference from b is within the noise. b uses the least memory of these."
     assert expected in found.sentence
 
 

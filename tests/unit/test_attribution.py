@@ -360,7 +360,7 @@ def test_a_stored_cell_is_explained_in_words_that_say_what_coincided() -> None:
     cell = Cell(filled_cell(attribution=found))
     (said,) = [coincidence.sentence(cell, one) for one in coincidence.fingerprints(cell)]
     assert said.startswith(
-        "This load coincided with: the server was CPU-throttled in 20% of the periods. 100 % ["
+        "Coincided with this load: the server was CPU-throttled in 20 % of the periods. 100 % ["
     )
     assert "of the slowest 1 % of requests overlapped a throttled period, compared with" in said
     assert coincidence.names(cell) == "throttling"

@@ -456,7 +456,7 @@ def test_a_threshold_on_the_capacity_fails_where_there_is_none() -> None:
     assert failed_thresholds([threshold], [("waitress", said)]) == []
     assert failed_thresholds(
         [threshold], [("waitress", msgspec.structs.replace(said, rate_per_s=80.0))]
-    ) == ["threshold capacity>=90 failed by waitress"]
+    ) == ["threshold capacity>=90 failed for waitress"]
     assert failed_thresholds(
         [threshold], [("waitress", msgspec.structs.replace(said, rate_per_s=None))]
     )

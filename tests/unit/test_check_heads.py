@@ -59,8 +59,8 @@ def test_a_cookie_that_arrives_whole_is_proven() -> None:
     ("answer", "says"),
     [
         (response("Bad Request", 400), "rejected a request head of 32 KiB with status 400"),
-        (response(COOKIE[1][:8190]), "of a cookie of 32,711 bytes, 8,190 reached the app"),
-        (ConnectionResetError(), "ended the connection at a request head of 32 KiB"),
+        (response(COOKIE[1][:8190]), "only 8,190 of the 32,711 bytes of a cookie reached the app"),
+        (ConnectionResetError(), "closed the connection on a request head of 32 KiB"),
     ],
 )
 def test_a_rejected_head_is_a_complaint_unless_its_file_says_so(

@@ -144,7 +144,7 @@ def test_servers_and_services_of_the_users_own_are_tables(dry: Runner) -> None:
         ("colour = 1", "mine.toml: unknown key 'colour'; see `wsgiload sweep --help`"),
         ("[scale.quick]\nrats = 1", "mine.toml: [scale.quick]: unknown key 'rats'; did you mean"),
         ("scale = 3", "mine.toml: scale: 3 is not a table; write [scale.NAME]"),
-        ("title = 3", "mine.toml: title: 3 is not text; write it like title ="),
+        ("title = 3", "mine.toml: title: 3 is not a string; write it like title ="),
         ("notes = [1]", "mine.toml: notes: 1 is not a list of strings; write it like notes ="),
         ("tables = 'x'", "mine.toml: tables: 'x' is not a table format; choose one of"),
         ("servers = ['guncorn']", "mine.toml: servers: unknown server 'guncorn'; did you mean"),

@@ -51,10 +51,10 @@ def test_the_only_difference_between_a_waiting_server_and_a_faster_one_is_the_bo
     cells = [slow(), other(**FASTER)]
     (alarm,) = limiting_variables(cells)
     assert alarm.message == (
-        "POOL is the bottleneck of pool-1: it responds to 31/s of 60/s, pool-8 with 8 instead of 1 "
-        "to 60/s"
+        "POOL is the bottleneck of pool-1: with 1 it responds to 31/s of 60/s; pool-8 with 8 "
+        "responds to 60/s"
     )
-    assert alarm.fix == "set POOL as for pool-8"
+    assert alarm.fix == "use the value of pool-8 for POOL"
     assert [one.check for one in alarms_over_cells(cells)] == ["limiting-variable"]
     summary = filled_summary({"servers": ("pool-1", "pool-8"), "rates": (60.0,)}, cells)
     cautions = answer_of(summary).cautions
@@ -105,4 +105,4 @@ def test_anything_else_proves_nothing(cells: list[CellResult]) -> None:
 
 def test_a_variable_that_only_one_of_them_sets_is_named_too() -> None:
     (alarm,) = limiting_variables([slow(), other(60.0, {"POOL": "1"})])
-    assert "pool-8 with no value instead of 0" in alarm.message
+    assert "with 0 it responds to 31/s of 60/s; pool-8 with no value" in alarm.message

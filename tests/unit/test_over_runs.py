@@ -109,7 +109,7 @@ ENTRY = Comparison(
         (
             {"load_share": 1.2},
             "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s; caution: one of them is beyond "
-            "its capacity, so its p99 grows with the duration",
+            "its capacity, where p99 grows with the duration",
         ),
     ],
 )
@@ -194,7 +194,7 @@ def test_where_power_is_largest_is_said_as_lying_between_the_rates_next_to_it() 
     ]
     lines = power_lines(replace(summary_of(), efficiency=(ends[0], known, ends[1])))
     assert lines[0].startswith(
-        "a is most efficient between 400/s and 600/s; of the measured rates, at 500/s. Efficiency "
+        "a is most efficient near 500/s (between 400/s and 600/s). Efficiency "
     )
     assert lines[1:] == ["Most efficient rate of b, c unknown: at an end."]
     assert power_lines(summary_of()) == power_lines(replace(summary_of(), efficiency=())) == []

@@ -80,7 +80,7 @@ def test_a_single_run_separates_nothing_and_the_runs_that_do_are_named_with_thei
     # Two servers at two rates, six times: 13 s of load, 2 s around it and 5 s for a quiet host.
     assert found.needed_s == 24 * 20
     assert preflight_lines(found) == [
-        "this plan cannot rank servers: 1 run of each of 2 servers, and at least 4 runs are needed "
+        "this plan cannot rank servers: it has 1 run of each of 2 servers, but at least 4 runs are needed "
         "(use --runs 6, about 8 min)"
     ]
 

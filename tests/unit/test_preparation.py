@@ -81,7 +81,7 @@ def test_a_setup_that_fails_is_named_with_its_code_and_its_last_lines(
 ) -> None:
     failing = python("print('connecting'); print('no database'); raise SystemExit(3)")
     asked = preparation(tmp_path, setup=[failing])
-    says = rf"the setup command `.*` of prod exited with code 3: no database; try it in {tmp_path}"
+    says = rf"the setup command `.*` of prod exited with code 3: no database; run it in {tmp_path}"
     with pytest.raises(ServerError, match=says) as raised, prepared(asked, place):
         pytest.fail("the server was started")
     assert raised.value.step == "setup"

@@ -242,7 +242,7 @@ def test_a_budget_says_how_many_rounds_it_pays_for(capsys: pytest.CaptureFixture
     short = _dry_run(capsys, *two, "--budget", "90s")
     assert short["runs"] == 2
     assert short["conclusions"] == [
-        "this budget allows 2 rounds of 2 servers, and at least 4 rounds are needed "
+        "this budget allows 2 rounds of 2 servers, but at least 4 rounds are needed "
         "(use --budget 3m)"
     ]
     assert _dry_run(capsys, *two, "--budget", "3m")["conclusions"] == []
@@ -253,7 +253,7 @@ def test_a_budget_says_who_has_to_qualify(capsys: pytest.CaptureFixture[str]) ->
     plan = _dry_run(capsys, *grid, "--budget", "15m")
     # 12 and 6 short trials of 6.5 s, then 25 s per trial on a host that is never quiet.
     assert plan["conclusions"] == [
-        "short trials of 12 settings, about 78 s at each load, select at most 6 for the race"
+        "short trials of 12 settings select at most 6 for the race, in about 78 s per load"
     ]
     assert (plan["qualifying"]["rounds"], plan["estimated_seconds"]) == (1, 900)
 

@@ -109,7 +109,7 @@ def test_tables_are_shown_by_a_dry_run_and_stored_without_secrets(
             "[services.db]\ncomand = 'a'\n",
             "wsgiload.toml: [services.db]: unknown key 'comand'; did",
         ),
-        ("[services.db]\nready = 1.5\n", "[services.db]: ready must be a port, or a command as te"),
+        ("[services.db]\nready = 1.5\n", "[services.db]: ready must be a port, or a command"),
         ("[services.db]\n", "[services.db] needs either command or attach; give one of them"),
         ("[services]\ndb = 1\n", "[services]: 'db' is not a table; write [services.db]"),
     ],
@@ -211,7 +211,7 @@ def test_a_service_that_is_never_ready_is_named_with_what_was_waited_for(
     ("service_use", "server", "says"),
     [
         (use(0.95), 0.4, "db used 0.95 of its 1 cores and the server only 0.40: db is the bottle"),
-        (use(0.6, shares=True), 0.35, "db used 0.60 cores and the server 0.35 of the 1 that they"),
+        (use(0.6, shares=True), 0.35, "db used 0.60 cores and the server 0.35 (they share 1 core)"),
         (use(0.35, shares=True), 0.6, None),
         (use(0.95), 0.95, None),
         (use(0.95, cpus=2.0), 0.4, None),

@@ -110,7 +110,7 @@ def test_a_cell_of_a_sweep_and_a_report_of_a_load_are_judged_alike() -> None:
 def test_each_failure_is_a_sentence_that_names_its_cell() -> None:
     thresholds = [parse_threshold("p99<50ms"), parse_threshold("p50<=1ms")]
     assert failed_thresholds(thresholds, [("wsgiref@100#1", RESULT)]) == [
-        "threshold p99<50ms failed by wsgiref@100#1"
+        "threshold p99<50ms failed for wsgiref@100#1"
     ]
     assert failed_thresholds(thresholds, [("", RESULT)]) == ["threshold p99<50ms failed"]
     assert failed_thresholds([], [("", RESULT)]) == []

@@ -92,10 +92,10 @@ def test_secrets_are_replaced_and_taken_from_the_environment_again(
     with pytest.raises(UsageError, match="the value of SECRET_KEY was not stored"):
         with_secrets(stored)
     monkeypatch.setenv("SECRET_KEY", "another")
-    with pytest.raises(UsageError, match="the value of SECRET_KEY is another here"):
+    with pytest.raises(UsageError, match="the value of SECRET_KEY differs from that of the run"):
         with_secrets(stored)
     monkeypatch.setenv("SECRET_KEY", "another")
-    with pytest.raises(UsageError, match="the value of SECRET_KEY is another here"):
+    with pytest.raises(UsageError, match="the value of SECRET_KEY differs from that of the run"):
         with_secrets(stored)
     monkeypatch.setenv("SECRET_KEY", "hush")
     assert with_secrets(stored) == variables

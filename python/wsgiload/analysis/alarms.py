@@ -238,7 +238,7 @@ def refused_keepalive(use: ServerUse) -> Alarm | None:
         return None
     message = (
         "the server closes the connection after each response although keep-alive was requested; "
-        "its response times include connection setup, other servers' do not"
+        "its response times include connection setup, unlike those of other servers"
     )
     return Alarm(
         "no-keepalive",

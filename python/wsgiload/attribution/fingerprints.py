@@ -223,8 +223,6 @@ _LOOKS: tuple[Callable[[Evidence], FingerprintResult | None], ...] = (
 
 
 def _percent(ratio: float) -> str:
-    return (
-        f"{ratio:.0%}"
-        if ratio >= 0.1 or round(ratio * 100, 1) == round(ratio * 100)
-        else f"{ratio:.1%}"
-    )
+    percent = 100 * ratio
+    is_whole = percent >= 10 or round(percent, 1) == round(percent)
+    return f"{percent:.0f} %" if is_whole else f"{percent:.1f} %"

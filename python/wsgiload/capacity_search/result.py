@@ -203,11 +203,11 @@ def _open_bracket(found: Found) -> list[BlamedReason]:
     """A search that met its objective nowhere, or everywhere."""
     low, high = found.lower_per_s, found.upper_per_s
     if low is None:
-        message = f"the objective was missed at every rate, even at {high:g}/s"
+        message = f"the objective was missed at every rate, even at {high:,g}/s"
         return [("server", reason_of("not-met", "warn", message, high, None))]
     if high is None:
         message = (
-            f"the objective was met at every rate up to {low:g}/s, so the capacity may be higher"
+            f"the objective was met at every rate up to {low:,g}/s, so the capacity may be higher"
         )
         return [("method", reason_of("no-upper-bound", "warn", message, low, None))]
     return []
@@ -218,8 +218,8 @@ def _unconfirmed(found: Found) -> list[BlamedReason]:
         last = found.confirmations[-1]
         message = (
             "not confirmed: fresh trials missed the objective at "
-            f"{found.confirmations[0].rate_per_s:g}/s and "
-            f"also at {last.rate_per_s:g}/s; use longer trials (--duration), which vary less"
+            f"{found.confirmations[0].rate_per_s:,g}/s and "
+            f"also at {last.rate_per_s:,g}/s; use longer trials (--duration), which vary less"
         )
         passed, of = last.passed, last.of
         return [("method", reason_of("not-confirmed", "warn", message, passed, of))]
@@ -308,7 +308,7 @@ def _brevity(found: Found, objective: Objective, duration_ns: int) -> list[Blame
     weak = "is unreliable" if beyond < FEWEST_BEYOND else "varies from trial to trial"
     message = (
         f"in trials of {duration_ns / NS_PER_S:g} s, p{quantile * 100:g} depends on the "
-        f"{beyond:.0f} slowest of {requests:.0f} requests and {weak}; use "
+        f"{beyond:,.0f} slowest of {requests:,.0f} requests and {weak}; use "
         f"--duration {needed_s:.0f}s for {ENOUGH_BEYOND}"
     )
     limit = ENOUGH_BEYOND

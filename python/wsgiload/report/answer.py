@@ -359,7 +359,7 @@ def _tie(
 def _lean_words(best: RankingEntry, tied: Sequence[RankingEntry]) -> str:
     """Names the server whose command line follows, if it is not the best-ranked."""
     lean = leanest([best, *tied])
-    return "" if lean is best else f" {lean.label} uses the least memory of them."
+    return "" if lean is best else f" {lean.label} uses the least memory of these."
 
 
 def _comparison(

@@ -52,7 +52,7 @@ def fingerprints(cell: Cell) -> tuple[FingerprintResult, ...]:
 
 def sentence(cell: Cell, fingerprint: FingerprintResult) -> str:
     """One fingerprint in words, with how many requests overlapped it where that is known."""
-    coincided = f"This load coincided with: {fingerprint.sentence}."
+    coincided = f"Coincided with this load: {fingerprint.sentence}."
     attribution = cell.result.attribution
     if attribution is None:
         return coincided

@@ -320,8 +320,8 @@ def power_lines(summary: Summary) -> list[str]:
 def _power_sentence(entry: Efficiency) -> str:
     low, high = map(words.format_per_s, entry.between or (None, None))
     return (
-        f"{entry.server} is most efficient between {low} and {high}; of the measured rates, at "
-        f"{words.format_per_s(entry.rate)}."
+        f"{entry.server} is most efficient near {words.format_per_s(entry.rate)} (between {low} "
+        f"and {high})."
     )
 
 

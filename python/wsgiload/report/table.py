@@ -280,7 +280,7 @@ def _reasons(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
         worst, _ = max(entries, key=lambda entry: _transgression(entry[0]))
         sentence = words.reason_words(worst)
         if len({reason.message for reason, _ in entries}) > 1:
-            sentence += f" (the worst of {len(entries)} cells)"
+            sentence += f" (worst of {len(entries)} cells)"
         remarks.append((sentence, _STYLES.get(level, ""), [cell for _, cell in entries]))
     return remarks
 
@@ -297,7 +297,7 @@ def _coincidences(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
         strongest, where = max(entries, key=lambda entry: entry[0].value)
         sentence = coincidence.sentence(where, strongest)
         if len(entries) > 1:
-            sentence += f" (the strongest of {len(entries)} cells)"
+            sentence += f" (strongest of {len(entries)} cells)"
         remarks.append((sentence, "", [cell for _, cell in entries]))
     return remarks
 

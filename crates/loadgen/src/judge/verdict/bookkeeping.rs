@@ -1,6 +1,7 @@
 //! Do the counts and timestamps of the load agree with each other and with the plan?
 
 use super::evidence::Evidence;
+use super::words::{number, plural};
 use super::{Blame, Finding, Level};
 use crate::plan::thresholds::Thresholds;
 
@@ -9,8 +10,8 @@ use crate::plan::thresholds::Thresholds;
 /// are an error: there is no report.
 pub(super) fn timestamps_are_in_order(evidence: &Evidence, _: &Thresholds) -> Finding {
     let message = format!(
-        "{} responses have contradictory timestamps",
-        evidence.inconsistent
+        "contradictory timestamps in {}",
+        plural(evidence.inconsistent, "response")
     );
     Finding::invalid_above(Blame::Client, evidence.inconsistent as f64, 0.0, message)
 }
@@ -58,8 +59,9 @@ pub(super) fn arrivals_are_as_planned(evidence: &Evidence, _: &Thresholds) -> Fi
     };
     let off = (evidence.arrivals as f64 - expected.mean).abs();
     let message = format!(
-        "{} arrivals were scheduled instead of {:.0}",
-        evidence.arrivals, expected.mean
+        "{} scheduled instead of {}",
+        plural(evidence.arrivals, "arrival"),
+        number(expected.mean.round() as u64)
     );
     Finding::warn_above(Blame::Method, off, expected.tolerance, message)
 }

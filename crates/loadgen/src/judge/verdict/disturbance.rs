@@ -1,7 +1,8 @@
 //! Did the generator have what it needs: time, a core, file descriptors?
 
 use super::evidence::Evidence;
-use super::{Blame, Finding, Level, lateness, percent};
+use super::words::{number, percent, plural};
+use super::{Blame, Finding, Level, lateness};
 use crate::plan::thresholds::Thresholds;
 
 /// `client-cpu`: a busy thread is late more often; its spin is not counted.
@@ -30,7 +31,10 @@ pub(super) fn was_not_throttled(evidence: &Evidence, thresholds: &Thresholds) ->
     let Some(periods) = evidence.throttled_periods else {
         return Finding::NotChecked("the generator's cgroup has no CPU controller");
     };
-    let message = format!("the generator was CPU-throttled in {periods} CPU periods");
+    let message = format!(
+        "the generator was CPU-throttled in {}",
+        plural(periods, "CPU period")
+    );
     if periods > 0 && lateness::is_grave(evidence, &thresholds.lag_impact) {
         return Finding::doubt(
             Level::Invalid,
@@ -81,13 +85,13 @@ pub(super) fn resources_sufficed(evidence: &Evidence, _: &Thresholds) -> Finding
             "{} of the requests waited for one of {} connections: the generator reached its \
             file descriptor limit",
             percent(waited_share),
-            evidence.max_connections
+            number(evidence.max_connections as u64)
         );
         return Finding::doubt(level, Blame::Client, (waited_share, MOST_WAITS), message);
     }
     let message = format!(
-        "{} requests failed because the generator ran out of file descriptors, ports or memory",
-        evidence.client_errors
+        "{} failed because the generator ran out of file descriptors, ports or memory",
+        plural(evidence.client_errors, "request")
     );
     let share = evidence.client_errors as f64 / evidence.scheduled.max(1) as f64;
     if share > MOST_CLIENT_ERRORS {

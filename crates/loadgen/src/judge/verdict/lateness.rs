@@ -1,7 +1,8 @@
 //! How late the generator was, and what that did to the figures.
 
 use super::evidence::{Evidence, LagImpact};
-use super::{Blame, Finding, Level, milliseconds, percent};
+use super::words::{duration, percent, plural};
+use super::{Blame, Finding, Level};
 use crate::plan::thresholds::{LagImpactLimits, Thresholds};
 
 /// Waits for a core explain a stall from this share of it on.
@@ -81,7 +82,7 @@ fn lengthened(impact: &LagImpact) -> String {
     format!(
         "send lag increased p{} by {} ({})",
         impact.quantile * 100.0,
-        milliseconds(impact.added_ns),
+        duration(impact.added_ns),
         percent(impact.share())
     )
 }
@@ -95,8 +96,8 @@ pub(super) fn was_short_in_itself(evidence: &Evidence, thresholds: &Thresholds) 
     let limits = &thresholds.lag;
     let message = format!(
         "send lag: p99 {}, p99.9 {}",
-        milliseconds(p99_ns),
-        milliseconds(p999_ns)
+        duration(p99_ns),
+        duration(p999_ns)
     );
     let blame = blame(evidence, thresholds);
     let (p99, p999) = (p99_ns as f64, p999_ns as f64);
@@ -115,12 +116,12 @@ pub(super) fn stalled_for_few_requests(evidence: &Evidence, thresholds: &Thresho
     let stalls = &evidence.stalls;
     let limits = thresholds.stalls;
     let message = format!(
-        "the generator stalled {} times, for up to {}; {} requests were due and {} responses may \
-        have waited during the stalls",
-        stalls.count,
-        milliseconds(stalls.longest_ns),
-        stalls.arrivals,
-        stalls.responses
+        "the generator stalled {}, for up to {}; {} came due meanwhile, and {} may have been read \
+        late",
+        plural(stalls.count, "time"),
+        duration(stalls.longest_ns),
+        plural(stalls.arrivals, "request"),
+        plural(stalls.responses, "response")
     );
     let blame = blame(evidence, thresholds);
 

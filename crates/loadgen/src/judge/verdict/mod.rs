@@ -11,6 +11,7 @@ pub(crate) mod evidence;
 mod lateness;
 mod sending;
 mod server;
+mod words;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -335,18 +336,5 @@ impl Finding {
 }
 
 /// Two or three digits: more would claim what no check can tell.
-fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    match percent.abs() {
-        size if size >= 10.0 => format!("{percent:.0} %"),
-        size if size >= 1.0 => format!("{percent:.1} %"),
-        _ => format!("{percent:.2} %"),
-    }
-}
-
-fn milliseconds(ns: u64) -> String {
-    format!("{:.3} ms", ns as f64 / 1e6)
-}
-
 #[cfg(test)]
 mod tests;

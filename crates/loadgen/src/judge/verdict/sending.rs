@@ -1,7 +1,8 @@
 //! Did the generator send what it should have, when it should have, alike in all its threads?
 
 use super::evidence::Evidence;
-use super::{Blame, Finding, Level, lateness, percent};
+use super::words::{number, percent, plural};
+use super::{Blame, Finding, Level, lateness};
 use crate::plan::thresholds::Thresholds;
 
 /// `missed-sends`: of the requests that could go out inside the measurement, how many did. What was
@@ -70,7 +71,7 @@ pub(super) fn gaps_are_exponential(evidence: &Evidence, thresholds: &Thresholds)
     let message = format!(
         "send times deviate from the requested Poisson process (Anderson-Darling {statistic:.1}, \
         Kolmogorov-Smirnov distance {distance:.3}, {} inter-arrival times)",
-        gaps.count
+        number(gaps.count)
     );
     if statistic > limits.note_anderson_darling {
         return Finding::noted(blame, (statistic, limits.note_anderson_darling), message);
@@ -87,13 +88,15 @@ pub(super) fn gaps_are_exponential(evidence: &Evidence, thresholds: &Thresholds)
 /// differ by chance
 /// alone.
 pub(super) fn threads_agree(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
-    let differing = match evidence.differing_threads {
-        Ok(differing) => differing as f64,
+    let count = match evidence.differing_threads {
+        Ok(count) => count as u64,
         Err(reason) => return Finding::NotChecked(reason),
     };
-    let limits = thresholds.threads;
-    let message =
-        format!("p99 of {differing} generator threads differs significantly from the overall p99");
+    let (differing, limits) = (count as f64, thresholds.threads);
+    let message = format!(
+        "p99 of {} differs significantly from the overall p99",
+        plural(count, "generator thread")
+    );
     if differing >= limits.invalid {
         Finding::doubt(
             Level::Invalid,

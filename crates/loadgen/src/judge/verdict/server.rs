@@ -2,7 +2,8 @@
 //! here invalidates.
 
 use super::evidence::Evidence;
-use super::{Blame, Finding, Level, percent};
+use super::words::{number, percent, plural};
+use super::{Blame, Finding, Level};
 use crate::judge::stationarity::{Backlog, State};
 use crate::plan::thresholds::Thresholds;
 
@@ -26,8 +27,8 @@ pub(super) fn backlog_did_not_grow(evidence: &Evidence, thresholds: &Thresholds)
     if in_system.grew_beyond(limits.unstable) {
         let message = format!(
             "UNSTABLE: the offered rate exceeds the capacity; the backlog grew by {growth:.1} \
-            times its mean of {:.0} requests",
-            in_system.mean
+            times its mean of {}",
+            plural(in_system.mean.round() as u64, "request")
         );
         return warn(growth, limits.unstable, message);
     }
@@ -40,8 +41,8 @@ pub(super) fn backlog_did_not_grow(evidence: &Evidence, thresholds: &Thresholds)
     }
     if in_system.grew_beyond(limits.warn) {
         let message = format!(
-            "the backlog grew by {growth:.1} times its mean of {:.0} requests",
-            in_system.mean
+            "the backlog grew by {growth:.1} times its mean of {}",
+            plural(in_system.mean.round() as u64, "request")
         );
         return warn(growth, limits.warn, message);
     }
@@ -117,7 +118,7 @@ pub(super) fn nobody_waited_for_a_connection(evidence: &Evidence, _: &Thresholds
         "{} of requests waited because all {} connections were busy, so the load was partly a \
         closed loop{}",
         percent(waited),
-        evidence.max_connections,
+        number(evidence.max_connections as u64),
         pools(evidence)
     );
     Finding::warn_above(Blame::Server, waited, 0.0, message)
@@ -139,8 +140,8 @@ fn pools(evidence: &Evidence) -> String {
 /// What was dropped counts as not answered.
 pub(super) fn nothing_was_dropped(evidence: &Evidence, _: &Thresholds) -> Finding {
     let message = format!(
-        "{} arrivals were dropped before they were sent and count as failed{}",
-        evidence.dropped,
+        "{} dropped before sending, counted as failed{}",
+        plural(evidence.dropped, "arrival"),
         pools(evidence)
     );
     Finding::warn_above(Blame::Server, evidence.dropped as f64, 0.0, message)

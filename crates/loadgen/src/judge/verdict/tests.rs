@@ -657,7 +657,7 @@ fn several_pools_of_connections_are_named_where_one_was_full() {
     assert!(!message(1).contains("threads"), "{}", message(1));
     assert_eq!(
         message(2)
-            .matches("2 threads have separate connection pools")
+            .matches("each of the 2 threads has its own connections")
             .count(),
         2,
         "{}",
