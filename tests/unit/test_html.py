@@ -194,7 +194,7 @@ def test_the_verdict_is_said_in_words(page: Page) -> None:
     assert "no valid result (generator or host disturbed): uwsgi" in page.text
     assert "One run cannot rank servers; use --compare." in page.text
     assert (
-        "sustained 2,000/s (p99 12.9 ms, 1.60 CPU cores); at 3,000/s 77.9 % of requests got a "
+        "sustained 2,000/s (p99 12.9 ms, 1.60 CPU cores); at 3,000/s, 77.9 % of requests got a "
         "correct response (2,332/s), p99 >= 1.00 s; this coincided with CPU throttling in 41.4 % "
         "of the periods."
     ) in page.text
@@ -228,7 +228,7 @@ def with_client(load: LoadReport, **changes: object) -> LoadReport:
         ((0, 0), "The generator had no event-loop stalls."),
         (
             (2, 7_000_000),
-            "The generator had 3 event-loop stalls in all cells, the longest 9.00 ms.",
+            "The generator had 3 event-loop stalls across all cells, the longest 9.00 ms.",
         ),
     ],
 )

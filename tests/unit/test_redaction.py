@@ -194,14 +194,26 @@ def test_the_facts_of_a_summary_hold_no_secret() -> None:
             "the value of --path was not stored",
         ),
         (REQUEST, {"headers": FIELDS[:1]}, "the value of Cookie was not stored"),
-        (REQUEST, {"headers": [("Cookie", "id=1")]}, "header field Cookie: the run was started with a different"),
-        (Request(), {"headers": [("Accept", "*/*")]}, "header field Accept: the run was started with a different"),
+        (
+            REQUEST,
+            {"headers": [("Cookie", "id=1")]},
+            "header field Cookie: the run was started with a different",
+        ),
+        (
+            Request(),
+            {"headers": [("Accept", "*/*")]},
+            "header field Accept: the run was started with a different",
+        ),
         (Request(), {"path": "/y"}, "path: the run was started with a different"),
         (Request(), {"body": b"x"}, "body: the run was started with a different"),
         (Request(body=b"x"), {"body": b"y"}, "body: the run was started with a different"),
         (MIX, {"headers": FIELDS[:2]}, "the value of --targets was not stored"),
         (STORY, {"headers": FIELDS[:2]}, "the value of --sessions was not stored"),
-        (MIX, {"headers": FIELDS[:2], "targets": OTHER}, "targets: the run was started with a different"),
+        (
+            MIX,
+            {"headers": FIELDS[:2], "targets": OTHER},
+            "targets: the run was started with a different",
+        ),
     ],
 )
 def test_what_is_missing_or_another_is_named(

@@ -87,7 +87,7 @@ def server_sentence(sweep: Sweep, label: str) -> str:
         parts.append(f"sustained {reach}{sweep.load_words(load)} (p99 {p99}{used})")
     if kept < len(sweep.loads):
         load = sweep.loads[kept]
-        parts.append(f"at {sweep.load_words(load)} {_shortfall(sweep.at(label, load))}")
+        parts.append(f"at {sweep.load_words(load)}, {_shortfall(sweep.at(label, load))}")
     return "; ".join(parts) + "."
 
 
@@ -208,7 +208,7 @@ def _stalls(clients: Sequence[GeneratorUsage]) -> list[str]:
         return ["The generator had no event-loop stalls."]
     stalls = words.plural(count, "event-loop stall")
     longest = words.format_duration_ns(max(client.stalls.longest_ns for client in clients))
-    return [f"The generator had {stalls} in all cells, the longest {longest}."]
+    return [f"The generator had {stalls} across all cells, the longest {longest}."]
 
 
 def limit_facts(sweep: Sweep) -> list[str]:
@@ -266,7 +266,7 @@ def _growth(sweep: Sweep) -> str:
     if not factors or first == last:
         return ""
     factor, label = max(factors)
-    span = f"Between {sweep.load_words(first)} and {sweep.load_words(last)} p99"
+    span = f"Between {sweep.load_words(first)} and {sweep.load_words(last)}, p99"
     alone = len(factors) == 1
     if factor < NOTABLE_GROWTH:
         return f"{span} did not increase" + (
@@ -335,11 +335,12 @@ def _cores_used(sweep: Sweep) -> str | None:
         return None
 
     of_limit = f" of {sweep.cpu_limit:g}" if sweep.cpu_limit is not None else ""
+    unit = "CPU core" if sweep.cpu_limit == 1 else "CPU cores"
     least, most = f"{min(cores):.2f}", f"{max(cores):.2f}"
     used = f"between {least} and {most}" if least != most else least
     who = "the servers" if len(cores) > 1 else next(iter(cores_of))
     each = " each" if len(cores) > 1 and least == most else ""
-    return f"At {sweep.load_words(load)} {who} used {used}{of_limit} CPU cores{each}."
+    return f"At {sweep.load_words(load)}, {who} used {used}{of_limit} {unit}{each}."
 
 
 def _throttled_servers(sweep: Sweep) -> str:

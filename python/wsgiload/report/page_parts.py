@@ -52,7 +52,12 @@ def markdown_of(box: AnswerBox) -> AnswerBox:
 
 def facts(values: Mapping[str, object]) -> list[tuple[str, str]]:
     """What is listed as a name and its value, such as a plan."""
-    return [(name.replace("_", " "), _fact(name, value)) for name, value in values.items()]
+    return [(_fact_name(name), _fact(name, value)) for name, value in values.items()]
+
+
+def _fact_name(name: str) -> str:
+    """Without the unit, which the value has."""
+    return name.removesuffix("_bytes").removesuffix("_s").replace("_", " ")
 
 
 def _fact(name: str, value: object) -> str:
