@@ -163,8 +163,8 @@ SERVER = Server(
                 "nginx keeps its connections to gunicorn: proxy_http_version 1.1 and "
                 f"Connection '' ({NGINX})",
                 "nginx: access_log off, keepalive_requests and keepalive_timeout never "
-                "reached, large_client_header_buffers 4 64k (default 8k), one process of "
-                "its own (https://nginx.org/en/docs/http/ngx_http_core_module.html)",
+                "reached, large_client_header_buffers 4 64k (default 8k), one separate "
+                "process (https://nginx.org/en/docs/http/ngx_http_core_module.html)",
                 "the supervisor that starts both, nginx's master and its workers count as the "
                 "server's processes",
             ),

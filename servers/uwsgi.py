@@ -180,8 +180,8 @@ SERVER = Server(
                 "keep-alive "
                 "(https://uwsgi-docs.readthedocs.io/en/latest/Nginx.html)",
                 "nginx: access_log off, keepalive_requests and keepalive_timeout never "
-                "reached, large_client_header_buffers 4 64k (default 8k), one process of "
-                "its own (https://nginx.org/en/docs/http/ngx_http_core_module.html)",
+                "reached, large_client_header_buffers 4 64k (default 8k), one separate "
+                "process (https://nginx.org/en/docs/http/ngx_http_core_module.html)",
                 "the supervisor that starts both, nginx's master and its workers count as the "
                 "server's processes",
             ),

@@ -285,7 +285,7 @@ def test_a_failure_that_is_not_the_servers_is_not_held_against_it(
     text = Page(changed).text
     assert "24 cells: 19 valid, 3 warn, 2 invalid." in text
     told = "invalid: client, failed: load: it ended with code 1."
-    assert f"at 3,000/s the measurement was {told}" in text
+    assert f"at 3,000/s, the measurement was {told}" in text
 
 
 UNLIMITED = AppliedLimits(

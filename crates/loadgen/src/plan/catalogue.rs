@@ -122,7 +122,7 @@ pub(crate) static SEND_LAG: CheckInfo = CheckInfo {
         limit, so the measured value is only an upper bound of that quantile. If send lag more \
         than doubled p99 or a lower quantile, the load is invalid. Smaller effects are diagnostics \
         and part of each figure's error budget.",
-    fix: Some("give the generator a core of its own (--client-cpus), or lower the rate"),
+    fix: Some("give the generator a dedicated core (--client-cpus), or lower the rate"),
 };
 
 pub(crate) static SEND_LAG_ABSOLUTE: CheckInfo = CheckInfo {
@@ -131,7 +131,7 @@ pub(crate) static SEND_LAG_ABSOLUTE: CheckInfo = CheckInfo {
     looks_at: "the send lag itself: how late the generator sent requests",
     fires_when: "p99 or p99.9 of the send lag exceeds its threshold. This is only a diagnostic; \
         the check send-lag shows the effect on response times.",
-    fix: Some("give the generator a core of its own (--client-cpus), or lower the rate"),
+    fix: Some("give the generator a dedicated core (--client-cpus), or lower the rate"),
 };
 
 pub(crate) static CLIENT_STALLS: CheckInfo = CheckInfo {
@@ -142,7 +142,7 @@ pub(crate) static CLIENT_STALLS: CheckInfo = CheckInfo {
     fires_when: "Stalls were long enough and affected enough requests to change p99. Requests due \
         during a stall are covered by send-lag; responses read late without a kernel timestamp \
         make the load invalid.",
-    fix: Some("stop other work on the machine, or give the generator a core of its own"),
+    fix: Some("stop other programs on the machine, or give the generator a dedicated core"),
 };
 
 pub(crate) static MISSED_SENDS: CheckInfo = CheckInfo {
@@ -169,7 +169,7 @@ pub(crate) static RUN_QUEUE_WAIT: CheckInfo = CheckInfo {
     looks_at: "the share of time that a generator thread waited for a core",
     fires_when: "Other processes kept the generator from running. This is only a diagnostic; the \
         check send-lag shows the effect on response times.",
-    fix: Some("stop other work on the machine, or give the generator a core of its own"),
+    fix: Some("stop other programs on the machine, or give the generator a dedicated core"),
 };
 
 pub(crate) static STEAL: CheckInfo = CheckInfo {
