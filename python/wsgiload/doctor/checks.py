@@ -132,11 +132,15 @@ def check_open_files() -> DoctorFinding:
     """Each connection takes a file descriptor on either side."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= COMFORTABLE_OPEN_FILES:
-        return finding("open files", "green", soft, f"{soft} open files allowed")
+        return finding("open files", "green", soft, f"{soft:,} open files allowed")
     level: Level = "red" if soft < LEAST_OPEN_FILES else "amber"
     fix = f"ulimit -n {hard}" if hard > soft else "raise the hard limit (limits.conf, LimitNOFILE=)"
     return finding(
-        "open files", level, soft, f"only {soft} open files allowed, about as many connections", fix
+        "open files",
+        level,
+        soft,
+        f"only {soft:,} open files allowed, about as many connections",
+        fix,
     )
 
 
@@ -254,11 +258,11 @@ def check_backlog(root: Path) -> DoctorFinding:
         return finding("somaxconn", "amber", None, "maximum listen backlog unknown")
     if limit < LEAST_BACKLOG:
         message = (
-            f"listen backlogs are capped at {limit}: bursts can overflow them, and dropped "
+            f"listen backlogs are capped at {limit:,}: bursts can overflow them, and dropped "
             "connections retry after 1 s"
         )
         return finding("somaxconn", "amber", limit, message, "sudo sysctl net.core.somaxconn=4096")
-    return finding("somaxconn", "green", limit, f"listen backlogs up to {limit}")
+    return finding("somaxconn", "green", limit, f"listen backlogs up to {limit:,}")
 
 
 def check_ports(root: Path) -> DoctorFinding:
@@ -268,7 +272,7 @@ def check_ports(root: Path) -> DoctorFinding:
         return finding("local ports", "amber", None, "range of local ports unknown")
     count = int(words[1]) - int(words[0]) + 1
     if count < LEAST_PORTS:
-        message = f"only {count} local ports: they run out quickly without keep-alive"
+        message = f"only {count:,} local ports: they run out quickly without keep-alive"
         return finding(
             "local ports",
             "amber",
@@ -276,7 +280,7 @@ def check_ports(root: Path) -> DoctorFinding:
             message,
             'sudo sysctl net.ipv4.ip_local_port_range="10240 65535"',
         )
-    return finding("local ports", "green", count, f"{count} local ports")
+    return finding("local ports", "green", count, f"{count:,} local ports")
 
 
 def check_congestion_control(root: Path) -> DoctorFinding:

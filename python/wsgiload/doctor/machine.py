@@ -111,7 +111,7 @@ def check_syn_backlog(root: Path) -> DoctorFinding:
             "limit of half-open connections unknown",
         )
     if limit < LEAST_SYN_BACKLOG:
-        message = f"bursts of more than {limit} half-open connections are dropped"
+        message = f"bursts of more than {limit:,} half-open connections are dropped"
         return finding(
             "tcp_max_syn_backlog",
             "amber",
@@ -119,7 +119,7 @@ def check_syn_backlog(root: Path) -> DoctorFinding:
             message,
             "sudo sysctl net.ipv4.tcp_max_syn_backlog=4096",
         )
-    return finding("tcp_max_syn_backlog", "green", limit, f"up to {limit} half-open connections")
+    return finding("tcp_max_syn_backlog", "green", limit, f"up to {limit:,} half-open connections")
 
 
 def check_time_wait(root: Path) -> DoctorFinding:
@@ -129,8 +129,8 @@ def check_time_wait(root: Path) -> DoctorFinding:
         return finding("TIME_WAIT", "amber", None, "number of connections in TIME_WAIT unknown")
     count = int(words[words.index("tw") + 1])
     if count < MANY_WAITING:
-        return finding("TIME_WAIT", "green", count, f"{count} connections in TIME_WAIT")
-    message = f"{count} connections in TIME_WAIT occupy local ports"
+        return finding("TIME_WAIT", "green", count, f"{count:,} connections in TIME_WAIT")
+    message = f"{count:,} connections in TIME_WAIT occupy local ports"
     fix = "wait a minute, or use keep-alive; `ss -tan state time-wait` lists them"
     return finding("TIME_WAIT", "red" if count >= MOST_WAITING else "amber", count, message, fix)
 
@@ -151,13 +151,13 @@ def check_tracking(root: Path) -> DoctorFinding:
         )
     fix = "sudo sysctl net.netfilter.nf_conntrack_max=1048576"
     if count > MOST_TRACKED_SHARE * most:
-        message = f"{count} of {most} conntrack entries in use: new connections may be dropped"
+        message = f"{count:,} of {most:,} conntrack entries in use: new connections may be dropped"
         return finding("connection tracking", "red", count, message, fix)
     if most < LEAST_TRACKED:
-        message = f"only {most} conntrack entries: a connection per request fills them quickly"
+        message = f"only {most:,} conntrack entries: a connection per request fills them quickly"
         return finding("connection tracking", "amber", most, message, fix)
     return finding(
-        "connection tracking", "green", count, f"{count} of {most} conntrack entries in use"
+        "connection tracking", "green", count, f"{count:,} of {most:,} conntrack entries in use"
     )
 
 

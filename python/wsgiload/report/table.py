@@ -146,10 +146,16 @@ def print_doctor(findings: Iterable[DoctorFinding], console: Console | None = No
         message = Text(finding.message)
         if finding.fix:
             message.append(f"\n→ {finding.fix}", style="bold")
-        value = words.NOT_MEASURED if finding.value is None else str(finding.value)
         level = Text(finding.level, style=_LEVELS[finding.level][1])
-        table.add_row(level, finding.check, value, message)
+        table.add_row(level, finding.check, _finding_value(finding.value), message)
     _print(console or terminal(), table)
+
+
+def _finding_value(value: float | str | bool | None) -> str:
+    if value is None:
+        return words.NOT_MEASURED
+    is_count = isinstance(value, int) and not isinstance(value, bool)
+    return f"{value:,}" if is_count else str(value)
 
 
 def sweep_table(sweep: Sweep, left_out: Sequence[str] = ()) -> Table:
