@@ -71,7 +71,7 @@ def level_words(rate: float | None, connections: int | None) -> str:
     """``3,000/s``, or ``50 connections``."""
     if rate is not None:
         return f"{rate:,.10g}/s"
-    return f"{connections} connection{'' if connections == 1 else 's'}"
+    return f"{connections:,} connection{'' if connections == 1 else 's'}"
 
 
 def _ranked_level(

@@ -153,7 +153,7 @@ def backlog_overflow(evidence: Evidence) -> FingerprintResult | None:
         if late
         else ""
     )
-    backlog = f" (backlog {evidence.backlog})" if evidence.backlog is not None else ""
+    backlog = f" (backlog {evidence.backlog:,})" if evidence.backlog is not None else ""
     attempts = "1 connection attempt" if drops == 1 else f"{drops:,} connection attempts"
     return FingerprintResult(
         name="backlog_overflow",

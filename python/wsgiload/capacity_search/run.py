@@ -302,7 +302,7 @@ def _guess(
     guess_per_s = cell.rate_result.goodput_per_s if cell.rate_result is not None else None
     if not guess_per_s:
         blame = blame_of(cell) if _is_spoiled(cell) else "server"
-        why = f"{searching.users} closed-loop users got no correct response"
+        why = f"{searching.users:,} closed-loop users got no correct response"
         course.gave_up = (blame, why)
         return
 

@@ -174,7 +174,7 @@ def _print_connect_failures(load: LoadReport) -> None:
     """The outcome only says that connections failed, not why."""
     failures = load.connections.failures if load.connections is not None else {}
     for cause, count in failures.items():
-        complain(f"failed connections: {count} ({cause})")
+        complain(f"failed connections: {count:,} ({cause})")
 
 
 def _judge(thresholds: list[Threshold], load: LoadReport) -> int:

@@ -55,7 +55,7 @@ class Concurrency:
         said = []
         if self.backlog is not None and self.backlog <= SMALL_BACKLOG:
             said.append(
-                f"{server}: its listen backlog is {self.backlog} connections (read back from the "
+                f"{server}: its listen backlog is {self.backlog:,} connections (read back from the "
                 "socket); if more arrive at once, the kernel drops them and clients retry after 1 s"
             )
         if self.requests_at_once is not None and self.requests_at_once < self.probed:
