@@ -199,7 +199,7 @@ def test_the_verdict_is_said_in_words(page: Page) -> None:
         "of the periods."
     ) in page.text
     assert (
-        "at 3,000/s failed: readiness: no correct response within 30 s; the process ended "
+        "at 3,000/s, failed: readiness: no correct response within 30 s; the process ended "
         "with code 1."
     ) in page.text
 

@@ -118,7 +118,7 @@ mod tests {
     fn what_cannot_be_decided_is_refused() {
         ASKED.validate(300 * NS_PER_S).expect("one look");
         let cases = [
-            ("longest", ASKED, 301 * NS_PER_S),
+            ("maximum duration", ASKED, 301 * NS_PER_S),
             (
                 "quantile",
                 Precision {

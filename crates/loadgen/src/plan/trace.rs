@@ -153,7 +153,7 @@ mod tests {
             ("# nothing\n", "the trace is empty"),
             (
                 "1732221936.1\n",
-                "the trace lasts longer than a year; its offsets count from the start",
+                "the trace lasts longer than a year; offsets count from the start",
             ),
         ];
         for (text, expected) in cases {

