@@ -1,74 +1,42 @@
-"""How results decide a claim: each function makes a judge for one kind of claim. Pure."""
+"""How results decide a claim about servers: each function makes a judge for one kind of claim.
+Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, TypeAlias
 
+from wsgiload.analysis.claim_judgement import (
+    HARDLY_ANY,
+    MORE_RUNS,
+    SERVED,
+    Judge,
+    Judgement,
+    about_one,
+    above,
+    absent,
+    needs_runs,
+)
 from wsgiload.analysis.claim_results import (
+    Estimate,
     Results,
+    as_count,
+    as_hundredths,
+    as_tenths,
     cores,
     failed_share,
     goodput,
     mean_ms,
+    mean_of,
     median_of,
     memory_mb,
     most_ms,
     ratio_of,
-    span,
+    share_of,
 )
 from wsgiload.statistics.effect import FEWEST_RUNS
 
-Status: TypeAlias = Literal["confirmed", "refuted", "not reproducible", "undecided"]
-
-# An offered rate counts as served from this share of it on.
-SERVED = 0.99
-# Almost no errors.
-HARDLY_ANY = 0.01
-MORE_RUNS = "more runs, such as --runs 6"
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """``ours`` is our figure in words, with its interval; ``because`` says why there is none, or
-    what would decide."""
-
-    status: Status
-    ours: str | None = None
-    because: str | None = None
-
-
-Judge: TypeAlias = Callable[[Results], Judgement]
-
-
-# --- claims that no result decides
-
-
-def not_reproducible(why: str) -> Judge:
-    """What it is about is gone."""
-    return lambda results: Judgement("not reproducible", because=why)
-
-
-def undecided(needs: str) -> Judge:
-    """No experiment file asks this."""
-    return lambda results: Judgement("undecided", because=needs)
-
-
-def _needs_runs(ours: str) -> Judgement:
-    """Neither, so far."""
-    return Judgement("undecided", ours, MORE_RUNS)
-
-
-def _absent(results: Results, servers: Sequence[str], app: str | None = None) -> Judgement:
-    """Servers have no valid run in common."""
-    gone = results.missing(servers, app)
-    what = (
-        f"a valid run of {', '.join(gone)}" if gone else f"a load that {', '.join(servers)} share"
-    )
-    return Judgement("undecided", because=what)
-
+# One core, with what a peak over a sample may exceed it by.
+ONE_CORE = 1.1
 
 # --- throughput
 
@@ -79,13 +47,13 @@ def ahead(first: str, rivals: tuple[str, ...], *, app: str | None = None) -> Jud
     def judge(results: Results) -> Judgement:
         load = results.highest((first, *rivals), app)
         if load is None:
-            return _absent(results, (first, *rivals), app)
+            return absent(results, (first, *rivals), app)
         own = results.runs(first, load, app)
         ratios = {name: ratio_of(own, results.runs(name, load, app), goodput) for name in rivals}
         nearest = min(ratios, key=lambda name: ratios[name].middle)
         ratio = ratios[nearest]
         ours = f"{ratio.text} the throughput of {nearest} {results.at(load)}"
-        return _of_bounds(ours, ratio.bounds, 1.0)
+        return above(ours, ratio.bounds, 1.0)
 
     return judge
 
@@ -96,16 +64,10 @@ def as_fast(first: str, second: str, *, within: float) -> Judge:
     def judge(results: Results) -> Judgement:
         load = results.highest((first, second))
         if load is None:
-            return _absent(results, (first, second))
+            return absent(results, (first, second))
         ratio = ratio_of(results.runs(first, load), results.runs(second, load), goodput)
         ours = f"{ratio.text} the throughput of {second} {results.at(load)}"
-        if ratio.bounds is None:
-            return _needs_runs(ours)
-        low, high = ratio.bounds
-        if 1 - within < low and high < 1 / (1 - within):
-            return Judgement("confirmed", ours)
-        is_other = high < 1 - within or low > 1 / (1 - within)
-        return Judgement("refuted", ours) if is_other else _needs_runs(ours)
+        return about_one(ours, ratio.bounds, within)
 
     return judge
 
@@ -116,14 +78,20 @@ def in_order(servers: tuple[str, ...]) -> Judge:
     def judge(results: Results) -> Judgement:
         load = results.highest(servers)
         if load is None:
-            return _absent(results, servers)
+            return absent(results, servers)
         runs = {name: results.runs(name, load) for name in servers}
         middles = {name: median_of(runs[name], goodput) or 0.0 for name in servers}
         ranked = sorted(servers, key=lambda name: -middles[name])
-        ours = f"{', '.join(f'{name} {middles[name]:.0f}/s' for name in ranked)} {results.at(load)}"
+        ratios = {
+            pair: ratio_of(runs[pair[0]], runs[pair[1]], goodput) for pair in pairwise(servers)
+        }
+        one, other = min(ratios, key=lambda pair: ratios[pair].middle)
+        ours = (
+            f"{', '.join(f'{name} {middles[name]:,.0f}/s' for name in ranked)} {results.at(load)}; "
+            f"{one} {ratios[one, other].text} the throughput of {other}"
+        )
 
-        ratios = [ratio_of(runs[one], runs[other], goodput) for one, other in pairwise(servers)]
-        bounds = [ratio.bounds for ratio in ratios if ratio.bounds is not None]
+        bounds = [ratio.bounds for ratio in ratios.values() if ratio.bounds is not None]
         if any(high < 1 for _, high in bounds):
             return Judgement("refuted", ours)
         # A server that serves every request is not slower than another that does.
@@ -141,14 +109,14 @@ def erratic(server: str, peer: str) -> Judge:
     def judge(results: Results) -> Judgement:
         load = results.highest((server, peer))
         if load is None:
-            return _absent(results, (server, peer))
+            return absent(results, (server, peer))
         runs = {name: results.runs(name, load) for name in (server, peer)}
         middles = {name: median_of(one, results.unsteadiness) for name, one in runs.items()}
         if None in middles.values():
             return Judgement("undecided", because="longer runs, such as --duration 10s")
         ratio = ratio_of(runs[server], runs[peer], results.unsteadiness)
         ours = f"{ratio.text} the standard deviation of {peer} {results.at(load)}"
-        return _of_bounds(ours, ratio.bounds, 1.0)
+        return above(ours, ratio.bounds, 1.0)
 
     return judge
 
@@ -158,15 +126,17 @@ def saturates(server: str, *, load: float) -> Judge:
 
     def judge(results: Results) -> Judgement:
         runs = results.runs(server, load)
-        if not runs:
-            return Judgement("undecided", because=f"a valid run of {server} at {load:g}/s")
-        shares = [(goodput(cell) or 0.0) / load for cell in runs.values()]
-        ours = f"{span([share * load for share in shares])} of {load:g} requests/s"
-        if len(runs) < FEWEST_RUNS:
-            return _needs_runs(ours)
-        if max(shares) < SERVED:
+        served = share_of([(goodput(cell) or 0.0) / load for cell in runs.values()])
+        if served is None:
+            return Judgement("undecided", because=f"a valid run of {server} at {load:,g}/s")
+        if served.bounds is None:
+            return needs_runs(f"{as_count(served.middle * load)} of {load:,g} requests/s")
+        low, high = served.bounds
+        per_s = Estimate(served.middle * load, (low * load, high * load), as_count)
+        ours = f"{per_s.text} of {load:,g} requests/s"
+        if high < SERVED:
             return Judgement("confirmed", ours)
-        return Judgement("refuted", ours) if min(shares) >= SERVED else _needs_runs(ours)
+        return Judgement("refuted", ours) if low >= SERVED else needs_runs(ours)
 
     return judge
 
@@ -177,25 +147,22 @@ def slow_until_warm(cold: str, warm: str, peer: str) -> Judge:
     def judge(results: Results) -> Judgement:
         load = results.highest((cold, warm, peer))
         if load is None:
-            return _absent(results, (cold, warm, peer))
+            return absent(results, (cold, warm, peer))
         runs = {name: results.runs(name, load) for name in (cold, warm, peer)}
-        served = {name: (median_of(one, goodput) or 0.0) / load for name, one in runs.items()}
+        warms = ratio_of(runs[warm], runs[peer], goodput)
+        colds = ratio_of(runs[cold], runs[warm], goodput)
         slowest_ms = max((most_ms(cell) or 0.0) for cell in runs[cold].values())
         ours = (
-            f"cold {served[cold]:.1%} of {load:g}/s, at most {slowest_ms:.0f} ms; "
-            f"warm {served[warm]:.1%}, {peer} {served[peer]:.1%}"
+            f"cold {colds.text} the throughput of warm, warm {warms.text} that of {peer} "
+            f"{results.at(load)}; cold, the slowest response took {slowest_ms:,.0f} ms"
         )
-        if min(map(len, runs.values())) < FEWEST_RUNS:
-            return _needs_runs(ours)
-        warms = ratio_of(runs[warm], runs[peer], goodput).bounds
-        colds = ratio_of(runs[cold], runs[warm], goodput).bounds
-        if warms is None or colds is None:
-            return _needs_runs(ours)
-        is_refuted = warms[1] < SERVED or colds[0] > SERVED
-        is_confirmed = warms[0] > SERVED and colds[1] < SERVED
+        if warms.bounds is None or colds.bounds is None:
+            return needs_runs(ours)
+        is_refuted = warms.bounds[1] < SERVED or colds.bounds[0] > SERVED
+        is_confirmed = warms.bounds[0] > SERVED and colds.bounds[1] < SERVED
         if is_refuted or is_confirmed:
             return Judgement("refuted" if is_refuted else "confirmed", ours)
-        return _needs_runs(ours)
+        return needs_runs(ours)
 
     return judge
 
@@ -210,16 +177,16 @@ def fails(server: str, *, share: float, load: float) -> Judge:
         highest = results.highest((server,))
         found = None if highest is None else failed_share(results.runs(server, highest))
         if highest is None or found is None:
-            return _absent(results, (server,))
+            return absent(results, (server,))
         ours = f"{found.text} errors {results.at(highest)}"
         if found.bounds is None:
-            return _needs_runs(ours)
+            return needs_runs(ours)
         low, high = found.bounds
         if low >= share / 2:
             return Judgement("confirmed", ours)
         if highest < load:
-            return Judgement("undecided", ours, f"{load:g} connections (--scale full)")
-        return Judgement("refuted", ours) if high < share / 2 else _needs_runs(ours)
+            return Judgement("undecided", ours, f"{load:,g} connections (--scale full)")
+        return Judgement("refuted", ours) if high < share / 2 else needs_runs(ours)
 
     return judge
 
@@ -230,21 +197,20 @@ def steady(server: str, *, most_ms: float, load: float) -> Judge:
     def judge(results: Results) -> Judgement:
         highest = results.highest((server,))
         if highest is None:
-            return _absent(results, (server,))
+            return absent(results, (server,))
         runs = results.runs(server, highest)
-        failed, means = failed_share(runs), [mean_ms(cell) for cell in runs.values()]
-        known = [mean for mean in means if mean is not None]
-        if failed is None or not known:
-            return _absent(results, (server,))
-        ours = f"{span(known)} ms on average, {failed.text} errors {results.at(highest)}"
-        if failed.bounds is None or len(known) < FEWEST_RUNS:
-            return _needs_runs(ours)
-        if min(known) > most_ms or failed.bounds[0] > HARDLY_ANY:
+        failed, mean = failed_share(runs), mean_of(runs, mean_ms, as_tenths)
+        if failed is None or mean is None:
+            return absent(results, (server,))
+        ours = f"{mean.text} ms on average, {failed.text} errors {results.at(highest)}"
+        if failed.bounds is None or mean.bounds is None:
+            return needs_runs(ours)
+        if mean.bounds[0] > most_ms or failed.bounds[0] > HARDLY_ANY:
             return Judgement("refuted", ours)
         if highest < load:
-            return Judgement("undecided", ours, f"{load:g} connections (--scale full)")
-        holds = max(known) < most_ms and failed.bounds[1] < HARDLY_ANY
-        return Judgement("confirmed", ours) if holds else _needs_runs(ours)
+            return Judgement("undecided", ours, f"{load:,g} connections (--scale full)")
+        holds = mean.bounds[1] < most_ms and failed.bounds[1] < HARDLY_ANY
+        return Judgement("confirmed", ours) if holds else needs_runs(ours)
 
     return judge
 
@@ -253,28 +219,24 @@ def steady(server: str, *, most_ms: float, load: float) -> Judge:
 
 
 def lightest(few: tuple[str, ...], all_of_them: tuple[str, ...]) -> Judge:
-    """They need less memory than all others, at the highest load, in every run."""
+    """The heaviest of the few needs less memory than the lightest other, at the highest load."""
 
     def judge(results: Results) -> Judgement:
         load = results.highest(all_of_them)
         if load is None:
-            return _absent(results, all_of_them)
-        peaks = {
-            name: [memory_mb(cell) for cell in results.runs(name, load).values()]
-            for name in all_of_them
-        }
-        known = {name: [one for one in found if one is not None] for name, found in peaks.items()}
-        if not all(known.values()):
+            return absent(results, all_of_them)
+        runs = {name: results.runs(name, load) for name in all_of_them}
+        found = {name: mean_of(one, memory_mb, as_tenths) for name, one in runs.items()}
+        peaks = {name: peak for name, peak in found.items() if peak is not None}
+        if len(peaks) < len(all_of_them):
             return Judgement("undecided", because="the memory of every server")
-        light = [peak for name in few for peak in known[name]]
-        heavy = [peak for name in all_of_them if name not in few for peak in known[name]]
-        ours = f"{span(light)} MB, the others {span(heavy)} MB {results.at(load)}"
-        if min(map(len, known.values())) < FEWEST_RUNS:
-            return _needs_runs(ours)
-        if max(light) < min(heavy):
-            return Judgement("confirmed", ours)
-        is_other = min(max(known[name]) for name in few) > min(heavy)
-        return Judgement("refuted", ours) if is_other else _needs_runs(ours)
+        heavy = max(few, key=lambda name: peaks[name].middle)
+        others = [name for name in all_of_them if name not in few]
+        light = min(others, key=lambda name: peaks[name].middle)
+        own = ", ".join(f"{name} {peaks[name].text} MB" for name in few)
+        ours = f"{own}; the lightest other is {light} with {peaks[light].text} MB"
+        bounds = ratio_of(runs[light], runs[heavy], memory_mb).bounds
+        return above(f"{ours} {results.at(load)}", bounds, 1.0)
 
     return judge
 
@@ -287,27 +249,24 @@ def one_core(few: tuple[str, ...], *, most_of_all: tuple[str, float]) -> Judge:
         servers = (*few, name)
         load = results.highest(servers)
         if load is None:
-            return _absent(results, servers)
+            return absent(results, servers)
         runs = {one: results.runs(one, load) for one in servers}
         limits = [cell.limits.cpus for cell in runs[name].values() if cell.limits is not None]
         if any(limit is not None and limit < 2 for limit in limits):
             return Judgement("not reproducible", because="its servers had less than two cores here")
-        peaks = {one: median_of(found, cores) for one, found in runs.items()}
-        if None in peaks.values():
+        used = {one: mean_of(found, cores, as_hundredths) for one, found in runs.items()}
+        peaks = {one: peak for one, peak in used.items() if peak is not None}
+        if len(peaks) < len(servers):
             return Judgement("undecided", because="the CPU time of every server")
-        used = ", ".join(f"{one} {peak:.2f}" for one, peak in peaks.items())
-        ours = f"{used} cores {results.at(load)}"
+        words = ", ".join(f"{one} {peak.text}" for one, peak in peaks.items())
+        ours = f"{words} cores {results.at(load)}"
         if min(map(len, runs.values())) < FEWEST_RUNS:
-            return _needs_runs(ours)
-        holds = all((peaks[one] or 0) < 1.1 for one in few) and (peaks[name] or 0) < most
-        return Judgement("confirmed" if holds else "refuted", ours)
+            return needs_runs(ours)
+        most_of = dict.fromkeys(few, ONE_CORE) | {name: most}
+        bounds = {one: peak.bounds or (0.0, most_of[one]) for one, peak in peaks.items()}
+        if any(bounds[one][0] > most_of[one] for one in servers):
+            return Judgement("refuted", ours)
+        holds = all(bounds[one][1] < most_of[one] for one in servers)
+        return Judgement("confirmed", ours) if holds else needs_runs(ours)
 
     return judge
-
-
-def _of_bounds(ours: str, bounds: tuple[float, float] | None, border: float) -> Judgement:
-    if bounds is not None and bounds[0] > border:
-        return Judgement("confirmed", ours)
-    if bounds is not None and bounds[1] < border:
-        return Judgement("refuted", ours)
-    return _needs_runs(ours)

@@ -15,6 +15,8 @@ from wsgiload.statistics.effect import FEWEST_RUNS, Effect, mean_interval, paire
 
 Runs: TypeAlias = Mapping[int, CellResult]
 Figure: TypeAlias = Callable[[CellResult], float | None]
+Bounds: TypeAlias = tuple[float, float]
+Words: TypeAlias = Callable[[float], str]
 
 NS_PER_MS = 1e6
 FEWEST_INTERVALS = 3
@@ -28,12 +30,15 @@ class Results:
     cells: tuple[CellResult, ...]
     is_open: bool
     loads: Mapping[str, LoadReport]
+    # Of every cell that was planned, in the order in which they were run.
+    order: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, summary: Summary, loads: Mapping[str, LoadReport]) -> Results:
         """Those of a summary, without invalid and failed runs; ``loads`` by cell."""
         cells = tuple(cell for cell in last_attempts(summary.cells) if _stands(cell))
-        return cls(cells, any(cell.rate is not None for cell in cells), loads)
+        is_open = any(cell.rate is not None for cell in cells)
+        return cls(cells, is_open, loads, summary.order)
 
     def runs(self, server: str, load: float, app: str | None = None) -> Runs:
         """Its runs at a load."""
@@ -60,7 +65,19 @@ class Results:
 
     def at(self, load: float) -> str:
         """The load in words."""
-        return f"at {load:g}/s" if self.is_open else f"at {load:g} connections"
+        return f"at {load:,g}/s" if self.is_open else f"at {load:,g} connections"
+
+    def places(self) -> Mapping[str, float]:
+        """When each cell was measured within its run, from 0 (first) to 1 (last), by its place in
+        the plan."""
+        runs: dict[str, list[str]] = {}
+        for place in self.order:
+            runs.setdefault(place.rpartition("#")[2], []).append(place)
+        return {
+            place: index / max(1, len(places) - 1)
+            for places in runs.values()
+            for index, place in enumerate(places)
+        }
 
     def _of(self, server: str, app: str | None) -> Iterator[CellResult]:
         for cell in self.cells:
@@ -74,6 +91,8 @@ def load_of(cell: CellResult) -> float:
 
 
 def _name(cell: CellResult) -> str:
+    if cell.alias is not None:
+        return cell.alias
     return cell.server if cell.variant in (None, "default") else f"{cell.server}-{cell.variant}"
 
 
@@ -83,44 +102,66 @@ def _stands(cell: CellResult) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
-    """A factor between two servers; its 95 % interval from enough runs in common."""
+class Estimate:
+    """A figure over runs, each of which is one observation; its 95 % interval from enough runs."""
 
     middle: float
-    bounds: tuple[float, float] | None
+    bounds: Bounds | None
+    words: Words
 
     @property
     def text(self) -> str:
-        """The factor, with its interval."""
+        """The figure, with its interval."""
         if self.bounds is None:
-            return f"{self.middle:.2f}×"
-        return f"{self.middle:.2f}× [{self.bounds[0]:.2f}, {self.bounds[1]:.2f}]"
+            return self.words(self.middle)
+        low, high = map(self.words, self.bounds)
+        return f"{self.words(self.middle)} [{low}, {high}]"
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """A share, with its 95 % interval from enough runs."""
-
-    middle: float
-    bounds: tuple[float, float] | None
-
-    @property
-    def text(self) -> str:
-        """The share, with its interval."""
-        if self.bounds is None:
-            return f"{self.middle:.1%}"
-        return f"{self.middle:.1%} [{self.bounds[0]:.1%}, {self.bounds[1]:.1%}]"
+def as_factor(value: float) -> str:
+    return f"{value:.2f}×"
 
 
-def ratio_of(one: Runs, other: Runs, figure: Figure) -> Ratio:
+def as_share(value: float) -> str:
+    return f"{value * 100:.1f} %"
+
+
+def as_count(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def as_tenths(value: float) -> str:
+    return f"{value:,.1f}"
+
+
+def as_hundredths(value: float) -> str:
+    return f"{value:.2f}"
+
+
+def ratio_of(one: Runs, other: Runs, figure: Figure) -> Estimate:
     """Of the runs that both have."""
     pairs = [(figure(one[run]), figure(other[run])) for run in sorted(one.keys() & other.keys())]
     logarithms = [math.log(a / b) for a, b in pairs if a and b]
     if len(logarithms) >= FEWEST_RUNS:
-        effect: Effect = paired_effect(logarithms)
-        return Ratio(effect.factor, effect.bounds)
+        return factor_of(logarithms)
     first, second = median_of(one, figure) or 0.0, median_of(other, figure) or math.inf
-    return Ratio(first / second, None)
+    return Estimate(first / second, None, as_factor)
+
+
+def factor_of(logarithms: Sequence[float]) -> Estimate:
+    """The factor that enough paired differences of logarithms come to."""
+    effect: Effect = paired_effect(logarithms)
+    return Estimate(effect.factor, effect.bounds, as_factor)
+
+
+def mean_of(runs: Runs, figure: Figure, words: Words) -> Estimate | None:
+    """The geometric mean of a positive figure; None without any run that has it."""
+    known = [math.log(value) for cell in runs.values() if (value := figure(cell))]
+    if len(known) < FEWEST_RUNS:
+        return Estimate(math.exp(fmean(known)), None, words) if known else None
+    interval = mean_interval(known)
+    low, high = interval.mean - interval.half_95, interval.mean + interval.half_95
+    return Estimate(math.exp(interval.mean), (math.exp(low), math.exp(high)), words)
 
 
 def goodput(cell: CellResult) -> float | None:
@@ -152,20 +193,18 @@ def median_of(runs: Runs, figure: Figure) -> float | None:
     return median(known) if known else None
 
 
-def failed_share(runs: Runs) -> Share | None:
+def failed_share(runs: Runs) -> Estimate | None:
     """Of the requests of a run, which is one observation: its requests depend on each other. None
     where no request ended."""
     outcomes = [cell.outcomes for cell in runs.values() if cell.outcomes is not None]
     ended = [(one.scheduled - one.unfinished, one.ok) for one in outcomes]
-    shares = [1 - ok / count for count, ok in ended if count]
+    return share_of([1 - ok / count for count, ok in ended if count])
+
+
+def share_of(shares: Sequence[float]) -> Estimate | None:
+    """The mean of the shares of the runs, from 0 to 1; None without any."""
     if len(shares) < FEWEST_RUNS:
-        return Share(fmean(shares), None) if shares else None
+        return Estimate(fmean(shares), None, as_share) if shares else None
     interval = mean_interval(shares)
     low, high = interval.mean - interval.half_95, interval.mean + interval.half_95
-    return Share(interval.mean, (max(0.0, low), min(1.0, high)))
-
-
-def span(values: Sequence[float]) -> str:
-    """The range of the runs."""
-    low, high = min(values), max(values)
-    return f"{low:.1f}" if low == high else f"{low:.1f} to {high:.1f}"
+    return Estimate(interval.mean, (max(0.0, low), min(1.0, high)), as_share)

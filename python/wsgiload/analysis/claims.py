@@ -9,36 +9,48 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from wsgiload.analysis.claim_judgement import Judge, Judgement, not_reproducible
 from wsgiload.analysis.claim_judges import (
-    Judge,
-    Judgement,
     ahead,
     as_fast,
     erratic,
     fails,
     in_order,
     lightest,
-    not_reproducible,
     one_core,
     saturates,
     slow_until_warm,
     steady,
-    undecided,
 )
 from wsgiload.analysis.claim_results import Results
+from wsgiload.analysis.claim_settings import (
+    does_not_explain,
+    fails_with_small_backlog,
+    unaffected_by_order,
+)
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.summary import Summary
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim of a study, in the words of a phrase, with its figure."""
+    """A claim of a study, in the words of a phrase, with its figure.
+
+    ``servers`` are those that it is about, as in --servers; empty where it is about all of them.
+    """
 
     name: str
     study: str
     words: str
     figure: str
     judge: Judge
+    servers: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> str:
+        """What measures just the servers of this claim."""
+        servers = f" --servers {','.join(self.servers)}" if self.servers else ""
+        return f"wsgiload reproduce {self.study}{servers}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +64,9 @@ class JudgedClaim:
 _APPDYNAMICS, _KGRIFFS, _ZIADE = "appdynamics-2016", "kgriffs-2012", "ziade-2012"
 _DYEDOV, _SLIDES = "dyedov-2012", "slides-2013"
 _SIX = ("bjoern", "cherrypy", "gunicorn-sync", "meinheld", "mod_wsgi-express", "uwsgi-http")
+_RANKED = ("gevent-pywsgi", "uwsgi-http", "tornado", "cherrypy", "gunicorn-sync", "twisted")
+_PYPY = ("pypy-gevent-cold", "pypy-gevent-warm", "uwsgi-http")
+_BACKLOGS = {16: "backlog-16", 2048: "gunicorn-gevent", 4096: "backlog-4096"}
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(
@@ -60,6 +75,7 @@ CLAIMS: tuple[Claim, ...] = (
         "bjoern has by far the highest throughput",
         "96,000 to 130,000 requests/s",
         ahead("bjoern", tuple(name for name in _SIX if name != "bjoern")),
+        _SIX,
     ),
     Claim(
         "cherrypy-steady",
@@ -67,6 +83,7 @@ CLAIMS: tuple[Claim, ...] = (
         "CherryPy stays fast at every level, almost without errors",
         "below 3 ms at 10,000 connections",
         steady("cherrypy", most_ms=3.0, load=10_000),
+        ("cherrypy",),
     ),
     Claim(
         "uwsgi-fails",
@@ -74,6 +91,7 @@ CLAIMS: tuple[Claim, ...] = (
         "uWSGI is the slowest and fails most often",
         "34 % errors at 10,000 connections",
         fails("uwsgi-http", share=0.34, load=10_000),
+        ("uwsgi-http",),
     ),
     Claim(
         "meinheld-fails",
@@ -81,6 +99,7 @@ CLAIMS: tuple[Claim, ...] = (
         "meinheld fails under high load",
         "more than 10,000 errors",
         fails("meinheld", share=0.05, load=10_000),
+        ("meinheld",),
     ),
     Claim(
         "gunicorn-fails",
@@ -88,6 +107,7 @@ CLAIMS: tuple[Claim, ...] = (
         "gunicorn fails under high load",
         "9 % errors at 10,000 connections",
         fails("gunicorn-sync", share=0.09, load=10_000),
+        ("gunicorn-sync",),
     ),
     Claim(
         "mod-wsgi-fails",
@@ -95,6 +115,7 @@ CLAIMS: tuple[Claim, ...] = (
         "mod_wsgi fails under high load",
         "6 % errors at 10,000 connections",
         fails("mod_wsgi-express", share=0.06, load=10_000),
+        ("mod_wsgi-express",),
     ),
     Claim(
         "bjoern-meinheld-lightest",
@@ -102,6 +123,7 @@ CLAIMS: tuple[Claim, ...] = (
         "bjoern and meinheld need the least memory",
         "about 9 MB at 10,000 connections",
         lightest(("bjoern", "meinheld"), _SIX),
+        _SIX,
     ),
     Claim(
         "cherrypy-gil",
@@ -109,20 +131,22 @@ CLAIMS: tuple[Claim, ...] = (
         "the GIL limits CherryPy to 1.5 cores; bjoern and meinheld use one core each",
         "150 % and 100 % of two cores",
         one_core(("bjoern", "meinheld"), most_of_all=("cherrypy", 1.6)),
+        ("bjoern", "meinheld", "cherrypy"),
     ),
     Claim(
         "order-irrelevant",
         _APPDYNAMICS,
         "the order in which the servers are measured does not change the result",
         "four rounds in random order",
-        undecided("repeated runs in the same order and in random order"),
+        unaffected_by_order(within=0.10),
     ),
     Claim(
         "nginx-irrelevant",
         _APPDYNAMICS,
-        "nginx in front of uWSGI cannot account for the difference",
+        "nginx in front of uWSGI cannot account for its distance from bjoern",
         "not measured",
-        ahead("uwsgi-nginx", ("uwsgi-http",)),
+        does_not_explain("uwsgi-nginx", "uwsgi-http", "bjoern"),
+        ("uwsgi-nginx", "uwsgi-http", "bjoern"),
     ),
     Claim(
         "uwsgi-ahead",
@@ -130,6 +154,7 @@ CLAIMS: tuple[Claim, ...] = (
         "with gevent and one worker, uWSGI beats gunicorn",
         "shown in charts only",
         ahead("uwsgi-gevent", ("gunicorn-gevent",)),
+        ("uwsgi-gevent", "gunicorn-gevent"),
     ),
     Claim(
         "uwsgi-erratic",
@@ -137,6 +162,7 @@ CLAIMS: tuple[Claim, ...] = (
         "uWSGI's throughput is erratic under high load",
         "shown in charts only",
         erratic("uwsgi-gevent", "gunicorn-gevent"),
+        ("uwsgi-gevent", "gunicorn-gevent"),
     ),
     Claim(
         "circus-ahead",
@@ -144,6 +170,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Circus with meinheld beats gunicorn with gevent",
         "the slowest request took 30 s instead of 60 s",
         ahead("circus-meinheld", ("gunicorn-gevent",), app="files"),
+        ("circus-meinheld", "gunicorn-gevent"),
     ),
     Claim(
         "fastgevent-crashes",
@@ -157,7 +184,8 @@ CLAIMS: tuple[Claim, ...] = (
         _ZIADE,
         "a small backlog causes errors, and a large one does not help",
         "2048",
-        undecided("runs with several listen backlogs"),
+        fails_with_small_backlog(_BACKLOGS, app="files"),
+        ("gunicorn-gevent", "backlog-16=gunicorn-gevent", "backlog-4096=gunicorn-gevent"),
     ),
     Claim(
         "server-irrelevant",
@@ -165,22 +193,23 @@ CLAIMS: tuple[Claim, ...] = (
         "with gevent, gunicorn is as fast as uWSGI",
         "no difference",
         as_fast("gunicorn-nginx", "uwsgi-nginx", within=0.10),
+        ("gunicorn-nginx", "uwsgi-nginx"),
     ),
     Claim(
         "ranking",
         _SLIDES,
         "gevent and uWSGI lead, then Tornado, CherryPy, gunicorn and Twisted",
         "gevent ≥ uWSGI > Tornado ≥ CherryPy > gunicorn ≥ Twisted",
-        in_order(
-            ("gevent-pywsgi", "uwsgi-http", "tornado", "cherrypy", "gunicorn-sync", "twisted")
-        ),
+        in_order(_RANKED),
+        _RANKED,
     ),
     Claim(
         "pypy-needs-warm-up",
         _SLIDES,
         "gevent on PyPy is as fast as uWSGI after warm-up, and very slow before",
         "2851 of 3000 requests/s, at most 3010 ms",
-        slow_until_warm("pypy-gevent-cold", "pypy-gevent-warm", "uwsgi-http"),
+        slow_until_warm(*_PYPY),
+        _PYPY,
     ),
     Claim(
         "cherrypy-saturates",
@@ -188,6 +217,7 @@ CLAIMS: tuple[Claim, ...] = (
         "CherryPy cannot serve 3000 requests/s",
         "1785 of 3000 requests/s",
         saturates("cherrypy", load=3000),
+        ("cherrypy",),
     ),
 )
 

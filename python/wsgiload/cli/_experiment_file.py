@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
+from wsgiload.catalogue.pin import parts_of
 from wsgiload.cli.config import (
     SERVERS,
     SERVICES,
@@ -80,7 +81,7 @@ class ExperimentFile:
     def for_servers(self, names: Sequence[str]) -> ExperimentFile:
         """For other servers than its own: without what it sets of servers that are not among
         them."""
-        meant = [name.partition("=")[2] or name for name in names]
+        meant = [word.strip().lower() for name in names for word in parts_of(name)[:2] if word]
         kept = {
             key: [one for one in _listed(self.options[key]) if _is_of_one(str(one), meant)]
             for key in _OF_SERVERS

@@ -1,0 +1,69 @@
+"""What results say of a claim, and how an interval decides. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from wsgiload.analysis.claim_results import Bounds, Results
+
+Status: TypeAlias = Literal["confirmed", "refuted", "not reproducible", "undecided"]
+
+# An offered rate counts as served from this share of it on.
+SERVED = 0.99
+# Almost no errors.
+HARDLY_ANY = 0.01
+MORE_RUNS = "more runs, such as --runs 6"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """``ours`` is our figure in words, with its interval; ``because`` says why there is none, or
+    what would decide."""
+
+    status: Status
+    ours: str | None = None
+    because: str | None = None
+
+
+Judge: TypeAlias = Callable[[Results], Judgement]
+
+
+def not_reproducible(why: str) -> Judge:
+    """What it is about is gone."""
+    return lambda results: Judgement("not reproducible", because=why)
+
+
+def needs_runs(ours: str) -> Judgement:
+    """Neither, so far."""
+    return Judgement("undecided", ours, MORE_RUNS)
+
+
+def absent(results: Results, servers: Sequence[str], app: str | None = None) -> Judgement:
+    """Servers have no valid run in common."""
+    gone = results.missing(servers, app)
+    what = (
+        f"a valid run of {', '.join(gone)}" if gone else f"a load that {', '.join(servers)} share"
+    )
+    return Judgement("undecided", because=what)
+
+
+def above(ours: str, bounds: Bounds | None, border: float) -> Judgement:
+    """Confirmed if all of the interval is above the border, refuted if all of it is below."""
+    if bounds is not None and bounds[0] > border:
+        return Judgement("confirmed", ours)
+    if bounds is not None and bounds[1] < border:
+        return Judgement("refuted", ours)
+    return needs_runs(ours)
+
+
+def about_one(ours: str, bounds: Bounds | None, within: float) -> Judgement:
+    """Confirmed if all of the interval of a factor differs from 1 by less than this share, refuted
+    if all of it differs by more."""
+    if bounds is None:
+        return needs_runs(ours)
+    (low, high), least, most = bounds, 1 - within, 1 / (1 - within)
+    if least < low and high < most:
+        return Judgement("confirmed", ours)
+    return Judgement("refuted", ours) if high < least or low > most else needs_runs(ours)

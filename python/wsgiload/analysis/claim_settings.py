@@ -1,0 +1,134 @@
+"""How results decide a claim about how servers were set up or measured: each function makes a judge
+for one kind of claim. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from wsgiload.analysis.claim_judgement import (
+    HARDLY_ANY,
+    Judge,
+    Judgement,
+    about_one,
+    above,
+    absent,
+    needs_runs,
+)
+from wsgiload.analysis.claim_results import (
+    Bounds,
+    Estimate,
+    Results,
+    Runs,
+    as_factor,
+    factor_of,
+    failed_share,
+    goodput,
+    load_of,
+    ratio_of,
+)
+from wsgiload.analysis.over_cells import place_of
+from wsgiload.documents.summary import CellResult
+from wsgiload.statistics.effect import FEWEST_RUNS
+from wsgiload.statistics.trend import complete_table, trend
+
+
+def unaffected_by_order(*, within: float) -> Judge:
+    """A cell that is measured last in its run has the throughput that it has as the first, but for
+    less than this share. The runs measure the same cells in different random orders."""
+
+    def judge(results: Results) -> Judgement:
+        places = results.places()
+        points = {
+            (_place_without_run(cell), cell.run): (places[place_of(cell)], math.log(per_s))
+            for cell in results.cells
+            if place_of(cell) in places and (per_s := goodput(cell))
+        }
+        table = complete_table(points)
+        if len(table) < 2 or len(table[0]) < FEWEST_RUNS:
+            return Judgement("undecided", because="four runs of two servers or more")
+        slope = trend(table)
+        if slope is None:
+            return Judgement("undecided", because="runs in different orders")
+        bounds = (math.exp(slope.mean - slope.half_95), math.exp(slope.mean + slope.half_95))
+        found = Estimate(math.exp(slope.mean), bounds, as_factor)
+        ours = (
+            f"{found.text} the throughput at the end of a run instead of at its start, "
+            f"over {len(table[0])} random orders"
+        )
+        return about_one(ours, bounds, within)
+
+    return judge
+
+
+def _place_without_run(cell: CellResult) -> tuple[str, float]:
+    return cell.id.rpartition("@")[0], load_of(cell)
+
+
+def does_not_explain(fronted: str, bare: str, leader: str) -> Judge:
+    """What stands in front of a server makes up for less than half of its distance from the leader,
+    as a factor, at the highest load."""
+
+    def judge(results: Results) -> Judgement:
+        servers = (fronted, bare, leader)
+        load = results.highest(servers)
+        if load is None:
+            return absent(results, servers)
+        runs = {name: results.runs(name, load) for name in servers}
+        distance = ratio_of(runs[leader], runs[bare], goodput)
+        gain = ratio_of(runs[fronted], runs[bare], goodput)
+        ours = (
+            f"{fronted} {gain.text}, {leader} {distance.text} the throughput of {bare} "
+            f"{results.at(load)}"
+        )
+        if distance.bounds is not None and distance.bounds[0] <= 1:
+            return Judgement("undecided", ours, f"a load at which {leader} is ahead of {bare}")
+        return above(ours, _half_way(runs[leader], runs[bare], runs[fronted]), 1.0)
+
+    return judge
+
+
+def _half_way(leader: Runs, bare: Runs, fronted: Runs) -> Bounds | None:
+    """How many times as fast as the fronted server is what lies half way between the others."""
+    logarithms = []
+    for run in sorted(leader.keys() & bare.keys() & fronted.keys()):
+        ends, own = (goodput(leader[run]), goodput(bare[run])), goodput(fronted[run])
+        if ends[0] and ends[1] and own:
+            logarithms.append(math.log(ends[0] * ends[1]) / 2 - math.log(own))
+    return factor_of(logarithms).bounds if len(logarithms) >= FEWEST_RUNS else None
+
+
+def fails_with_small_backlog(
+    backlogs: Mapping[int, str], *, app: str, within: float = 0.10
+) -> Judge:
+    """With the smallest listen backlog requests fail; the largest raises the throughput of the one
+    between by less than this share. ``backlogs`` are three, with the names of their servers."""
+    least, usual, most = sorted(backlogs)
+
+    def judge(results: Results) -> Judgement:
+        servers = tuple(backlogs[backlog] for backlog in (least, usual, most))
+        load = results.highest(servers, app)
+        if load is None:
+            return absent(results, servers, app)
+        runs = [results.runs(name, load, app) for name in servers]
+        failed, gain = failed_share(runs[0]), ratio_of(runs[2], runs[1], goodput)
+        if failed is None:
+            return absent(results, servers[:1], app)
+        ours = (
+            f"{failed.text} errors with a backlog of {least:,}; {most:,} has {gain.text} the "
+            f"throughput of {usual:,} {results.at(load)}"
+        )
+        return _of_backlogs(ours, failed.bounds, gain.bounds, 1 / (1 - within))
+
+    return judge
+
+
+def _of_backlogs(
+    ours: str, failed: Bounds | None, gain: Bounds | None, most_gain: float
+) -> Judgement:
+    if failed is None or gain is None:
+        return needs_runs(ours)
+    if failed[1] < HARDLY_ANY or gain[0] > most_gain:
+        return Judgement("refuted", ours)
+    holds = failed[0] >= HARDLY_ANY and gain[1] < most_gain
+    return Judgement("confirmed", ours) if holds else needs_runs(ours)
