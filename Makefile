@@ -55,8 +55,8 @@ check: build ## Formatting, lints, types, the docs of the crates, the stub of th
 	cargo fmt --all --check
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --workspace --no-deps --document-private-items
-	$(BIN)/ruff format --check python servers tests tools bench examples
-	$(BIN)/ruff check python servers tests tools bench examples
+	$(BIN)/ruff format --check python servers tests tools bench studies examples
+	$(BIN)/ruff check python servers tests tools bench studies examples
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest wsgiload._loadgen

@@ -1,0 +1,265 @@
+"""From the run directory of ``wsgiload reproduce`` to the result that is stored of it. Reads only
+that directory and the experiment file."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from studies.command import command_of
+from studies.results import (
+    Figure,
+    Finding,
+    Machine,
+    Row,
+    ServerVersion,
+    StoredClaim,
+    StoredTable,
+    StudyRun,
+)
+from wsgiload.analysis import claim_results
+from wsgiload.analysis.aggregate import figures_of, level_of
+from wsgiload.analysis.claims import judged
+from wsgiload.documents.run_info import RunInfo
+from wsgiload.documents.summary import Aggregate, CellResult
+from wsgiload.errors import UsageError
+from wsgiload.report.cells import Cell, conditions, read_sweep
+from wsgiload.report.run_files import RunFiles, read_run
+from wsgiload.report.tool_tables import Style, tool_tables
+
+NS_PER_MS = 1e6
+BYTES_PER_MIB, BYTES_PER_GIB = 1 << 20, 1 << 30
+DIGITS = 4
+_SETTINGS = {"keep": "keep-alive on", "close": "keep-alive off"}
+# What a size says that is no factor of a study: workers, threads, the profile.
+_NO_FACTOR = re.compile(r"[wt]\d+|stock|tuned")
+
+
+def extract(directory: Path, experiments: Path) -> StudyRun:
+    """What is stored of a run; ``experiments`` is the folder of the experiment files.
+
+    Raises UsageError for a run of anything else, or one that did not end.
+    """
+    files = read_run(directory)
+    facts, sweep = files.summary.experiment, read_sweep(files.summary)
+    path = experiments / f"{facts.name}.toml"
+    if facts.name is None or not path.is_file():
+        known = ", ".join(sorted(one.stem for one in experiments.glob("*.toml")))
+        raise UsageError(f"{directory} is not a run of a study", f"store a run of {known}")
+    if files.summary.status != "complete":
+        fix = f"finish it: wsgiload sweep --resume {directory}"
+        raise UsageError(f"{directory} was {files.summary.status}", fix)
+
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    style: Style = table["tables"]
+    command = command_of(facts, table)
+    cells = [cell.result for cell in sweep.cells]
+    limit = facts.memory_bytes
+    return StudyRun(
+        name=facts.name,
+        title=facts.title or facts.name,
+        source=facts.source,
+        command=command,
+        date=files.run.started_utc[:10],
+        machine=_machine(files.run),
+        conditions=conditions(facts),
+        cpus=facts.cpus,
+        memory_mib=None if limit is None else limit / BYTES_PER_MIB,
+        is_open=sweep.open_loop,
+        runs=facts.runs,
+        notes=facts.notes[: len(table["notes"])],
+        changes=facts.notes[len(table["notes"]) :],
+        versions=_versions(cells),
+        rows=_rows(files, cells),
+        findings=_findings(cells),
+        claims=_claims(facts.name, files, command),
+        tables=tuple(
+            StoredTable(title=one.title, headings=one.headings, rows=one.rows)
+            for one in tool_tables(style, sweep, files.loads)
+        ),
+    )
+
+
+def _machine(run: RunInfo) -> Machine:
+    host, size = run.host, run.host.memory_bytes
+    return Machine(
+        cpu_model=host.cpu_model,
+        cpus=host.cpus,
+        memory_gib=None if size is None else round(size / BYTES_PER_GIB, 1),
+        # Without what a provider adds to the name of its build.
+        kernel=None if host.kernel is None else re.split(r"[^0-9.]", host.kernel)[0],
+        os=host.os,
+        wsgiload=host.wsgiload,
+    )
+
+
+def _versions(cells: Sequence[CellResult]) -> tuple[ServerVersion, ...]:
+    found: dict[str, ServerVersion] = {}
+    for cell in cells:
+        one = ServerVersion(server=cell.server, version=cell.version, python=cell.python)
+        if cell.version is not None or cell.server not in found:
+            found[cell.server] = one
+    return tuple(found.values())
+
+
+def _claims(name: str, files: RunFiles, command: str) -> tuple[StoredClaim, ...]:
+    """With the command that measures just what each is about, as this run was measured."""
+    return tuple(
+        StoredClaim(
+            name=one.claim.name,
+            words=one.claim.words,
+            figure=one.claim.figure,
+            status=one.judgement.status,
+            ours=one.judgement.ours,
+            because=one.judgement.because,
+            command=_for_servers(command, one.claim.servers),
+        )
+        for one in judged(name, files.summary, files.loads)
+    )
+
+
+def _for_servers(command: str, servers: Sequence[str]) -> str:
+    """The same for these servers only, unless it names servers itself."""
+    if not servers or "--servers" in command:
+        return command
+    return f"{command} --servers {','.join(servers)}"
+
+
+def _findings(cells: Sequence[CellResult]) -> tuple[Finding, ...]:
+    """What the checks and alarms say of the servers, the most frequent first."""
+    servers: dict[str, list[str]] = defaultdict(list)
+    for cell in cells:
+        for reason in () if cell.verdict is None else cell.verdict.reasons:
+            if name_of(cell) not in servers[reason.check]:
+                servers[reason.check].append(name_of(cell))
+    ordered = sorted(servers.items(), key=lambda item: (-len(item[1]), item[0]))
+    return tuple(Finding(check=check, servers=tuple(names)) for check, names in ordered)
+
+
+# --- the figures of a server at a load
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The cells of one server in one setting at one load."""
+
+    trials: Sequence[CellResult]
+    runs: Mapping[int, CellResult]
+    aggregate: Aggregate | None
+
+
+def _rows(files: RunFiles, cells: Sequence[CellResult]) -> tuple[Row, ...]:
+    standing = {one.id for one in claim_results.Results.of(files.summary, files.loads).cells}
+    aggregates = {
+        (one.server, one.rate, one.connections): one for one in files.summary.aggregates or ()
+    }
+    trials: dict[tuple[str, float | None, int | None], list[CellResult]] = defaultdict(list)
+    for cell in cells:
+        level = level_of(cell)
+        trials[level.server, level.rate, level.connections].append(cell)
+    return tuple(
+        _row(
+            _Place(
+                made,
+                {cell.run: cell for cell in made if cell.id in standing},
+                aggregates.get(level),
+            )
+        )
+        for level, made in trials.items()
+    )
+
+
+def _row(place: _Place) -> Row:
+    first, runs = place.trials[0], place.runs
+    return Row(
+        server=name_of(first),
+        setting=setting_of(first),
+        load=claim_results.load_of(first),
+        runs=len(runs),
+        trials=len(place.trials),
+        throughput_per_s=_over_runs(place, "goodput"),
+        failed_share=_figure(claim_results.failed_share(runs)),
+        mean_ms=_figure(
+            claim_results.mean_of(runs, claim_results.mean_ms, claim_results.as_tenths)
+        ),
+        p99_ms=_p99_ms(place),
+        is_p99_beyond=_is_p99_beyond(place),
+        slowest_ms=_rounded(
+            max((claim_results.most_ms(cell) or 0.0 for cell in runs.values()), default=None)
+        ),
+        cpu_cores=_rounded(claim_results.median_of(runs, claim_results.cores)),
+        memory_mb=_rounded(claim_results.median_of(runs, claim_results.memory_mb)),
+        problem=None if runs else Cell(first).verdict_words(),
+    )
+
+
+def _p99_ms(place: _Place) -> Figure:
+    """Over the runs; of a single run, with the interval within it."""
+    found = _over_runs(place, "p99", NS_PER_MS)
+    if len(place.runs) != 1:
+        return found
+    low, high = _within(next(iter(place.runs.values())))
+    return Figure(value=found.value, low=_in(low, NS_PER_MS), high=_in(high, NS_PER_MS))
+
+
+def _over_runs(place: _Place, name: str, unit: float = 1.0) -> Figure:
+    """The geometric mean with its interval, or the median where there is none, in this unit."""
+    if place.aggregate is None or not place.runs:
+        return Figure()
+    found = figures_of(place.aggregate.figures, name)
+    low, high = found.interval_95 or (None, None)
+    middle = found.median if found.mean is None else found.mean
+    return Figure(value=_in(middle, unit), low=_in(low, unit), high=_in(high, unit))
+
+
+def _is_p99_beyond(place: _Place) -> bool:
+    """Whether it has no finite value in half of the runs."""
+    if place.aggregate is None or not place.runs:
+        return False
+    p99 = figures_of(place.aggregate.figures, "p99")
+    return p99.median is None and "no finite value" in (p99.reason or "")
+
+
+def _within(cell: CellResult) -> tuple[float | None, float | None]:
+    known = None if cell.uncertainty is None else cell.uncertainty.offered_quantiles_ns.get("0.99")
+    if known is None or known.interval_95_ns is None:
+        return None, None
+    return known.interval_95_ns
+
+
+def name_of(cell: CellResult) -> str:
+    """The server without what a grid made of it."""
+    bare = msgspec.structs.replace(cell, size=None, legacy=False)
+    return Cell(bare).label
+
+
+def setting_of(cell: CellResult) -> str:
+    """What a grid varied."""
+    parts = [part for part in (cell.size or "").split("-") if part]
+    return ", ".join(
+        _SETTINGS.get(part, f"app {part}") for part in parts if not _NO_FACTOR.fullmatch(part)
+    )
+
+
+def _figure(found: claim_results.Estimate | None) -> Figure:
+    if found is None:
+        return Figure()
+    low, high = found.bounds or (None, None)
+    return Figure(value=_rounded(found.middle), low=_rounded(low), high=_rounded(high))
+
+
+def _in(value: float | None, unit: float) -> float | None:
+    return None if value is None else _rounded(value / unit)
+
+
+def _rounded(value: float | None) -> float | None:
+    if value is None or not math.isfinite(value):
+        return None
+    return float(f"{value:.{DIGITS}g}")

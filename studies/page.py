@@ -1,0 +1,136 @@
+"""``docs/studies.md`` and its charts from the stored runs. Pure but for reading the template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from studies.charts import chart, load_words
+from studies.originals import ORIGINALS, Original
+from studies.results import FAIR, Figure, Finding, Machine, Row, StudyRun
+from studies.sentences import first_paragraph, study_sentences
+from wsgiload.analysis.claims import claims_of
+from wsgiload.report.words import MISSING, three_digits
+
+PAGE = Path("docs", "studies.md")
+IMAGES = Path("docs", "images")
+TEMPLATE = "studies.md.jinja"
+
+Runs = Mapping[str, StudyRun]
+
+
+def files(runs: Runs) -> dict[Path, str]:
+    """Everything that is generated, by its path in a checkout."""
+    charts = {
+        IMAGES / chart_name(original): chart(
+            original.heading, runs.get(original.name), runs.get(original.name + FAIR)
+        )
+        for original in ORIGINALS
+        if _versions(runs, original)
+    }
+    return {PAGE: page(runs), **charts}
+
+
+def chart_name(original: Original) -> str:
+    return f"study-{original.name}.svg"
+
+
+def page(runs: Runs) -> str:
+    """``docs/studies.md``."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # Markdown
+    )
+    environment.filters |= {"figure": figure, "number": number, "cell": cell, "p99": p99}
+    text = environment.get_template(TEMPLATE).render(
+        paragraph=first_paragraph(runs),
+        runs=list(runs.values()),
+        machines=list(dict.fromkeys(machine(run.machine) for run in runs.values())),
+        studies=[_study(runs, original) for original in ORIGINALS],
+        load_words=load_words,
+    )
+    return text.rstrip("\n") + "\n"
+
+
+def _study(runs: Runs, original: Original) -> dict[str, Any]:
+    versions = _versions(runs, original)
+    return {
+        "original": original,
+        "chart": chart_name(original) if versions else None,
+        "sentences": study_sentences(runs, original),
+        "claims": runs[original.name].claims if original.name in runs else (),
+        "planned_claims": claims_of(original.name),
+        "versions": versions,
+        "servers": _servers(versions),
+        "findings": [one for run in versions for one in findings(run)],
+    }
+
+
+def _versions(runs: Runs, original: Original) -> list[StudyRun]:
+    """The original's settings and the fair ones, as far as they were measured."""
+    return [runs[name] for name in (original.name, original.name + FAIR) if name in runs]
+
+
+def _servers(versions: list[StudyRun]) -> str:
+    """Every server with its version; by version of Python."""
+    found = {one.server: one for run in versions for one in run.versions}
+    pythons = sorted(found.values(), key=lambda one: one.python or "")
+    return "; ".join(
+        f"{', '.join(f'{one.server} {one.version or MISSING}' for one in group)} "
+        f"(Python {python or MISSING})"
+        for python, group in groupby(pythons, key=lambda one: one.python)
+    )
+
+
+def findings(run: StudyRun) -> list[str]:
+    """The checks and alarms that fired, with their servers."""
+    version = "fair settings" if run.is_fair else "the original's settings"
+    return [f"`{one.check}` in {version}: {_named(one)}" for one in run.findings]
+
+
+def _named(one: Finding) -> str:
+    return ", ".join(one.servers)
+
+
+def machine(one: Machine) -> str:
+    """What ran it, in one sentence."""
+    memory = f"{one.memory_gib:g} GiB of memory" if one.memory_gib is not None else "memory unknown"
+    return (
+        f"{one.cpu_model or 'CPU unknown'}, {one.cpus or MISSING} cores, {memory}, "
+        f"{one.os or 'Linux'}, kernel {one.kernel or MISSING}, wsgiload {one.wsgiload or MISSING}"
+    )
+
+
+# --- cells of a table
+
+
+def figure(found: Figure, factor: float = 1.0, unit: str = "") -> str:
+    """A figure with its interval, in three digits."""
+    if found.value is None:
+        return MISSING
+    text = f"{three_digits(found.value * factor)}{unit}"
+    if found.low is None or found.high is None:
+        return text
+    return f"{text} [{three_digits(found.low * factor)}, {three_digits(found.high * factor)}]"
+
+
+def number(value: float | None) -> str:
+    return MISSING if value is None else three_digits(value)
+
+
+def cell(text: str) -> str:
+    """Text that a table of Markdown can hold."""
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def p99(row: Row) -> str:
+    """p99, or that it is beyond every limit."""
+    return "not met" if row.is_p99_beyond else figure(row.p99_ms)

@@ -1,0 +1,157 @@
+"""What the stored runs say of the published comparisons, in sentences. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from studies.charts import load_words
+from studies.found import Effect, Spread, effects, spreads
+from studies.originals import ORIGINALS, Original
+from studies.results import FAIR, StoredClaim, StudyRun
+from wsgiload.report.words import three_digits
+from wsgiload.statistics.effect import SAME_WITHIN
+
+# The servers are so many times closer together in fair settings, or the first paragraph is silent.
+FAR_APART = 2.0
+_FAILS = re.compile(r"(\S+) fails at a high load")
+Runs = Mapping[str, StudyRun]
+
+
+def first_paragraph(runs: Runs) -> str:
+    """What the five studies together got right and wrong."""
+    claims = [claim for original in ORIGINALS for claim in claims_in(runs, original.name)]
+    if not claims:
+        return (
+            "No results are stored yet: `wsgiload reproduce NAME` runs a comparison, and "
+            "`python -m studies store RUN` stores what it found."
+        )
+    right, wrong = _with_status(claims, "confirmed"), _with_status(claims, "refuted")
+    sentences = [_count(claims, right, wrong)]
+    sentences += [f"They were right that {_listed(right)}."] if right else []
+    sentences += [f"They were wrong that {_listed(wrong)}."] if wrong else []
+    return " ".join([*sentences, *_rest(claims), *_cause(runs)])
+
+
+def claims_in(runs: Runs, name: str) -> Sequence[StoredClaim]:
+    return runs[name].claims if name in runs else ()
+
+
+def _count(
+    claims: Sequence[StoredClaim], right: Sequence[StoredClaim], wrong: Sequence[StoredClaim]
+) -> str:
+    return (
+        f"Of the {len(claims)} claims of these five comparisons, **{len(right)} "
+        f"{'holds' if len(right) == 1 else 'hold'} and {len(wrong)} "
+        f"{'does' if len(wrong) == 1 else 'do'} not**, measured with today's versions of the "
+        "servers and one method for all."
+    )
+
+
+def _rest(claims: Sequence[StoredClaim]) -> list[str]:
+    """How many are open, which are listed below."""
+    parts = []
+    open_ones, gone = _with_status(claims, "undecided"), _with_status(claims, "not reproducible")
+    if open_ones:
+        parts.append(f"{len(open_ones)} {'is' if len(open_ones) == 1 else 'are'} undecided")
+    if gone:
+        parts.append(f"{len(gone)} cannot be reproduced")
+    return [f"{_sentence(' and '.join(parts))}."] if parts else []
+
+
+def _cause(runs: Runs) -> list[str]:
+    """How far apart the servers are in the settings of an original and in fair ones, of the study
+    in which the former are the furthest apart."""
+    found = {
+        original: max(spreads(runs[original.name]), key=lambda one: one.factor)
+        for original in ORIGINALS
+        if original.name in runs
+        and original.name + FAIR in runs
+        and spreads(runs[original.name])
+        and spreads(runs[original.name + FAIR])
+    }
+    if not found:
+        return []
+    study = max(found, key=lambda one: found[one].factor)
+    before, after = found[study], spreads(runs[study.name + FAIR])
+    if before.factor < FAR_APART * min(one.factor for one in after):
+        return []
+    return [
+        f"The configuration decides as much as the server: in {study.heading.partition(',')[0]}'s "
+        f"settings, {before.fastest} has {three_digits(before.factor)} times the throughput of "
+        f"{before.slowest}; with equal budgets, the fastest server has {_between(after)} times "
+        "that of the slowest, depending on keep-alive and framing."
+    ]
+
+
+def _between(found: Sequence[Spread]) -> str:
+    factors = sorted(one.factor for one in found)
+    low, high = three_digits(factors[0]), three_digits(factors[-1])
+    return low if low == high else f"{low} to {high}"
+
+
+# --- one study
+
+
+def study_sentences(runs: Runs, original: Original) -> list[str]:
+    """What we found of one comparison, and in its fair version."""
+    run, fair = runs.get(original.name), runs.get(original.name + FAIR)
+    sentences = []
+    if run is not None:
+        sentences += _of_claims(run)
+        sentences += [_sentence(_spread(run, one)) for one in spreads(run)]
+    if fair is not None:
+        sentences += [f"In fair settings, {_spread(fair, one)}" for one in spreads(fair)]
+        sentences += [_sentence(_effect(one)) for one in effects(fair)]
+    return sentences
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def _of_claims(run: StudyRun) -> list[str]:
+    right, wrong = _with_status(run.claims, "confirmed"), _with_status(run.claims, "refuted")
+    sentences = [f"It was right that {_listed(right)}."] if right else []
+    return sentences + ([f"It was wrong that {_listed(wrong)}."] if wrong else [])
+
+
+def _spread(run: StudyRun, one: Spread) -> str:
+    where = " and ".join(filter(None, [one.setting, load_words(run, one.load)]))
+    if one.factor < 1 + SAME_WITHIN:
+        return f"with {where}, all servers have the same throughput within 5 %."
+    return (
+        f"with {where}, {one.fastest} has {three_digits(one.factor)} times the throughput of "
+        f"{one.slowest}."
+    )
+
+
+def _effect(one: Effect) -> str:
+    change = f"{one.value} instead of {one.instead_of}"
+    if one.least > 1 - SAME_WITHIN and one.most < 1 + SAME_WITHIN:
+        return f"{change} changes the throughput by less than 5 %."
+    return (
+        f"{change} changes the throughput by a factor of "
+        f"{three_digits(one.least)} ({one.least_server}) to {three_digits(one.most)} "
+        f"({one.most_server})."
+    )
+
+
+# --- clauses
+
+
+def _with_status(claims: Sequence[StoredClaim], status: str) -> list[StoredClaim]:
+    return [claim for claim in claims if claim.status == status]
+
+
+def _listed(claims: Sequence[StoredClaim]) -> str:
+    """Their clauses; those that say the same of several servers are one."""
+    clauses: list[str] = []
+    failing = [found[1] for claim in claims if (found := _FAILS.fullmatch(claim.words))]
+    for claim in claims:
+        if not _FAILS.fullmatch(claim.words) or len(failing) == 1:
+            clauses.append(claim.words)
+        elif claim.words.startswith(failing[0]):
+            clauses.append(f"{', '.join(failing[:-1])} and {failing[-1]} fail at a high load")
+    *first, last = clauses
+    return f"{'; '.join(first)}; and {last}" if first else last
