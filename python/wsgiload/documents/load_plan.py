@@ -148,6 +148,18 @@ class WeightedRequest(Document, frozen=True, kw_only=True):
     """Its share of the arrivals is its weight divided by the sum of all weights."""
 
 
+class CapturePlan(Document, frozen=True, kw_only=True):
+    """A value of a response that later requests of the session send."""
+
+    name: str
+    """Its name: later requests contain it as `{{name}}`."""
+    source: Literal["json", "header", "regex"]
+    """Where it is: in a JSON body, in a header field, or in any body."""
+    expression: str
+    """A path such as `.user.token`, the name of the header field, or a regular expression; the
+    first group of the expression counts, if it has one."""
+
+
 class StepPlan(Document, frozen=True, kw_only=True):
     """One request of a session."""
 
@@ -155,6 +167,8 @@ class StepPlan(Document, frozen=True, kw_only=True):
     """The request."""
     think_time_ns: NonNegativeInt = 0
     """Mean think time before the next request, exponentially distributed. Unit: ns."""
+    captures: tuple[CapturePlan, ...] = ()
+    """The values that later requests of the session need from its response."""
 
 
 class SessionPlan(Document, frozen=True, kw_only=True):

@@ -12,6 +12,8 @@ use crate::arrivals::think_time::Thinkers;
 use crate::base::random::{Stream, exponential, generator};
 use crate::base::stop::StopToken;
 use crate::http::request::Request;
+use crate::http::template::Scratch;
+use crate::http::values::Inputs;
 use crate::plan::{LoadPlan, SessionPlan};
 use crate::record::exchange::{Completion, Outcome};
 use crate::record::session_tally::SessionTally;
@@ -30,10 +32,21 @@ struct Session {
     /// Its intended start, if that is in the measurement.
     measured_since_ns: Option<u64>,
     jar: CookieJar,
+    /// What it has captured.
+    values: Vec<Option<Vec<u8>>>,
     /// Its next request, if it differs from the shared one.
     own_request: Option<Request>,
     /// Its next request, by index.
     next: u32,
+}
+
+impl Session {
+    fn keep(&mut self, variable: usize, value: Vec<u8>) {
+        if variable >= self.values.len() {
+            self.values.resize(variable + 1, None);
+        }
+        self.values[variable] = Some(value);
+    }
 }
 
 /// When the sessions of one thread start, and until when they continue.
@@ -58,6 +71,8 @@ pub(crate) struct SessionSource<'a> {
     by_slot: Vec<Option<Box<Session>>>,
     active: usize,
     set_cookies: Vec<Vec<u8>>,
+    captured: Vec<Vec<u8>>,
+    scratch: Scratch,
     tally: SessionTally,
     stop: StopToken,
 }
@@ -92,6 +107,8 @@ impl<'a> SessionSource<'a> {
             by_slot: Vec::new(),
             active: 0,
             set_cookies: Vec::new(),
+            captured: Vec::new(),
+            scratch: Scratch::default(),
             tally: SessionTally::default(),
             stop,
         }
@@ -165,17 +182,32 @@ impl<'a> SessionSource<'a> {
         self.set_cookies
             .drain(..)
             .for_each(|field| session.jar.take(&field));
+        if let Some(captures) = &self.requests[completed as usize].captures {
+            for (variable, value) in captures.variables().zip(self.captured.drain(..)) {
+                session.keep(variable, value);
+            }
+        }
+
         session.next = completed + 1;
-        let request = &self.requests[session.next as usize];
-        session.own_request = session
-            .jar
-            .field(request.cookies())
-            .map(|cookie| request.with_cookie(cookie));
+        let shared = &self.requests[session.next as usize];
+        session.own_request = shared.has_placeholders().then(|| {
+            let mut own = shared.clone();
+            let inputs = Inputs {
+                captured: &session.values,
+            };
+            own.fill(shared, &inputs, &mut self.scratch, true);
+            own
+        });
+        let request = session.own_request.as_ref().unwrap_or(shared);
+        if let Some(cookie) = session.jar.field(request.cookies()) {
+            session.own_request = Some(request.with_cookie(&cookie));
+        }
     }
 
     fn end(&mut self) -> Next {
         self.active -= 1;
         self.set_cookies.clear();
+        self.captured.clear();
         Next::Renew
     }
 }
@@ -260,6 +292,10 @@ impl Source for SessionSource<'_> {
         self.set_cookies = fields;
     }
 
+    fn captured(&mut self, values: Vec<Vec<u8>>) {
+        self.captured = values;
+    }
+
     fn sessions(&self) -> Option<SessionTally> {
         Some(self.tally.clone())
     }
@@ -310,6 +346,7 @@ mod tests {
                 check: None,
             },
             think_time_ns,
+            captures: Vec::new(),
         };
         let steps = vec![step(NS_PER_S / 10), step(0), step(0)];
         plan.sessions = vec![SessionPlan {

@@ -31,7 +31,7 @@ pub(crate) enum Next {
 
 /// A load model, for one thread.
 pub(crate) trait Source {
-    /// Whether it uses cookies.
+    /// Whether it uses cookies and captured values.
     const KEEPS_COOKIES: bool = false;
 
     /// When the next arrival becomes due.
@@ -56,6 +56,9 @@ pub(crate) trait Source {
 
     /// The `Set-Cookie` fields of the response whose completion is reported next.
     fn set_cookies(&mut self, _fields: Vec<Vec<u8>>) {}
+
+    /// The values that the request took from the response whose completion is reported next.
+    fn captured(&mut self, _values: Vec<Vec<u8>>) {}
 
     /// Statistics of its sessions, if it has any.
     fn sessions(&self) -> Option<SessionTally> {

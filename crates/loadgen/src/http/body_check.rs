@@ -6,8 +6,9 @@ use hyper::body::Bytes;
 use regex::bytes::Regex;
 use sha2::{Digest, Sha256};
 
-/// A regular expression is matched against this much of a body from its beginning, and no more.
-const MATCHED_BYTES: usize = 1024 * 1024;
+/// A regular expression is matched against this much of a body from its beginning, and no more; nor
+/// are values found beyond it.
+pub(crate) const KEPT_BODY_BYTES: usize = 1024 * 1024;
 
 /// A connection whose last body was longer than this releases its buffer.
 const KEPT_CAPACITY_BYTES: usize = 64 * 1024;
@@ -21,8 +22,18 @@ pub(crate) struct ExpectedBody {
     pub length: Option<u64>,
     /// This hash.
     pub sha256: Option<[u8; 32]>,
-    /// Matches somewhere in its first [`MATCHED_BYTES`].
+    /// Matches somewhere in its first [`KEPT_BODY_BYTES`].
     pub regex: Option<Regex>,
+    /// Whether it is kept, whatever is expected of it.
+    pub is_kept: bool,
+}
+
+/// The beginning of a body.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept<'a> {
+    pub bytes: &'a [u8],
+    /// Whether the body is longer.
+    pub is_cut: bool,
 }
 
 /// Why a body is wrong.
@@ -93,9 +104,9 @@ impl BodyCheck {
             self.seen.get_or_insert_default().hash.update(part);
         }
 
-        if expected.regex.is_some() {
+        if expected.regex.is_some() || expected.is_kept {
             let kept = &mut self.seen.get_or_insert_default().kept;
-            let room = MATCHED_BYTES - kept.len();
+            let room = KEPT_BODY_BYTES - kept.len();
             kept.extend_from_slice(&part[..part.len().min(room)]);
         }
     }
@@ -126,15 +137,20 @@ impl BodyCheck {
         if expected.sha256.as_ref().is_some_and(is_other_hash) {
             return Some(Mismatch::Hash);
         }
-        let is_unmatched = |regex: &Regex| !regex.is_match(self.kept());
+        let is_unmatched = |regex: &Regex| !regex.is_match(self.kept().bytes);
         let pattern = expected.regex.as_ref();
         pattern
             .is_some_and(is_unmatched)
             .then_some(Mismatch::Pattern)
     }
 
-    fn kept(&self) -> &[u8] {
-        self.seen.as_ref().map_or(&[][..], |seen| &seen.kept)
+    /// What was kept of the body, if a pattern or captures need it.
+    pub fn kept(&self) -> Kept<'_> {
+        let bytes = self.seen.as_ref().map_or(&[][..], |seen| &seen.kept);
+        Kept {
+            bytes,
+            is_cut: self.length > bytes.len() as u64,
+        }
     }
 
     fn hash(&self) -> [u8; 32] {
@@ -261,13 +277,14 @@ mod tests {
     #[test]
     fn an_expression_keeps_no_more_than_its_bound() {
         let expected = matching("needle");
-        let hay = vec![b'-'; MATCHED_BYTES - 3];
+        let hay = vec![b'-'; KEPT_BODY_BYTES - 3];
         let mut check = BodyCheck::new();
         check.take(&expected, &hay);
         check.take(&expected, b"needle");
 
         assert!(!check.is_correct(&expected), "it lies across the bound");
-        assert_eq!(check.kept().len(), MATCHED_BYTES);
+        assert_eq!(check.kept().bytes.len(), KEPT_BODY_BYTES);
+        assert!(check.kept().is_cut);
 
         check.reset();
         assert!(

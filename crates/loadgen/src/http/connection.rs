@@ -103,6 +103,12 @@ pub(crate) trait Connection: Sized {
     /// keep them.
     fn take_set_cookies(&mut self) -> Vec<Vec<u8>>;
 
+    /// The values that the request takes from the response just received, in the order of its
+    /// captures; none if the response was not correct.
+    fn take_captured(&mut self) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
     /// Handles an event on the socket while no request was in flight: returns whether the
     /// connection is closed.
     fn is_over_while_idle(&mut self, inbox: &mut Inbox) -> bool;

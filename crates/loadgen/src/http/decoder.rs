@@ -4,6 +4,7 @@
 //! It buffers no body: each part is passed on as it arrives. Framing rules: RFC 9112, section 6.
 
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 
 use httparse::{Header, ParserConfig, Response, Status};
 
@@ -90,8 +91,17 @@ pub(crate) struct Decoder {
     request_is_head: bool,
     /// Values of `Set-Cookie` fields, if they are used.
     set_cookies: Option<Vec<Vec<u8>>>,
+    /// Other fields that are used.
+    kept_fields: Option<Box<KeptFields>>,
     /// Why the latest response was rejected, if one was.
     rejection: Option<Rejection>,
+}
+
+/// The first value of each of some fields; `None` if the head has none of that name.
+#[derive(Debug)]
+struct KeptFields {
+    names: Arc<[String]>,
+    values: Vec<Option<Vec<u8>>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +124,7 @@ impl Decoder {
             head: None,
             request_is_head,
             set_cookies: None,
+            kept_fields: None,
             rejection: None,
         }
     }
@@ -125,6 +136,7 @@ impl Decoder {
         self.head = None;
         self.request_is_head = request_is_head;
         self.set_cookies = None;
+        self.kept_fields = None;
         self.rejection = None;
     }
 
@@ -136,6 +148,21 @@ impl Decoder {
     /// The values of these fields.
     pub fn take_set_cookies(&mut self) -> Vec<Vec<u8>> {
         self.set_cookies.take().unwrap_or_default()
+    }
+
+    /// Keeps the first value of each of these fields of the next response.
+    pub fn keep_fields(&mut self, names: &Arc<[String]>) {
+        if !names.is_empty() {
+            self.kept_fields = Some(Box::new(KeptFields {
+                names: Arc::clone(names),
+                values: vec![None; names.len()],
+            }));
+        }
+    }
+
+    /// These values, in the order of the names.
+    pub fn kept_fields(&self) -> &[Option<Vec<u8>>] {
+        self.kept_fields.as_ref().map_or(&[], |kept| &kept.values)
     }
 
     /// The final head, once it is known.
@@ -217,7 +244,8 @@ impl Decoder {
         known: &mut KnownHead,
     ) -> Result<Option<usize>, Malformed> {
         let before = self.partial_head.len();
-        let may_be_known = before == 0 && self.set_cookies.is_none();
+        let is_only_framed = self.set_cookies.is_none() && self.kept_fields.is_none();
+        let may_be_known = before == 0 && is_only_framed;
         if may_be_known && let Some((state, head)) = known.meaning_of(bytes, self.request_is_head) {
             self.state = state;
             self.head = Some(head);
@@ -325,6 +353,15 @@ impl Decoder {
             let fields = response.headers.iter();
             let set_cookies = fields.filter(|field| field.name.eq_ignore_ascii_case("set-cookie"));
             cookies.extend(set_cookies.map(|field| unfolded(field.value)));
+        }
+
+        if let Some(kept) = &mut self.kept_fields {
+            for (name, value) in kept.names.iter().zip(&mut kept.values) {
+                let mut fields = response.headers.iter();
+                *value = fields
+                    .find(|field| field.name.eq_ignore_ascii_case(name))
+                    .map(|field| unfolded(field.value));
+            }
         }
 
         let is_until_close = state == State::UntilClose;

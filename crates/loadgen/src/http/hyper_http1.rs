@@ -18,7 +18,7 @@ use crate::http::connection::{
     outcome_of_response,
 };
 use crate::http::decoder::MAX_HEAD_BYTES;
-use crate::http::hyper_io::{Future, Observed, StampedTransport, WakeFlag, is_body_correct};
+use crate::http::hyper_io::{Future, Observed, StampedTransport, WakeFlag};
 use crate::http::inbox::Inbox;
 use crate::http::malformed::MAX_FIELDS;
 use crate::http::request::Request;
@@ -145,6 +145,10 @@ impl Connection for HyperConnection {
         self.socket.take_set_cookies()
     }
 
+    fn take_captured(&mut self) -> Vec<Vec<u8>> {
+        self.socket.take_captured()
+    }
+
     fn is_over_while_idle(&mut self, _: &mut Inbox) -> bool {
         self.socket.allow_reads();
         if let Stage::Idle { protocol, .. } = &mut self.stage {
@@ -257,11 +261,10 @@ impl Exchange {
         let framing = Framing::of(&response, &self.request);
         self.socket
             .note_set_cookies(&self.request, response.headers());
-        let is_correct =
-            match is_body_correct(response.into_body(), &self.request.expected_body).await {
-                Ok(is_correct) => is_correct,
-                Err(error) => return self.failed(&error, Some(status)),
-            };
+        let is_correct = match self.socket.is_body_correct(&self.request, response).await {
+            Ok(is_correct) => is_correct,
+            Err(error) => return self.failed(&error, Some(status)),
+        };
         let outcome = outcome_of_response(&self.request, status, is_correct);
         let last_byte_ns = match framing {
             Framing::UntilClose => monotonic_ns(),

@@ -21,7 +21,7 @@ use crate::http::connection::{
     outcome_of_response,
 };
 use crate::http::decoder::MAX_HEAD_BYTES;
-use crate::http::hyper_io::{Future, Observed, StampedTransport, WakeFlag, is_body_correct};
+use crate::http::hyper_io::{Future, Observed, StampedTransport, WakeFlag};
 use crate::http::inbox::Inbox;
 use crate::http::request::Request;
 use crate::net::route::Route;
@@ -136,6 +136,10 @@ impl Connection for Http2Connection {
 
     fn take_set_cookies(&mut self) -> Vec<Vec<u8>> {
         self.observed.take_set_cookies()
+    }
+
+    fn take_captured(&mut self) -> Vec<Vec<u8>> {
+        self.observed.take_captured()
     }
 
     fn is_over_while_idle(&mut self, _: &mut Inbox) -> bool {
@@ -305,11 +309,10 @@ impl Exchange {
         let status = response.status().as_u16();
         self.observed
             .note_set_cookies(&self.request, response.headers());
-        let is_correct =
-            match is_body_correct(response.into_body(), &self.request.expected_body).await {
-                Ok(is_correct) => is_correct,
-                Err(error) => return self.failed(&error, Some(status)),
-            };
+        let is_correct = match self.observed.is_body_correct(&self.request, response).await {
+            Ok(is_correct) => is_correct,
+            Err(error) => return self.failed(&error, Some(status)),
+        };
 
         let last_byte_ns = self.observed.stamps.get().last_byte_ns;
         Exchanged {

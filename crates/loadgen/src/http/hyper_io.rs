@@ -12,14 +12,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use http::HeaderMap;
 use http::header::SET_COOKIE;
+use http::{HeaderMap, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::rt::{Read, ReadBufCursor, Write};
 
 use crate::base::clock::monotonic_ns;
-use crate::http::body_check::{BodyCheck, ExpectedBody};
+use crate::http::body_check::{BodyCheck, Kept};
+use crate::http::captures::KeptResponse;
 use crate::http::connection::ExchangeStamps;
 use crate::http::http2_frames::FrameCounter;
 use crate::http::request::Request;
@@ -35,21 +36,6 @@ const MOST_READS_AT_ONCE: usize = 128;
 
 pub(crate) type Future<T> = Pin<Box<dyn std::future::Future<Output = T>>>;
 
-/// Reads a body to its end; returns whether it is correct.
-pub(crate) async fn is_body_correct(
-    mut body: Incoming,
-    expected: &ExpectedBody,
-) -> hyper::Result<bool> {
-    let mut check = BodyCheck::new();
-    while let Some(frame) = body.frame().await {
-        frame?
-            .data_ref()
-            .into_iter()
-            .for_each(|part| check.take(expected, part));
-    }
-    Ok(check.is_correct(expected))
-}
-
 /// The transport, and what was observed while hyper used it.
 pub(crate) struct Observed {
     pub transport: Transport,
@@ -57,6 +43,8 @@ pub(crate) struct Observed {
     pub end: Cell<bool>,
     /// From the latest response, if its request asked to keep them.
     set_cookies: RefCell<Vec<Vec<u8>>>,
+    /// The values that its request takes from it.
+    captured: RefCell<Vec<Vec<u8>>>,
     /// A server that sends without end must not block the thread for all other connections.
     reads_left: Cell<usize>,
     /// Limits what comes over HTTP/2.
@@ -80,6 +68,7 @@ impl Observed {
             stamps: Cell::default(),
             end: Cell::new(false),
             set_cookies: RefCell::default(),
+            captured: RefCell::default(),
             reads_left: Cell::new(MOST_READS_AT_ONCE),
             frames,
         }))
@@ -97,6 +86,7 @@ impl Observed {
     pub fn start_request(&self) {
         self.stamps.set(ExchangeStamps::default());
         self.take_set_cookies();
+        self.take_captured();
         self.allow_reads();
         if let Some(frames) = &self.frames {
             frames.borrow_mut().start_request();
@@ -115,6 +105,46 @@ impl Observed {
             *self.set_cookies.borrow_mut() =
                 fields.map(|value| value.as_bytes().to_vec()).collect();
         }
+    }
+
+    /// Reads the body to its end; returns whether it is correct and has, together with the head,
+    /// the values that its request takes from it.
+    pub async fn is_body_correct(
+        &self,
+        request: &Request,
+        response: Response<Incoming>,
+    ) -> hyper::Result<bool> {
+        let (head, mut body) = response.into_parts();
+        let expected = &request.expected_body;
+        let mut check = BodyCheck::new();
+        while let Some(frame) = body.frame().await {
+            frame?
+                .data_ref()
+                .into_iter()
+                .for_each(|part| check.take(expected, part));
+        }
+        Ok(check.is_correct(expected) && self.has_captured(request, &head.headers, check.kept()))
+    }
+
+    fn has_captured(&self, request: &Request, headers: &HeaderMap, body: Kept<'_>) -> bool {
+        let Some(captures) = &request.captures else {
+            return true;
+        };
+
+        let value_of = |name: &String| Some(headers.get(name)?.as_bytes().to_vec());
+        let fields: Vec<_> = captures.fields().iter().map(value_of).collect();
+        let values = captures.of(&KeptResponse {
+            fields: &fields,
+            body,
+        });
+        let is_complete = values.is_ok();
+        *self.captured.borrow_mut() = values.unwrap_or_default();
+        is_complete
+    }
+
+    /// Takes the captured values.
+    pub fn take_captured(&self) -> Vec<Vec<u8>> {
+        self.captured.take()
     }
 
     /// Takes the kept cookies.

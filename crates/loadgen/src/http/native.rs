@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use crate::http::body_check::BodyCheck;
+use crate::http::captures::{Captures, KeptResponse};
 use crate::http::connection::{
     Connection, ExchangeStamps, Exchanged, NothingSent, Progress, outcome_of_end,
     outcome_of_response,
@@ -30,6 +31,8 @@ pub(crate) struct WireConnection {
     check: BodyCheck,
     /// The beginning of a response that has not arrived in one piece.
     opening: Vec<u8>,
+    /// The values that the request takes from its response, or why one is missing.
+    captured: Option<Box<Result<Vec<Vec<u8>>, String>>>,
     stamps: ExchangeStamps,
     requests: u64,
     receive_stamps: ReceiveStamps,
@@ -72,6 +75,7 @@ impl Connection for WireConnection {
             decoder: Decoder::new(false),
             check: BodyCheck::new(),
             opening: Vec::new(),
+            captured: None,
             stamps: ExchangeStamps::default(),
             requests: 0,
             read_ns: 0,
@@ -102,7 +106,11 @@ impl Connection for WireConnection {
         if request.keeps_cookies {
             self.decoder.keep_set_cookies();
         }
+        if let Some(captures) = &request.captures {
+            self.decoder.keep_fields(captures.fields());
+        }
 
+        self.captured = None;
         self.check.reset();
         self.opening.clear();
         self.stamps = ExchangeStamps {
@@ -132,6 +140,13 @@ impl Connection for WireConnection {
 
     fn take_set_cookies(&mut self) -> Vec<Vec<u8>> {
         self.decoder.take_set_cookies()
+    }
+
+    fn take_captured(&mut self) -> Vec<Vec<u8>> {
+        let captured = self.captured.take();
+        captured
+            .and_then(|captured| captured.ok())
+            .unwrap_or_default()
     }
 
     fn is_over_while_idle(&mut self, inbox: &mut Inbox) -> bool {
@@ -271,23 +286,45 @@ impl WireConnection {
         inbox: &mut Inbox,
     ) {
         keep_opening(&mut self.opening, &inbox.buffer[..count]);
-        let mismatch = self.check.mismatch(&request.expected_body);
-        let rejection = self
-            .decoder
-            .rejection()
-            .map(|rejection| rejection.to_string());
         let is_rejected = exchanged.outcome == Outcome::BadBody;
         inbox.wrong_responses.keep(WrongResponse {
             outcome: exchanged.outcome,
             status: exchanged.status,
-            reason: rejection
-                .or_else(|| Some(mismatch?.to_string()))
-                .filter(|_| is_rejected),
+            reason: is_rejected.then(|| self.reason(request)).flatten(),
             bytes: std::mem::take(&mut self.opening),
         });
     }
 
-    fn judge(&self, request: &Request, end: End) -> Exchanged {
+    /// Why head or body were rejected.
+    fn reason(&self, request: &Request) -> Option<String> {
+        let rejection = self.decoder.rejection().map(|one| one.to_string());
+        let mismatch = self.check.mismatch(&request.expected_body);
+        let missing = || match self.captured.as_deref() {
+            Some(Err(reason)) => Some(reason.clone()),
+            _ => None,
+        };
+        rejection
+            .or_else(|| mismatch.map(|one| one.to_string()))
+            .or_else(missing)
+    }
+
+    /// Takes the values of a correct response; without one of them it is wrong.
+    #[cold]
+    fn capture(&mut self, captures: &Captures) -> Outcome {
+        let captured = captures.of(&KeptResponse {
+            fields: self.decoder.kept_fields(),
+            body: self.check.kept(),
+        });
+        let outcome = if captured.is_ok() {
+            Outcome::Ok
+        } else {
+            Outcome::BadBody
+        };
+        self.captured = Some(Box::new(captured));
+        outcome
+    }
+
+    fn judge(&mut self, request: &Request, end: End) -> Exchanged {
         let head = self.decoder.head();
         let status = head.map(|head| head.status);
         let is_complete = match end {
@@ -307,11 +344,14 @@ impl WireConnection {
                 ..Exchanged::unreusable(outcome, status)
             };
         };
-        let outcome = outcome_of_response(
+        let mut outcome = outcome_of_response(
             request,
             head.status,
             self.check.is_correct(&request.expected_body),
         );
+        if let (Outcome::Ok, Some(captures)) = (outcome, &request.captures) {
+            outcome = self.capture(captures);
+        }
         if head.is_until_close {
             // The end of the stream has no kernel timestamp.
             return Exchanged::unreusable(outcome, status);

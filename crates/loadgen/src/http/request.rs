@@ -1,10 +1,11 @@
 //! One prepared request: its bytes on the wire, and what counts as a correct response to it.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HOST, TRANSFER_ENCODING};
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -12,6 +13,9 @@ use regex::bytes::Regex;
 
 use crate::base::error::LoadError;
 use crate::http::body_check::ExpectedBody;
+use crate::http::captures::Captures;
+use crate::http::template::{Scratch, StandIns, Template};
+use crate::http::values::Inputs;
 use crate::plan::ResponseCheck;
 
 /// A request as specified by the plan.
@@ -28,28 +32,53 @@ pub(crate) struct RequestParts<'a> {
     pub check: &'a ResponseCheck,
     /// Whether the cookies of its response are used.
     pub keeps_cookies: bool,
+    /// What is taken from its response.
+    pub captures: Option<Captures>,
+    /// What stands for the values in the texts above, if there are any.
+    pub stand_ins: Option<StandIns>,
 }
 
-/// A request that can be sent any number of times.
+/// A request that can be sent any number of times; one with placeholders, once it has been filled
+/// in.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
+    common: Arc<Common>,
+    kept_bytes: Vec<u8>,
+    last_bytes: Vec<u8>,
+    /// Only the bytes count then.
+    is_changed: bool,
+}
+
+/// What does not change when a request is filled in.
+#[derive(Clone, Debug)]
+pub(crate) struct Common {
     method: Method,
     path: Uri,
     headers: HeaderMap,
     body: Bytes,
-    kept_bytes: Bytes,
-    last_bytes: Bytes,
     statuses: Vec<u16>,
     pub expected_body: Arc<ExpectedBody>,
+    /// What is taken from its response.
+    pub captures: Option<Arc<Captures>>,
     /// Whether the cookies of its response are used.
     pub keeps_cookies: bool,
     /// Whether its header says that it is the last of its connection (RFC 9112, section 9.6).
     pub says_close: bool,
+    /// Path, headers and body then hold stand-ins.
+    template: Option<Arc<Template>>,
+}
+
+impl Deref for Request {
+    type Target = Common;
+
+    fn deref(&self) -> &Common {
+        &self.common
+    }
 }
 
 impl Request {
     /// Checks and serialises.
-    pub fn prepare(parts: &RequestParts<'_>) -> Result<Self, LoadError> {
+    pub fn prepare(parts: RequestParts<'_>) -> Result<Self, LoadError> {
         let method: Method = parts
             .method
             .parse()
@@ -59,51 +88,123 @@ impl Request {
             .parse()
             .map_err(|error| bad(format!("path {:?}: {error}", parts.path)))?;
         let body = decode("body_base64", parts.body_base64)?;
-        let mut headers = parse_headers(parts.headers)?;
-        let names: Vec<_> = headers.keys().cloned().collect();
-
-        for (name, value) in &parse_headers(parts.default_headers)? {
-            if !names.contains(name) {
-                headers.append(name, value.clone());
-            }
-        }
-
-        if !headers.contains_key(HOST) {
-            headers.insert(
-                HOST,
-                HeaderValue::from_str(parts.authority).map_err(|error| bad(error.to_string()))?,
-            );
-        }
-
-        check_framing(&headers, body.as_ref().map_or(0, Bytes::len))?;
+        let mut headers = headers_of(&parts)?;
         let says_length = body.is_some() || expects_body(&method);
+        let length = length_of(&headers, body.as_ref(), parts.stand_ins.as_ref())?;
         if says_length && !headers.contains_key(CONTENT_LENGTH) {
-            let body_bytes = body.as_ref().map_or(0, Bytes::len);
-            headers.insert(CONTENT_LENGTH, HeaderValue::from(body_bytes));
+            headers.insert(CONTENT_LENGTH, length);
         }
 
         let says_close = headers.get_all(CONNECTION).iter().any(lists_close);
-        let mut request = Self {
+        let needs_body = parts.captures.as_ref().is_some_and(Captures::need_body);
+        let request = Self::of(Common {
             method,
             path,
             headers,
             body: body.unwrap_or_default(),
-            kept_bytes: Bytes::new(),
-            last_bytes: Bytes::new(),
             statuses: parts.check.statuses.clone(),
-            expected_body: Arc::new(expected_body(parts.check)?),
+            expected_body: Arc::new(ExpectedBody {
+                is_kept: needs_body,
+                ..expected_body(parts.check)?
+            }),
+            captures: parts.captures.map(Arc::new),
             keeps_cookies: parts.keeps_cookies,
             says_close,
-        };
-        request.kept_bytes = request.serialise(false);
-        request.last_bytes = request.serialise(true);
+            template: None,
+        });
 
-        Ok(request)
+        Ok(match parts.stand_ins {
+            Some(stand_ins) => request.with_template(stand_ins),
+            None => request,
+        })
+    }
+
+    fn of(common: Common) -> Self {
+        Self {
+            kept_bytes: common.serialise(false),
+            last_bytes: common.serialise(true),
+            common: Arc::new(common),
+            is_changed: false,
+        }
+    }
+
+    fn with_template(self, stand_ins: StandIns) -> Self {
+        let template = Template::split(
+            stand_ins,
+            self.kept_bytes.clone(),
+            self.last_bytes.clone(),
+            self.body.len(),
+        );
+        let common = Common {
+            template: Some(Arc::new(template)),
+            ..Common::clone(&self)
+        };
+        Self {
+            common: Arc::new(common),
+            ..self
+        }
+    }
+
+    /// Whether it must be filled in before it is sent.
+    pub fn has_placeholders(&self) -> bool {
+        self.template.is_some()
+    }
+
+    /// Becomes `request`, filled in. `may_be_last`: whether its connection may be closed after it.
+    pub fn fill(
+        &mut self,
+        request: &Self,
+        inputs: &Inputs<'_>,
+        scratch: &mut Scratch,
+        may_be_last: bool,
+    ) {
+        if !Arc::ptr_eq(&self.common, &request.common) {
+            self.common = Arc::clone(&request.common);
+        }
+        if let Some(template) = &self.common.template {
+            let last = may_be_last.then_some(&mut self.last_bytes);
+            template.fill(inputs, scratch, &mut self.kept_bytes, last);
+            self.is_changed = true;
+        }
     }
 
     /// The request for a library; `is_last` asks the server to close the connection after its
     /// response.
     pub fn message(&self, is_last: bool) -> http::Request<Full<Bytes>> {
+        if self.is_changed {
+            return parsed(self.bytes(is_last)).unwrap_or_default();
+        }
+        self.common.message(is_last)
+    }
+
+    /// The request on the wire; `is_last` as in [`Self::message`].
+    pub fn bytes(&self, is_last: bool) -> &[u8] {
+        if is_last {
+            &self.last_bytes
+        } else {
+            &self.kept_bytes
+        }
+    }
+
+    /// The cookies in its own header fields.
+    pub fn cookies(&self) -> impl Iterator<Item = &[u8]> {
+        let (head, _) = head_and_rest(&self.kept_bytes);
+        lines(head).filter_map(|line| Some(line.strip_prefix(COOKIE_NAME)?.trim_ascii()))
+    }
+
+    /// The same request with this `Cookie` field instead of its own.
+    pub fn with_cookie(&self, cookie: &HeaderValue) -> Self {
+        Self {
+            common: Arc::clone(&self.common),
+            kept_bytes: with_cookie(&self.kept_bytes, cookie),
+            last_bytes: with_cookie(&self.last_bytes, cookie),
+            is_changed: true,
+        }
+    }
+}
+
+impl Common {
+    fn message(&self, is_last: bool) -> http::Request<Full<Bytes>> {
         let mut request = http::Request::new(Full::new(self.body.clone()));
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.path.clone();
@@ -117,16 +218,7 @@ impl Request {
         request
     }
 
-    /// The request on the wire; `is_last` as in [`Self::message`].
-    pub fn bytes(&self, is_last: bool) -> &[u8] {
-        if is_last {
-            &self.last_bytes
-        } else {
-            &self.kept_bytes
-        }
-    }
-
-    fn serialise(&self, is_last: bool) -> Bytes {
+    fn serialise(&self, is_last: bool) -> Vec<u8> {
         let request = self.message(is_last);
         let mut bytes = format!("{} {} HTTP/1.1\r\n", request.method(), request.uri()).into_bytes();
 
@@ -139,22 +231,7 @@ impl Request {
 
         bytes.extend_from_slice(b"\r\n");
         bytes.extend_from_slice(&self.body);
-
-        Bytes::from(bytes)
-    }
-
-    /// The cookies in its own header fields.
-    pub fn cookies(&self) -> impl Iterator<Item = &HeaderValue> {
-        self.headers.get_all(COOKIE).iter()
-    }
-
-    /// The same request with this `Cookie` field.
-    pub fn with_cookie(&self, cookie: HeaderValue) -> Self {
-        let mut request = self.clone();
-        request.headers.insert(COOKIE, cookie);
-        request.kept_bytes = request.serialise(false);
-        request.last_bytes = request.serialise(true);
-        request
+        bytes
     }
 
     /// Whether the method is HEAD.
@@ -173,29 +250,107 @@ impl Request {
     }
 }
 
-/// A request's own header fields must not contradict its actual body: the server would wait for the
-/// rest, or take the rest for the next request.
-fn check_framing(headers: &HeaderMap, body_bytes: usize) -> Result<(), LoadError> {
+/// All header fields but Content-Length.
+fn headers_of(parts: &RequestParts<'_>) -> Result<HeaderMap, LoadError> {
+    let mut headers = parse_headers(parts.headers)?;
+    let names: Vec<_> = headers.keys().cloned().collect();
+    for (name, value) in &parse_headers(parts.default_headers)? {
+        if !names.contains(name) {
+            headers.append(name, value.clone());
+        }
+    }
+
+    if !headers.contains_key(HOST) {
+        headers.insert(
+            HOST,
+            HeaderValue::from_str(parts.authority).map_err(|error| bad(error.to_string()))?,
+        );
+    }
+    Ok(headers)
+}
+
+/// The length of the body, or what stands for it. A request's own header fields must not contradict
+/// its actual body: the server would wait for the rest, or take the rest for the next request.
+fn length_of(
+    headers: &HeaderMap,
+    body: Option<&Bytes>,
+    stand_ins: Option<&StandIns>,
+) -> Result<HeaderValue, LoadError> {
     if headers.contains_key(TRANSFER_ENCODING) {
         let message =
             "header Transfer-Encoding: bodies are sent with Content-Length; omit the header";
         return Err(bad(message.to_owned()));
     }
 
-    let length = body_bytes.to_string();
+    let changing = stand_ins.filter(|stand_ins| stand_ins.are_in_body());
+    let length = changing.map_or_else(
+        || body.map_or(0, Bytes::len).to_string(),
+        StandIns::body_length,
+    );
     let given: Vec<_> = headers
         .get_all(CONTENT_LENGTH)
         .iter()
         .map(HeaderValue::as_bytes)
         .collect();
     if given.is_empty() || given == [length.as_bytes()] {
-        return Ok(());
+        return HeaderValue::from_str(&length).map_err(|error| bad(error.to_string()));
     }
 
+    let real = changing.map_or_else(
+        || format!("{length} bytes"),
+        |_| "whose length changes".to_owned(),
+    );
     Err(bad(format!(
-        "header Content-Length: {} does not match the body ({length} bytes); omit the header",
+        "header Content-Length: {} does not match the body ({real}); omit the header",
         String::from_utf8_lossy(&given.join(&b", "[..]))
     )))
+}
+
+/// How a `Cookie` field begins on the wire.
+const COOKIE_NAME: &[u8] = b"cookie: ";
+
+/// The lines in front of the empty one that ends the head, and everything from there on.
+fn head_and_rest(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
+    bytes.split_at(end.map_or(bytes.len(), |place| place + 2))
+}
+
+fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+    head.split_inclusive(|byte| *byte == b'\n')
+}
+
+fn with_cookie(bytes: &[u8], cookie: &HeaderValue) -> Vec<u8> {
+    let (head, rest) = head_and_rest(bytes);
+    let mut changed = Vec::with_capacity(bytes.len() + COOKIE_NAME.len() + cookie.len() + 2);
+    for line in lines(head).filter(|line| !line.starts_with(COOKIE_NAME)) {
+        changed.extend_from_slice(line);
+    }
+
+    for part in [COOKIE_NAME, cookie.as_bytes(), b"\r\n", rest] {
+        changed.extend_from_slice(part);
+    }
+    changed
+}
+
+/// A request from its bytes; `None` if a library cannot represent it.
+fn parsed(bytes: &[u8]) -> Option<http::Request<Full<Bytes>>> {
+    let (head, _) = head_and_rest(bytes);
+    let mut fields = vec![httparse::EMPTY_HEADER; lines(head).count()];
+    let mut request = httparse::Request::new(&mut fields);
+    let httparse::Status::Complete(head_bytes) = request.parse(bytes).ok()? else {
+        return None;
+    };
+
+    let body = Bytes::copy_from_slice(&bytes[head_bytes..]);
+    let mut message = http::Request::new(Full::new(body));
+    *message.method_mut() = request.method?.parse().ok()?;
+    *message.uri_mut() = request.path?.parse().ok()?;
+    for field in &*request.headers {
+        let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
+        let value = HeaderValue::from_bytes(field.value).ok()?;
+        message.headers_mut().append(name, value);
+    }
+    Some(message)
 }
 
 /// Whether a server may wait for a body, or reject the request, if Content-Length is missing: RFC
@@ -223,6 +378,7 @@ fn expected_body(check: &ResponseCheck) -> Result<ExpectedBody, LoadError> {
         .map(|text| hash_of(text).ok_or(text))
         .transpose();
     Ok(ExpectedBody {
+        is_kept: false,
         exact: decode("check.body_base64", check.body_base64.as_deref())?,
         length: check.length,
         sha256: sha256.map_err(|text| {
@@ -235,7 +391,7 @@ fn expected_body(check: &ResponseCheck) -> Result<ExpectedBody, LoadError> {
 }
 
 /// The error without the drawing of where it is, which takes lines of its own.
-fn not_a_regex(error: &regex::Error) -> String {
+pub(crate) fn not_a_regex(error: &regex::Error) -> String {
     let text = error.to_string();
     let reason = text.lines().last().unwrap_or_default();
     let reason = reason.trim_start_matches("error: ");
@@ -292,6 +448,8 @@ mod tests {
             body_base64: None,
             check,
             keeps_cookies: false,
+            captures: None,
+            stand_ins: None,
         }
     }
 
@@ -302,7 +460,7 @@ mod tests {
                 regex: Some(pattern.to_owned()),
                 ..ResponseCheck::default()
             };
-            let error = Request::prepare(&parts(&[], &check)).expect_err(pattern);
+            let error = Request::prepare(parts(&[], &check)).expect_err(pattern);
             let message = error.to_string();
             assert!(message.contains(reason), "{message}");
             assert_eq!(message.lines().count(), 1, "{message}");
@@ -317,7 +475,7 @@ mod tests {
             body_base64: Some("aGVsbG8="),
             ..parts(&headers, &check)
         };
-        let request = Request::prepare(&post).expect("request");
+        let request = Request::prepare(post).expect("request");
         let text = |is_last| {
             std::str::from_utf8(request.bytes(is_last))
                 .expect("text")
@@ -350,7 +508,7 @@ mod tests {
                 method,
                 ..parts(&[], &check)
             };
-            let request = Request::prepare(&parts).expect("request");
+            let request = Request::prepare(parts).expect("request");
             let text = std::str::from_utf8(request.bytes(false)).expect("text");
             assert_eq!(
                 text.contains("content-length: 0\r\n"),
@@ -370,7 +528,7 @@ mod tests {
             ("closed", false),
         ] {
             let headers = [("Connection".to_owned(), value.to_owned())];
-            let request = Request::prepare(&parts(&headers, &check)).expect("request");
+            let request = Request::prepare(parts(&headers, &check)).expect("request");
             assert_eq!(request.says_close, says_close, "{value}");
             let last = std::str::from_utf8(request.bytes(true))
                 .expect("text")
@@ -389,7 +547,7 @@ mod tests {
         let check = ResponseCheck::default();
         let of = |name: &str, value: &str, body_base64| {
             let headers = [(name.to_owned(), value.to_owned())];
-            Request::prepare(&RequestParts {
+            Request::prepare(RequestParts {
                 body_base64,
                 ..parts(&headers, &check)
             })
@@ -425,7 +583,7 @@ mod tests {
             default_headers: &defaults,
             ..parts(&headers, &check)
         };
-        let request = Request::prepare(&parts).expect("request");
+        let request = Request::prepare(parts).expect("request");
         let text = std::str::from_utf8(request.bytes(false)).expect("text");
 
         assert!(
@@ -438,7 +596,7 @@ mod tests {
     #[test]
     fn a_check_that_cannot_be_made_is_refused() {
         let refused = |check: ResponseCheck| {
-            Request::prepare(&parts(&[], &check))
+            Request::prepare(parts(&[], &check))
                 .expect_err("refused")
                 .to_string()
         };
@@ -472,7 +630,7 @@ mod tests {
         let check = ResponseCheck::default();
 
         assert!(
-            Request::prepare(&parts(&headers, &check))
+            Request::prepare(parts(&headers, &check))
                 .expect_err("newline")
                 .to_string()
                 .contains("X-A")

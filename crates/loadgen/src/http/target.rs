@@ -7,11 +7,13 @@ use http::Uri;
 use http::uri::{Authority, PathAndQuery};
 
 use crate::base::error::LoadError;
+use crate::http::captures::Captures;
 use crate::http::request::{Request, RequestParts};
+use crate::http::texts::Texts;
 use crate::net::route::Route;
 use crate::net::socket::Endpoint;
 use crate::net::tls::TlsClient;
-use crate::plan::{HttpVersion, Keepalive, LoadPlan, ReceiveStamps, RequestPlan, Wire};
+use crate::plan::{HttpVersion, Keepalive, LoadPlan, ReceiveStamps, RequestPlan, StepPlan, Wire};
 
 /// Longest wait for each address of a host that has several.
 const CONNECT_PROBE: Duration = Duration::from_millis(500);
@@ -123,68 +125,119 @@ fn path_of(uri: &Uri) -> String {
 }
 
 fn requests_of(plan: &LoadPlan, uri: &Uri, authority: &str) -> Result<Vec<Request>, LoadError> {
-    let mut requests = Vec::new();
-    for (request, label) in plan.listed_requests().zip(plan.request_labels()) {
-        let prepared = prepare_listed(request, plan, uri, authority);
-        requests.push(prepared.map_err(|error| match error {
-            LoadError::Plan(message) => bad(format!("request {label}: {message}")),
-            other => other,
-        })?);
+    let base = Base {
+        plan,
+        uri,
+        authority,
+    };
+    if plan.targets.is_empty() && plan.sessions.is_empty() {
+        return Ok(vec![base.single()?]);
     }
 
-    if requests.is_empty() {
-        requests.push(Request::prepare(&RequestParts {
-            method: &plan.method,
-            path: &path_of(uri),
-            authority,
-            headers: &plan.headers,
-            default_headers: &[],
-            body_base64: plan.body_base64.as_deref(),
-            check: &plan.check,
-            keeps_cookies: false,
-        })?);
+    let mut requests = Vec::new();
+    let mut labels = plan.request_labels().into_iter();
+    let mut labelled = |prepared: Result<Request, LoadError>| {
+        let label = labels.next().unwrap_or_default();
+        prepared.map_err(|error| match error {
+            LoadError::Plan(message) => bad(format!("request {label}: {message}")),
+            other => other,
+        })
+    };
+    for target in &plan.targets {
+        requests.push(labelled(base.target(&target.request))?);
+    }
+    for session in &plan.sessions {
+        let mut variables = Vec::new();
+        for step in &session.steps {
+            requests.push(labelled(base.step(step, &mut variables))?);
+        }
     }
 
     Ok(requests)
 }
 
-fn prepare_listed(
-    request: &RequestPlan,
-    plan: &LoadPlan,
-    base: &Uri,
-    authority: &str,
-) -> Result<Request, LoadError> {
-    let uri: Uri = request
-        .url
-        .parse()
-        .map_err(|error| bad(format!("url {:?}: {error}", request.url)))?;
-    if uri
-        .authority()
-        .is_some_and(|host| host.as_str() != authority)
-    {
-        return Err(bad(format!(
-            "its host is not {authority}; a load targets a single server, so put the requests to \
-            each server into a separate file"
-        )));
+/// What all requests of a plan have in common.
+struct Base<'a> {
+    plan: &'a LoadPlan,
+    uri: &'a Uri,
+    authority: &'a str,
+}
+
+impl Base<'_> {
+    /// The plan's own request.
+    fn single(&self) -> Result<Request, LoadError> {
+        let plan = self.plan;
+        Request::prepare(RequestParts {
+            method: &plan.method,
+            path: &path_of(self.uri),
+            authority: self.authority,
+            headers: &plan.headers,
+            default_headers: &[],
+            body_base64: plan.body_base64.as_deref(),
+            check: &plan.check,
+            keeps_cookies: false,
+            captures: None,
+            stand_ins: None,
+        })
     }
 
-    if uri.scheme().is_some() && uri.scheme() != base.scheme() {
-        let scheme = base.scheme_str().unwrap_or_default();
-        return Err(bad(format!(
-            "it does not begin with {scheme}://, unlike the load's URL"
-        )));
+    fn target(&self, request: &RequestPlan) -> Result<Request, LoadError> {
+        let texts = Texts::of(request, &self.plan.headers);
+        self.listed(&texts, request, None)
     }
 
-    Request::prepare(&RequestParts {
-        method: &request.method,
-        path: &path_of(&uri),
-        authority,
-        headers: &request.headers,
-        default_headers: &plan.headers,
-        body_base64: request.body_base64.as_deref(),
-        check: request.check.as_ref().unwrap_or(&plan.check),
-        keeps_cookies: !plan.sessions.is_empty(),
-    })
+    /// A step of a session that knows these `variables`, and afterwards those that it captures.
+    fn step(&self, step: &StepPlan, variables: &mut Vec<String>) -> Result<Request, LoadError> {
+        let texts = Texts::filled(&step.request, &self.plan.headers, variables).map_err(bad)?;
+        let captures = Captures::prepare(&step.captures, variables).map_err(bad)?;
+        self.listed(&texts, &step.request, captures)
+    }
+
+    fn listed(
+        &self,
+        texts: &Texts<'_>,
+        request: &RequestPlan,
+        captures: Option<Captures>,
+    ) -> Result<Request, LoadError> {
+        let uri = self.uri_of(&texts.url, &request.url)?;
+        Request::prepare(RequestParts {
+            method: &request.method,
+            path: &path_of(&uri),
+            authority: self.authority,
+            headers: &texts.headers,
+            default_headers: &texts.default_headers,
+            body_base64: texts.body_base64.as_deref(),
+            check: request.check.as_ref().unwrap_or(&self.plan.check),
+            keeps_cookies: !self.plan.sessions.is_empty(),
+            captures,
+            stand_ins: texts.stand_ins.clone(),
+        })
+    }
+
+    /// A URL of the same server, which messages quote as it was written.
+    fn uri_of(&self, url: &str, written: &str) -> Result<Uri, LoadError> {
+        let (base, authority) = (self.uri, self.authority);
+        let uri: Uri = url
+            .parse()
+            .map_err(|error| bad(format!("url {written:?}: {error}")))?;
+        if uri
+            .authority()
+            .is_some_and(|host| host.as_str() != authority)
+        {
+            return Err(bad(format!(
+                "its host is not {authority}; a load targets a single server, so put the requests \
+                of each server into a file of its own"
+            )));
+        }
+
+        if uri.scheme().is_some() && uri.scheme() != base.scheme() {
+            let scheme = base.scheme_str().unwrap_or_default();
+            return Err(bad(format!(
+                "it does not begin with {scheme}://, unlike the load's URL"
+            )));
+        }
+        Ok(uri)
+    }
 }
 
 fn bad(message: String) -> LoadError {

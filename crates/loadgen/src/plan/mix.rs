@@ -5,7 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::LoadError;
-use crate::plan::{LoadModel, LoadPlan, LoadProfile, Order, Replay, ResponseCheck, default_method};
+use crate::plan::{
+    CapturePlan, LoadModel, LoadPlan, LoadProfile, Order, Replay, ResponseCheck, default_method,
+};
 
 /// More requests than this in one plan are refused: each has counts of its own in the report.
 const MOST_REQUESTS: usize = 10_000;
@@ -71,6 +73,9 @@ pub struct StepPlan {
     /// none.
     #[serde(default)]
     pub think_time_ns: u64,
+    /// What later requests of the session need from its response.
+    #[serde(default)]
+    pub captures: Vec<CapturePlan>,
 }
 
 pub(crate) fn default_weight() -> f64 {
@@ -200,6 +205,7 @@ mod tests {
         let step = |url: &&str| StepPlan {
             request: request(url),
             think_time_ns: 0,
+            captures: Vec::new(),
         };
         SessionPlan {
             name: "browse".to_owned(),

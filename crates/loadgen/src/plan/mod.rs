@@ -2,6 +2,7 @@
 //! per second.
 
 pub(crate) mod access_line;
+pub(crate) mod captures;
 pub mod catalogue;
 pub(crate) mod floor;
 pub(crate) mod json_target;
@@ -9,6 +10,7 @@ pub(crate) mod mix;
 pub(crate) mod open;
 pub(crate) mod order;
 pub(crate) mod phases;
+pub(crate) mod placeholders;
 pub(crate) mod precision;
 pub(crate) mod profile;
 pub(crate) mod protocol;
@@ -27,6 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::clock::{NS_PER_MS, NS_PER_S};
 use crate::base::error::LoadError;
+pub use crate::plan::captures::{CapturePlan, CaptureSource};
 pub use crate::plan::floor::Floor;
 pub use crate::plan::mix::{RequestPlan, SessionPlan, StepPlan, WeightedRequest};
 pub use crate::plan::open::{Arrivals, OnBusy, OpenLoop};

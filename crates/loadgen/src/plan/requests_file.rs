@@ -11,7 +11,9 @@ use base64::engine::general_purpose::STANDARD;
 use crate::base::duration::parse_duration_ns;
 use crate::base::error::LoadError;
 use crate::plan::mix::default_weight;
-use crate::plan::{RequestPlan, ResponseCheck, SessionPlan, StepPlan, WeightedRequest};
+use crate::plan::{
+    CapturePlan, RequestPlan, ResponseCheck, SessionPlan, StepPlan, WeightedRequest,
+};
 use crate::plan::{default_method, json_target, requests_text};
 
 /// Reads a file of weighted requests; `-` is standard input. Body files are looked for beside it.
@@ -46,6 +48,7 @@ struct Found {
     request: RequestPlan,
     weight: f64,
     think_time_ns: u64,
+    captures: Vec<CapturePlan>,
 }
 
 fn parse_file(path: &Path, kind: Kind) -> Result<Parser<'_>, LoadError> {
@@ -168,6 +171,7 @@ impl<'a> Parser<'a> {
             request,
             weight: default_weight(),
             think_time_ns: 0,
+            captures: Vec::new(),
         });
         Ok(())
     }
@@ -181,6 +185,7 @@ impl<'a> Parser<'a> {
                 let step = StepPlan {
                     request: found.request,
                     think_time_ns: found.think_time_ns,
+                    captures: found.captures,
                 };
                 session.steps.push(step);
             }
@@ -235,6 +240,7 @@ impl<'a> Parser<'a> {
         match name {
             "weight" => self.take_weight(value),
             "think-time" => self.take_think_time(value),
+            "capture" => self.take_capture(value),
             "name" => {
                 self.request()?.name = Some(value.to_owned());
                 Ok(())
@@ -273,6 +279,18 @@ impl<'a> Parser<'a> {
         let think_time_ns = parse_duration_ns(value)?;
         if let Some(found) = &mut self.open {
             found.think_time_ns = think_time_ns;
+        }
+        Ok(())
+    }
+
+    fn take_capture(&mut self, value: &str) -> Result<(), String> {
+        if self.kind == Kind::Targets {
+            return Err("--capture is only allowed in a --sessions file".to_owned());
+        }
+        self.request()?;
+        let capture = CapturePlan::parse(value)?;
+        if let Some(found) = &mut self.open {
+            found.captures.push(capture);
         }
         Ok(())
     }
@@ -473,6 +491,24 @@ mod tests {
     }
 
     #[test]
+    fn steps_capture_values_of_their_responses() {
+        let folder = Folder::new("captures");
+        let path = folder.write(
+            "captures",
+            "[a]\nPOST /login\n--capture token=json:.token\n--capture=csrf=regex:csrf=(.*?);\n\
+             GET /me\nAuthorization: Bearer {{token}}\n",
+        );
+        let sessions = read_sessions(&path).expect("sessions");
+        let captures: Vec<Vec<&str>> = sessions[0]
+            .steps
+            .iter()
+            .map(|step| step.captures.iter().map(|one| one.name.as_str()).collect())
+            .collect();
+        assert_eq!(captures, [vec!["token", "csrf"], vec![]]);
+        assert_eq!(sessions[0].steps[0].captures[1].expression, "csrf=(.*?);");
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_its_line() {
         let folder = Folder::new("wrong");
         let targets = [
@@ -489,6 +525,7 @@ mod tests {
             ("GET /\n--body a\n--body b\n", 3, "two bodies"),
             ("GET /\n@missing\n", 2, "cannot read"),
             ("GET /\n--think-time 1s\n", 2, "--sessions"),
+            ("GET /\n--capture a=json:.b\n", 2, "--sessions"),
             ("[browse]\n", 1, "--sessions"),
         ];
         let sessions = [
@@ -497,6 +534,8 @@ mod tests {
             ("[a]\n[a]\n", 2, "two sessions"),
             ("[a\n", 1, "[name]"),
             ("[a]\nGET /\n--think-time 1 fortnight\n", 3, "fortnight"),
+            ("[a]\nGET /\n--capture token\n", 3, "token=json:.token"),
+            ("[a]\n--capture a=json:.b\n", 2, "does not belong"),
         ];
         let check = |(text, line, word): (&str, usize, &str), error: Option<LoadError>| {
             let message = error.expect(text).to_string();

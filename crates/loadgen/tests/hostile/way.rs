@@ -127,6 +127,7 @@ fn session(request: RequestPlan) -> SessionPlan {
     let step = StepPlan {
         request,
         think_time_ns: 0,
+        captures: Vec::new(),
     };
     SessionPlan {
         name: "twice".to_owned(),

@@ -245,6 +245,7 @@ fn a_session_keeps_its_cookies_over_http2() {
     let step = |line: &str| StepPlan {
         request: request(line),
         think_time_ns: 0,
+        captures: Vec::new(),
     };
     let steps = vec![step("GET /path?query"), step("GET /greeted")];
     let sessions = vec![SessionPlan {

@@ -3,7 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use loadgen::plan::{LoadProfile, OnBusy, SessionPlan, Step, StepPlan, Wire};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use loadgen::plan::{
+    CapturePlan, CaptureSource, LoadProfile, OnBusy, SessionPlan, Step, StepPlan, Wire,
+};
 use loadgen::{LoadPlan, LoadReport, Outcome, SessionReport, StopToken, run};
 use refsrv::{Config, Fault, FaultPlan, When};
 
@@ -18,6 +22,7 @@ fn session(weight: f64, name: &str, steps: &[(&str, u64)]) -> SessionPlan {
     let step = |(line, think_time_ns): &(&str, u64)| StepPlan {
         request: request(line),
         think_time_ns: *think_time_ns,
+        captures: Vec::new(),
     };
     SessionPlan {
         name: name.to_owned(),
@@ -340,4 +345,95 @@ fn sessions_that_still_wait_for_a_connection_do_not_prolong_the_load() {
     assert_eq!((tried + waiting, sessions.started), (50, 50));
     assert!((1..25).contains(&tried), "{:?}", report.outcomes);
     assert_eq!((sessions.failed, sessions.unfinished), (tried, waiting));
+}
+
+/// A session that captures a value of each kind, and sends each in a place of each kind.
+fn capturing_session() -> SessionPlan {
+    let capture = |name: &str, source: CaptureSource, expression: &str| CapturePlan {
+        name: name.to_owned(),
+        source,
+        expression: expression.to_owned(),
+    };
+    let mut session = session(
+        1.0,
+        "s",
+        &[("GET /login", 0), ("POST /u/{{id}}?n={{name}}", MS)],
+    );
+    session.steps[0].captures = vec![
+        capture("id", CaptureSource::Json, ".user.id"),
+        capture("name", CaptureSource::Header, "x-name"),
+        capture("csrf", CaptureSource::Regex, "csrf=(\\w+)"),
+    ];
+    let second = &mut session.steps[1].request;
+    second.headers = vec![
+        ("Authorization".to_owned(), "Bearer {{id}}".to_owned()),
+        ("Cookie".to_owned(), "first={{csrf}}".to_owned()),
+    ];
+    second.body_base64 = Some(STANDARD.encode("{\"csrf\": \"{{csrf}}\", \"braces\": \"{{{{\"}"));
+    session
+}
+
+/// Gives each connection values of its own.
+fn give(seen: &Seen) -> String {
+    if seen.line != "GET /login" {
+        return answer(200, "", "yes");
+    }
+    let number = seen.connection;
+    answer(
+        200,
+        &format!("X-Name: n {number}\r\nSet-Cookie: c={number}\r\n"),
+        &format!("{{\"user\": {{\"id\": {number}}}, \"form\": \"csrf=t{number}&\"}}"),
+    )
+}
+
+#[test]
+fn captured_values_are_sent_in_every_part_of_later_requests() {
+    let _alone = alone();
+    for wire in [Wire::Native, Wire::Hyper] {
+        let server = WitnessServer::start(give);
+        let plan = LoadPlan {
+            wire,
+            threads: 2,
+            ..let_end(&server.url(), 100.0, SECOND / 2, vec![capturing_session()])
+        };
+        let (_, sessions) = carry_out(&plan);
+        assert_eq!((sessions.completed, sessions.failed), (50, 0), "{wire:?}");
+        for (number, seen) in by_connection(&server) {
+            let second = &seen[1];
+            assert_eq!(second.line, format!("POST /u/{number}?n=n%20{number}"));
+            assert_eq!(second.fields("authorization"), [format!("Bearer {number}")]);
+            assert_eq!(
+                second.fields("cookie"),
+                [format!("first=t{number}; c={number}")]
+            );
+            let body = format!("{{\"csrf\": \"t{number}\", \"braces\": \"{{{{\"}}");
+            assert_eq!(second.body, body);
+        }
+    }
+}
+
+#[test]
+fn a_response_without_the_value_is_wrong_and_ends_its_session() {
+    let _alone = alone();
+    for wire in [Wire::Native, Wire::Hyper] {
+        let server = WitnessServer::start(|seen| match seen.connection % 2 {
+            0 => give(seen),
+            _ => answer(200, "X-Name: n\r\n", "csrf=a {\"user\": {}}"),
+        });
+        let plan = LoadPlan {
+            wire,
+            ..let_end(&server.url(), 100.0, SECOND / 2, vec![capturing_session()])
+        };
+        let (report, sessions) = carry_out(&plan);
+        assert_eq!((sessions.completed, sessions.failed), (25, 25), "{wire:?}");
+        assert_eq!(report.outcome(Outcome::BadBody), 25);
+        assert_eq!(report.targets[1].scheduled, 25);
+        if wire == Wire::Native {
+            let reason = report.wrong_responses[0].reason.as_deref();
+            assert_eq!(
+                reason,
+                Some("no value for {{id}}: no value .user.id in a JSON body")
+            );
+        }
+    }
 }

@@ -271,6 +271,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         completion.stamps.receive_delay_ns = exchanged.receive_delay_ns;
         if let (true, Some(connection)) = (S::KEEPS_COOKIES, &mut self.slots[index].connection) {
             self.source.set_cookies(connection.take_set_cookies());
+            self.source.captured(connection.take_captured());
         }
         if !exchanged.is_reusable {
             self.close_connection(index, exchanged.is_servers_end && !work.is_last);

@@ -1,0 +1,126 @@
+//! The texts of a request in which placeholders may be, with stand-ins instead of them.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::http::template::{Place, StandIns};
+use crate::http::values::Value;
+use crate::plan::RequestPlan;
+use crate::plan::placeholders;
+
+/// Names and values.
+type Fields = [(String, String)];
+
+/// The texts of one request.
+pub(crate) struct Texts<'a> {
+    pub url: Cow<'a, str>,
+    pub headers: Cow<'a, Fields>,
+    pub default_headers: Cow<'a, Fields>,
+    pub body_base64: Option<Cow<'a, str>>,
+    /// What stands in them for values; `None` if they have no placeholder.
+    pub stand_ins: Option<StandIns>,
+}
+
+impl<'a> Texts<'a> {
+    /// The texts as they are.
+    pub fn of(request: &'a RequestPlan, default_headers: &'a Fields) -> Self {
+        Self {
+            url: Cow::Borrowed(&request.url),
+            headers: Cow::Borrowed(&request.headers),
+            default_headers: Cow::Borrowed(default_headers),
+            body_base64: request.body_base64.as_deref().map(Cow::Borrowed),
+            stand_ins: None,
+        }
+    }
+
+    /// The texts with stand-ins for the values that the session of the request knows by then.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with a placeholder.
+    pub fn filled(
+        request: &'a RequestPlan,
+        default_headers: &'a Fields,
+        variables: &[String],
+    ) -> Result<Self, String> {
+        let texts = Self::of(request, default_headers);
+        let body = texts.body();
+        if !texts.have_placeholders(body.as_deref()) {
+            return Ok(texts);
+        }
+
+        let all = texts.all(body.as_deref());
+        let mut replacing = Replacing {
+            stand_ins: StandIns::apart_from(all.iter().copied()),
+            variables,
+        };
+        let headers = replacing.fields(&texts.headers)?;
+        // Those that the request replaces are not sent.
+        let is_sent = |(name, _): &&(String, String)| {
+            !headers
+                .iter()
+                .any(|(own, _)| own.eq_ignore_ascii_case(name))
+        };
+        let inherited: Vec<_> = default_headers.iter().filter(is_sent).cloned().collect();
+        Ok(Self {
+            url: Cow::Owned(replacing.text(&texts.url, Place::Target)?),
+            default_headers: Cow::Owned(replacing.fields(&inherited)?),
+            headers: Cow::Owned(headers),
+            body_base64: match &body {
+                Some(body) => Some(Cow::Owned(
+                    STANDARD.encode(replacing.text(body, Place::Body)?),
+                )),
+                None => texts.body_base64.clone(),
+            },
+            stand_ins: Some(replacing.stand_ins).filter(|stand_ins| !stand_ins.is_empty()),
+        })
+    }
+
+    /// The body, if it is text; any other has no placeholders.
+    fn body(&self) -> Option<String> {
+        let bytes = STANDARD.decode(self.body_base64.as_deref()?).ok()?;
+        String::from_utf8(bytes).ok()
+    }
+
+    fn all<'b>(&'b self, body: Option<&'b str>) -> Vec<&'b str> {
+        let fields = self.headers.iter().chain(self.default_headers.iter());
+        let values = fields.map(|(_, value)| value.as_str());
+        values.chain([&*self.url]).chain(body).collect()
+    }
+
+    fn have_placeholders(&self, body: Option<&str>) -> bool {
+        self.all(body).into_iter().any(placeholders::has_any)
+    }
+}
+
+/// Replaces placeholders, one text after the other.
+struct Replacing<'a> {
+    stand_ins: StandIns,
+    variables: &'a [String],
+}
+
+impl Replacing<'_> {
+    fn text(&mut self, text: &str, place: Place) -> Result<String, String> {
+        let variables = self.variables;
+        self.stand_ins
+            .replace(text, place, &mut |name| value_of(name, variables))
+    }
+
+    fn fields(&mut self, fields: &Fields) -> Result<Vec<(String, String)>, String> {
+        fields
+            .iter()
+            .map(|(name, value)| Ok((name.clone(), self.text(value, Place::Field)?)))
+            .collect()
+    }
+}
+
+fn value_of(name: &str, variables: &[String]) -> Result<Value, String> {
+    let known = variables.iter().position(|variable| variable == name);
+    known.map(Value::Captured).ok_or_else(|| {
+        format!(
+            "no earlier step of its session captures {{{{{name}}}}}; write below that step for \
+            example: --capture {name}=json:.{name}"
+        )
+    })
+}

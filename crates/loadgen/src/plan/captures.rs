@@ -1,0 +1,122 @@
+//! Values that a step of a session takes from its response, for the steps after it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+const EXAMPLE: &str = "--capture token=json:.token";
+
+/// Placeholders with a meaning of their own.
+const TAKEN_NAMES: [&str; 4] = ["seq", "random", "uuid", "csv"];
+
+/// One value of a response.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CapturePlan {
+    /// Later steps send it as `{{name}}`.
+    pub name: String,
+    /// Where it is found.
+    pub source: CaptureSource,
+    /// Which value it is: a path such as `.user.token`, the name of a header field, or a regular
+    /// expression, whose first group counts if it has one.
+    pub expression: String,
+}
+
+/// The part of a response that holds a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CaptureSource {
+    /// A JSON body.
+    Json,
+    /// A header field.
+    Header,
+    /// A body of any kind.
+    Regex,
+}
+
+impl CapturePlan {
+    /// Reads `NAME=json:PATH`, `NAME=header:NAME` or `NAME=regex:PATTERN`.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with the text.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "{text:?} is not NAME=json:PATH, NAME=header:NAME or NAME=regex:PATTERN; write for \
+                example: {EXAMPLE}"
+            )
+        };
+        let (name, rest) = text.split_once('=').ok_or_else(wrong)?;
+        let (source, expression) = rest.split_once(':').ok_or_else(wrong)?;
+        let source = match source.trim() {
+            "json" => CaptureSource::Json,
+            "header" => CaptureSource::Header,
+            "regex" => CaptureSource::Regex,
+            _ => return Err(wrong()),
+        };
+        let capture = Self {
+            name: name.trim().to_owned(),
+            source,
+            expression: expression.trim().to_owned(),
+        };
+        capture.check_name()?;
+        Ok(capture)
+    }
+
+    /// Refuses a name that a placeholder cannot have.
+    pub(crate) fn check_name(&self) -> Result<(), String> {
+        let name = &self.name;
+        let is_word = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
+        if name.is_empty() || !name.chars().all(is_word) {
+            return Err(format!(
+                "{name:?} is not the name of a captured value; use letters, digits, _, - and ."
+            ));
+        }
+        if TAKEN_NAMES.contains(&name.as_str()) {
+            return Err(format!(
+                "{name:?} is a placeholder with a meaning of its own; use another name"
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_source_is_read() {
+        for (text, source, expression) in [
+            ("token=json:.token", CaptureSource::Json, ".token"),
+            ("token=header:X-Token", CaptureSource::Header, "X-Token"),
+            (
+                "token = regex:name=\"csrf:(.*?)\"",
+                CaptureSource::Regex,
+                "name=\"csrf:(.*?)\"",
+            ),
+        ] {
+            let expected = CapturePlan {
+                name: "token".to_owned(),
+                source,
+                expression: expression.to_owned(),
+            };
+            assert_eq!(CapturePlan::parse(text), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn what_is_no_capture_is_refused_with_an_example() {
+        for text in ["token", "token=.token", "token=xml:/a"] {
+            let message = CapturePlan::parse(text).expect_err(text);
+            assert!(message.contains(EXAMPLE), "{message}");
+        }
+        for (text, word) in [
+            ("=json:.a", "is not the name"),
+            ("a b=json:.a", "is not the name"),
+            ("uuid=json:.a", "another name"),
+        ] {
+            let message = CapturePlan::parse(text).expect_err(text);
+            assert!(message.contains(word), "{message}");
+        }
+    }
+}

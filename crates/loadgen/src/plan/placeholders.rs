@@ -1,0 +1,121 @@
+//! Placeholders in the texts of requests: `{{name}}`. Here they are only found; what each stands
+//! for is decided when the requests are prepared.
+
+/// Begins a placeholder; twice, it is sent once, as it is.
+const OPENING: &str = "{{";
+const CLOSING: &str = "}}";
+
+/// A part of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part<'a> {
+    /// Sent as it is.
+    Text(&'a str),
+    /// What is between the braces.
+    Placeholder(&'a str),
+}
+
+/// Whether a text has a placeholder, or braces that are sent as they are.
+pub(crate) fn has_any(text: &str) -> bool {
+    text.contains(OPENING)
+}
+
+/// The parts of a text, in order.
+///
+/// # Errors
+/// A sentence that says what is wrong with a placeholder.
+pub(crate) fn parts(text: &str) -> Result<Vec<Part<'_>>, String> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some(place) = rest.find(OPENING) {
+        parts.push(Part::Text(&rest[..place]));
+        let inside = &rest[place + OPENING.len()..];
+        if let Some(after) = inside.strip_prefix(OPENING) {
+            parts.push(Part::Text(OPENING));
+            rest = after;
+            continue;
+        }
+
+        let Some(length) = inside.find(CLOSING) else {
+            return Err(format!(
+                "{:?} has {{{{ without }}}}; write {{{{{{{{ to send {{{{ itself",
+                beginning(&rest[place..])
+            ));
+        };
+        parts.push(Part::Placeholder(inside[..length].trim()));
+        rest = &inside[length + CLOSING.len()..];
+    }
+
+    parts.push(Part::Text(rest));
+    parts.retain(|part| *part != Part::Text(""));
+    Ok(parts)
+}
+
+/// A text that is sent as it is, written so that nothing in it is a placeholder.
+pub(crate) fn escaped(text: &str) -> String {
+    text.replace(OPENING, &OPENING.repeat(2))
+}
+
+/// As much of a text as fits into a message.
+fn beginning(text: &str) -> String {
+    const SHOWN: usize = 40;
+    let mut shown: String = text.chars().take(SHOWN).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_split_at_its_placeholders() {
+        use Part::{Placeholder, Text};
+        for (text, expected) in [
+            ("", vec![]),
+            ("/a{b}}", vec![Text("/a{b}}")]),
+            (
+                "/u/{{seq:1}}?a={{ token }}",
+                vec![
+                    Text("/u/"),
+                    Placeholder("seq:1"),
+                    Text("?a="),
+                    Placeholder("token"),
+                ],
+            ),
+            (
+                "{\"n\":{{uuid}}}",
+                vec![Text("{\"n\":"), Placeholder("uuid"), Text("}")],
+            ),
+            ("{{{{a}}", vec![Text("{{"), Text("a}}")]),
+        ] {
+            assert_eq!(parts(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn braces_without_an_end_are_refused_with_the_way_to_send_them() {
+        let message = parts("/a{{b}").expect_err("no end");
+        assert!(
+            message.contains("\"{{b}\"") && message.contains("write {{{{ to send {{ itself"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn an_escaped_text_is_sent_as_it_was() {
+        for text in ["", "{", "{{", "{{{", "{{{{", "a{{7*7}}b", "{{{x}}}"] {
+            let written = escaped(text);
+            let sent: String = parts(&written)
+                .expect("no placeholder")
+                .into_iter()
+                .map(|part| match part {
+                    Part::Text(text) => text,
+                    Part::Placeholder(name) => panic!("{name}"),
+                })
+                .collect();
+            assert_eq!(sent, text, "{written}");
+        }
+    }
+}
