@@ -35,6 +35,8 @@ mod report;
 pub mod statistics;
 
 pub use crate::http::target::check;
+pub use crate::http::template::Place;
+pub use crate::http::texts::first_text;
 pub use arrivals::schedule::{Schedule, Share};
 pub use base::clock;
 pub use base::duration::parse_duration_ns;

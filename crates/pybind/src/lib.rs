@@ -8,7 +8,7 @@ mod histogram;
 
 use std::path::PathBuf;
 
-use loadgen::{LoadPlan, LoadProgress, ProgressFile};
+use loadgen::{LoadPlan, LoadProgress, Place, ProgressFile};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -53,6 +53,18 @@ fn check_plan(plan_json: &str, given: Vec<String>, open_by: &str) -> PyResult<Ve
     Ok(loadgen::plan::without_effect(&plan, &given, open_by))
 }
 
+/// A text with the placeholders of a load's first request filled in, as it is sent in this part of
+/// it: "target", "field" or "body".
+#[pyfunction]
+fn first_text(text: &str, part: &str) -> PyResult<String> {
+    let place = match part {
+        "target" => Place::Target,
+        "field" => Place::Field,
+        _ => Place::Body,
+    };
+    loadgen::first_text(text, place).map_err(errors::to_python)
+}
+
 /// The checks of a load (JSON): name, code, what each looks at, when it fires, fix, thresholds.
 #[pyfunction]
 fn check_catalogue() -> String {
@@ -93,6 +105,7 @@ fn _loadgen(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(monotonic_ns, module)?)?;
     module.add_function(wrap_pyfunction!(build_info, module)?)?;
     module.add_function(wrap_pyfunction!(check_plan, module)?)?;
+    module.add_function(wrap_pyfunction!(first_text, module)?)?;
     module.add_function(wrap_pyfunction!(check_catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(report_schema, module)?)?;
     module.add_function(wrap_pyfunction!(read_targets, module)?)?;

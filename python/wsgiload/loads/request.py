@@ -6,8 +6,10 @@ import base64
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 from urllib.parse import urlsplit
 
+from wsgiload._loadgen import first_text
 from wsgiload.documents.load_plan import ResponseCheck, SessionPlan, WeightedRequest
 from wsgiload.errors import UsageError, require
 
@@ -80,14 +82,14 @@ class Request:
         requests = [target.request for target in self.targets]
         requests += [step.request for session in self.sessions for step in session.steps]
         if not requests:
-            return self
+            return self._filled()
 
         first = requests[0]
         names = {name.lower() for name, _ in first.headers}
         inherited = tuple(pair for pair in self.headers if pair[0].lower() not in names)
         url = urlsplit(first.url)
         checked = self if first.check is None else self._checking(first.check)
-        return replace(
+        one = replace(
             checked,
             path=(url.path or "/") + (f"?{url.query}" if url.query else ""),
             method=first.method,
@@ -95,6 +97,16 @@ class Request:
             body=_bytes(first.body_base64),
             targets=(),
             sessions=(),
+        )
+        return one._filled()
+
+    def _filled(self) -> Request:
+        """The request with its placeholders filled in."""
+        return replace(
+            self,
+            path=_text(self.path, "target"),
+            headers=tuple((name, _text(value, "field")) for name, value in self.headers),
+            body=_body(self.body),
         )
 
     def _checking(self, check: ResponseCheck) -> Request:
@@ -142,6 +154,23 @@ def parse_header(text: str) -> tuple[str, str]:
 def base64_of(data: bytes | None) -> str | None:
     """As a plan holds bytes."""
     return None if data is None else base64.b64encode(data).decode()
+
+
+def _text(text: str, part: Literal["target", "field", "body"]) -> str:
+    if "{{" not in text:
+        return text
+    try:
+        return first_text(text, part)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _body(body: bytes | None) -> bytes | None:
+    """Filled in; one that is no text has no placeholders."""
+    try:
+        return None if body is None else _text(body.decode(), "body").encode()
+    except UnicodeDecodeError:
+        return body
 
 
 def _bytes(text: str | None) -> bytes | None:

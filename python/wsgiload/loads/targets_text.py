@@ -20,10 +20,23 @@ class ImportedTargets:
 
 
 def target_text(method: str, path: str, fields: Fields, body: bytes) -> str:
-    """The lines of one request: in vegeta's HTTP format, or in its JSON format with a body."""
+    """The lines of one request: in vegeta's HTTP format, or in its JSON format with a body. Nothing
+    in it is a placeholder."""
+    path, fields = _literal(path), [(name, _literal(value)) for name, value in fields]
     if body:
-        return _json_line(method, path, fields, body)
+        return _json_line(method, path, fields, _literal_body(body))
     return "".join(f"{line}\n" for line in (f"{method} {path}", *map(": ".join, fields)))
+
+
+def _literal(text: str) -> str:
+    return text.replace("{{", "{{{{")
+
+
+def _literal_body(body: bytes) -> bytes:
+    try:
+        return _literal(body.decode()).encode()
+    except UnicodeDecodeError:  # it has no placeholders
+        return body
 
 
 def _json_line(method: str, path: str, fields: Fields, body: bytes) -> str:

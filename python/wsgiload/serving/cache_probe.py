@@ -31,7 +31,7 @@ def probe_cache(address: tuple[str, int], request: Request) -> CacheProbe | None
 
     Takes at most ``2 * PAIRS * TIMEOUT_S``.
     """
-    if request.method != "GET" or request.targets or request.sessions:
+    if request.method != "GET" or request != request.first:
         return None
 
     same: list[int] = []

@@ -5,12 +5,14 @@
 use rand_chacha::ChaCha8Rng;
 
 use crate::arrivals::draw::Draw;
+use crate::arrivals::own_requests::OwnRequests;
 use crate::arrivals::source::{Due, Next, Source};
 use crate::arrivals::think_time::Thinkers;
 use crate::base::clock::{NS_PER_MS, monotonic_ns};
 use crate::base::random::{Stream, exponential, generator};
 use crate::base::stop::StopToken;
-use crate::record::exchange::{Completion, Outcome};
+use crate::http::request::Request;
+use crate::record::exchange::{Arrival, Completion, Outcome};
 
 /// A user whose request failed without a response waits this long, so that a server that refuses at
 /// once does not turn the load into a connect flood.
@@ -30,18 +32,23 @@ pub(crate) struct ClosedPlan {
 }
 
 /// Users of one thread, each with its own slot.
-pub(crate) struct ClosedSource {
+pub(crate) struct ClosedSource<'a> {
     think_time_ns: u64,
     end_ns: u64,
     stop: StopToken,
     random: ChaCha8Rng,
     draw: Draw,
+    /// The place of the next request. Threads take turns, as nobody knows how many each will send.
+    place: u64,
+    threads: u64,
     requests: u64,
     thinkers: Thinkers,
     users_left: usize,
+    /// The requests that differ from the shared ones.
+    own: Option<OwnRequests<'a>>,
 }
 
-impl ClosedSource {
+impl<'a> ClosedSource<'a> {
     /// The users of one thread: every n-th user, for n threads. Their starts are spread over one
     /// think time; those that would start after the end are left out.
     pub fn new(plan: &ClosedPlan, draw: Draw, stop: StopToken) -> Self {
@@ -51,9 +58,12 @@ impl ClosedSource {
             stop,
             random: generator(plan.seed, Stream::ThinkTime(plan.thread)),
             draw,
+            place: plan.thread as u64,
+            threads: plan.threads as u64,
             requests: 0,
             thinkers: Thinkers::default(),
             users_left: 0,
+            own: None,
         };
         let users = (plan.thread..plan.users).step_by(plan.threads);
         let begins_ns =
@@ -70,6 +80,11 @@ impl ClosedSource {
         source
     }
 
+    /// The same, with requests of its own.
+    pub fn filling(self, own: Option<OwnRequests<'a>>) -> Self {
+        Self { own, ..self }
+    }
+
     fn think_ns(&mut self) -> u64 {
         match self.think_time_ns {
             0 => 0,
@@ -78,16 +93,19 @@ impl ClosedSource {
     }
 
     fn due(&mut self, intended_ns: u64, slot: usize) -> Due {
+        let (place, number) = (self.place, self.requests);
+        self.place += self.threads;
         self.requests += 1;
         Due {
             intended_ns,
-            request: self.draw.pick(self.requests - 1),
+            request: self.draw.pick(number),
+            place,
             slot: Some(slot),
         }
     }
 }
 
-impl Source for ClosedSource {
+impl Source for ClosedSource<'_> {
     fn next_due_ns(&self) -> Option<u64> {
         self.thinkers.next_ns()
     }
@@ -120,6 +138,16 @@ impl Source for ClosedSource {
         // After the end no user sends another request: requests in flight are left to the drain.
         self.users_left == 0 || (now_ns >= self.end_ns && self.thinkers.next_ns().is_none())
     }
+
+    fn prepare(&mut self, slot: usize, arrival: &Arrival) {
+        if let Some(own) = &mut self.own {
+            own.fill(slot, arrival);
+        }
+    }
+
+    fn slot_request(&self, slot: usize) -> Option<&Request> {
+        self.own.as_ref()?.get(slot)
+    }
 }
 
 #[cfg(test)]
@@ -127,7 +155,10 @@ mod tests {
     use super::*;
     use crate::base::clock::NS_PER_S;
 
-    fn source((users, thread, threads): (usize, usize, usize), think_time_ns: u64) -> ClosedSource {
+    fn source(
+        (users, thread, threads): (usize, usize, usize),
+        think_time_ns: u64,
+    ) -> ClosedSource<'static> {
         let end_ns = 10 * NS_PER_S;
         let plan = ClosedPlan {
             users,

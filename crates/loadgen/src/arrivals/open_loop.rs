@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use crate::arrivals::draw::Draw;
+use crate::arrivals::own_requests::OwnRequests;
 use crate::arrivals::schedule::Share;
 use crate::arrivals::source::{Due, Next, Source};
+use crate::http::request::Request;
 use crate::plan::Order;
-use crate::record::exchange::Completion;
+use crate::record::exchange::{Arrival, Completion};
 use crate::record::possible_ends::Ends;
 
 /// Which of several requests an arrival sends.
@@ -26,16 +28,18 @@ impl Choice {
 }
 
 /// The share of a schedule that one thread sends.
-pub(crate) struct OpenSource {
+pub(crate) struct OpenSource<'a> {
     offsets_ns: Share,
     choice: Choice,
     start_ns: u64,
     next_ns: Option<u64>,
     /// When the load may end before its schedule does.
     ends: Option<Arc<Ends>>,
+    /// The requests that differ from the shared ones.
+    own: Option<OwnRequests<'a>>,
 }
 
-impl OpenSource {
+impl<'a> OpenSource<'a> {
     pub fn new(
         mut offsets_ns: Share,
         choice: Choice,
@@ -49,11 +53,17 @@ impl OpenSource {
             start_ns,
             next_ns,
             ends,
+            own: None,
         }
+    }
+
+    /// The same, with requests of its own.
+    pub fn filling(self, own: Option<OwnRequests<'a>>) -> Self {
+        Self { own, ..self }
     }
 }
 
-impl Source for OpenSource {
+impl Source for OpenSource<'_> {
     fn next_due_ns(&self) -> Option<u64> {
         let is_sent = |due_ns: &u64| {
             self.ends
@@ -65,7 +75,8 @@ impl Source for OpenSource {
 
     fn take_due(&mut self) -> Option<Due> {
         let intended_ns = self.next_ns?;
-        let request = self.choice.pick(self.offsets_ns.place());
+        let place = self.offsets_ns.place();
+        let request = self.choice.pick(place);
         self.next_ns = self
             .offsets_ns
             .next()
@@ -74,6 +85,7 @@ impl Source for OpenSource {
         Some(Due {
             intended_ns,
             request,
+            place,
             slot: None,
         })
     }
@@ -84,6 +96,16 @@ impl Source for OpenSource {
 
     fn is_exhausted(&self, _now_ns: u64) -> bool {
         self.next_due_ns().is_none()
+    }
+
+    fn prepare(&mut self, slot: usize, arrival: &Arrival) {
+        if let Some(own) = &mut self.own {
+            own.fill(slot, arrival);
+        }
+    }
+
+    fn slot_request(&self, slot: usize) -> Option<&Request> {
+        self.own.as_ref()?.get(slot)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::http::request::Request;
 use crate::http::template::Scratch;
 use crate::http::values::Inputs;
 use crate::plan::{LoadPlan, SessionPlan};
-use crate::record::exchange::{Completion, Outcome};
+use crate::record::exchange::{Arrival, Completion, Outcome};
 use crate::record::session_tally::SessionTally;
 
 /// What follows a request of a session.
@@ -38,6 +38,8 @@ struct Session {
     own_request: Option<Request>,
     /// Its next request, by index.
     next: u32,
+    /// Its place among all sessions.
+    place: u64,
 }
 
 impl Session {
@@ -121,7 +123,8 @@ impl<'a> SessionSource<'a> {
     /// Starts a session with its first request.
     fn begin(&mut self) -> Option<Due> {
         let intended_ns = self.next_start_ns?;
-        let request = self.firsts[self.draw.pick(self.offsets_ns.place()) as usize];
+        let place = self.offsets_ns.place();
+        let request = self.firsts[self.draw.pick(place) as usize];
         self.next_start_ns = self
             .offsets_ns
             .next()
@@ -136,6 +139,7 @@ impl<'a> SessionSource<'a> {
         Some(Due {
             intended_ns,
             request,
+            place,
             slot: None,
         })
     }
@@ -147,22 +151,20 @@ impl<'a> SessionSource<'a> {
         Some(Due {
             intended_ns,
             request: session.next,
+            place: session.place,
             slot: Some(slot),
         })
     }
 
     /// The session that got a response; it is not in a slot yet if this was its first request.
     fn take_session(&mut self, slot: usize, ended: &Completion) -> Box<Session> {
-        if slot >= self.by_slot.len() {
-            self.by_slot.resize_with(slot + 1, || None);
-        }
-
-        let known = self.by_slot[slot].take();
+        let known = self.by_slot.get_mut(slot).and_then(Option::take);
         if self.steps[ended.arrival.request as usize].is_first {
             let begin_ns = ended.arrival.intended_ns;
             let measured_since_ns = self.is_measured(begin_ns).then_some(begin_ns);
             return Box::new(Session {
                 measured_since_ns,
+                place: ended.arrival.place,
                 ..Session::default()
             });
         }
@@ -170,11 +172,33 @@ impl<'a> SessionSource<'a> {
         known.unwrap_or_default()
     }
 
+    fn put(&mut self, slot: usize, session: Box<Session>) {
+        if slot >= self.by_slot.len() {
+            self.by_slot.resize_with(slot + 1, || None);
+        }
+        self.by_slot[slot] = Some(session);
+    }
+
     fn think_ns(&mut self, mean_ns: u64) -> u64 {
         match mean_ns {
             0 => 0,
             mean_ns => exponential(&mut self.random, mean_ns as f64).round() as u64,
         }
+    }
+
+    /// The request with this index, filled in; `None` if it has no placeholders.
+    fn filled(
+        &mut self,
+        request: u32,
+        place: u64,
+        captured: &[Option<Vec<u8>>],
+    ) -> Option<Request> {
+        let shared = &self.requests[request as usize];
+        shared.has_placeholders().then(|| {
+            let mut own = shared.clone();
+            own.fill(shared, &Inputs { place, captured }, &mut self.scratch, true);
+            own
+        })
     }
 
     /// Prepares the next request of a session.
@@ -190,14 +214,7 @@ impl<'a> SessionSource<'a> {
 
         session.next = completed + 1;
         let shared = &self.requests[session.next as usize];
-        session.own_request = shared.has_placeholders().then(|| {
-            let mut own = shared.clone();
-            let inputs = Inputs {
-                captured: &session.values,
-            };
-            own.fill(shared, &inputs, &mut self.scratch, true);
-            own
-        });
+        session.own_request = self.filled(session.next, session.place, &session.values);
         let request = session.own_request.as_ref().unwrap_or(shared);
         if let Some(cookie) = session.jar.field(request.cookies()) {
             session.own_request = Some(request.with_cookie(&cookie));
@@ -259,7 +276,7 @@ impl Source for SessionSource<'_> {
         }
 
         self.prepare_next(&mut session, request);
-        self.by_slot[slot] = Some(session);
+        self.put(slot, session);
         if ready_ns == ended.ended_ns {
             return self
                 .continue_session(ready_ns, slot)
@@ -275,6 +292,20 @@ impl Source for SessionSource<'_> {
         // left to the drain.
         let is_over = now_ns >= self.times.end_ns && self.thinkers.next_ns().is_none();
         self.next_start_ns.is_none() && (self.active == 0 || is_over)
+    }
+
+    fn prepare(&mut self, slot: usize, arrival: &Arrival) {
+        if !self.steps[arrival.request as usize].is_first {
+            return;
+        }
+        if let Some(own) = self.filled(arrival.request, arrival.place, &[]) {
+            // Until it has a response, only its request counts.
+            let session = Session {
+                own_request: Some(own),
+                ..Session::default()
+            };
+            self.put(slot, Box::new(session));
+        }
     }
 
     fn unserved(&mut self, due: &Due, outcome: Outcome) {
@@ -324,7 +355,7 @@ mod tests {
     use crate::base::clock::NS_PER_S;
     use crate::http::target::Target;
     use crate::plan::{Arrivals, LoadModel, RequestPlan, StepPlan};
-    use crate::record::exchange::{Arrival, Stamps};
+    use crate::record::exchange::Stamps;
     use crate::report::sessions::SessionReport;
 
     const END_NS: u64 = 10 * NS_PER_S;
@@ -395,6 +426,7 @@ mod tests {
                 Due {
                     intended_ns: 0,
                     request: 0,
+                    place: 0,
                     slot: None
                 }
             );
@@ -410,6 +442,7 @@ mod tests {
                 Due {
                     intended_ns: second_ns,
                     request: 1,
+                    place: 0,
                     slot: Some(3)
                 }
             );
@@ -418,6 +451,7 @@ mod tests {
             let third = Due {
                 intended_ns: second_ns + 7,
                 request: 2,
+                place: 0,
                 slot: Some(3),
             };
             assert_eq!(

@@ -1,7 +1,7 @@
 //! Where arrivals come from: the engine's interface to a load model.
 
 use crate::http::request::Request;
-use crate::record::exchange::{Completion, Outcome};
+use crate::record::exchange::{Arrival, Completion, Outcome};
 use crate::record::session_tally::SessionTally;
 
 /// An arrival that is due.
@@ -10,6 +10,8 @@ pub(crate) struct Due {
     pub intended_ns: u64,
     /// Index of the target's request.
     pub request: u32,
+    /// Its place, or that of its session, among all of the load.
+    pub place: u64,
     /// The slot that must serve it; `None` means any.
     pub slot: Option<usize>,
 }
@@ -48,6 +50,9 @@ pub(crate) trait Source {
 
     /// An arrival without a fixed slot has ended without one.
     fn unserved(&mut self, _due: &Due, _outcome: Outcome) {}
+
+    /// This slot is about to serve an arrival.
+    fn prepare(&mut self, _slot: usize, _arrival: &Arrival) {}
 
     /// The request to send in this slot, if it differs from the shared one.
     fn slot_request(&self, _slot: usize) -> Option<&Request> {

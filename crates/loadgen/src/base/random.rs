@@ -12,6 +12,7 @@ pub(crate) enum Stream {
     IdleChoice(usize),
     ThinkTime(usize),
     Requests,
+    Placeholders,
     UserRequests(usize),
 }
 
@@ -21,6 +22,7 @@ pub(crate) fn generator(seed: u64, stream: Stream) -> ChaCha8Rng {
         Stream::Gaps => 1,
         Stream::Split => 2,
         Stream::Requests => 3,
+        Stream::Placeholders => 4,
         Stream::IdleChoice(thread) => 1_000 + thread as u64,
         Stream::ThinkTime(thread) => 1_000_000 + thread as u64,
         Stream::UserRequests(thread) => 2_000_000 + thread as u64,

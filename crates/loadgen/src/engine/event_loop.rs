@@ -435,7 +435,8 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             if due.slot.is_none() {
                 self.slot_idle_until_ns = self.now_ns;
             }
-            return self.serve_in(slot, Arrival::unqueued(due.intended_ns, due.request));
+            let arrival = Arrival::unqueued(due.intended_ns, due.request).at(due.place);
+            return self.serve_in(slot, arrival);
         }
 
         let from_ns = due.intended_ns.max(self.slot_idle_until_ns);

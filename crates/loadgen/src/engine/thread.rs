@@ -4,6 +4,7 @@
 use crate::arrivals::closed_loop::{ClosedPlan, ClosedSource};
 use crate::arrivals::draw::Draw;
 use crate::arrivals::open_loop::{Choice, OpenSource};
+use crate::arrivals::own_requests::OwnRequests;
 use crate::arrivals::schedule::Share;
 use crate::arrivals::sessions::SessionSource;
 use crate::arrivals::source::Source;
@@ -22,7 +23,8 @@ use crate::http::native::WireConnection;
 use crate::http::target::Target;
 use crate::pacing::pacer::Pacer;
 use crate::plan::{
-    ClosedLoop, HttpVersion, LoadModel, LoadPlan, LoadProfile, OnBusy, OpenLoop, Replay, Wire,
+    ClosedLoop, HttpVersion, Keepalive, LoadModel, LoadPlan, LoadProfile, OnBusy, OpenLoop, Replay,
+    Wire,
 };
 use crate::record::possible_ends::Course;
 use crate::record::progress::{Progress, ProgressFile};
@@ -103,7 +105,7 @@ fn open_policy(input: &ThreadPlan, open: &OpenLoop) -> BusyPolicy {
     }
 }
 
-fn open_source(input: &ThreadPlan, open: &OpenLoop) -> OpenSource {
+fn open_source<'a>(input: &'a ThreadPlan, open: &OpenLoop) -> OpenSource<'a> {
     let plan = &input.plan;
     let share = Share::new(
         open,
@@ -114,7 +116,13 @@ fn open_source(input: &ThreadPlan, open: &OpenLoop) -> OpenSource {
     );
     let ends = input.course.as_ref().map(Course::ends);
 
-    OpenSource::new(share, choice(plan, open), input.start_ns, ends)
+    OpenSource::new(share, choice(plan, open), input.start_ns, ends).filling(own_requests(input))
+}
+
+fn own_requests(input: &ThreadPlan) -> Option<OwnRequests<'_>> {
+    let target = &input.target;
+    let may_be_last = target.shortest_keepalive(&input.plan) != Keepalive::On;
+    OwnRequests::of(&target.requests, may_be_last)
 }
 
 fn choice(plan: &LoadPlan, open: &OpenLoop) -> Choice {
@@ -143,7 +151,11 @@ fn session_source<'a>(
     )
 }
 
-fn closed_source(input: &ThreadPlan, closed: &ClosedLoop, stop: &StopToken) -> ClosedSource {
+fn closed_source<'a>(
+    input: &'a ThreadPlan,
+    closed: &ClosedLoop,
+    stop: &StopToken,
+) -> ClosedSource<'a> {
     let plan = ClosedPlan {
         users: closed.connections,
         think_time_ns: closed.think_time_ns,
@@ -158,6 +170,7 @@ fn closed_source(input: &ThreadPlan, closed: &ClosedLoop, stop: &StopToken) -> C
         draw(&input.plan, Stream::UserRequests(input.thread)),
         stop.clone(),
     )
+    .filling(own_requests(input))
 }
 
 fn draw(plan: &LoadPlan, stream: Stream) -> Draw {

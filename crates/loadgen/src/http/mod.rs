@@ -5,6 +5,7 @@ pub(crate) mod body_check;
 pub(crate) mod captures;
 pub(crate) mod chunked;
 pub(crate) mod connection;
+pub(crate) mod csv_files;
 pub(crate) mod decoder;
 pub(crate) mod http2_frames;
 pub(crate) mod hyper_http1;

@@ -10,9 +10,11 @@ use crate::base::error::LoadError;
 use crate::http::captures::Captures;
 use crate::http::request::{Request, RequestParts};
 use crate::http::texts::Texts;
+use crate::http::values::Names;
 use crate::net::route::Route;
 use crate::net::socket::Endpoint;
 use crate::net::tls::TlsClient;
+use crate::plan::placeholders;
 use crate::plan::{HttpVersion, Keepalive, LoadPlan, ReceiveStamps, RequestPlan, StepPlan, Wire};
 
 /// Longest wait for each address of a host that has several.
@@ -99,8 +101,7 @@ pub fn check(plan: &LoadPlan) -> Result<(), LoadError> {
 }
 
 fn url_of(plan: &LoadPlan) -> Result<(Uri, Authority), LoadError> {
-    let uri: Uri = plan
-        .url
+    let uri: Uri = placeholders::without_any(&plan.url)
         .parse()
         .map_err(|error| bad(format!("url {:?}: {error}", plan.url)))?;
     let authority = uri
@@ -130,8 +131,9 @@ fn requests_of(plan: &LoadPlan, uri: &Uri, authority: &str) -> Result<Vec<Reques
         uri,
         authority,
     };
+    let mut names = Names::new(plan.seed);
     if plan.targets.is_empty() && plan.sessions.is_empty() {
-        return Ok(vec![base.single()?]);
+        return Ok(vec![base.single(&mut names)?]);
     }
 
     let mut requests = Vec::new();
@@ -144,12 +146,12 @@ fn requests_of(plan: &LoadPlan, uri: &Uri, authority: &str) -> Result<Vec<Reques
         })
     };
     for target in &plan.targets {
-        requests.push(labelled(base.target(&target.request))?);
+        requests.push(labelled(base.target(&target.request, &mut names))?);
     }
     for session in &plan.sessions {
         let mut variables = Vec::new();
         for step in &session.steps {
-            requests.push(labelled(base.step(step, &mut variables))?);
+            requests.push(labelled(base.step(step, &mut names, &mut variables))?);
         }
     }
 
@@ -165,30 +167,34 @@ struct Base<'a> {
 
 impl Base<'_> {
     /// The plan's own request.
-    fn single(&self) -> Result<Request, LoadError> {
+    fn single(&self, names: &mut Names) -> Result<Request, LoadError> {
         let plan = self.plan;
-        Request::prepare(RequestParts {
-            method: &plan.method,
-            path: &path_of(self.uri),
-            authority: self.authority,
-            headers: &plan.headers,
-            default_headers: &[],
-            body_base64: plan.body_base64.as_deref(),
-            check: &plan.check,
-            keeps_cookies: false,
-            captures: None,
-            stand_ins: None,
-        })
+        let request = RequestPlan {
+            name: None,
+            method: plan.method.clone(),
+            url: plan.url.clone(),
+            headers: plan.headers.clone(),
+            body_base64: plan.body_base64.clone(),
+            check: None,
+        };
+        let texts = Texts::filled(&request, &[], (names, None)).map_err(bad)?;
+        self.listed(&texts, &request, None)
     }
 
-    fn target(&self, request: &RequestPlan) -> Result<Request, LoadError> {
-        let texts = Texts::of(request, &self.plan.headers);
+    fn target(&self, request: &RequestPlan, names: &mut Names) -> Result<Request, LoadError> {
+        let texts = Texts::filled(request, &self.plan.headers, (names, None)).map_err(bad)?;
         self.listed(&texts, request, None)
     }
 
     /// A step of a session that knows these `variables`, and afterwards those that it captures.
-    fn step(&self, step: &StepPlan, variables: &mut Vec<String>) -> Result<Request, LoadError> {
-        let texts = Texts::filled(&step.request, &self.plan.headers, variables).map_err(bad)?;
+    fn step(
+        &self,
+        step: &StepPlan,
+        names: &mut Names,
+        variables: &mut Vec<String>,
+    ) -> Result<Request, LoadError> {
+        let known = (names, Some(variables.as_slice()));
+        let texts = Texts::filled(&step.request, &self.plan.headers, known).map_err(bad)?;
         let captures = Captures::prepare(&step.captures, variables).map_err(bad)?;
         self.listed(&texts, &step.request, captures)
     }

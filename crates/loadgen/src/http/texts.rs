@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::base::error::LoadError;
 use crate::http::template::{Place, StandIns};
-use crate::http::values::Value;
+use crate::http::values::{Inputs, Names};
 use crate::plan::RequestPlan;
-use crate::plan::placeholders;
+use crate::plan::placeholders::{self, Part};
 
 /// Names and values.
 type Fields = [(String, String)];
@@ -35,14 +36,15 @@ impl<'a> Texts<'a> {
         }
     }
 
-    /// The texts with stand-ins for the values that the session of the request knows by then.
+    /// The texts with stand-ins for values. `variables`: those that the session of the request knows
+    /// by then; `None` outside of sessions.
     ///
     /// # Errors
     /// A sentence that says what is wrong with a placeholder.
     pub fn filled(
         request: &'a RequestPlan,
         default_headers: &'a Fields,
-        variables: &[String],
+        (names, variables): (&mut Names, Option<&[String]>),
     ) -> Result<Self, String> {
         let texts = Self::of(request, default_headers);
         let body = texts.body();
@@ -53,6 +55,7 @@ impl<'a> Texts<'a> {
         let all = texts.all(body.as_deref());
         let mut replacing = Replacing {
             stand_ins: StandIns::apart_from(all.iter().copied()),
+            names,
             variables,
         };
         let headers = replacing.fields(&texts.headers)?;
@@ -94,17 +97,43 @@ impl<'a> Texts<'a> {
     }
 }
 
+/// The text of the first request of a load, as it is sent in this part of a request.
+///
+/// # Errors
+/// [`LoadError::Plan`] that says what is wrong with a placeholder.
+pub fn first_text(text: &str, place: Place) -> Result<String, LoadError> {
+    let mut names = Names::new(0);
+    let inputs = Inputs {
+        place: 0,
+        captured: &[],
+    };
+    let mut bytes = Vec::with_capacity(text.len());
+    for part in placeholders::parts(text).map_err(LoadError::Plan)? {
+        match part {
+            Part::Text(text) => bytes.extend_from_slice(text.as_bytes()),
+            Part::Placeholder(name) => {
+                let value = names.value_of(name, None).map_err(LoadError::Plan)?;
+                let from = bytes.len();
+                value.write(&inputs, &mut bytes);
+                place.adapt(&mut bytes, from);
+            }
+        }
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// Replaces placeholders, one text after the other.
 struct Replacing<'a> {
     stand_ins: StandIns,
-    variables: &'a [String],
+    names: &'a mut Names,
+    variables: Option<&'a [String]>,
 }
 
 impl Replacing<'_> {
     fn text(&mut self, text: &str, place: Place) -> Result<String, String> {
-        let variables = self.variables;
-        self.stand_ins
-            .replace(text, place, &mut |name| value_of(name, variables))
+        let (names, variables) = (&mut *self.names, self.variables);
+        let mut value_of = |name: &str| names.value_of(name, variables);
+        self.stand_ins.replace(text, place, &mut value_of)
     }
 
     fn fields(&mut self, fields: &Fields) -> Result<Vec<(String, String)>, String> {
@@ -113,14 +142,4 @@ impl Replacing<'_> {
             .map(|(name, value)| Ok((name.clone(), self.text(value, Place::Field)?)))
             .collect()
     }
-}
-
-fn value_of(name: &str, variables: &[String]) -> Result<Value, String> {
-    let known = variables.iter().position(|variable| variable == name);
-    known.map(Value::Captured).ok_or_else(|| {
-        format!(
-            "no earlier step of its session captures {{{{{name}}}}}; write below that step for \
-            example: --capture {name}=json:.{name}"
-        )
-    })
 }

@@ -1,10 +1,13 @@
 //! What is sent besides one request: weighted targets, and sessions of requests with think times
 //! between.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::LoadError;
+use crate::plan::placeholders;
 use crate::plan::{
     CapturePlan, LoadModel, LoadPlan, LoadProfile, Order, Replay, ResponseCheck, default_method,
 };
@@ -82,11 +85,20 @@ pub(crate) fn default_weight() -> f64 {
     1.0
 }
 
+/// A URL with the names of CSV files instead of their paths.
+fn shown(url: &str) -> Cow<'_, str> {
+    if !placeholders::has_any(url) {
+        return Cow::Borrowed(url);
+    }
+    let name_of = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    Cow::Owned(placeholders::with_csv_paths(url, name_of))
+}
+
 impl RequestPlan {
     fn label(&self) -> String {
         self.name
             .clone()
-            .unwrap_or_else(|| format!("{} {}", self.method, self.url))
+            .unwrap_or_else(|| format!("{} {}", self.method, shown(&self.url)))
     }
 }
 

@@ -55,6 +55,43 @@ pub(crate) fn escaped(text: &str) -> String {
     text.replace(OPENING, &OPENING.repeat(2))
 }
 
+/// The text with something that is in every URL in place of its placeholders.
+pub(crate) fn without_any(text: &str) -> String {
+    let Ok(parts) = parts(text) else {
+        return text.to_owned();
+    };
+    let sample = |part| match part {
+        Part::Text(text) => text,
+        Part::Placeholder(_) => "0",
+    };
+    parts.into_iter().map(sample).collect()
+}
+
+/// The text with other paths of CSV files in its placeholders. What is wrong in it stays.
+pub(crate) fn with_csv_paths(text: &str, other: impl Fn(&str) -> String) -> String {
+    let Ok(parts) = parts(text) else {
+        return text.to_owned();
+    };
+    let written = |part| match part {
+        Part::Text(text) => escaped(text),
+        Part::Placeholder(name) => {
+            let path = name.strip_prefix("csv:").and_then(csv_path);
+            let name = path.map_or_else(
+                || name.to_owned(),
+                |(path, rest)| format!("csv:{}{rest}", other(path)),
+            );
+            format!("{OPENING}{name}{CLOSING}")
+        }
+    };
+    parts.into_iter().map(written).collect()
+}
+
+/// The path in front of the column, and everything after it.
+fn csv_path(text: &str) -> Option<(&str, &str)> {
+    let columns = text.strip_suffix(":random").unwrap_or(text);
+    Some(text.split_at(columns.rfind(':')?))
+}
+
 /// As much of a text as fits into a message.
 fn beginning(text: &str) -> String {
     const SHOWN: usize = 40;
@@ -92,6 +129,15 @@ mod tests {
         ] {
             assert_eq!(parts(text), Ok(expected), "{text}");
         }
+    }
+
+    #[test]
+    fn paths_of_tables_are_replaced_and_nothing_else() {
+        let text = "/{{csv:a/b.csv:id}}/{{csv:c:d.csv:e:random}}{{seq:1}}{{{{{{csv:x}}";
+        let replaced = with_csv_paths(text, |path| format!("<{path}>"));
+        let expected = "/{{csv:<a/b.csv>:id}}/{{csv:<c:d.csv>:e:random}}{{seq:1}}{{{{{{csv:x}}";
+        assert_eq!(replaced, expected);
+        assert_eq!(without_any("http://h/{{csv:a b:c}}"), "http://h/0");
     }
 
     #[test]

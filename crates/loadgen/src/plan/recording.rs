@@ -13,6 +13,7 @@ use crate::base::error::LoadError;
 use crate::plan::access_line::{self, Requested, Visit};
 use crate::plan::mix::{MOST_RECORDED_REQUESTS, default_weight};
 use crate::plan::order::Order;
+use crate::plan::placeholders;
 use crate::plan::requests_text::{open, shown, without_mark};
 use crate::plan::{RequestPlan, ResponseCheck, Trace, WeightedRequest};
 
@@ -248,7 +249,8 @@ fn target(requested: Requested, mut statuses: Vec<u16>) -> WeightedRequest {
         request: RequestPlan {
             name: None,
             method: requested.method,
-            url: requested.path,
+            // Whoever tried to inject a template has its braces in the log.
+            url: placeholders::escaped(&requested.path),
             headers: Vec::new(),
             body_base64: None,
             check,

@@ -14,7 +14,7 @@ use crate::plan::mix::default_weight;
 use crate::plan::{
     CapturePlan, RequestPlan, ResponseCheck, SessionPlan, StepPlan, WeightedRequest,
 };
-use crate::plan::{default_method, json_target, requests_text};
+use crate::plan::{default_method, json_target, placeholders, requests_text};
 
 /// Reads a file of weighted requests; `-` is standard input. Body files are looked for beside it.
 ///
@@ -177,9 +177,10 @@ impl<'a> Parser<'a> {
     }
 
     fn end_request(&mut self) {
-        let Some(found) = self.open.take() else {
+        let Some(mut found) = self.open.take() else {
             return;
         };
+        self.find_tables(&mut found.request);
         match self.sessions.last_mut() {
             Some(session) => {
                 let step = StepPlan {
@@ -190,6 +191,32 @@ impl<'a> Parser<'a> {
                 session.steps.push(step);
             }
             None => self.targets.push(found),
+        }
+    }
+
+    /// Paths of CSV files are relative to the file that names them, like those of bodies.
+    fn find_tables(&self, request: &mut RequestPlan) {
+        let found = |path: &str| {
+            let path = self.folder.join(path);
+            let path = std::path::absolute(&path).unwrap_or(path);
+            path.to_string_lossy().into_owned()
+        };
+        let replace = |text: &mut String| {
+            if placeholders::has_any(text) {
+                *text = placeholders::with_csv_paths(text, found);
+            }
+        };
+        replace(&mut request.url);
+        request
+            .headers
+            .iter_mut()
+            .for_each(|(_, value)| replace(value));
+
+        let bytes = request.body_base64.as_ref();
+        let bytes = bytes.and_then(|body| STANDARD.decode(body).ok());
+        if let Some(mut text) = bytes.and_then(|bytes| String::from_utf8(bytes).ok()) {
+            replace(&mut text);
+            request.body_base64 = Some(STANDARD.encode(text));
         }
     }
 
@@ -506,6 +533,23 @@ mod tests {
             .collect();
         assert_eq!(captures, [vec!["token", "csrf"], vec![]]);
         assert_eq!(sessions[0].steps[0].captures[1].expression, "csrf=(.*?);");
+    }
+
+    #[test]
+    fn tables_are_beside_the_file_that_names_them() {
+        let folder = Folder::new("tables");
+        let path = folder.write(
+            "tables",
+            "GET /{{csv:u.csv:id}}\nX-User: {{csv:/a/u.csv:id:random}}\n--body {{csv:u.csv:id}} {{{{\n",
+        );
+        let targets = read_targets(&path).expect("targets");
+        let request = &targets[0].request;
+        let beside = folder.0.join("u.csv");
+        let beside = beside.to_str().expect("text");
+        assert_eq!(request.url, format!("/{{{{csv:{beside}:id}}}}"));
+        assert_eq!(request.headers[0].1, "{{csv:/a/u.csv:id:random}}");
+        let body = format!("{{{{csv:{beside}:id}}}} {{{{{{{{");
+        assert_eq!(request.body_base64, Some(STANDARD.encode(body)));
     }
 
     #[test]

@@ -80,6 +80,8 @@ pub(crate) struct Arrival {
     pub eligible_ns: u64,
     /// Which of the target's requests it sends.
     pub request: u32,
+    /// Its place, or that of its session, among all of the load.
+    pub place: u64,
 }
 
 impl Arrival {
@@ -90,7 +92,13 @@ impl Arrival {
             waits_from_ns: intended_ns,
             eligible_ns: intended_ns,
             request,
+            place: 0,
         }
+    }
+
+    /// The same at this place.
+    pub fn at(self, place: u64) -> Self {
+        Self { place, ..self }
     }
 
     /// An arrival that got its slot at `freed_ns`, after waiting for one since `waits_from_ns`.
@@ -101,6 +109,7 @@ impl Arrival {
             waits_from_ns: waits_from_ns.clamp(intended_ns, eligible_ns),
             eligible_ns,
             request,
+            place: 0,
         }
     }
 

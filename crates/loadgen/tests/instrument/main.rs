@@ -14,6 +14,7 @@ mod failures;
 mod hostile;
 mod http2;
 mod overload;
+mod placeholders;
 mod precision;
 mod receive_stamps;
 mod resident_memory;

@@ -23,6 +23,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         let work = Work::new(arrival, started_ns);
         self.slots[index].work = Some(work);
         self.in_flight.begin(index, started_ns);
+        self.source.prepare(index, &arrival);
         self.attempt(index);
     }
 
@@ -326,8 +327,8 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             Next::Serve(due) => {
                 self.ledger.scheduled(due.intended_ns);
                 self.note_arrival(due.intended_ns);
-                self.ready
-                    .push_back((index, Arrival::unqueued(due.intended_ns, due.request)));
+                let arrival = Arrival::unqueued(due.intended_ns, due.request).at(due.place);
+                self.ready.push_back((index, arrival));
             }
             Next::Reserved => {}
             Next::End => self.drop_connection(index),
@@ -344,7 +345,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         match self.pending.pop_front() {
             Some(Waiting { due, from_ns }) => {
                 let arrival = Arrival::queued(due.intended_ns, from_ns, freed_ns, due.request);
-                self.ready.push_back((index, arrival));
+                self.ready.push_back((index, arrival.at(due.place)));
             }
             None => self.idle.add(index, self.slots[index].connection.is_some()),
         }

@@ -182,6 +182,7 @@ impl Source for Timestamps {
         Some(Due {
             intended_ns,
             request: 0,
+            place: 0,
             slot: None,
         })
     }
@@ -190,6 +191,7 @@ impl Source for Timestamps {
         let again = Due {
             intended_ns: ended.ended_ns,
             request: 0,
+            place: 0,
             slot: Some(slot),
         };
         if script(|script| script.sends_again) {

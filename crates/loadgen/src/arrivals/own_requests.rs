@@ -1,0 +1,51 @@
+//! Requests with placeholders, filled in for the slots that send them.
+
+use crate::http::request::Request;
+use crate::http::template::Scratch;
+use crate::http::values::Inputs;
+use crate::record::exchange::Arrival;
+
+/// The requests of one thread's slots.
+pub(crate) struct OwnRequests<'a> {
+    requests: &'a [Request],
+    may_be_last: bool,
+    by_slot: Vec<Option<Request>>,
+    scratch: Scratch,
+}
+
+impl<'a> OwnRequests<'a> {
+    /// `None` if no request has placeholders. `may_be_last`: whether connections may be closed
+    /// after a request.
+    pub fn of(requests: &'a [Request], may_be_last: bool) -> Option<Self> {
+        requests
+            .iter()
+            .any(Request::has_placeholders)
+            .then(|| Self {
+                requests,
+                may_be_last,
+                by_slot: Vec::new(),
+                scratch: Scratch::default(),
+            })
+    }
+
+    /// Fills in what this slot sends next.
+    pub fn fill(&mut self, slot: usize, arrival: &Arrival) {
+        let shared = &self.requests[arrival.request as usize];
+        if slot >= self.by_slot.len() {
+            self.by_slot.resize(slot + 1, None);
+        }
+
+        let inputs = Inputs {
+            place: arrival.place,
+            captured: &[],
+        };
+        let own = self.by_slot[slot].get_or_insert_with(|| shared.clone());
+        own.fill(shared, &inputs, &mut self.scratch, self.may_be_last);
+    }
+
+    /// The request that this slot sends; `None` if it is the shared one.
+    pub fn get(&self, slot: usize) -> Option<&Request> {
+        let own = self.by_slot.get(slot)?.as_ref()?;
+        own.has_placeholders().then_some(own)
+    }
+}
