@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,12 @@ CARRIED = (
     "wsgiload/_loadgen.pyi",
 )
 
+# uv is about 39 MB of it; an environment that has it already gets only the rest.
+MOST_ADDED_BYTES = 75_000_000
+MOST_ADDED_BESIDE_UV_BYTES = 36_000_000
+MOST_HELP_S = 0.25
+HELP_ATTEMPTS = 5
+
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -48,19 +56,53 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(folder.glob("*.whl"))
 
 
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """An environment that has the wheel, what it needs, and nothing else."""
+
+    folder: Path
+    bytes_before: int
+
+    @property
+    def programs(self) -> Path:
+        return self.folder / "bin"
+
+    @property
+    def added_bytes(self) -> int:
+        """What the installation has added, as ``du -sb`` counts it."""
+        return size_bytes(self.folder) - self.bytes_before
+
+    @property
+    def uv_bytes(self) -> int:
+        """The part of it that is uv."""
+        (packages,) = self.folder.glob("lib/python*/site-packages")
+        parts = (*packages.glob("uv"), *packages.glob("uv-*"), *self.programs.glob("uv*"))
+        return sum(size_bytes(part) for part in parts)
+
+
+def size_bytes(place: Path) -> int:
+    """The size of a file, or of a folder with all that is in it."""
+    return sum(path.lstat().st_size for path in (place, *place.rglob("*")))
+
+
 @pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of programs of an environment that has the wheel, what it needs, and nothing
-    else."""
-    environment = tmp_path_factory.mktemp("clean") / "env"
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """With bytecode, as pip leaves it."""
+    folder = tmp_path_factory.mktemp("clean") / "env"
     uv = find_uv_bin()
+    subprocess.run([uv, "venv", "--no-project", "--python", sys.executable, folder], check=True)
+    bytes_before = size_bytes(folder)
+    python = folder / "bin" / "python"
     subprocess.run(
-        [uv, "venv", "--no-project", "--python", sys.executable, environment], check=True
+        [uv, "pip", "install", "--compile-bytecode", "--python", python, wheel], check=True
     )
-    subprocess.run(
-        [uv, "pip", "install", "--python", environment / "bin" / "python", wheel], check=True
-    )
-    return environment / "bin"
+    return Environment(folder, bytes_before)
+
+
+@pytest.fixture(scope="module")
+def installed(environment: Environment) -> Path:
+    """The folder of its programs."""
+    return environment.programs
 
 
 def run(words: list[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
@@ -78,6 +120,26 @@ def test_everything_that_a_sweep_needs_travels_inside(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert [name for name in CARRIED if name not in names] == []
     assert [name for name in names if name.endswith(".pyc")] == []
+
+
+def test_an_installation_is_small(environment: Environment) -> None:
+    added, of_uv = environment.added_bytes, environment.uv_bytes
+    sys.stdout.write(f"{added:,} bytes were added, of them {of_uv:,} by uv\n")
+    assert of_uv > 0
+    assert added <= MOST_ADDED_BYTES
+    assert added - of_uv <= MOST_ADDED_BESIDE_UV_BYTES
+
+
+def test_help_takes_little_cpu_time(installed: Path, tmp_path: Path) -> None:
+    times_s = []
+    for _ in range(HELP_ATTEMPTS):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert run([installed / "wsgiload", "--help"], tmp_path).returncode == 0
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times_s.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    sys.stdout.write(f"wsgiload --help: {sorted(times_s)} s of CPU time\n")
+    # The least: what disturbs a start only ever adds to it.
+    assert min(times_s) <= MOST_HELP_S
 
 
 def test_it_sweeps_from_an_empty_folder(installed: Path, tmp_path: Path) -> None:
