@@ -115,6 +115,20 @@ def test_what_a_build_leaves_among_temporary_files_goes_with_it(
     assert list(usual.iterdir()) == []
 
 
+def test_the_log_of_a_build_is_legible(
+    tmp_path: Path, interpreter: AppInterpreter, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loud = tmp_path / "uv"
+    loud.write_text(
+        f"#!/bin/sh\nprintf '\\033]0;owned\\007 \\342\\200\\256\\n'\nexec {module.uv_program()} \"$@\"\n"
+    )
+    loud.chmod(0o755)
+    monkeypatch.setattr(module, "uv_program", lambda: str(loud))
+    provision(make_server(tmp_path), interpreter, log=quiet)
+    (log,) = (cache / "logs").iterdir()
+    assert log.read_text().startswith("\\x1b]0;owned\\x07 \\u202e\n")
+
+
 def test_another_lock_is_another_environment(tmp_path: Path, interpreter: AppInterpreter) -> None:
     first = provision(make_server(tmp_path), interpreter, log=quiet)
     second = provision(make_server(tmp_path, "# other\n"), interpreter, log=quiet)

@@ -47,6 +47,7 @@ from wsgiload.environments.uv import uv_program, uv_variables
 from wsgiload.environments.versions import interpreter_for
 from wsgiload.errors import ProvisionError, UsageError, WsgiloadError
 from wsgiload.host.memory_guard import unguarded
+from wsgiload.legible_log import legible_log
 
 Log = Callable[[str], None]
 
@@ -370,7 +371,7 @@ def _build(
         _discard(leftover)
     temporary.mkdir()
     try:
-        with log_file.open("w") as log_stream:
+        with legible_log(log_file), log_file.open("w") as log_stream:
             for arguments in _steps(server, interpreter, unfinished, without_cache=without_cache):
                 _run(arguments, server, temporary, log_stream.fileno(), log_file)
         _install_layering(unfinished)

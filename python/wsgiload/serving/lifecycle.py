@@ -18,12 +18,12 @@ from wsgiload.catalogue.own import filled, split_words
 from wsgiload.documents.summary import ServerSettings
 from wsgiload.environments.provision import Environment
 from wsgiload.interrupts import uninterrupted
+from wsgiload.legible_log import legible_log
 from wsgiload.limits import Enforcement
 from wsgiload.scratch import scratch_folder
 from wsgiload.serving import readiness
 from wsgiload.serving.groups import Place, fresh_group
 from wsgiload.serving.launch import ServerExit, ServerProcess
-from wsgiload.serving.log import legible_log
 from wsgiload.serving.preparation import Preparation, prepared
 from wsgiload.serving.readiness import Expectation
 from wsgiload.units import NS_PER_S
