@@ -274,6 +274,17 @@ def test_text_that_could_steer_a_terminal_is_escaped(
     assert "\\x1b[31m" in printed
 
 
+def test_passwords_and_tokens_of_urls_are_hidden(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "locust_stats.csv"
+    path.write_text(LOCUST.replace("/slow", "http://shop:hunter22@h/?token=abcdefgh12&page=2"))
+    run(["audit", str(path), "--json", str(tmp_path / "audit.json")])
+    for text in (capsys.readouterr().out, (tmp_path / "audit.json").read_text()):
+        assert "hunter22" not in text and "abcdefgh12" not in text
+        assert "http://shop:(redacted-" in text and "&page=2" in text
+
+
 def test_several_runs_in_one_file_are_told_apart(tmp_path: Path) -> None:
     report = audited(tmp_path, HEALTHY + "some words\n" + WRK)
     assert [run.part for run in report.files] == ["run 1", "run 2"]

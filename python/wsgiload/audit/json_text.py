@@ -6,11 +6,12 @@ from typing import TypeVar
 
 import msgspec
 
-from wsgiload.audit.text import CutOff
+from wsgiload.audit.text import CutOff, quoted_end
 from wsgiload.errors import UsageError
-from wsgiload.foreign_text import quotation
 
 T = TypeVar("T")
+# As much of the end as shows where it is.
+MOST_SHOWN_CHARACTERS = 60
 
 
 def decode(content: str, kind: type[T], tool: str) -> T:
@@ -26,8 +27,9 @@ def decode(content: str, kind: type[T], tool: str) -> T:
         if "truncated" not in str(error):
             raise UsageError(f"not JSON: {error}", "repeat the run, or restore the file") from error
         lines = content.rstrip().split("\n")
+        end = quoted_end(lines[-1], MOST_SHOWN_CHARACTERS)
         raise CutOff(
-            f"cut off at line {len(lines)} ({quotation(lines[-1][-60:])!r}): incomplete JSON",
+            f"cut off at line {len(lines)} ({end!r}): incomplete JSON",
             "repeat the run, or restore the file",
         ) from error
     except RecursionError as error:

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from wsgiload.documents.audit import ErrorKind
 from wsgiload.errors import UsageError
+from wsgiload.experiment.redaction import public_url
 from wsgiload.foreign_text import quotation
 from wsgiload.units import NS_PER_S
 
@@ -24,6 +25,8 @@ _UNITS_NS = {
 NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 DURATION = rf"(?:{NUMBER}(?:ns|us|µs|μs|ms|s|m|h))+"
 _DURATION_PART = re.compile(rf"({NUMBER})(ns|us|µs|μs|ms|s|m|h)")
+# As much of a file as a quotation is made from.
+MOST_CHARACTERS = 4_000
 # More digits are no count of requests.
 MOST_DIGITS = 18
 
@@ -57,10 +60,21 @@ def milliseconds_ns(text: str) -> int:
     return round(float(text) * 1e6)
 
 
+def quoted(content: str) -> str:
+    """The beginning of a part of the file as it may be shown: legible, and without the passwords
+    and tokens of its URLs."""
+    return quotation(public_url(content[:MOST_CHARACTERS]))
+
+
+def quoted_end(content: str, most_characters: int) -> str:
+    """The same of its last characters."""
+    return quotation(public_url(content[-MOST_CHARACTERS:])[-most_characters:])
+
+
 def count(text: str) -> int:
     """A number of requests."""
     if len(text) > MOST_DIGITS:
-        raise UsageError(f"{quotation(text)} is not a number of requests")
+        raise UsageError(f"{quoted(text)} is not a number of requests")
     return int(text)
 
 
@@ -84,7 +98,7 @@ def cut_off(text: str, what: str) -> NoReturn:
     """Refuse a file that ends before this line of its tool."""
     lines = text.rstrip().split("\n")
     raise CutOff(
-        f"cut off at line {len(lines)} ({quotation(lines[-1])!r}): the line with {what} is missing",
+        f"cut off at line {len(lines)} ({quoted(lines[-1])!r}): the line with {what} is missing",
         "repeat the run, or restore the file",
     )
 

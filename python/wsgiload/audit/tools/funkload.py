@@ -10,7 +10,6 @@ from wsgiload.audit import text
 from wsgiload.audit.run import ALL_ERRORS, Part, Tool
 from wsgiload.documents.audit import Figures
 from wsgiload.errors import UsageError
-from wsgiload.foreign_text import quotation
 
 _STEP_NS = 1_000_000
 _TITLE = r"^FunkLoad_? bench report"
@@ -91,7 +90,7 @@ def _number(content: str) -> float:
     try:
         return max(0.0, float(content))
     except ValueError:
-        raise UsageError(f"{quotation(content)!r} is not a number") from None
+        raise UsageError(f"{text.quoted(content)!r} is not a number") from None
 
 
 def _ns(seconds: str) -> int:

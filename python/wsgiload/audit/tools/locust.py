@@ -9,7 +9,6 @@ from wsgiload.audit import text
 from wsgiload.audit.run import ALL_ERRORS, Part, Tool
 from wsgiload.documents.audit import Figures
 from wsgiload.errors import UsageError
-from wsgiload.foreign_text import quotation
 from wsgiload.units import NS_PER_S
 
 _MILLISECOND_NS = 1_000_000
@@ -87,7 +86,7 @@ def _of_stats(row: Row) -> Part:
     )
     name = row["Name"]
     is_total = name in _TOTALS
-    label = "all requests" if is_total else quotation(f"{row.get('Type', '')} {name}".strip())
+    label = "all requests" if is_total else text.quoted(f"{row.get('Type', '')} {name}".strip())
     return Part(figures, label, is_total)
 
 
@@ -132,9 +131,9 @@ def _number(content: str) -> float | None:
     try:
         value = float(content)
     except ValueError:
-        raise UsageError(f"{quotation(content)!r} is not a number") from None
+        raise UsageError(f"{text.quoted(content)!r} is not a number") from None
     if not 0 <= value < 1e15:
-        raise UsageError(f"{quotation(content)!r} is not a figure of Locust")
+        raise UsageError(f"{text.quoted(content)!r} is not a figure of Locust")
     return value
 
 
