@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 FUZZ_SECONDS ?= 600
 FUZZ := crates/loadgen/fuzz
 SWEEP_ARGUMENTS ?= --rates 1000,2000,3000 --duration 6s
+AUDIT_TOOLS := $(CURDIR)/target/audit-tools
 BENCH_ARGUMENTS ?=
 PROGRAMS := target/release/loadgen target/release/refsrv
 FRONT_END := python/wsgiload/report/front_end/page.js
@@ -13,10 +14,10 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help schemas sweep test test-long test-vm fuzz fuzz-decoder check build wheel lock servers bench clean
+.PHONY: help schemas sweep test test-long test-vm fuzz fuzz-decoder check audit-dependencies build wheel lock servers bench clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 sweep: $(VENV)/.built $(FRONT_END) ## Measure the default servers and uWSGI at 1000, 2000 and 3000 requests per second
 	@tools/sweep $(BIN)/wsgiload sweep --servers default,uwsgi $(SWEEP_ARGUMENTS)
@@ -61,6 +62,11 @@ check: build ## Formatting, lints, types, the docs of the crates, the stub of th
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest wsgiload._loadgen
 	npm --prefix frontend run check --silent
+
+audit-dependencies: $(VENV)/.installed ## Licenses, sources and known vulnerabilities of all dependencies, with cargo-deny and pip-audit
+	PATH="$(AUDIT_TOOLS)/bin:$$PATH" cargo deny --version >/dev/null 2>&1 || \
+	  cargo install --locked --root $(AUDIT_TOOLS) --version 0.20.2 cargo-deny
+	$(BIN)/python tools/audit-dependencies
 
 schemas: build ## Write the JSON Schemas and docs/metrics.md again from the types of the documents
 	$(BIN)/python -m wsgiload.documents.generate .
