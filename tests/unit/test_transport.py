@@ -107,6 +107,8 @@ def test_the_options_reach_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
     assert plan["source_addresses"] == ["127.0.0.2", "127.0.1.0/24"]
     assert plan["tls"] == {"insecure": True, "ca_file": "authority.pem"}
     assert (plan["http_version"], plan["unix_socket"]) == ("http2", "server.sock")
+    assert plain["connect_to"] is None
+    assert dry(capsys, "--connect-to", "127.0.0.1:81")["connect_to"] == "127.0.0.1:81"
 
 
 def test_what_is_no_source_address_is_refused() -> None:

@@ -59,6 +59,7 @@ class TransportFlags(TypedDict):
     """How connections reach the server."""
 
     unix_socket: str | None
+    connect_to: str | None
     source_addresses: str | None
     http2: bool
     insecure: bool

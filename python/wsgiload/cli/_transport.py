@@ -19,6 +19,7 @@ transport_options = together(
     option(
         "Request", "--unix-socket", type=click.Path(), metavar="PATH", help=_help("unix_socket")
     ),
+    option("Request", "--connect-to", metavar="HOST:PORT", help=_help("connect_to")),
     option("Request", "--source-addresses", metavar="LIST", help=_help("source_addresses")),
     option("Request", "--http2", is_flag=True, help=_help("http2")),
     option("Request", "-k", "--insecure", is_flag=True, help=_help("insecure")),
@@ -30,6 +31,7 @@ def transport_options_of(flags: TransportFlags) -> TransportOptions:
     """The transport that the flags describe."""
     return TransportOptions(
         unix_socket=flags["unix_socket"],
+        connect_to=flags["connect_to"],
         source_addresses=flags["source_addresses"] or (),
         http2=flags["http2"],
         insecure=flags["insecure"],

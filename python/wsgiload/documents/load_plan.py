@@ -227,6 +227,8 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     """`http://host[:port]/path?query`, or `https://` for TLS."""
     unix_socket: str | None = None
     """Path of a Unix socket to connect to instead of the URL's host. Null: TCP."""
+    connect_to: str | None = None
+    """Host and port to connect to instead of those of the URL. Null: those of the URL."""
     method: str = "GET"
     """Method of every request."""
     headers: tuple[tuple[str, str], ...] = ()

@@ -132,6 +132,7 @@ def load_plan(
     return LoadPlan(
         url=url,
         unix_socket=transport.unix_socket,
+        connect_to=transport.connect_to,
         method=request.method,
         headers=request.headers,
         body_base64=base64_of(request.body),

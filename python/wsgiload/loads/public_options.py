@@ -167,6 +167,8 @@ class TransportOptions:
 
     Args:
         unix_socket: Connect to this Unix socket instead of the URL's host.
+        connect_to: Connect to this HOST:PORT instead of the URL's; Host and TLS still use the
+            URL's name.
         source_addresses: Source addresses for connections, used round-robin:
             127.0.0.2-127.0.0.50, 127.0.0.0/24.
         http2: Use HTTP/2, one request at a time per connection.
@@ -175,6 +177,7 @@ class TransportOptions:
     """
 
     unix_socket: str | PathLike[str] | None = None
+    connect_to: str | None = None
     source_addresses: str | Sequence[str] = ()
     http2: bool = False
     insecure: bool = False
@@ -187,6 +190,7 @@ class TransportOptions:
         listed = sources.split(",") if isinstance(sources, str) else sources
         return Transport(
             unix_socket=None if self.unix_socket is None else fspath(self.unix_socket),
+            connect_to=self.connect_to,
             source_addresses=tuple(part.strip() for part in listed if part.strip()),
             http2=self.http2,
             insecure=self.insecure,

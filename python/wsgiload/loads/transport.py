@@ -1,4 +1,4 @@
-"""How a load gets to its server: a Unix socket, local addresses, TLS, the version of HTTP."""
+"""How a load gets to its server: a Unix socket, another address, local addresses, TLS, the version of HTTP."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ class Transport:
     chooses."""
 
     unix_socket: str | None = None
+    connect_to: str | None = None
     source_addresses: tuple[str, ...] = ()
     http2: bool = False
     insecure: bool = False

@@ -48,18 +48,14 @@ impl Target {
             )));
         }
 
-        let host = authority
-            .host()
-            .trim_start_matches('[')
-            .trim_end_matches(']');
-        let endpoint = match &plan.unix_socket {
-            Some(path) => Endpoint::Unix(path.into()),
-            None => Endpoint::Tcp(resolve(
-                host,
-                authority
-                    .port_u16()
-                    .unwrap_or(if is_tls { 443 } else { 80 }),
-            )?),
+        let host = without_brackets(authority.host());
+        let default_port = if is_tls { 443 } else { 80 };
+        let endpoint = match (&plan.unix_socket, connect_to(plan)?) {
+            (Some(path), _) => Endpoint::Unix(path.into()),
+            (None, Some((host, port))) => Endpoint::Tcp(resolve(&host, port)?),
+            (None, None) => {
+                Endpoint::Tcp(resolve(host, authority.port_u16().unwrap_or(default_port))?)
+            }
         };
         let tls = is_tls
             .then(|| TlsClient::prepare(host, &plan.tls, plan.http_version))
@@ -96,6 +92,7 @@ impl Target {
 /// [`LoadError::Plan`] naming the field, or the request among several, and what is wrong with it.
 pub fn check(plan: &LoadPlan) -> Result<(), LoadError> {
     plan.validate()?;
+    connect_to(plan)?;
     let (uri, authority) = url_of(plan)?;
     requests_of(plan, &uri, authority.as_str()).map(drop)
 }
@@ -117,6 +114,28 @@ fn url_of(plan: &LoadPlan) -> Result<(Uri, Authority), LoadError> {
     }
 
     Ok((uri, authority))
+}
+
+/// Host and port to connect to instead of those of the URL.
+fn connect_to(plan: &LoadPlan) -> Result<Option<(String, u16)>, LoadError> {
+    let Some(text) = &plan.connect_to else {
+        return Ok(None);
+    };
+
+    let parsed = text.parse::<Authority>().ok();
+    let parts = parsed
+        .filter(|authority| !authority.as_str().contains('@'))
+        .and_then(|one| Some((without_brackets(one.host()).to_owned(), one.port_u16()?)));
+    parts.map(Some).ok_or_else(|| {
+        bad(format!(
+            "connect_to {text:?} is not HOST:PORT; write it like 127.0.0.1:8443"
+        ))
+    })
+}
+
+/// The host of a URL as an address or a name: only IPv6 addresses have brackets.
+fn without_brackets(host: &str) -> &str {
+    host.trim_start_matches('[').trim_end_matches(']')
 }
 
 /// The path and the query to request; a URL may omit the slash between host and query.
@@ -299,6 +318,37 @@ mod tests {
             head,
             "GET /a/b?c=d HTTP/1.1\r\nhost: 127.0.0.1:8000\r\n\r\n"
         );
+    }
+
+    #[test]
+    fn another_address_is_connected_to_and_the_url_stays_the_name() {
+        let target = |connect_to: &str| {
+            Target::prepare(&LoadPlan {
+                connect_to: Some(connect_to.to_owned()),
+                ..plan("http://shop.invalid/a")
+            })
+        };
+        for address in ["127.0.0.1:8000", "[::1]:8000"] {
+            let target = target(address).expect(address);
+            assert_eq!(target.route.endpoint, tcp(address));
+            let head = String::from_utf8_lossy(target.requests[0].bytes(false)).into_owned();
+            assert!(head.contains("host: shop.invalid\r\n"), "{head}");
+        }
+        for wrong in [
+            "127.0.0.1",
+            ":80",
+            "h:99999",
+            "a b:1",
+            "http://h:1",
+            "u@h:1",
+            "",
+        ] {
+            let message = target(wrong).expect_err(wrong).to_string();
+            assert!(
+                message.contains("write it like 127.0.0.1:8443"),
+                "{message}"
+            );
+        }
     }
 
     #[test]

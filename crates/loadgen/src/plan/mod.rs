@@ -54,6 +54,10 @@ pub struct LoadPlan {
     /// `Host`.
     #[serde(default)]
     pub unix_socket: Option<String>,
+    /// `HOST:PORT` to connect to instead of the URL's, which stays the name that requests and TLS
+    /// ask for.
+    #[serde(default)]
+    pub connect_to: Option<String>,
     /// Method of every request.
     #[serde(default = "default_method")]
     pub method: String,
@@ -247,6 +251,7 @@ impl LoadPlan {
         Self {
             url: url.to_owned(),
             unix_socket: None,
+            connect_to: None,
             method: default_method(),
             headers: Vec::new(),
             body_base64: None,
@@ -327,6 +332,10 @@ impl LoadPlan {
         require(
             self.phases.measure_ns > 0,
             "the duration must be longer than 0",
+        )?;
+        require(
+            self.unix_socket.is_none() || self.connect_to.is_none(),
+            "connect_to and unix_socket are mutually exclusive",
         )?;
         self.validate_load()?;
         self.validate_mix()?;

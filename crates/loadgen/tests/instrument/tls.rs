@@ -67,6 +67,24 @@ fn a_kept_connection_carries_every_request_over_tls() {
 }
 
 #[test]
+fn the_name_of_the_url_is_verified_wherever_the_connection_goes() {
+    let _alone = alone();
+    for (name, outcome) in [
+        ("shop.invalid", Outcome::Ok),
+        ("other.invalid", Outcome::Refused),
+    ] {
+        let certificate = Certificate::for_names(&[name]);
+        let server = answering(&certificate, b"hello".to_vec());
+        let change = |plan| LoadPlan {
+            url: "https://shop.invalid/".to_owned(),
+            connect_to: Some(server.address.to_string()),
+            ..plan
+        };
+        only(&fifty(&server, certificate.trusted(), change), outcome);
+    }
+}
+
+#[test]
 fn without_keep_alive_every_request_has_a_handshake_of_its_own() {
     let _alone = alone();
     let certificate = Certificate::for_names(&["127.0.0.1"]);

@@ -40,6 +40,9 @@ pub struct Arguments {
     /// Connect to this Unix socket instead of the URL's host
     #[arg(long, value_name = "PATH")]
     unix_socket: Option<String>,
+    /// Connect to this address instead of the URL's; Host and TLS still use the URL's name
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "unix_socket")]
+    connect_to: Option<String>,
     /// Source addresses for connections, used round-robin: 127.0.0.2, 127.0.0.2-127.0.0.50,
     /// 127.0.0.0/24
     #[arg(long, value_delimiter = ',', value_name = "LIST", alias = "source")]
@@ -255,6 +258,7 @@ impl Arguments {
         let plan = LoadPlan {
             url: self.url.clone(),
             unix_socket: self.unix_socket.clone(),
+            connect_to: self.connect_to.clone(),
             method: self.method.clone(),
             headers: self.header_fields(),
             body_base64: self.body()?.map(|bytes| STANDARD.encode(bytes)),
