@@ -20,6 +20,7 @@ from wsgiload.analysis.alarms import (
 from wsgiload.documents.load_plan import ClosedLoop, LoadModel
 from wsgiload.documents.load_report import (
     ConnectionCounts,
+    Distribution,
     Interval,
     LoadReport,
     LocalPorts,
@@ -151,6 +152,18 @@ def test_v2_users_who_are_in_no_time(mean_ms: float, said: str) -> None:
 def test_v2_allows_a_tenth(mean_ms: float) -> None:
     times = distribution(count=1_000, mean=mean_ms * NS_PER_MS, quantiles={"0.5": 1})
     assert alarms_of_load(sound(closed=10, response_time_ns=times)) == []
+
+
+def test_v2_counts_a_user_for_each_stream() -> None:
+    load = sound(closed=5)
+    assert of(sound(closed=5, response_time_ns=ten_users()), "littles-law")
+    plan = replace(load.plan, http_version="http2", streams=2)
+    assert alarms_of_load(replace(load, plan=plan, response_time_ns=ten_users())) == []
+
+
+def ten_users() -> Distribution:
+    """Response times of which Little's law makes ten users."""
+    return distribution(count=1_000, mean=100 * NS_PER_MS, quantiles={"0.5": 1})
 
 
 @pytest.mark.parametrize("carried", [carries(1, 50.0, 100), carries(2, 10.0, 51)])

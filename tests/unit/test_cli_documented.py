@@ -65,6 +65,7 @@ LOAD_ONLY = [
     "--unix-socket",
     "--source-addresses",
     "--http2",
+    "--streams",
     "--insecure",
     "--ca-file",
     "--ramp",

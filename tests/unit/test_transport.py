@@ -9,11 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import wsgiload
 from wsgiload import LoadOptions, TransportOptions
 from wsgiload.cli import run
+from wsgiload.cli._load import print_allowed_streams
+from wsgiload.documents.load_report import ConnectionCounts
+
+from .canned_load import canned_load
 
 URL = "http://any.example/"
 EXIT_USAGE = 2
@@ -99,6 +104,8 @@ def test_the_options_reach_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
         "--source-addresses",
         "127.0.0.2, 127.0.1.0/24",
         "--http2",
+        "--streams",
+        "8",
         "-k",
         "--ca-file",
         "authority.pem",
@@ -109,6 +116,55 @@ def test_the_options_reach_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
     assert (plan["http_version"], plan["unix_socket"]) == ("http2", "server.sock")
     assert plain["connect_to"] is None
     assert dry(capsys, "--connect-to", "127.0.0.1:81")["connect_to"] == "127.0.0.1:81"
+    assert (plain["streams"], plan["streams"]) == (1, 8)
+
+
+@pytest.mark.parametrize(
+    ("words", "fix"),
+    [
+        (["--streams", "8"], "add --http2, or omit --streams"),
+        (["--http2", "--streams", "0"], "between 1 and 250"),
+        (["--http2", "--streams", "251"], "between 1 and 250"),
+        (["--http2", "--streams", "8", "--keepalive", "off"], "omit --keepalive, or --streams"),
+    ],
+)
+def test_streams_that_cannot_be_had_are_refused_in_one_line(
+    words: list[str], fix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["load", URL, "--dry-run", *words]) == EXIT_USAGE
+    complaint = capsys.readouterr().err
+    assert fix in complaint
+    assert len(complaint.splitlines()) == 1
+
+
+def test_fewer_streams_than_asked_for_are_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    load = canned_load(connections=connection_counts(allowed_streams=3))
+    load = msgspec.structs.replace(load, plan=msgspec.structs.replace(load.plan, streams=8))
+    print_allowed_streams(load)
+    told = capsys.readouterr().err
+    assert told.count("allows 3 concurrent streams per connection, fewer than --streams 8") == 1
+    print_allowed_streams(canned_load(connections=connection_counts(allowed_streams=None)))
+    assert capsys.readouterr().err == ""
+
+
+def connection_counts(allowed_streams: int | None) -> ConnectionCounts:
+    return ConnectionCounts(
+        opened=1,
+        reused=9,
+        closed_by_server=0,
+        peak=1,
+        max_connections=1,
+        requests_per_connection=None,
+        allowed_streams=allowed_streams,
+        failures={},
+        local_ports=None,
+        tracked=None,
+    )
+
+
+def test_streams_reach_the_plan_from_python() -> None:
+    with pytest.raises(wsgiload.UsageError, match="between 1 and 250"):
+        wsgiload.load(URL, transport=TransportOptions(http2=True, streams=251))
 
 
 def test_what_is_no_source_address_is_refused() -> None:

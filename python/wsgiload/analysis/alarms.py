@@ -69,10 +69,12 @@ def response_law(load: LoadReport) -> Alarm | None:
     closed = load.plan.load.closed
     times = load.response_time_ns
     achieved_per_s = load.rate.achieved_per_s
-    if closed is None or times is None or times.mean is None or not achieved_per_s:
+    users = load.plan.users
+    if closed is None or users is None or not achieved_per_s:
+        return None
+    if times is None or times.mean is None:
         return None
 
-    users = closed.connections
     accounted = achieved_per_s * (times.mean + closed.think_time_ns) / NS_PER_S
     share = accounted / users
     if LEAST_RESPONSE_LAW <= share <= MOST_RESPONSE_LAW:

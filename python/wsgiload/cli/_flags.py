@@ -62,6 +62,7 @@ class TransportFlags(TypedDict):
     connect_to: str | None
     source_addresses: str | None
     http2: bool
+    streams: int
     insecure: bool
     ca_file: str | None
 

@@ -89,9 +89,8 @@ def _load_rows(running: RunningLoad, look: LoadLook) -> Iterator[Row]:
 
 def _rates(plan: LoadPlan, look: LoadLook) -> str:
     achieved = f"achieved {format_per_s(look.achieved_per_s)}"
-    users = plan.load.closed.connections if plan.load.closed is not None else None
-    if users is not None:
-        return f"{plural(users, 'user')} in a closed loop, {achieved}"
+    if plan.users is not None:
+        return f"{plural(plan.users, 'user')} in a closed loop, {achieved}"
     return f"offered {format_per_s(look.offered_per_s)}, {achieved}"
 
 

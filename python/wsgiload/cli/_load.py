@@ -163,11 +163,22 @@ def _print(load: LoadReport, precision: str | None, *, quiet: bool, is_json: boo
     if not is_json:
         print_load(load, terminal())
     if not quiet:
+        print_allowed_streams(load)
         _print_connect_failures(load)
         for alarm in alarms_of_load(load):
             complain(finding_text(alarm.reason()))
     if precision is not None:
         complain(precision_sentence(load, parse_precision(precision)))
+
+
+def print_allowed_streams(load: LoadReport) -> None:
+    """The server may allow fewer streams than were asked for."""
+    allowed = load.connections.allowed_streams if load.connections is not None else None
+    if allowed is not None:
+        complain(
+            f"the server allows {allowed} concurrent streams per connection, fewer than --streams "
+            f"{load.plan.streams}: other requests waited for one; add connections"
+        )
 
 
 def _print_connect_failures(load: LoadReport) -> None:

@@ -22,6 +22,7 @@ transport_options = together(
     option("Request", "--connect-to", metavar="HOST:PORT", help=_help("connect_to")),
     option("Request", "--source-addresses", metavar="LIST", help=_help("source_addresses")),
     option("Request", "--http2", is_flag=True, help=_help("http2")),
+    option("Request", "--streams", type=int, default=1, help=_help("streams")),
     option("Request", "-k", "--insecure", is_flag=True, help=_help("insecure")),
     option("Request", "--ca-file", type=click.Path(dir_okay=False), help=_help("ca_file")),
 )
@@ -34,6 +35,7 @@ def transport_options_of(flags: TransportFlags) -> TransportOptions:
         connect_to=flags["connect_to"],
         source_addresses=flags["source_addresses"] or (),
         http2=flags["http2"],
+        streams=flags["streams"],
         insecure=flags["insecure"],
         ca_file=flags["ca_file"],
     )

@@ -79,7 +79,7 @@ class ClosedLoop(Document, frozen=True, kw_only=True):
     """A fixed number of users; each waits for its response and thinks before its next request."""
 
     connections: NonNegativeInt
-    """Number of users, each with one connection."""
+    """Number of connections, each with one user, or `streams` users."""
     think_time_ns: NonNegativeInt = 0
     """Mean think time, exponentially distributed; 0 for none. Unit: ns."""
 
@@ -271,6 +271,8 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     """HTTP implementation."""
     http_version: Literal["http1", "http2"] = "http1"
     """HTTP version."""
+    streams: PositiveInt = 1
+    """Maximum number of concurrent requests on each connection; more than 1 only over HTTP/2."""
     tls: TlsOptions = TlsOptions()
     """TLS options."""
     source_addresses: tuple[str, ...] = ()
@@ -281,3 +283,9 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     """Target precision that extends the measurement. Null: fixed duration."""
     thresholds: dict[str, dict[str, float]] = msgspec.field(default_factory=dict)
     """Thresholds of the checks, by check and key."""
+
+    @property
+    def users(self) -> int | None:
+        """Users of a closed loop. ``None`` for an open loop."""
+        closed = self.load.closed
+        return None if closed is None else closed.connections * self.streams

@@ -387,6 +387,9 @@ class ConnectionCounts(Document, frozen=True, kw_only=True):
     requests_per_connection: RequestsPerConnection | None
     """Number of requests per connection. Unit: requests. Source: generator. Null: no connection
     was closed or counted."""
+    allowed_streams: NonNegativeInt | None = None
+    """Minimum number of concurrent streams that the server allowed on a connection. Unit: streams.
+    Source: the server's HTTP/2 settings. Null: at least `plan.streams`."""
     failures: dict[str, PositiveInt]
     """Causes of failed connections and how often each occurred, in all phases; more than eight
     causes are summed up as `further causes`. Unit: connections. Source: kernel, TLS."""

@@ -155,6 +155,7 @@ def load_plan(
         receive_stamps=load.receive_stamps,
         check=request.check,
         http_version="http2" if transport.http2 else "http1",
+        streams=transport.streams,
         tls=transport.tls,
         source_addresses=transport.source_addresses,
         thresholds=of_generator(load.check_thresholds),

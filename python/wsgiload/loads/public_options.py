@@ -171,7 +171,9 @@ class TransportOptions:
             URL's name.
         source_addresses: Source addresses for connections, used round-robin:
             127.0.0.2-127.0.0.50, 127.0.0.0/24.
-        http2: Use HTTP/2, one request at a time per connection.
+        http2: Use HTTP/2.
+        streams: With HTTP/2: maximum number of concurrent requests on each connection, at most
+            250.
         insecure: Do not verify TLS certificates.
         ca_file: PEM file of trusted certificate authorities, instead of the system's.
     """
@@ -180,6 +182,7 @@ class TransportOptions:
     connect_to: str | None = None
     source_addresses: str | Sequence[str] = ()
     http2: bool = False
+    streams: int = 1
     insecure: bool = False
     ca_file: str | PathLike[str] | None = None
 
@@ -193,6 +196,7 @@ class TransportOptions:
             connect_to=self.connect_to,
             source_addresses=tuple(part.strip() for part in listed if part.strip()),
             http2=self.http2,
+            streams=self.streams,
             insecure=self.insecure,
             ca_file=None if self.ca_file is None else fspath(self.ca_file),
         )

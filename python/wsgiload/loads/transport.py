@@ -16,6 +16,7 @@ class Transport:
     connect_to: str | None = None
     source_addresses: tuple[str, ...] = ()
     http2: bool = False
+    streams: int = 1
     insecure: bool = False
     ca_file: str | None = None
 

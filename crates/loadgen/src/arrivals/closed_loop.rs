@@ -21,7 +21,9 @@ const PAUSE_AFTER_FAILURE_NS: u64 = 10 * NS_PER_MS;
 /// When the users of one thread start and stop.
 pub(crate) struct ClosedPlan {
     /// Of all threads.
-    pub users: usize,
+    pub connections: usize,
+    /// Each with one request at a time.
+    pub users_per_connection: usize,
     /// Mean of an exponential distribution.
     pub think_time_ns: u64,
     pub start_ns: u64,
@@ -49,8 +51,8 @@ pub(crate) struct ClosedSource<'a> {
 }
 
 impl<'a> ClosedSource<'a> {
-    /// The users of one thread: every n-th user, for n threads. Their starts are spread over one
-    /// think time; those that would start after the end are left out.
+    /// The users of one thread: those of every n-th connection, for n threads. Their starts are
+    /// spread over one think time; those that would start after the end are left out.
     pub fn new(plan: &ClosedPlan, draw: Draw, stop: StopToken) -> Self {
         let mut source = Self {
             think_time_ns: plan.think_time_ns,
@@ -65,9 +67,14 @@ impl<'a> ClosedSource<'a> {
             users_left: 0,
             own: None,
         };
-        let users = (plan.thread..plan.users).step_by(plan.threads);
-        let begins_ns =
-            users.map(|user| plan.start_ns + plan.think_time_ns / plan.users as u64 * user as u64);
+        let per_connection = plan.users_per_connection;
+        let gap_ns = plan.think_time_ns / (plan.connections * per_connection) as u64;
+        let connections = (plan.thread..plan.connections).step_by(plan.threads);
+        let users = connections.flat_map(|connection| {
+            let first = connection * per_connection;
+            first..first + per_connection
+        });
+        let begins_ns = users.map(|user| plan.start_ns + gap_ns * user as u64);
 
         for (slot, begin_ns) in begins_ns
             .take_while(|begin_ns| *begin_ns < plan.end_ns)
@@ -161,7 +168,8 @@ mod tests {
     ) -> ClosedSource<'static> {
         let end_ns = 10 * NS_PER_S;
         let plan = ClosedPlan {
-            users,
+            connections: users,
+            users_per_connection: 1,
             think_time_ns,
             start_ns: 0,
             end_ns,
@@ -196,6 +204,31 @@ mod tests {
         assert_eq!(begins_s(0, 2), [(0, 0), (6, 1)]);
         assert_eq!(begins_s(1, 2), [(3, 0), (9, 1)]);
         assert_eq!(begins_s(9, 10), []);
+    }
+
+    #[test]
+    fn each_connection_has_its_users_in_one_thread() {
+        let plan = ClosedPlan {
+            connections: 3,
+            users_per_connection: 2,
+            think_time_ns: 12,
+            start_ns: 0,
+            end_ns: 100,
+            seed: 1,
+            thread: 0,
+            threads: 2,
+        };
+        let begins = |thread| {
+            let plan = ClosedPlan { thread, ..plan };
+            let draw = Draw::new(&[], 1, Stream::UserRequests(thread));
+            let mut source = ClosedSource::new(&plan, draw, StopToken::new());
+            let begins = std::iter::from_fn(|| source.take_due());
+            begins
+                .map(|due| (due.intended_ns, due.slot.expect("a slot")))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(begins(0), [(0, 0), (2, 1), (8, 2), (10, 3)]);
+        assert_eq!(begins(1), [(4, 0), (6, 1)]);
     }
 
     #[test]

@@ -19,8 +19,9 @@ use crate::base::stop::StopToken;
 use crate::engine::idle_slots::IdleSlots;
 use crate::engine::in_flight::InFlight;
 use crate::engine::ledger::Ledger;
+use crate::engine::lines::Lines;
 use crate::engine::reactor::{Reactor, Readiness};
-use crate::engine::slot::{Slot, slot_of};
+use crate::engine::slot::Slot;
 use crate::http::connection::Connection;
 use crate::http::inbox::{Inbox, StampDoubts};
 use crate::http::target::Target;
@@ -40,7 +41,7 @@ const STAMPED_ONE_IN: usize = 16;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BusyPolicy {
     pub on_busy: OnBusy,
-    pub max_slots: usize,
+    pub max_connections: usize,
     pub max_pending: usize,
 }
 
@@ -74,7 +75,10 @@ pub(crate) struct Engine<'a, C, S> {
     config: EngineConfig<'a>,
     source: S,
     reactor: Reactor,
-    slots: Vec<Slot<C>>,
+    /// Places for concurrent requests on each connection.
+    places: usize,
+    lines: Lines<C>,
+    slots: Vec<Slot>,
     idle: IdleSlots,
     in_flight: InFlight,
     /// Arrivals that wait for a slot.
@@ -142,12 +146,15 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             action: "watch sockets",
             source,
         })?;
+        let places = config.plan.streams;
         Ok(Self {
             last_end_ns: start_ns.saturating_add(config.plan.longest_phases().load_ns()),
             ledger,
             config,
             source,
             reactor,
+            places,
+            lines: Lines::new(),
             slots: Vec::new(),
             idle,
             in_flight: InFlight::new(),
@@ -222,12 +229,13 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
 
         for index in 0..self.slots.len() {
             if let Some(work) = self.slots[index].work.take() {
-                let completion =
-                    self.slots[index].completion(&work, Outcome::Unfinished, None, now_ns);
+                let end = (Outcome::Unfinished, None, now_ns);
+                let completion = self.slots[index].completion(&self.lines, &work, end);
                 self.ledger.ended(completion);
-                self.abandon(index, &work);
             }
-            self.drop_connection(index);
+        }
+        for link in self.lines.drain().filter(|link| link.is_ready) {
+            self.ledger.connections().ended(link.connection.requests());
         }
 
         let mut recorder = self.ledger.into_recorder();
@@ -256,8 +264,9 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             let Some(token) = self.yielding.pop_front() else {
                 break;
             };
-            let (index, generation) = slot_of(token);
-            self.slots[index].is_yielding &= self.slots[index].generation != generation;
+            if let Some(link) = self.lines.link_mut(token) {
+                link.is_yielding = false;
+            }
             self.process(Readiness {
                 token,
                 is_hangup: false,
@@ -300,9 +309,9 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             .map(|index| self.reactor.event(index))
             .filter(|event| event.is_hangup)
         {
-            let (index, generation) = slot_of(event.token);
-            let slot = &mut self.slots[index];
-            slot.is_hung_up |= slot.generation == generation && slot.work.is_none();
+            if let Some(link) = self.lines.link_mut(event.token) {
+                link.is_hung_up |= link.is_ready && (link.exchanges == 0 || self.places > 1);
+            }
         }
     }
 
@@ -424,13 +433,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     }
 
     fn dispatch(&mut self, due: Due) {
-        let slot = match due.slot {
-            Some(slot) => Some(slot),
-            None => self.idle.take().or_else(|| {
-                let next = self.slots.len();
-                (next < self.config.policy.max_slots).then_some(next)
-            }),
-        };
+        let slot = due.slot.or_else(|| self.take_idle());
         if let Some(slot) = slot {
             if due.slot.is_none() {
                 self.slot_idle_until_ns = self.now_ns;
@@ -449,6 +452,38 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         } else {
             self.pending.push_back(Waiting { due, from_ns });
         }
+    }
+
+    /// A slot for an arrival that any may serve: one on a kept connection if there is one.
+    fn take_idle(&mut self) -> Option<usize> {
+        while let Some(index) = self.idle.take() {
+            let line = self.slots[index].line;
+            if self.lines.may_serve(line) {
+                return Some(index);
+            }
+            self.lines.line(line).parked.push(index);
+        }
+        if self.lines.count() >= self.config.policy.max_connections {
+            return None;
+        }
+
+        let first = self.add_line();
+        let others = first + 1..first + self.places;
+        others.rev().for_each(|index| self.idle.add(index, false));
+        Some(first)
+    }
+
+    /// Adds a line with its slots; returns the first of them.
+    fn add_line(&mut self) -> usize {
+        let line = self.lines.add();
+        let first = self.slots.len();
+        let slot = |place| Slot {
+            line,
+            place,
+            work: None,
+        };
+        self.slots.extend((0..self.places).map(slot));
+        first
     }
 
     fn serve_ready(&mut self) {

@@ -6,15 +6,21 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::base::random::{Stream, generator};
 
-const NOT_IDLE: u32 = u32::MAX;
-
 /// Idle slots of one thread.
 pub(crate) struct IdleSlots {
     connected: Vec<u32>,
     unconnected: Vec<u32>,
-    /// Position of each slot in `connected`.
-    places: Vec<u32>,
+    /// Where each slot is.
+    places: Vec<Place>,
     random: ChaCha8Rng,
+}
+
+/// Where a slot is, with its position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    InUse,
+    Connected(u32),
+    Unconnected(u32),
 }
 
 impl IdleSlots {
@@ -30,26 +36,32 @@ impl IdleSlots {
 
     /// Marks a slot as idle.
     pub fn add(&mut self, slot: usize, is_connected: bool) {
-        if !is_connected {
-            self.unconnected.push(slot as u32);
-            return;
-        }
         if slot >= self.places.len() {
-            self.places.resize(slot + 1, NOT_IDLE);
+            self.places.resize(slot + 1, Place::InUse);
         }
 
-        self.places[slot] = self.connected.len() as u32;
-        self.connected.push(slot as u32);
+        self.places[slot] = if is_connected {
+            self.connected.push(slot as u32);
+            Place::Connected(self.connected.len() as u32 - 1)
+        } else {
+            self.unconnected.push(slot as u32);
+            Place::Unconnected(self.unconnected.len() as u32 - 1)
+        };
     }
 
     /// The connection of an idle slot has closed.
     pub fn lost_connection(&mut self, slot: usize) {
-        match self.places.get(slot).copied() {
-            None | Some(NOT_IDLE) => {}
-            Some(place) => {
-                self.remove(place as usize);
-                self.unconnected.push(slot as u32);
-            }
+        if let Some(Place::Connected(place)) = self.places.get(slot).copied() {
+            self.remove_connected(place as usize);
+            self.add(slot, false);
+        }
+    }
+
+    /// An idle slot has a connection that another one has opened.
+    pub fn got_connection(&mut self, slot: usize) {
+        if let Some(Place::Unconnected(place)) = self.places.get(slot).copied() {
+            self.remove_unconnected(place as usize);
+            self.add(slot, true);
         }
     }
 
@@ -57,20 +69,32 @@ impl IdleSlots {
     /// the server's workers. If there is none, any slot.
     pub fn take(&mut self) -> Option<usize> {
         match self.connected.len() {
-            0 => self.unconnected.pop().map(|slot| slot as usize),
-            1 => Some(self.remove(0)),
+            0 => {
+                let last = self.unconnected.len().checked_sub(1)?;
+                Some(self.remove_unconnected(last))
+            }
+            1 => Some(self.remove_connected(0)),
             count => {
                 let place = self.random.random_range(0..count);
-                Some(self.remove(place))
+                Some(self.remove_connected(place))
             }
         }
     }
 
-    fn remove(&mut self, place: usize) -> usize {
+    fn remove_connected(&mut self, place: usize) -> usize {
         let slot = self.connected.swap_remove(place) as usize;
-        self.places[slot] = NOT_IDLE;
+        self.places[slot] = Place::InUse;
         if let Some(moved) = self.connected.get(place) {
-            self.places[*moved as usize] = place as u32;
+            self.places[*moved as usize] = Place::Connected(place as u32);
+        }
+        slot
+    }
+
+    fn remove_unconnected(&mut self, place: usize) -> usize {
+        let slot = self.unconnected.swap_remove(place) as usize;
+        self.places[slot] = Place::InUse;
+        if let Some(moved) = self.unconnected.get(place) {
+            self.places[*moved as usize] = Place::Unconnected(place as u32);
         }
         slot
     }
@@ -100,6 +124,17 @@ mod tests {
         idle.lost_connection(7);
         let taken: Vec<usize> = std::iter::from_fn(|| idle.take()).collect();
         assert_eq!((taken.len(), taken[3]), (4, 2));
+    }
+
+    #[test]
+    fn a_slot_that_gets_a_connection_comes_first() {
+        let mut idle = IdleSlots::new(1, 0);
+        (0..4).for_each(|slot| idle.add(slot, false));
+        idle.got_connection(1);
+        idle.got_connection(1);
+        idle.got_connection(7);
+        let taken: Vec<usize> = std::iter::from_fn(|| idle.take()).collect();
+        assert_eq!((taken.len(), taken[0]), (4, 1));
     }
 
     #[test]

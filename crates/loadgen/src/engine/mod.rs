@@ -5,6 +5,7 @@ pub(crate) mod file_descriptors;
 pub(crate) mod idle_slots;
 pub(crate) mod in_flight;
 pub(crate) mod ledger;
+pub(crate) mod lines;
 pub(crate) mod reactor;
 pub(crate) mod run;
 pub(crate) mod slot;

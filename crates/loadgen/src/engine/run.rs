@@ -41,7 +41,7 @@ pub fn run(plan: &LoadPlan, stop: &StopToken) -> Result<LoadReport, LoadError> {
 pub struct PreparedLoad {
     plan: LoadPlan,
     target: Target,
-    max_slots: usize,
+    max_connections: usize,
     source_ports: Option<SourcePorts>,
     progress: Option<ProgressFile>,
 }
@@ -58,12 +58,12 @@ pub fn prepare(plan: &LoadPlan) -> Result<PreparedLoad, LoadError> {
         keepalive: target.shortest_keepalive(plan),
         ..plan.clone()
     };
-    let (max_slots, source_ports) = target.route.fit_ports(&as_kept, requested, possible)?;
+    let (max_connections, source_ports) = target.route.fit_ports(&as_kept, requested, possible)?;
 
     Ok(PreparedLoad {
         plan: plan.clone(),
         target,
-        max_slots,
+        max_connections,
         source_ports,
         progress: None,
     })
@@ -115,7 +115,7 @@ fn execute(load: &PreparedLoad, stop: &StopToken) -> Result<LoadReport, LoadErro
         start_realtime_ns: start.realtime_ns,
         measured_ns: recorder.measured_ns(stop.stopped_ns().unwrap_or(u64::MAX)),
         is_interrupted: stop.is_stopped(),
-        max_connections: load.max_slots,
+        max_connections: load.max_connections,
         source_ports: load.source_ports.clone(),
         tracked: start
             .tracking
@@ -174,7 +174,7 @@ fn drive(
             plan: plan.clone(),
             target: load.target.clone(),
             thread,
-            max_slots: share_of(load.max_slots, thread, plan.threads),
+            max_connections: share_of(load.max_connections, thread, plan.threads),
             pacer: pacer.clone(),
             start_ns: start.monotonic_ns,
             progress: load.progress.clone(),

@@ -1,18 +1,15 @@
-//! One connection slot, and the arrival it serves.
+//! One place for a request on a connection, and the arrival that it serves.
 
+use crate::engine::lines::Lines;
 use crate::http::connection::Connection;
 use crate::record::exchange::{Arrival, Completion, Outcome, Stamps};
 
-/// One connection slot, serving one arrival at a time.
-pub(crate) struct Slot<C> {
-    pub connection: Option<C>,
-    /// Distinguishes events of this connection from those of the previous one.
-    pub generation: u32,
+/// A place on a line's connection, serving one arrival at a time.
+pub(crate) struct Slot {
+    pub line: usize,
+    /// Its number on the line.
+    pub place: usize,
     pub work: Option<Work>,
-    /// Whether the peer is known to have closed its side of the connection while it was idle.
-    pub is_hung_up: bool,
-    /// Whether the connection waits for its turn to be read further.
-    pub is_yielding: bool,
 }
 
 /// An arrival served by a slot.
@@ -21,8 +18,14 @@ pub(crate) struct Work {
     pub arrival: Arrival,
     /// When the slot took it: the timeout counts from here.
     pub started_ns: u64,
+    /// If it opens the connection.
     pub connect_start_ns: u64,
     pub connect_ready_ns: u64,
+    /// Since when it has waited for a connection that another one opens, or for a stream; 0 if it
+    /// does not wait.
+    pub waiting_since_ns: u64,
+    /// The connection that it was written to.
+    pub token: u64,
     pub is_written: bool,
     /// Whether the client closes the connection after it.
     pub is_last: bool,
@@ -36,51 +39,44 @@ impl Work {
             started_ns,
             connect_start_ns: 0,
             connect_ready_ns: 0,
+            waiting_since_ns: 0,
+            token: 0,
             is_written: false,
             is_last: false,
         }
     }
 
-    /// Whether its connection is not established yet.
+    /// Whether it opens a connection that is not established yet.
     pub fn is_connecting(&self) -> bool {
         self.connect_start_ns != 0 && self.connect_ready_ns == 0
     }
-}
 
-impl<C: Connection> Slot<C> {
-    /// A slot without a connection.
-    pub fn new() -> Self {
-        Self {
-            connection: None,
-            generation: 0,
-            work: None,
-            is_hung_up: false,
-            is_yielding: false,
+    /// Ends its wait for a connection or a stream, if it waits.
+    pub fn end_wait(&mut self, now_ns: u64) {
+        let since_ns = std::mem::take(&mut self.waiting_since_ns);
+        if since_ns != 0 {
+            self.arrival.wait_again(since_ns, now_ns);
         }
     }
+}
 
-    /// Whether its connection is known to be closed, without checking the socket.
-    pub fn has_lost_connection(&self) -> bool {
-        self.connection
-            .as_ref()
-            .is_some_and(|connection| self.is_hung_up || connection.is_closed())
-    }
-
-    /// How this work ended, with the timestamps of the slot's connection as far as the request got.
-    pub fn completion(
+impl Slot {
+    /// How this work ended, with the timestamps of its exchange as far as the request got.
+    pub fn completion<C: Connection>(
         &self,
+        lines: &Lines<C>,
         work: &Work,
-        outcome: Outcome,
-        status: Option<u16>,
-        ended_ns: u64,
+        (outcome, status, ended_ns): (Outcome, Option<u16>, u64),
     ) -> Completion {
+        let mut work = *work;
+        work.end_wait(ended_ns);
         let mut stamps = Stamps {
             connect_start_ns: work.connect_start_ns,
             connect_ready_ns: work.connect_ready_ns,
             ..Stamps::default()
         };
-        if let (true, Some(connection)) = (work.is_written, &self.connection) {
-            let exchange = connection.stamps();
+        if let (true, Some(link)) = (work.is_written, lines.link(work.token)) {
+            let exchange = link.connection.stamps(self.place);
             stamps.write_start_ns = exchange.write_start_ns;
             stamps.first_byte_ns = exchange.first_byte_ns;
             stamps.last_byte_ns = exchange.last_byte_ns;
@@ -92,28 +88,6 @@ impl<C: Connection> Slot<C> {
             outcome,
             status,
             ended_ns,
-        }
-    }
-}
-
-/// A slot's number and the generation of its connection, packed into one word.
-pub(crate) fn token(index: usize, generation: u32) -> u64 {
-    u64::from(generation) << 32 | index as u64
-}
-
-/// Unpacks a token.
-pub(crate) fn slot_of(token: u64) -> (usize, u32) {
-    ((token & u64::from(u32::MAX)) as usize, (token >> 32) as u32)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_token_holds_both_numbers() {
-        for pair in [(0, 0), (7, 1), (4_294_967_294, u32::MAX)] {
-            assert_eq!(slot_of(token(pair.0, pair.1)), pair);
         }
     }
 }

@@ -17,8 +17,8 @@ use crate::engine::file_descriptors::use_private_table;
 use crate::engine::idle_slots::IdleSlots;
 use crate::facts::cost::{CostMeter, HostTicks, ThreadCost};
 use crate::http::connection::Connection;
+use crate::http::http2::connection::Http2Connection;
 use crate::http::hyper_http1::HyperConnection;
-use crate::http::hyper_http2::Http2Connection;
 use crate::http::native::WireConnection;
 use crate::http::target::Target;
 use crate::pacing::pacer::Pacer;
@@ -35,7 +35,7 @@ pub(crate) struct ThreadPlan {
     pub plan: LoadPlan,
     pub target: Target,
     pub thread: usize,
-    pub max_slots: usize,
+    pub max_connections: usize,
     pub pacer: Pacer,
     pub start_ns: u64,
     pub course: Option<Course>,
@@ -78,10 +78,10 @@ fn run_over<C: Connection>(input: &ThreadPlan, stop: &StopToken) -> ThreadResult
             open_source(input, open),
         ),
         LoadModel::Closed(closed) => {
-            let users = share_of(closed.connections, input.thread, input.plan.threads);
+            let max_connections = share_of(closed.connections, input.thread, input.plan.threads);
             let policy = BusyPolicy {
                 on_busy: OnBusy::Queue,
-                max_slots: users,
+                max_connections,
                 max_pending: 0,
             };
             run_engine::<C, _>(input, stop, policy, closed_source(input, closed, stop))
@@ -96,11 +96,11 @@ fn open_policy(input: &ThreadPlan, open: &OpenLoop) -> BusyPolicy {
     let requested = open
         .max_pending
         .map(|total| share_of(total, input.thread, threads));
-    let max_pending = requested.unwrap_or(ten_seconds_worth.max(10 * input.max_slots));
+    let max_pending = requested.unwrap_or(ten_seconds_worth.max(10 * input.max_connections));
 
     BusyPolicy {
         on_busy: open.on_busy,
-        max_slots: input.max_slots,
+        max_connections: input.max_connections,
         max_pending,
     }
 }
@@ -157,7 +157,8 @@ fn closed_source<'a>(
     stop: &StopToken,
 ) -> ClosedSource<'a> {
     let plan = ClosedPlan {
-        users: closed.connections,
+        connections: closed.connections,
+        users_per_connection: input.plan.streams,
         think_time_ns: closed.think_time_ns,
         start_ns: input.start_ns,
         end_ns: input.start_ns + input.plan.phases.load_ns(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::HeaderName;
+use http::{HeaderMap, HeaderName};
 use regex::bytes::Regex;
 
 use crate::http::body_check::{KEPT_BODY_BYTES, Kept};
@@ -95,6 +95,12 @@ impl Captures {
     /// The header fields in which some are.
     pub fn fields(&self) -> &Arc<[String]> {
         &self.fields
+    }
+
+    /// The values of these fields in the head of a response.
+    pub fn fields_of(&self, headers: &HeaderMap) -> Vec<Option<Vec<u8>>> {
+        let value_of = |name: &String| Some(headers.get(name)?.as_bytes().to_vec());
+        self.fields.iter().map(value_of).collect()
     }
 
     /// Indices of the values among those of the session, in the order of [`Self::of`].

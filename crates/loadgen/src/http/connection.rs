@@ -1,6 +1,8 @@
-//! What the engine needs of a connection, whatever the protocol: open it, exchange one request at a
-//! time, know whether it can be reused. Nothing here ever blocks; the engine reports when there is
-//! something to do.
+//! What the engine needs of a connection, whatever the protocol: open it, exchange requests, know
+//! whether it can be reused. Nothing here ever blocks; the engine reports when there is something to
+//! do.
+//!
+//! A connection has places for concurrent exchanges, numbered from 0. In HTTP/1.1 there is one.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -58,17 +60,17 @@ impl Exchanged {
     }
 }
 
-/// Progress of an exchange.
+/// Progress of a connection's exchanges.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Progress {
     /// The reactor will report when there is more to do.
     Waiting,
     /// There is more to read, but other connections have waited long enough.
     Yielding,
-    /// It has completed.
-    Ended(Exchanged),
-    /// None of it was sent.
-    NothingSent,
+    /// The exchange in this place has completed; others may have, too.
+    Ended(usize, Exchanged),
+    /// None of the exchange in this place was sent.
+    NothingSent(usize),
 }
 
 /// The connection was closed before a byte of the request was written: the request may be sent on
@@ -78,8 +80,9 @@ pub(crate) struct NothingSent;
 
 /// A protocol over one connection. Implementations know nothing of schedules, pools or records.
 pub(crate) trait Connection: Sized {
-    /// Starts to connect. `stamps`: whose timestamps of responses count.
-    fn open(route: &Route, stamps: ReceiveStamps) -> io::Result<Self>;
+    /// Starts to connect. `stamps`: whose timestamps of responses count. `places`: for how many
+    /// concurrent exchanges, at most.
+    fn open(route: &Route, stamps: ReceiveStamps, places: usize) -> io::Result<Self>;
 
     /// The socket, for the reactor.
     fn socket(&self) -> BorrowedFd<'_>;
@@ -87,25 +90,54 @@ pub(crate) trait Connection: Sized {
     /// Continues connecting; returns whether requests can be sent now.
     fn is_connected(&mut self) -> io::Result<bool>;
 
-    /// Starts an exchange with a first write at `now_ns`; returns its completion if it has already
-    /// completed. `is_last` asks the server to close the connection after its response.
+    /// How many exchanges the server allows at once, as far as is known.
+    #[inline(always)]
+    fn most_exchanges(&self) -> usize {
+        1
+    }
+
+    /// The same, once the server itself has said so.
+    fn announced_limit(&self) -> Option<usize> {
+        None
+    }
+
+    /// Starts an exchange in a free place with a first write at `now_ns`; returns its completion if
+    /// it has already completed. `is_last` asks the server to close the connection after its
+    /// response.
     fn begin(
         &mut self,
+        place: usize,
         request: &Request,
         is_last: bool,
         now_ns: u64,
     ) -> Result<Option<Exchanged>, NothingSent>;
 
-    /// Continues the exchange after an event on the socket.
-    fn advance(&mut self, request: &Request, is_hangup: bool, inbox: &mut Inbox) -> Progress;
+    /// Starts another turn of the engine, in which it may read for a limited time.
+    #[inline(always)]
+    fn start_turn(&mut self) {}
 
-    /// The values of the `Set-Cookie` fields of the response just received, if its request asks to
-    /// keep them.
-    fn take_set_cookies(&mut self) -> Vec<Vec<u8>>;
+    /// Continues the exchanges after an event on the socket, until one of them ends. `request_at`
+    /// gives the request in each place.
+    fn advance<'r>(
+        &mut self,
+        request_at: impl Fn(usize) -> &'r Request,
+        is_hangup: bool,
+        inbox: &mut Inbox,
+    ) -> Progress;
+
+    /// The values of the `Set-Cookie` fields of the response just received in this place, if its
+    /// request asks to keep them.
+    fn take_set_cookies(&mut self, place: usize) -> Vec<Vec<u8>>;
+
+    /// Gives up the exchange in this place, if it has not ended; returns whether the connection can
+    /// go on without it.
+    fn cancel(&mut self, _place: usize) -> bool {
+        false
+    }
 
     /// The values that the request takes from the response just received, in the order of its
     /// captures; none if the response was not correct.
-    fn take_captured(&mut self) -> Vec<Vec<u8>> {
+    fn take_captured(&mut self, _place: usize) -> Vec<Vec<u8>> {
         Vec::new()
     }
 
@@ -113,18 +145,19 @@ pub(crate) trait Connection: Sized {
     /// connection is closed.
     fn is_over_while_idle(&mut self, inbox: &mut Inbox) -> bool;
 
-    /// Whether the latest turn left bytes unread, which the reactor will not report again.
+    /// Whether the latest turn left something to do, which the reactor will not report again.
     fn has_left_unread(&self) -> bool {
         false
     }
 
-    /// Whether the connection is known to be closed, without checking the socket.
+    /// Whether the connection is known to be closed, or to take no more requests, without checking
+    /// the socket.
     fn is_closed(&self) -> bool;
 
-    /// Timestamps of the current or latest exchange.
-    fn stamps(&self) -> ExchangeStamps;
+    /// Timestamps of the current or latest exchange in this place.
+    fn stamps(&self, place: usize) -> ExchangeStamps;
 
-    /// Requests written to this connection, including the current one.
+    /// Requests written to this connection, including the current ones.
     fn requests(&self) -> u64;
 }
 

@@ -63,7 +63,7 @@ enum Stage {
 }
 
 impl Connection for HyperConnection {
-    fn open(route: &Route, _: ReceiveStamps) -> io::Result<Self> {
+    fn open(route: &Route, _: ReceiveStamps, _: usize) -> io::Result<Self> {
         Ok(Self {
             socket: Observed::connect(route)?,
             stage: Stage::Connecting,
@@ -105,6 +105,7 @@ impl Connection for HyperConnection {
 
     fn begin(
         &mut self,
+        _: usize,
         request: &Request,
         is_last: bool,
         _: u64,
@@ -131,21 +132,26 @@ impl Connection for HyperConnection {
         self.poll().transpose()
     }
 
-    fn advance(&mut self, _: &Request, _: bool, _: &mut Inbox) -> Progress {
+    fn advance<'r>(
+        &mut self,
+        _: impl Fn(usize) -> &'r Request,
+        _: bool,
+        _: &mut Inbox,
+    ) -> Progress {
         self.socket.allow_reads();
         match self.poll() {
-            Some(Ok(exchanged)) => Progress::Ended(exchanged),
-            Some(Err(NothingSent)) => Progress::NothingSent,
+            Some(Ok(exchanged)) => Progress::Ended(0, exchanged),
+            Some(Err(NothingSent)) => Progress::NothingSent(0),
             None if self.has_left_unread() => Progress::Yielding,
             None => Progress::Waiting,
         }
     }
 
-    fn take_set_cookies(&mut self) -> Vec<Vec<u8>> {
+    fn take_set_cookies(&mut self, _: usize) -> Vec<Vec<u8>> {
         self.socket.take_set_cookies()
     }
 
-    fn take_captured(&mut self) -> Vec<Vec<u8>> {
+    fn take_captured(&mut self, _: usize) -> Vec<Vec<u8>> {
         self.socket.take_captured()
     }
 
@@ -174,7 +180,7 @@ impl Connection for HyperConnection {
         self.socket.end.get() || is_sender_closed || matches!(self.stage, Stage::Over)
     }
 
-    fn stamps(&self) -> ExchangeStamps {
+    fn stamps(&self, _: usize) -> ExchangeStamps {
         self.socket.stamps.get()
     }
 
@@ -243,7 +249,7 @@ impl Exchange {
         }
 
         let result = sender
-            .send_request(self.request.message(self.is_last))
+            .send_request(self.request.message(self.is_last).map(Full::new))
             .await;
         if self.socket.stamps.get().write_start_ns == 0 {
             return (sender, Err(NothingSent));

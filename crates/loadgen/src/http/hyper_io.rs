@@ -22,7 +22,6 @@ use crate::base::clock::monotonic_ns;
 use crate::http::body_check::{BodyCheck, Kept};
 use crate::http::captures::KeptResponse;
 use crate::http::connection::ExchangeStamps;
-use crate::http::http2_frames::FrameCounter;
 use crate::http::request::Request;
 use crate::net::route::Route;
 use crate::net::socket::Transfer;
@@ -47,22 +46,11 @@ pub(crate) struct Observed {
     captured: RefCell<Vec<Vec<u8>>>,
     /// A server that sends without end must not block the thread for all other connections.
     reads_left: Cell<usize>,
-    /// Limits what comes over HTTP/2.
-    frames: Option<RefCell<FrameCounter>>,
 }
 
 impl Observed {
     /// Starts to connect.
     pub fn connect(route: &Route) -> io::Result<Rc<Self>> {
-        Self::start(route, None)
-    }
-
-    /// Starts to connect, with limits for HTTP/2.
-    pub fn connect_http2(route: &Route) -> io::Result<Rc<Self>> {
-        Self::start(route, Some(RefCell::default()))
-    }
-
-    fn start(route: &Route, frames: Option<RefCell<FrameCounter>>) -> io::Result<Rc<Self>> {
         Ok(Rc::new(Self {
             transport: Transport::connect(route)?,
             stamps: Cell::default(),
@@ -70,16 +58,12 @@ impl Observed {
             set_cookies: RefCell::default(),
             captured: RefCell::default(),
             reads_left: Cell::new(MOST_READS_AT_ONCE),
-            frames,
         }))
     }
 
     /// Starts another turn of the engine.
     pub fn allow_reads(&self) {
         self.reads_left.set(MOST_READS_AT_ONCE);
-        if let Some(frames) = &self.frames {
-            frames.borrow_mut().start_turn();
-        }
     }
 
     /// Starts another request, and another turn with it.
@@ -88,9 +72,6 @@ impl Observed {
         self.take_set_cookies();
         self.take_captured();
         self.allow_reads();
-        if let Some(frames) = &self.frames {
-            frames.borrow_mut().start_request();
-        }
     }
 
     /// Whether this turn has read enough.
@@ -131,10 +112,8 @@ impl Observed {
             return true;
         };
 
-        let value_of = |name: &String| Some(headers.get(name)?.as_bytes().to_vec());
-        let fields: Vec<_> = captures.fields().iter().map(value_of).collect();
         let values = captures.of(&KeptResponse {
-            fields: &fields,
+            fields: &captures.fields_of(headers),
             body,
         });
         let is_complete = values.is_ok();
@@ -150,23 +129,6 @@ impl Observed {
     /// Takes the kept cookies.
     pub fn take_set_cookies(&self) -> Vec<Vec<u8>> {
         self.set_cookies.take()
-    }
-
-    /// Counts frames that were read; an error if the server sends nothing but frames without data.
-    fn count_frames(&self, bytes: &[u8]) -> io::Result<()> {
-        let Some(frames) = &self.frames else {
-            return Ok(());
-        };
-
-        let mut frames = frames.borrow_mut();
-        frames.take(bytes);
-        if frames.has_taken_enough() {
-            self.reads_left.set(0);
-        }
-        if frames.is_flooded() {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        Ok(())
     }
 
     fn stamp(&self, note: impl FnOnce(&mut ExchangeStamps)) {
@@ -203,7 +165,7 @@ impl Read for StampedTransport {
                     }
                 });
                 buffer.put_slice(&scratch[..count]);
-                Poll::Ready(self.0.count_frames(&scratch[..count]))
+                Poll::Ready(Ok(()))
             }
             Transfer::NotNow => Poll::Pending,
             Transfer::Broken => {
@@ -263,6 +225,11 @@ impl Wake for WakeFlag {
 }
 
 impl WakeFlag {
+    /// Whether it was asked since the last run.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
     /// Polls until it is ready or makes no more progress.
     pub fn run<T>(self: &Arc<Self>, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
         let waker = Waker::from(Arc::clone(self));

@@ -62,7 +62,7 @@ enum End {
 }
 
 impl Connection for WireConnection {
-    fn open(route: &Route, stamps: ReceiveStamps) -> io::Result<Self> {
+    fn open(route: &Route, stamps: ReceiveStamps, _: usize) -> io::Result<Self> {
         let transport = Transport::connect(route)?;
         let is_stamped = stamps != ReceiveStamps::User && transport.stamp_arrivals();
         Ok(Self {
@@ -98,6 +98,7 @@ impl Connection for WireConnection {
     #[inline(always)]
     fn begin(
         &mut self,
+        _: usize,
         request: &Request,
         is_last: bool,
         now_ns: u64,
@@ -129,7 +130,13 @@ impl Connection for WireConnection {
     }
 
     #[inline(always)]
-    fn advance(&mut self, request: &Request, is_hangup: bool, inbox: &mut Inbox) -> Progress {
+    fn advance<'r>(
+        &mut self,
+        request_at: impl Fn(usize) -> &'r Request,
+        is_hangup: bool,
+        inbox: &mut Inbox,
+    ) -> Progress {
+        let request = request_at(0);
         self.is_hangup |= is_hangup;
         if self.written < request.bytes(self.is_last).len() {
             // If the rest cannot be sent, the reader still finds out whether a response arrives.
@@ -138,11 +145,11 @@ impl Connection for WireConnection {
         self.read(request, inbox)
     }
 
-    fn take_set_cookies(&mut self) -> Vec<Vec<u8>> {
+    fn take_set_cookies(&mut self, _: usize) -> Vec<Vec<u8>> {
         self.decoder.take_set_cookies()
     }
 
-    fn take_captured(&mut self) -> Vec<Vec<u8>> {
+    fn take_captured(&mut self, _: usize) -> Vec<Vec<u8>> {
         let captured = self.captured.take();
         captured
             .and_then(|captured| captured.ok())
@@ -159,7 +166,7 @@ impl Connection for WireConnection {
         self.is_over || self.is_hangup
     }
 
-    fn stamps(&self) -> ExchangeStamps {
+    fn stamps(&self, _: usize) -> ExchangeStamps {
         self.stamps
     }
 
@@ -274,7 +281,7 @@ impl WireConnection {
         if inbox.wrong_responses.wants(outcome, status) {
             self.keep_wrong(request, &exchanged, count, inbox);
         }
-        Progress::Ended(exchanged)
+        Progress::Ended(0, exchanged)
     }
 
     #[cold]

@@ -7,7 +7,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
-use http_body_util::Full;
 use hyper::body::Bytes;
 use regex::bytes::Regex;
 
@@ -170,7 +169,7 @@ impl Request {
 
     /// The request for a library; `is_last` asks the server to close the connection after its
     /// response.
-    pub fn message(&self, is_last: bool) -> http::Request<Full<Bytes>> {
+    pub fn message(&self, is_last: bool) -> http::Request<Bytes> {
         if self.is_changed {
             return parsed(self.bytes(is_last)).unwrap_or_default();
         }
@@ -204,8 +203,8 @@ impl Request {
 }
 
 impl Common {
-    fn message(&self, is_last: bool) -> http::Request<Full<Bytes>> {
-        let mut request = http::Request::new(Full::new(self.body.clone()));
+    fn message(&self, is_last: bool) -> http::Request<Bytes> {
+        let mut request = http::Request::new(self.body.clone());
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.path.clone();
         *request.headers_mut() = self.headers.clone();
@@ -333,7 +332,7 @@ fn with_cookie(bytes: &[u8], cookie: &HeaderValue) -> Vec<u8> {
 }
 
 /// A request from its bytes; `None` if a library cannot represent it.
-fn parsed(bytes: &[u8]) -> Option<http::Request<Full<Bytes>>> {
+fn parsed(bytes: &[u8]) -> Option<http::Request<Bytes>> {
     let (head, _) = head_and_rest(bytes);
     let mut fields = vec![httparse::EMPTY_HEADER; lines(head).count()];
     let mut request = httparse::Request::new(&mut fields);
@@ -342,7 +341,7 @@ fn parsed(bytes: &[u8]) -> Option<http::Request<Full<Bytes>>> {
     };
 
     let body = Bytes::copy_from_slice(&bytes[head_bytes..]);
-    let mut message = http::Request::new(Full::new(body));
+    let mut message = http::Request::new(body);
     *message.method_mut() = request.method?.parse().ok()?;
     *message.uri_mut() = request.path?.parse().ok()?;
     for field in &*request.headers {

@@ -117,12 +117,15 @@ pub struct LoadPlan {
     /// What counts as a correct response.
     #[serde(default)]
     pub check: ResponseCheck,
-    /// Who frames the messages; HTTP/2 is always hyper's.
+    /// Who frames the messages of HTTP/1.1; those of HTTP/2 always h2.
     #[serde(default)]
     pub wire: Wire,
     /// Version of HTTP.
     #[serde(default)]
     pub http_version: HttpVersion,
+    /// Concurrent requests on each connection, at most 250; several need HTTP/2.
+    #[serde(default = "default_streams")]
+    pub streams: usize,
     /// Whom to trust, where the URL asks for TLS.
     #[serde(default)]
     pub tls: TlsOptions,
@@ -157,7 +160,7 @@ pub enum LoadModel {
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClosedLoop {
-    /// Users, each with one connection.
+    /// Connections, each of one user, or of as many as it has streams.
     pub connections: usize,
     /// Mean think time between a response and the next request; exponentially distributed, 0 for
     /// none.
@@ -206,6 +209,10 @@ fn default_timeout_ns() -> u64 {
 }
 
 fn default_threads() -> usize {
+    1
+}
+
+fn default_streams() -> usize {
     1
 }
 
@@ -277,6 +284,7 @@ impl LoadPlan {
             check: ResponseCheck::default(),
             wire: Wire::default(),
             http_version: HttpVersion::default(),
+            streams: default_streams(),
             tls: TlsOptions::default(),
             source_addresses: Vec::new(),
             floor: None,
@@ -337,6 +345,7 @@ impl LoadPlan {
             self.unix_socket.is_none() || self.connect_to.is_none(),
             "connect_to and unix_socket are mutually exclusive",
         )?;
+        self.validate_streams()?;
         self.validate_load()?;
         self.validate_mix()?;
         self.validate_precision()?;
@@ -403,13 +412,17 @@ impl LoadPlan {
                 )
             }
             LoadModel::Closed(closed) => {
-                let users = closed.connections;
+                let connections = closed.connections;
                 require(
-                    (1..=1_000_000).contains(&users),
+                    (1..=1_000_000).contains(&connections),
                     "connections must be between 1 and 1,000,000",
                 )?;
                 require(
-                    users >= self.threads,
+                    connections * self.streams <= 1_000_000,
+                    "connections times streams may be at most 1,000,000",
+                )?;
+                require(
+                    connections >= self.threads,
                     "connections must be at least the number of threads",
                 )
             }
@@ -488,6 +501,59 @@ mod tests {
         for (word, plan) in cases {
             let message = plan.validate().expect_err(word).to_string();
             assert!(message.contains(word), "{message:?} should name {word:?}");
+        }
+    }
+
+    #[test]
+    fn several_streams_need_a_kept_connection_of_http2() {
+        let good = LoadPlan {
+            http_version: HttpVersion::Http2,
+            streams: 8,
+            ..LoadPlan::closed("http://h/", 4, NS_PER_S)
+        };
+        good.validate().expect("possible");
+        let last = LoadPlan {
+            streams: 250,
+            ..good.clone()
+        };
+        last.validate().expect("possible");
+
+        let refused = |plan: LoadPlan| plan.validate().expect_err("refused").to_string();
+        let mut many = good.clone();
+        many.load = LoadPlan::closed("http://h/", 200_000, NS_PER_S).load;
+        for (word, plan) in [
+            (
+                "between 1 and 250",
+                LoadPlan {
+                    streams: 0,
+                    ..good.clone()
+                },
+            ),
+            (
+                "between 1 and 250",
+                LoadPlan {
+                    streams: 251,
+                    ..good.clone()
+                },
+            ),
+            (
+                "add --http2",
+                LoadPlan {
+                    http_version: HttpVersion::Http1,
+                    ..good.clone()
+                },
+            ),
+            (
+                "omit --keepalive",
+                LoadPlan {
+                    keepalive: Keepalive::Off,
+                    ..good.clone()
+                },
+            ),
+            ("1,000,000", many),
+        ] {
+            let message = refused(plan);
+            assert!(message.contains(word), "{message:?} should say {word:?}");
         }
     }
 

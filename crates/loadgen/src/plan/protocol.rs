@@ -4,6 +4,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::base::error::LoadError;
+use crate::plan::LoadPlan;
+use crate::plan::phases::require;
+
 /// Version of HTTP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -11,9 +15,37 @@ pub enum HttpVersion {
     /// HTTP/1.1.
     #[default]
     Http1,
-    /// HTTP/2, one request at a time on each connection: agreed on by ALPN over TLS, presumed
-    /// without.
+    /// HTTP/2: agreed on by ALPN over TLS, presumed without.
     Http2,
+}
+
+/// Most concurrent streams on each connection: as many empty responses in a row are not yet a flood.
+pub(crate) const MOST_STREAMS: usize = 250;
+
+impl LoadPlan {
+    /// Refuses streams that the rest of the plan cannot have.
+    pub(super) fn validate_streams(&self) -> Result<(), LoadError> {
+        require(
+            (1..=MOST_STREAMS).contains(&self.streams),
+            "streams must be between 1 and 250",
+        )?;
+        if self.streams == 1 {
+            return Ok(());
+        }
+
+        require(
+            self.http_version == HttpVersion::Http2,
+            "several streams need HTTP/2; add --http2, or omit --streams",
+        )?;
+        require(
+            self.sessions.is_empty(),
+            "a session sends one request at a time over its own connection; omit --streams",
+        )?;
+        require(
+            !self.keepalive.is_last(0),
+            "several streams need a connection that is kept; omit --keepalive, or --streams",
+        )
+    }
 }
 
 /// Whom to trust over TLS.

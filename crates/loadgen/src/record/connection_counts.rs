@@ -15,6 +15,8 @@ pub struct ConnectionCounts {
     pub fewest_requests: Option<u64>,
     /// Most requests sent on any closed connection.
     pub most_requests: Option<u64>,
+    /// Fewest concurrent streams that the server allowed on a connection, if fewer than planned.
+    pub fewest_streams: Option<usize>,
 }
 
 impl ConnectionCounts {
@@ -30,6 +32,12 @@ impl ConnectionCounts {
         );
     }
 
+    /// Counts that the server allows fewer streams on a connection than planned.
+    pub(crate) fn note_limit(&mut self, streams: usize) {
+        let fewest = self.fewest_streams.unwrap_or(streams);
+        self.fewest_streams = Some(fewest.min(streams));
+    }
+
     pub(crate) fn add(&mut self, other: &Self) {
         self.opened += other.opened;
         self.reused += other.reused;
@@ -37,6 +45,9 @@ impl ConnectionCounts {
         // Threads peak at different times, so the sum is an upper bound of the true peak.
         self.peak += other.peak;
 
+        if let Some(streams) = other.fewest_streams {
+            self.note_limit(streams);
+        }
         for requests in [other.fewest_requests, other.most_requests]
             .into_iter()
             .flatten()

@@ -113,6 +113,15 @@ impl Arrival {
         }
     }
 
+    /// It had a slot, and waited there from `since_ns` to `until_ns` for a connection that another
+    /// arrival opened, or for a stream: that is not the generator's delay.
+    pub fn wait_again(&mut self, since_ns: u64, until_ns: u64) {
+        let waited_ns = self.eligible_ns.saturating_sub(self.waits_from_ns)
+            + until_ns.saturating_sub(since_ns.max(self.eligible_ns));
+        self.eligible_ns = self.eligible_ns.max(until_ns);
+        self.waits_from_ns = self.eligible_ns.saturating_sub(waited_ns);
+    }
+
     /// How late it was handled: while a slot was still idle, it waited for the generator, not for a
     /// slot.
     pub fn overlooked_ns(&self) -> u64 {
@@ -312,6 +321,26 @@ mod tests {
             assert_eq!(late(waits_from_ns).send_lag_ns(), Some(send_lag_ns));
             assert_eq!(late(waits_from_ns).pool_wait_ns(), pool_wait_ns);
         }
+    }
+
+    #[test]
+    fn a_second_wait_in_the_slot_is_added_to_the_first() {
+        let mut arrival = Arrival::queued(1_000, 1_050, 1_300, 0);
+        arrival.wait_again(1_310, 1_340);
+        let waited = Completion {
+            arrival,
+            stamps: Stamps {
+                connect_start_ns: 0,
+                connect_ready_ns: 0,
+                ..completion().stamps
+            },
+            ..completion()
+        };
+        let parts = waited.parts().expect("complete");
+        assert_eq!(
+            (parts.pool_wait_ns, parts.send_lag_ns, parts.response_ns),
+            (250 + 30, 50 + 10 + 20, 1_500)
+        );
     }
 
     #[test]

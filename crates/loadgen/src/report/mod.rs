@@ -251,6 +251,9 @@ pub struct Connections {
     pub peak: u64,
     /// Most that were allowed at once.
     pub max_connections: usize,
+    /// Fewest concurrent streams that the server allowed on a connection; `None` if no fewer than
+    /// planned.
+    pub allowed_streams: Option<usize>,
     /// Why connections were not made, and how often, over all phases.
     pub failures: BTreeMap<String, u64>,
     /// Local ports and addresses; `None` over a Unix socket, or where the kernel does not tell.
@@ -260,6 +263,18 @@ pub struct Connections {
     pub tracked: Option<TrackedConnections>,
     /// How many requests a connection carried; `None` when none has ended.
     pub requests_per_connection: Option<RequestsPerConnection>,
+}
+
+impl Connections {
+    /// What to say where the server allows fewer streams than the plan's.
+    #[must_use]
+    pub fn streams_sentence(&self, planned: usize) -> Option<String> {
+        let allowed = self.allowed_streams?;
+        Some(format!(
+            "the server allows {allowed} concurrent streams per connection, fewer than --streams \
+            {planned}: other requests waited for one; add connections"
+        ))
+    }
 }
 
 /// How many requests a connection carried.
@@ -461,6 +476,7 @@ fn connections(recorder: &Recorder, facts: &RunFacts) -> Connections {
         closed_by_server: counts.closed_by_server,
         peak: counts.peak,
         max_connections: facts.max_connections,
+        allowed_streams: counts.fewest_streams,
         failures: recorder.connect_failures.causes().clone(),
         local_ports: facts.source_ports.clone(),
         tracked: facts.tracked,

@@ -51,7 +51,7 @@ pub fn drive_undisturbed(attack: &Attack, way: Way<'_>) -> Trial {
 
 /// Drives the load once.
 pub fn drive(attack: &Attack, way: Way<'_>) -> Trial {
-    let server = AttackServer::start(attack, way.version, way.certificate);
+    let server = AttackServer::start(attack, way.protocol.version, way.certificate);
     let plan = way.plan(attack, &format!("{}://{}/", way.scheme(), server.address));
 
     let before_kib = resident_memory::peak_from_now_kib();

@@ -4,7 +4,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use loadgen::plan::{HttpVersion, RequestPlan, SessionPlan, StepPlan, TlsOptions, Wire};
+use loadgen::plan::{HttpVersion, Keepalive, RequestPlan, SessionPlan, StepPlan, TlsOptions, Wire};
 use loadgen::{LoadPlan, Outcome};
 
 use crate::attack::Attack;
@@ -35,22 +35,56 @@ impl Traffic {
     ];
 }
 
+/// What carries the requests.
+#[derive(Clone, Copy)]
+pub struct Protocol {
+    pub version: HttpVersion,
+    pub wire: Wire,
+    /// Most concurrent requests on each connection.
+    pub streams: usize,
+}
+
+impl Protocol {
+    pub const HTTP1: [Self; 2] = [
+        Self::one_at_a_time(HttpVersion::Http1, Wire::Native),
+        Self::one_at_a_time(HttpVersion::Http1, Wire::Hyper),
+    ];
+    pub const HTTP2: [Self; 2] = [
+        Self::one_at_a_time(HttpVersion::Http2, Wire::Native),
+        Self {
+            streams: 8,
+            ..Self::one_at_a_time(HttpVersion::Http2, Wire::Native)
+        },
+    ];
+
+    const fn one_at_a_time(version: HttpVersion, wire: Wire) -> Self {
+        Self {
+            version,
+            wire,
+            streams: 1,
+        }
+    }
+}
+
 /// How a load is sent.
 #[derive(Clone, Copy)]
 pub struct Way<'a> {
-    pub version: HttpVersion,
-    pub wire: Wire,
+    pub protocol: Protocol,
     pub certificate: Option<&'a Certificate>,
     pub traffic: Traffic,
 }
 
 impl fmt::Display for Way<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (scheme, wire, traffic) = (self.scheme(), self.wire, self.traffic);
+        let Protocol {
+            version,
+            wire,
+            streams,
+        } = self.protocol;
+        let (scheme, traffic) = (self.scheme(), self.traffic);
         write!(
             formatter,
-            "{scheme}, {:?}, {wire:?}, {traffic:?}",
-            self.version
+            "{scheme}, {version:?}, {wire:?}, {streams} streams, {traffic:?}"
         )
     }
 }
@@ -58,6 +92,12 @@ impl fmt::Display for Way<'_> {
 impl Way<'_> {
     pub fn scheme(&self) -> &'static str {
         self.certificate.map_or("http", |_| "https")
+    }
+
+    /// Whether such a load exists: sessions, and connections of one request, have one stream.
+    pub fn is_possible(&self, attack: &Attack) -> bool {
+        let has_one = self.traffic == Traffic::Sessions || attack.keepalive == Keepalive::Off;
+        self.protocol.streams == 1 || !has_one
     }
 
     pub fn plan(&self, attack: &Attack, url: &str) -> LoadPlan {
@@ -77,8 +117,9 @@ impl Way<'_> {
         }
 
         LoadPlan {
-            http_version: self.version,
-            wire: self.wire,
+            http_version: self.protocol.version,
+            wire: self.protocol.wire,
+            streams: self.protocol.streams,
             keepalive: attack.keepalive,
             timeout_ns: TIMEOUT_NS,
             tls: self
@@ -93,7 +134,8 @@ impl Way<'_> {
     /// not call a failure correct.
     pub fn expected(&self, attack: &Attack) -> Vec<Outcome> {
         let mut expected = attack.expected.clone();
-        let is_by_hyper = self.version == HttpVersion::Http1 && self.wire == Wire::Hyper;
+        let Protocol { version, wire, .. } = self.protocol;
+        let is_by_hyper = version == HttpVersion::Http1 && wire == Wire::Hyper;
         if is_by_hyper && !expected.contains(&Outcome::Ok) {
             let failures = [
                 Outcome::BadBody,
@@ -102,6 +144,12 @@ impl Way<'_> {
                 Outcome::Timeout,
             ];
             expected.extend(failures.iter().filter(|it| !attack.expected.contains(it)));
+        }
+        if self.protocol.streams > 1 {
+            // The attack is about the first stream; the others get no response, or end with their
+            // connection.
+            let others = [Outcome::Timeout, Outcome::Reset, Outcome::Stale];
+            expected.extend(others.iter().filter(|it| !attack.expected.contains(it)));
         }
         if self.certificate.is_some() && expected.contains(&Outcome::Timeout) {
             // The server that floods other connections is slow to shake hands.

@@ -23,6 +23,8 @@ mod scripted;
 mod service_times;
 mod sessions;
 mod stalls;
+mod stream_server;
+mod streams;
 mod support;
 mod targets;
 mod tls;

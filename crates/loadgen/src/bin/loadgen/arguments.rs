@@ -47,9 +47,12 @@ pub struct Arguments {
     /// 127.0.0.0/24
     #[arg(long, value_delimiter = ',', value_name = "LIST", alias = "source")]
     source_addresses: Vec<String>,
-    /// Use HTTP/2, one request at a time per connection
+    /// Use HTTP/2
     #[arg(long)]
     http2: bool,
+    /// With --http2: maximum number of concurrent requests on each connection, at most 250
+    #[arg(long, default_value_t = 1)]
+    streams: usize,
     /// Do not verify TLS certificates
     #[arg(short = 'k', long)]
     insecure: bool,
@@ -302,6 +305,7 @@ impl Arguments {
             } else {
                 HttpVersion::Http1
             },
+            streams: self.streams,
             tls: TlsOptions {
                 insecure: self.insecure,
                 ca_file: self.ca_file.clone(),

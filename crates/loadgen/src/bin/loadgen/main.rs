@@ -117,6 +117,9 @@ fn carry_out(
         for wrong in &report.wrong_responses {
             complain(&wrong.sentence());
         }
+        if let Some(limit) = report.connections.streams_sentence(plan.streams) {
+            complain(&limit);
+        }
         for (cause, count) in &report.connections.failures {
             complain(&format!("failed connections: {count} ({cause})"));
         }

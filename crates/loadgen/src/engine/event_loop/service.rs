@@ -5,8 +5,9 @@
 
 use crate::arrivals::source::{Next, Source};
 use crate::engine::event_loop::{Engine, STAMPED_ONE_IN, Waiting};
+use crate::engine::lines::{Link, line_of};
 use crate::engine::reactor::Readiness;
-use crate::engine::slot::{Slot, Work, slot_of, token};
+use crate::engine::slot::Work;
 use crate::http::connection::{Connection, Exchanged, NothingSent, Progress, connect_failure};
 use crate::plan::{HttpVersion, ReceiveStamps};
 use crate::record::exchange::{Arrival, Completion, Outcome};
@@ -16,7 +17,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
     #[inline(always)]
     pub(super) fn serve_in(&mut self, index: usize, arrival: Arrival) {
         while index >= self.slots.len() {
-            self.slots.push(Slot::new());
+            self.add_line();
         }
 
         let started_ns = self.read_clock();
@@ -27,20 +28,23 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         self.attempt(index);
     }
 
-    /// Sends the slot's request over its connection or over a new one, unless its deadline has
-    /// passed.
+    /// Sends the slot's request over its line's connection or over a new one, unless its deadline
+    /// has passed. If the connection has no room, it waits.
     #[inline(always)]
     fn attempt(&mut self, index: usize) {
+        let line = self.slots[index].line;
         while !self.drop_late(index) {
-            if self.slots[index].has_lost_connection() {
-                self.close_connection(index, true);
+            if self.lines.current(line).is_some_and(Link::is_lost) {
+                self.retire(self.lines.token(line), true);
             }
-            if self.slots[index].connection.is_none() {
-                match self.connect(index) {
+            match self.lines.current(line) {
+                None => match self.connect(index) {
                     Ok(true) => {}
                     Ok(false) => return,
-                    Err(error) => return self.failed_to_connect(index, &error),
-                }
+                    Err(error) => return self.failed_to_connect(line, index, &error),
+                },
+                Some(link) if !link.has_room() => return self.wait_for_room(index),
+                Some(_) => {}
             }
             if self.send(index) {
                 return;
@@ -60,25 +64,44 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         is_late
     }
 
+    /// Lets the slot wait for the connection that another one opens, or for a stream.
+    fn wait_for_room(&mut self, index: usize) {
+        let now_ns = self.now_ns;
+        let slot = &mut self.slots[index];
+        if let Some(work) = slot.work.as_mut() {
+            work.waiting_since_ns = now_ns;
+            self.lines.line(slot.line).waiting.push_back(index);
+        }
+    }
+
+    /// Serves the slots that wait on a line as far as it has room.
+    pub(super) fn serve_waiting(&mut self, line: usize) {
+        while let Some(index) = self.lines.next_waiting(line) {
+            let now_ns = self.read_clock();
+            if let Some(work) = self.slots[index].work.as_mut() {
+                work.end_wait(now_ns);
+            }
+            self.attempt(index);
+        }
+    }
+
     /// Starts to connect; returns whether the connection is already established.
     fn connect(&mut self, index: usize) -> std::io::Result<bool> {
         let connect_start_ns = self.read_clock();
-        let stamps = self.receive_stamps_of(index);
-        let slot = &mut self.slots[index];
-        let Some(work) = slot.work.as_mut() else {
+        let line = self.slots[index].line;
+        let stamps = self.receive_stamps_of(line);
+        let Some(work) = self.slots[index].work.as_mut() else {
             return Ok(false);
         };
 
         work.connect_start_ns = connect_start_ns;
         work.connect_ready_ns = 0;
-        let connection = C::open(&self.config.target.route, stamps)?;
-        slot.generation = slot.generation.wrapping_add(1);
-        self.reactor
-            .register(connection.socket(), token(index, slot.generation))?;
-        slot.connection = Some(connection);
-        slot.is_hung_up = false;
-        slot.is_yielding = false;
-        let is_established = self.continue_connecting(index)?;
+        let connection = C::open(&self.config.target.route, stamps, self.places)?;
+        let token = self.lines.open(line, index, connection);
+        if let Some(link) = self.lines.current(line) {
+            self.reactor.register(link.connection.socket(), token)?;
+        }
+        let is_established = self.continue_connecting(line)?;
         if !is_established {
             // The kernel does not report a connection that was established meanwhile.
             self.reactor.enable_heartbeat();
@@ -87,26 +110,27 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         Ok(is_established)
     }
 
-    /// The sample is a fixed set of slots, because receive timestamps are a socket option.
-    fn receive_stamps_of(&self, index: usize) -> ReceiveStamps {
+    /// The sample is a fixed set of lines, because receive timestamps are a socket option.
+    fn receive_stamps_of(&self, line: usize) -> ReceiveStamps {
         match self.config.plan.receive_stamps() {
-            ReceiveStamps::Sampled if !index.is_multiple_of(STAMPED_ONE_IN) => ReceiveStamps::User,
+            ReceiveStamps::Sampled if !line.is_multiple_of(STAMPED_ONE_IN) => ReceiveStamps::User,
             stamps => stamps,
         }
     }
 
-    fn continue_connecting(&mut self, index: usize) -> std::io::Result<bool> {
-        let slot = &mut self.slots[index];
-        let Some(connection) = slot.connection.as_mut() else {
+    fn continue_connecting(&mut self, line: usize) -> std::io::Result<bool> {
+        let Some(link) = self.lines.line(line).link.as_mut() else {
             return Ok(false);
         };
 
-        if !connection.is_connected()? {
+        if !link.connection.is_connected()? {
             return Ok(false);
         }
 
+        link.is_ready = true;
+        let opener = link.opener;
         let connect_ready_ns = self.read_clock();
-        if let Some(work) = self.slots[index].work.as_mut() {
+        if let Some(work) = self.slots[opener].work.as_mut() {
             work.connect_ready_ns = connect_ready_ns;
             let work = *work;
             self.note_wait(&work, work.connect_start_ns);
@@ -116,16 +140,25 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         let counts = self.ledger.connections();
         counts.opened += 1;
         counts.peak = counts.peak.max(self.connections_now);
+        self.note_connected(line);
 
         Ok(true)
     }
 
-    fn failed_to_connect(&mut self, index: usize, error: &std::io::Error) {
-        // It was never established, so there is no connection to count.
-        self.slots[index].connection = None;
+    /// The connection that `opener` opens has failed, and with it all who wait for it.
+    fn failed_to_connect(&mut self, line: usize, opener: usize, error: &std::io::Error) {
         self.ledger.connect_failures().note(error);
+        let outcome = connect_failure(error);
         let now_ns = self.read_clock();
-        self.finish(index, connect_failure(error), None, now_ns);
+        let waiting = std::mem::take(&mut self.lines.line(line).waiting);
+        if self.lines.current(line).is_some() {
+            // It was never established, so there is no connection to count.
+            self.close(self.lines.token(line), false);
+        }
+
+        for index in std::iter::once(opener).chain(waiting) {
+            self.finish(index, outcome, None, now_ns);
+        }
     }
 
     /// Writes the slot's request; `false` if nothing was sent and another connection may be tried.
@@ -133,7 +166,10 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
     fn send(&mut self, index: usize) -> bool {
         let now_ns = self.now_ns;
         let slot = &mut self.slots[index];
-        let (Some(connection), Some(work)) = (slot.connection.as_mut(), slot.work.as_mut()) else {
+        let (line, place) = (slot.line, slot.place);
+        let token = self.lines.token(line);
+        let (Some(link), Some(work)) = (self.lines.line(line).link.as_mut(), slot.work.as_mut())
+        else {
             return true;
         };
 
@@ -141,30 +177,33 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         let request = self.source.slot_request(index).unwrap_or(shared);
         // HTTP/2 has no such header field and does not send it.
         let says_close = request.says_close && self.config.plan.http_version == HttpVersion::Http1;
-        work.is_last = says_close || self.config.plan.keepalive.is_last(connection.requests());
+        let served = link.connection.requests();
+        work.is_last = says_close || self.config.plan.keepalive.is_last(served);
         let is_fresh = work.connect_start_ns != 0;
+        let is_last = work.is_last;
 
-        match connection.begin(request, work.is_last, now_ns) {
+        match link.connection.begin(place, request, is_last, now_ns) {
             Ok(ended) => {
-                work.is_written = true;
+                (work.is_written, work.token) = (true, token);
+                link.exchanges += 1;
+                if is_last && self.places > 1 {
+                    self.retire(token, false);
+                }
                 match ended {
                     Some(exchanged) => self.exchanged(index, &exchanged),
-                    None if self.has_left_unread(index) => self.yields(index),
+                    None if self.has_left_unread(token) => self.yields(token),
                     None => {}
                 }
                 true
             }
-            Err(NothingSent) => self.nothing_sent(index, is_fresh),
+            Err(NothingSent) => self.nothing_sent(index, token, is_fresh),
         }
     }
 
     /// No byte was sent: on a kept connection, retrying over a new one repeats nothing. Returns
     /// whether the arrival has ended.
-    fn nothing_sent(&mut self, index: usize, is_fresh: bool) -> bool {
-        self.close_connection(index, true);
-        if let Some(work) = self.slots[index].work.as_mut() {
-            work.is_written = false;
-        }
+    fn nothing_sent(&mut self, index: usize, token: u64, is_fresh: bool) -> bool {
+        self.retire(token, true);
         if is_fresh {
             let now_ns = self.read_clock();
             self.finish(index, Outcome::Reset, None, now_ns);
@@ -174,89 +213,143 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
     }
 
     pub(super) fn handle(&mut self, event: Readiness) {
-        let (index, generation) = slot_of(event.token);
-        let slot = &mut self.slots[index];
-        if slot.generation != generation || slot.connection.is_none() {
-            return;
-        }
-
-        match slot.work {
-            None => self.handle_idle(index),
-            Some(work) if work.is_written => self.continue_exchange(index, &work, event.is_hangup),
-            Some(_) => match self.continue_connecting(index) {
-                Ok(true) => {
-                    if !self.drop_late(index) && !self.send(index) {
-                        self.attempt(index);
-                    }
-                    self.read_after_send(index, event);
-                }
-                Ok(false) => {}
-                Err(error) => self.failed_to_connect(index, &error),
-            },
-        }
-    }
-
-    /// Reads after the first send over a new connection: the reactor has already reported what had
-    /// arrived by then, including a close, and will not report it again.
-    fn read_after_send(&mut self, index: usize, event: Readiness) {
-        let slot = &self.slots[index];
-        let is_same = slot.generation == slot_of(event.token).1 && slot.connection.is_some();
-        if let Some(work) = slot.work.filter(|work| is_same && work.is_written) {
-            self.continue_exchange(index, &work, event.is_hangup);
-        }
-    }
-
-    fn handle_idle(&mut self, index: usize) {
-        let Some(connection) = self.slots[index].connection.as_mut() else {
+        let Some(link) = self.lines.link(event.token) else {
             return;
         };
-        if connection.is_over_while_idle(&mut self.inbox) {
-            self.close_connection(index, true);
-            self.idle.lost_connection(index);
+
+        if !link.is_ready {
+            self.continue_opening(event);
+        } else if link.exchanges == 0 {
+            self.handle_idle(event.token);
+        } else {
+            self.read(event.token, event.is_hangup);
+        }
+        self.serve_waiting(line_of(event.token).0);
+    }
+
+    /// Continues to open a connection, and then sends over it.
+    fn continue_opening(&mut self, event: Readiness) {
+        let (line, _) = line_of(event.token);
+        let opener = self.lines.current(line).map_or(0, |link| link.opener);
+        match self.continue_connecting(line) {
+            Ok(true) => {
+                if !self.drop_late(opener) && !self.send(opener) {
+                    self.attempt(opener);
+                }
+                self.serve_waiting(line);
+                // The reactor has already reported what had arrived by then, including a close, and
+                // will not report it again.
+                self.read(event.token, event.is_hangup);
+            }
+            Ok(false) => {}
+            Err(error) => self.failed_to_connect(line, opener, &error),
         }
     }
 
-    /// Reads what has arrived for the slot's request.
-    #[inline(always)]
-    fn advance(&mut self, index: usize, work: &Work, is_hangup: bool) -> Progress {
-        let shared = &self.config.target.requests[work.arrival.request as usize];
-        let request = self.source.slot_request(index).unwrap_or(shared);
-        let connection = self.slots[index].connection.as_mut();
-        connection.map_or(Progress::Waiting, |connection| {
-            connection.advance(request, is_hangup, &mut self.inbox)
-        })
-    }
-
-    #[inline(always)]
-    fn continue_exchange(&mut self, index: usize, work: &Work, is_hangup: bool) {
-        match self.advance(index, work, is_hangup) {
-            Progress::Waiting => {}
-            Progress::Yielding => self.yields(index),
-            Progress::Ended(exchanged) => self.exchanged(index, &exchanged),
-            Progress::NothingSent if self.nothing_sent(index, work.connect_start_ns != 0) => {}
-            Progress::NothingSent => self.attempt(index),
+    fn handle_idle(&mut self, token: u64) {
+        let Some(link) = self.lines.link_mut(token) else {
+            return;
+        };
+        if link.connection.is_over_while_idle(&mut self.inbox) {
+            self.retire(token, true);
+        } else {
+            self.note_limit(token);
         }
     }
 
-    /// Whether the slot's connection has to be read further without an event.
+    /// Reads what has arrived on a connection for the exchanges in progress.
     #[inline(always)]
-    fn has_left_unread(&self, index: usize) -> bool {
-        let connection = self.slots[index].connection.as_ref();
-        connection.is_some_and(C::has_left_unread)
+    fn read(&mut self, token: u64, is_hangup: bool) {
+        match self.lines.link_mut(token) {
+            Some(link) if link.exchanges > 0 => link.connection.start_turn(),
+            _ => return,
+        }
+        while self.read_on(token, is_hangup) {
+            // Who was answered asks again, and what has become due is sent, before the next
+            // response is read.
+            self.serve_waiting(line_of(token).0);
+            self.serve_ready();
+            self.dispatch_due();
+        }
+        self.note_limit(token);
     }
 
-    /// Moves the slot's connection behind all others that have more to read, once.
-    fn yields(&mut self, index: usize) {
-        let slot = &mut self.slots[index];
-        if !std::mem::replace(&mut slot.is_yielding, true) {
-            self.yielding.push_back(token(index, slot.generation));
+    /// Reads until an exchange ends; returns whether there may be more to do for others.
+    #[inline(always)]
+    fn read_on(&mut self, token: u64, is_hangup: bool) -> bool {
+        let first = line_of(token).0 * self.places;
+        match self.advance(token, is_hangup) {
+            Progress::Waiting => return false,
+            Progress::Yielding => {
+                self.yields(token);
+                return false;
+            }
+            Progress::Ended(place, exchanged) => self.exchanged(first + place, &exchanged),
+            Progress::NothingSent(place) => self.retry(first + place, token),
+        }
+        self.places > 1 && self.has_left_unread(token) && self.is_busy(token)
+    }
+
+    /// Continues the exchanges on a connection until one ends.
+    #[inline(always)]
+    fn advance(&mut self, token: u64, is_hangup: bool) -> Progress {
+        let Some(link) = self.lines.link_mut(token) else {
+            return Progress::Waiting;
+        };
+        let first = line_of(token).0 * self.places;
+        let (slots, source) = (&self.slots, &self.source);
+        let requests = &self.config.target.requests;
+        let request_at = |place: usize| {
+            let index = first + place;
+            let number = slots[index].work.map_or(0, |work| work.arrival.request);
+            let shared = &requests[number as usize];
+            source.slot_request(index).unwrap_or(shared)
+        };
+        link.connection
+            .advance(request_at, is_hangup, &mut self.inbox)
+    }
+
+    /// None of the slot's request was sent, as turned out later.
+    fn retry(&mut self, index: usize, token: u64) {
+        let Some(mut work) = self.take_work(index) else {
+            return;
+        };
+        let is_fresh = work.connect_start_ns != 0;
+        work.is_written = false;
+        self.slots[index].work = Some(work);
+        if !self.nothing_sent(index, token, is_fresh) {
+            self.attempt(index);
+        }
+    }
+
+    /// Whether exchanges are in progress on a connection.
+    fn is_busy(&self, token: u64) -> bool {
+        self.lines
+            .link(token)
+            .is_some_and(|link| link.exchanges > 0)
+    }
+
+    /// Whether the connection has to be read further without an event.
+    #[inline(always)]
+    fn has_left_unread(&self, token: u64) -> bool {
+        let link = self.lines.link(token);
+        link.is_some_and(|link| link.connection.has_left_unread())
+    }
+
+    /// Moves the connection behind all others that have more to read, once.
+    fn yields(&mut self, token: u64) {
+        let Some(link) = self.lines.link_mut(token) else {
+            return;
+        };
+        if !std::mem::replace(&mut link.is_yielding, true) {
+            self.yielding.push_back(token);
         }
     }
 
     fn exchanged(&mut self, index: usize, exchanged: &Exchanged) {
         let ended_ns = exchanged.last_byte_ns;
         self.advance_clock(exchanged.known_ns);
-        let Some(work) = self.slots[index].work.take() else {
+        let Some(work) = self.take_work(index) else {
             return;
         };
 
@@ -266,18 +359,23 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             return self.expired(index, &work, expires_ns);
         }
 
-        let mut completion =
-            self.slots[index].completion(&work, exchanged.outcome, exchanged.status, ended_ns);
+        let slot = &self.slots[index];
+        let end = (exchanged.outcome, exchanged.status, ended_ns);
+        let mut completion = slot.completion(&self.lines, &work, end);
         completion.stamps.last_byte_ns = ended_ns;
         completion.stamps.receive_delay_ns = exchanged.receive_delay_ns;
-        if let (true, Some(connection)) = (S::KEEPS_COOKIES, &mut self.slots[index].connection) {
-            self.source.set_cookies(connection.take_set_cookies());
-            self.source.captured(connection.take_captured());
+        if let (true, Some(link)) = (S::KEEPS_COOKIES, self.lines.link_mut(work.token)) {
+            let fields = link.connection.take_set_cookies(slot.place);
+            let values = link.connection.take_captured(slot.place);
+            self.source.set_cookies(fields);
+            self.source.captured(values);
         }
         if !exchanged.is_reusable {
-            self.close_connection(index, exchanged.is_servers_end && !work.is_last);
-        } else if self.has_left_unread(index) {
-            self.yields(index);
+            self.retire(work.token, exchanged.is_servers_end && !work.is_last);
+        } else if self.lines.is_retired(work.token) {
+            self.retire(work.token, false);
+        } else if !self.is_busy(work.token) && self.has_left_unread(work.token) {
+            self.yields(work.token);
         }
 
         self.ended(index, &completion);
@@ -292,9 +390,10 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         }
 
         self.reactor.enable_heartbeat();
-        let connection = self.slots[index].connection.as_ref();
-        let sent_ns = connection.map_or(work.started_ns, |connection| {
-            connection.stamps().write_start_ns
+        let place = self.slots[index].place;
+        let link = self.lines.link(work.token);
+        let sent_ns = link.map_or(work.started_ns, |link| {
+            link.connection.stamps(place).write_start_ns
         });
         self.note_wait(work, sent_ns);
     }
@@ -311,11 +410,22 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
 
     /// Ends the slot's arrival.
     fn finish(&mut self, index: usize, outcome: Outcome, status: Option<u16>, ended_ns: u64) {
-        let Some(work) = self.slots[index].work.take() else {
+        let Some(work) = self.take_work(index) else {
             return;
         };
-        let completion = self.slots[index].completion(&work, outcome, status, ended_ns);
+        let end = (outcome, status, ended_ns);
+        let completion = self.slots[index].completion(&self.lines, &work, end);
         self.ended(index, &completion);
+    }
+
+    /// Takes the arrival out of its slot, and its exchange out of those of the connection.
+    #[inline(always)]
+    fn take_work(&mut self, index: usize) -> Option<Work> {
+        let work = self.slots[index].work.take()?;
+        if let (true, Some(link)) = (work.is_written, self.lines.link_mut(work.token)) {
+            link.exchanges -= 1;
+        }
+        Some(work)
     }
 
     /// The slot's arrival has ended: records it, and decides what the slot does next.
@@ -342,71 +452,157 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
 
     /// Gives the slot to the arrival that has waited longest, if there is one.
     fn free(&mut self, index: usize, freed_ns: u64) {
+        let line = self.slots[index].line;
+        if !self.lines.may_serve(line) {
+            return self.lines.line(line).parked.push(index);
+        }
+
         match self.pending.pop_front() {
             Some(Waiting { due, from_ns }) => {
                 let arrival = Arrival::queued(due.intended_ns, from_ns, freed_ns, due.request);
                 self.ready.push_back((index, arrival.at(due.place)));
             }
-            None => self.idle.add(index, self.slots[index].connection.is_some()),
+            None => self.idle.add(index, self.lines.current(line).is_some()),
         }
     }
 
     /// Expires timed-out requests.
     pub(super) fn expire(&mut self) {
         let timeout_ns = self.config.plan.timeout_ns;
-        while let Some((index, started_ns)) = self.in_flight.oldest() {
+        while let Some(oldest @ (index, started_ns)) = self.in_flight.oldest() {
             // The time of expiry, not the later time at which it was noticed: the bound is exact.
             let expired_ns = started_ns.saturating_add(timeout_ns);
             let Some(work) = self.slots[index].work.filter(|_| expired_ns <= self.now_ns) else {
                 return;
             };
+
             // The loop may be late itself: a response that the kernel received in time has not
             // timed out.
-            if let (true, Progress::Ended(exchanged)) =
-                (work.is_written, self.advance(index, &work, false))
+            if work.is_written {
+                self.read(work.token, false);
+            }
+            if self.in_flight.oldest() == Some(oldest)
+                && let Some(work) = self.take_work(index)
             {
-                self.exchanged(index, &exchanged);
-            } else {
-                self.slots[index].work = None;
                 self.expired(index, &work, expired_ns);
             }
+            self.serve_waiting(self.slots[index].line);
             self.serve_ready();
         }
     }
 
     fn expired(&mut self, index: usize, work: &Work, expired_ns: u64) {
-        let outcome = if work.is_connecting() {
+        let slot = &self.slots[index];
+        let link = self.lines.current(slot.line);
+        let is_unconnected = !work.is_written && link.is_none_or(|link| !link.is_ready);
+        let outcome = if is_unconnected {
             Outcome::ConnectTimeout
         } else {
             Outcome::Timeout
         };
-        let completion = self.slots[index].completion(work, outcome, None, expired_ns);
+        let completion = slot.completion(&self.lines, work, (outcome, None, expired_ns));
         self.abandon(index, work);
         self.ended(index, &completion);
     }
 
-    /// Closes the connection on which a response may still arrive.
-    pub(super) fn abandon(&mut self, index: usize, work: &Work) {
-        if work.is_connecting() {
+    /// Gives up what was begun for an arrival: its place in a queue, the connection that it opens,
+    /// or its exchange; if the connection cannot go on without that, a response may still arrive on
+    /// it, so it is closed.
+    fn abandon(&mut self, index: usize, work: &Work) {
+        let (line, place) = (self.slots[index].line, self.slots[index].place);
+        if work.is_written {
+            let link = self.lines.link_mut(work.token);
+            let goes_on = link.is_some_and(|link| link.connection.cancel(place));
+            if !goes_on || self.lines.is_retired(work.token) {
+                self.retire(work.token, false);
+            }
+        } else if work.is_connecting() {
             // It was never established, so there is no connection to count.
-            self.slots[index].connection = None;
+            self.close(self.lines.token(line), false);
         } else {
-            self.drop_connection(index);
+            self.lines.line(line).waiting.retain(|slot| *slot != index);
         }
     }
 
-    fn close_connection(&mut self, index: usize, by_server: bool) {
-        if self.slots[index].connection.is_some() {
-            self.ledger.connections().closed_by_server += u64::from(by_server);
+    /// A connection takes no more requests. It is closed with its last exchange.
+    fn retire(&mut self, token: u64, by_server: bool) {
+        let Some(link) = self.lines.link_mut(token) else {
+            return;
+        };
+
+        link.is_servers_end |= by_server;
+        if link.exchanges == 0 {
+            let by_server = link.is_servers_end;
+            return self.close(token, by_server);
         }
-        self.drop_connection(index);
+        if self.lines.retire(token) {
+            self.left_line(line_of(token).0);
+        }
     }
 
-    /// Closes the slot's connection if one was established.
-    pub(super) fn drop_connection(&mut self, index: usize) {
-        if let Some(connection) = self.slots[index].connection.take() {
+    /// Closes a connection; counts it if it was established.
+    fn close(&mut self, token: u64, by_server: bool) {
+        let is_retired = self.lines.is_retired(token);
+        let Some(link) = self.lines.take(token) else {
+            return;
+        };
+
+        if link.is_ready {
             self.connections_now -= 1;
-            self.ledger.connections().ended(connection.requests());
+            let counts = self.ledger.connections();
+            counts.closed_by_server += u64::from(by_server);
+            counts.ended(link.connection.requests());
+        }
+        if !is_retired {
+            self.left_line(line_of(token).0);
+        }
+    }
+
+    /// The slot's user has ended, or goes on over a new connection. A connection that others use
+    /// goes on, too.
+    fn drop_connection(&mut self, index: usize) {
+        if self.places == 1 {
+            self.close(self.lines.token(self.slots[index].line), false);
+        }
+    }
+
+    /// A line's connection has been established: its idle slots are the first to be taken.
+    fn note_connected(&mut self, line: usize) {
+        let first = line * self.places;
+        (first..first + self.places).for_each(|index| self.idle.got_connection(index));
+    }
+
+    /// A line's connection has gone: its idle slots are the last to be taken, and all may be.
+    fn left_line(&mut self, line: usize) {
+        let first = line * self.places;
+        (first..first + self.places).for_each(|index| self.idle.lost_connection(index));
+        self.unpark(line);
+    }
+
+    fn unpark(&mut self, line: usize) {
+        for index in std::mem::take(&mut self.lines.line(line).parked) {
+            self.free(index, self.now_ns);
+        }
+    }
+
+    /// Notes how many streams the server allows, where several are wanted.
+    fn note_limit(&mut self, token: u64) {
+        if self.places == 1 {
+            return;
+        }
+        let Some(link) = self.lines.link_mut(token) else {
+            return;
+        };
+
+        let allowed = link.connection.most_exchanges();
+        let has_more = allowed > std::mem::replace(&mut link.allowed, allowed);
+        if let Some(limit) = link.connection.announced_limit()
+            && limit < self.places
+        {
+            self.ledger.connections().note_limit(limit);
+        }
+        if has_more && !self.lines.is_retired(token) {
+            self.unpark(line_of(token).0);
         }
     }
 }

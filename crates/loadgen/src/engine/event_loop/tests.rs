@@ -11,12 +11,11 @@ use std::time::Duration;
 use super::*;
 use crate::arrivals::source::Next;
 use crate::base::clock::NS_PER_S;
-use crate::engine::slot::token;
 use crate::http::connection::{ExchangeStamps, Exchanged, NothingSent, Progress};
 use crate::http::request::Request;
 use crate::net::route::Route;
 use crate::pacing::rt_budget::RtBudget;
-use crate::plan::ReceiveStamps;
+use crate::plan::{HttpVersion, ReceiveStamps};
 use crate::record::recorder::Phase;
 
 const MS: u64 = 1_000_000;
@@ -45,6 +44,14 @@ struct Script {
     connected_ns: u64,
     /// Responses never end.
     is_endless: bool,
+    /// How many exchanges a connection allows at once, if fewer than it has places.
+    allowed: Option<usize>,
+    /// Connections take no more requests.
+    is_going_away: bool,
+    /// The second look at a connection that is being opened finds that it was refused.
+    is_refused: bool,
+    /// Places whose exchanges were given up.
+    given_up: Vec<usize>,
 }
 
 thread_local! {
@@ -75,12 +82,24 @@ struct Scripted {
     number: usize,
     near: UnixStream,
     requests: u64,
-    stamps: ExchangeStamps,
+    places: Vec<Place>,
     has_waited: bool,
 }
 
+#[derive(Clone, Default)]
+struct Place {
+    stamps: ExchangeStamps,
+    is_in_progress: bool,
+}
+
+impl Scripted {
+    fn next(&self) -> Option<usize> {
+        self.places.iter().position(|place| place.is_in_progress)
+    }
+}
+
 impl Connection for Scripted {
-    fn open(_route: &Route, _stamps: ReceiveStamps) -> io::Result<Self> {
+    fn open(_route: &Route, _stamps: ReceiveStamps, places: usize) -> io::Result<Self> {
         let (near, far) = UnixStream::pair()?;
         let number = script(|script| {
             script.peers.push(Some(far));
@@ -90,7 +109,7 @@ impl Connection for Scripted {
             number,
             near,
             requests: 0,
-            stamps: ExchangeStamps::default(),
+            places: vec![Place::default(); places],
             has_waited: false,
         })
     }
@@ -104,27 +123,49 @@ impl Connection for Scripted {
         if until_ns > 0 && !std::mem::replace(&mut self.has_waited, true) {
             return Ok(false);
         }
+        if script(|script| script.is_refused) {
+            return Err(io::ErrorKind::ConnectionRefused.into());
+        }
         work_until(until_ns);
         Ok(true)
     }
 
+    fn most_exchanges(&self) -> usize {
+        script(|script| script.allowed).unwrap_or(self.places.len())
+    }
+
+    fn announced_limit(&self) -> Option<usize> {
+        Some(self.most_exchanges())
+    }
+
     fn begin(
         &mut self,
+        place: usize,
         _: &Request,
         _: bool,
         now_ns: u64,
     ) -> Result<Option<Exchanged>, NothingSent> {
         self.requests += 1;
-        self.stamps = ExchangeStamps {
+        let stamps = ExchangeStamps {
             write_start_ns: now_ns,
             ..ExchangeStamps::default()
+        };
+        self.places[place] = Place {
+            stamps,
+            is_in_progress: true,
         };
         script(|script| script.done.push(Deed::Sent(self.number)));
         Ok(None)
     }
 
-    fn advance(&mut self, _: &Request, _: bool, _: &mut Inbox) -> Progress {
-        let Some(response_ns) = script(|script| script.response_ns) else {
+    fn advance<'r>(
+        &mut self,
+        _: impl Fn(usize) -> &'r Request,
+        _: bool,
+        _: &mut Inbox,
+    ) -> Progress {
+        let response_ns = script(|script| script.response_ns);
+        let (Some(response_ns), Some(number)) = (response_ns, self.next()) else {
             return Progress::Waiting;
         };
 
@@ -133,22 +174,28 @@ impl Connection for Scripted {
             return Progress::Yielding;
         }
 
-        let response_ns = response_ns.max(self.stamps.write_start_ns);
-        self.stamps = ExchangeStamps {
-            first_byte_ns: response_ns,
-            last_byte_ns: response_ns,
-            ..self.stamps
-        };
+        let place = &mut self.places[number];
+        let response_ns = response_ns.max(place.stamps.write_start_ns);
+        place.is_in_progress = false;
+        place.stamps.first_byte_ns = response_ns;
+        place.stamps.last_byte_ns = response_ns;
 
-        Progress::Ended(Exchanged {
+        let exchanged = Exchanged {
             last_byte_ns: response_ns,
             is_reusable: true,
             ..Exchanged::unreusable(Outcome::Ok, Some(200))
-        })
+        };
+        Progress::Ended(number, exchanged)
     }
 
-    fn take_set_cookies(&mut self) -> Vec<Vec<u8>> {
+    fn take_set_cookies(&mut self, _: usize) -> Vec<Vec<u8>> {
         Vec::new()
+    }
+
+    fn cancel(&mut self, place: usize) -> bool {
+        self.places[place].is_in_progress = false;
+        script(|script| script.given_up.push(place));
+        self.places.len() > 1
     }
 
     fn is_over_while_idle(&mut self, _: &mut Inbox) -> bool {
@@ -156,12 +203,17 @@ impl Connection for Scripted {
         script(|script| script.peers[self.number].is_none())
     }
 
-    fn is_closed(&self) -> bool {
-        false
+    fn has_left_unread(&self) -> bool {
+        let may_end = |script: &mut Script| script.response_ns.is_some() && !script.is_endless;
+        self.places.len() > 1 && self.next().is_some() && script(may_end)
     }
 
-    fn stamps(&self) -> ExchangeStamps {
-        self.stamps
+    fn is_closed(&self) -> bool {
+        script(|script| script.is_going_away)
+    }
+
+    fn stamps(&self, place: usize) -> ExchangeStamps {
+        self.places[place].stamps
     }
 
     fn requests(&self) -> u64 {
@@ -226,7 +278,7 @@ fn until_idle_and(engine: &mut Engine<'_, Scripted, Timestamps>, gone: &[usize])
 /// Runs a test with an engine that starts with this many due arrivals.
 fn with_engine(
     change: impl FnOnce(&mut LoadPlan),
-    (arrivals, max_slots): (usize, usize),
+    (arrivals, max_connections): (usize, usize),
     test: impl FnOnce(Engine<'_, Scripted, Timestamps>),
 ) {
     SCRIPT.take();
@@ -235,7 +287,7 @@ fn with_engine(
     let target = Target::prepare(&plan).expect("target");
     let policy = BusyPolicy {
         on_busy: OnBusy::Queue,
-        max_slots,
+        max_connections,
         max_pending: 10,
     };
     let config = EngineConfig {
@@ -553,7 +605,7 @@ fn a_user_who_asks_again_in_a_stall_is_counted_with_it() {
                 .note(response_ns - MS, response_ns + 10 * MS, || 0);
             let before = engine.stalls.arrivals;
             engine.handle(Readiness {
-                token: token(0, engine.slots[0].generation),
+                token: engine.lines.token(0),
                 is_hangup: false,
             });
             assert_eq!(engine.stalls.arrivals, before + 1);
@@ -570,7 +622,7 @@ fn a_response_may_have_waited_through_a_stall_unless_the_loop_has_looked_since()
             turns(&mut engine, 2);
             script(|script| (script.response_ns, script.sends_again) = (Some(0), true));
             let readiness = Readiness {
-                token: token(0, engine.slots[0].generation),
+                token: engine.lines.token(0),
                 is_hangup: false,
             };
             let now_ns = engine.read_clock();
@@ -608,7 +660,7 @@ fn what_a_stall_keeps_waiting_counts_where_it_is_measured() {
                 engine.source.0.push_back(now_ns - MS);
                 script(|script| script.response_ns = Some(0));
                 engine.handle(Readiness {
-                    token: token(0, engine.slots[0].generation),
+                    token: engine.lines.token(0),
                     is_hangup: false,
                 });
                 turns(&mut engine, 1);
@@ -616,4 +668,142 @@ fn what_a_stall_keeps_waiting_counts_where_it_is_measured() {
             },
         );
     }
+}
+
+/// Runs a test with connections that have places for several requests.
+fn with_places(
+    places: usize,
+    numbers: (usize, usize),
+    test: impl FnOnce(Engine<'_, Scripted, Timestamps>),
+) {
+    let several = |plan: &mut LoadPlan| {
+        (plan.http_version, plan.streams) = (HttpVersion::Http2, places);
+        plan.timeout_ns = 200 * MS;
+    };
+    with_engine(several, numbers, test);
+}
+
+/// Lets all servers respond, and their clients notice.
+fn respond(engine: &mut Engine<'_, Scripted, Timestamps>) {
+    script(|script| {
+        script.response_ns = Some(monotonic_ns());
+        for mut peer in script.peers.iter().flatten() {
+            // Some clients have closed their side.
+            let _ = peer.write_all(b"x");
+        }
+    });
+    turns(engine, 1);
+}
+
+#[test]
+fn a_connection_is_filled_before_another_is_opened() {
+    with_places(3, (5, 2), |mut engine| {
+        turns(&mut engine, 1);
+        assert_eq!(sent_over(), [0, 0, 0, 1, 1]);
+        respond(&mut engine);
+        assert_eq!(engine.in_flight.count(), 0);
+        assert_eq!(outcomes(engine), [(Outcome::Ok, 5)]);
+    });
+}
+
+#[test]
+fn all_who_need_a_connection_wait_for_the_one_that_is_being_opened() {
+    with_places(3, (3, 2), |mut engine| {
+        script(|script| script.connected_ns = 1);
+        turns(&mut engine, 3);
+        assert_eq!(sent_over(), [0, 0, 0]);
+        respond(&mut engine);
+        let recorder = engine.end().recorder;
+        let counts = &recorder.connections;
+        assert_eq!((counts.opened, counts.reused), (1, 2));
+        let pool_wait = &recorder.measures().pool_wait;
+        assert!(pool_wait.max_ns() > Some(0), "for the connection");
+        assert_eq!(pool_wait.min_ns(), Some(0), "who opened it did not wait");
+    });
+}
+
+#[test]
+fn a_connection_that_is_refused_fails_all_who_wait_for_it_once() {
+    with_places(3, (3, 1), |mut engine| {
+        script(|script| (script.connected_ns, script.is_refused) = (1, true));
+        turns(&mut engine, 3);
+        assert!(sent_over().is_empty());
+        let recorder = engine.end().recorder;
+        recorder.check_conservation().expect("nothing is lost");
+        assert_eq!(recorder.phase(Phase::Measure).of(Outcome::Refused), 3);
+        let causes = recorder.connect_failures.causes();
+        assert_eq!(causes.values().sum::<u64>(), 1, "{causes:?}");
+    });
+}
+
+#[test]
+fn who_finds_no_stream_allowed_waits_as_for_a_connection() {
+    with_places(3, (4, 1), |mut engine| {
+        script(|script| script.allowed = Some(2));
+        turns(&mut engine, 1);
+        assert_eq!((sent_over().len(), engine.pending.len()), (2, 2));
+        respond(&mut engine);
+        respond(&mut engine);
+        assert_eq!((sent_over().len(), engine.pending.len()), (4, 0));
+        let recorder = engine.end().recorder;
+        assert_eq!(recorder.connections.fewest_streams, Some(2));
+        assert_eq!(recorder.phase(Phase::Measure).of(Outcome::Ok), 4);
+    });
+}
+
+#[test]
+fn a_slot_is_used_again_once_more_streams_are_allowed() {
+    with_places(3, (4, 1), |mut engine| {
+        script(|script| script.allowed = Some(1));
+        turns(&mut engine, 1);
+        assert_eq!((sent_over().len(), engine.pending.len()), (1, 3));
+        script(|script| script.allowed = Some(3));
+        respond(&mut engine);
+        assert_eq!((sent_over().len(), engine.pending.len()), (4, 0));
+        respond(&mut engine);
+        assert_eq!(outcomes(engine), [(Outcome::Ok, 4)]);
+    });
+}
+
+#[test]
+fn a_timeout_gives_up_its_own_stream_and_leaves_the_connection_to_the_others() {
+    with_places(2, (1, 1), |mut engine| {
+        turns(&mut engine, 1);
+        sleep(Duration::from_millis(150));
+        engine.source.0.push_back(monotonic_ns());
+        turns(&mut engine, 1);
+        sleep(Duration::from_millis(100));
+        turns(&mut engine, 1);
+        assert_eq!(script(|script| script.given_up.clone()), [0]);
+        assert_eq!(engine.in_flight.count(), 1, "the other goes on");
+        respond(&mut engine);
+        assert_eq!(sent_over(), [0, 0]);
+        let recorder = engine.end().recorder;
+        assert_eq!(recorder.connections.opened, 1);
+        let measured = recorder.phase(Phase::Measure);
+        assert_eq!(
+            (measured.of(Outcome::Timeout), measured.of(Outcome::Ok)),
+            (1, 1)
+        );
+    });
+}
+
+#[test]
+fn a_connection_that_takes_no_more_requests_ends_with_its_last_exchange() {
+    with_places(2, (2, 1), |mut engine| {
+        turns(&mut engine, 1);
+        script(|script| script.is_going_away = true);
+        // Those in progress end first, and the next one opens a connection.
+        engine.source.0.push_back(monotonic_ns());
+        respond(&mut engine);
+        script(|script| script.is_going_away = false);
+        respond(&mut engine);
+        let sent = sent_over();
+        assert_eq!((sent.len(), sent.last()), (3, Some(&1)));
+        let recorder = engine.end().recorder;
+        recorder.check_conservation().expect("nothing is lost");
+        let counts = &recorder.connections;
+        assert_eq!((counts.opened, counts.closed_by_server), (2, 1));
+        assert_eq!(recorder.phase(Phase::Measure).of(Outcome::Ok), 3);
+    });
 }

@@ -1,0 +1,310 @@
+//! What the transport sees of the frames that h2 reads and writes.
+//!
+//! h2 queues empty data, and answers pings and settings for as long as they come. The transport
+//! counts frames before h2 sees them, so that a flood of them takes little memory and ends.
+
+use crate::http::decoder::MAX_HEAD_BYTES;
+
+/// Type, flags and length of a frame and its stream: RFC 9113, section 4.1.
+const FRAME_HEADER_BYTES: usize = 9;
+
+/// What a client sends before its first frame: RFC 9113, section 3.4.
+const PREFACE_BYTES: usize = 24;
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
+const CONTINUATION: u8 = 9;
+
+/// With more frames in a row that carry no body, a server floods its client. A head of the largest
+/// size takes 64 frames, and the most streams that a connection may have end with three each.
+pub(crate) const MAX_FRAMES_WITHOUT_DATA: u32 = 1_000;
+
+/// As much of a body as one turn of the engine reads, in frames of the usual size.
+const MAX_FRAMES_PER_TURN: u32 = 64;
+
+/// Few bytes can stand for many fields, which take time to decode.
+const MAX_HEADS_PER_TURN: u32 = 8;
+
+/// The header of a frame.
+#[derive(Clone, Copy, Debug)]
+struct FrameHeader {
+    kind: u8,
+    stream: u32,
+    payload_bytes: usize,
+}
+
+/// Finds the frames in the bytes of one direction, however they are cut.
+#[derive(Debug, Default)]
+struct FrameFinder {
+    /// The header of the current frame, as far as it has passed.
+    header: [u8; FRAME_HEADER_BYTES],
+    header_bytes: usize,
+    payload_left_bytes: usize,
+}
+
+impl FrameFinder {
+    /// Takes the next bytes, and passes on each header that ends in them.
+    fn take(&mut self, mut bytes: &[u8], mut found: impl FnMut(FrameHeader)) {
+        while !bytes.is_empty() {
+            let skipped = self.payload_left_bytes.min(bytes.len());
+            self.payload_left_bytes -= skipped;
+            bytes = &bytes[skipped..];
+
+            let missing = FRAME_HEADER_BYTES - self.header_bytes;
+            let (passed, rest) = bytes.split_at(missing.min(bytes.len()));
+            let end = self.header_bytes + passed.len();
+            self.header[self.header_bytes..end].copy_from_slice(passed);
+            self.header_bytes = end;
+            bytes = rest;
+
+            if end == FRAME_HEADER_BYTES {
+                self.header_bytes = 0;
+                let header = self.current();
+                self.payload_left_bytes = header.payload_bytes;
+                found(header);
+            }
+        }
+    }
+
+    fn current(&self) -> FrameHeader {
+        let [high, middle, low, kind, _, stream @ ..] = self.header;
+        FrameHeader {
+            kind,
+            // The first bit is reserved.
+            stream: u32::from_be_bytes(stream) & (u32::MAX >> 1),
+            payload_bytes: u32::from_be_bytes([0, high, middle, low]) as usize,
+        }
+    }
+}
+
+/// When the heads of requests were sent: h2 writes them when it can, which may be later than asked.
+#[derive(Debug)]
+pub(crate) struct SentHeads {
+    finder: FrameFinder,
+    /// When the latest write began.
+    write_ns: u64,
+    heads: Vec<(u32, u64)>,
+}
+
+impl Default for SentHeads {
+    fn default() -> Self {
+        Self {
+            finder: FrameFinder {
+                payload_left_bytes: PREFACE_BYTES,
+                ..FrameFinder::default()
+            },
+            write_ns: 0,
+            heads: Vec::new(),
+        }
+    }
+}
+
+impl SentHeads {
+    /// Takes the next bytes that the socket has taken, in a write that began at `before_ns`.
+    pub fn take(&mut self, bytes: &[u8], before_ns: u64) {
+        // The first frame may have begun in the previous write.
+        let is_begun = self.finder.header_bytes > 0;
+        let mut begun_ns = if is_begun { self.write_ns } else { before_ns };
+        self.write_ns = before_ns;
+        self.finder.take(bytes, |frame| {
+            if frame.kind == HEADERS {
+                self.heads.push((frame.stream, begun_ns));
+            }
+            begun_ns = before_ns;
+        });
+    }
+
+    /// Streams whose heads were sent since the last call, and when the write began.
+    pub fn drain(&mut self) -> impl Iterator<Item = (u32, u64)> {
+        self.heads.drain(..)
+    }
+}
+
+/// Counts the frames in the bytes that a server sends.
+#[derive(Debug, Default)]
+pub(crate) struct FrameCounter {
+    finder: FrameFinder,
+    /// Of the latest head, as far as it has been announced.
+    head_bytes: usize,
+    without_data: u32,
+    in_turn: u32,
+    heads_in_turn: u32,
+    is_going_away: bool,
+}
+
+impl FrameCounter {
+    /// Starts another turn of the engine.
+    pub fn start_turn(&mut self) {
+        (self.in_turn, self.heads_in_turn) = (0, 0);
+    }
+
+    /// Starts another request.
+    pub fn start_request(&mut self) {
+        self.without_data = 0;
+    }
+
+    /// Takes the next bytes of the connection.
+    pub fn take(&mut self, bytes: &[u8]) {
+        let mut finder = std::mem::take(&mut self.finder);
+        finder.take(bytes, |frame| self.count(frame));
+        self.finder = finder;
+    }
+
+    /// Whether the server has announced that it takes no more requests.
+    pub fn is_going_away(&self) -> bool {
+        self.is_going_away
+    }
+
+    /// Whether the server sends frame after frame without a body, or a head without end.
+    pub fn is_flooded(&self) -> bool {
+        self.without_data > MAX_FRAMES_WITHOUT_DATA || self.head_bytes > MAX_HEAD_BYTES
+    }
+
+    /// Whether this turn has taken enough frames.
+    pub fn has_taken_enough(&self) -> bool {
+        self.in_turn >= MAX_FRAMES_PER_TURN || self.heads_in_turn >= MAX_HEADS_PER_TURN
+    }
+
+    fn count(&mut self, frame: FrameHeader) {
+        match frame.kind {
+            HEADERS => self.head_bytes = frame.payload_bytes,
+            CONTINUATION => self.head_bytes += frame.payload_bytes,
+            GOAWAY => self.is_going_away = true,
+            _ => {}
+        }
+
+        self.in_turn = self.in_turn.saturating_add(1);
+        self.heads_in_turn += u32::from(frame.kind == HEADERS);
+        match frame.kind {
+            DATA if frame.payload_bytes > 0 => self.without_data = 0,
+            // Each part of a large request may have one.
+            WINDOW_UPDATE => {}
+            _ => self.without_data = self.without_data.saturating_add(1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, payload_bytes: usize) -> Vec<u8> {
+        let length = u32::try_from(payload_bytes).expect("a short frame");
+        let mut frame = length.to_be_bytes()[1..].to_vec();
+        frame.extend([kind, 0, 0, 0, 0, 1]);
+        frame.resize(FRAME_HEADER_BYTES + payload_bytes, 0xff);
+        frame
+    }
+
+    #[test]
+    fn frames_are_counted_however_they_are_cut() {
+        let stream = [
+            frame(4, 6),
+            frame(HEADERS, 300),
+            frame(DATA, 5),
+            frame(6, 8),
+            frame(DATA, 0),
+        ]
+        .concat();
+        for piece_bytes in 1..=stream.len() {
+            let mut counter = FrameCounter::default();
+            for piece in stream.chunks(piece_bytes) {
+                counter.take(piece);
+            }
+
+            let counts = (counter.in_turn, counter.heads_in_turn, counter.without_data);
+            assert_eq!(counts, (5, 1, 2), "in pieces of {piece_bytes}");
+            let finder = &counter.finder;
+            assert_eq!((finder.header_bytes, finder.payload_left_bytes), (0, 0));
+        }
+    }
+
+    #[test]
+    fn a_flood_is_what_exceeds_the_limit_without_data_or_a_new_request() {
+        let limit = MAX_FRAMES_WITHOUT_DATA as usize;
+        let mut counter = FrameCounter::default();
+
+        counter.take(&frame(6, 8).repeat(limit));
+        assert!(!counter.is_flooded());
+        counter.take(&frame(DATA, 1));
+        counter.take(&frame(6, 8).repeat(limit));
+        assert!(!counter.is_flooded());
+
+        counter.start_request();
+        counter.take(&frame(6, 8).repeat(limit));
+        assert!(!counter.is_flooded());
+        counter.take(&frame(WINDOW_UPDATE, 4));
+        assert!(!counter.is_flooded());
+        counter.take(&frame(DATA, 0));
+        assert!(counter.is_flooded());
+    }
+
+    #[test]
+    fn a_head_longer_than_the_limit_is_a_flood_long_before_its_frames_are_many() {
+        let frame_bytes = 16 * 1024;
+        let frames = MAX_HEAD_BYTES / frame_bytes;
+        let mut counter = FrameCounter::default();
+        for _ in 0..2 {
+            counter.take(&frame(HEADERS, frame_bytes));
+            counter.take(&frame(CONTINUATION, frame_bytes).repeat(frames - 1));
+            assert!(!counter.is_flooded());
+        }
+
+        counter.take(&frame(CONTINUATION, 1));
+        assert!(counter.is_flooded());
+    }
+
+    #[test]
+    fn a_turn_ends_after_many_frames_or_some_heads() {
+        for (frames, is_enough) in [
+            (frame(DATA, 10).repeat(63), false),
+            (frame(DATA, 10).repeat(64), true),
+            (frame(HEADERS, 10).repeat(7), false),
+            (frame(HEADERS, 10).repeat(8), true),
+        ] {
+            let mut counter = FrameCounter::default();
+            counter.take(&frames);
+            assert_eq!(counter.has_taken_enough(), is_enough);
+
+            counter.start_turn();
+            assert!(!counter.has_taken_enough());
+        }
+    }
+
+    #[test]
+    fn a_head_has_the_instant_of_the_write_that_it_began_in() {
+        let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+        let second = [&[0, 0, 2, HEADERS, 4, 0, 0, 0, 3][..], &[0x82, 0x84]].concat();
+        let stream = [&preface[..], &frame(4, 6), &frame(HEADERS, 30), &second].concat();
+        let (first_at, second_at) = (preface.len() + 15, preface.len() + 15 + 39);
+
+        for piece_bytes in 1..=stream.len() {
+            let mut sent = SentHeads::default();
+            for (number, piece) in stream.chunks(piece_bytes).enumerate() {
+                sent.take(piece, number as u64);
+            }
+            let heads: Vec<(u32, u64)> = sent.drain().collect();
+            let streams: Vec<u32> = heads.iter().map(|head| head.0).collect();
+            assert_eq!(streams, [1, 3], "in pieces of {piece_bytes}");
+            if piece_bytes >= FRAME_HEADER_BYTES {
+                let begun = [first_at, second_at].map(|byte| (byte / piece_bytes) as u64);
+                assert_eq!(
+                    [heads[0].1, heads[1].1],
+                    begun,
+                    "in pieces of {piece_bytes}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_farewell_is_noticed() {
+        let mut counter = FrameCounter::default();
+        counter.take(&frame(4, 6));
+        assert!(!counter.is_going_away());
+        counter.take(&frame(GOAWAY, 8));
+        assert!(counter.is_going_away());
+    }
+}

@@ -1,0 +1,179 @@
+//! The transport that h2 uses: it reads when the connection says so, timestamps what passes, and
+//! looks at the frames.
+//!
+//! One read at a time: what it brought is passed to the streams before the next, so that each
+//! stream gets the timestamp of its own bytes, and little waits in memory.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::base::clock::monotonic_ns;
+use crate::http::http2::frames::{FrameCounter, SentHeads};
+use crate::net::route::Route;
+use crate::net::socket::Transfer;
+use crate::net::transport::Transport;
+
+/// One read of the socket takes at most this much.
+const READ_BYTES: usize = 8 * 1024;
+
+/// What the latest attempt to read has brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum LastRead {
+    /// h2 did not try.
+    #[default]
+    Untried,
+    Nothing,
+    /// Fewer bytes than there was room for.
+    Short,
+    Full,
+    /// The end of the connection.
+    End,
+}
+
+/// The transport, and what was observed while h2 used it.
+pub(crate) struct Observed {
+    pub transport: Transport,
+    pub frames: RefCell<FrameCounter>,
+    pub sent: RefCell<SentHeads>,
+    /// Whether the connection has ended.
+    pub end: Cell<bool>,
+    /// Whether the socket takes no more bytes for now.
+    is_blocked: Cell<bool>,
+    may_read: Cell<bool>,
+    last_read: Cell<LastRead>,
+    received_ns: Cell<u64>,
+}
+
+impl Observed {
+    /// Starts to connect.
+    pub fn connect(route: &Route) -> io::Result<Rc<Self>> {
+        Ok(Rc::new(Self {
+            transport: Transport::connect(route)?,
+            frames: RefCell::default(),
+            sent: RefCell::default(),
+            end: Cell::new(false),
+            is_blocked: Cell::new(false),
+            may_read: Cell::new(false),
+            last_read: Cell::default(),
+            received_ns: Cell::new(0),
+        }))
+    }
+
+    /// Lets h2 read once while it is polled by `poll`; returns what that brought.
+    pub fn reading_once(&self, poll: impl FnOnce()) -> LastRead {
+        self.last_read.set(LastRead::Untried);
+        self.may_read.set(true);
+        poll();
+        self.may_read.set(false);
+        self.last_read.get()
+    }
+
+    /// When the latest bytes arrived.
+    pub fn received_ns(&self) -> u64 {
+        self.received_ns.get()
+    }
+
+    /// Whether the socket takes no more bytes for now.
+    pub fn is_blocked(&self) -> bool {
+        self.is_blocked.get()
+    }
+
+    fn received(&self, bytes: &[u8], room: usize) -> io::Result<()> {
+        self.received_ns.set(self.transport.received_ns());
+        self.last_read.set(if bytes.len() < room {
+            LastRead::Short
+        } else {
+            LastRead::Full
+        });
+
+        let mut frames = self.frames.borrow_mut();
+        frames.take(bytes);
+        if frames.is_flooded() {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        Ok(())
+    }
+
+    fn ended(&self) {
+        self.end.set(true);
+        self.last_read.set(LastRead::End);
+    }
+}
+
+/// h2's side of it. Nothing is woken: the engine polls when the reactor reports an event.
+pub(crate) struct ObservedTransport(pub Rc<Observed>);
+
+impl AsyncRead for ObservedTransport {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let observed = &self.0;
+        if !observed.may_read.replace(false) {
+            return Poll::Pending;
+        }
+
+        let room = buffer.remaining().min(READ_BYTES);
+        let space = buffer.initialize_unfilled_to(room);
+        match observed.transport.receive(space) {
+            Transfer::Bytes(count) => {
+                let received = observed.received(&space[..count], room);
+                buffer.advance(count);
+                Poll::Ready(received)
+            }
+            Transfer::NotNow => {
+                observed.last_read.set(LastRead::Nothing);
+                Poll::Pending
+            }
+            Transfer::Broken => {
+                observed.ended();
+                Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
+            }
+            Transfer::Over => {
+                observed.ended();
+                if observed.transport.is_truncated() {
+                    return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+                }
+                Poll::Ready(Ok(()))
+            }
+        }
+    }
+}
+
+impl AsyncWrite for ObservedTransport {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let before_ns = monotonic_ns();
+        let transfer = self.0.transport.send(bytes);
+        self.0.is_blocked.set(transfer == Transfer::NotNow);
+        match transfer {
+            Transfer::Bytes(count) => {
+                self.0.sent.borrow_mut().take(&bytes[..count], before_ns);
+                Poll::Ready(Ok(count))
+            }
+            Transfer::NotNow => Poll::Pending,
+            Transfer::Over | Transfer::Broken => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.0.transport.flush() {
+            Poll::Ready(Ok(()))
+        } else {
+            Poll::Pending
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,259 @@
+//! Several concurrent requests on one HTTP/2 connection: how many there are, and what becomes of
+//! each when one of them, or the connection, fails.
+
+use std::time::Duration;
+
+use loadgen::plan::{HttpVersion, Keepalive, OnBusy};
+use loadgen::{LoadPlan, LoadReport, Outcome, StopToken, run};
+
+use crate::stream_server::{Act, Open, Seen, StreamServer};
+use crate::support::{MS, SECOND, alone, assert_sound, capped, open_loop};
+
+const STREAMS: usize = 4;
+
+/// What a server does about its open streams, told also whether it is quiet.
+type Acting = fn(&[Open], bool) -> Vec<Act>;
+
+fn over_streams(plan: LoadPlan) -> LoadPlan {
+    LoadPlan {
+        http_version: HttpVersion::Http2,
+        streams: STREAMS,
+        ..plan
+    }
+}
+
+fn drive(server: &StreamServer, plan: LoadPlan) -> (LoadReport, Seen) {
+    let report = run(&over_streams(plan), &StopToken::new()).unwrap();
+    assert_sound(&report);
+    (report, server.seen())
+}
+
+fn closed(server: &StreamServer, connections: usize) -> (LoadReport, Seen) {
+    let plan = LoadPlan {
+        timeout_ns: 300 * MS,
+        ..LoadPlan::closed(&server.url(), connections, SECOND / 2)
+    };
+    drive(server, plan)
+}
+
+/// Answers once all streams that a client may have on a connection are open, or no more come.
+fn when_full(open: &[Open], is_quiet: bool) -> Vec<Act> {
+    if open.len() < STREAMS && !is_quiet {
+        return Vec::new();
+    }
+    open.iter().map(|open| Act::Answer(open.id)).collect()
+}
+
+/// Every fifth request of a connection: client streams have odd numbers.
+fn is_fifth(open: &Open) -> bool {
+    open.id / 2 % 5 == 4
+}
+
+/// Every answer of the server is right, and counted once.
+fn assert_answered(report: &LoadReport, seen: &Seen) {
+    let said = format!("{:?} {seen:?}", report.outcomes);
+    assert!(seen.answered > 40, "{said}");
+    assert_eq!(report.outcome(Outcome::Ok), seen.answered, "{said}");
+    let connections = &report.connections;
+    assert_eq!(connections.opened, seen.connections, "{said}");
+    let sent = connections.opened + connections.reused;
+    assert_eq!(sent, seen.requests, "{connections:?} {said}");
+}
+
+#[test]
+fn each_connection_of_a_closed_loop_keeps_its_streams_going() {
+    let _alone = alone();
+    let server = StreamServer::start(None, when_full);
+    let (report, seen) = closed(&server, 2);
+    assert_answered(&report, &seen);
+    assert_eq!(report.outcome(Outcome::Ok), report.scheduled());
+    assert_eq!((seen.connections, seen.most_streams), (2, STREAMS));
+    assert_eq!(seen.most_streams_in_all, 2 * STREAMS);
+    assert_eq!(report.connections.allowed_streams, None);
+}
+
+#[test]
+fn requests_of_an_open_loop_do_not_wait_for_those_before_them() {
+    let _alone = alone();
+    let server = StreamServer::start(None, |open: &[Open], _: bool| {
+        let is_due = |open: &&Open| open.since.elapsed() >= Duration::from_millis(50);
+        let due = open.iter().filter(is_due);
+        due.map(|open| Act::Answer(open.id)).collect()
+    });
+    // Three at a time, over one connection.
+    let (report, seen) = drive(&server, capped(&server.url(), 60.0, SECOND, 1));
+    assert_answered(&report, &seen);
+    assert_eq!(report.outcome(Outcome::Ok), report.scheduled());
+    assert_eq!(seen.connections, 1);
+    assert!((2..=STREAMS).contains(&seen.most_streams), "{seen:?}");
+    let measures = report.measures();
+    assert!(measures.service.min_ns() >= Some(50 * MS));
+    assert_eq!(measures.pool_wait.quantile_ns(0.5), Some(0));
+}
+
+#[test]
+fn the_servers_limit_is_respected_and_told() {
+    let _alone = alone();
+    let server = StreamServer::start(Some(2), |open: &[Open], is_quiet: bool| {
+        let is_ready = open.len() >= 2 || is_quiet;
+        let ready = open.iter().filter(|_| is_ready);
+        ready.map(|open| Act::Answer(open.id)).collect()
+    });
+    let (report, seen) = closed(&server, 2);
+    assert_answered(&report, &seen);
+    assert_eq!(report.outcome(Outcome::Ok), report.scheduled());
+    assert_eq!((seen.connections, seen.most_streams), (2, 2));
+    assert_eq!(report.connections.allowed_streams, Some(2));
+    let sentence = report.connections.streams_sentence(STREAMS).unwrap();
+    assert!(
+        sentence.contains("allows 2 concurrent streams"),
+        "{sentence}"
+    );
+    assert!(
+        report.measures().pool_wait.max_ns() > Some(0),
+        "for a stream"
+    );
+}
+
+#[test]
+fn a_timeout_ends_its_own_stream_only() {
+    let _alone = alone();
+    let server = StreamServer::start(None, |open: &[Open], _: bool| {
+        let others = open.iter().filter(|open| !is_fifth(open));
+        others.map(|open| Act::Answer(open.id)).collect()
+    });
+    let plan = LoadPlan {
+        timeout_ns: 100 * MS,
+        ..capped(&server.url(), 100.0, SECOND, 1)
+    };
+    let (report, seen) = drive(&server, plan);
+    assert_answered(&report, &seen);
+    let counts = [Outcome::Ok, Outcome::Timeout].map(|one| report.outcome(one));
+    assert_eq!(counts, [80, 20], "{:?}", report.outcomes);
+    assert_eq!((seen.connections, seen.reset_by_client), (1, 20));
+}
+
+#[test]
+fn a_reset_fails_its_own_stream_only() {
+    let _alone = alone();
+    let server = StreamServer::start(None, |open: &[Open], is_quiet: bool| {
+        let acts = when_full(open, is_quiet).into_iter().zip(open);
+        acts.map(|(act, open)| {
+            if is_fifth(open) {
+                Act::Reset(open.id)
+            } else {
+                act
+            }
+        })
+        .collect()
+    });
+    let (report, seen) = closed(&server, 2);
+    assert_answered(&report, &seen);
+    assert_eq!(seen.connections, 2);
+    assert!(seen.reset_by_server > 5, "{seen:?}");
+    assert_eq!(report.outcome(Outcome::Reset), seen.reset_by_server);
+    let ended = seen.answered + seen.reset_by_server;
+    assert_eq!(report.scheduled(), ended, "{:?}", report.outcomes);
+}
+
+#[test]
+fn a_farewell_fails_the_streams_it_names_and_the_others_are_answered() {
+    let _alone = alone();
+    let server = StreamServer::start(None, |open: &[Open], is_quiet: bool| {
+        let is_late = open.iter().any(|open| open.id > 20);
+        match open {
+            [first, second, _, _] if is_late => vec![
+                Act::GoAway(second.id),
+                Act::Answer(first.id),
+                Act::Answer(second.id),
+            ],
+            _ => when_full(open, is_quiet),
+        }
+    });
+    let (report, seen) = closed(&server, 2);
+    assert_answered(&report, &seen);
+    assert!(seen.connections > 2, "{seen:?}");
+    assert_eq!(report.outcome(Outcome::Reset), seen.cut_off);
+    assert_eq!(report.scheduled(), seen.answered + seen.cut_off);
+}
+
+#[test]
+fn the_end_of_a_connection_fails_each_of_its_streams_once() {
+    let _alone = alone();
+    let server = StreamServer::start(None, |open: &[Open], is_quiet: bool| {
+        let is_late = open.iter().any(|open| open.id > 20);
+        if is_late && open.len() == STREAMS {
+            return vec![Act::Close];
+        }
+        when_full(open, is_quiet)
+    });
+    let (report, seen) = closed(&server, 2);
+    assert_answered(&report, &seen);
+    assert!(seen.connections > 2, "{seen:?}");
+    let failed = report.outcome(Outcome::Reset) + report.outcome(Outcome::Stale);
+    assert_eq!(failed, seen.cut_off, "{:?}", report.outcomes);
+    assert_eq!(report.scheduled(), seen.answered + seen.cut_off);
+    // Those of the end of the load are the client's.
+    let by_server = report.connections.closed_by_server;
+    assert!(by_server + 2 >= seen.connections, "{by_server} {seen:?}");
+}
+
+#[test]
+fn a_connection_carries_no_more_requests_than_planned() {
+    let _alone = alone();
+    let server = StreamServer::start(None, when_full);
+    let plan = LoadPlan {
+        keepalive: Keepalive::Requests(10),
+        ..LoadPlan::closed(&server.url(), 2, SECOND / 2)
+    };
+    let (report, seen) = drive(&server, plan);
+    assert_answered(&report, &seen);
+    assert_eq!(report.outcome(Outcome::Ok), report.scheduled());
+    let carried = report.connections.requests_per_connection.unwrap();
+    assert_eq!(carried.max, 10, "{carried:?}");
+    assert!(seen.connections >= seen.requests / 10, "{seen:?}");
+}
+
+#[test]
+fn every_arrival_ends_once_under_every_policy_and_no_more_are_in_flight_than_allowed() {
+    let _alone = alone();
+    let manners: [Acting; 4] = [
+        when_full,
+        // Never answers some.
+        |open, is_quiet| {
+            let acts = when_full(open, is_quiet).into_iter().zip(open);
+            let answered = acts.filter(|(_, open)| !is_fifth(open));
+            answered.map(|(act, _)| act).collect()
+        },
+        // Ends the connection after some.
+        |open, is_quiet| match open {
+            [.., last] if last.id > 30 => vec![Act::Close],
+            _ => when_full(open, is_quiet),
+        },
+        // Answers too few.
+        |open, is_quiet| when_full(open, is_quiet).into_iter().take(1).collect(),
+    ];
+    for on_busy in [OnBusy::Grow, OnBusy::Queue, OnBusy::Shed] {
+        for (number, manner) in manners.into_iter().enumerate() {
+            let server = StreamServer::start(None, manner);
+            let mut plan = capped(&server.url(), 2_000.0, SECOND / 4, 3);
+            plan.timeout_ns = 200 * MS;
+            plan.threads = 1 + number % 2;
+            let open = open_loop(&mut plan);
+            (open.on_busy, open.max_pending) = (on_busy, Some(20));
+            let (report, seen) = drive(&server, plan);
+
+            let case = format!(
+                "{on_busy:?}, manner {number}: {:?} {seen:?}",
+                report.outcomes
+            );
+            assert_eq!(report.scheduled(), 500, "{case}");
+            assert!(report.outcome(Outcome::Ok) > 0, "{case}");
+            assert!(report.outcome(Outcome::Ok) <= seen.answered, "{case}");
+            let unsent = report.outcome(Outcome::Dropped);
+            assert!(seen.requests <= 500 - unsent, "{case}");
+            assert!(seen.most_streams <= STREAMS, "{case}");
+            assert!(seen.most_streams_in_all <= 3 * STREAMS, "{case}");
+        }
+    }
+}
