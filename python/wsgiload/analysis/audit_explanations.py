@@ -8,7 +8,7 @@ OF_AUDITS = (
     explain(
         "failed-connections",
         "other tools' results: failed connections, compared with all connections",
-        "Nothing was served; or connections failed and the tool never connected again, so the load "
+        "Nothing was served; or connections failed and the tool never reconnected, so the load "
         "was lower than stated, or none at all.",
         "check the server's log and backlog and the client's ports, then repeat the run",
     ),
