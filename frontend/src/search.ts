@@ -250,7 +250,8 @@ export class SearchPlot implements Plot {
     canvas.setLineDash([]);
     if (x === toX) return;
     canvas.textAlign = "left";
-    canvas.fillText(name, x + pixels(6), y - pixels(4));
+    canvas.textBaseline = "bottom";
+    canvas.fillText(name, x + pixels(6), y - pixels(2));
   }
 
   /** A bar with ends, beside the right edge or above the lower one. */

@@ -134,3 +134,9 @@ def test_the_table_has_every_field() -> None:
     assert [int(field) for field in grid.rows[1][3:]] == list(heat.counts[1])
     bare = of_heat(made(load([MS])))
     assert bare.headings[:2] == ("time", "to 1.25 ms")
+
+
+def test_times_below_a_microsecond_are_in_the_first_class() -> None:
+    heat = made(load([3, 700, 1_100]))
+    assert list(heat.edges_ns) == sorted(set(heat.edges_ns))
+    assert sum(heat.counts[0]) == 3 and heat.counts[0][0] == 3

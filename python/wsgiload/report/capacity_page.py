@@ -44,6 +44,7 @@ class CapacityPage:
     remarks: list[str]
     strips: list[ServerStrips]
     strips_left_out: int
+    over_time_reading: str
     settings: list[tuple[str, str]]
     plan: list[tuple[str, str]]
     host: list[tuple[str, str]]
@@ -76,6 +77,7 @@ def render(run_dir: Path) -> str:
         remarks=[line for server in document.servers for line in capacity.remarks_of(server)],
         strips=over_time.groups,
         strips_left_out=over_time.left_out,
+        over_time_reading=timelines.READING,
         settings=[] if files is None else server_settings.settings_of(read_sweep(files.summary)),
         plan=facts({name: to_plain(document)[name] for name in _CONDITIONS}),
         host=facts(to_plain(run.host)),

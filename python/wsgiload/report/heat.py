@@ -31,6 +31,8 @@ _STEPS: tuple[tuple[float, ...], ...] = (
     (1,),
 )
 MOST_COLUMNS = 120
+# Below it the steps of a decade are no whole nanoseconds.
+_LOWEST_EDGE_NS = 1_000
 _FEWEST_CLASSES, _MOST_CLASSES = 8, 30
 # A column is marked where at least this share of its slowest requests overlapped.
 MARKED_SHARE = 0.5
@@ -41,8 +43,8 @@ _SIGNALS = {
     "paused": "pause",
     "short_of_memory": "memory pressure",
 }
-_SCALE = "The darker a field, the more responses (logarithmic)."
-_MARKS = (
+SCALE = "The darker a field of a heatmap, the more responses (logarithmic)."
+MARKS = (
     "A triangle marks a column in which at least half of the slowest requests overlapped "
     "throttling, CPU contention, a pause or memory pressure."
 )
@@ -59,11 +61,6 @@ class Heat:
     slowest: tuple[int, ...]
     # By column: each signal that at least half of these overlapped, and how many did.
     signals: tuple[tuple[tuple[str, int], ...], ...]
-
-    @property
-    def reading(self) -> str:
-        """How to read it."""
-        return f"{_SCALE} {_MARKS}" if self.slowest else _SCALE
 
     def texts(self) -> list[str]:
         """By column what coincided, such as "throttling (12 of 14)"."""
@@ -130,7 +127,7 @@ def _edges(low_ns: int, high_ns: int, most_classes: int) -> list[int]:
 
 def _between(low_ns: int, high_ns: int, steps: Sequence[float]) -> Iterator[int]:
     """From the last edge that is not above the lowest value to the first above the highest."""
-    power = 10 ** (len(str(max(1, low_ns))) - 1)
+    power = 10 ** (len(str(max(_LOWEST_EDGE_NS, low_ns))) - 1)
     before: int | None = None
     while True:
         for step in steps:
@@ -208,6 +205,6 @@ def _sample(row: SampleRow) -> Sample:
     return Sample(row.t_ns, 0, counters, row.width_ns or 0)
 
 
-def fields_of_each(timelines: int, all_fields: int = 24_000) -> int:
+def fields_of_each(timelines: int, all_fields: int = 16_000) -> int:
     """How many fields each of so many heatmaps may have, so that a page has a bound."""
     return all_fields // max(1, timelines)

@@ -119,6 +119,7 @@ class ReportPage:
     charts: list[Chart]
     strips: list[ServerStrips]
     strips_left_out: int
+    over_time_reading: str
     errors: grids.Grid
     cells: grids.Grid
     verdicts: list[str]
@@ -179,6 +180,7 @@ def _report_page(files: RunFiles, sweep: Sweep, drawn: Drawn) -> ReportPage:
         charts=_sweep_charts(sweep, files, drawn.charts),
         strips=timelines.groups_of(sweep, drawn.strips),
         strips_left_out=_recorded(sweep, files) - len(drawn.strips),
+        over_time_reading=timelines.READING,
         errors=grids.of_errors(sweep, files.loads),
         cells=grids.of_cells(sweep),
         verdicts=[cell.status for cell in sweep.cells],

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -18,6 +18,7 @@ from wsgiload.documents.summary import ExperimentFacts, Summary
 from wsgiload.report import (
     findings,
     grids,
+    heat,
     load_figures,
     page,
     palette,
@@ -70,7 +71,8 @@ def render(report: LoadReport, samples: Sequence[SampleRow] = ()) -> str:
     """The whole page as text; ``samples`` are those of an attached server."""
     sweep = _sweep_of(report)
     strip = make_strip(sweep.cells[0], _intervals(report), samples)
-    strip = strip and timelines.with_heat(strip, report, samples)
+    if strip is not None:
+        strip = timelines.with_heat(strip, report, samples)
     drawn = (panels.spectrum_chart(sweep),)
     data = msgspec.structs.replace(
         page.nothing_drawn(sweep.labels), charts=drawn, timelines=_timelines(strip)
@@ -89,7 +91,7 @@ def render(report: LoadReport, samples: Sequence[SampleRow] = ()) -> str:
                 grids.of_spectrum(sweep),
             )
         ],
-        over_time=None if strip is None else timelines.chart_of(strip, sweep, "time-0"),
+        over_time=None if strip is None else _over_time(strip, sweep),
         requests=_requests(report),
         requests_note=_requests_note(report),
         errors=grids.of_errors(sweep, {_NAME: report}),
@@ -156,6 +158,11 @@ def _intervals(report: LoadReport) -> list[IntervalRow]:
 
 def _timelines(strip: Strip | None) -> tuple[PageTimeline, ...]:
     return () if strip is None else (timelines.timeline(strip, 0, "time-0"),)
+
+
+def _over_time(strip: Strip, sweep: Sweep) -> page.Chart:
+    chart = timelines.chart_of(strip, sweep, "time-0")
+    return replace(chart, reading=f"{chart.reading} {heat.SCALE}".strip())
 
 
 def _requests(report: LoadReport) -> grids.Grid:

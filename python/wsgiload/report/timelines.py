@@ -15,6 +15,7 @@ from wsgiload.report.run_files import RunFiles, SampleRow
 from wsgiload.report.strip import Busy, Strip, make_strip
 
 MOST_STRIPS = 96
+READING = f"{heat.SCALE} {heat.MARKS}"
 
 # All timelines of a page together have about this many points, so that its size has a bound.
 _POINTS_OF_A_PAGE = 4_000
@@ -52,15 +53,16 @@ def _strip(cell: Cell, files: RunFiles, timelines: int) -> Strip | None:
         points_of_each(timelines),
         files.services.get(cell.id),
     )
-    return strip and with_heat(strip, load, samples, timelines)
+    return None if strip is None else with_heat(strip, load, samples, timelines)
 
 
 def with_heat(
     strip: Strip, load: LoadReport | None, samples: Sequence[SampleRow], timelines: int = 1
 ) -> Strip:
     """The strip with the heatmap of its load, one of so many of a page."""
-    fields = heat.fields_of_each(timelines)
-    return replace(strip, heat=load and heat.make_heat(load, samples, fields))
+    if load is None:
+        return strip
+    return replace(strip, heat=heat.make_heat(load, samples, heat.fields_of_each(timelines)))
 
 
 def drawn(sweep: Sweep, strips: Sequence[Strip]) -> tuple[PageTimeline, ...]:
@@ -90,8 +92,7 @@ def chart_of(strip: Strip, sweep: Sweep, name: str) -> Chart:
     """One cell over time: its title with the conditions and the verdict, and what coincided."""
     cell = strip.cell
     subtitle = f"{conditions(sweep.experiment, cell.result)} · {cell.verdict_words()}"
-    said = [strip.heat.reading] if strip.heat is not None else []
-    said += [coincidence.sentence(cell, one) for one in coincidence.fingerprints(cell)]
+    said = [coincidence.sentence(cell, one) for one in coincidence.fingerprints(cell)]
     if strip.grouped > 1:
         said.append(
             f"Each point combines {strip.grouped} intervals: the median of their p50 and the "
@@ -125,7 +126,7 @@ def timeline(strip: Strip, server: int, name: str) -> PageTimeline:
         p99_ns=_rounded(strip.p99_ns),
         max_ns=_rounded(strip.max_ns),
         failed=strip.failed,
-        heat=strip.heat and strip.heat.data(),
+        heat=None if strip.heat is None else strip.heat.data(),
         uses=_uses(strip.busy),
         services=tuple(_service(name, busy) for name, busy in strip.services.items()),
         cpu_limit=strip.cpu_limit,
