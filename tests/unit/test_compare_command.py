@@ -80,7 +80,10 @@ def test_the_same_as_a_page_that_asks_nobody_for_anything(
     assert "a at 1,000/s" in text[text.index('<figure id="forest">') :].partition("</figure>")[0]
     assert '"forest":{"title":' in text and '"name":"a at 1,000/s"' in text
     assert [tag for tag in ("<link", "<img", "<iframe", "src=") if tag in text] == []
-    assert str(runs[0]) in text and "<section id=" not in text
+    assert str(runs[0]) in text
+    assert f"What changed from {runs[0].name} to {runs[1].name}?" in text
+    parts = [f'id="{part}"' for part in ("answer", "curves", "comparisons", "unlike")]
+    assert [text.index(part) for part in parts] == sorted(text.index(part) for part in parts)
 
 
 def test_without_enough_runs_the_page_says_why_and_has_no_factors(tmp_path: Path) -> None:

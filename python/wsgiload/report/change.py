@@ -13,7 +13,9 @@ from wsgiload.documents.page_data import PageChart
 from wsgiload.documents.summary import Comparison, Summary
 from wsgiload.report import findings, forest, grids, page, palette, panels
 from wsgiload.report.cells import Cell, Sweep, read_sweep
+from wsgiload.report.change_screen import NOTE, change_screen
 from wsgiload.report.over_runs import change_sentence, load_words
+from wsgiload.report.page_parts import AnswerBox
 
 _RUNS = ("first", "second")
 
@@ -24,10 +26,11 @@ class ChangePage:
 
     title: str
     runs: tuple[str, str]
+    answer: AnswerBox
+    note: str
     sentences: list[tuple[str, str]]
     unlike: list[str]
-    forest: grids.Grid | None
-    reading: str
+    forest: page.Chart | None
     charts: list[page.Chart]
     palette: palette.Palette
 
@@ -40,10 +43,11 @@ def render(change: Change, summaries: tuple[Summary, Summary]) -> str:
     shown = ChangePage(
         title="What changed between two runs",
         runs=change.runs,
+        answer=change_screen(change, (read_sweep(summaries[0]), read_sweep(summaries[1]))),
+        note=NOTE,
         sentences=[(change_sentence(entry), entry.finding) for entry in change.comparisons],
         unlike=list(change.unlike),
-        forest=None if factors is None else _factor_grid(change.comparisons),
-        reading=forest.READING,
+        forest=None if factors is None else _forest(change.comparisons),
         charts=_charts(sweep, drawn),
         palette=palette.palette(),
     )
@@ -96,10 +100,12 @@ def _charts(sweep: Sweep, drawn: Sequence[PageChart]) -> list[page.Chart]:
     ]
 
 
-def _factor_grid(comparisons: Sequence[Comparison]) -> grids.Grid:
+def _forest(comparisons: Sequence[Comparison]) -> page.Chart:
+    """The factors as a chart."""
     rows = forest.drawable(comparisons)
     numbers = tuple((_name(entry), *forest.row_numbers(entry)) for entry in rows)
-    return grids.Grid(("server", *forest.HEADINGS[1:]), numbers)
+    grid = grids.Grid(("server", *forest.HEADINGS[1:]), numbers)
+    return page.Chart("forest", "Ratios between the runs", "", forest.READING, grid)
 
 
 def _name(entry: Comparison) -> str:

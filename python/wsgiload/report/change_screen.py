@@ -1,0 +1,105 @@
+"""The first screen of the comparison of two stored runs: what changed most, and what else was not
+alike. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from wsgiload.analysis.comparison import Change
+from wsgiload.documents.summary import Comparison
+from wsgiload.report import words
+from wsgiload.report.answer import MOST_CAUTIONS
+from wsgiload.report.cells import Cell, Sweep, median_of, median_upper_ns
+from wsgiload.report.over_runs import change_sentence, load_words
+from wsgiload.report.page_parts import AnswerBox, markdown_of
+from wsgiload.statistics.effect import FEWEST_RUNS
+
+MOST_ROWS = 10
+HEADINGS = ("server", "load", "first run", "second run", "ratio", "95 % CI", "verdict")
+_QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
+_VERDICTS = {
+    "different": "different",
+    "same": "equivalent within ±5 %",
+    "undecided": "no significant difference",
+}
+NOTE = (
+    "Medians over runs, and the ratio of the second run to the first. The largest changes come "
+    "first; all comparisons are below."
+)
+
+
+def change_screen(change: Change, sweeps: tuple[Sweep, Sweep]) -> AnswerBox:
+    """The first screen."""
+    ranked = sorted(change.comparisons, key=_order)
+    first, second = (PurePath(run).name for run in change.runs)
+    rows = [_row(entry, sweeps) for entry in ranked[:MOST_ROWS]]
+    box = AnswerBox(
+        question=f"What changed from {first} to {second}?",
+        sentence=_sentence(ranked),
+        command_line=None,
+        needs=_needs(ranked),
+        tables=[(list(HEADINGS), rows)],
+        cautions=tuple(_cautions(change.unlike)),
+        markdown="",
+    )
+    return markdown_of(box)
+
+
+def _order(entry: Comparison) -> tuple[bool, float]:
+    """Certain differences first, and of those and the others the largest."""
+    size = abs(math.log(entry.factor)) if entry.factor else 0.0
+    return (entry.finding != "different", -size)
+
+
+def _sentence(ranked: Sequence[Comparison]) -> str:
+    different = [entry for entry in ranked if entry.finding == "different"]
+    count, all_of_them = len(different), words.plural(len(ranked), "comparison")
+    if count:
+        lead = f"{count} of {all_of_them} differ{'s' if count == 1 else ''}"
+        most = ", most of all" if count > 1 else ""
+        return f"{lead}{most} {change_sentence(different[0])}."
+    if all(entry.finding == "no inference" for entry in ranked):
+        return f"Too few valid runs to tell: {change_sentence(ranked[0])}."
+    same = sum(entry.finding == "same" for entry in ranked)
+    verb = "is" if same == 1 else "are"
+    known = f"; {same} of {all_of_them} {verb} equivalent within ±5 %" if same else ""
+    return f"No significant difference in {ranked[0].figure}{known}."
+
+
+def _needs(ranked: Sequence[Comparison]) -> str | None:
+    if any(entry.finding == "no inference" and entry.factor is not None for entry in ranked):
+        return f"repeat both with --runs {FEWEST_RUNS} or more"
+    return None
+
+
+def _row(entry: Comparison, sweeps: tuple[Sweep, Sweep]) -> list[str]:
+    load = float(entry.rate if entry.rate is not None else entry.connections or 0)
+    values = [_figure(entry, sweep.at(entry.first, load)) for sweep in sweeps]
+    interval = entry.interval_95
+    return [
+        entry.first,
+        load_words(entry),
+        *values,
+        words.MISSING if entry.factor is None else f"{words.three_digits(entry.factor)}×",
+        words.MISSING
+        if interval is None
+        else f"{words.three_digits(interval[0])} to {words.three_digits(interval[1])}",
+        _VERDICTS.get(entry.finding, "not decided"),
+    ]
+
+
+def _figure(entry: Comparison, cells: tuple[Cell, ...]) -> str:
+    quantile = _QUANTILES.get(entry.figure)
+    if quantile is None:
+        return words.format_per_s(median_of(cells, lambda cell: cell.goodput_per_s))
+    return words.format_duration_ns(median_upper_ns(cells, quantile))
+
+
+def _cautions(unlike: Sequence[str]) -> list[str]:
+    """What else was not alike, in at most five lines."""
+    if len(unlike) <= MOST_CAUTIONS:
+        return list(unlike)
+    kept = list(unlike[: MOST_CAUTIONS - 1])
+    return [*kept, f"{len(unlike) - len(kept)} more differences; the list of all is below"]

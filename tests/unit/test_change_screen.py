@@ -1,0 +1,81 @@
+"""The first screen of a comparison of two runs: the largest certain change first, and no more than
+the runs can carry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from wsgiload.analysis.comparison import Change, compare_runs
+from wsgiload.documents.summary import Comparison, Summary
+from wsgiload.report.cells import read_sweep
+from wsgiload.report.change_screen import MOST_ROWS, change_screen
+from wsgiload.report.page_parts import AnswerBox
+
+from .invented_cells import experiment
+from .report_fixture import summary_of
+
+RUNS = ("/runs/before", "/runs/after")
+
+
+def screen(
+    first: Summary, second: Summary, unlike: tuple[str, ...] = (), **changes: Any
+) -> AnswerBox:
+    comparisons = compare_runs(first.cells, second.cells)
+    comparisons = tuple(msgspec.structs.replace(one, **changes) for one in comparisons)
+    change = Change(RUNS, comparisons, unlike)
+    return change_screen(change, (read_sweep(first), read_sweep(second)))
+
+
+def summary(p99_ns: dict[str, float], runs: int = 6, seed: int = 1) -> Summary:
+    return summary_of(experiment(seed, p99_ns, runs=runs), runs=runs)
+
+
+def test_the_largest_certain_change_is_the_answer_and_leads_the_table() -> None:
+    box = screen(
+        summary({"a": 20e6, "b": 20e6, "c": 20e6}, seed=1),
+        summary({"a": 20e6, "b": 30e6, "c": 60e6}, seed=2),
+    )
+    assert box.question == "What changed from before to after?"
+    assert box.sentence.startswith("2 of 3 comparisons differ, most of all c at 1,000/s: p99 is ")
+    ((headings, rows),) = box.tables
+    assert [row[0] for row in rows] == ["c", "b", "a"]
+    assert [row[headings.index("verdict")] for row in rows][:2] == ["different"] * 2
+    ratio = float(rows[0][headings.index("ratio")].removesuffix("×"))
+    assert ratio == pytest.approx(3, rel=0.2)
+    assert "| c |" in box.markdown
+
+
+def test_without_a_difference_none_is_named() -> None:
+    box = screen(summary({"a": 20e6}, seed=1), summary({"a": 20e6}, seed=2))
+    assert box.sentence.startswith("No significant difference in p99")
+    assert box.needs is None
+
+
+def test_too_few_runs_are_said_to_be_too_few() -> None:
+    box = screen(summary({"a": 20e6}, runs=1), summary({"a": 80e6}, runs=1, seed=2))
+    assert box.sentence.startswith("Too few valid runs to tell: a at 1,000/s")
+    assert box.needs == "repeat both with --runs 4 or more"
+
+
+def test_what_else_differed_are_the_cautions_and_five_are_enough() -> None:
+    first, second = summary({"a": 20e6}), summary({"a": 20e6}, seed=2)
+    assert screen(first, second, ("another kernel",)).cautions == ("another kernel",)
+    cautions = screen(first, second, tuple(f"difference {place}" for place in range(9))).cautions
+    assert len(cautions) == 5 and cautions[-1] == "5 more differences; the list of all is below"
+
+
+def test_the_table_has_an_end() -> None:
+    names = {f"server-{place}": 20e6 for place in range(MOST_ROWS + 4)}
+    box = screen(summary(names), summary(names, seed=2))
+    assert len(box.tables[0][1]) == MOST_ROWS
+
+
+def test_a_goodput_is_compared_as_a_rate() -> None:
+    first, second = summary({"a": 20e6}), summary({"a": 20e6}, seed=2)
+    comparisons: tuple[Comparison, ...] = compare_runs(first.cells, second.cells, "goodput")
+    change = Change(RUNS, comparisons, ())
+    box = change_screen(change, (read_sweep(first), read_sweep(second)))
+    assert all(value.endswith("/s") for value in box.tables[0][1][0][2:4])
