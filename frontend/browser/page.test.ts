@@ -281,6 +281,29 @@ for (const [colorScheme, width] of [["light", 1200], ["dark", 1200], ["light", 4
   });
 }
 
+test("the bars of the slowest requests say what their table says, and follow the reader", async () => {
+  await visit(browser, "single", {}, async (page) => {
+    const bars = page.locator("#tail .bar");
+    const load = (await page.locator("#tail .chooser [aria-pressed=true]").getAttribute("data-choice")) ?? "";
+    assert.ok((await bars.count()) >= 5);
+    for (const bar of await bars.all()) {
+      await bar.focus();
+      const { title, rows } = await tipOf(page, "#tail");
+      for (const [part, value] of Object.entries(rows)) {
+        assert.equal((await columnOf(page, "#tail", part, load))[title], value, `${title} ${part}`);
+      }
+      const label = (await bar.getAttribute("aria-label")) ?? "";
+      assert.ok(Object.entries(rows).every(([part, value]) => label.includes(`${part} ${value}`)), label);
+    }
+    const before = await bars.count();
+    await page.getByRole("button", { name: "waitress" }).click();
+    assert.equal(await bars.count(), before - 1);
+    await page.locator("#tail .chooser button[data-choice='1,000']").click();
+    assert.match(await page.evaluate(() => location.hash), /load=1%2C000/);
+    await page.locator("#tail").screenshot({ path: join(PICTURES, "tail.png") });
+  });
+});
+
 test("a trial says the same to the pointer, to the keyboard and in the table", async () => {
   await visit(browser, "capacity", {}, async (page) => {
     const over = page.locator("#search-0 .u-over").first();

@@ -1,5 +1,6 @@
 // The figures of the page: each finds its place by name, and is drawn when it can be seen.
-import type { PageChart, PagePanel, PageSearch, PageTimeline } from "./data";
+import { drawBars, legendOf } from "./breakdown";
+import type { PageBreakdown, PageChart, PagePanel, PageSearch, PageTimeline } from "./data";
 import { PanelPlot, type Plot } from "./panel";
 import { makeLegend, SearchPlot, viewsOf } from "./search";
 import type { Store } from "./state";
@@ -102,21 +103,8 @@ export class ChartFigure extends Drawn {
   }
 
   private chooser(choice: string): HTMLElement {
-    const group = document.createElement("div");
-    group.className = "chooser";
-    group.setAttribute("role", "group");
-    group.setAttribute("aria-label", choice);
-    const chosen = this.chosen(choice);
-    for (const panel of this.chart.panels) {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.textContent = choice === "load" ? panel.title : panel.name;
-      button.dataset.choice = panel.name;
-      button.setAttribute("aria-pressed", String(panel.name === chosen));
-      button.addEventListener("click", () => this.choose(choice, panel.name));
-      group.append(button);
-    }
-    return group;
+    const named = this.chart.panels.map(({ name, title }) => ({ name, title: choice === "load" ? title : name }));
+    return makeChooser(choice, named, this.chosen(choice), (name) => this.choose(choice, name));
   }
 
   private choose(choice: string, name: string): void {
@@ -138,6 +126,29 @@ export class ChartFigure extends Drawn {
   }
 }
 
+/** One button for each panel of which one is shown. */
+function makeChooser(
+  choice: string,
+  panels: readonly { name: string; title: string }[],
+  chosen: string,
+  choose: (name: string) => void,
+): HTMLElement {
+  const group = document.createElement("div");
+  group.className = "chooser";
+  group.setAttribute("role", "group");
+  group.setAttribute("aria-label", choice);
+  for (const panel of panels) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = panel.title;
+    button.dataset.choice = panel.name;
+    button.setAttribute("aria-pressed", String(panel.name === chosen));
+    button.addEventListener("click", () => choose(panel.name));
+    group.append(button);
+  }
+  return group;
+}
+
 /** The place of a panel below its title. */
 function makeHolder(panel: { title: string }, panels: HTMLElement): HTMLElement {
   const box = document.createElement("div");
@@ -151,6 +162,39 @@ function makeHolder(panel: { title: string }, panels: HTMLElement): HTMLElement 
   return holder;
 }
 
+export class BreakdownFigure extends Drawn {
+  constructor(
+    place: HTMLElement,
+    private readonly breakdown: PageBreakdown,
+    private readonly store: Store,
+  ) {
+    super(place);
+  }
+
+  dim(): void {
+    const { highlighted } = this.store;
+    for (const bar of this.place.querySelectorAll<HTMLElement>(".bar")) {
+      const isDim = highlighted !== null && bar.dataset.server !== String(highlighted);
+      bar.classList.toggle("dim", isDim);
+    }
+  }
+
+  protected make(): void {
+    const { panels, chosen } = this.breakdown;
+    const asked = this.store.current.choices.load;
+    const shown = panels.find(({ name }) => name === asked) ?? panels.find(({ name }) => name === chosen);
+    if (!shown) return;
+    const choose = (name: string): void => {
+      this.store.change({ choices: { ...this.store.current.choices, load: name } });
+      this.place.querySelector<HTMLElement>(`[data-choice="${CSS.escape(name)}"]`)?.focus();
+    };
+    const bars = document.createElement("div");
+    this.place.append(makeChooser("load", panels, shown.name, choose), legendOf(this.breakdown), bars);
+    drawBars(this.breakdown, shown, this.store, bars);
+    this.dim();
+  }
+}
+
 export class SearchFigure extends Drawn {
   constructor(
     place: HTMLElement,
@@ -161,6 +205,12 @@ export class SearchFigure extends Drawn {
 
   protected make(): void {
     const panels = document.createElement("div");
+    if (!this.search.trials.length) {
+      panels.className = "empty";
+      panels.textContent = "no open-loop trial was made";
+      this.place.append(panels);
+      return;
+    }
     panels.className = "panels";
     this.place.append(makeLegend(), panels);
     const views = viewsOf(this.search);

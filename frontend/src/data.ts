@@ -1,7 +1,7 @@
 // The types of what a page carries, as they are generated from its schema.
 import type { PageData, PagePanel, PageRun, PageSeries, PageTimeline } from "./generated/page-data";
 
-export type { LiveFrame, PageChart, PageForest, PageHeat, PageLine, PageObjective, PageSearch, PageService, PageTrial } from "./generated/page-data";
+export type { LiveFrame, PageBar, PageBars, PageBreakdown, PageChart, PageForest, PageHeat, PageLine, PageObjective, PageSearch, PageService, PageTrial } from "./generated/page-data";
 export type { PageData, PagePanel, PageRun, PageSeries, PageTimeline };
 export type Unit = PagePanel["unit"];
 

@@ -1,7 +1,7 @@
 // Draws the charts of a report page. Everything in words and in tables is in the page without it.
 import "uplot/dist/uPlot.min.css";
 import "./page.css";
-import { ChartFigure, placeOf, SearchFigure, TimelineFigure, type Figure } from "./charts";
+import { BreakdownFigure, ChartFigure, placeOf, SearchFigure, TimelineFigure, type Figure } from "./charts";
 import { makeControls } from "./controls";
 import { readData, type PageData } from "./data";
 import { drawForest } from "./forest";
@@ -23,6 +23,11 @@ function chartsOf(data: PageData, store: Store): Figure[] {
     const place = placeOf(chart.name);
     return place ? [new ChartFigure(place, chart, store)] : [];
   });
+}
+
+function breakdownOf(data: PageData, store: Store): Figure[] {
+  const place = data.breakdown && placeOf(data.breakdown.name);
+  return data.breakdown && place ? [new BreakdownFigure(place, data.breakdown, store)] : [];
 }
 
 function timelinesOf(data: PageData): Figure[] {
@@ -98,7 +103,7 @@ function start(): void {
   if (!data) return;
   shareLooks(data.runs_each);
   const store = new Store(data.servers, location.hash, remember);
-  const charts = chartsOf(data, store);
+  const charts = [...chartsOf(data, store), ...breakdownOf(data, store)];
   const figures = [...charts, ...searchesOf(data), ...timelinesOf(data)];
   const drawAll = (): void => figures.forEach((figure) => figure.draw());
   store.onChange(() => charts.forEach((figure) => figure.draw()));

@@ -476,8 +476,10 @@ class _Maker:
         places += [chance.random() * DURATION_S for _ in range(6)]
         starts = [EPOCH_NS + int(place * 1e9) for place in places]
         sample = sorted(EPOCH_NS + int(chance.random() * DURATION_S * 1e9) for _ in range(100))
+        parts = [int(share * length_ns) for share in (0.1, 0.05, 0.7, 0.05)]
         return {
             "slowest": [[start, start + length_ns] for start in starts],
+            "slowest_parts": [None, *[parts] * (len(starts) - 1)],
             "sample": [[start, start + self.server.base_ns] for start in sample],
         }
 

@@ -140,6 +140,7 @@ def test_the_page_follows_the_order_and_works_without_a_summary(
     of_url = write_html(write_search(tmp_path / "url", ("waitress",), url))
     text = of_url.read_text(encoding="utf-8")
     assert f"What is the highest rate at which {url} meets p99&lt;20ms" in text
+    assert f"{url} meets the objective at up to " in text
     assert len(data_of(text).searches) == 1
 
 

@@ -100,8 +100,8 @@ def test_the_page_comes_in_its_order(page: Page) -> None:
         "raw",
     ]
     figures = [attributes["id"] for attributes in page.named("figure")]
-    assert figures[:4] == ["response-time", "goodput", "resources", "spectrum"]
-    assert len(figures) == 4 + 23
+    assert figures[:5] == ["response-time", "goodput", "resources", "spectrum", "tail"]
+    assert len(figures) == 5 + 23
 
 
 def test_the_page_asks_nobody_for_anything(source: str, page: Page) -> None:
@@ -145,7 +145,8 @@ def test_every_chart_has_a_finding_and_its_data(source: str) -> None:
             flags=re.DOTALL,
         )
     data = data_of(source)
-    names = [chart.name for chart in (*data.charts, *data.timelines)]
+    assert data.breakdown is not None
+    names = [one.name for one in (*data.charts, data.breakdown, *data.timelines)]
     assert [re.findall('id="([^"]*)"', figure)[0] for figure in figures] == names
 
 
@@ -337,7 +338,7 @@ def test_every_title_names_the_conditions(source: str, page: Page) -> None:
         "Poisson arrivals · opens a new connection when all are busy · 20 s measured after 5 s "
         "warm-up · "
     )
-    assert page.text.count(subtitle + "1 run ") == 5  # the head of the page and four charts
+    assert page.text.count(subtitle + "1 run ") == 6  # the head of the page and five charts
     assert page.text.count(subtitle + "run 1 · ") == 23
     assert all(subtitle in chart.label for chart in data_of(source).charts)
 

@@ -499,6 +499,12 @@ class Flights(Document, frozen=True, kw_only=True):
     slowest: tuple[tuple[NonNegativeInt, NonNegativeInt], ...]
     """The slowest requests of the measurement, slowest first. Unit: ns, monotonic. Source:
     generator."""
+    slowest_parts: tuple[
+        tuple[NonNegativeInt, NonNegativeInt, NonNegativeInt, NonNegativeInt] | None, ...
+    ] = ()
+    """The parts of each of the slowest requests, in the same order: wait for a connection,
+    connecting, time to first byte and transfer; the rest of its time is the send lag. Unit: ns.
+    Source: generator. Null: an entry: a failure. Empty: measured by an older version."""
     sample: tuple[tuple[NonNegativeInt, NonNegativeInt], ...]
     """Random sample of the requests, in the order of their scheduled send times. Unit: ns,
     monotonic. Source: generator."""

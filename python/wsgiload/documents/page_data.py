@@ -266,6 +266,41 @@ class PageSearch(Document, frozen=True):
     """The rate that was found. Unit: 1/s. Null: none."""
 
 
+class PageBar(Document, frozen=True):
+    """One stacked bar: the slowest requests of a server at one load."""
+
+    server: NonNegativeInt
+    """Index into the servers of the page."""
+    values_ns: tuple[NonNegativeInt, ...]
+    """By part, their mean; together the mean response time. Unit: ns."""
+
+
+class PageBars(Document, frozen=True):
+    """The bars of one load."""
+
+    name: str
+    """Identifies the load, also in links."""
+    title: str
+    """What stands on its button."""
+    bars: tuple[PageBar, ...]
+    """One for each server of which it is known."""
+
+
+class PageBreakdown(Document, frozen=True):
+    """Where the slowest requests spent their time."""
+
+    name: str
+    """The id of its figure."""
+    label: str
+    """What it shows, for those who do not see it."""
+    parts: tuple[str, ...]
+    """What each part is called."""
+    chosen: str
+    """The load that is shown first."""
+    panels: tuple[PageBars, ...]
+    """One for each load."""
+
+
 class PageData(Document, frozen=True):
     """Everything that the script of a page draws."""
 
@@ -279,6 +314,8 @@ class PageData(Document, frozen=True):
     """Cells over time."""
     forest: PageForest | None
     """Null: nothing was compared."""
+    breakdown: PageBreakdown | None
+    """Null: the parts of the slowest requests are not known."""
     searches: tuple[PageSearch, ...]
     """Capacity searches, one of each server."""
 

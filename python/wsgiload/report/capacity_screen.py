@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from wsgiload.documents.capacity import CapacityResult, ServerCapacity
 from wsgiload.documents.summary import Summary
 from wsgiload.report import words
@@ -44,6 +46,7 @@ NOTE = (
 
 def capacity_screen(document: CapacityResult, summary: Summary | None) -> AnswerBox:
     """The first screen; without a summary, as of a URL, neither limits nor settings are known."""
+    document = _named(document)
     groups = [_ranked(servers) for servers in _by_app(document.servers)]
     sentences = [_sentence(servers, _lead(servers, groups)) for servers in groups]
     box = AnswerBox(
@@ -58,13 +61,21 @@ def capacity_screen(document: CapacityResult, summary: Summary | None) -> Answer
     return markdown_of(box)
 
 
+def _named(document: CapacityResult) -> CapacityResult:
+    """A server that was not launched is named after its URL."""
+    if document.url is None:
+        return document
+    named = (msgspec.structs.replace(one, server=document.url) for one in document.servers)
+    return msgspec.structs.replace(document, servers=tuple(named))
+
+
 def _question(document: CapacityResult, summary: Summary | None) -> str:
     objective = words.join_words(document.slo)
     inside = limits_words(summary) if summary is not None else ""
     if len(document.servers) != 1:
         which = f"Which of {len(document.servers)} servers"
         return f"{which} meets {objective} at the highest rate{inside}?"
-    who = document.url or document.servers[0].server
+    who = document.servers[0].server
     return f"What is the highest rate at which {who} meets {objective}{inside}?"
 
 

@@ -21,6 +21,7 @@ from wsgiload.documents.page_data import PageChart
 from wsgiload.documents.summary import Comparison, Summary
 from wsgiload.experiment.procedure import Method
 from wsgiload.report import (
+    breakdown,
     coincidence,
     findings,
     first_screen,
@@ -36,6 +37,7 @@ from wsgiload.report import (
     words,
 )
 from wsgiload.report.answer import answer_of
+from wsgiload.report.breakdown import Breakdown
 from wsgiload.report.cells import Cell, Sweep, conditions, median_upper_ns, read_sweep
 from wsgiload.report.page import Chart, nothing_drawn
 from wsgiload.report.page_parts import AnswerBox, Download, download, facts
@@ -139,13 +141,15 @@ def render(files: RunFiles) -> str:
     """The whole page as text."""
     sweep = _with_keepalive(read_sweep(files.summary), files)
     strips = timelines.strips_of(sweep, files)
+    parts = breakdown.breakdowns(sweep, files.loads)
     data = msgspec.structs.replace(
         nothing_drawn(sweep.labels),
         charts=panels.all_charts(sweep),
         timelines=timelines.drawn(sweep, strips),
         forest=forest.forest_data(files.summary.comparisons or ()),
+        breakdown=breakdown.drawn(sweep, parts),
     )
-    shown = _report_page(files, sweep, Drawn(data.charts, strips))
+    shown = _report_page(files, sweep, Drawn(data.charts, strips, parts))
     return page.render("template.html.j2", shown, data)
 
 
@@ -155,6 +159,7 @@ class Drawn:
 
     charts: Sequence[PageChart]
     strips: Sequence[Strip]
+    parts: Sequence[Breakdown]
 
 
 def _report_page(files: RunFiles, sweep: Sweep, drawn: Drawn) -> ReportPage:
@@ -177,7 +182,7 @@ def _report_page(files: RunFiles, sweep: Sweep, drawn: Drawn) -> ReportPage:
         load_points=[*over_runs.overload_lines(summary), *over_runs.power_lines(summary)],
         over_runs=_over_runs(summary) if sweep.runs > 1 else None,
         facts=_validity_facts(sweep, files),
-        charts=_sweep_charts(sweep, files, drawn.charts),
+        charts=_sweep_charts(sweep, files, drawn),
         strips=timelines.groups_of(sweep, drawn.strips),
         strips_left_out=_recorded(sweep, files) - len(drawn.strips),
         over_time_reading=timelines.READING,
@@ -331,7 +336,7 @@ def _remarks(sweep: Sweep) -> list[Remark]:
     return remarks
 
 
-def _sweep_charts(sweep: Sweep, files: RunFiles, drawn: Sequence[PageChart]) -> list[Chart]:
+def _sweep_charts(sweep: Sweep, files: RunFiles, drawn: Drawn) -> list[Chart]:
     """The charts over the load, each with what it shows in words and its table."""
     said = (
         (
@@ -355,7 +360,8 @@ def _sweep_charts(sweep: Sweep, files: RunFiles, drawn: Sequence[PageChart]) -> 
             grids.of_spectrum(sweep),
         ),
     )
-    return [
+    charts = [
         Chart(chart.name, chart.label, *words_and_data)
-        for chart, words_and_data in zip(drawn, said, strict=True)
+        for chart, words_and_data in zip(drawn.charts, said, strict=True)
     ]
+    return [*charts, breakdown.chart(sweep, drawn.parts)] if drawn.parts else charts

@@ -47,7 +47,15 @@ class FrontEnd:
 
 def nothing_drawn(servers: tuple[str, ...] = ()) -> PageData:
     """The data of a page without any chart; the pages replace what they have."""
-    return PageData(servers=servers, runs_each=1, charts=(), timelines=(), forest=None, searches=())
+    return PageData(
+        servers=servers,
+        runs_each=1,
+        charts=(),
+        timelines=(),
+        forest=None,
+        breakdown=None,
+        searches=(),
+    )
 
 
 def render(template: str, page: object, data: PageData, policy: str | None = None) -> str:

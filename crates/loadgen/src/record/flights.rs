@@ -10,10 +10,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::base::random::scatter;
-use crate::record::exchange::{Completion, Outcome};
+use crate::record::exchange::{Completion, Outcome, Parts};
 
 /// Intended send, and end.
 type Flight = (u64, u64);
+
+/// Wait for a connection, connecting, time to first byte and transfer, in nanoseconds. What is left
+/// of the response time is the send lag.
+type FlightParts = (u64, u64, u64, u64);
 
 /// Larger than any rank key of a success: failures sort first, whenever they ended.
 const FAILED: u64 = 1 << 63;
@@ -21,8 +25,8 @@ const FAILED: u64 = 1 << 63;
 /// Requests of the measure phase, of one thread or of all threads.
 #[derive(Clone, Debug)]
 pub struct Flights {
-    slowest: Largest,
-    sample: Largest,
+    slowest: Largest<Option<FlightParts>>,
+    sample: Largest<()>,
 }
 
 /// When requests were in flight: for each, its intended send and its end, on `CLOCK_MONOTONIC`.
@@ -30,15 +34,17 @@ pub struct Flights {
 pub struct FlightReport {
     /// The slowest requests, slowest first; failures count as slower than any response.
     pub slowest: Vec<Flight>,
+    /// The parts of each of the slowest requests, in the same order; `None` for a failure.
+    pub slowest_parts: Vec<Option<FlightParts>>,
     /// An equally large uniform random sample of all requests, by intended send.
     pub sample: Vec<Flight>,
 }
 
-/// The entries with the largest keys.
+/// The entries with the largest keys, and what else is known of each.
 #[derive(Clone, Debug)]
-struct Largest {
+struct Largest<Known: Ord> {
     most: usize,
-    entries: BinaryHeap<Reverse<(u64, Flight)>>,
+    entries: BinaryHeap<Reverse<(u64, Flight, Known)>>,
 }
 
 impl Flights {
@@ -50,8 +56,8 @@ impl Flights {
         })
     }
 
-    /// Considers a request of the measure phase.
-    pub(crate) fn record(&mut self, completion: &Completion) {
+    /// Considers a request of the measure phase, with the parts of a correct response.
+    pub(crate) fn record(&mut self, completion: &Completion, parts: Option<&Parts>) {
         let (intended_ns, ended_ns) = (completion.arrival.intended_ns, completion.ended_ns);
         let elapsed_ns = ended_ns.saturating_sub(intended_ns);
         let place = if completion.outcome == Outcome::Ok {
@@ -60,24 +66,16 @@ impl Flights {
             FAILED | elapsed_ns
         };
         let flight = (intended_ns, ended_ns.max(intended_ns));
-        self.slowest.offer(place, flight);
+        self.slowest.offer(place, flight, parts.map(flight_parts));
         // Those with the largest hashed timestamp form a random sample, also after threads are
         // merged.
-        self.sample.offer(scatter(0, intended_ns), flight);
+        self.sample.offer(scatter(0, intended_ns), flight, ());
     }
 
     /// Adds another thread's requests.
     pub(crate) fn add(&mut self, other: &Self) {
-        other
-            .slowest
-            .entries
-            .iter()
-            .for_each(|Reverse((key, flight))| self.slowest.offer(*key, *flight));
-        other
-            .sample
-            .entries
-            .iter()
-            .for_each(|Reverse((key, flight))| self.sample.offer(*key, *flight));
+        self.slowest.add(&other.slowest);
+        self.sample.add(&other.sample);
     }
 
     /// The report.
@@ -87,21 +85,33 @@ impl Flights {
             .sample
             .entries
             .iter()
-            .map(|Reverse((_, flight))| *flight)
+            .map(|Reverse((_, flight, ()))| *flight)
             .collect();
         sample.sort_unstable();
 
+        let (slowest, slowest_parts) = slowest
+            .into_iter()
+            .map(|Reverse((_, flight, parts))| (flight, parts))
+            .unzip();
+
         FlightReport {
-            slowest: slowest
-                .into_iter()
-                .map(|Reverse((_, flight))| flight)
-                .collect(),
+            slowest,
+            slowest_parts,
             sample,
         }
     }
 }
 
-impl Largest {
+fn flight_parts(parts: &Parts) -> FlightParts {
+    (
+        parts.pool_wait_ns,
+        parts.connect_ns.unwrap_or(0),
+        parts.first_byte_ns,
+        parts.service_ns - parts.first_byte_ns,
+    )
+}
+
+impl<Known: Copy + Ord> Largest<Known> {
     fn new(most: usize) -> Self {
         Self {
             most,
@@ -109,13 +119,19 @@ impl Largest {
         }
     }
 
-    fn offer(&mut self, key: u64, flight: Flight) {
+    fn offer(&mut self, key: u64, flight: Flight, known: Known) {
         if self.entries.len() < self.most {
-            self.entries.push(Reverse((key, flight)));
+            self.entries.push(Reverse((key, flight, known)));
         } else if let Some(mut least) = self.entries.peek_mut()
             && key > least.0.0
         {
-            *least = Reverse((key, flight));
+            *least = Reverse((key, flight, known));
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        for Reverse((key, flight, known)) in &other.entries {
+            self.offer(*key, *flight, *known);
         }
     }
 }
@@ -140,10 +156,13 @@ mod tests {
     fn the_slowest_are_kept_and_failures_are_slower_than_any_response() {
         let mut flights = Flights::new(3).expect("some are kept");
         for step in 0..100 {
-            flights.record(&ended(step * 1_000, 500 + step * 37 % 100, Outcome::Ok));
+            flights.record(
+                &ended(step * 1_000, 500 + step * 37 % 100, Outcome::Ok),
+                None,
+            );
         }
 
-        flights.record(&ended(7, 1, Outcome::Refused));
+        flights.record(&ended(7, 1, Outcome::Refused), None);
         let slowest: Vec<u64> = flights
             .report()
             .slowest
@@ -166,8 +185,8 @@ mod tests {
                 if step % 10 == 0 { 900 } else { 100 },
                 Outcome::Ok,
             );
-            whole.record(&completion);
-            parts[(step % 2) as usize].record(&completion);
+            whole.record(&completion, None);
+            parts[(step % 2) as usize].record(&completion, None);
         }
 
         let sample = whole.report().sample;
@@ -189,6 +208,29 @@ mod tests {
         one.add(&other);
 
         assert_eq!(one.report().sample, sample);
+    }
+
+    #[test]
+    fn the_parts_of_the_slowest_stay_with_them_and_a_failure_has_none() {
+        let parts = |response_ns: u64| Parts {
+            response_ns,
+            pool_wait_ns: 10,
+            send_lag_ns: response_ns - 10 - 20 - 30 - 5,
+            connect_ns: Some(20),
+            first_byte_ns: 30,
+            service_ns: 35,
+        };
+        let mut flights = Flights::new(2).expect("some are kept");
+        let mut other = flights.clone();
+        flights.record(&ended(0, 100, Outcome::Ok), Some(&parts(100)));
+        flights.record(&ended(1, 1, Outcome::Timeout), None);
+        other.record(&ended(2, 400, Outcome::Ok), Some(&parts(400)));
+        flights.add(&other);
+
+        let report = flights.report();
+
+        assert_eq!(report.slowest, [(1, 2), (2, 402)]);
+        assert_eq!(report.slowest_parts, [None, Some((10, 20, 30, 5))]);
     }
 
     #[test]

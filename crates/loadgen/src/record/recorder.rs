@@ -188,10 +188,6 @@ impl Recorder {
         }
 
         self.waited += u64::from(completion.pool_wait_ns() > 0);
-        if let Some(flights) = &mut self.flights {
-            flights.record(completion);
-        }
-
         if let Some(count) = completion
             .status
             .and_then(|status| self.status_codes.get_mut(usize::from(status)))
@@ -214,6 +210,10 @@ impl Recorder {
             outcome != Outcome::Ok || parts.is_some(),
             "timestamps out of order: {completion:?}"
         );
+
+        if let Some(flights) = &mut self.flights {
+            flights.record(completion, parts.as_ref());
+        }
 
         if let Some(request) = self.requests.get_mut(completion.arrival.request as usize) {
             request.count(parts.as_ref());

@@ -1,0 +1,81 @@
+// Where the slowest requests spent their time: one stacked bar for each server.
+import type { PageBar, PageBars, PageBreakdown } from "./data";
+import { format } from "./format";
+import { swatch } from "./look";
+import type { Store } from "./state";
+import { Tooltip, type Row } from "./tooltip";
+
+/** Colours of the parts, in their order; the words beside them say which is which. */
+const COLOURS = ["series-1", "series-3", "series-0", "series-2", "chart-muted"] as const;
+
+export const totalOf = (bar: PageBar): number => bar.values_ns.reduce((sum, value) => sum + value, 0);
+
+/** The width of each part as a share of the longest bar that is shown. */
+export function sharesOf(bar: PageBar, shown: readonly PageBar[]): number[] {
+  const longest = Math.max(1, ...shown.map(totalOf));
+  return bar.values_ns.map((value) => value / longest);
+}
+
+/** The parts with their values, and all of them together. */
+export function rowsOf(breakdown: PageBreakdown, bar: PageBar): [string, string][] {
+  const parts = breakdown.parts.map((part, place): [string, string] => [part, format(bar.values_ns[place] ?? null, "ns")]);
+  return [...parts, ["response time", format(totalOf(bar), "ns")]];
+}
+
+function span(className: string, text = ""): HTMLElement {
+  const element = document.createElement("span");
+  element.className = className;
+  element.textContent = text;
+  return element;
+}
+
+export function legendOf(breakdown: PageBreakdown): HTMLElement {
+  const legend = document.createElement("div");
+  legend.className = "outcomes";
+  breakdown.parts.forEach((part, place) => {
+    const entry = document.createElement("span");
+    const dot = span("dot");
+    dot.style.background = `var(--${COLOURS[place] ?? "ink"})`;
+    entry.append(dot, part);
+    legend.append(entry);
+  });
+  return legend;
+}
+
+export function drawBars(breakdown: PageBreakdown, panel: PageBars, store: Store, target: HTMLElement): void {
+  const shown = panel.bars.filter((bar) => !store.isHidden(bar.server));
+  for (const bar of shown) target.append(barOf(breakdown, bar, shown, store));
+  if (!shown.length) target.append(span("empty", "no server is shown"));
+}
+
+function barOf(breakdown: PageBreakdown, bar: PageBar, shown: readonly PageBar[], store: Store): HTMLElement {
+  const name = store.servers[bar.server] ?? "";
+  const line = document.createElement("div");
+  line.className = "bar";
+  line.dataset.server = String(bar.server);
+  const label = span("name");
+  label.append(swatch(bar.server), name);
+  const track = span("parts");
+  sharesOf(bar, shown).forEach((share, place) => {
+    const part = span("part");
+    part.style.width = `${100 * share}%`;
+    part.style.background = `var(--${COLOURS[place] ?? "ink"})`;
+    track.append(part);
+  });
+  line.append(label, track, span("value", format(totalOf(bar), "ns")));
+  makeReadable(line, track, name, rowsOf(breakdown, bar));
+  return line;
+}
+
+/** The parts stand at the pointer and at the focus, and are read out. */
+function makeReadable(line: HTMLElement, track: HTMLElement, name: string, rows: [string, string][]): void {
+  const tooltip = new Tooltip(line);
+  const show = (left: number): void =>
+    tooltip.show(name, rows.map(([part, value]): Row => ({ server: null, name: part, value, isMarked: false })), left, 12);
+  line.tabIndex = 0;
+  line.setAttribute("role", "img");
+  line.setAttribute("aria-label", `${name}: ${rows.map(([part, value]) => `${part} ${value}`).join(", ")}`);
+  line.addEventListener("mousemove", (event) => show(event.clientX - line.getBoundingClientRect().left));
+  line.addEventListener("focus", () => show(track.offsetLeft));
+  for (const event of ["mouseleave", "blur"]) line.addEventListener(event, () => tooltip.hide());
+}

@@ -1,0 +1,28 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { rowsOf, sharesOf, totalOf } from "../src/breakdown";
+import type { PageBar, PageBreakdown } from "../src/data";
+
+const LONG: PageBar = { server: 0, values_ns: [1e6, 0, 6e6, 1e6, 0] };
+const SHORT: PageBar = { server: 1, values_ns: [0, 0, 2e6, 0, 0] };
+const BREAKDOWN: PageBreakdown = {
+  name: "tail",
+  label: "Parts of the slowest requests",
+  parts: ["queue", "connect", "server", "transfer", "generator"],
+  chosen: "100",
+  panels: [{ name: "100", title: "at 100/s", bars: [LONG, SHORT] }],
+};
+
+test("the longest bar that is shown fills the width, and parts are as long as they took", () => {
+  assert.deepEqual(sharesOf(LONG, [LONG, SHORT]), [0.125, 0, 0.75, 0.125, 0]);
+  assert.deepEqual(sharesOf(SHORT, [LONG, SHORT]), [0, 0, 0.25, 0, 0]);
+  assert.deepEqual(sharesOf(SHORT, [SHORT]), [0, 0, 1, 0, 0]);
+  assert.deepEqual(sharesOf({ server: 2, values_ns: [0] }, []), [0]);
+});
+
+test("the parts of a bar are named, and add up", () => {
+  assert.equal(totalOf(LONG), 8e6);
+  const rows = rowsOf(BREAKDOWN, LONG);
+  assert.deepEqual(rows[2], ["server", "6.00 ms"]);
+  assert.deepEqual(rows[5], ["response time", "8.00 ms"]);
+});

@@ -1,0 +1,146 @@
+"""Where the slowest requests spent their time: queue, connect, server, transfer, generator. Pure.
+
+The parts of one request add up exactly to its response time, so their means add up to the mean
+response time of the slowest requests; quantiles of the parts would not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from wsgiload.attribution.exposure import tail_of
+from wsgiload.documents.load_report import LoadReport
+from wsgiload.documents.page_data import PageBar, PageBars, PageBreakdown
+from wsgiload.report import words
+from wsgiload.report.cells import Cell, Sweep, conditions
+from wsgiload.report.grids import Grid
+from wsgiload.report.page import Chart
+
+PARTS = ("queue", "connect", "server time", "transfer", "generator")
+NAME = "tail"
+READING = (
+    "Mean over the slowest 1 % of requests of each valid run (at least ten), without those that "
+    "failed. Queue: wait for a free connection. Server time: from the send to the first byte, "
+    "which includes waiting in the server's accept queue. Generator: its send lag."
+)
+
+Loads = Mapping[str, LoadReport]
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """The slowest requests of one server at one load, over its valid runs."""
+
+    label: str
+    load: float
+    requests: int
+    failed: int
+    # Sums over the requests, in the order of PARTS.
+    sums_ns: tuple[int, ...]
+
+    @property
+    def means_ns(self) -> tuple[float, ...]:
+        """By part; the mean of a request that did not have it counts as 0."""
+        return tuple(total / self.requests for total in self.sums_ns)
+
+    @property
+    def largest(self) -> str:
+        """The part that took most."""
+        return PARTS[self.sums_ns.index(max(self.sums_ns))]
+
+
+def breakdowns(sweep: Sweep, loads: Loads) -> list[Breakdown]:
+    """Of every server at every load where it is known."""
+    found = (
+        _breakdown(label, load, sweep.at(label, load), loads)
+        for label in sweep.labels
+        for load in sweep.loads
+    )
+    return [one for one in found if one is not None]
+
+
+def _breakdown(label: str, load: float, cells: Sequence[Cell], loads: Loads) -> Breakdown | None:
+    requests, failed, sums = 0, 0, [0] * len(PARTS)
+    for cell in cells:
+        report = loads.get(cell.id)
+        for parts in _slowest(report) if report is not None and cell.usable else ():
+            if parts is None:
+                failed += 1
+                continue
+            requests += 1
+            sums = [total + part for total, part in zip(sums, parts, strict=True)]
+    return Breakdown(label, load, requests, failed, tuple(sums)) if requests else None
+
+
+def _slowest(report: LoadReport) -> list[tuple[int, ...] | None]:
+    """The parts of each of the slowest requests, in the order of PARTS; None for a failure."""
+    tail, flights = tail_of(report), report.flights
+    if tail is None or flights is None:
+        return []
+    found: list[tuple[int, ...] | None] = []
+    for (start_ns, end_ns), parts in zip(tail.slowest, flights.slowest_parts, strict=False):
+        left_ns = None if parts is None else end_ns - start_ns - sum(parts)
+        found.append(None if parts is None or left_ns is None else (*parts, max(0, left_ns)))
+    return found
+
+
+def drawn(sweep: Sweep, found: Sequence[Breakdown]) -> PageBreakdown | None:
+    """The numbers of the chart; None where nothing is known."""
+    if not found:
+        return None
+    loads = sorted({one.load for one in found})
+    panels = tuple(
+        PageBars(
+            name=words.format_rate(load),
+            title=f"at {sweep.load_words(load)}",
+            bars=tuple(
+                PageBar(
+                    server=sweep.labels.index(one.label),
+                    values_ns=tuple(round(mean) for mean in one.means_ns),
+                )
+                for one in found
+                if one.load == load
+            ),
+        )
+        for load in loads
+    )
+    return PageBreakdown(
+        name=NAME, label=_label(sweep), parts=PARTS, chosen=panels[-1].name, panels=panels
+    )
+
+
+def chart(sweep: Sweep, found: Sequence[Breakdown]) -> Chart:
+    """Its figure, with its table."""
+    return Chart(NAME, _label(sweep), _caption(sweep, found), READING, _grid(found, sweep))
+
+
+def _label(sweep: Sweep) -> str:
+    return f"Parts of the slowest requests. {conditions(sweep.experiment)}"
+
+
+def _caption(sweep: Sweep, found: Sequence[Breakdown]) -> str:
+    """Which part was the largest at the highest load."""
+    load = max(one.load for one in found)
+    of_part: dict[str, list[str]] = {}
+    for one in found:
+        if one.load == load:
+            of_part.setdefault(one.largest, []).append(one.label)
+    parts = "; ".join(f"{part} for {words.join_words(of)}" for part, of in of_part.items())
+    return f"Largest part of the slowest requests at {sweep.load_words(load)}: {parts}."
+
+
+def _grid(found: Sequence[Breakdown], sweep: Sweep) -> Grid:
+    rows = tuple(
+        (
+            one.label,
+            words.format_rate(one.load),
+            words.format_count(one.requests),
+            words.format_count(one.failed),
+            *(words.format_duration_ns(round(mean)) for mean in one.means_ns),
+            words.format_duration_ns(sum(round(mean) for mean in one.means_ns)),
+        )
+        for one in found
+    )
+    headings = ("server", sweep.load_heading, "requests", "failed", *PARTS, "response time")
+    return Grid(headings, rows)
