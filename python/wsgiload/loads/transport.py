@@ -1,4 +1,4 @@
-"""How a load gets to its server: a Unix socket, another address, local addresses, TLS, the version of HTTP."""
+"""How a load reaches its server: Unix socket, other or local addresses, TLS, version of HTTP."""
 
 from __future__ import annotations
 

@@ -6,13 +6,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use http_body_util::Full;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::request::Parts;
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http2::Builder;
 use hyper::service::service_fn;
 use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use loadgen::plan::{HttpVersion, Keepalive, ResponseCheck, SessionPlan, StepPlan, TlsOptions};
+use loadgen::plan::{
+    CapturePlan, CaptureSource, HttpVersion, Keepalive, RequestPlan, ResponseCheck, SessionPlan,
+    StepPlan, TlsOptions, WeightedRequest,
+};
 use loadgen::{LoadPlan, LoadReport, Outcome, StopToken, run};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, oneshot};
@@ -117,23 +123,9 @@ async fn serve(
             farewell.notify_one();
         }
         async move {
-            let is_whole = request.version() == Version::HTTP_2
-                && request
-                    .uri()
-                    .authority()
-                    .is_some_and(|authority| authority.host() == "127.0.0.1")
-                && match request
-                    .uri()
-                    .path_and_query()
-                    .map_or("", |path| path.as_str())
-                {
-                    "/path?query" => true,
-                    "/greeted" => request
-                        .headers()
-                        .get("cookie")
-                        .is_some_and(|cookie| cookie == "id=1"),
-                    _ => false,
-                };
+            let (head, body) = request.into_parts();
+            let sent = body.collect().await.map_err(|_| "no body")?.to_bytes();
+            let is_whole = is_whole(&head, &sent);
             let (status, body) = script(number).ok_or("stream refused")?;
             let status = if is_whole { status } else { 400 };
             let answer = Response::builder()
@@ -152,6 +144,22 @@ async fn serve(
     }
     // Its end is the client's doing.
     let _ = connection.await;
+}
+
+/// Whether a request arrived as the tests send it.
+fn is_whole(head: &Parts, body: &[u8]) -> bool {
+    let field = |name: &str| head.headers.get(name).map(|value| value.as_bytes());
+    let path = head.uri.path_and_query().map_or("", |path| path.as_str());
+    let is_expected = match path {
+        "/path?query" => true,
+        "/greeted" => field("cookie") == Some(b"id=1"),
+        // One value in every part of the request.
+        _ => path.strip_prefix("/same?value=").is_some_and(|value| {
+            field("x-value") == Some(value.as_bytes()) && body == value.as_bytes()
+        }),
+    };
+    let host = head.uri.authority().map(|authority| authority.host());
+    is_expected && head.version == Version::HTTP_2 && host == Some("127.0.0.1")
 }
 
 fn hello(_: u64) -> Option<(u16, &'static str)> {
@@ -274,6 +282,82 @@ fn a_session_keeps_its_cookies_over_http2() {
         50,
         "each session had its own"
     );
+}
+
+/// A request with this value in every part.
+fn with_value(value: &str) -> RequestPlan {
+    RequestPlan {
+        headers: vec![("X-Value".to_owned(), value.to_owned())],
+        body_base64: Some(STANDARD.encode(value)),
+        ..request(&format!("POST /same?value={value}"))
+    }
+}
+
+#[test]
+fn a_session_sends_captured_values_over_http2() {
+    let _alone = alone();
+    let server = Http2Server::start(None, |number| {
+        Some((200, if number % 5 == 0 { "hallo" } else { "hello" }))
+    });
+    let capture = |name: &str, source, expression: &str| CapturePlan {
+        name: name.to_owned(),
+        source,
+        expression: expression.to_owned(),
+    };
+    let first = StepPlan {
+        request: request("GET /path?query"),
+        think_time_ns: 0,
+        captures: vec![
+            capture("cookie", CaptureSource::Header, "set-cookie"),
+            capture("vowel", CaptureSource::Regex, "h(e)llo"),
+        ],
+    };
+    let second = StepPlan {
+        request: with_value("{{vowel}}"),
+        think_time_ns: 0,
+        captures: Vec::new(),
+    };
+    let plan = LoadPlan {
+        http_version: HttpVersion::Http2,
+        sessions: vec![SessionPlan {
+            name: "s".to_owned(),
+            weight: 1.0,
+            steps: vec![first, second],
+        }],
+        ..constant(&server.url("http"), 100.0, SECOND / 2)
+    };
+    let report = run(&plan, &StopToken::new()).unwrap();
+    assert_sound(&report);
+    let wrong = report.outcome(Outcome::BadBody);
+    assert!((5..25).contains(&wrong), "{:?}", report.outcomes);
+    let second = &report.targets[1];
+    assert_eq!((second.scheduled, second.ok), (50 - wrong, 50 - wrong));
+}
+
+#[test]
+fn concurrent_streams_have_values_of_their_own() {
+    let _alone = alone();
+    let server = Http2Server::start(None, hello);
+    let targets = vec![WeightedRequest {
+        request: with_value("{{uuid}}"),
+        weight: 1.0,
+    }];
+    let common = |plan| LoadPlan {
+        http_version: HttpVersion::Http2,
+        streams: 8,
+        targets: targets.clone(),
+        ..plan
+    };
+    for plan in [
+        common(constant(&server.url("http"), 400.0, SECOND / 4)),
+        common(LoadPlan::closed(&server.url("http"), 2, SECOND / 4)),
+    ] {
+        let report = run(&plan, &StopToken::new()).unwrap();
+        assert_sound(&report);
+        assert!(report.scheduled() >= 100);
+        let ok = report.outcome(Outcome::Ok);
+        assert_eq!(ok, report.scheduled(), "{:?}", report.outcomes);
+    }
 }
 
 #[test]
