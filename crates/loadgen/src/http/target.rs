@@ -124,7 +124,7 @@ fn connect_to(plan: &LoadPlan) -> Result<Option<(String, u16)>, LoadError> {
 
     let parsed = text.parse::<Authority>().ok();
     let parts = parsed
-        .filter(|authority| !authority.as_str().contains('@'))
+        .filter(|one| !one.host().is_empty() && !one.as_str().contains('@'))
         .and_then(|one| Some((without_brackets(one.host()).to_owned(), one.port_u16()?)));
     parts.map(Some).ok_or_else(|| {
         bad(format!(
