@@ -283,3 +283,11 @@ def test_experiments_that_differ_in_a_secret_differ() -> None:
         return replace(EXPERIMENT, request=request).without_secrets()
 
     assert stored("one") == stored("one") != stored("two")
+
+
+def test_a_placeholder_is_no_secret() -> None:
+    name, value = public_field("Authorization", "Bearer {{token}}")
+    assert name == "Authorization" and is_redacted(value)
+    assert public_value("token", "{{token}}") == "{{token}}"
+    reason = "no value for {{token}}: no value .token in a JSON body"
+    assert visible(reason) == reason

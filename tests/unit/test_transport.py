@@ -99,7 +99,8 @@ def test_the_options_reach_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
         [],
         "http1",
     )
-    assert plain["tls"] == {"insecure": False, "ca_file": None}
+    no_files = {"ca_file": None, "client_cert": None, "client_key": None}
+    assert plain["tls"] == {"insecure": False, **no_files}
     words = [
         "--source-addresses",
         "127.0.0.2, 127.0.1.0/24",
@@ -109,10 +110,15 @@ def test_the_options_reach_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
         "-k",
         "--ca-file",
         "authority.pem",
+        "--client-cert",
+        "client.pem",
+        "--client-key",
+        "client.key",
     ]
     plan = dry(capsys, *words, "--unix-socket", "server.sock")
     assert plan["source_addresses"] == ["127.0.0.2", "127.0.1.0/24"]
-    assert plan["tls"] == {"insecure": True, "ca_file": "authority.pem"}
+    files = {"ca_file": "authority.pem", "client_cert": "client.pem", "client_key": "client.key"}
+    assert plan["tls"] == {"insecure": True, **files}
     assert (plan["http_version"], plan["unix_socket"]) == ("http2", "server.sock")
     assert plain["connect_to"] is None
     assert dry(capsys, "--connect-to", "127.0.0.1:81")["connect_to"] == "127.0.0.1:81"

@@ -65,6 +65,8 @@ class TransportFlags(TypedDict):
     streams: int
     insecure: bool
     ca_file: str | None
+    client_cert: str | None
+    client_key: str | None
 
 
 class AttachFlags(TypedDict):

@@ -25,6 +25,8 @@ transport_options = together(
     option("Request", "--streams", type=int, default=1, help=_help("streams")),
     option("Request", "-k", "--insecure", is_flag=True, help=_help("insecure")),
     option("Request", "--ca-file", type=click.Path(dir_okay=False), help=_help("ca_file")),
+    option("Request", "--client-cert", type=click.Path(dir_okay=False), help=_help("client_cert")),
+    option("Request", "--client-key", type=click.Path(dir_okay=False), help=_help("client_key")),
 )
 
 
@@ -38,4 +40,6 @@ def transport_options_of(flags: TransportFlags) -> TransportOptions:
         streams=flags["streams"],
         insecure=flags["insecure"],
         ca_file=flags["ca_file"],
+        client_cert=flags["client_cert"],
+        client_key=flags["client_key"],
     )

@@ -196,6 +196,10 @@ class TlsOptions(Document, frozen=True, kw_only=True):
     """Whether certificates are accepted without verification."""
     ca_file: str | None = None
     """PEM file of trusted certificate authorities. Null: the system's."""
+    client_cert: str | None = None
+    """PEM file of the client certificate. Null: none is sent."""
+    client_key: str | None = None
+    """PEM file of the key of the client certificate. Null: it is in the same file."""
 
 
 class NoiseFloor(Document, frozen=True, kw_only=True):

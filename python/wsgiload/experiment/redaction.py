@@ -29,6 +29,8 @@ _PARAMETER = re.compile(r"(?<=[?&])([^=&#\s]+)=([^&#\s]+)")
 _JSON_FIELD = re.compile(r'(?<=")([^"\\]+)("\s*:\s*")([^"\\]+)(?="|\Z)')
 # Without a space, so that it can stand in a path.
 _REDACTED = re.compile(rf"\(redacted-[0-9a-f]{{{HASH_DIGITS}}}\)")
+# Says where a secret comes from, and is none itself.
+_PLACEHOLDER = re.compile(r"\{\{[^{}]+\}\}")
 
 
 def is_secret(name: str) -> bool:
@@ -39,7 +41,7 @@ def is_secret(name: str) -> bool:
 def redacted(secret: str) -> str:
     """What is stored in place of a secret, equal for equal secrets of one user. From now on it
     stands in its place in all text that is shown."""
-    if is_redacted(secret):
+    if is_redacted(secret) or _PLACEHOLDER.fullmatch(secret):
         return secret
     digest = hmac.new(_key(), secret.encode(errors="surrogatepass"), "sha256").hexdigest()
     instead = f"(redacted-{digest[:HASH_DIGITS]})"

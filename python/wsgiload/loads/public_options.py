@@ -176,6 +176,9 @@ class TransportOptions:
             250.
         insecure: Do not verify TLS certificates.
         ca_file: PEM file of trusted certificate authorities, instead of the system's.
+        client_cert: PEM file of a client certificate, for servers that require one.
+        client_key: PEM file of the key of the client certificate. Default: the file of the
+            certificate.
     """
 
     unix_socket: str | PathLike[str] | None = None
@@ -185,6 +188,8 @@ class TransportOptions:
     streams: int = 1
     insecure: bool = False
     ca_file: str | PathLike[str] | None = None
+    client_cert: str | PathLike[str] | None = None
+    client_key: str | PathLike[str] | None = None
 
     def transport(self) -> Transport:
         """The same in the form of the generator's plan."""
@@ -192,14 +197,20 @@ class TransportOptions:
         # A single text would be taken letter by letter.
         listed = sources.split(",") if isinstance(sources, str) else sources
         return Transport(
-            unix_socket=None if self.unix_socket is None else fspath(self.unix_socket),
+            unix_socket=_path(self.unix_socket),
             connect_to=self.connect_to,
             source_addresses=tuple(part.strip() for part in listed if part.strip()),
             http2=self.http2,
             streams=self.streams,
             insecure=self.insecure,
-            ca_file=None if self.ca_file is None else fspath(self.ca_file),
+            ca_file=_path(self.ca_file),
+            client_cert=_path(self.client_cert),
+            client_key=_path(self.client_key),
         )
+
+
+def _path(given: str | PathLike[str] | None) -> str | None:
+    return None if given is None else fspath(given)
 
 
 def _ns_if_given(seconds: float | None) -> int | None:

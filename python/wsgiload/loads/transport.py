@@ -19,8 +19,15 @@ class Transport:
     streams: int = 1
     insecure: bool = False
     ca_file: str | None = None
+    client_cert: str | None = None
+    client_key: str | None = None
 
     @property
     def tls(self) -> TlsOptions:
-        """Whom to trust, as a plan has it."""
-        return TlsOptions(insecure=self.insecure, ca_file=self.ca_file)
+        """Whom to trust and how to be trusted, as a plan has it."""
+        return TlsOptions(
+            insecure=self.insecure,
+            ca_file=self.ca_file,
+            client_cert=self.client_cert,
+            client_key=self.client_key,
+        )

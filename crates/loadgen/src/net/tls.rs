@@ -5,12 +5,13 @@
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::client::{Resumption, WantsClientCert, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{
-    AlertDescription, CertificateError, ClientConfig, ClientConnection, Error, RootCertStore,
+    AlertDescription, CertificateError, ClientConfig, ClientConnection, ConfigBuilder, Error,
+    RootCertStore,
 };
 
 use crate::base::clock::monotonic_ns;
@@ -76,6 +77,40 @@ fn client_config(
     provider: Arc<CryptoProvider>,
     options: &TlsOptions,
 ) -> Result<ClientConfig, LoadError> {
+    let builder = trusting(provider, options)?;
+    let Some(path) = &options.client_cert else {
+        if options.client_key.is_some() {
+            return Err(bad("client key: add --client-cert FILE".to_owned()));
+        }
+        return Ok(builder.with_no_client_auth());
+    };
+
+    let unreadable = |file: &str, error: &dyn std::fmt::Display| {
+        bad(format!(
+            "client certificate {file}: {error}; use PEM files of a certificate and its key, without \
+            a password"
+        ))
+    };
+    let chain: Vec<_> = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect)
+        .map_err(|error| unreadable(path, &error))?;
+    if chain.is_empty() {
+        return Err(unreadable(path, &"it contains no certificate"));
+    }
+
+    let key_path = options.client_key.as_ref().unwrap_or(path);
+    let key =
+        PrivateKeyDer::from_pem_file(key_path).map_err(|error| unreadable(key_path, &error))?;
+    builder
+        .with_client_auth_cert(chain, key)
+        .map_err(|error| unreadable(path, &error))
+}
+
+/// The part of the settings that says which servers are trusted.
+fn trusting(
+    provider: Arc<CryptoProvider>,
+    options: &TlsOptions,
+) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, LoadError> {
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| bad(error.to_string()))?;
@@ -83,18 +118,15 @@ fn client_config(
         let verifier = Arc::new(Unverified(provider));
         return Ok(builder
             .dangerous()
-            .with_custom_certificate_verifier(verifier)
-            .with_no_client_auth());
+            .with_custom_certificate_verifier(verifier));
     }
 
     let Some(path) = &options.ca_file else {
-        let roots = roots_of_system()?;
-        return Ok(builder.with_root_certificates(roots).with_no_client_auth());
+        return Ok(builder.with_root_certificates(roots_of_system()?));
     };
     Ok(builder
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(verifier_of_file(path, provider)?))
-        .with_no_client_auth())
+        .with_custom_certificate_verifier(Arc::new(verifier_of_file(path, provider)?)))
 }
 
 fn verifier_of_file(path: &str, provider: Arc<CryptoProvider>) -> Result<Pinned, LoadError> {
@@ -353,7 +385,7 @@ fn explained(error: &Error) -> io::Error {
             AlertDescription::CertificateRequired | AlertDescription::HandshakeFailure,
         ) => format!(
             "the server refused the TLS handshake ({error}): it requires a client certificate, \
-            which loadgen does not send, or has no cipher in common; change that on the server"
+            which --client-cert FILE sends, or another one, or has no cipher in common"
         ),
         Error::AlertReceived(alert) => format!("the server refused the TLS handshake ({alert:?})"),
         Error::InvalidMessage(_) => {

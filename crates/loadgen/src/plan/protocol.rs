@@ -48,7 +48,7 @@ impl LoadPlan {
     }
 }
 
-/// Whom to trust over TLS.
+/// Whom to trust over TLS, and how to be trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsOptions {
@@ -58,6 +58,13 @@ pub struct TlsOptions {
     /// PEM file of the authorities that are trusted; `None`: those of the system.
     #[serde(default)]
     pub ca_file: Option<String>,
+    /// PEM file of the client's certificate and those that vouch for it; `None`: the client shows
+    /// none.
+    #[serde(default)]
+    pub client_cert: Option<String>,
+    /// PEM file of the key of that certificate; `None`: it is in the same file.
+    #[serde(default)]
+    pub client_key: Option<String>,
 }
 
 /// Who frames the messages on a connection.

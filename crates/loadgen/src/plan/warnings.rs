@@ -7,7 +7,7 @@ use crate::plan::{HttpVersion, LoadModel, LoadPlan, ReceiveStamps, Wire};
 
 const OF_OPEN_LOOPS: [&str; 4] = ["arrivals", "on_busy", "max_connections", "max_pending"];
 const OF_CLOSED_LOOPS: [&str; 1] = ["think_time"];
-const OF_TLS: [&str; 2] = ["insecure", "ca_file"];
+const OF_TLS: [&str; 4] = ["insecure", "ca_file", "client_cert", "client_key"];
 
 /// A warning for each of the `given` options (named like the flags, with underscores) that has no
 /// effect on this plan. `open_by` is the flag that makes an open loop.
@@ -118,8 +118,11 @@ mod tests {
 
     #[test]
     fn tls_options_need_tls() {
-        let given = "insecure ca_file";
-        assert_eq!(warned_about(&open(), given), ["--insecure", "--ca-file"]);
+        let given = "insecure ca_file client_cert client_key";
+        assert_eq!(
+            warned_about(&open(), given),
+            ["--insecure", "--ca-file", "--client-cert", "--client-key"]
+        );
         let plan = LoadPlan {
             url: "HTTPS://h/".to_owned(),
             ..open()

@@ -8,7 +8,9 @@ use loadgen::{LoadPlan, LoadReport, Outcome, StopToken, run};
 
 use crate::byte_servers::{Scripted, read_request};
 use crate::support::{SECOND, alone, assert_sound, capped};
-use crate::tls_server::{Certificate, End, answering, answering_until_close, hesitating};
+use crate::tls_server::{
+    Certificate, End, answering, answering_client, answering_until_close, hesitating,
+};
 
 const WIRES: [Wire; 2] = [Wire::Native, Wire::Hyper];
 
@@ -192,7 +194,7 @@ fn a_certificate_that_nobody_vouches_for_is_refused_unless_that_is_asked_for() {
 
         let insecure = TlsOptions {
             insecure: true,
-            ca_file: None,
+            ..TlsOptions::default()
         };
         only(
             &fifty(&server, insecure, |plan| LoadPlan { wire, ..plan }),
@@ -382,8 +384,8 @@ fn a_file_that_names_no_authority_is_refused_before_the_load() {
         ("/dev/null", "no certificate"),
     ] {
         let tls = TlsOptions {
-            insecure: false,
             ca_file: Some(path.to_owned()),
+            ..TlsOptions::default()
         };
         let plan = LoadPlan {
             tls,
@@ -391,5 +393,63 @@ fn a_file_that_names_no_authority_is_refused_before_the_load() {
         };
         let error = run(&plan, &StopToken::new()).unwrap_err().to_string();
         assert!(error.contains(path) && error.contains(cause), "{error}");
+    }
+}
+
+#[test]
+fn a_server_that_requires_a_certificate_serves_a_client_that_has_it() {
+    let _alone = alone();
+    let own = Certificate::for_names(&["127.0.0.1"]);
+    let (known, unknown) = (
+        Certificate::for_names(&["client"]),
+        Certificate::for_names(&["client"]),
+    );
+    let file = known.ca_file.with_extension("with-key.pem");
+    for (client, outcome) in [(&known, Outcome::Ok), (&unknown, Outcome::Refused)] {
+        std::fs::write(&file, client.pem_with_key()).unwrap();
+        for insecure in [false, true] {
+            let server = answering_client(&own, &known);
+            let tls = TlsOptions {
+                insecure,
+                client_cert: Some(file.display().to_string()),
+                ..own.trusted()
+            };
+            let report = fifty(&server, tls, |plan| plan);
+            assert_eq!(
+                report.outcome(Outcome::Ok) == 50,
+                outcome == Outcome::Ok,
+                "{:?}",
+                report.outcomes
+            );
+        }
+    }
+    std::fs::remove_file(&file).unwrap();
+}
+
+#[test]
+fn a_client_certificate_that_cannot_be_used_is_refused_before_the_load() {
+    let own = Certificate::for_names(&["127.0.0.1"]);
+    let without_key = own.ca_file.display().to_string();
+    for (client_cert, client_key, cause) in [
+        (Some(without_key.as_str()), None, "no items found"),
+        (Some("/nowhere/client.pem"), None, "/nowhere/client.pem"),
+        (
+            Some(without_key.as_str()),
+            Some("/nowhere/client.key"),
+            "/nowhere/client.key",
+        ),
+        (None, Some("client.key"), "--client-cert FILE"),
+    ] {
+        let tls = TlsOptions {
+            client_cert: client_cert.map(str::to_owned),
+            client_key: client_key.map(str::to_owned),
+            ..own.trusted()
+        };
+        let plan = LoadPlan {
+            tls,
+            ..LoadPlan::open("https://127.0.0.1:9/", 1.0, SECOND)
+        };
+        let error = run(&plan, &StopToken::new()).unwrap_err().to_string();
+        assert!(error.contains(cause), "{error}");
     }
 }

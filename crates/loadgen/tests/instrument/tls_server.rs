@@ -11,7 +11,8 @@ use std::time::Duration;
 use loadgen::plan::TlsOptions;
 use rcgen::{CertificateParams, CertifiedKey};
 use rustls::pki_types::PrivateKeyDer;
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
 use crate::byte_servers::{Scripted, answer_all, read_request};
 
@@ -45,9 +46,30 @@ impl Certificate {
     /// Options that trust it and nothing else.
     pub fn trusted(&self) -> TlsOptions {
         TlsOptions {
-            insecure: false,
             ca_file: Some(self.ca_file.display().to_string()),
+            ..TlsOptions::default()
         }
+    }
+
+    /// The certificate and its key as a client shows them, in one text.
+    pub fn pem_with_key(&self) -> String {
+        self.certified.cert.pem() + &self.certified.signing_key.serialize_pem()
+    }
+
+    /// Serves those alone who show this certificate of a client.
+    pub fn config_for(&self, client: &Self) -> Arc<ServerConfig> {
+        let mut roots = RootCertStore::empty();
+        roots.add(client.certified.cert.der().clone()).unwrap();
+        let verifier = WebPkiClientVerifier::builder(Arc::new(roots))
+            .build()
+            .unwrap();
+        let key = PrivateKeyDer::Pkcs8(self.certified.signing_key.serialize_der().into());
+        let chain = vec![self.certified.cert.der().clone()];
+        let config = ServerConfig::builder()
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(chain, key)
+            .unwrap();
+        Arc::new(config)
     }
 
     pub fn config(&self, protocols: &[&str]) -> Arc<ServerConfig> {
@@ -90,8 +112,16 @@ pub fn hesitating(certificate: &Certificate, hesitation_ns: u64) -> Scripted {
     answering_after(certificate, b"hello".to_vec(), hesitation_ns)
 }
 
+/// Answers `hello` to those alone who show this certificate of a client.
+pub fn answering_client(certificate: &Certificate, client: &Certificate) -> Scripted {
+    answering_by(certificate.config_for(client), b"hello".to_vec(), 0)
+}
+
 fn answering_after(certificate: &Certificate, body: Vec<u8>, hesitation_ns: u64) -> Scripted {
-    let config = certificate.config(&["http/1.1"]);
+    answering_by(certificate.config(&["http/1.1"]), body, hesitation_ns)
+}
+
+fn answering_by(config: Arc<ServerConfig>, body: Vec<u8>, hesitation_ns: u64) -> Scripted {
     Scripted::start(move |stream, seen| {
         thread::sleep(Duration::from_nanos(hesitation_ns));
         let mut stream =

@@ -59,6 +59,12 @@ pub struct Arguments {
     /// PEM file of trusted certificate authorities, instead of the system's
     #[arg(long, value_name = "FILE", alias = "cacert")]
     ca_file: Option<String>,
+    /// PEM file of a client certificate, for servers that require one
+    #[arg(long, value_name = "FILE", alias = "cert")]
+    client_cert: Option<String>,
+    /// PEM file of the key of the client certificate [default: the file of the certificate]
+    #[arg(long, value_name = "FILE", alias = "key", requires = "client_cert")]
+    client_key: Option<String>,
     /// Open loop at this rate, in requests per second
     #[arg(
         short = 'R',
@@ -309,6 +315,8 @@ impl Arguments {
             tls: TlsOptions {
                 insecure: self.insecure,
                 ca_file: self.ca_file.clone(),
+                client_cert: self.client_cert.clone(),
+                client_key: self.client_key.clone(),
             },
             source_addresses: self.source_addresses.clone(),
             floor: None,
