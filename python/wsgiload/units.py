@@ -108,7 +108,7 @@ def parse_cpus(text: str) -> float:
     """``1``, ``0.5``, ``1.5cpu``, ``500m``: CPU time in cores."""
     quantity = _quantity(text)
     scale = {"": 1.0, "cpu": 1.0, "cpus": 1.0, "m": 0.001}.get(quantity[1]) if quantity else None
-    if quantity is None or scale is None or quantity[0] <= 0:
+    if quantity is None or scale is None or not 0 < quantity[0] < math.inf:
         raise UsageError(f"{text!r} is not a number of CPUs", "write it like 1, 0.5 or 1500m")
     return quantity[0] * scale
 
@@ -151,12 +151,12 @@ def _parse_levels(
             bounds = [number(piece) for piece in part.split(":")]
         except ValueError:
             raise UsageError(f"{part.strip()!r} is not a {noun}", fix) from None
-        if any(not math.isfinite(bound) or bound <= 0 for bound in bounds):
+        if any(not 0 < bound < math.inf for bound in bounds):
             raise UsageError(f"{part.strip()!r} is not a positive {noun}", fix)
         match bounds:
             case [level]:
                 levels.append(level)
-            case [low, high, step] if low <= high and (high - low) / step < MOST_LEVELS:
+            case [low, high, step] if low <= high and high - low < MOST_LEVELS * step:
                 levels.extend(
                     low + index * step
                     for index in range(math.floor((high - low) / step + 1e-9) + 1)

@@ -87,6 +87,16 @@ def test_a_mistake_in_standard_input_is_named_with_its_line(
     ]
 
 
+def test_a_target_that_no_server_takes_is_refused_in_few_words(
+    command: Command, target: CountingServer
+) -> None:
+    (command.folder / "long").write_text(f"GET /{'x' * 5_000_000}\n")
+    done = command.run("load", target.url, *BRIEFLY, "--targets", "long")
+    assert (done.code, target.answered) == (2, 0)
+    (complaint,) = done.complaints
+    assert "uri too long" in complaint and len(complaint) < 5_000
+
+
 def test_two_hosts_are_refused_before_anything_is_sent(
     command: Command, target: CountingServer, inputs: Path
 ) -> None:

@@ -22,6 +22,7 @@ from wsgiload.errors import (
     UsageError,
     WsgiloadError,
 )
+from wsgiload.foreign_text import message
 from wsgiload.host.memory_guard import VARIABLE, guard_memory, is_exceeded, lift_guard, limit_bytes
 
 EXIT_CODES = """\b
@@ -149,7 +150,7 @@ def _usage_error(error: click.UsageError) -> int:
 
 
 def _complain(text: str, code: int) -> int:
-    complain(text)
+    complain(message(text))  # it may quote whatever was typed
     return code
 
 

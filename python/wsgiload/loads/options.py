@@ -42,6 +42,9 @@ KEPT_FLIGHTS = 2_000
 # A search for a rate must stay within what the generator accepts.
 HIGHEST_RATE_PER_S = 10_000_000
 MOST_USERS = 1_000_000
+MOST_WARMUP_REQUESTS = 1_000_000_000
+# What the generator refuses as too long.
+_TOO_LONG_NS = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,13 @@ class LoadSettings:
     check_thresholds: Thresholds = ()
     warmup_requests: int | None = None
 
+    def __post_init__(self) -> None:
+        requests = self.warmup_requests
+        require(
+            requests is None or 1 <= requests <= MOST_WARMUP_REQUESTS,
+            f"the requests of a warm-up must be between 1 and {MOST_WARMUP_REQUESTS:,}",
+        )
+
     @property
     def load_ns(self) -> int:
         """From the first intended send to the end of the last."""
@@ -82,7 +92,8 @@ class LoadSettings:
         rate = schedule.rate_per_s if isinstance(schedule, Level) else None
         if self.warmup_requests is None or rate is None:
             return self.warmup_ns
-        return max(self.warmup_ns, math.ceil(self.warmup_requests / rate * NS_PER_S))
+        of_requests_ns = min(self.warmup_requests / rate * NS_PER_S, _TOO_LONG_NS)
+        return max(self.warmup_ns, math.ceil(of_requests_ns))
 
     def load_ns_at(self, level: Level) -> int:
         """``load_ns`` with the warm-up of this level."""
