@@ -167,6 +167,8 @@ class Command:
             "TMPDIR": str(self.temporary),
             "COLUMNS": "200",
             "NO_COLOR": "1",
+            # Otherwise what else runs on this host decides how many trials there are.
+            "WSGILOAD_RERUNS": "0",
         }
 
     def start(

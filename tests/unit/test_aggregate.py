@@ -9,7 +9,8 @@ from statistics import fmean, stdev
 import msgspec
 import pytest
 
-from wsgiload.analysis.aggregate import FIGURES, aggregate_cells, figures_of, is_discarded
+from wsgiload.analysis.aggregate import FIGURES, aggregate_cells, figures_of
+from wsgiload.analysis.attempts import is_discarded
 from wsgiload.documents.load_report import QuantileUncertainty, Uncertainty
 from wsgiload.documents.summary import CellResult
 

@@ -15,7 +15,8 @@ from jsonschema import Draft202012Validator
 from rich.console import Console
 
 from wsgiload.analysis.comparison import compare_runs
-from wsgiload.analysis.over_cells import analyse, judge_session, last_attempts, place_of
+from wsgiload.analysis.attempts import place_of, standing_attempts
+from wsgiload.analysis.over_cells import analyse, judge_session
 from wsgiload.cli import run
 from wsgiload.documents.codec import decode, encode, to_plain
 from wsgiload.documents.load_report import Reason
@@ -250,7 +251,7 @@ def test_a_trial_that_was_measured_again_is_listed_and_does_not_spoil_the_exit_c
     reasons = (reason("run-queue-wait", "invalid"), reason("send-lag-absolute", "warn"))
     spoiled = replace(spoiled, verdict=replace(spoiled.verdict, reasons=reasons))
     cells = [spoiled, rerun(cell("a"), 2), *[cell("a", number) for number in range(2, 6)]]
-    assert last_attempts(cells) == cells[1:]
+    assert standing_attempts(cells) == cells[1:]
     assert [place_of(one) for one in cells[:3]] == ["a@1000#1", "a@1000#1", "a@1000#2"]
     summary = analyse(summary_of(cells, runs=5))
     assert summary.session == SessionJudgement(

@@ -12,20 +12,24 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from wsgiload.analysis.attempts import standing_attempts
+from wsgiload.attribution.host_disturbance import HostSeconds
 from wsgiload.doctor.settle import Settled
 from wsgiload.documents.codec import read
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.summary import CellFailure, Summary
 from wsgiload.environments.provision import LockedEnvironment
 from wsgiload.experiment.estimate import trial_s
-from wsgiload.experiment.plan import Cell, Experiment, expand
-from wsgiload.experiment.procedure import Procedure
+from wsgiload.experiment.plan import Cell, Experiment, Level, expand
+from wsgiload.experiment.procedure import Procedure, usual_procedure
 from wsgiload.host.cpus import CpuPlan, available_cpus
 from wsgiload.limits import Backend, Janitor, Limits
+from wsgiload.report.over_runs import session_lines
 from wsgiload.results.record import CellRecord, Setting
 from wsgiload.results.store import RunDirectory
 from wsgiload.sweeps.cell import Bench
 from wsgiload.sweeps.sweep import SweepEvents, _intervene, _run_cells, _Sweep
+from wsgiload.units import NS_PER_S
 
 from .filled import reason, verdict
 from .test_summary import EXPERIMENT, FAILURE, FOUND, errors, invented, status_of
@@ -46,9 +50,10 @@ class Reported(SweepEvents):
         self.started: list[tuple[str, int, int]] = []
         self.spans: list[float] = []
         self.plan: tuple[int, float] | None = None
+        self.longest_s = 0.0
 
     def planned(self, count: int, seconds: float, longest_seconds: float) -> None:
-        self.plan = (count, seconds)
+        self.plan, self.longest_s = (count, seconds), longest_seconds
 
     def cell_started(self, cell: Cell, place: int, count: int) -> None:
         self.started.append((cell.id, place, count))
@@ -63,7 +68,7 @@ class Made:
     def __init__(
         self, folder: Path, load: LoadReport, outcome: Callable[[Cell], Any], **changes: Any
     ) -> None:
-        self.experiment: Experiment = replace(EXPERIMENT, runs=2, **changes)
+        self.experiment: Experiment = replace(EXPERIMENT, **{"runs": 2} | changes)
         self.load, self.outcome, self.events = load, outcome, Reported()
         self.order = expand(self.experiment, ("wsgiref",))
         cores = available_cpus()
@@ -74,6 +79,8 @@ class Made:
 
     def run_cell(self, cell: Cell, *others: Any) -> CellRecord:
         blame = self.outcome(cell)
+        host = HostSeconds(blame, {}) if isinstance(blame, float) else None
+        blame = None if host is not None else blame
         if isinstance(blame, CellFailure):
             return CellRecord(cell, failure=blame)
         if blame is KeyboardInterrupt:
@@ -84,7 +91,7 @@ class Made:
             verdict=verdict("invalid" if blame else "valid", blame, *reasons),
             response_time_ns=None,  # the fixture has no real histogram
         )
-        return CellRecord(cell, load=load, measured=True)
+        return CellRecord(cell, load=load, measured=True, host=host)
 
     def go(self, monkeypatch: pytest.MonkeyPatch) -> str:
         monkeypatch.setattr(MODULE, "run_cell", self.run_cell)
@@ -143,12 +150,80 @@ def test_the_servers_own_fault_is_never_made_again(
     assert made.ids == ["wsgiref@1000#1", "wsgiref@1000#2"]
 
 
-def test_a_quick_look_is_not_made_again(
+def test_nothing_is_made_again_where_no_rerun_is_allowed(
     tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = Made(tmp_path, invented, lambda cell: CLIENT)
+    for outcome in (CLIENT, 3.0):
+        made = Made(tmp_path, invented, lambda cell, outcome=outcome: outcome)
+        assert made.go(monkeypatch) == "complete"
+        assert len(made.ids) == 2
+
+
+LEVELS = tuple(Level(rate_per_s=float(rate)) for rate in range(100, 1100, 100))
+
+
+def waits_of(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The longest waits for a quiet host, in seconds, which are not made."""
+    waits: list[float] = []
+
+    def settle(longest_ns: int, look: object) -> Settled:
+        waits.append(longest_ns / NS_PER_S)
+        return Settled(0.0, ())
+
+    monkeypatch.setattr("wsgiload.doctor.settle.settle", settle)
+    return waits
+
+
+@pytest.mark.parametrize("outcome", [CLIENT, 3.0], ids=["invalid", "disturbed"])
+def test_a_quick_look_repeats_a_fifth_of_its_trials_once_and_waits_first(
+    tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch, outcome: Any
+) -> None:
+    waits = waits_of(monkeypatch)
+    changes = {"runs": 1, "levels": LEVELS, "procedure": usual_procedure(1)}
+    made = Made(tmp_path, invented, lambda cell: outcome, **changes)
     assert made.go(monkeypatch) == "complete"
-    assert len(made.ids) == 2
+    assert [cell.attempt for cell in made.sweep.cells] == [1, 2, 1, 2, *[1] * 8]
+    assert waits == [10.0, 10.0]
+    assert made.events.plan is not None
+    count, seconds = made.events.plan
+    assert made.events.longest_s == pytest.approx(seconds + 2 * (seconds / count + 10))
+
+    summary = made.sweep.write_status("complete")
+    assert summary.session is not None and summary.session.status == "valid"
+    [(line, _)] = session_lines(summary)
+    assert line.startswith("Discarded: 2 of 12 trials")
+    assert all(f"{one} " in line for one in made.ids[:4:2])
+
+
+def test_a_trial_that_the_host_disturbed_is_made_again_and_the_calmest_stands(
+    tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits_of(monkeypatch)
+    disturbed = {1: 4.0, 2: 1.0, 3: 2.0, 4: 3.0}
+    made = Made(
+        tmp_path,
+        invented,
+        lambda cell: disturbed[cell.attempt] if cell.run == 1 else VALID,
+        levels=LEVELS,
+        procedure=THREE,
+    )
+    made.order = made.sweep.order = tuple(
+        cell
+        for cell in made.order
+        if cell.level.rate_per_s == 100 or (cell.run == 2 and (cell.level.rate_per_s or 0) <= 600)
+    )
+    assert made.go(monkeypatch) == "complete"
+    repeated = [one for one in made.sweep.cells if one.rate == 100 and one.run == 1]
+    assert [one.disturbed_s for one in repeated] == [4.0, 1.0, 2.0]
+    assert len(made.order) == 7, "a fifth of them may be made again, and each three times"
+
+    summary = made.sweep.write_status("complete")
+    [stands] = [one for one in standing_attempts(summary.cells) if one.rate == 100 and one.run == 1]
+    assert stands.disturbed_s == 1.0
+    assert summary.session is not None and summary.session.status == "valid"
+    reasons = {one.id: one.reason for one in summary.session.discarded}
+    assert reasons[repeated[0].id] == "host disturbed (4 of 20 s)"
+    assert stands.id not in reasons
 
 
 def test_an_interrupted_experiment_goes_on_with_the_attempts_that_are_left(

@@ -148,7 +148,7 @@ def test_the_host_is_read_from_the_kernels_files(
 
 
 def test_one_run_is_a_quick_look_and_several_are_an_experiment() -> None:
-    assert usual_procedure(1) == Procedure()
+    assert usual_procedure(1) == Procedure(0, 1)
     assert usual_procedure(6) == Procedure(120 * NS_PER_S, 3)
     assert usual_procedure(6, 0, 0, "trim") == Procedure(0, 0, "trim")
     assert usual_procedure(1, NS_PER_S, 2) == Procedure(NS_PER_S, 2)

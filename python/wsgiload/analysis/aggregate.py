@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from statistics import fmean, median, stdev, variance
 from typing import Literal
 
+from wsgiload.analysis.attempts import is_discarded, standing_attempts
 from wsgiload.documents.summary import Aggregate, AggregateFigure, AggregateFigures, CellResult
 from wsgiload.experiment.procedure import Method
 from wsgiload.statistics.effect import FEWEST_RUNS, Interval, mean_interval
@@ -26,8 +27,6 @@ FIGURES: tuple[Figure, ...] = ("p50", "p99", "p99.9", GOODPUT)
 FEWEST_RUNS_TO_TRIM = 3
 # Of the interval inside a run: thirty batches (docs/statistics.md).
 DEGREES_WITHIN = 29
-# Who is at fault when a trial may be measured again, and is then not counted. Never the server.
-NOT_THE_SERVER = ("client", "host", "method")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +51,12 @@ def server_of(cell: CellResult) -> str:
     return cell.id.rpartition("@")[0]
 
 
-def is_discarded(cell: CellResult) -> bool:
-    """Whether a trial says nothing about its server, because something else was at fault."""
-    if cell.verdict is None:
-        return True
-    return cell.verdict.status == "invalid" and cell.verdict.blame in NOT_THE_SERVER
-
-
 def standing(cells: Sequence[CellResult]) -> dict[Level, dict[int, CellResult]]:
-    """By level and run, the cell that stands: of several attempts the one that was not
-    discarded."""
-    by_level: dict[Level, dict[int, CellResult]] = {}
-    for cell in cells:
-        runs = by_level.setdefault(level_of(cell), {})
+    """By level and run, the attempt that stands; no run whose attempts were all discarded."""
+    by_level: dict[Level, dict[int, CellResult]] = {level_of(cell): {} for cell in cells}
+    for cell in standing_attempts(cells):
         if not is_discarded(cell):
-            runs[cell.run] = cell
+            by_level[level_of(cell)][cell.run] = cell
     return by_level
 
 

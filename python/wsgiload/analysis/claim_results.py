@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean, median, stdev
 from typing import TypeAlias
 
-from wsgiload.analysis.over_cells import last_attempts
+from wsgiload.analysis.attempts import standing_attempts
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.summary import CellResult, Summary
 from wsgiload.statistics.effect import FEWEST_RUNS, Effect, mean_interval, paired_effect
@@ -36,7 +36,7 @@ class Results:
     @classmethod
     def of(cls, summary: Summary, loads: Mapping[str, LoadReport]) -> Results:
         """Those of a summary, without invalid and failed runs; ``loads`` by cell."""
-        cells = tuple(cell for cell in last_attempts(summary.cells) if _stands(cell))
+        cells = tuple(cell for cell in standing_attempts(summary.cells) if _stands(cell))
         is_open = any(cell.rate is not None for cell in cells)
         return cls(cells, is_open, loads, summary.order)
 

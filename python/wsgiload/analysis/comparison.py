@@ -22,10 +22,10 @@ from wsgiload.analysis.aggregate import (
     Level,
     Runs,
     figure_of,
-    is_discarded,
     server_of,
     standing,
 )
+from wsgiload.analysis.attempts import is_discarded
 from wsgiload.analysis.generator_delay import REASON as DELAY_REASON
 from wsgiload.analysis.generator_delay import remains_slower
 from wsgiload.analysis.overload import saturation_goodputs

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from wsgiload.analysis.aggregate import is_discarded, server_of
+from wsgiload.analysis.aggregate import server_of
+from wsgiload.analysis.attempts import is_discarded
 from wsgiload.analysis.objective import NEAR_A_LIMIT, Judgement, Objective, is_unstable
 from wsgiload.analysis.races import Stages, Track, tracks_of
 from wsgiload.analysis.recommend import (

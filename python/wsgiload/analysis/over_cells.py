@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from wsgiload.analysis.aggregate import aggregate_cells, is_discarded, server_of
+from wsgiload.analysis.aggregate import aggregate_cells, server_of
+from wsgiload.analysis.attempts import is_discarded, standing_attempts
 from wsgiload.analysis.comparison import compare_servers
 from wsgiload.analysis.objective import Objective, parse_objective
 from wsgiload.analysis.objective_races import objective_states
@@ -63,7 +64,7 @@ def analyse(summary: Summary, method: Method | None = None, slo: Sequence[str] =
         overload=() if of_sessions else overload_points(cells),
         efficiency=power_points(cells),
         recommendations=_recommendations(made, facts, objective),
-        session=judge_session(cells),
+        session=judge_session(cells, facts.runs),
     )
 
 
@@ -123,18 +124,20 @@ def _by_plan(cells: Sequence[CellResult], servers: Sequence[str]) -> list[CellRe
     return sorted(cells, key=key)
 
 
-def judge_session(cells: Sequence[CellResult]) -> SessionJudgement:
-    """Every trial that was not counted, with its reason; more than a fifth of them and nothing
-    stands.
+def judge_session(cells: Sequence[CellResult], runs: int = FEWEST_RUNS) -> SessionJudgement:
+    """Every trial that was not counted, with its reason; more than a fifth of several runs spoiled
+    and nothing stands.
 
     Never by outcome: only a trial that the generator, the host or the plan spoiled is discarded.
     """
-    discarded = [cell for cell in cells if is_discarded(cell)]
-    is_invalid = len(discarded) > MOST_DISCARDED_SHARE * len(cells)
+    stand = {cell.id for cell in standing_attempts(cells)}
+    uncounted = [cell for cell in cells if is_discarded(cell) or cell.id not in stand]
+    spoiled = sum(is_discarded(cell) for cell in cells)
+    is_invalid = runs > 1 and spoiled > MOST_DISCARDED_SHARE * len(cells)
     return SessionJudgement(
         status="invalid" if is_invalid else "valid",
         trials=len(cells),
-        discarded=tuple(DiscardedTrial(id=cell.id, reason=_reason(cell)) for cell in discarded),
+        discarded=tuple(DiscardedTrial(id=cell.id, reason=_reason(cell)) for cell in uncounted),
     )
 
 
@@ -142,25 +145,9 @@ def _reason(cell: CellResult) -> str:
     verdict = cell.verdict
     if verdict is None:
         return "not measured"
+    if not is_discarded(cell):
+        seconds = f" ({cell.disturbed_s:g} of {cell.duration_s:g} s)" if cell.disturbed_s else ""
+        return f"host disturbed{seconds}"
 
     checks = sorted({reason.check for reason in verdict.reasons if reason.level == "invalid"})
     return f"invalid: {verdict.blame}" + (f" ({', '.join(checks)})" if checks else "")
-
-
-def last_attempts(cells: Sequence[CellResult]) -> list[CellResult]:
-    """Without the trials that were measured again: of one place in the plan the last attempt,
-    however it ended."""
-    last: dict[str, int] = {}
-    for cell in cells:
-        last[place_of(cell)] = max(_attempt(cell), last.get(place_of(cell), 1))
-    return [cell for cell in cells if _attempt(cell) == last[place_of(cell)]]
-
-
-def place_of(cell: CellResult) -> str:
-    """The place in the plan: the identifier without the number of the attempt."""
-    attempt = _attempt(cell)
-    return cell.id if attempt == 1 else cell.id.removesuffix(f".{attempt}")
-
-
-def _attempt(cell: CellResult) -> int:
-    return cell.attempt or 1

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Literal, TypeVar
 
+from wsgiload.analysis.attempts import standing_attempts
 from wsgiload.analysis.effective_limit import held_memory_bytes
 from wsgiload.analysis.objective import Judgement, Objective
 from wsgiload.analysis.threshold import QUANTILES, Threshold
@@ -246,10 +247,10 @@ def _reach(other: AtRate, best: AtRate) -> bool:
 
 
 def setting_records(cells: Sequence[CellResult], objective: Objective) -> list[SettingRecord]:
-    """The cells by setting and rate, judged; of a run that was made again the last attempt, however
-    it ended."""
+    """The cells by setting and rate, judged; of a run that was made again the attempt that
+    stands."""
     settings: dict[str, dict[float, dict[int, CellResult]]] = {}
-    for cell in cells:
+    for cell in standing_attempts(cells):
         if cell.rate is not None:
             rates = settings.setdefault(cell.id.rpartition("@")[0], {})
             rates.setdefault(cell.rate, {})[cell.run] = cell

@@ -14,6 +14,7 @@ from wsgiload.attribution import stretches
 from wsgiload.attribution.evidence import Evidence, balance_of, late_connects, stalls_of
 from wsgiload.attribution.exposure import Signal, Tail, exposure, tail_of
 from wsgiload.attribution.fingerprints import find_fingerprints, wait_ratio
+from wsgiload.attribution.host_disturbance import HostCounters, host_counters
 from wsgiload.attribution.steps import steps_of
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.summary import AttributionResult, ExposureResult
@@ -23,7 +24,7 @@ from wsgiload.sampling.sampler import Sample
 
 Stretches = Sequence[stretches.Stretch]
 
-__all__ = ["Measured", "attribute"]
+__all__ = ["Measured", "attribute", "host_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,11 @@ def attribute(measured: Measured) -> AttributionResult | None:
         cpu_wait_ratio=wait_ratio(evidence),
         resolution_ns=period_ns,
     )
+
+
+def host_of(measured: Measured) -> HostCounters:
+    """What the host did meanwhile, and which part of it was the measurement."""
+    return host_counters(measured.samples, measured.client, measured.cpus, measured.services)
 
 
 def window_of(measured: Measured) -> tuple[int, int]:

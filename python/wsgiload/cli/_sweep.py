@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from wsgiload.analysis.alarms import alarms_over_cells
 from wsgiload.analysis.objective import parse_objective
-from wsgiload.analysis.over_cells import last_attempts
+from wsgiload.analysis.attempts import standing_attempts
 from wsgiload.analysis.preflight import preflight
 from wsgiload.analysis.threshold import (
     Threshold,
@@ -436,7 +436,7 @@ def _print(
         if result.report is not None:
             say(f"report: {result.report}")
 
-    cells = [(cell.id, cell) for cell in last_attempts(summary.cells)]
+    cells = [(cell.id, cell) for cell in standing_attempts(summary.cells)]
     failed = failed_thresholds(thresholds, cells)
     undecided = undecided_thresholds(thresholds, cells)
     for sentence in (*failed, *undecided):

@@ -174,8 +174,9 @@ class ErrorBudget(Document, frozen=True, kw_only=True):
     """Noise floor of the machine at this quantile. Unit: ns. Source: `wsgiload calibrate`. Null:
     not calibrated."""
     undisturbed: NonNegativeInt | None
-    """The quantile over the seconds in which the host was not disturbed. Unit: ns. Null: always
-    (not measured yet)."""
+    """The quantile over the intervals in which the host was not disturbed, nor in the one before
+    (`disturbed_s` of the cell); `value` if it never was. Unit: ns. Source: intervals, host. Null:
+    the host was not watched (always in a load), or fewer than ten responses lie beyond it."""
     band: tuple[NonNegativeInt, NonNegativeInt | None] | None
     """The range of values that an undisturbed generator would measure: `sampling_95`, with its
     lower end reduced by the generator's part and the median noise floor. Unit: ns. Source:

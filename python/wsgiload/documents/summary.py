@@ -548,7 +548,7 @@ class CellResult(Document, frozen=True, kw_only=True):
     id: str
     """Name of the cell and its files: `server@load#run`, or `server@load#run.2` for a rerun."""
     attempt: PositiveInt | None = None
-    """1, or higher for the rerun of a discarded trial. Source: sweep."""
+    """1, or higher for a rerun. Source: sweep."""
     server: str
     """Name in the catalogue, or name of the user's command. Source: catalogue, plan."""
     variant: str | None
@@ -618,6 +618,10 @@ class CellResult(Document, frozen=True, kw_only=True):
     """As in a load. Unit: ns. Source: load, host."""
     settled_s: NonNegativeFloat | None = None
     """How long the trial waited for a quiet host. Unit: s. Source: host. Null: it did not wait."""
+    disturbed_s: NonNegativeFloat | None = None
+    """Total length of the intervals in which other processes used more than 15 % of the machine's
+    CPU time, or the hypervisor more than 5 %. Unit: s. Source: `/proc/stat`, cgroup, client.csv.
+    Null: not known."""
     warmup_s: NonNegativeFloat
     """Length of the warm-up. Unit: s. Source: plan."""
     duration_s: NonNegativeFloat
@@ -789,11 +793,12 @@ class SessionJudgement(Document, frozen=True, kw_only=True):
     """The discarded trials, and whether there were so many that the experiment is invalid."""
 
     status: Literal["valid", "invalid"]
-    """`invalid` if more than 20 % of the trials were discarded. Source: cells."""
+    """`invalid` if more than 20 % of the trials of several runs were invalid. Source: cells."""
     trials: NonNegativeInt
     """Number of trials, including reruns. Unit: trials. Source: cells."""
     discarded: tuple[DiscardedTrial, ...]
-    """The trials invalidated by the generator, the host or the plan. Source: cells."""
+    """The trials invalidated by the generator, the host or the plan, and those that were repeated
+    because the host was disturbed. Source: cells."""
 
 
 class RankedService(Document, frozen=True, kw_only=True):

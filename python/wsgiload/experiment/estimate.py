@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from wsgiload.doctor.settle import LEAST_WAIT_NS
 from wsgiload.experiment.plan import Cell, Experiment
+from wsgiload.experiment.procedure import most_repeats
 from wsgiload.units import NS_PER_S
 
 # Launch, probes, draining and stopping of a usual server; only the first guess hangs on it.
@@ -32,6 +33,15 @@ def longest_s(cells: Sequence[Cell], experiment: Experiment) -> float:
     settles_ns = [experiment.procedure_of(cell.run).settle_ns for cell in cells]
     waited_ns = sum(max(0, settle_ns - LEAST_WAIT_NS) for settle_ns in settles_ns)
     return experiment_s(cells, experiment) + waited_ns / NS_PER_S
+
+
+def repeats_s(cells: Sequence[Cell], experiment: Experiment) -> float:
+    """What may be added for trials that the host disturbs, in seconds."""
+    if not cells or not experiment.procedure.reruns:
+        return 0.0
+    settle_ns = experiment.procedure.settle_before_ns(attempt=2)
+    repeat_s = experiment_s(cells, experiment) / len(cells) + settle_ns / NS_PER_S
+    return most_repeats(len(cells)) * repeat_s
 
 
 def remaining_s(

@@ -141,8 +141,8 @@ class SweepOptions:
         slo: Objective, such as 'p99<50ms'; recommends the setting that meets it at the highest rate
             with the least memory. Implies --compare, except with --budget.
         settle: Maximum wait for a quiet host before each trial. Default: 0s with one run, else 2m.
-        reruns: Maximum retries of a trial that the generator or the host made invalid. Default: 0
-            with one run, else 3.
+        reruns: Maximum retries of a trial that is invalid because of the generator or the host, or
+            disturbed by the host. Default: 1 with one run, else 3.
         intervene: Also measure each cell in pairs with and without its CPU limit: 6 pairs, or as
             many as --runs.
         sample_interval: Sampling interval of the server's resource use.

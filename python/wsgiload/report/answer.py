@@ -15,9 +15,10 @@ import msgspec
 
 from wsgiload.analysis.aggregate import server_of
 from wsgiload.analysis.alarms import alarms_over_cells
+from wsgiload.analysis.attempts import standing_attempts
 from wsgiload.analysis.effective_limit import held_limit
 from wsgiload.analysis.races import after_qualifying, race_at, ranked_by_race
-from wsgiload.analysis.ranking import rank
+from wsgiload.analysis.ranking import level_words, rank
 from wsgiload.analysis.recommend import LEANER_BY
 from wsgiload.documents.summary import (
     Answer,
@@ -50,6 +51,8 @@ from wsgiload.statistics.effect import FEWEST_RUNS, runs_needed
 Status = Literal["decided", "tie", "undecided"]
 
 MOST_CAUTIONS = 5
+# A disturbance is worth a line from such a difference on.
+MATTERS_BY, MATTERS_FROM_NS = 1.1, 100_000
 MOST_CAUSE_CHARACTERS = 160
 MOST_FIX_CHARACTERS = 400
 # Poisson arrivals may be fewer than rate times duration.
@@ -508,6 +511,7 @@ def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
         *bottleneck_lines(cells),
         *_rough(ranking),
         *_upper_bounds(cells),
+        *_without_disturbance(standing_attempts(cells)),
         *_reasons(cells),
     ]
     over_cells = [alarm.message for alarm in alarms_over_cells(cells)]
@@ -626,6 +630,27 @@ def _upper_bounds(cells: Sequence[CellResult]) -> list[str]:
     return [
         f"p99 of {count} is an upper bound: the generator's delay may account for up to "
         f"{words.format_duration_ns(added)}"
+    ]
+
+
+def _without_disturbance(cells: Sequence[CellResult]) -> list[str]:
+    """The p99 that other processes changed the most, and what it is without that time."""
+    found = [
+        (budget.value / budget.undisturbed, budget, cell)
+        for cell in cells
+        if (budget := cell.error_budget_ns.get("0.99")) is not None
+        and budget.undisturbed
+        and budget.value > MATTERS_BY * budget.undisturbed
+        and budget.value - budget.undisturbed > MATTERS_FROM_NS
+    ]
+    if not found:
+        return []
+    _, budget, cell = max(found, key=lambda entry: entry[0])
+    where = level_words(cell.rate, cell.connections)
+    return [
+        f"the host was disturbed in {words.plural(len(found), 'cell')}; without those seconds, "
+        f"p99 of {server_of(cell)} at {where} is {words.format_duration_ns(budget.undisturbed)}, "
+        f"not {words.format_duration_ns(budget.value)}"
     ]
 
 

@@ -13,8 +13,8 @@ from statistics import median
 
 import msgspec
 
+from wsgiload.analysis.attempts import standing_attempts
 from wsgiload.analysis.effective_limit import held_limit
-from wsgiload.analysis.over_cells import last_attempts
 from wsgiload.analysis.races import after_qualifying
 from wsgiload.analysis.ranking import KEPT_UP_GOODPUT, KEPT_UP_RATIO
 from wsgiload.documents.load_report import Bounds, Distribution, Outcomes, Rates
@@ -293,7 +293,7 @@ def read_sweep(summary: Summary) -> Sweep:
     """The view of one summary.json."""
     experiment = summary.experiment
     standing = after_qualifying(summary.cells, summary.experiment)
-    cells = [Cell(result) for result in last_attempts(standing)]
+    cells = [Cell(result) for result in standing_attempts(standing)]
     planned = list(experiment.servers)
 
     labels = sorted(

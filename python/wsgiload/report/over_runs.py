@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from wsgiload.analysis.aggregate import GOODPUT
+from wsgiload.analysis.attempts import standing_attempts
 from wsgiload.analysis.comparison import CAUTIOUS_SHARE, drift_factor
 from wsgiload.analysis.overload import COLLAPSED, HELD, OVERLOADS
 from wsgiload.documents.summary import (
@@ -32,8 +33,9 @@ COMPARISON_NOTE = (
 )
 _APPS_APART = "Only servers of the same app are compared."
 DISCARD_RULE = (
-    "A trial is discarded only if the generator, the host or the plan made it invalid, "
-    "never because of its result. Discarded trials are stored and listed."
+    "A trial is discarded only if the generator, the host or the plan made it invalid, or if the "
+    "host was less disturbed when it was repeated, never because of its result. Discarded trials "
+    "are stored and listed."
 )
 
 
@@ -332,13 +334,16 @@ def session_lines(summary: Summary) -> list[tuple[str, str]]:
     """Which trials were discarded and why, and whether too many were; a sentence and its style
     each."""
     session = summary.session
-    # In a quick look the cells say the same, each for itself.
-    is_quick_look = summary.experiment.runs == 1
-    if is_quick_look or session is None or not session.discarded:
+    discarded = session.discarded if session is not None else ()
+    if summary.experiment.runs == 1:
+        # What was not repeated says the same of itself.
+        stand = {cell.id for cell in standing_attempts(summary.cells)}
+        discarded = tuple(trial for trial in discarded if trial.id not in stand)
+    if session is None or not discarded:
         return []
 
-    listed = ", ".join(f"{trial.id} {trial.reason}" for trial in session.discarded)
-    count = len(session.discarded)
+    listed = ", ".join(f"{trial.id} {trial.reason}" for trial in discarded)
+    count = len(discarded)
     share = words.format_ratio(count / session.trials)
     trials = words.plural(session.trials, "trial")
     lines = [(f"Discarded: {count} of {trials} ({share}): {listed}.", "yellow")]

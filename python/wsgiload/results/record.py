@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from wsgiload.attribution.host_disturbance import HostSeconds
 from wsgiload.doctor.settle import Settled
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.resources import ResourceUse
@@ -87,6 +88,7 @@ class CellRecord:
     outside: OutsideCounts | None = None
     backlog: int | None = None  # as the kernel says, of one listening socket
     attribution: AttributionResult | None = None
+    host: HostSeconds | None = None
     concurrency: MeasuredConcurrency | None = None
     ready_s: float | None = None
     settled: Settled | None = None

@@ -9,11 +9,11 @@ from typing import Literal
 import msgspec
 
 from wsgiload.analysis.alarms import ServerUse, alarms_of_cell
+from wsgiload.analysis.attempts import standing_attempts
 from wsgiload.analysis.ground_truth import Finding, check_outside, retransmissions
-from wsgiload.analysis.over_cells import last_attempts
 from wsgiload.analysis.races import after_qualifying
 from wsgiload.catalogue.names import ServerVariant
-from wsgiload.documents.load_report import Blame, NotChecked, Reason, Verdict
+from wsgiload.documents.load_report import Blame, ErrorBudget, NotChecked, Reason, Verdict
 from wsgiload.documents.summary import (
     AppliedLimits,
     CellResult,
@@ -118,8 +118,9 @@ def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -
         server_exit=_server_exit(record),
         failure=record.failure,
         settings=_settings(record),
-        error_budget_ns=load.error_budget_ns if load else {},
+        error_budget_ns=_error_budgets(record),
         settled_s=settled.waited_s if settled is not None else None,
+        disturbed_s=record.host.disturbed_s if record.host is not None else None,
         warmup_s=warmup_ns / NS_PER_S,
         duration_s=planned.duration_ns / NS_PER_S,
         unhealthy_s=record.unhealthy_s(),
@@ -280,9 +281,35 @@ def _looked_outside(record: CellRecord, setting: Setting) -> list[Finding | NotC
     return check_outside(record.load, record.outside, thresholds)
 
 
+def _error_budgets(record: CellRecord) -> dict[str, ErrorBudget]:
+    """Those of the load, with what the seconds show in which the host was not disturbed."""
+    budgets = record.load.error_budget_ns if record.load is not None else {}
+    if record.host is None:
+        return budgets
+    undisturbed = record.host.undisturbed_ns
+    return {
+        quantile: msgspec.structs.replace(budget, undisturbed=undisturbed.get(float(quantile)))
+        for quantile, budget in budgets.items()
+    }
+
+
 def _annotations(record: CellRecord) -> list[str]:
     resent = retransmissions(record.outside.tcp) if record.outside is not None else None
-    return [resent] if resent is not None else []
+    found = (resent, _disturbance(record))
+    return [text for text in found if text is not None]
+
+
+def _disturbance(record: CellRecord) -> str | None:
+    """How long the host was disturbed, and p99 without that time."""
+    if record.host is None or record.load is None or not record.host.disturbed_s:
+        return None
+    whole_s = record.load.measured_ns / NS_PER_S
+    calm_ns = record.host.undisturbed_ns.get(0.99)
+    rest = f"; p99 of the other seconds: {calm_ns / 1e6:.3g} ms" if calm_ns else ""
+    return (
+        f"the host was disturbed in {record.host.disturbed_s:g} of {whole_s:g} s by other "
+        f"processes or the hypervisor{rest}"
+    )
 
 
 def _not_checked(record: CellRecord, setting: Setting) -> tuple[NotChecked, ...] | None:
@@ -302,8 +329,8 @@ def exit_code(
     if summary.status == "interrupted":
         return EXIT_INTERRUPTED
     # A short trial only selects; a server that could not run in it failed nevertheless.
-    broken = [cell for cell in last_attempts(summary.cells) if cell.failure is not None]
-    cells = last_attempts(after_qualifying(summary.cells, summary.experiment))
+    broken = [cell for cell in standing_attempts(summary.cells) if cell.failure is not None]
+    cells = standing_attempts(after_qualifying(summary.cells, summary.experiment))
     if any(_has_failed(cell) for cell in (*broken, *cells)):
         return EXIT_SERVER
     if summary.session is not None and summary.session.status == "invalid":

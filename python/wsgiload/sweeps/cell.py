@@ -15,7 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from wsgiload.attribution import Measured, attribute
+from wsgiload.attribution import Measured, attribute, host_of
+from wsgiload.attribution.host_disturbance import host_seconds
 from wsgiload.calibration.noise_floor import floor_of_plan
 from wsgiload.catalogue.adjust import settings_notes
 from wsgiload.catalogue.budget import budget_of
@@ -104,7 +105,9 @@ def run_cell(
     except WsgiloadError as error:
         record.failure = _failure(error, found, experiment)
     _take_over(served, record)
-    record.attribution = attribute(_measured(record, setting))
+    measured = _measured(record, setting)
+    record.attribution = attribute(measured)
+    record.host = host_seconds(measured.load, host_of(measured))
     return record
 
 

@@ -17,8 +17,14 @@ from typing import Any
 import msgspec
 
 from wsgiload._loadgen import check_plan
-from wsgiload.analysis.aggregate import is_discarded
-from wsgiload.analysis.over_cells import analyse, place_of
+from wsgiload.analysis.attempts import (
+    is_discarded,
+    is_disturbed,
+    place_of,
+    repeated,
+    standing_attempt,
+)
+from wsgiload.analysis.over_cells import analyse
 from wsgiload.analysis.races import Track
 from wsgiload.attribution.intervention import Half
 from wsgiload.catalogue.budget import budget_of
@@ -31,8 +37,9 @@ from wsgiload.documents.summary import CellResult, InterventionResult, Summary
 from wsgiload.environments.provide import Environments, provide
 from wsgiload.environments.provision import Environment
 from wsgiload.errors import UsageError, WsgiloadError
-from wsgiload.experiment.estimate import experiment_s, longest_s, remaining_s
+from wsgiload.experiment.estimate import experiment_s, longest_s, remaining_s, repeats_s
 from wsgiload.experiment.plan import Cell, Experiment, ResourceLimits, expand
+from wsgiload.experiment.procedure import most_repeats
 from wsgiload.experiment.settings import resolve_servers
 from wsgiload.experiment.unused_settings import unused_settings
 from wsgiload.host.cpus import CpuPlan, assign_cpus, available_cpus, pinned
@@ -170,8 +177,21 @@ class _Sweep:
     def is_done(self, cell: Cell) -> bool:
         """Whether a trial stands, or none may be made any more."""
         attempts = self.attempts(cell)
-        reruns = self.experiment.procedure_of(cell.run).reruns
-        return bool(attempts) and (not is_discarded(attempts[-1]) or len(attempts) > reruns)
+        if not attempts or len(attempts) > self.experiment.procedure_of(cell.run).reruns:
+            return bool(attempts)
+        stands = standing_attempt(attempts)
+        return not self.may_repeat(stands)
+
+    def may_repeat(self, stands: CellResult) -> bool:
+        """Whether the best trial of a place is to be made again. An experiment repeats every
+        invalid one; a quick look, and what the host only disturbed, has a limit."""
+        if self.experiment.runs > 1 and is_discarded(stands):
+            return True
+        if not is_discarded(stands) and not is_disturbed(stands):
+            return False
+        # A race plans more trials than it makes.
+        planned = len(self.order) if self.race is None else len(self.cells)
+        return repeated(self.cells, self.experiment.runs) < most_repeats(planned)
 
     def write_status(self, status: Status) -> Summary:
         summary = with_answer(analyse(self.summary(status)))
@@ -388,8 +408,8 @@ def _announce(sweep: _Sweep, planned: Sequence[Cell]) -> None:
     """How long it will take; of a race the time is known and the number of trials is not."""
     experiment = sweep.experiment
     if sweep.race is None:
-        times_s = experiment_s(planned, experiment), longest_s(planned, experiment)
-        sweep.events.planned(len(planned), *times_s)
+        longest = longest_s(planned, experiment) + repeats_s(planned, experiment)
+        sweep.events.planned(len(planned), experiment_s(planned, experiment), longest)
         return
     first = experiment.qualifying
     of_race = experiment.runs - (first.rounds if first is not None else 0)
@@ -461,7 +481,7 @@ def _run_one(sweep: _Sweep, cell: Cell, environment: Environment | WsgiloadError
         return CellRecord(cell, failure=failure_of(environment))
     log_path, found = sweep.directory.server_log(cell.id), sweep.found[cell.server]
     try:
-        settled = _settle(sweep, cell.run)
+        settled = _settle(sweep, cell.run, cell.attempt)
         concurrency = _concurrency(sweep, found, environment)
     except KeyboardInterrupt:
         return CellRecord(cell, environment, interrupted=True)
@@ -470,9 +490,9 @@ def _run_one(sweep: _Sweep, cell: Cell, environment: Environment | WsgiloadError
     return record
 
 
-def _settle(sweep: _Sweep, run: int) -> Settled | None:
+def _settle(sweep: _Sweep, run: int, attempt: int = 1) -> Settled | None:
     experiment = sweep.experiment
-    longest_ns = experiment.procedure_of(run).settle_ns
+    longest_ns = experiment.procedure_of(run).settle_before_ns(attempt)
     if not longest_ns:
         return None
     return sweep.patience.settle(longest_ns, lambda: watch_host(experiment.port))

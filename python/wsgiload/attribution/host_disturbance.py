@@ -1,0 +1,155 @@
+"""Which seconds of a measurement the host disturbed, and what the other seconds say. Pure, from
+what was sampled of one cell.
+
+Disturbed by what others did, never by how slow the responses were: CPU time that neither the server
+with its services nor measuring it used, and time that the hypervisor took.
+"""
+
+from __future__ import annotations
+
+import base64
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+
+from wsgiload._loadgen import Histogram
+from wsgiload.documents.load_report import Interval, LoadReport
+from wsgiload.sampling.processes import ClientUsage
+from wsgiload.sampling.sampler import Sample
+from wsgiload.units import NS_PER_S
+
+# Of the machine's CPU time in one second. The kernel counts in ticks of 10 ms, server, generator
+# and host are not read at the same moment, and some work for new connections is nobody's: on two
+# cores, up to 11 % seem to be foreign in single seconds without a neighbour (decision 13).
+MOST_FOREIGN_CPU, MOST_STEAL = 0.15, 0.05
+# A counter that was read no closer to a moment says nothing of it.
+FARTHEST_NS = 1_500_000_000
+# With fewer beyond a quantile, chance decides more than any disturbance.
+FEWEST_BEYOND = 10
+_ROUNDING = 1e-9
+
+# A counter that only grows, by time.
+Points = Sequence[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class HostCounters:
+    """Busy and stolen CPU time of all cores, and the parts of the former that are ours."""
+
+    busy: Points
+    steal: Points
+    own: tuple[Points, ...]
+    cpus: int
+
+    def is_disturbed(self, from_ns: int, to_ns: int) -> bool | None:
+        """Whether others took too much between two moments; None where the counters do not say."""
+        busy = grown(self.busy, from_ns, to_ns)
+        own = [grown(points, from_ns, to_ns) for points in self.own]
+        if busy is None or to_ns <= from_ns:
+            return None
+        known = [growth for growth in own if growth is not None]
+        if len(known) < len(own):
+            return None
+
+        capacity_ns = self.cpus * (to_ns - from_ns)
+        stolen = grown(self.steal, from_ns, to_ns) or 0.0
+        return (
+            busy - sum(known) > MOST_FOREIGN_CPU * capacity_ns or stolen > MOST_STEAL * capacity_ns
+        )
+
+
+def host_counters(
+    samples: Sequence[Sample],
+    client: Sequence[ClientUsage],
+    cpus: int,
+    services: Sequence[Sequence[Sample]] = (),
+) -> HostCounters:
+    """Of what was sampled of a cell."""
+    usage = [points_of(one, "cpu_usage_ns") for one in (samples, *services)]
+    generator = [(one.t_ns, one.cpu_ns) for one in client]
+    return HostCounters(
+        busy=points_of(samples, "host_busy_ns"),
+        steal=points_of(samples, "steal_ns"),
+        own=(*usage, generator),
+        cpus=cpus,
+    )
+
+
+def points_of(samples: Sequence[Sample], name: str) -> Points:
+    """A counter wherever it was read."""
+    values = [(one.t_ns, getattr(one.counters, name)) for one in samples]
+    return [(t_ns, value) for t_ns, value in values if value is not None]
+
+
+def grown(points: Points, from_ns: int, to_ns: int) -> float | None:
+    """The growth of a counter, in a straight line between its readings."""
+    ends = _at(points, from_ns), _at(points, to_ns)
+    return None if ends[0] is None or ends[1] is None else max(0.0, ends[1] - ends[0])
+
+
+def _at(points: Points, t_ns: int) -> float | None:
+    after = bisect_left(points, t_ns, key=lambda point: point[0])
+    near = points[max(0, after - 1) : after + 1]
+    if not near or min(abs(t_ns - point[0]) for point in near) > FARTHEST_NS:
+        return None
+    (first_ns, first), (last_ns, last) = near[0], near[-1]
+    if last_ns <= first_ns or not first_ns <= t_ns <= last_ns:
+        return float(first if t_ns <= first_ns else last)
+    return first + (last - first) * (t_ns - first_ns) / (last_ns - first_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class HostSeconds:
+    """How long the host was disturbed, and the quantiles of the response times of the rest; None
+    for a quantile beyond which too few responses are left."""
+
+    disturbed_s: float
+    undisturbed_ns: Mapping[float, int | None]
+
+
+def host_seconds(load: LoadReport | None, host: HostCounters) -> HostSeconds | None:
+    """Of a measurement, interval by interval; None where the host was not watched."""
+    if load is None or not load.intervals:
+        return None
+    states = [
+        host.is_disturbed(one.start_ns, one.start_ns + one.length_ns) for one in load.intervals
+    ]
+    if None in states:
+        return None
+
+    disturbed = [one for one, state in zip(load.intervals, states, strict=True) if state]
+    total_s = sum(one.length_ns for one in disturbed) / NS_PER_S
+    return HostSeconds(total_s, _undisturbed(load, disturbed))
+
+
+def _undisturbed(load: LoadReport, disturbed: Sequence[Interval]) -> dict[float, int | None]:
+    times = load.response_time_ns
+    if times is None:
+        return {}
+    measured = {float(key): value for key, value in times.quantiles.items()}
+    if not disturbed:
+        return measured
+
+    histogram = _joined(_calm(load.intervals, disturbed))
+    return {quantile: _resolved(histogram, quantile) for quantile in measured}
+
+
+def _calm(intervals: Sequence[Interval], disturbed: Sequence[Interval]) -> list[Interval]:
+    """Those that neither are disturbed nor follow a disturbed one, whose queue is not empty yet."""
+    starts = {one.start_ns for one in disturbed}
+    after = {one.start_ns + one.length_ns for one in disturbed}
+    return [one for one in intervals if one.start_ns not in starts | after]
+
+
+def _joined(intervals: Sequence[Interval]) -> Histogram | None:
+    texts = [one.hdr_v2 for one in intervals if one.hdr_v2 is not None]
+    parts = [Histogram.from_hdr_v2(base64.b64decode(text)) for text in texts]
+    return reduce(add, parts) if parts else None
+
+
+def _resolved(histogram: Histogram | None, quantile: float) -> int | None:
+    if histogram is None or histogram.count * (1 - quantile) < FEWEST_BEYOND - _ROUNDING:
+        return None
+    return histogram.quantile(quantile)

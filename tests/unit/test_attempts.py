@@ -1,0 +1,64 @@
+"""Which trials are made again and which of them stands: by what the host did, not by the result."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from wsgiload.analysis.aggregate import Level, figure_of, standing
+from wsgiload.analysis.attempts import (
+    is_disturbed,
+    repeated,
+    standing_attempt,
+    standing_attempts,
+)
+from wsgiload.documents.summary import CellFailure, CellResult
+
+from .filled import reason, verdict
+from .invented_cells import DURATION_S, cell, invalid
+
+
+def attempt(number: int, disturbed_s: float | None = 0.0, p99_ns: float = 10e6) -> CellResult:
+    one = cell("a", 1, p99_ns, attempt=number, disturbed_s=disturbed_s)
+    return one if number == 1 else replace(one, id=f"{one.id}.{number}")
+
+
+def test_one_second_in_a_hundred_may_be_disturbed() -> None:
+    assert not is_disturbed(attempt(1, None))
+    assert not is_disturbed(attempt(1, DURATION_S / 100))
+    assert is_disturbed(attempt(1, 1.0))
+
+
+def test_a_stall_disturbs_if_the_host_is_to_blame() -> None:
+    for blame in ("host", "client"):
+        found = verdict("warn", blame, reason("client-stalls"))
+        assert is_disturbed(replace(attempt(1), verdict=found)) == (blame == "host")
+
+
+def test_the_least_disturbed_attempt_stands_however_slow_it_was() -> None:
+    fast, slow, last = attempt(1, 3.0, 1e6), attempt(2, 1.0, 99e6), attempt(3, 5.0, 1e6)
+    assert standing_attempt([fast, slow, last]) is slow
+    assert standing_attempts([fast, slow, last, cell("b")]) == [slow, cell("b")]
+    [run] = standing([fast, slow, last])[Level("a", 1000.0, None)].values()
+    assert figure_of(run, "p99") == 99e6
+
+
+def test_a_discarded_attempt_stands_only_where_all_are() -> None:
+    spoiled, disturbed = invalid(attempt(1)), attempt(2, 9.0)
+    assert standing_attempt([spoiled, disturbed]) is disturbed
+    assert standing_attempt([disturbed, invalid(attempt(3))]) is disturbed
+    both = [spoiled, invalid(attempt(2))]
+    assert standing_attempt(both) is both[-1]
+    assert standing(both) == {Level("a", 1000.0, None): {}}
+
+
+def test_a_server_that_failed_when_it_was_measured_again_has_failed() -> None:
+    failure = CellFailure(step="load", message="fell over", log_tail="")
+    failed = replace(attempt(2, None), verdict=verdict("invalid", "server"), failure=failure)
+    assert standing_attempt([attempt(1, 2.0), failed]) is failed
+
+
+def test_what_counts_as_a_repeat() -> None:
+    trials = [invalid(attempt(1)), attempt(2, 9.0), attempt(3), cell("b")]
+    assert repeated(trials, runs=6) == 1, "an invalid trial is always made again"
+    assert repeated(trials, runs=1) == 2
+    assert repeated([invalid(attempt(1)), invalid(attempt(2))], runs=6) == 0
