@@ -13,7 +13,7 @@ import msgspec
 from wsgiload.documents.load_report import Bounds
 from wsgiload.documents.summary import CellResult
 
-from .filled import filled_cell, outcomes, rates, verdict
+from .filled import exactly, filled_cell, outcomes, rates, verdict
 
 SCHEDULED = 20_000
 DURATION_S = 20
@@ -50,6 +50,19 @@ def runs_of(name: str, p99s_ns: Sequence[float | None], **changes: Any) -> list[
 def invalid(one: CellResult, blame: str = "client") -> CellResult:
     """The same, judged invalid."""
     return msgspec.structs.replace(one, verdict=verdict("invalid", blame))
+
+
+def with_p50(cells: Sequence[CellResult], p50s_ns: Mapping[str, float]) -> list[CellResult]:
+    """The same, with another median of each server, which varies by 3 % from run to run."""
+    draw = random.Random(5)
+    return [
+        msgspec.structs.replace(
+            one,
+            offered_quantiles_ns=(one.offered_quantiles_ns or {})
+            | {"0.5": exactly(p50s_ns[one.server] * math.exp(draw.gauss(0, 0.03)))},
+        )
+        for one in cells
+    ]
 
 
 def experiment(

@@ -13,6 +13,7 @@ from rich.console import Console
 from wsgiload.analysis.aggregate import server_of
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.analysis.ranking import level_words, rank
+from wsgiload.documents.load_report import ErrorBudget
 from wsgiload.documents.summary import (
     Answer,
     CellFailure,
@@ -27,7 +28,7 @@ from wsgiload.report.command_line import to_paste
 from wsgiload.report.first_screen import markdown, print_first_screen, table_of
 
 from .filled import filled_summary, outcomes, rates, reason, resources, verdict
-from .invented_cells import cell, experiment, invalid, runs_of
+from .invented_cells import cell, experiment, invalid, runs_of, with_p50
 
 
 def summary_of(cells: Sequence[CellResult], **facts: Any) -> Summary:
@@ -115,10 +116,27 @@ def test_a_tie_names_its_margin_and_recommends_the_leaner_server() -> None:
     found = answer(cells)
     assert found.status == "tie"
     assert re.match(
-        r"a and b are tied for the lowest p99 at 1,000/s: a has .+, and they differ by at most \d+ %\.",
+        r"a and b are tied for the lowest p99 at 1,000/s: a has .+, and they differ by at most [\d.]+ %\.",
         found.sentence,
     )
     assert " %. b uses the least memory of these." in found.sentence
+
+
+def test_a_tie_names_the_server_whose_median_is_better() -> None:
+    tied = experiment(2, {"a": 1e6, "b": 1.02e6})
+    found = answer(with_p50(tied, {"a": 0.4e6, "b": 0.2e6}))
+    assert re.search(
+        r"at most [\d.]+ %\. b's p50 is 0\.\d\d× \[0\.\d\d, 0\.\d\d\] a's\.", found.sentence
+    )
+    assert "p50 is" not in answer(with_p50(tied, {"a": 0.2e6, "b": 0.4e6})).sentence
+    assert "p50 is" not in answer(with_p50(tied, {"a": 0.2e6, "b": 0.2e6})).sentence
+
+
+def test_a_winner_whose_median_is_worse_is_no_winner_in_everything() -> None:
+    cells = experiment(1, {"waitress": 3e6, "gevent": 1e6})
+    found = answer(with_p50(cells, {"waitress": 0.2e6, "gevent": 0.4e6}))
+    assert found.status == "decided"
+    assert re.search(r"\(6 runs each\)\. waitress's p50 is 0\.\d\d× .+ gevent's\.", found.sentence)
 
 
 def test_one_run_is_a_quick_look_that_says_what_would_decide() -> None:
@@ -169,6 +187,28 @@ def test_where_nothing_saturates_the_rate_that_would_show_it_is_named() -> None:
 def test_a_server_that_did_not_start_is_not_one_that_could_not_sustain_the_load() -> None:
     for other, says in ((failed("b"), "a sustains 1,000/s"), (behind("b"), "Only a sustains")):
         assert answer([cell("a"), other]).sentence.startswith(says)
+
+
+def test_what_the_disturbed_seconds_did_to_p99_is_a_caution() -> None:
+    def disturbed(name: str, undisturbed_ns: int | None) -> CellResult:
+        budget = ErrorBudget(
+            value=9_000_000,
+            generator=(9_000_000, 9_000_000),
+            sampling_95=None,
+            noise_floor=None,
+            undisturbed=undisturbed_ns,
+            band=None,
+            standing="bounded",
+        )
+        return cell(name, p99_ns=9e6, error_budget_ns={"0.99": budget}, disturbed_s=2.0)
+
+    for calm_ns in (None, 8_950_000):
+        assert answer([disturbed("a", calm_ns), cell("b")]).cautions == ()
+    found = answer([disturbed("a", 1_200_000), disturbed("b", 3_000_000)])
+    assert found.cautions == (
+        "the host was disturbed in 2 cells; without those seconds, p99 of a at 1,000/s is "
+        "1.20 ms, not 9.00 ms",
+    )
 
 
 def test_nobody_kept_up_is_an_answer_too() -> None:

@@ -18,7 +18,7 @@ from wsgiload.report.over_runs import comparison_lines
 from wsgiload.statistics.effect import holm
 
 from .filled import filled_summary, outcomes, rates
-from .invented_cells import cell, experiment, invalid, runs_of
+from .invented_cells import cell, experiment, invalid, runs_of, with_p50
 
 SAME = {"sync": 20e6, "again": 20e6}
 
@@ -153,6 +153,53 @@ def test_one_server_under_two_names_is_known_also_where_no_trial_of_it_stands() 
     assert (entry.same_server, entry.finding) == (True, "no inference")
     spoiled = only(compare_servers(as_two_names([invalid(one) for one in experiment(1, SAME)])))
     assert (spoiled.same_server, spoiled.rounds) == (True, 0)
+
+
+def test_the_median_separates_what_is_tied_in_p99() -> None:
+    cells = with_p50(experiment(2, {"a": 20e6, "b": 20e6}, run_effect=0.3), {"a": 2e6, "b": 3e6})
+    entry = only(compare_servers(cells))
+    assert (entry.figure, entry.finding) == ("p99", "undecided")
+    median, goodput = entry.others
+    assert (median.figure, median.finding) == ("p50", "different")
+    assert median.factor == pytest.approx(2 / 3, rel=0.05)
+    assert median.interval_95[0] < median.factor < median.interval_95[1] < 1
+    assert (goodput.figure, goodput.finding, goodput.margin) == ("goodput", "same", 0)
+
+
+def test_every_figure_is_adjusted_for_its_own_pairs() -> None:
+    means = {"a": 20e6, "b": 40e6, "c": 80e6}
+    entries = compare_servers(with_p50(experiment(1, means), dict.fromkeys(means, 2e6)))
+    assert {entry.finding for entry in entries} == {"different"}
+    medians = [entry.others[0] for entry in entries]
+    again = compare_servers(with_p50(experiment(1, means), dict.fromkeys(means, 2e6)), "p50")
+    assert [one.p_adjusted for one in medians] == [one.p_adjusted for one in again]
+
+
+def test_of_eight_equal_servers_medians_differ_falsely_no_more_often_than_p99() -> None:
+    servers = dict.fromkeys("abcdefgh", 20e6)
+    wrong = {"p50": 0, "p99": 0}
+    for seed in range(100):
+        cells = experiment(seed, servers, runs=11, run_effect=0.2)
+        medians = {one.id: one for one in experiment(1000 + seed, servers, 11, run_effect=0.05)}
+        both = [
+            msgspec.structs.replace(
+                one,
+                offered_quantiles_ns=(one.offered_quantiles_ns or {})
+                | {"0.5": (medians[one.id].offered_quantiles_ns or {})["0.99"]},
+            )
+            for one in cells
+        ]
+        entries = compare_servers(both)
+        wrong["p99"] += any(entry.finding == "different" for entry in entries)
+        wrong["p50"] += any(entry.others[0].finding == "different" for entry in entries)
+    assert max(wrong.values()) <= 5 + 2 * math.sqrt(100 * 0.05 * 0.95)
+
+
+def test_the_margin_is_what_two_one_sided_tests_support() -> None:
+    entry = only(compare_servers(experiment(2, SAME, runs=6, run_effect=0.2)))
+    assert entry.margin is not None and entry.interval_95 is not None
+    narrow, wide = abs(math.log(entry.factor or 1)), math.log(max(entry.interval_95))
+    assert narrow < math.log1p(entry.margin) < max(wide, -math.log(min(entry.interval_95)))
 
 
 def test_a_closed_loop_is_compared_by_its_goodput() -> None:

@@ -14,8 +14,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from rich.console import Console
 
-from wsgiload.analysis.comparison import compare_runs
 from wsgiload.analysis.attempts import place_of, standing_attempts
+from wsgiload.analysis.comparison import compare_runs
 from wsgiload.analysis.over_cells import analyse, judge_session
 from wsgiload.cli import run
 from wsgiload.documents.codec import decode, encode, to_plain
@@ -24,6 +24,7 @@ from wsgiload.documents.schema import load_schema
 from wsgiload.documents.summary import (
     CellFailure,
     CellResult,
+    ComparedFigure,
     Comparison,
     DiscardedTrial,
     Efficiency,
@@ -69,6 +70,15 @@ ENTRY = Comparison(
     reason=None,
     load_share=0.5,
 )
+P50 = ComparedFigure(
+    figure="p50",
+    factor=0.7,
+    interval_95=(0.65, 0.75),
+    p_adjusted=0.001,
+    margin=0.5,
+    finding="different",
+)
+GOODPUT_SAME = replace(P50, figure="goodput", finding="same", margin=0.0)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +91,34 @@ ENTRY = Comparison(
         ),
         (
             {"finding": "same", "factor": 1.01, "interval_95": (0.99, 1.03), "same_server": True},
-            "A/A: gthread and sync: p99 is equivalent within ±5 % at 500/s (1.01× [0.99, 1.03])",
+            "A/A: gthread and sync: p99 is equivalent within 5 % at 500/s (1.01× [0.99, 1.03])",
+        ),
+        (
+            {"finding": "same", "factor": 1.01, "interval_95": (0.99, 1.03), "margin": 0.0263},
+            "gthread and sync: p99 is equivalent within 2.6 % at 500/s (1.01× [0.99, 1.03])",
+        ),
+        (
+            {"finding": "undecided", "p_adjusted": 0.53, "margin": 1.4},
+            "gthread and sync: no significant difference in p99 at 500/s, at most a factor of 2.4 "
+            "(1.31× [1.22, 1.41], p 0.53)",
+        ),
+        (
+            {"others": (P50, GOODPUT_SAME)},
+            "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s; p50 is 0.70× [0.65, 0.75]",
+        ),
+        (
+            {"others": (replace(P50, finding="same"), GOODPUT_SAME)},
+            "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s",
+        ),
+        (
+            {
+                "finding": "undecided",
+                "p_adjusted": 0.53,
+                "margin": 0.21,
+                "others": (replace(P50, finding="undecided", margin=0.04), GOODPUT_SAME),
+            },
+            "gthread and sync: no significant difference in p99 at 500/s, at most 21 % "
+            "(1.31× [1.22, 1.41], p 0.53); p50 differs by at most 4 %",
         ),
         (
             {

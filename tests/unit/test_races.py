@@ -24,7 +24,7 @@ from wsgiload.report.cells import conditions
 from wsgiload.report.first_screen import markdown, table_of
 
 from .filled import filled_summary, rates
-from .invented_cells import cell, experiment
+from .invented_cells import cell, experiment, with_p50
 
 MS = 1e6
 BUDGET_S = 600.0
@@ -99,6 +99,41 @@ def test_ties_are_named_with_the_margin_that_the_data_support() -> None:
         f"{leader} and {other} are tied within {100 * race.margin:.0f} % for the lowest p99 at "
         f"1,000/s: {leader} has "
     )
+
+
+def test_what_is_tied_in_p99_may_differ_in_its_median() -> None:
+    summary = _summary(with_p50(TIED, {"near": 2 * MS, "fast": 4 * MS}))
+    assert _only(summary).outcome == "ties"
+    [comparison] = summary.comparisons or ()
+    assert comparison.finding != "different"
+    assert [(one.figure, one.finding) for one in comparison.others] == [
+        ("p50", "different"),
+        ("goodput", "same"),
+    ]
+    leader = _only(summary).contenders[0]
+    better = "near's p50 is 0." in answer_of(summary).sentence
+    assert better == (leader == "fast")
+
+
+def test_equal_medians_hardly_ever_differ_at_whichever_round_a_race_stops() -> None:
+    """Eight equal servers, of which p99 decides who is measured."""
+    names, wrong = tuple("abcdefgh"), 0
+    for seed in range(40):
+        cells = experiment(seed, dict.fromkeys(names, 10 * MS), 11, run_effect=0.14)
+        medians = {one.id: one for one in experiment(900 + seed, dict.fromkeys(names, MS), 11)}
+        both = [
+            msgspec.structs.replace(
+                one,
+                offered_quantiles_ns=(one.offered_quantiles_ns or {})
+                | {"0.5": (medians[one.id].offered_quantiles_ns or {})["0.99"]},
+            )
+            for one in cells
+        ]
+        for rounds in (4, 7, 11):
+            seen = _summary([one for one in both if one.run <= rounds]).comparisons or ()
+            found = [other.finding for one in seen for other in one.others]
+            wrong += "different" in found
+    assert wrong <= 3 * 40 * 0.05
 
 
 def _qualified(rounds: Mapping[str, int], p99s_ms: Mapping[str, float]) -> Summary:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Literal
+
+from msgspec.structs import replace
 
 from wsgiload.analysis.aggregate import (
     FIGURES,
@@ -30,7 +32,13 @@ from wsgiload.analysis.generator_delay import REASON as DELAY_REASON
 from wsgiload.analysis.generator_delay import remains_slower
 from wsgiload.analysis.overload import saturation_goodputs
 from wsgiload.documents.run_info import HostFacts
-from wsgiload.documents.summary import CellResult, Comparison, ExperimentFacts, Summary
+from wsgiload.documents.summary import (
+    CellResult,
+    ComparedFigure,
+    Comparison,
+    ExperimentFacts,
+    Summary,
+)
 from wsgiload.statistics.effect import (
     FEWEST_RUNS,
     SAME_WITHIN,
@@ -43,6 +51,8 @@ from wsgiload.statistics.effect import (
 
 Finding = Literal["different", "same", "undecided", "no inference"]
 
+# What two servers are judged by; one of them decides, the others stand beside it.
+JUDGED: tuple[Figure, ...] = ("p99", "p50", GOODPUT)
 # Beyond this share of its capacity a server's quantiles magnify every drift of the host.
 CAUTIOUS_SHARE = 0.8
 _BOTH = 2
@@ -122,17 +132,22 @@ def compare_servers(
     saturation = {} if of_sessions else saturation_goodputs(cells)
     comparisons: list[Comparison] = []
     for levels in rivals.values():
-        pairs = [
-            _paired(
-                (first, second),
-                by_level,
-                chosen,
-                app=apps[first.server],
-                same=kinds[first.server] == kinds[second.server],
-            )
-            for first, second in itertools.combinations(levels, _BOTH)
-        ]
-        comparisons += _judged(pairs, chosen, saturation)
+        both = [(one, other) for one, other in itertools.combinations(levels, _BOTH)]
+
+        def of(figure: Figure, both: Sequence[tuple[Level, Level]] = both) -> list[Comparison]:
+            pairs = [
+                _paired(
+                    (first, second),
+                    by_level,
+                    figure,
+                    app=apps[first.server],
+                    same=kinds[first.server] == kinds[second.server],
+                )
+                for first, second in both
+            ]
+            return _judged(pairs, figure, saturation)
+
+        comparisons += _with_others(chosen, of)
     return tuple(comparisons)
 
 
@@ -157,9 +172,44 @@ def compare_runs(
         levels = [
             level for level in before if (level.rate, level.connections) == place and level in after
         ]
-        pairs = [_unpaired(level, before[level], after[level], chosen) for level in levels]
-        comparisons += _judged(pairs, chosen, saturation)
+
+        def of(figure: Figure, levels: Sequence[Level] = levels) -> list[Comparison]:
+            pairs = [_unpaired(level, before[level], after[level], figure) for level in levels]
+            return _judged(pairs, figure, saturation)
+
+        comparisons += _with_others(chosen, of)
     return tuple(comparisons)
+
+
+def _with_others(chosen: Figure, of: Callable[[Figure], Sequence[Comparison]]) -> list[Comparison]:
+    """The comparisons of the chosen figure, each with those of the others. Each figure is a
+    question of its own, adjusted for its own pairs: an adjustment over all would weaken the
+    first."""
+    columns = [of(figure) for figure in JUDGED if figure != chosen]
+    return [
+        replace(entry, others=compared_figures(others))
+        for entry, *others in zip(of(chosen), *columns, strict=True)
+    ]
+
+
+def compared_figures(comparisons: Sequence[Comparison]) -> tuple[ComparedFigure, ...]:
+    """Those of which something is known, as figures beside another comparison."""
+    return tuple(
+        ComparedFigure(
+            figure=one.figure,
+            factor=one.factor,
+            interval_95=one.interval_95,
+            p_adjusted=one.p_adjusted,
+            margin=one.margin,
+            finding=one.finding,
+        )
+        for one in comparisons
+        if one.finding != "no inference"
+        and one.factor is not None
+        and one.interval_95 is not None
+        and one.p_adjusted is not None
+        and one.margin is not None
+    )
 
 
 def unlike(first: Summary, second: Summary) -> list[str]:
@@ -378,6 +428,7 @@ def comparison_of(
         p=effect.p if effect else None,
         p_adjusted=p_adjusted,
         aa_factor=math.exp(aa_spread) if aa_spread is not None else None,
+        margin=math.expm1(effect.interval.margin) if effect else None,
         finding="undecided" if is_open else finding,
         reason=DELAY_REASON if is_open else pair.reason,
         load_share=_load_share(pair, saturation or {}),

@@ -22,7 +22,14 @@ from wsgiload.analysis.aggregate import (
     server_of,
     standing,
 )
-from wsgiload.analysis.comparison import Pair, comparison_of, kinds_of, of_rounds
+from wsgiload.analysis.comparison import (
+    JUDGED,
+    Pair,
+    compared_figures,
+    comparison_of,
+    kinds_of,
+    of_rounds,
+)
 from wsgiload.analysis.generator_delay import remains_slower
 from wsgiload.documents.summary import (
     CellResult,
@@ -35,7 +42,14 @@ from wsgiload.documents.summary import (
 )
 from wsgiload.statistics.effect import FEWEST_RUNS, paired_effect
 from wsgiload.statistics.halving import Qualified, qualify
-from wsgiload.statistics.race import RaceState, Rules, judge_race, race_effects
+from wsgiload.statistics.race import (
+    RaceEffect,
+    RaceState,
+    Rules,
+    judge_race,
+    pair_effects,
+    race_effects,
+)
 from wsgiload.statistics.sequential import Round, differences
 
 
@@ -100,12 +114,14 @@ def race_state(
     elif state.outcome == "winner" and len(state.contenders) > 1:
         winner, rival = state.contenders[:2]
         counted = [cell for cell in cells if cell.run in raced]
-        if _may_be_delay(track, (rival, winner), counted):
+        if _may_be_delay(track, track.figure, (rival, winner), counted):
             state = replaced(state, outcome="open")
     return replaced(state, dropped=(*qualified.drops, *state.dropped))
 
 
-def _may_be_delay(track: Track, both: tuple[str, str], cells: Sequence[CellResult]) -> bool:
+def _may_be_delay(
+    track: Track, figure: Figure, both: tuple[str, str], cells: Sequence[CellResult]
+) -> bool:
     """Whether one of both looks slower only because the generator was late."""
     stand = standing(cells)
     first, second = (stand.get(Level(one, track.rate, track.connections), {}) for one in both)
@@ -113,14 +129,14 @@ def _may_be_delay(track: Track, both: tuple[str, str], cells: Sequence[CellResul
     known = [
         (cells, logarithms)
         for cells in rounds
-        if (logarithms := _finite_logarithms(cells, track.figure)) is not None
+        if (logarithms := _finite_logarithms(cells, figure)) is not None
     ]
     if len(known) < FEWEST_RUNS:
         return False
 
     shared = ([cells[0] for cells, _ in known], [cells[1] for cells, _ in known])
     effect = paired_effect([one - other for _, (one, other) in known])
-    return not remains_slower(effect, shared, track.figure, of_rounds)
+    return not remains_slower(effect, shared, figure, of_rounds)
 
 
 def _finite_logarithms(
@@ -165,15 +181,20 @@ def _short_logarithm(cell: CellResult, track: Track) -> float | None:
 
 
 def rounds_of(
-    track: Track, servers: Sequence[str], cells: Sequence[CellResult], of_runs: range
+    track: Track,
+    servers: Sequence[str],
+    cells: Sequence[CellResult],
+    of_runs: range,
+    figure: Figure | None = None,
 ) -> list[Round]:
-    """The logarithms of each of these runs in which something stands; smaller is better."""
+    """The logarithms of each of these runs in which something stands, of what decides unless
+    another figure is named; smaller is better."""
     rounds: dict[int, dict[str, float]] = {}
     for level, runs in standing(cells).items():
         if (level.rate, level.connections) != (track.rate, track.connections):
             continue
         for run, cell in runs.items():
-            value = _logarithm(cell, track.figure)
+            value = _logarithm(cell, figure or track.figure)
             if level.server in servers and run in of_runs and value is not None:
                 rounds.setdefault(run, {})[level.server] = value
     return [rounds[run] for run in sorted(rounds)]
@@ -243,29 +264,52 @@ def race_comparisons(cells: Sequence[CellResult], stages: Stages) -> tuple[Compa
 def _of_track(
     track: Track, servers: Sequence[str], cells: Sequence[CellResult], stages: Stages
 ) -> list[Comparison]:
-    rounds = rounds_of(track, servers, cells, range(stages.qualifying + 1, stages.runs + 1))
-    kinds = kinds_of(cells)
+    of_runs, rules = range(stages.qualifying + 1, stages.runs + 1), stages.rules
+    rounds = rounds_of(track, servers, cells, of_runs)
+    others = [figure for figure in JUDGED if figure != track.figure]
+    beside = {
+        figure: pair_effects(servers, rounds_of(track, servers, cells, of_runs, figure), rules)
+        for figure in others
+    }
+
     found = []
-    for (one, other), adjusted in race_effects(servers, rounds, stages.rules).items():
-        shared = len(differences(one, other, rounds))
-        few = f"too few runs ({shared})"
-        effect = adjusted.effect if adjusted is not None else None
-        if effect is not None and track.figure == GOODPUT:
-            effect = effect.inverted()
-        pair = Pair(
-            first=one,
-            second=other,
-            level=Level(one, track.rate, track.connections),
-            app=track.app,
-            effect=effect,
-            rounds=effect.runs if effect is not None else shared,
-            is_same_server=kinds[one] == kinds[other],
-            reason=few if effect is None else None,
-            may_be_delay=effect is not None and _may_be_delay(track, (one, other), cells),
-        )
-        p_adjusted = adjusted.p_adjusted if adjusted is not None else None
-        found.append(comparison_of(pair, track.figure, p_adjusted))
+    for both, effect in race_effects(servers, rounds, rules).items():
+        shared = len(differences(*both, rounds))
+        entry = _comparison((track, track.figure), both, effect, shared, cells)
+        known = [
+            _comparison((track, figure), both, effects[both], shared, cells)
+            for figure, effects in beside.items()
+        ]
+        found.append(replace(entry, others=compared_figures(known)))
     return found
+
+
+def _comparison(
+    what: tuple[Track, Figure],
+    both: tuple[str, str],
+    adjusted: RaceEffect | None,
+    shared: int,
+    cells: Sequence[CellResult],
+) -> Comparison:
+    """Two servers by one figure, of which they share so many rounds."""
+    track, figure = what
+    one, other = both
+    kinds = kinds_of(cells)
+    effect = adjusted.effect if adjusted is not None else None
+    if effect is not None and figure == GOODPUT:
+        effect = effect.inverted()
+    pair = Pair(
+        first=one,
+        second=other,
+        level=Level(one, track.rate, track.connections),
+        app=track.app,
+        effect=effect,
+        rounds=effect.runs if effect is not None else shared,
+        is_same_server=kinds[one] == kinds[other],
+        reason=f"too few runs ({shared})" if effect is None else None,
+        may_be_delay=effect is not None and _may_be_delay(track, figure, both, cells),
+    )
+    return comparison_of(pair, figure, adjusted.p_adjusted if adjusted is not None else None)
 
 
 def race_at(found: Sequence[Race] | None, level: RankingLevel) -> Race | None:

@@ -191,6 +191,23 @@ class AggregateFigure(Document, frozen=True, kw_only=True):
     """Why there is no interval. Source: values. Null: there is one."""
 
 
+class ComparedFigure(Document, frozen=True, kw_only=True):
+    """One more figure of two servers, judged like that of their comparison."""
+
+    figure: Literal["p50", "p99", "p99.9", "goodput"]
+    """Compared figure. Source: plan."""
+    factor: NonNegativeFloat
+    """Ratio: the first server's figure divided by the second's. Unit: ratio. Source: rounds."""
+    interval_95: tuple[NonNegativeFloat, NonNegativeFloat]
+    """95 % confidence interval of the ratio: low, high. Unit: ratio. Source: rounds."""
+    p_adjusted: Share
+    """p-value, adjusted for all pairs with this app at this load. Unit: 0 to 1. Source: rounds."""
+    margin: NonNegativeFloat
+    """As in the comparison. Unit: share. Source: rounds."""
+    finding: Literal["different", "same", "undecided"]
+    """`different`, `same` (within 5 %) or `undecided`. Source: rounds."""
+
+
 class Comparison(Document, frozen=True, kw_only=True):
     """Two servers with one app at one load, paired by round."""
 
@@ -226,6 +243,9 @@ class Comparison(Document, frozen=True, kw_only=True):
     aa_factor: float | None
     """A/A ratio: one server compared with itself, with this app at this load. Unit: ratio. Source:
     rounds. Null: no server was measured under two names."""
+    margin: NonNegativeFloat | None = None
+    """The two differ by at most this share, with 95 % confidence (0.09 is 9 %); two one-sided
+    tests. Unit: share. Source: rounds. Null: see `reason`, or stored by an older version."""
     finding: Literal["different", "same", "undecided", "no inference"]
     """`different`, `same` (within 5 %), `undecided` or `no inference`. Source: rounds."""
     reason: str | None
@@ -234,6 +254,8 @@ class Comparison(Document, frozen=True, kw_only=True):
     load_share: NonNegativeFloat | None
     """The rate divided by the lower of the two servers' saturated goodputs. Unit: share. Source:
     cells. Null: closed loop, sessions, or one of them was never saturated."""
+    others: tuple[ComparedFigure, ...] = ()
+    """The other figures of p50, p99 and goodput that are known in every round. Source: rounds."""
 
 
 class RaceDrop(Document, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from wsgiload.analysis.aggregate import server_of
+from wsgiload.analysis.aggregate import GOODPUT, server_of
 from wsgiload.analysis.alarms import alarms_over_cells
 from wsgiload.analysis.attempts import standing_attempts
 from wsgiload.analysis.effective_limit import held_limit
@@ -24,6 +24,7 @@ from wsgiload.documents.summary import (
     Answer,
     CellFailure,
     CellResult,
+    ComparedFigure,
     Comparison,
     Race,
     RankingEntry,
@@ -36,6 +37,7 @@ from wsgiload.report import words
 from wsgiload.report.bottlenecks import bottleneck_lines
 from wsgiload.report.cells import HEADLINE
 from wsgiload.report.command_line import to_paste
+from wsgiload.report.over_runs import margin_words
 from wsgiload.report.races import (
     NOBODY,
     STATUSES,
@@ -51,6 +53,8 @@ from wsgiload.statistics.effect import FEWEST_RUNS, runs_needed
 Status = Literal["decided", "tie", "undecided"]
 
 MOST_CAUTIONS = 5
+# Of several figures in which another server is better.
+MOST_BETTER = 2
 # A disturbance is worth a line from such a difference on.
 MATTERS_BY, MATTERS_FROM_NS = 1.1, 100_000
 MOST_CAUSE_CHARACTERS = 160
@@ -218,7 +222,11 @@ def _raced(
     if race.outcome == "winner":
         ending = _winner(left[0], main, contenders, comparisons)
     elif race.outcome == "ties" and len(left) > 1:
-        ending = f"{tie_words(names, race.margin, aim, lead)}{_lean_words(left[0], left[1:])}"
+        figure = "goodput" if main.rate is None else "p99"
+        found = [_comparison(names[0], name, main, figure, comparisons) for name in names[1:]]
+        elsewhere = _better_elsewhere(left[0], left[1:], found)
+        lean = _lean_words(left[0], left[1:])
+        ending = f"{tie_words(names, race.margin, aim, lead)}{elsewhere}{lean}"
     else:
         ending = open_words(names, aim, lead)
     return " ".join(part for part in (ending, dropped_words(race.dropped)) if part)
@@ -307,9 +315,12 @@ def _winner(
     second = contenders[1]
     factor = _factor_words(best, second, main, comparisons)
     runs = words.plural(len(best.cell_ids), "run")
+    figure = "goodput" if main.rate is None else "p99"
+    found = _comparison(best.label, second.label, main, figure, comparisons)
     return (
         f"{best.label}{size_words(best)} has {_aim(main)} at {main.level}: "
         f"{figure_words(best, main)}{factor} ({runs} each)."
+        f"{_better_elsewhere(best, [second], [found])}"
     )
 
 
@@ -345,18 +356,42 @@ def _tie(
     tied = [entry for entry in contenders if entry.label in best.tied_with]
     figure = "goodput" if main.rate is None else "p99"
     found = [_comparison(best.label, one.label, main, figure, comparisons) for one in tied]
-    margins = [
-        max(abs(math.log(end)) for end in one.interval_95)
-        for one in found
-        if one is not None and one.interval_95 is not None and min(one.interval_95) > 0
-    ]
-    margin = f"they differ by at most {math.expm1(max(margins)) * 100:.0f} %" if margins else ""
+    margins = [one.margin for one in found if one is not None and one.margin is not None]
+    margin = f"they differ by at most {margin_words(max(margins))}" if margins else ""
     names = words.join_names([f"{best.label}{size_words(best)}", *(one.label for one in tied)])
     return (
         f"{names} are tied for {_aim(main)} at {main.level}: {best.label} has "
         f"{figure_words(best, main)}, and {margin or 'the difference is not significant'}."
-        f"{_lean_words(best, tied)}"
+        f"{_better_elsewhere(best, tied, found)}{_lean_words(best, tied)}"
     )
+
+
+def _better_elsewhere(
+    best: RankingEntry, rivals: Sequence[RankingEntry], found: Sequence[Comparison | None]
+) -> str:
+    """A rival whose other figures are better than those of the first, which may then be the one to
+    choose: `` waitress's p50 is 0.71× [0.68, 0.74] gthread's.``"""
+    sentences = []
+    for rival, comparison in zip(rivals, found, strict=True):
+        for one in comparison.others if comparison is not None else ():
+            assert comparison is not None
+            times = _times_of(one, of_first=comparison.first == rival.label)
+            is_better = (times[0] > 1) == (one.figure == GOODPUT)
+            if one.finding == "different" and is_better:
+                factor, low, high = times
+                sentences.append(
+                    f" {rival.label}'s {one.figure} is {factor:.2f}× [{low:.2f}, {high:.2f}] "
+                    f"{best.label}'s."
+                )
+    return "".join(sentences[:MOST_BETTER])
+
+
+def _times_of(figure: ComparedFigure, *, of_first: bool) -> tuple[float, float, float]:
+    """The factor with its interval, of the first over the second server or the other way round."""
+    low, high = figure.interval_95
+    if of_first:
+        return figure.factor, low, high
+    return 1 / figure.factor, 1 / high, 1 / low
 
 
 def _lean_words(best: RankingEntry, tied: Sequence[RankingEntry]) -> str:

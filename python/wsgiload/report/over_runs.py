@@ -159,13 +159,14 @@ def comparison_lines(summary: Summary) -> list[tuple[str, str]]:
 def comparison_sentence(entry: Comparison) -> str:
     """ "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s", or why there is no such sentence."""
     lead = "A/A: " if entry.same_server else ""
-    return f"{lead}{_finding(entry)}{_near_capacity(entry)}"
+    return f"{lead}{_finding(entry)}{_others(entry)}{_near_capacity(entry)}"
 
 
 def change_sentence(entry: Comparison) -> str:
     """The same for one server in two stored runs: "waitress at 500/s: p99 is 1.31× [1.22, 1.41]
     the first run's"."""
-    return f"{entry.first} at {load_words(entry)}: {_change(entry)}{_near_capacity(entry)}"
+    found = f"{_change(entry)}{_others(entry)}{_near_capacity(entry)}"
+    return f"{entry.first} at {load_words(entry)}: {found}"
 
 
 def load_words(entry: Comparison) -> str:
@@ -183,12 +184,13 @@ def _finding(entry: Comparison) -> str:
             return f"{first}'s {figure} is {_factor_words(entry)} {second}'s {where}"
         case "same":
             known = _factor_words(entry)
-            return f"{first} and {second}: {figure} is equivalent within ±5 % {where} ({known})"
+            within = margin_words(entry.margin) or "5 %"
+            return f"{first} and {second}: {figure} is equivalent within {within} {where} ({known})"
         case "undecided":
             known = _factor_and_p(entry)
             return (
-                f"{first} and {second}: no significant difference in {figure} {where} "
-                f"({known}){_why_undecided(entry)}"
+                f"{first} and {second}: no significant difference in {figure} {where}"
+                f"{_at_most(entry)} ({known}){_why_undecided(entry)}"
             )
         case _:
             return f"{first} and {second}: not compared {where}: {entry.reason}"
@@ -199,9 +201,11 @@ def _change(entry: Comparison) -> str:
         case "different":
             return f"{entry.figure} is {_factor_words(entry)} the first run's"
         case "same":
-            return f"{entry.figure} is equivalent within ±5 % ({_factor_words(entry)})"
+            within = margin_words(entry.margin) or "5 %"
+            return f"{entry.figure} is equivalent within {within} ({_factor_words(entry)})"
         case "undecided":
-            return f"no significant difference in {entry.figure} ({_factor_and_p(entry)})"
+            known = f"{_at_most(entry)} ({_factor_and_p(entry)})"
+            return f"no significant difference in {entry.figure}{known}"
         case _ if entry.factor is not None:
             return (
                 f"{entry.figure} is {_times(entry.factor)} the first run's, without an interval: "
@@ -209,6 +213,34 @@ def _change(entry: Comparison) -> str:
             )
         case _:
             return str(entry.reason)
+
+
+def margin_words(margin: float | None) -> str:
+    """``9 %``, or ``a factor of 2.4``; nothing where it is not known."""
+    if margin is None:
+        return ""
+    return f"{100 * margin:.2g} %" if margin < 1 else f"a factor of {1 + margin:.2g}"
+
+
+def _at_most(entry: Comparison) -> str:
+    return f", at most {margin_words(entry.margin)}" if entry.margin is not None else ""
+
+
+def _others(entry: Comparison) -> str:
+    """Figures in which the two differ beside the one that is compared; and where that one tells
+    nothing, how close they are in the median."""
+    if entry.finding == "no inference":
+        return ""
+    is_open = entry.finding != "different"
+    found = []
+    for one in entry.others:
+        if one.finding == "different":
+            low, high = one.interval_95
+            times = f"{_times(one.factor)} [{_number(low)}, {_number(high)}]"
+            found.append(f"; {one.figure} is {times}")
+        elif is_open and one.figure == "p50":
+            found.append(f"; {one.figure} differs by at most {margin_words(one.margin)}")
+    return "".join(found)
 
 
 def _why_undecided(entry: Comparison) -> str:

@@ -154,17 +154,11 @@ def race_effects(
     """Of every pair, in the order given; None where it has too few rounds. That of the finalists
     is from the rounds of their final, once these are enough."""
     spread = spread_of(servers, rounds)
-    pairs = list(combinations(servers, 2))
+    effects = pair_effects(
+        servers, rounds, rules, 1 - SHARE_OF_FINAL if len(servers) > FINALISTS else 1.0
+    )
     if spread is None:
-        return dict.fromkeys(pairs)
-
-    # A pair is one of all, also of those with too few rounds: who gets many follows from the data.
-    share = 1 - SHARE_OF_FINAL if len(servers) > FINALISTS else 1.0
-    looks, weight = rules.looks(), len(pairs) / share
-    effects = {
-        (one, other): _adjusted(differences(one, other, rounds), spread, looks, weight)
-        for one, other in pairs
-    }
+        return effects
 
     field = _field(servers, rounds, rules)
     if field.before_final and len(field.contenders) == FINALISTS:
@@ -173,6 +167,24 @@ def race_effects(
         final = _adjusted(fresh, spread, rules.looks(field.before_final), 1 / SHARE_OF_FINAL)
         effects[one, other] = final or effects[one, other]
     return effects
+
+
+def pair_effects(
+    servers: Sequence[str], rounds: Sequence[Round], rules: Rules, share: float = 1.0
+) -> dict[Pair, RaceEffect | None]:
+    """Of every pair over all rounds, by this share of the error probability. Bonferroni's bound
+    over pairs and looks holds whatever decides who is measured, so also for another figure."""
+    spread = spread_of(servers, rounds)
+    pairs = list(combinations(servers, 2))
+    if spread is None:
+        return dict.fromkeys(pairs)
+
+    # A pair is one of all, also of those with too few rounds: who gets many follows from the data.
+    looks, weight = rules.looks(), len(pairs) / share
+    return {
+        (one, other): _adjusted(differences(one, other, rounds), spread, looks, weight)
+        for one, other in pairs
+    }
 
 
 def _adjusted(
