@@ -143,6 +143,38 @@ def test_of_all_that_meet_it_the_one_with_the_least_memory_is_recommended() -> N
     assert said.endswith(" slow and large also meet it.")
 
 
+def using(cores: float | None, peak: int = 128) -> dict[str, Any]:
+    """So many cores of one, and so much memory."""
+    used = resources(memory_peak_bytes=peak * MIB, cpu_cores_mean=cores)
+    return {"resources": used, "limits": limits(cpus=1.0, memory_bytes=512 * MIB)}
+
+
+def test_where_memory_is_much_the_same_the_one_with_the_least_cpu_time_is_recommended() -> None:
+    cells = (
+        runs("busy", {100: 30.0}, **using(0.6))
+        + runs("calm", {100: 60.0}, **using(0.4))
+        + runs("unknown", {100: 20.0}, **using(None))
+        + runs("light", {100: 20.0}, **using(0.2, peak=200))
+    )
+    found = recommended(cells)
+    assert (found.server, found.also_meets, found.tied) == (
+        "calm",
+        ("busy", "unknown", "light"),
+        (),
+    )
+    said = recommendation_words(found, "p99<100ms")
+    assert "(75.0 % free), CPU 0.40 of 1 core (60.0 % free). busy, unknown and " in said
+
+    near = recommended(runs("quick", {100: 30.0}, **using(0.43)) + cells)
+    assert near.server == "quick", "7 % of CPU time are no difference"
+
+
+def test_cpu_time_without_a_limit_that_holds_has_no_headroom() -> None:
+    loose = using(0.5) | {"limits": limits(cpus=1.0, not_enforced=("cpus", "memory"))}
+    said = recommendation_words(recommended(runs("only", {100: 30.0}, **loose)), "p99<100ms")
+    assert "; peak memory 128 MiB, without a limit, CPU 0.50 cores." in said
+
+
 def test_of_one_server_that_needs_no_less_memory_the_size_with_fewer_workers_and_threads_is_recommended() -> (
     None
 ):

@@ -16,12 +16,13 @@ from statistics import fmean, stdev
 from typing import Literal, TypeVar
 
 from wsgiload.analysis.attempts import standing_attempts
-from wsgiload.analysis.effective_limit import held_memory_bytes
+from wsgiload.analysis.effective_limit import held_limit, held_memory_bytes
 from wsgiload.analysis.objective import Judgement, Objective
 from wsgiload.analysis.threshold import QUANTILES, Threshold
 from wsgiload.documents.capacity import ServerCapacity
 from wsgiload.documents.summary import (
     CellResult,
+    CpuHeadroom,
     MemoryHeadroom,
     NoRecommendation,
     RecommendedSetting,
@@ -69,6 +70,7 @@ class AtRate:
     runs: int
     disturbed: int
     fewest_beyond: int | None
+    cpu: CpuHeadroom
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,16 +198,17 @@ def _leanest_of(
         tied=as_lean(order),
         fewest_beyond=at.fewest_beyond,
         also_meets=others,
+        cpu=at.cpu,
     )
 
 
 def lean_first(entries: Sequence[RecordAtRate]) -> list[RecordAtRate]:
     """Settings that meet an objective in the order in which they are recommended: the least memory
-    first; where it is much the same, fewer workers and threads of one server; then the lowest
-    quantile."""
+    first; where it is much the same, fewer workers and threads of one server; then the least CPU
+    time; then the lowest quantile."""
     left, order = list(entries), list[RecordAtRate]()
     while left:
-        best = min(_simplest(left), key=_centre)
+        best = min(_least_cpu(_simplest(left)), key=_centre)
         order.append(best)
         left.remove(best)
     return order
@@ -228,6 +231,19 @@ def _simplest(entries: Sequence[RecordAtRate]) -> list[RecordAtRate]:
     ]
 
 
+def _least_cpu(entries: Sequence[RecordAtRate]) -> list[RecordAtRate]:
+    """Those that need about the least CPU time; unknown counts as the most."""
+    known = [used for _, at in entries if (used := at.cpu.cores_mean) is not None]
+    if not known:
+        return list(entries)
+    most = LEANER_BY * min(known)
+    return [
+        entry
+        for entry in entries
+        if entry[1].cpu.cores_mean is not None and entry[1].cpu.cores_mean <= most
+    ]
+
+
 def _centre(entry: RecordAtRate) -> float:
     centre = entry[1].centre
     return math.inf if centre is None else centre
@@ -238,7 +254,9 @@ def as_lean(order: Sequence[RecordAtRate]) -> tuple[str, ...]:
     quantile."""
     _, best = order[0]
     return tuple(
-        record.server for record, at in _simplest(order) if at is not best and _reach(at, best)
+        record.server
+        for record, at in _least_cpu(_simplest(order))
+        if at is not best and _reach(at, best)
     )
 
 
@@ -295,6 +313,7 @@ def _at_rate(rate_per_s: float, cells: Sequence[CellResult], objective: Objectiv
         len(judged),
         sum(judgement.disturbance is not None for _, judgement in judged),
         _fewest_beyond(held, quantile),
+        _cpu(cells),
     )
 
 
@@ -381,6 +400,19 @@ def _memory(cells: Sequence[CellResult]) -> MemoryHeadroom:
     return MemoryHeadroom(peak_bytes=max(peaks, default=None), limit_bytes=held_memory_bytes(cells))
 
 
+def _cpu(cells: Sequence[CellResult]) -> CpuHeadroom:
+    used = [
+        cell.resources.cpu_cores_mean
+        for cell in cells
+        if cell.resources is not None and cell.resources.cpu_cores_mean is not None
+    ]
+    limits = {held_limit(cell.limits, "cpus") for cell in cells if cell.limits is not None}
+    return CpuHeadroom(
+        cores_mean=fmean(used) if used else None,
+        limit_cores=limits.pop() if len(limits) == 1 else None,
+    )
+
+
 def _requested_counts(cell: CellResult) -> RequestedCounts:
     """Counts that nobody named are equal, because the budget decided them."""
     size = cell.size or ""
@@ -418,6 +450,7 @@ def recommend_capacity(
         runs=runs,
         disturbed=0,
         memory=_memory_at_capacity(first),
+        cpu=_cpu_at_capacity(first),
         runner_up=confirmed[1][2].server if len(confirmed) > 1 else None,
         tied=(),
         fewest_beyond=None,
@@ -475,6 +508,12 @@ def _memory_at_capacity(server: ServerCapacity) -> MemoryHeadroom:
     if used is None:
         return MemoryHeadroom(peak_bytes=None, limit_bytes=None)
     return MemoryHeadroom(peak_bytes=used.memory_peak_bytes, limit_bytes=used.memory_limit_bytes)
+
+
+def _cpu_at_capacity(server: ServerCapacity) -> CpuHeadroom | None:
+    """The document of a search does not hold the limit."""
+    used = server.at_rate
+    return CpuHeadroom(cores_mean=used.cpu_cores_mean, limit_cores=None) if used else None
 
 
 def _may_reach(other: ServerCapacity, first: ServerCapacity) -> bool:

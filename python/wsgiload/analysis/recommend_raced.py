@@ -90,6 +90,7 @@ def _recommended(holding: Sequence[Contender], objective: Objective) -> Recommen
         tied=as_lean(order),
         fewest_beyond=first.at.fewest_beyond,
         also_meets=tuple(one.record.server for one in holding[1:]),
+        cpu=first.at.cpu,
     )
 
 

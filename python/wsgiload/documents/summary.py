@@ -747,6 +747,16 @@ class MemoryHeadroom(Document, frozen=True, kw_only=True):
     """Its memory limit. Unit: bytes. Source: cgroup. Null: no limit."""
 
 
+class CpuHeadroom(Document, frozen=True, kw_only=True):
+    """CPU use of the recommended setting, compared with its limit."""
+
+    cores_mean: NonNegativeFloat | None
+    """CPU use at the recommended rate, mean over the runs. Unit: cores. Source: cgroup. Null: not
+    measured."""
+    limit_cores: NonNegativeFloat | None
+    """Its CPU limit. Unit: cores. Source: cgroup. Null: no limit."""
+
+
 class RecommendedSetting(Document, frozen=True, kw_only=True):
     """The setting to run."""
 
@@ -783,6 +793,8 @@ class RecommendedSetting(Document, frozen=True, kw_only=True):
     search."""
     also_meets: tuple[str, ...] = ()
     """All others that meet the objective at that rate, the leanest first. Source: cells."""
+    cpu: CpuHeadroom | None = None
+    """CPU use at that rate, and the limit. Source: cgroup. Null: stored by an older version."""
     needs: str | None = None
     """What is needed for certainty: the race ended before it, although the setting met the
     objective in every run. Source: cells. Null: it is certain."""

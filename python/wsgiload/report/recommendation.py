@@ -46,7 +46,7 @@ def recommendation_words(found: RecommendedSetting | NoRecommendation, objective
     return (
         f"Recommended: {found.server}{which} {objective} at "
         f"{words.format_per_s(found.rate_per_s)}{_interval(found)}; "
-        f"{memory_words(found.memory)}{_disturbed(found)}{_thin(found)}.{_others(found)}"
+        f"{use_words(found)}{_disturbed(found)}{_thin(found)}.{_others(found)}"
     )
 
 
@@ -54,7 +54,7 @@ def _probable(found: RecommendedSetting, objective: str) -> str:
     return (
         f"Probably {found.server}, which met {objective} in all {found.runs} runs at "
         f"{words.format_per_s(found.rate_per_s)}{_interval(found)}; "
-        f"{memory_words(found.memory)}{_disturbed(found)}. Runs vary too much to be certain."
+        f"{use_words(found)}{_disturbed(found)}. Runs vary too much to be certain."
     )
 
 
@@ -106,6 +106,19 @@ def _interval(found: RecommendedSetting) -> str:
         f" ({found.figure} {words.format_duration_ns(found.centre)}, 95 % CI {span}, "
         f"{found.runs} runs)"
     )
+
+
+def use_words(found: RecommendedSetting) -> str:
+    """``peak memory 58 MiB of 256 MiB (77 % free), CPU 0.62 of 1 core (38 % free)``."""
+    cpu = found.cpu
+    if cpu is None or cpu.cores_mean is None:
+        return memory_words(found.memory)
+    used = f"CPU {words.format_cores(cpu.cores_mean)}"
+    if cpu.limit_cores is None:
+        return f"{memory_words(found.memory)}, {used} cores"
+    cores = "core" if cpu.limit_cores == 1 else "cores"
+    free = words.format_ratio(max(0.0, 1 - cpu.cores_mean / cpu.limit_cores))
+    return f"{memory_words(found.memory)}, {used} of {cpu.limit_cores:g} {cores} ({free} free)"
 
 
 def memory_words(memory: MemoryHeadroom) -> str:
