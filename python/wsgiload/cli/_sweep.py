@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Unpack, get_args
 
 import click
-import msgspec
 from click.core import ParameterSource
 
 from wsgiload.analysis.alarms import alarms_over_cells
-from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.attempts import standing_attempts
+from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.preflight import preflight
 from wsgiload.analysis.threshold import (
     Threshold,
@@ -23,9 +22,10 @@ from wsgiload.analysis.threshold import (
     parse_threshold,
     undecided_thresholds,
 )
-from wsgiload.capacity_search.rates import SHARES, require_rates
+from wsgiload.capacity_search.rates import require_rates
 from wsgiload.catalogue.contract import Profile
 from wsgiload.cli._descriptions import described
+from wsgiload.cli._dry_run import require_possible_intervention, resolved_plan
 from wsgiload.cli._experiment import sweep_spec_of
 from wsgiload.cli._findings import finding_text
 from wsgiload.cli._flags import SweepFlags
@@ -57,25 +57,20 @@ from wsgiload.cli._progress import Progress
 from wsgiload.cli._recommend import slo_option, tell_recommendations
 from wsgiload.cli._without_effect import check_and_warn, warn_of_pythonpath
 from wsgiload.documents.load_plan import LoadPlan
-from wsgiload.environments.provide import named_interpreters
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK
 from wsgiload.experiment.build import experiment_of
-from wsgiload.experiment.estimate import experiment_s
-from wsgiload.experiment.plan import Cell, Experiment, ResourceLimits, expand, plain
+from wsgiload.experiment.plan import Experiment, ResourceLimits
 from wsgiload.experiment.procedure import Method
 from wsgiload.experiment.public_options import ServerOptions, SweepOptions
 from wsgiload.experiment.settings import resolve_servers
-from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits import enter_scope
 from wsgiload.limits.model import Policy
-from wsgiload.loads.options import Level, load_plan
+from wsgiload.loads.options import load_plan
 from wsgiload.loads.public_options import LoadOptions, RequestOptions
 from wsgiload.report import preflight_lines, print_first_screen, print_sweep, terminal
 from wsgiload.results.stored_plan import read_plan
 from wsgiload.results.summary import exit_code
-from wsgiload.sweeps.intervene import further_runs, require_liftable
-from wsgiload.sweeps.sweep import SweepEvents, SweepResult, plan_cpus, resume_sweep, run_sweep
-from wsgiload.units import NS_PER_S
+from wsgiload.sweeps.sweep import SweepEvents, SweepResult, resume_sweep, run_sweep
 
 _SAYS_NOTHING_OF_THE_PLAN = {
     "resume",
@@ -336,7 +331,9 @@ def sweep(
         warn_of_pythonpath(ctx, app)
         check_and_warn(ctx, _sample_plan(experiment), open_by="--rates")
     if dry_run:
-        write_json(_dry_run(experiment, is_rateless=is_rateless), json_file or "-")
+        conclusions = _conclusions_before_rates if is_rateless else _conclusions
+        plan = resolved_plan(experiment, conclusions(experiment), is_rateless=is_rateless)
+        write_json(plan, json_file or "-")
         return EXIT_OK
 
     began_s = time.monotonic()
@@ -388,15 +385,6 @@ def _sample_plan(experiment: Experiment) -> LoadPlan:
     """The plan of one of its loads."""
     url, level = "http://127.0.0.1/", experiment.levels[0]
     return load_plan(url, experiment.request, experiment.load, level, experiment.seed)
-
-
-def require_possible_intervention(experiment: Experiment) -> CpuPlan:
-    """Refuse an intervention that could change nothing, before anything is started; who gets which
-    cores."""
-    cpu_plan, limits = plan_cpus(experiment.limits)
-    if experiment.intervene is not None:
-        require_liftable(limits, cpu_plan)
-    return cpu_plan
 
 
 def _asks_for_a_plan(ctx: click.Context) -> bool:
@@ -465,54 +453,3 @@ def _conclusions_before_rates(experiment: Experiment) -> list[str]:
     if experiment.budget_ns is None:
         return []
     return [look_line(experiment), *_conclusions(experiment)]
-
-
-class DryRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sweep would do: its plan, and what follows from it."""
-
-    servers: tuple[str, ...]
-    pythons: dict[str, str]
-    cpu_plan: CpuPlan
-    order: tuple[str, ...] | None
-    intervention_runs: int
-    load_seconds: float
-    estimated_seconds: float
-    conclusions: tuple[str, ...]
-
-
-def _dry_run(experiment: Experiment, *, is_rateless: bool) -> object:
-    """The resolved plan, the cores of both sides, and how long it will take at least, further runs
-    included; without rates and order where those are found first, which takes no longer at one rate
-    than at another."""
-    conclusions = _conclusions_before_rates(experiment) if is_rateless else None
-    if is_rateless:
-        levels = tuple(Level(rate_per_s=100.0 * share) for share in SHARES)
-        experiment = replace(experiment, levels=levels)
-    servers = resolve_servers(experiment)
-    interpreters = named_interpreters(servers)
-    cpu_plan = require_possible_intervention(experiment)
-    order = expand(experiment, tuple(servers))
-    further = further_runs(order, experiment)
-    cells = [*order, *further]
-
-    resolved = DryRun(
-        servers=tuple(servers),
-        pythons={name: interpreter.version for name, interpreter in interpreters.items()},
-        cpu_plan=cpu_plan,
-        order=None if is_rateless else tuple(cell.id for cell in order),
-        intervention_runs=len(further),
-        load_seconds=sum(experiment.load_of(cell.run).load_ns_at(cell.level) for cell in cells)
-        / 1e9,
-        estimated_seconds=_estimated_s(cells, experiment),
-        conclusions=tuple(_conclusions(experiment) if conclusions is None else conclusions),
-    )
-    unknown = {"levels": None} if is_rateless else {}
-    return plain(experiment.without_secrets()) | plain(resolved) | unknown
-
-
-def _estimated_s(cells: Sequence[Cell], experiment: Experiment) -> float:
-    """A race ends within its budget, however many cells its plan has."""
-    planned_s = experiment_s(cells, experiment)
-    if experiment.budget_ns is None:
-        return planned_s
-    return min(planned_s, experiment.budget_ns / NS_PER_S)

@@ -95,7 +95,7 @@ def run_cell(
         with outside_counters(app_counts=experiment.bundled) as counters:
             service = Service(found, environment, expected, log_path, counters.variables)
             with serving(
-                cell.id, service, place, _context(found, environment, setting, port), served
+                cell.id, service, place, launch_context(found, environment, setting, port), served
             ) as server:
                 record.enforcement = served.enforcement
                 _measure(server, port, bench, record, counters)
@@ -251,9 +251,10 @@ def _under_load(server: ServerProcess, record: CellRecord) -> str:
     )
 
 
-def _context(
+def launch_context(
     found: ServerVariant, environment: Environment, setting: Setting, port: int
 ) -> Callable[[Path], LaunchContext]:
+    """What the catalogue is told of a launch, by the folder for the server's files."""
     experiment = setting.experiment
     profile = found.profile or experiment.profile
     is_tuned = profile == "tuned"

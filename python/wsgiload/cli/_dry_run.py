@@ -1,0 +1,117 @@
+"""What ``wsgiload sweep --dry-run`` prints: the plan, and what follows from it. Starts nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+import msgspec
+
+from wsgiload.capacity_search.rates import SHARES
+from wsgiload.catalogue.names import ServerVariant
+from wsgiload.environments.provide import named_interpreters
+from wsgiload.experiment.estimate import experiment_s
+from wsgiload.experiment.plan import Cell, Experiment, expand, plain
+from wsgiload.experiment.settings import resolve_servers
+from wsgiload.host.cpus import CpuPlan
+from wsgiload.loads.options import Level
+from wsgiload.report.command_line import to_paste
+from wsgiload.results.record import Setting
+from wsgiload.sweeps.intervene import further_runs, require_liftable
+from wsgiload.sweeps.planned_settings import planned_settings
+from wsgiload.sweeps.sweep import plan_cpus
+from wsgiload.units import NS_PER_S
+
+
+class PlannedSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a server would be started."""
+
+    command_line: str
+    workers: int | None
+    threads: int | None
+    backlog: int | None
+    keepalive: Literal["on", "off"] | None
+    version: str | None
+    environment: dict[str, str]
+
+
+class DryRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sweep would do: its plan, and what follows from it."""
+
+    servers: tuple[str, ...]
+    pythons: dict[str, str]
+    cpu_plan: CpuPlan
+    order: tuple[str, ...] | None
+    settings: dict[str, PlannedSettings]
+    intervention_runs: int
+    load_seconds: float
+    estimated_seconds: float
+    conclusions: tuple[str, ...]
+
+
+def resolved_plan(
+    experiment: Experiment, conclusions: Sequence[str], *, is_rateless: bool
+) -> object:
+    """The resolved plan, the settings of each server, the cores of both sides, and how long it will
+    take at least, further runs included; without rates and order where those are found first, which
+    takes no longer at one rate than at another."""
+    if is_rateless:
+        levels = tuple(Level(rate_per_s=100.0 * share) for share in SHARES)
+        experiment = replace(experiment, levels=levels)
+    servers = resolve_servers(experiment)
+    interpreters = named_interpreters(servers)
+    cpu_plan = require_possible_intervention(experiment)
+    order = expand(experiment, tuple(servers))
+    further = further_runs(order, experiment)
+    cells = [*order, *further]
+
+    resolved = DryRun(
+        servers=tuple(servers),
+        pythons={name: interpreter.version for name, interpreter in interpreters.items()},
+        cpu_plan=cpu_plan,
+        order=None if is_rateless else tuple(cell.id for cell in order),
+        settings=_planned_settings(experiment, servers),
+        intervention_runs=len(further),
+        load_seconds=sum(experiment.load_of(cell.run).load_ns_at(cell.level) for cell in cells)
+        / NS_PER_S,
+        estimated_seconds=_estimated_s(cells, experiment),
+        conclusions=tuple(conclusions),
+    )
+    unknown = {"levels": None} if is_rateless else {}
+    return plain(experiment.without_secrets()) | plain(resolved) | unknown
+
+
+def require_possible_intervention(experiment: Experiment) -> CpuPlan:
+    """Refuse an intervention that could change nothing, before anything is started; who gets which
+    cores."""
+    cpu_plan, limits = plan_cpus(experiment.limits)
+    if experiment.intervene is not None:
+        require_liftable(limits, cpu_plan)
+    return cpu_plan
+
+
+def _planned_settings(
+    experiment: Experiment, servers: Mapping[str, ServerVariant]
+) -> dict[str, PlannedSettings]:
+    planned = planned_settings(servers, Setting(experiment, *plan_cpus(experiment.limits)))
+    return {
+        name: PlannedSettings(
+            command_line=to_paste(settings),
+            workers=settings.workers,
+            threads=settings.threads,
+            backlog=settings.backlog,
+            keepalive=settings.keepalive,
+            version=settings.versions.server,
+            environment=settings.environment,
+        )
+        for name, settings in planned.items()
+    }
+
+
+def _estimated_s(cells: Sequence[Cell], experiment: Experiment) -> float:
+    """A race ends within its budget, however many cells its plan has."""
+    planned_s = experiment_s(cells, experiment)
+    if experiment.budget_ns is None:
+        return planned_s
+    return min(planned_s, experiment.budget_ns / NS_PER_S)

@@ -1,0 +1,77 @@
+"""The settings that the servers of a plan would be started with. Starts and installs nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from msgspec.structs import replace
+
+from wsgiload.catalogue.adjust import adjusted_command
+from wsgiload.catalogue.contract import Server
+from wsgiload.catalogue.names import ServerVariant
+from wsgiload.documents.summary import ServerSettings
+from wsgiload.environments.provision import Environment
+from wsgiload.experiment.plan import Experiment
+from wsgiload.report.command_line import PORT
+from wsgiload.results.record import Setting
+from wsgiload.scratch import scratch_folder
+from wsgiload.serving.settings import settings_of
+from wsgiload.sweeps.cell import launch_context, load_settings_of
+
+_PINNED = r"^{name}==(?P<version>[^\s;]+)"
+
+
+@dataclass(frozen=True, slots=True)
+class _NotInstalled(Environment):
+    """Where an environment would have its programs."""
+
+    def environ(self, app_dir: Path, inherited: Mapping[str, str] | None = None) -> dict[str, str]:
+        return {}
+
+
+def planned_settings(
+    found: Mapping[str, ServerVariant], setting: Setting
+) -> dict[str, ServerSettings]:
+    """By the name of each server; packages are not known before they are installed."""
+    return {name: _settings(variant, setting) for name, variant in found.items()}
+
+
+def _settings(found: ServerVariant, setting: Setting) -> ServerSettings:
+    experiment, server = setting.experiment, found.server
+    folder = Path("/environment/bin")
+    environment = _NotInstalled(found.id, folder / "python", folder, locked_version(server), None)
+    context_in = launch_context(found, environment, setting, experiment.port or int(PORT))
+    with scratch_folder() as scratch:
+        context = context_in(scratch)
+        command = adjusted_command(server.command(found.variant, context), context.app, found)
+        variables = server.environ(found.variant, context) | dict(found.variables)
+        planned = settings_of(found, context, command, variables, environment)
+    keepalive = _keepalive(found, experiment)
+    return replace(planned, backlog=context.backlog, keepalive=keepalive)
+
+
+def _keepalive(found: ServerVariant, experiment: Experiment) -> Literal["on", "off"] | None:
+    """What is requested, if the server is said to do it; what a user's own command does is
+    probed."""
+    profile = found.profile or experiment.profile
+    if load_settings_of(found, experiment.load).keepalive == "off":
+        return "off"
+    if found.server.own is not None:
+        return None
+    return "on" if found.variant.keeps_connections(profile) else "off"
+
+
+def locked_version(server: Server) -> str | None:
+    """The version that would be installed; None of a server without a distribution or a lock."""
+    if server.pinned is not None or server.distribution is None:
+        return server.pinned
+    if server.own is not None or not server.lock_path.is_file():
+        return None
+    pattern = _PINNED.format(name=re.escape(server.distribution))
+    text = server.lock_path.read_text(encoding="utf-8")
+    pin = re.search(pattern, text, re.MULTILINE | re.IGNORECASE)
+    return pin["version"] if pin is not None else None
