@@ -123,13 +123,24 @@ def test_a_tie_names_its_margin_and_recommends_the_leaner_server() -> None:
 
 
 def test_a_tie_names_the_server_whose_median_is_better() -> None:
-    tied = experiment(2, {"a": 1e6, "b": 1.02e6})
-    found = answer(with_p50(tied, {"a": 0.4e6, "b": 0.2e6}))
+    tied = experiment(2, {"a": 1e6, "b": 1.02e6, "c": 5e6})
+    found = answer(with_p50(tied, {"a": 0.4e6, "b": 0.2e6, "c": 1e6}))
     assert re.search(
         r"at most [\d.]+ %\. b's p50 is 0\.\d\d× \[0\.\d\d, 0\.\d\d\] a's\.", found.sentence
     )
-    assert "p50 is" not in answer(with_p50(tied, {"a": 0.2e6, "b": 0.4e6})).sentence
-    assert "p50 is" not in answer(with_p50(tied, {"a": 0.2e6, "b": 0.2e6})).sentence
+    for medians in ({"a": 0.2e6, "b": 0.4e6}, {"a": 0.2e6, "b": 0.2e6}):
+        assert "p50 is" not in answer(with_p50(tied, medians | {"c": 1e6})).sentence
+
+
+def test_a_wide_tie_says_how_many_runs_would_narrow_it() -> None:
+    wide = answer(experiment(2, {"a": 1e6, "b": 1.02e6}, run_effect=0.3))
+    assert wide.status == "tie"
+    found = re.fullmatch(
+        r"use --runs (\d+) to find a ratio of 1\.3, given how these runs vary", wide.needs or ""
+    )
+    assert found is not None and 6 < int(found[1]) < 100
+    narrow = answer(experiment(2, {"a": 1e6, "b": 1.02e6}, run_effect=0.05))
+    assert (narrow.status, narrow.needs) == ("tie", None)
 
 
 def test_a_winner_whose_median_is_worse_is_no_winner_in_everything() -> None:

@@ -7,13 +7,14 @@ import math
 import random
 from collections.abc import Callable
 from itertools import combinations, pairwise
-from statistics import fmean
+from statistics import fmean, stdev
 
 import pytest
 
 from wsgiload.statistics.effect import (
     MOST_ARRANGEMENTS,
     SIGNIFICANT,
+    deviation_of,
     holm,
     mean_interval,
     paired_effect,
@@ -175,6 +176,7 @@ def test_holm_adjusts_the_smallest_most_and_never_changes_the_order() -> None:
 
 def test_more_pairs_need_more_runs() -> None:
     assert [runs_needed(pairs) for pairs in (0, 1, 3, 6, 10, 28)] == [6, 6, 7, 8, 9, 11]
+    assert [runs_needed(1, deviation) for deviation in (0.0, 0.1, 0.4, 9.0)] == [6, 6, 12, 100]
     assert all(
         fewer <= more for fewer, more in pairwise(runs_needed(pairs) for pairs in range(1, 200))
     )
@@ -198,6 +200,12 @@ def test_a_factor_stands_inside_its_interval() -> None:
     assert low < effect.factor < high
     assert effect.factor == pytest.approx(1.309, abs=1e-3)
     assert effect.interval.excludes_zero() and not effect.interval.lies_within(math.log(1.05))
+
+
+def test_the_deviation_is_known_again_from_the_interval() -> None:
+    values = [0.21, 0.35, 0.1, 0.3, 0.27, 0.4]
+    effect = paired_effect(values)
+    assert deviation_of(effect.bounds, 6) == pytest.approx(stdev(values))
 
 
 def test_what_scatters_widely_round_nothing_is_not_the_same() -> None:

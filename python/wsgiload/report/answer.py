@@ -37,7 +37,7 @@ from wsgiload.report import words
 from wsgiload.report.bottlenecks import bottleneck_lines
 from wsgiload.report.cells import HEADLINE
 from wsgiload.report.command_line import to_paste
-from wsgiload.report.over_runs import margin_words
+from wsgiload.report.over_runs import margin_words, typical_deviation
 from wsgiload.report.races import (
     NOBODY,
     STATUSES,
@@ -48,7 +48,7 @@ from wsgiload.report.races import (
     tie_words,
 )
 from wsgiload.report.recommendation import recommendation_sentences
-from wsgiload.statistics.effect import FEWEST_RUNS, runs_needed
+from wsgiload.statistics.effect import FEWEST_RUNS, MOST_RUNS, PLANNED_FACTOR, runs_needed
 
 Status = Literal["decided", "tie", "undecided"]
 
@@ -190,6 +190,7 @@ def _of_level(summary: Summary, ranking: tuple[RankingLevel, ...], main: Ranking
         needs = _needs(summary, len(contenders))
     elif best.tied_with:
         status, sentence = "tie", _tie(best, main, contenders, summary.comparisons or ())
+        needs = _separates(best, main, contenders, summary.comparisons or ())
     else:
         status, sentence = "decided", _winner(best, main, contenders, summary.comparisons or ())
 
@@ -364,6 +365,31 @@ def _tie(
         f"{figure_words(best, main)}, and {margin or 'the difference is not significant'}."
         f"{_better_elsewhere(best, tied, found)}{_lean_words(best, tied)}"
     )
+
+
+def _separates(
+    best: RankingEntry,
+    main: RankingLevel,
+    contenders: Sequence[RankingEntry],
+    comparisons: Sequence[Comparison],
+) -> str | None:
+    """The runs that would find a ratio of 1.3, given how these vary; None where it is excluded, or
+    would take too many."""
+    figure = "goodput" if main.rate is None else "p99"
+    found = [
+        one
+        for name in best.tied_with
+        if (one := _comparison(best.label, name, main, figure, comparisons)) is not None
+        and one.margin is not None
+    ]
+    margins = [one.margin for one in found if one.margin is not None]
+    if not margins or max(margins) < PLANNED_FACTOR - 1:
+        return None
+    runs = runs_needed(math.comb(len(contenders), 2), typical_deviation(found))
+    made = max(one.rounds for one in found)
+    if not made < runs < MOST_RUNS:
+        return None
+    return f"use --runs {runs} to find a ratio of {PLANNED_FACTOR:g}, given how these runs vary"
 
 
 def _better_elsewhere(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from wsgiload.analysis.aggregate import GOODPUT
 from wsgiload.analysis.attempts import standing_attempts
@@ -24,7 +25,15 @@ from wsgiload.documents.summary import (
     Summary,
 )
 from wsgiload.report import words
-from wsgiload.statistics.effect import FEWEST_RUNS, PLANNED_FACTOR, SIGNIFICANT, runs_needed
+from wsgiload.statistics.effect import (
+    FEWEST_RUNS,
+    MOST_RUNS,
+    PLANNED_DEVIATION,
+    PLANNED_FACTOR,
+    SIGNIFICANT,
+    deviation_of,
+    runs_needed,
+)
 
 COMPARISON_NOTE = (
     "Runs are paired by round. Intervals are 95 % confidence intervals (Student's t); p is from a "
@@ -152,7 +161,11 @@ def comparison_lines(summary: Summary) -> list[tuple[str, str]]:
     if len({entry.app for entry in entries}) > 1:
         lines.append((_APPS_APART, ""))
     of_sessions = bool(summary.experiment.sessions)
-    lines += [(caution, "yellow") for caution in _cautions(entries, of_sessions=of_sessions)]
+    # The intervals of a race are wider, because it may stop after any round.
+    deviation = PLANNED_DEVIATION if summary.races else typical_deviation(entries)
+    lines += [
+        (caution, "yellow") for caution in _cautions(entries, deviation, of_sessions=of_sessions)
+    ]
     return lines
 
 
@@ -283,16 +296,19 @@ def _near_capacity(entry: Comparison) -> str:
     )
 
 
-def _cautions(entries: Sequence[Comparison], *, of_sessions: bool) -> Iterator[str]:
+def _cautions(
+    entries: Sequence[Comparison], deviation: float, *, of_sessions: bool
+) -> Iterator[str]:
     if not entries:
         return
     families = Counter((entry.rate, entry.connections, entry.app) for entry in entries)
     pairs, rounds = max(families.values()), max(entry.rounds for entry in entries)
-    if rounds < runs_needed(pairs):
+    needed = runs_needed(pairs, deviation)
+    if rounds < needed:
         yield (
             f"{words.plural(rounds, 'run')} of {words.plural(pairs, 'pair')} of servers "
             f"{'has' if rounds == 1 else 'have'} less than 50 % power to detect a "
-            f"{PLANNED_FACTOR:g}× difference; use {runs_needed(pairs)} runs."
+            f"{PLANNED_FACTOR:g}× difference, given how these runs vary; use {_runs(needed)}."
         )
 
     unknown = any(entry.load_share is None and entry.rate is not None for entry in entries)
@@ -302,6 +318,22 @@ def _cautions(entries: Sequence[Comparison], *, of_sessions: bool) -> Iterator[s
             f"How close each server was to its capacity is unknown: {why}; above "
             f"{CAUTIOUS_SHARE * 100:.0f} % of capacity, small drifts become large p99 differences."
         )
+
+
+def typical_deviation(entries: Sequence[Comparison]) -> float:
+    """The median of what was seen between paired rounds, or what is planned with where nothing
+    was."""
+    seen = [
+        deviation_of(entry.interval_95, entry.rounds)
+        for entry in entries
+        if entry.interval_95 is not None and entry.rounds > 1 and min(entry.interval_95) > 0
+    ]
+    return median(seen) if seen else PLANNED_DEVIATION
+
+
+def _runs(needed: int) -> str:
+    """The longest plan cannot promise more."""
+    return f"{needed} runs" if needed < MOST_RUNS else f"more than {MOST_RUNS} runs"
 
 
 # --- beyond capacity

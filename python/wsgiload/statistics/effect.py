@@ -25,6 +25,8 @@ SAME_WITHIN = 0.05
 # p99 between paired rounds that is planned with.
 PLANNED_FACTOR = 1.3
 PLANNED_DEVIATION = 0.2
+# Nobody makes more.
+MOST_RUNS = 100
 
 # Up to so many arrangements all of them are counted; beyond, so many random ones.
 MOST_ARRANGEMENTS = 20_000
@@ -157,16 +159,25 @@ def holm(probabilities: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def runs_needed(pairs: int) -> int:
+def runs_needed(pairs: int, deviation: float = PLANNED_DEVIATION) -> int:
     """The fewest rounds, six at least, with which a difference of 1.3 between one of so many pairs
-    is found as often as not.
+    is found as often as not; at most ``MOST_RUNS``.
 
     That is where the expected t value reaches the critical one, after Bonferroni's adjustment, at
-    the planned spread between rounds.
+    this deviation of the paired logarithms.
     """
     runs = 6
-    effect = math.log(PLANNED_FACTOR) / PLANNED_DEVIATION
+    least = math.log(PLANNED_FACTOR)
     probability = 1 - SIGNIFICANT / max(1, pairs) / 2
-    while effect * math.sqrt(runs) < t_quantile(probability, runs - 1):
+    while runs < MOST_RUNS and least < deviation * t_quantile(probability, runs - 1) / math.sqrt(
+        runs
+    ):
         runs += 1
     return runs
+
+
+def deviation_of(bounds: tuple[float, float], runs: int) -> float:
+    """The deviation of the paired logarithms behind a 95 % interval of a factor."""
+    low, high = bounds
+    half = math.log(high / low) / 2
+    return half * math.sqrt(runs) / t_quantile(0.975, runs - 1)
