@@ -13,7 +13,7 @@ from rich.console import Console
 from wsgiload.analysis.aggregate import server_of
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.analysis.ranking import level_words, rank
-from wsgiload.documents.load_report import ErrorBudget
+from wsgiload.documents.load_report import ErrorBudget, NotChecked
 from wsgiload.documents.summary import (
     Answer,
     CellFailure,
@@ -219,6 +219,15 @@ def test_what_the_disturbed_seconds_did_to_p99_is_a_caution() -> None:
     assert found.cautions == (
         "the host was disturbed in 2 cells; without those seconds, p99 of a at 1,000/s is "
         "1.20 ms, not 9.00 ms",
+    )
+
+
+def test_it_is_said_where_nobody_looked_for_a_warm_up() -> None:
+    few = (NotChecked(check="stationarity", reason="fewer than 50 correct responses"),)
+    found = answer([cell("a", not_checked=few), cell("b"), failed("c")])
+    assert found.cautions[-1] == (
+        "whether response times changed was not checked in 1 of 3 cells: fewer than 50 correct "
+        "responses (stationarity)"
     )
 
 

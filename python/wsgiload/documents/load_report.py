@@ -257,17 +257,18 @@ class Stationarity(Document, frozen=True, kw_only=True):
     """Why the response times were not checked. Null: they were checked."""
     slice_ns: NonNegativeInt | None
     """Length of the compared slices: 1 s, or the time of 1,000 responses if that is longer, at
-    most 5 s or one interval. Unit: ns. Source: derived. Null: not checked."""
+    most 5 s or one interval; a thirtieth to a tenth of a measurement that has fewer than ten of
+    these. Unit: ns. Source: derived. Null: not checked."""
     p50_drift: float | None
     """Relative change of the median between the first and the last third. Unit: ratio. Source:
     slices. Null: not checked."""
     p99_drift: float | None
-    """The same for p99. Unit: ratio. Source: slices. Null: not checked."""
+    """The same for p99. Unit: ratio. Source: slices. Null: not checked, or shorter slices."""
     p50_kpss: NonNegativeFloat | None
     """KPSS statistic of the logarithm of the median; 1 % of stationary series exceed 0.739.
     Source: slices. Null: not checked."""
     p99_kpss: NonNegativeFloat | None
-    """The same for p99. Source: slices. Null: not checked."""
+    """The same for p99. Source: slices. Null: not checked, or shorter slices."""
     p50_range: NonNegativeFloat | None
     """Relative difference between the highest and the lowest level of the median. Unit: ratio.
     Source: slices. Null: not checked."""

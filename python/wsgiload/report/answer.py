@@ -574,6 +574,7 @@ def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
         *_upper_bounds(cells),
         *_without_disturbance(standing_attempts(cells)),
         *_reasons(cells),
+        *_not_checked(cells),
     ]
     over_cells = [alarm.message for alarm in alarms_over_cells(cells)]
     lines += [message for message in over_cells if message not in lines]
@@ -757,6 +758,25 @@ def _reasons(cells: Sequence[CellResult]) -> list[str]:
         if check in servers
     ]
     return lines
+
+
+def _not_checked(cells: Sequence[CellResult]) -> list[str]:
+    """Where a server that warmed up or slowed down would look like one that did not."""
+    reasons = [
+        one.reason
+        for cell in cells
+        for one in cell.not_checked or ()
+        if one.check == "stationarity" and _has_response(cell)
+    ]
+    return [
+        f"whether response times changed was not checked in {reasons.count(reason)} of "
+        f"{len(cells)} cells: {reason} (stationarity)"
+        for reason in dict.fromkeys(reasons)
+    ]
+
+
+def _has_response(cell: CellResult) -> bool:
+    return cell.outcomes is not None and cell.outcomes.ok > 0
 
 
 # --- the command to paste

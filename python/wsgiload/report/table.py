@@ -370,9 +370,19 @@ def _load_head(report: LoadReport) -> list[RenderableType]:
     return [
         status,
         *(Text(words.reason_words(reason)) for reason in verdict.reasons),
+        *_not_checked(report),
         Text(headline),
         Text(f"Times of the correct responses ({share}):", style="dim"),
     ]
+
+
+def _not_checked(report: LoadReport) -> list[Text]:
+    """A server that warmed up or slowed down meanwhile looks like one that did not."""
+    reason = report.stationarity.reason
+    if reason is None:
+        return []
+    text = f"whether response times changed was not checked: {reason} (stationarity)"
+    return [Text(text, style="dim")]
 
 
 def _times_table(report: LoadReport) -> Table:

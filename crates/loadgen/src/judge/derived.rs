@@ -116,6 +116,7 @@ fn stationarity(
     Stationarity::of(
         &slices,
         in_slice as u64 * plan.interval_ns(),
+        &recorder.observations().batches,
         &plan.thresholds,
     )
 }

@@ -18,6 +18,13 @@ const LONGEST_SLICE_NS: u64 = 5 * NS_PER_S;
 /// Two stretches between which a change may lie.
 const FEWEST_SLICES: usize = 10;
 
+/// A load with fewer slices of that length has as many as this, or fewer if they had less than
+/// [`RESPONSES_IN_MEDIAN`]; each divides [`BATCHES`]. They are judged by their medians alone.
+const COUNTS_OF_SHORT_SLICES: [usize; 6] = [30, 24, 20, 15, 12, FEWEST_SLICES];
+const RESPONSES_IN_MEDIAN: u64 = 5;
+
+const EMPTY_SLICE: &str = "a slice of the measurement has no correct response";
+
 /// The growth of a backlog is looked for in so many stretches.
 const GROWTH_STRETCHES: usize = 30;
 /// Fewer requests than these scatter so much over the stretches that they seem to grow by chance.
@@ -135,16 +142,21 @@ fn growth(in_system: &[f64; BATCHES]) -> f64 {
 struct Series {
     slice_ns: u64,
     ln_p50: Vec<f64>,
-    ln_p99: Vec<f64>,
+    /// `None` where slices have too few responses for it.
+    ln_p99: Option<Vec<f64>>,
 }
 
 impl Stationarity {
-    /// Judges response times by equal slices of this length, in order.
-    pub(crate) fn of(slices: &[LatencyHistogram], slice_ns: u64, thresholds: &Thresholds) -> Self {
+    /// Judges response times by equal slices of this length, in order; by the medians of shorter
+    /// ones where these are too few.
+    pub(crate) fn of(
+        slices: &[LatencyHistogram],
+        slice_ns: u64,
+        batches: &Batches,
+        thresholds: &Thresholds,
+    ) -> Self {
         if slices.len() < FEWEST_SLICES {
-            return Self::unknown(
-                "the measurement is too short (it needs ten slices of 1,000 responses or 5 s)",
-            );
+            return Self::of_short_slices(batches, thresholds);
         }
         let ln = |quantile: f64| -> Option<Vec<f64>> {
             slices
@@ -156,11 +168,30 @@ impl Stationarity {
             (Some(ln_p50), Some(ln_p99)) => Series {
                 slice_ns,
                 ln_p50,
-                ln_p99,
+                ln_p99: Some(ln_p99),
             }
             .judge(thresholds),
-            _ => Self::unknown("a slice of the measurement has no correct response"),
+            _ => Self::unknown(EMPTY_SLICE),
         }
+    }
+
+    fn of_short_slices(batches: &Batches, thresholds: &Thresholds) -> Self {
+        let responses = batches.responses();
+        let count = COUNTS_OF_SHORT_SLICES
+            .into_iter()
+            .find(|&count| responses >= RESPONSES_IN_MEDIAN * count as u64);
+        let Some(count) = count else {
+            return Self::unknown("fewer than 50 correct responses");
+        };
+        let Some(medians_ns) = batches.medians_ns(count) else {
+            return Self::unknown(EMPTY_SLICE);
+        };
+        Series {
+            slice_ns: batches.measured_ns() / count as u64,
+            ln_p50: medians_ns.iter().map(|ns| ns.max(1.0).ln()).collect(),
+            ln_p99: None,
+        }
+        .judge(thresholds)
     }
 
     pub(crate) fn unknown(reason: &'static str) -> Self {
@@ -185,25 +216,33 @@ impl Stationarity {
 
 impl Series {
     fn judge(&self, thresholds: &Thresholds) -> Stationarity {
-        let (p50_drift, p99_drift) = (drift(&self.ln_p50).exp_m1(), drift(&self.ln_p99).exp_m1());
-        let (p50_kpss, p99_kpss) = (kpss(&self.ln_p50), kpss(&self.ln_p99));
+        let (p50_drift, p50_kpss) = (drift(&self.ln_p50).exp_m1(), kpss(&self.ln_p50));
+        let p99 = self
+            .ln_p99
+            .as_ref()
+            .map(|ln| (drift(ln).exp_m1(), kpss(ln)));
         let places = self.changes_of_level(thresholds.stationarity.warn_p50_drift);
         let levels = self.levels(&places);
-        let range = |levels: &[f64]| {
-            let (low, high) = levels
-                .iter()
-                .fold((f64::MAX, f64::MIN), |(low, high), &level| {
-                    (low.min(level), high.max(level))
-                });
-            (high - low).exp_m1()
-        };
+        let (low, high) = levels
+            .iter()
+            .fold((f64::MAX, f64::MIN), |(low, high), &level| {
+                (low.min(level), high.max(level))
+            });
+        let range = (high - low).exp_m1();
         let limits = &thresholds.stationarity;
-        let wanders =
-            |drift: f64, kpss: f64, limit: f64| drift.abs() > limit && kpss > limits.warn_kpss;
-        let state = if range(&levels) > limits.non_stationary {
+        let wanders = |ln: &[f64], kpss: f64, limit: f64| {
+            drift(ln).exp_m1().abs() > limit
+                && kpss > limits.warn_kpss
+                && drift_ns(ln) > limits.warn_ns
+        };
+        let state = if range > limits.non_stationary && high.exp() - low.exp() > limits.warn_ns {
             State::NonStationary
-        } else if wanders(p50_drift, p50_kpss, limits.warn_p50_drift)
-            || wanders(p99_drift, p99_kpss, limits.warn_p99_drift)
+        } else if wanders(&self.ln_p50, p50_kpss, limits.warn_p50_drift)
+            || self
+                .ln_p99
+                .as_ref()
+                .zip(p99)
+                .is_some_and(|(ln, (_, kpss))| wanders(ln, kpss, limits.warn_p99_drift))
         {
             State::Drifting
         } else {
@@ -214,10 +253,10 @@ impl Series {
             reason: None,
             slice_ns: Some(self.slice_ns),
             p50_drift: Some(p50_drift),
-            p99_drift: Some(p99_drift),
+            p99_drift: p99.map(|(drift, _)| drift),
             p50_kpss: Some(p50_kpss),
-            p99_kpss: Some(p99_kpss),
-            p50_range: Some(range(&levels)),
+            p99_kpss: p99.map(|(_, kpss)| kpss),
+            p50_range: Some(range),
             changes: self.told(&places, &levels),
             settled_after_ns: self.settled_after_ns(&places),
         }
@@ -268,6 +307,13 @@ impl Series {
     }
 }
 
+/// By how many nanoseconds the mean level of the last third differs from that of the first.
+fn drift_ns(ln: &[f64]) -> f64 {
+    let third = (ln.len() / 3).max(1);
+    let first = ln[..third].iter().sum::<f64>() / third as f64;
+    first.exp() * drift(ln).exp_m1().abs()
+}
+
 /// How many recording intervals make one slice.
 pub(crate) fn intervals_in_slice(interval_ns: u64, answers_per_s: f64) -> usize {
     let wanted_ns = REQUESTS_IN_SLICE / answers_per_s * NS_PER_S as f64;
@@ -297,7 +343,12 @@ mod tests {
             histogram
         };
         let slices: Vec<_> = (0..seconds).map(slice).collect();
-        Stationarity::of(&slices, NS_PER_S, &Thresholds::default())
+        Stationarity::of(
+            &slices,
+            NS_PER_S,
+            &Batches::new(0, 1),
+            &Thresholds::default(),
+        )
     }
 
     #[test]
@@ -352,13 +403,87 @@ mod tests {
     #[test]
     fn too_short_a_measurement_and_one_with_gaps_are_not_judged() {
         let short = judged(9, |_| 1.0);
-        assert!(short.state.is_none() && short.reason.is_some());
+        assert_eq!(short.reason, Some("fewer than 50 correct responses"));
         let empty = vec![LatencyHistogram::new(); 20];
-        let told = Stationarity::of(&empty, NS_PER_S, &Thresholds::default());
+        let told = Stationarity::of(
+            &empty,
+            NS_PER_S,
+            &Batches::new(0, 1),
+            &Thresholds::default(),
+        );
         assert!(
             told.reason
                 .is_some_and(|reason| reason.contains("no correct response"))
         );
+    }
+
+    /// A load of ten seconds with so many responses at even distances, lognormal about 6 ms times
+    /// the factor of their place in it.
+    fn few(seed: u64, responses: u64, factor: impl Fn(f64) -> f64) -> Stationarity {
+        let mut batches = Batches::new(0, 10 * NS_PER_S);
+        for index in 0..responses {
+            let at_ns = index * 10 * NS_PER_S / responses;
+            let noise = (0.3 * refsrv::random::normal(seed, index)).exp();
+            let mean_ms = 6.0 * factor(index as f64 / responses as f64);
+            let response_ns = (mean_ms * noise * NS_PER_MS as f64) as u64;
+            batches.record(at_ns, at_ns + response_ns, Some(response_ns));
+        }
+        Stationarity::of(&[], NS_PER_S, &batches, &Thresholds::default())
+    }
+
+    /// In how many of a hundred such loads each state is found.
+    fn share(responses: u64, factor: fn(f64) -> f64, state: State) -> usize {
+        (0..100)
+            .filter(|&seed| few(seed, responses, factor).state == Some(state))
+            .count()
+    }
+
+    #[test]
+    fn fifty_responses_are_judged_and_fewer_are_not() {
+        assert_eq!(
+            few(1, 49, |_| 1.0).reason,
+            Some("fewer than 50 correct responses")
+        );
+        let told = few(1, 50, |_| 1.0);
+        assert_eq!(
+            (told.state, told.reason, told.p99_drift),
+            (Some(State::Stationary), None, None)
+        );
+        assert_eq!(told.slice_ns, Some(NS_PER_S));
+        assert_eq!(few(1, 1_000, |_| 1.0).slice_ns, Some(NS_PER_S / 3));
+    }
+
+    #[test]
+    fn a_short_load_shows_its_warm_up_and_its_drift() {
+        let warm_up = |place: f64| if place < 0.2 { 13.6 / 6.1 } else { 1.0 };
+        assert!(share(1_000, warm_up, State::NonStationary) >= 95);
+        let settled_ns = few(1, 1_000, warm_up).settled_after_ns.expect("settled");
+        assert!(
+            settled_ns.abs_diff(2 * NS_PER_S) <= NS_PER_S / 3,
+            "{settled_ns}"
+        );
+
+        let drift = |place: f64| 1.0 + place * (8.1 / 5.9 - 1.0);
+        let found =
+            share(1_000, drift, State::NonStationary) + share(1_000, drift, State::Drifting);
+        assert!(found >= 80, "{found}");
+    }
+
+    #[test]
+    fn a_change_of_some_microseconds_decides_nothing() {
+        let step = |from: f64| move |place: f64| if place < 0.5 { from } else { 1.6 * from };
+        let (small, large) = (few(1, 4_000, step(0.01)), few(1, 4_000, step(0.02)));
+        assert!(small.p50_range > Some(0.4), "60 and 96 µs: {small:?}");
+        assert_eq!(small.state, Some(State::Stationary));
+        assert_eq!(large.state, Some(State::NonStationary), "120 and 192 µs");
+    }
+
+    #[test]
+    fn a_short_load_of_a_steady_server_is_rarely_blamed() {
+        for responses in [50, 100, 150, 400, 1_000, 4_000] {
+            let steady = share(responses, |_| 1.0, State::Stationary);
+            assert!(steady >= 92, "{steady} of 100 with {responses} responses");
+        }
     }
 
     #[test]
@@ -418,7 +543,7 @@ mod tests {
             for seed in 0..50 {
                 let (batches, slices) = queue(seed, 30, |_| utilisation * 1e6);
                 unstable += u32::from(InSystem::of(&batches, Some(30_000)).grew_beyond(1.0));
-                let told = Stationarity::of(&slices, NS_PER_S, &Thresholds::default());
+                let told = Stationarity::of(&slices, NS_PER_S, &batches, &Thresholds::default());
                 not_stationary += u32::from(told.state == Some(State::NonStationary));
             }
             assert!(unstable <= 1, "{unstable} of 50 unstable at {utilisation}");

@@ -113,6 +113,8 @@ pub struct StationarityLimits {
     pub warn_kpss: f64,
     /// Relative difference between the highest and the lowest level of the median.
     pub non_stationary: f64,
+    /// And all of these in nanoseconds: a smaller change decides nothing.
+    pub warn_ns: f64,
 }
 
 /// `backlog-growth`: the backlog.
@@ -236,6 +238,7 @@ impl Default for Table {
                 warn_p99_drift: 0.15,
                 warn_kpss: 0.739,
                 non_stationary: 0.25,
+                warn_ns: 50_000.0,
             },
             backlog: BacklogLimits {
                 warn: 0.5,

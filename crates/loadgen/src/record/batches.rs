@@ -248,6 +248,35 @@ impl Batches {
         Some(from_ns as f64 + width_ns as f64 * (1.0 - share))
     }
 
+    /// Length of the measurement.
+    pub(crate) fn measured_ns(&self) -> u64 {
+        self.to_ns - self.from_ns
+    }
+
+    /// Correct responses of the measurement.
+    pub(crate) fn responses(&self) -> u64 {
+        self.counts.iter().copied().map(u64::from).sum()
+    }
+
+    /// The median response time of each of `count` equal slices, interpolated evenly within its
+    /// slot; `None` if one has no correct response. `count` divides the number of batches.
+    pub(crate) fn medians_ns(&self, count: usize) -> Option<Vec<f64>> {
+        let in_slice = BATCHES / count;
+        (0..count)
+            .map(|slice| {
+                let mut slots = vec![0_u64; SLOTS];
+                for index in slice * in_slice..(slice + 1) * in_slice {
+                    let of_batch = self.slots(index).iter().copied().map(u64::from);
+                    slots
+                        .iter_mut()
+                        .zip(of_batch)
+                        .for_each(|(all, one)| *all += one);
+                }
+                median_of(&slots)
+            })
+            .collect()
+    }
+
     fn slots(&self, index: usize) -> &[u32] {
         &self.counts[index * SLOTS..(index + 1) * SLOTS]
     }
@@ -296,6 +325,21 @@ impl Batches {
         stays_ns.saturating_sub(self.stays.outside_ns) as f64
             / (self.to_ns - self.from_ns).max(1) as f64
     }
+}
+
+/// The median of values of which only their slots are known.
+fn median_of(slots: &[u64]) -> Option<f64> {
+    let half = slots.iter().sum::<u64>() as f64 / 2.0;
+    let mut below = 0.0;
+    for (slot, &inside) in slots.iter().enumerate().filter(|(_, inside)| **inside > 0) {
+        let inside = inside as f64;
+        if below + inside >= half {
+            let (from_ns, width_ns) = bounds_of(slot);
+            return Some(from_ns as f64 + width_ns as f64 * (half - below) / inside);
+        }
+        below += inside;
+    }
+    None
 }
 
 /// Below 64 each value has its own slot; above, there are 32 per power of two.

@@ -85,7 +85,7 @@ pub(super) fn response_times_were_stationary(
             match measured.settled_after_ns {
                 Some(ns) => finding.fixed_by(format!(
                     "warm up {:.0} s longer (--warmup); response times were steady from then on",
-                    ns as f64 / 1e9
+                    (ns as f64 / 1e9).ceil()
                 )),
                 None => finding,
             }
@@ -97,10 +97,13 @@ pub(super) fn response_times_were_stationary(
             } else {
                 (p99, limits.warn_p99_drift)
             };
+            let tail = match measured.p99_drift {
+                Some(drift) => format!(", p99 by {}", percent(drift)),
+                None => String::new(),
+            };
             let message = format!(
-                "response times drifted between the first and the last third: p50 by {}, p99 by {}",
+                "response times drifted between the first and the last third: p50 by {}{tail}",
                 percent(p50),
-                percent(p99)
             );
             warn(value, limit, message)
         }
