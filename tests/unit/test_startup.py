@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import wsgiload
+from wsgiload.cli._group import LazyCommand, LazyCommands
 
 HEAVY = {"asyncio", "jinja2", "rich", "wsgiload.api", "wsgiload.sweeps", "wsgiload.report"}
 
@@ -48,3 +49,17 @@ def test_type_checkers_and_programs_find_the_same_names_in_the_same_modules() ->
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'lod'"):
         wsgiload.lod  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_a_command_that_cannot_be_imported_is_not_called_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    commands = LazyCommands([LazyCommand("load", "_load", "load", "loads")])
+    assert commands.get("lode") is None
+
+    def fail(name: str) -> None:
+        raise KeyError("cooldown")
+
+    monkeypatch.setattr("wsgiload.cli._group.import_module", fail)
+    with pytest.raises(KeyError, match="cooldown"):
+        commands.get("load")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from wsgiload.analysis.attempts import place_of
 from wsgiload.analysis.claim_judgement import (
     HARDLY_ANY,
     Judge,
@@ -27,7 +28,6 @@ from wsgiload.analysis.claim_results import (
     load_of,
     ratio_of,
 )
-from wsgiload.analysis.over_cells import place_of
 from wsgiload.documents.summary import CellResult
 from wsgiload.statistics.effect import FEWEST_RUNS
 from wsgiload.statistics.trend import complete_table, trend

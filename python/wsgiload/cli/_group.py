@@ -35,6 +35,10 @@ class LazyCommands(Mapping[str, click.Command]):
         )
         return command
 
+    def get(self, name: str, default: Any = None) -> Any:
+        """Unlike that of a mapping, it does not take a KeyError of the import for a missing name."""
+        return self[name] if name in self.members else default
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.members)
 

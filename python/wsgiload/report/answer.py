@@ -423,7 +423,9 @@ def _times_of(figure: ComparedFigure, *, of_first: bool) -> tuple[float, float, 
 def _lean_words(best: RankingEntry, tied: Sequence[RankingEntry]) -> str:
     """Names the server whose command line follows, if it is not the best-ranked."""
     lean = leanest([best, *tied])
-    return "" if lean is best else f" {lean.label} uses the least memory of these."
+    if lean is best:
+        return ""
+    return f" {lean.label} uses the least memory of these; the command below starts it."
 
 
 def _comparison(
