@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from .command import Command, Done
+from .planted import PLANTED, RAW
 
 pytestmark = pytest.mark.limits
 
 BRIEFLY = ("--rates", 50, "--duration", "300ms", "--warmup", "0s", "--cooldown", "0s")
-RAW = ["\x1b]0;owned", "\x07", "\u202egnp", "\u2028", "\x9b31m"]
-PLANTED = "\\x1b]0;owned\\x07 \\u202egnp \\u2028 \\x9b31m"
 RAISES = f"raise RuntimeError('{PLANTED} \\udc80 ' + 'x' * 5_000_000)\n"
 SPEAKS = f"""
 import sys

@@ -1,85 +1,87 @@
 """Secrets and hostile strings, planted wherever a user, a server or an app can: in no output, no
-file of a run and no process list, but for what the user typed."""
+file of a run or of the cache and no process list, but for what the user typed."""
 
 from __future__ import annotations
 
-import base64
 import os
+import shutil
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 
-from .command import Command, Done, Running, read_json, until
+from .command import Command, Done, read_json, until
+from .planted import (
+    DISTINCT,
+    HOSTILE,
+    PARAMETER,
+    PASSWORD,
+    PLANTED,
+    REQUEST,
+    SECRETS,
+    SWEEP,
+    TOKEN,
+    plant,
+    require_clean,
+    require_clean_cache,
+    require_unseen,
+    until_it_ends,
+)
+from .raw import Reply, raw_server
 from .stored import only_run
 from .target import CountingServer
-from .test_hostile_text import PLANTED, RAW
+from .test_live_page import address_of, events_of
 
 BRIEFLY = ("--duration", "500ms", "--warmup", "0s", "--cooldown", "0s")
-TOKEN, COOKIE, KEY = "tok-5e3c7e7a11", "cook-5e3c7e7a12", "key-5e3c7e7a13"
-PARAMETER, BODY = "par-5e3c7e7a14", "body-5e3c7e7a15"
-VARIABLE, PASSWORD = "var-5e3c7e7a16", "pass-5e3c7e7a17"
-SECRETS = (TOKEN, COOKIE, KEY, PARAMETER, BODY, VARIABLE, PASSWORD)
-# As a plan holds a body.
-ENCODED = base64.b64encode(f"pin={BODY}".encode()).decode()
-HEADERS = f"Authorization: Bearer {TOKEN}\nCookie: id={COOKIE}\nX-Api-Key: {KEY}\n"
-VARIABLES = f"API_TOKEN={VARIABLE}\nDATABASE_URL=postgres://shop:{PASSWORD}@db/shop\n"
-# Repeats in its log, its responses and its exceptions what it is sent and what it was started with.
-REPEATS = f"""
-import os, sys
+# A server of the user's own, whose log speaks for each request.
+TALKATIVE = f'''"""talkative: wsgiref, with a line in the log for each request."""
 
-sys.stderr.write(f"{{os.environ['API_TOKEN']}} {{os.environ['DATABASE_URL']}}\\n")
-asked = 0
+from pathlib import Path
 
-def app(environ, start_response):
-    global asked
-    asked += 1
-    body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)).decode()
-    said = " ".join(value for value in environ.values() if isinstance(value, str)) + body
-    sys.stderr.write(f"{{said}} {PLANTED}\\n")
-    sys.stderr.flush()
-    if asked > 8 and asked % 3 == 0:
-        raise RuntimeError(f"{{said}} {PLANTED}")
-    start_response("200 OK", [("Set-Cookie", said.replace("\\r", "").replace("\\n", ""))])
-    return [f"{{said}} {PLANTED}".encode()]
+from wsgiload.catalogue.contract import LaunchContext, Server, Variant
+
+PROGRAM = r"""
+import importlib, sys
+from wsgiref.simple_server import WSGIRequestHandler, make_server
+
+class Handler(WSGIRequestHandler):
+    def log_message(self, *arguments):
+        sys.stderr.write("{PLANTED}" + chr(10))
+
+module, _, name = sys.argv[1].partition(":")
+host, _, port = sys.argv[2].rpartition(":")
+app = getattr(importlib.import_module(module), name)
+make_server(host, int(port), app, handler_class=Handler).serve_forever()
 """
-FAILS = "import os\nraise RuntimeError(os.environ['API_TOKEN'] + os.environ['DATABASE_URL'])\n"
+
+
+def command(variant: Variant, context: LaunchContext) -> list[str]:
+    return [str(context.python), "-c", PROGRAM, context.app, context.address]
+
+
+SERVER = Server(
+    name="talkative",
+    summary="single process, single thread",
+    homepage="https://talkative.example/",
+    source=Path(__file__),
+    requirements=(),
+    distribution=None,
+    variants=(
+        Variant("default", "one thread", keepalive=False, uses_workers=False, uses_threads=False),
+    ),
+    default_variant="default",
+    command=command,
+)
+'''
 
 
 @pytest.fixture
 def planted(command: Command) -> Command:
     """A folder with secrets in files, and apps that repeat them."""
-    files = {"headers": HEADERS, "body": f"pin={BODY}", "vars": VARIABLES}
-    for name, text in (files | {"repeats.py": REPEATS, "fails.py": FAILS}).items():
-        (command.folder / name).write_text(text)
+    plant(command.folder)
     return command
-
-
-REQUEST = ("-H", "@headers", "-X", "POST", "--body-file", "body")
-SWEEP = ("--env-file", "vars", *REQUEST)
-
-
-def texts_of(run: Path) -> Iterator[tuple[str, str]]:
-    for path in run.rglob("*"):
-        if path.is_file():
-            yield path.name, path.read_text()
-
-
-def require_clean(done: Done, run: Path | None, typed: Sequence[str] = ()) -> None:
-    """Neither secrets nor raw hostile strings in what was printed and stored."""
-    texts = [("stdout", done.out), ("stderr", done.err), *(texts_of(run) if run else ())]
-    searched = [*RAW, *(one for one in SECRETS if one not in typed), ENCODED]
-    found = [(name, one) for name, text in texts for one in searched if one in text]
-    assert found == []
-
-
-def until_it_ends(running: Running, command: Command) -> tuple[Done, set[str]]:
-    """Its end, and every command line that was seen meanwhile."""
-    seen: set[str] = set()
-    while running.process.poll() is None:
-        seen |= set(command.processes().values())
-    return running.end(), seen
 
 
 @pytest.mark.servers
@@ -91,19 +93,49 @@ def test_a_sweep_keeps_them_to_itself(planted: Command) -> None:
     done, lines = until_it_ends(running, planted)
 
     assert done.code in (0, 98), done.err
-    require_clean(done, done.run_dir)
-    (done.run_dir / "more").mkdir()
-    for name in ("out.json", "out.html"):
-        (planted.folder / name).rename(done.run_dir / "more" / name)
-    require_clean(done, done.run_dir)
+    require_clean(done, done.run_dir, planted.folder / "out.json", planted.folder / "out.html")
     for server in ("wsgiref", "waitress"):
         log = (done.run_dir / "server" / f"{server}@40#1.log").read_text()
         assert "(redacted-" in log and "owned" in log, "the app has repeated what it got"
     assert any("_driver" in line for line in lines) and any("waitress" in line for line in lines)
-    assert not [line for line in lines for one in SECRETS if one in line and PARAMETER not in line]
+    require_unseen(lines, typed=[PARAMETER])
 
-    for later in (("report", done.run_dir), ("report", "--no-verbose", done.run_dir)):
-        require_clean(planted.run(*later), done.run_dir)
+    _read_again(planted, done.run_dir)
+
+
+def _read_again(planted: Command, run: Path) -> None:
+    """Every command that reads a run that is stored."""
+    for later in (("report",), ("report", "--no-verbose"), ("report", "--slo", "p99<50ms")):
+        require_clean(planted.run(*later, run), run)
+
+    other = run.with_name("other")
+    shutil.copytree(run, other)
+    words = ("compare", run, other, "--html", "change.html", "--json", "change.json")
+    compared = planted.run(*words)
+    assert compared.code == 0, compared.err
+    require_clean(compared, planted.folder / "change.json", planted.folder / "change.html")
+
+
+@pytest.mark.servers
+@pytest.mark.limits
+def test_a_cache_holds_none(planted: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = planted.folder / "cache"
+    monkeypatch.setenv("WSGILOAD_CACHE_DIR", str(cache))
+    further = planted.folder / "further"
+    further.mkdir()
+    (further / "talkative.py").write_text(TALKATIVE)
+
+    words = ("sweep", "repeats:app", "--servers", "wsgiref", "--rates", 40, *BRIEFLY, *SWEEP)
+    assert planted.run(*words).code in (0, 98)
+    checked = planted.run("servers", "check", "talkative", "--servers-from", further)
+    assert "it logged" in checked.out and "owned" in checked.out
+    require_clean(checked)
+    shown = planted.run("servers", "show", "talkative", "--servers-from", further)
+    assert "it logged" in shown.out and "owned" in shown.out
+    require_clean(shown)
+
+    assert {path.name for path in cache.iterdir()} >= {"checks.json", "environments", "logs"}
+    require_clean_cache(cache)
 
 
 @pytest.mark.servers
@@ -112,7 +144,7 @@ def test_a_failing_import_repeats_none(planted: Command) -> None:
     done = planted.run(*words, *BRIEFLY, *SWEEP)
     assert done.code == 97
     assert "RuntimeError: (redacted-" in done.out + done.err
-    require_clean(done, None)
+    require_clean(done)
 
 
 @pytest.mark.servers
@@ -121,22 +153,61 @@ def test_a_capacity_search_keeps_them_to_itself(planted: Command) -> None:
     quickly = (*BRIEFLY, "--trials", 1, "--confirmations", 0, "--width", "50%", "--settle", "0s")
     running = planted.start(*words, *quickly, "--limits", "none", *SWEEP, "--json", "out.json")
     done, lines = until_it_ends(running, planted)
-    require_clean(done, only_run(planted))
+    require_clean(done, only_run(planted), planted.folder / "out.json")
     assert any("_driver" in line for line in lines)
-    assert not [line for line in lines for one in SECRETS if one in line]
-    assert not [one for one in SECRETS if one in (planted.folder / "out.json").read_text()]
+    require_unseen(lines)
 
 
-def test_a_load_keeps_them_to_itself(planted: Command, target: CountingServer) -> None:
-    words = ("load", target.url, "-R", 100, "-d", "300ms", "--json", "out.json")
-    running = planted.start(*words, *REQUEST)
-    done, lines = until_it_ends(running, planted)
-    require_clean(done, None)
-    assert not [one for one in SECRETS if one in (planted.folder / "out.json").read_text()]
-    assert not [line for line in lines for one in SECRETS if one in line]
-    assert target.seen[0][2]["authorization"] == f"Bearer {TOKEN}", "it was sent all the same"
+def _repeats() -> Callable[[bytes], Reply]:
+    """Responses that repeat the request: in the body, in the head, and with a redirection."""
+    location = f"Location: http://u:{PASSWORD}@h/?token={PARAMETER}\r\n".encode()
+    numbers = count()
 
-    planted.run(*words, *REQUEST, "--store-secrets")
+    def respond(request: bytes) -> Reply:
+        said = HOSTILE.encode() + request.replace(b"\r\n", b" ")
+        first_line, more = [
+            (b"500 Error", b""),
+            (b"200 %s" % said, b""),
+            (b"302 Found", location),
+        ][next(numbers) % 3]
+        head = b"HTTP/1.1 %s\r\nContent-Length: %d\r\n%s\r\n" % (first_line, len(said), more)
+        return Reply([head, said])
+
+    return respond
+
+
+def strings_in(value: object) -> Iterator[str]:
+    """All strings of plain data."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from strings_in([*value, *value.values()])
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from strings_in(one)
+
+
+def test_a_load_and_its_live_page_keep_them_to_themselves(planted: Command) -> None:
+    words = ("-R", 100, "-d", "1s", "--json", "out.json", "--live", 0, *REQUEST)
+    with raw_server(_repeats()) as url:
+        running = planted.start("load", f"{url}/x?token={PARAMETER}", *words)
+        seen = list(events_of(address_of(running)))
+        done, lines = until_it_ends(running, planted)
+    assert done.code == 97
+    for quoted in ("status 500", "invalid status", "status 302"):
+        assert quoted in done.err, done.err
+    assert "owned" in done.err
+    shown = "\n".join(strings_in(seen))
+    assert "token=(redacted-" in shown and "p99" in shown
+    for out in (done.out, shown):
+        require_clean(Done(done.code, out, done.err), planted.folder / "out.json")
+    require_unseen(lines, typed=[PARAMETER])
+
+
+def test_a_load_sends_them_all_the_same(planted: Command, target: CountingServer) -> None:
+    words = ("load", target.url, "-R", 100, "-d", "300ms", "--json", "out.json", *REQUEST)
+    planted.run(*words, "--store-secrets")
+    assert target.seen[0][2]["authorization"] == f"Bearer {TOKEN}"
     plan = read_json(planted.folder / "out.json")["plan"]
     assert ["Authorization", f"Bearer {TOKEN}"] in plan["headers"]
 
@@ -161,7 +232,66 @@ def test_a_sweep_is_resumed_with_its_secrets(planted: Command) -> None:
         (line,) = refused.complaints
         assert says in line
 
-    done = planted.run("sweep", "--resume", run, "-H", "@headers", "--body-file", "body")
+    resumed = planted.start("sweep", "--resume", run, "-H", "@headers", "--body-file", "body")
+    done, lines = until_it_ends(resumed, planted)
     assert done.code in (0, 98), done.err
     assert len(done.cells) == 2
     require_clean(done, run)
+    assert any("_driver" in line for line in lines), "it was watched while it sent the secrets"
+    require_unseen(lines)
+
+
+def test_the_machine_and_the_environment_say_none(
+    planted: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What ``doctor`` looks at: the programs it finds, and the variables it runs with."""
+    programs = planted.folder / f"programs-{DISTINCT[0]}"
+    programs.mkdir()
+    (programs / "uv").symlink_to("/bin/true")
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setenv("API_TOKEN", SECRETS[5])
+    monkeypatch.setenv("HTTPS_PROXY", f"http://u:{PASSWORD}@127.0.0.1:9/")
+
+    for words in (("doctor",), ("doctor", "--json"), ("doctor", "--json", "found.json")):
+        done = planted.run(*words)
+        assert done.code == 0
+        require_clean(done)
+    require_clean(done, planted.folder / "found.json")
+
+
+WRK = f"""Running 10s test @ http://shop:{PASSWORD}@host/x?token={PARAMETER}{HOSTILE}
+  2 threads and 10 connections
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency     1.05ms    2.00ms  50.00ms   90.00%
+    Req/Sec     1.00k     0.10k    1.20k    70.00%
+  20000 requests in 10.00s, 2.00MB read
+Requests/sec:   2000.00
+Transfer/sec:    200.00KB
+"""
+LOCUST = f"""Type,Name,Request Count,Failure Count,Average Response Time,Requests/s,50%,99%
+GET,/x?token={PARAMETER}{DISTINCT[0]},100,0,1,10,1,10
+GET,/y?password={PASSWORD},100,0,1,10,1,10
+,Aggregated,200,0,1,20,1,10
+"""
+RESULTS = {
+    "wrk.txt": WRK,
+    f"wrk-{DISTINCT[1]}{DISTINCT[2]}.txt": WRK,
+    "cut.txt": WRK.splitlines()[0],
+    "locust_stats.csv": LOCUST,
+    "cut_stats.csv": LOCUST[: LOCUST.index("100,0,1,10,1,10", 120)],
+    "cut.json": f'{{"metrics": {{"http://shop:{PASSWORD}@host/?token={PARAMETER}": ',
+    f"note-{DISTINCT[3]}.txt": HOSTILE,
+}
+
+
+def test_an_audit_repeats_none(planted: Command) -> None:
+    results = planted.folder / "results"
+    results.mkdir()
+    for name, text in RESULTS.items():
+        (results / name).write_text(text)
+
+    done = planted.run("audit", results, "--json", "audit.json")
+    assert done.code == 2 and len(done.complaints) == 1 + 2, done.err
+    assert "owned" in done.out and "cut off at line 1" in done.err
+    require_clean(done, planted.folder / "audit.json")
+    require_clean(planted.run("audit", results, "--json"))
