@@ -14,7 +14,7 @@ from wsgiload.statistics.effect import SAME_WITHIN
 
 # The servers are so many times closer together in fair settings, or the first paragraph is silent.
 FAR_APART = 2.0
-_FAILS = re.compile(r"(\S+) fails at a high load")
+_FAILS = re.compile(r"(\S+) fails under high load")
 Runs = Mapping[str, StudyRun]
 
 
@@ -152,6 +152,6 @@ def _listed(claims: Sequence[StoredClaim]) -> str:
         if not _FAILS.fullmatch(claim.words) or len(failing) == 1:
             clauses.append(claim.words)
         elif claim.words.startswith(failing[0]):
-            clauses.append(f"{', '.join(failing[:-1])} and {failing[-1]} fail at a high load")
+            clauses.append(f"{', '.join(failing[:-1])} and {failing[-1]} fail under high load")
     *first, last = clauses
     return f"{'; '.join(first)}; and {last}" if first else last

@@ -180,7 +180,7 @@ def test_users_make_a_closed_loop() -> None:
 
 def test_a_server_gets_the_first_of_several_requests_before_it_is_measured() -> None:
     alone = Request("/x", "POST", (("A", "1"),), b"body", (200, 404), b"right")
-    assert alone.first is alone
+    assert alone.first == alone
     check = {"statuses": [201], "body_base64": None, "length": 3, "sha256": None, "regex": None}
     order = {
         "method": "PUT",

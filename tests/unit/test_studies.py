@@ -298,7 +298,7 @@ def test_the_first_paragraph_follows_from_the_judgements(run: StudyRun) -> None:
     assert "They were right that bjoern has by far the highest throughput." in text
     assert (
         "They were wrong that CherryPy stays fast at every level, almost without errors; and "
-        "gunicorn and mod_wsgi fail at a high load." in text
+        "gunicorn and mod_wsgi fail under high load." in text
     )
     assert text.endswith("5 are undecided and 1 cannot be reproduced.")
 
