@@ -78,7 +78,7 @@ _OF_SWEEPS = (
     _one(
         "contaminated",
         "CPU time of other processes, and how long the server waited for a core",
-        "Other processes used the machine during the measurement.",
+        "Other processes competed for the CPU during the measurement.",
         _QUIET,
     ),
     _one(

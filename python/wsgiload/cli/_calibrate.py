@@ -50,7 +50,7 @@ EXAMPLES = (
         "rate",
         type=float,
         default=1000.0,
-        help="Open loop at this rate per second.",
+        help="Rate of the open loop, in requests per second.",
     ),
     option(
         "Load",

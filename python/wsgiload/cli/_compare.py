@@ -33,7 +33,7 @@ EXAMPLES = (
     "Procedure",
     "--figure",
     type=click.Choice(FIGURES),
-    help="Figure to compare.  [default: p99; goodput in a closed loop]",
+    help="Metric to compare.  [default: p99; goodput in a closed loop]",
 )
 @json_option
 @option("Output", "--html", type=FILE, help="Write the result as an HTML page.")

@@ -33,7 +33,7 @@ schedule_options = together(
         "--qps",
         "rate",
         type=RATE,
-        help="Open loop at this rate per second.",
+        help="Open loop at this rate, in requests per second.",
     ),
     option(
         "Load",

@@ -40,7 +40,7 @@ class LoadOptions:
         think_time: Mean think time of the users of a closed loop.
         keepalive: Connection reuse: on, off, or the number of requests per connection.
         timeout: Request timeout, including connection setup.
-        deadline: Drop a request that has not been sent this long after its scheduled send time.
+        deadline: Drop requests not sent within this time after their scheduled send.
         precision: Target precision (half-width of the 95 % CI), such as 5% (of p99) or p99.9:2%.
         max_duration: Maximum duration; the run is extended until the precision is reached.
         threads: Generator threads.

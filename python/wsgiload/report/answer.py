@@ -729,7 +729,7 @@ _ABOUT_SERVERS = {
     "app-calls": "the app's call count does not match the requests sent",
 }
 _ABOUT_HOST = {
-    "contaminated": "other processes used the machine",
+    "contaminated": "other processes competed for the CPU",
     "steal": "the hypervisor took CPU time",
     "settle": "the host was not quiet before the trial",
     "shared-cores": "server and generator share cores",

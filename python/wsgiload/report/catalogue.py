@@ -206,9 +206,9 @@ MARKDOWN_HEAD = (
     "two workers of two threads each. "
     "“Concurrent requests” is how many of 150 simultaneous requests were inside the app at the "
     "same time. "
-    "“32 KiB head” tells whether the app got a complete request head of 32 KiB. “X-Forwarded-*” "
-    "tells whether the app got the forwarded headers of a proxy on this host and saw the scheme "
-    "`https`; the headers themselves reach the app from every server. "
+    "“32 KiB head” shows whether the app got a complete request head of 32 KiB. “X-Forwarded-*” "
+    "shows whether the app got the forwarded headers of a proxy on this host and saw the scheme "
+    "`https`; every server passes the headers on. "
     "`wsgiload servers show NAME` explains each setting.\n"
 )
 

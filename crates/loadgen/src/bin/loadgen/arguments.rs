@@ -153,7 +153,7 @@ pub struct Arguments {
     /// Request timeout, including connection setup
     #[arg(long, default_value = "10s", value_parser = parse_duration_ns)]
     timeout: u64,
-    /// Drop a request that has not been sent this long after its scheduled send time
+    /// Drop requests not sent within this time after their scheduled send
     #[arg(long, value_parser = parse_duration_ns)]
     deadline: Option<u64>,
     /// Inter-arrival distribution
