@@ -178,6 +178,14 @@ def test_a_quick_look_names_the_tie_whose_command_follows() -> None:
     assert expected in found.sentence
 
 
+def test_a_few_mebibytes_do_not_decide_a_tie() -> None:
+    small, large = (resources(memory_peak_bytes=mebibytes * 2**20) for mebibytes in (20, 35))
+    found = answer(
+        [cell("a", p99_ns=1e6, resources=large), cell("b", p99_ns=1.01e6, resources=small)]
+    )
+    assert "least memory" not in found.sentence
+
+
 def test_high_rates_keep_their_digits() -> None:
     assert level_words(1_500_000.0, None) == "1,500,000/s"
     assert level_words(None, 1) == "1 connection"

@@ -53,6 +53,8 @@ from wsgiload.statistics.effect import FEWEST_RUNS, MOST_RUNS, PLANNED_FACTOR, r
 Status = Literal["decided", "tie", "undecided"]
 
 MOST_CAUTIONS = 5
+# A smaller saving decides nothing between servers that are equally fast.
+LEAST_SAVING_BYTES = 16 * 2**20
 # Of several figures in which another server is better.
 MOST_BETTER = 2
 # A disturbance is worth a line from such a difference on.
@@ -238,12 +240,15 @@ def _and_ties(entry: RankingEntry) -> set[str]:
 
 
 def leanest(entries: Sequence[RankingEntry]) -> RankingEntry:
-    """Among ties the one with the least memory; if that is nearly equal, the better-ranked one."""
+    """Among ties the one with the least memory; if the difference does not matter, the
+    better-ranked one."""
     best = entries[0]
     for entry in entries[1:]:
-        if entry.memory_peak_bytes and best.memory_peak_bytes:
-            is_leaner = entry.memory_peak_bytes * LEANER_BY < best.memory_peak_bytes
-            best = entry if is_leaner else best
+        memory, least = entry.memory_peak_bytes, best.memory_peak_bytes
+        if not memory or not least:
+            continue
+        if memory * LEANER_BY < least and least - memory >= LEAST_SAVING_BYTES:
+            best = entry
     return best
 
 
