@@ -78,7 +78,7 @@ def test_an_orderly_end_of_the_janitor_removes_what_was_not_released(real_limits
         closed.close()
         janitor.release(closed)
     assert not any(path.exists() for path in kept.remains().directories)
-    with pytest.raises(LimitsError, match="vanished during use"):
+    with pytest.raises(LimitsError, match="disappeared"):
         kept.close()
 
 

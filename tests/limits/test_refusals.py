@@ -163,7 +163,7 @@ def test_a_group_that_vanished_before_the_start(kernel: FakeKernel, tmp_path: Pa
     shutil.rmtree(group.remains().directories[0])
     with (
         (tmp_path / "log").open("wb") as log,
-        pytest.raises(LimitsError, match=r"vanished during use.*Delegate=yes"),
+        pytest.raises(LimitsError, match=r"disappeared.*Delegate=yes"),
     ):
         group.spawn(["/bin/true"], env={}, cwd=tmp_path, log=log)
 
