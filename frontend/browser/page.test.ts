@@ -180,7 +180,7 @@ test("a field of a heatmap says what its table says", async () => {
       const column = Object.keys(rows).find((name) => / s to /.test(name));
       if (!column) continue;
       const [heading, count] = (rows[column] ?? "").split(": ");
-      const table = page.locator("#time-3 table.fields");
+      const table = page.locator("#time-3 table.fields").last();
       const headings = await table.locator("th").allTextContents();
       const fields = await table.locator("tr", { hasText: column }).locator("td").allTextContents();
       assert.equal(fields[headings.indexOf(heading ?? "")], count, `${column} ${heading}`);

@@ -92,7 +92,7 @@ def test_a_pool_that_is_too_small_is_told_from_a_busy_database(
     assert "db CPU" in done.out
     assert "the connection pool are the bottleneck" in done.out
     assert "POOL_SIZE is the bottleneck of pool-1-w1" in done.out
-    assert "pool-8-w1 with 8 instead of 1" in done.out
+    assert "pool-8-w1 with 8 responds" in done.out
 
 
 def test_a_busy_database_is_named_as_the_bottleneck(command: Command, project: Path) -> None:

@@ -113,7 +113,7 @@ def require_only(done: Done, name: str) -> dict[str, Any]:
     if names != {name}:
         skip_if_disturbed(done, names)
     assert names == {name}
-    assert "coincided with" in done.out
+    assert "Coincided with" in done.out
     return attribution
 
 
