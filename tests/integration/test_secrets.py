@@ -224,8 +224,11 @@ def test_a_sweep_is_resumed_with_its_secrets(planted: Command) -> None:
     for given, says in (
         ((), "the value of Authorization was not stored"),
         (("-H", "@headers"), "the value of --body was not stored"),
-        (("-H", "@headers", "-b", "pin=1"), "another body, or none"),
-        (("-H", "Authorization: x"), "another header field Authorization, or none"),
+        (("-H", "@headers", "-b", "pin=1"), "body: the run was started with a different value"),
+        (
+            ("-H", "Authorization: x"),
+            "header field Authorization: the run was started with a different",
+        ),
     ):
         refused = planted.run("sweep", "--resume", run, *given)
         assert refused.code == 2

@@ -152,6 +152,8 @@ def test_it_sweeps_from_an_empty_folder(installed: Path, tmp_path: Path) -> None
         "1s",
         "--warmup",
         "200ms",
+        "--reruns",
+        "0",
     ]
     done = run([installed / "wsgiload", "sweep", *options, "--json", "result.json"], tmp_path)
     assert done.returncode in (0, 98), done.stderr
