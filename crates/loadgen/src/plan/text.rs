@@ -11,7 +11,8 @@ impl LoadPlan {
     pub fn from_json(text: &str) -> Result<Self, LoadError> {
         let mut json = serde_json::Deserializer::from_str(text);
         let plan: Self = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-            let (field, cause) = (error.path().to_string(), in_words(error.inner()));
+            let field = shortened(error.path().to_string());
+            let cause = shortened(in_words(error.inner()));
             LoadError::Plan(if field == "." {
                 cause
             } else {
@@ -22,6 +23,16 @@ impl LoadPlan {
             .map_err(|error| LoadError::Plan(in_words(&error)))?;
         plan.validate()?;
         Ok(plan)
+    }
+}
+
+/// Enough of any field's name or value to recognise it.
+const MOST_CHARACTERS: usize = 300;
+
+fn shortened(text: String) -> String {
+    match text.char_indices().nth(MOST_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
     }
 }
 
@@ -71,6 +82,8 @@ mod tests {
             .expect_err("two plans")
             .to_string();
         assert!(twice.contains("trailing"), "{twice}");
+        let long = with("/thresholds", serde_json::json!({ "é".repeat(9_000): 1 }));
+        assert!(long.expect_err("unknown").chars().count() < 1_000);
         let error = LoadPlan::from_json("[").expect_err("no JSON").to_string();
         assert!(
             !error.starts_with('.') && !error.contains("column"),
