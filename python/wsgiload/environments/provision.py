@@ -46,8 +46,8 @@ from wsgiload.environments.system import find_program, install_command, missing_
 from wsgiload.environments.uv import uv_program, uv_variables
 from wsgiload.environments.versions import interpreter_for
 from wsgiload.errors import ProvisionError, UsageError, WsgiloadError
+from wsgiload.foreign_text.legible_log import legible_log
 from wsgiload.host.memory_guard import unguarded
-from wsgiload.legible_log import legible_log
 
 Log = Callable[[str], None]
 

@@ -17,8 +17,8 @@ from wsgiload.catalogue.names import ServerVariant
 from wsgiload.catalogue.own import filled, split_words
 from wsgiload.documents.summary import ServerSettings
 from wsgiload.environments.provision import Environment
+from wsgiload.foreign_text.legible_log import legible_log
 from wsgiload.interrupts import uninterrupted
-from wsgiload.legible_log import legible_log
 from wsgiload.limits import Enforcement
 from wsgiload.scratch import scratch_folder
 from wsgiload.serving import readiness

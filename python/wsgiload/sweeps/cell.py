@@ -254,7 +254,7 @@ def _under_load(server: ServerProcess, record: CellRecord) -> str:
 def launch_context(
     found: ServerVariant, environment: Environment, setting: Setting, port: int
 ) -> Callable[[Path], LaunchContext]:
-    """What the catalogue is told of a launch, by the folder for the server's files."""
+    """The launch parameters that a server file gets, given the folder for its files."""
     experiment = setting.experiment
     profile = found.profile or experiment.profile
     is_tuned = profile == "tuned"
