@@ -55,7 +55,7 @@ ORIGINALS: tuple[Original, ...] = (
         "slides-2013",
         "WSGI servers (slides), 2013",
         "uWSGI, gevent on CPython and on PyPy, and CherryPy, and httperf with 10,000 requests at "
-        "1000, 2000 and 3000 requests/s, each over a connection of its own. Its ranking of further "
+        "1000, 2000 and 3000 requests/s, each on a new connection. Its ranking of further "
         "servers is from an older comparison (2010).",
         "httperf ran out of file descriptors, which counted as errors of the server. Nearly every "
         "median is 0.5 ms: the middle of httperf's first bin, which is 1 ms wide.",

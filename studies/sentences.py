@@ -12,7 +12,7 @@ from studies.results import FAIR, StoredClaim, StudyRun
 from wsgiload.report.words import three_digits
 from wsgiload.statistics.effect import SAME_WITHIN
 
-# The servers are so many times closer together in fair settings, or the first paragraph is silent.
+# The first paragraph mentions fair settings only if they narrow the spread by this factor.
 FAR_APART = 2.0
 _FAILS = re.compile(r"(\S+) fails under high load")
 Runs = Mapping[str, StudyRun]
