@@ -68,7 +68,9 @@ fn each_connection_of_a_closed_loop_keeps_its_streams_going() {
     assert_answered(&report, &seen);
     assert_eq!(report.outcome(Outcome::Ok), report.scheduled());
     assert_eq!((seen.connections, seen.most_streams), (2, STREAMS));
-    assert_eq!(seen.most_streams_in_all, 2 * STREAMS);
+    // Full connections are answered at once: both are rarely full at the same moment.
+    let most = seen.most_streams_in_all;
+    assert!((STREAMS + 1..=2 * STREAMS).contains(&most), "{seen:?}");
     assert_eq!(report.connections.allowed_streams, None);
 }
 
