@@ -84,6 +84,20 @@ def test_the_fastest_is_ahead_of_each_other_one() -> None:
     assert judgement(study, name, six()).status == "undecided"
 
 
+def test_the_fastest_is_ahead_of_those_that_vary_too() -> None:
+    cells = six(bjoern={"per_s": 900}, meinheld={"per_s": 400})
+    per_s = {1: 50.0, 2: 850.0, 3: 100.0, 4: 890.0}
+    varied = [
+        msgspec.structs.replace(one, rate_result=rates(per_s[one.run]))
+        if one.server == "meinheld"
+        else one
+        for one in cells
+    ]
+    found = judgement("appdynamics-2016", "bjoern-fastest", varied)
+    assert found.status == "undecided"
+    assert "of meinheld" in (found.ours or "")
+
+
 def test_too_few_runs_decide_nothing() -> None:
     cells = [one for one in six(bjoern={"per_s": 9000}) if one.run <= 3]
     found = judgement("appdynamics-2016", "bjoern-fastest", cells)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from wsgiload.analysis.claim_results import Bounds, Results
+from wsgiload.analysis.claim_results import Bounds, Estimate, Results
 
 Status: TypeAlias = Literal["confirmed", "refuted", "not reproducible", "undecided"]
 
@@ -56,6 +56,21 @@ def above(ours: str, bounds: Bounds | None, border: float) -> Judgement:
     if bounds is not None and bounds[1] < border:
         return Judgement("refuted", ours)
     return needs_runs(ours)
+
+
+def all_above(ours: str, estimates: Sequence[Estimate], border: float) -> Judgement:
+    """Confirmed if all of every interval is above the border, refuted if all of one is below."""
+    bounds = [estimate.bounds for estimate in estimates]
+    if any(one is not None and one[1] < border for one in bounds):
+        return Judgement("refuted", ours)
+    if all(one is not None and one[0] > border for one in bounds):
+        return Judgement("confirmed", ours)
+    return needs_runs(ours)
+
+
+def lowest(estimate: Estimate) -> float:
+    """The least that it may be; of one without an interval, 0."""
+    return estimate.bounds[0] if estimate.bounds is not None else 0.0
 
 
 def about_one(ours: str, bounds: Bounds | None, within: float) -> Judgement:

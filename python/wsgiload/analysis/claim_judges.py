@@ -14,6 +14,8 @@ from wsgiload.analysis.claim_judgement import (
     about_one,
     above,
     absent,
+    all_above,
+    lowest,
     needs_runs,
 )
 from wsgiload.analysis.claim_results import (
@@ -50,10 +52,9 @@ def ahead(first: str, rivals: tuple[str, ...], *, app: str | None = None) -> Jud
             return absent(results, (first, *rivals), app)
         own = results.runs(first, load, app)
         ratios = {name: ratio_of(own, results.runs(name, load, app), goodput) for name in rivals}
-        nearest = min(ratios, key=lambda name: ratios[name].middle)
-        ratio = ratios[nearest]
-        ours = f"{ratio.text} the throughput of {nearest} {results.at(load)}"
-        return above(ours, ratio.bounds, 1.0)
+        nearest = min(ratios, key=lambda name: lowest(ratios[name]))
+        ours = f"{ratios[nearest].text} the throughput of {nearest} {results.at(load)}"
+        return all_above(ours, list(ratios.values()), 1.0)
 
     return judge
 
@@ -92,7 +93,7 @@ def in_order(servers: tuple[str, ...]) -> Judge:
         )
 
         bounds = [ratio.bounds for ratio in ratios.values() if ratio.bounds is not None]
-        if any(high < 1 for _, high in bounds):
+        if any(high < SERVED for _, high in bounds):
             return Judgement("refuted", ours)
         # A server that serves every request is not slower than another that does.
         if len(bounds) == len(ratios) and all(low > SERVED for low, _ in bounds):
@@ -230,13 +231,12 @@ def lightest(few: tuple[str, ...], all_of_them: tuple[str, ...]) -> Judge:
         peaks = {name: peak for name, peak in found.items() if peak is not None}
         if len(peaks) < len(all_of_them):
             return Judgement("undecided", because="the memory of every server")
-        heavy = max(few, key=lambda name: peaks[name].middle)
         others = [name for name in all_of_them if name not in few]
         light = min(others, key=lambda name: peaks[name].middle)
         own = ", ".join(f"{name} {peaks[name].text} MB" for name in few)
         ours = f"{own}; the lightest other is {light} with {peaks[light].text} MB"
-        bounds = ratio_of(runs[light], runs[heavy], memory_mb).bounds
-        return above(f"{ours} {results.at(load)}", bounds, 1.0)
+        ratios = [ratio_of(runs[more], runs[less], memory_mb) for more in others for less in few]
+        return all_above(f"{ours} {results.at(load)}", ratios, 1.0)
 
     return judge
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean, median, stdev
 from typing import TypeAlias
 
-from wsgiload.analysis.attempts import standing_attempts
+from wsgiload.analysis.attempts import is_discarded, standing_attempts
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.summary import CellResult, Summary
 from wsgiload.statistics.effect import FEWEST_RUNS, Effect, mean_interval, paired_effect
@@ -35,7 +35,8 @@ class Results:
 
     @classmethod
     def of(cls, summary: Summary, loads: Mapping[str, LoadReport]) -> Results:
-        """Those of a summary, without invalid and failed runs; ``loads`` by cell."""
+        """Those of a summary, without failed runs and those that say nothing about their server;
+        ``loads`` by cell."""
         cells = tuple(cell for cell in standing_attempts(summary.cells) if _stands(cell))
         is_open = any(cell.rate is not None for cell in cells)
         return cls(cells, is_open, loads, summary.order)
@@ -97,8 +98,8 @@ def _name(cell: CellResult) -> str:
 
 
 def _stands(cell: CellResult) -> bool:
-    is_valid = cell.verdict is not None and cell.verdict.status != "invalid"
-    return is_valid and cell.failure is None
+    """What a server did wrong is a result; only what others did to it is left out."""
+    return cell.failure is None and not is_discarded(cell)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,8 @@ def ratio_of(one: Runs, other: Runs, figure: Figure) -> Estimate:
     """Of the runs that both have."""
     pairs = [(figure(one[run]), figure(other[run])) for run in sorted(one.keys() & other.keys())]
     logarithms = [math.log(a / b) for a, b in pairs if a and b]
-    if len(logarithms) >= FEWEST_RUNS:
+    # A run in which a server served nothing has no ratio, but must not be left out of an interval.
+    if len(logarithms) >= FEWEST_RUNS and not any(0 in pair for pair in pairs):
         return factor_of(logarithms)
     first, second = median_of(one, figure) or 0.0, median_of(other, figure) or math.inf
     return Estimate(first / second, None, as_factor)
