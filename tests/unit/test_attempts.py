@@ -42,6 +42,12 @@ def test_the_least_disturbed_attempt_stands_however_slow_it_was() -> None:
     assert figure_of(run, "p99") == 99e6
 
 
+def test_a_disturbance_that_is_not_known_is_not_the_least() -> None:
+    known, unknown, disturbed = attempt(1, DURATION_S / 200), attempt(2, None), attempt(3, 9.0)
+    assert standing_attempt([known, unknown]) is known
+    assert standing_attempt([unknown, disturbed]) is unknown
+
+
 def test_a_discarded_attempt_stands_only_where_all_are() -> None:
     spoiled, disturbed = invalid(attempt(1)), attempt(2, 9.0)
     assert standing_attempt([spoiled, disturbed]) is disturbed

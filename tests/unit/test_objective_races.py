@@ -102,6 +102,15 @@ def test_the_leanest_wins_once_four_full_rounds_met_it() -> None:
     assert (state(FULL).outcome, state(FULL).contenders) == ("winner", ("lean", "quick"))
 
 
+def test_a_repeated_trial_counts_once_and_as_the_one_that_stands() -> None:
+    runs = _runs("a", FIRST, 20) + _runs("a", FULL, 20)
+    calm = [msgspec.structs.replace(one, disturbed_s=0.0) for one in runs]
+    repeated = msgspec.structs.replace(
+        _cell("a", 3, 200, attempt=2, disturbed_s=9.0), id=f"{calm[2].id}.2"
+    )
+    assert _state("a", [*calm, repeated]) == _state("a", calm)
+
+
 def test_a_short_trial_never_counts_as_a_full_round() -> None:
     cells = [*_runs("a", range(1, 5), 20.0), *_runs("b", range(1, 5), 5.0)]
     assert _state("ab", cells).outcome == "open"

@@ -60,9 +60,14 @@ def standing_attempt(attempts: Sequence[CellResult]) -> CellResult:
     during which the host was disturbed the least, the later one if it was as much; where all are
     discarded, the last."""
     kept = [cell for cell in attempts if not is_discarded(cell)]
-    if not kept:
-        return attempts[-1]
-    return min(reversed(kept), key=lambda cell: (is_disturbed(cell), cell.disturbed_s or 0.0))
+    return min(reversed(kept), key=_disturbance) if kept else attempts[-1]
+
+
+def _disturbance(cell: CellResult) -> tuple[bool, bool, float]:
+    """The more, the greater. What is not known is more than any that still lets a trial count: the
+    counters are missing where the sampler itself got no CPU time."""
+    is_unknown = cell.disturbed_s is None and cell.failure is None
+    return is_disturbed(cell), is_unknown, cell.disturbed_s or 0.0
 
 
 def standing_attempts(cells: Sequence[CellResult]) -> list[CellResult]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from wsgiload.analysis.aggregate import server_of
-from wsgiload.analysis.attempts import is_discarded
+from wsgiload.analysis.attempts import is_discarded, standing_attempts
 from wsgiload.analysis.objective import NEAR_A_LIMIT, Judgement, Objective, is_unstable
 from wsgiload.analysis.races import Stages, Track, tracks_of
 from wsgiload.analysis.recommend import (
@@ -76,7 +76,7 @@ def objective_state(
         and (before_run is None or cell.run < before_run)
     ]
     candidates = _candidates(track, servers, cells)
-    short = _last_by_server(cell for cell in here if cell.run <= stages.qualifying)
+    short = _standing_by_server(cell for cell in here if cell.run <= stages.qualifying)
     if not short:
         return RaceState("open" if candidates else "failed", tuple(candidates), ())
 
@@ -97,8 +97,8 @@ def _candidates(track: Track, servers: Sequence[str], cells: Sequence[CellResult
     return [name for name in servers if name not in hopeless]
 
 
-def _last_by_server(cells: Iterable[CellResult]) -> dict[str, CellResult]:
-    return {server_of(cell): cell for cell in cells}
+def _standing_by_server(cells: Iterable[CellResult]) -> dict[str, CellResult]:
+    return {server_of(cell): cell for cell in standing_attempts(list(cells))}
 
 
 # --- the short trials
@@ -182,9 +182,9 @@ def contenders_of(
     """Of those that were measured in full rounds, the leanest first."""
     looks = stages.rules.looks() * max(1, stages.field)
     found: dict[str, Contender] = {}
+    standing = standing_attempts(full)
     for record in setting_records(full, objective):
-        own = [cell for cell in full if server_of(cell) == record.server]
-        runs = {cell.run: cell for cell in own}
+        runs = {cell.run: cell for cell in standing if server_of(cell) == record.server}
         judgements = tuple(judge_run(cell, objective) for cell in runs.values())
         at = _at_any_look(record.at[0], list(runs.values()), objective, looks)
         met = all(one.met for one in judgements if one.met is not None)
