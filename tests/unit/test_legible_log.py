@@ -33,6 +33,14 @@ def test_a_long_log_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:
     assert "… 4909 bytes left out …" in text and len(text) < 200
 
 
+def test_a_line_is_left_out_where_the_cut_goes_through_it(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text("token=abcdefghij\n" * 100)
+    make_legible(log, most_bytes=100)
+    first, gap, last = log.read_text().splitlines()[1:-1][0:3]
+    assert (first, last) == ("token=abcdefghij",) * 2 and "left out" in gap
+
+
 def test_it_is_made_legible_also_after_an_error(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     with pytest.raises(KeyboardInterrupt), legible_log(log):

@@ -125,6 +125,8 @@ def test_a_name_that_does_not(name: str) -> None:
         (f"http://user:{SECRET}@host/", "http://user:#@host/"),
         (f"/x?a=1&api_key={SECRET}&b=2", "/x?a=1&api_key=#&b=2"),
         ("http://host:80/a@b?c=d", "http://host:80/a@b?c=d"),
+        (f"postgres://shop:{SECRET}@db/shop", "postgres://shop:#@db/shop"),
+        (f"https://{SECRET}@packages/simple", "https://#@packages/simple"),
         ("/x?token=", "/x?token="),
     ],
 )
@@ -148,6 +150,10 @@ def test_what_was_redacted_once_is_shown_nowhere() -> None:
 def test_a_short_word_is_shown_where_it_is_no_secret() -> None:
     hide("admin", "(redacted)")
     assert visible("the admin page") == "the admin page"
+
+
+def test_a_password_ends_at_the_last_at_sign() -> None:
+    assert "ssw0rd" not in public_url("postgres://shop:p@ssw0rd1@db/shop")
 
 
 @pytest.mark.parametrize("request_", [REQUEST, MIX, STORY])

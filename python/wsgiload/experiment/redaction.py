@@ -23,10 +23,13 @@ _SECRET_NAME = re.compile(
     r"|(?:^|[-_])(?:KEY|PASS|DSN)(?:$|[-_])|[-_]PWD$",
     re.IGNORECASE,
 )
-_URL_PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):([^/@\s]+)(?=@)")
+# To the last @: a password may hold one.
+_URL_PASSWORD = re.compile(r"(?<=://)([^/?#@:\s]*):([^/?#\s]+)(?=@)")
+# In place of a user's name.
+_URL_TOKEN = re.compile(r"(?<=https://)([^/?#@:\s]+)(?=@)")
 _PARAMETER = re.compile(r"(?<=[?&])([^=&#\s]+)=([^&#\s]+)")
 # Its end may have been cut off.
-_JSON_FIELD = re.compile(r'(?<=")([^"\\]+)("\s*:\s*")([^"\\]+)(?="|\Z)')
+_JSON_FIELD = re.compile(r'(?<=")([^"\\]+)("\s*:\s*")((?:[^"\\]|\\.)+)(?="|\\?\Z)')
 # Without a space, so that it can stand in a path.
 _REDACTED = re.compile(rf"\(redacted-[0-9a-f]{{{HASH_DIGITS}}}\)")
 # Says where a secret comes from, and is none itself.
@@ -76,6 +79,7 @@ def public_field(name: str, value: str) -> tuple[str, str]:
 def public_url(url: str) -> str:
     """A URL or path without its password and without parameters that look like secrets."""
     url = _URL_PASSWORD.sub(lambda found: f"{found[1]}:{redacted(found[2])}", url)
+    url = _URL_TOKEN.sub(lambda found: redacted(found[1]), url)
     return _PARAMETER.sub(lambda found: f"{found[1]}={public_value(found[1], found[2])}", url)
 
 

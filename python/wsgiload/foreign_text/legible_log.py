@@ -23,6 +23,15 @@ def legible_log(path: Path) -> Iterator[None]:
             make_legible(path)
 
 
+def after_cut(text: bytes) -> bytes:
+    """Without the line that the cut before it went through: half a secret is not recognised."""
+    return text.partition(b"\n")[2] or text
+
+
+def _before_cut(text: bytes) -> bytes:
+    return text.rpartition(b"\n")[0] or text
+
+
 def make_legible(path: Path, most_bytes: int = MOST_LOG_BYTES) -> None:
     """Replace the file by its beginning and its end, with control characters escaped; unchanged
     where there is nothing to do."""
@@ -33,9 +42,9 @@ def make_legible(path: Path, most_bytes: int = MOST_LOG_BYTES) -> None:
         else:
             half = most_bytes // 2
             left_out = written - 2 * half
-            kept = log.read(half) + f"\n… {left_out} bytes left out …\n".encode()
+            kept = _before_cut(log.read(half)) + f"\n… {left_out} bytes left out …\n".encode()
             log.seek(-half, os.SEEK_END)
-            kept += log.read(half)
+            kept += after_cut(log.read(half))
 
     legible = visible(kept.decode(errors="backslashreplace").replace("\r\n", "\n")).encode()
     if len(legible) == written and legible == kept:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from wsgiload.foreign_text.legible_log import after_cut
+
 LOG_TAIL_BYTES = 4_000
 
 
@@ -11,8 +13,10 @@ def tail_of(path: Path, began: int = 0) -> str:
     """The last of what was written after the first ``began`` bytes."""
     try:
         with path.open("rb") as log:
-            log.seek(max(began, path.stat().st_size - LOG_TAIL_BYTES))
-            return log.read().decode(errors="replace").strip()
+            start = max(began, path.stat().st_size - LOG_TAIL_BYTES)
+            log.seek(start)
+            text = log.read() if start == began else after_cut(log.read())
+            return text.decode(errors="replace").strip()
     except OSError:
         return ""
 
