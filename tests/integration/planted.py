@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from time import sleep
 
 from .command import Command, Done, Running
 
@@ -95,6 +96,7 @@ def until_it_ends(running: Running, command: Command) -> tuple[Done, set[str]]:
     seen: set[str] = set()
     while running.process.poll() is None:
         seen |= set(command.processes().values())
+        sleep(0.005)
     return running.end(), seen
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
@@ -188,11 +189,14 @@ def strings_in(value: object) -> Iterator[str]:
 
 
 def test_a_load_and_its_live_page_keep_them_to_themselves(planted: Command) -> None:
-    words = ("-R", 100, "-d", "1s", "--json", "out.json", "--live", 0, *REQUEST)
-    with raw_server(_repeats()) as url:
+    words = ("-R", 100, "-d", "3s", "--json", "out.json", "--live", 0, *REQUEST)
+    with raw_server(_repeats()) as url, ThreadPoolExecutor(1) as pool:
         running = planted.start("load", f"{url}/x?token={PARAMETER}", *words)
-        seen = list(events_of(address_of(running)))
-        done, lines = until_it_ends(running, planted)
+        address = address_of(running)
+        watching = pool.submit(until_it_ends, running, planted)
+        seen = list(events_of(address))
+        done, lines = watching.result()
+    assert any(" load " in line for line in lines), lines
     assert done.code == 97
     for quoted in ("status 500", "invalid status", "status 302"):
         assert quoted in done.err, done.err
@@ -216,7 +220,8 @@ def test_a_load_sends_them_all_the_same(planted: Command, target: CountingServer
 def test_a_sweep_is_resumed_with_its_secrets(planted: Command) -> None:
     """They are asked for one by one, each with the words that give it."""
     words = ("sweep", "--servers", "wsgiref", "--rates", "20,30", *BRIEFLY, "--limits", "none")
-    running = planted.start(*words, *REQUEST, "--expect-status", "200,405")
+    slowly = ("--expect-status", "200,405", "--duration", "4s")
+    running = planted.start(*words, *REQUEST, *slowly)
     until(lambda: "[2/2]" in running.err, "the second cell")
     os.killpg(running.pid, signal.SIGINT)
     run = running.end().run_dir
