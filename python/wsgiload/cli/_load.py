@@ -177,7 +177,7 @@ def print_allowed_streams(load: LoadReport) -> None:
     if allowed is not None:
         complain(
             f"the server allows {allowed} concurrent streams per connection, fewer than --streams "
-            f"{load.plan.streams}: other requests waited for one; add connections"
+            f"{load.plan.streams}; more requests at a time need more connections"
         )
 
 

@@ -92,7 +92,8 @@ class Outcomes(Document, frozen=True, kw_only=True):
     connect_timeout: NonNegativeInt
     """No connection within the timeout. Unit: requests. Source: generator."""
     timeout: NonNegativeInt
-    """Sent, but no response within the timeout. Unit: requests. Source: generator."""
+    """Sent, or waiting for a stream of its connection, but no response within the timeout. Unit:
+    requests. Source: generator."""
     dropped: NonNegativeInt
     """Never sent: the queue was full (`--max-pending`), all connections were busy (`--on-busy
     shed`), or the deadline passed first. Unit: requests. Source: generator."""

@@ -136,7 +136,8 @@ impl Capture {
             Place::Json(path) => path.find(kept.body.bytes),
             Place::Regex(regex) => {
                 let found = regex.captures(kept.body.bytes)?;
-                let group = found.get(1).or_else(|| found.get(0))?;
+                // The whole match only if there is no group, not if the group matched nothing.
+                let group = found.get(usize::from(regex.captures_len() > 1))?;
                 Some(group.as_bytes().to_vec())
             }
         }
@@ -233,6 +234,11 @@ mod tests {
                 "t=regex:a+",
                 "b",
                 "no value for {{t}}: no match of a+ in the body",
+            ),
+            (
+                "t=regex:a=(b)?",
+                "a=",
+                "no value for {{t}}: no match of a=(b)? in the body",
             ),
         ] {
             assert_eq!(values(text, None, body), Err(expected.to_owned()));

@@ -154,6 +154,11 @@ pub(crate) trait Connection: Sized {
     /// the socket.
     fn is_closed(&self) -> bool;
 
+    /// Why the server ended the connection before it sent anything, if it said so; once.
+    fn take_refusal(&mut self) -> Option<io::Error> {
+        None
+    }
+
     /// Timestamps of the current or latest exchange in this place.
     fn stamps(&self, place: usize) -> ExchangeStamps;
 

@@ -180,6 +180,10 @@ impl Connection for HyperConnection {
         self.socket.end.get() || is_sender_closed || matches!(self.stage, Stage::Over)
     }
 
+    fn take_refusal(&mut self) -> Option<io::Error> {
+        self.socket.transport.take_refusal()
+    }
+
     fn stamps(&self, _: usize) -> ExchangeStamps {
         self.socket.stamps.get()
     }

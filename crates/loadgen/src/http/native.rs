@@ -166,6 +166,10 @@ impl Connection for WireConnection {
         self.is_over || self.is_hangup
     }
 
+    fn take_refusal(&mut self) -> Option<io::Error> {
+        self.transport.take_refusal()
+    }
+
     fn stamps(&self, _: usize) -> ExchangeStamps {
         self.stamps
     }

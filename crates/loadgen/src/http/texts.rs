@@ -52,9 +52,15 @@ impl<'a> Texts<'a> {
             return Ok(texts);
         }
 
-        let all = texts.all(body.as_deref());
+        // Names have no placeholders, but are among the bytes in which stand-ins are looked for.
+        let fields = texts.headers.iter().chain(texts.default_headers.iter());
+        let names_of_fields: Vec<_> = fields
+            .flat_map(|(name, _)| [name.clone(), name.to_ascii_lowercase()])
+            .collect();
+        let all = texts.all(body.as_deref()).into_iter();
+        let all = all.chain(names_of_fields.iter().map(String::as_str));
         let mut replacing = Replacing {
-            stand_ins: StandIns::apart_from(all.iter().copied()),
+            stand_ins: StandIns::apart_from(all),
             names,
             variables,
         };

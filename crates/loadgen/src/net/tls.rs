@@ -65,6 +65,7 @@ impl TlsClient {
             is_tcp_ready: false,
             received_ns: 0,
             end: None,
+            refusal: None,
         })
     }
 }
@@ -177,6 +178,9 @@ pub(crate) struct TlsSession {
     /// Time of the read that returned the latest plaintext.
     received_ns: u64,
     end: Option<End>,
+    /// The server's alert after what was for this side a complete handshake: with TLS 1.3, it
+    /// judges the client's certificate only then.
+    refusal: Option<io::Error>,
 }
 
 impl TlsSession {
@@ -265,7 +269,11 @@ impl TlsSession {
                 Ok(Transfer::Bytes(_)) => {}
                 Ok(Transfer::NotNow) => return Transfer::NotNow,
                 // What arrived before the end is still to be read.
-                Ok(Transfer::Over | Transfer::Broken) | Err(_) => self.end = Some(End::Truncated),
+                Ok(Transfer::Over | Transfer::Broken) => self.end = Some(End::Truncated),
+                Err(error) => {
+                    self.end = Some(End::Truncated);
+                    self.refusal = (self.received_ns == 0).then(|| explained(&error));
+                }
             }
         }
     }
@@ -289,6 +297,11 @@ impl TlsSession {
         }
 
         Ok(Transfer::Bytes(1))
+    }
+
+    /// Why the server ended the connection before it sent anything, if it said so; once.
+    pub fn take_refusal(&mut self) -> Option<io::Error> {
+        self.refusal.take()
     }
 
     /// Time of the read that returned the latest plaintext.
@@ -386,6 +399,18 @@ fn explained(error: &Error) -> io::Error {
         ) => format!(
             "the server refused the TLS handshake ({error}): it requires a client certificate, \
             which --client-cert FILE sends, or another one, or has no cipher in common"
+        ),
+        Error::AlertReceived(
+            AlertDescription::UnknownCA
+            | AlertDescription::BadCertificate
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::UnsupportedCertificate
+            | AlertDescription::DecryptError,
+        ) => format!(
+            "the server refused the client certificate ({error}); send one that it trusts with \
+            --client-cert FILE"
         ),
         Error::AlertReceived(alert) => format!("the server refused the TLS handshake ({alert:?})"),
         Error::InvalidMessage(_) => {

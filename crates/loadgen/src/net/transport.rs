@@ -90,6 +90,11 @@ impl Transport {
             .is_some_and(|tls| tls.borrow().is_truncated())
     }
 
+    /// As [`TlsSession::take_refusal`].
+    pub fn take_refusal(&self) -> Option<io::Error> {
+        self.tls.as_ref()?.borrow_mut().take_refusal()
+    }
+
     /// Whether TLS wraps it.
     pub fn is_tls(&self) -> bool {
         self.tls.is_some()

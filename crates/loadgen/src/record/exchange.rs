@@ -23,7 +23,8 @@ pub enum Outcome {
     Refused,
     /// The connection was not established within the timeout.
     ConnectTimeout,
-    /// The request was sent, but its response was not complete within the timeout.
+    /// The request was sent, or waited for a stream of its connection, but its response was not
+    /// complete within the timeout.
     Timeout,
     /// Never sent: every connection was busy and the policy was to shed it, the queue was full, or
     /// the deadline passed while it waited.
@@ -82,6 +83,9 @@ pub(crate) struct Arrival {
     pub request: u32,
     /// Its place, or that of its session, among all of the load.
     pub place: u64,
+    /// Whether it waited because all connections and streams that were allowed were busy, and not
+    /// only for a connection that another arrival opened.
+    pub waited_for_capacity: bool,
 }
 
 impl Arrival {
@@ -93,6 +97,7 @@ impl Arrival {
             eligible_ns: intended_ns,
             request,
             place: 0,
+            waited_for_capacity: false,
         }
     }
 
@@ -110,6 +115,7 @@ impl Arrival {
             eligible_ns,
             request,
             place: 0,
+            waited_for_capacity: true,
         }
     }
 

@@ -187,7 +187,8 @@ impl Recorder {
             return self.observations.ended(completion, None);
         }
 
-        self.waited += u64::from(completion.pool_wait_ns() > 0);
+        let has_waited = completion.arrival.waited_for_capacity && completion.pool_wait_ns() > 0;
+        self.waited += u64::from(has_waited);
         if let Some(count) = completion
             .status
             .and_then(|status| self.status_codes.get_mut(usize::from(status)))

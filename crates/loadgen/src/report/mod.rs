@@ -272,7 +272,7 @@ impl Connections {
         let allowed = self.allowed_streams?;
         Some(format!(
             "the server allows {allowed} concurrent streams per connection, fewer than --streams \
-            {planned}: other requests waited for one; add connections"
+            {planned}; more requests at a time need more connections"
         ))
     }
 }

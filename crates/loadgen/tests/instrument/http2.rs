@@ -330,8 +330,13 @@ fn a_session_sends_captured_values_over_http2() {
     assert_sound(&report);
     let wrong = report.outcome(Outcome::BadBody);
     assert!((5..25).contains(&wrong), "{:?}", report.outcomes);
+    // The last sessions may end with the load, before their second step.
     let second = &report.targets[1];
-    assert_eq!((second.scheduled, second.ok), (50 - wrong, 50 - wrong));
+    assert!(
+        (1..=50 - wrong).contains(&second.scheduled),
+        "{wrong} {second:?}"
+    );
+    assert_eq!(second.ok, second.scheduled);
 }
 
 #[test]

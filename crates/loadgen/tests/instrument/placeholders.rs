@@ -29,7 +29,11 @@ fn sent(server: &WitnessServer) -> BTreeSet<(String, String, String)> {
 /// A mix of a request without placeholders and one with some in all its parts.
 fn mix(url: &str, threads: usize, seed: u64) -> LoadPlan {
     let order = RequestPlan {
-        headers: vec![("X-Id".to_owned(), "{{uuid}}".to_owned())],
+        headers: vec![
+            ("X-Id".to_owned(), "{{uuid}}".to_owned()),
+            // A name that is like what stands for a value until it is known.
+            ("x-standin0x".to_owned(), "a value".to_owned()),
+        ],
         body_base64: Some(STANDARD.encode("{\"n\":{{seq:1}},\"r\":{{random:1:1000000}}}")),
         ..request("POST /orders/{{seq:1}}?id={{uuid}}")
     };

@@ -69,8 +69,11 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         let now_ns = self.now_ns;
         let slot = &mut self.slots[index];
         if let Some(work) = slot.work.as_mut() {
+            let line = self.lines.line(slot.line);
             work.waiting_since_ns = now_ns;
-            self.lines.line(slot.line).waiting.push_back(index);
+            work.arrival.waited_for_capacity |=
+                line.link.as_ref().is_some_and(|link| link.is_ready);
+            line.waiting.push_back(index);
         }
     }
 
@@ -356,7 +359,8 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         self.note_response(index, &work, exchanged);
         let expires_ns = work.started_ns.saturating_add(self.config.plan.timeout_ns);
         if ended_ns > expires_ns {
-            return self.expired(index, &work, expires_ns);
+            self.expired(index, &work, expires_ns);
+            return self.read_on_if_idle(work.token);
         }
 
         let slot = &self.slots[index];
@@ -370,15 +374,34 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             self.source.set_cookies(fields);
             self.source.captured(values);
         }
+        if exchanged.outcome == Outcome::Reset {
+            self.note_refusal(work.token);
+        }
         if !exchanged.is_reusable {
             self.retire(work.token, exchanged.is_servers_end && !work.is_last);
         } else if self.lines.is_retired(work.token) {
             self.retire(work.token, false);
-        } else if !self.is_busy(work.token) && self.has_left_unread(work.token) {
-            self.yields(work.token);
+        } else {
+            self.read_on_if_idle(work.token);
         }
 
         self.ended(index, &completion);
+    }
+
+    /// Records why the server ended a connection that it had not used, if it said so.
+    #[cold]
+    fn note_refusal(&mut self, token: u64) {
+        let link = self.lines.link_mut(token);
+        if let Some(error) = link.and_then(|link| link.connection.take_refusal()) {
+            self.ledger.connect_failures().note(&error);
+        }
+    }
+
+    /// Lets the rest of what has arrived be read if no exchange is in progress that would read it.
+    fn read_on_if_idle(&mut self, token: u64) {
+        if !self.is_busy(token) && self.has_left_unread(token) {
+            self.yields(token);
+        }
     }
 
     /// Records whether a measured response may have waited for a stalled loop; one with a kernel
@@ -585,9 +608,9 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         }
     }
 
-    /// Notes how many streams the server allows, where several are wanted.
+    /// Notes how many streams the server allows; slots are used again once it allows more.
     fn note_limit(&mut self, token: u64) {
-        if self.places == 1 {
+        if self.config.plan.http_version != HttpVersion::Http2 {
             return;
         }
         let Some(link) = self.lines.link_mut(token) else {
@@ -598,6 +621,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         let has_more = allowed > std::mem::replace(&mut link.allowed, allowed);
         if let Some(limit) = link.connection.announced_limit()
             && limit < self.places
+            && self.places > 1
         {
             self.ledger.connections().note_limit(limit);
         }

@@ -678,7 +678,7 @@ fn with_places(
 ) {
     let several = |plan: &mut LoadPlan| {
         (plan.http_version, plan.streams) = (HttpVersion::Http2, places);
-        plan.timeout_ns = 200 * MS;
+        plan.timeout_ns = 2_000 * MS;
     };
     with_engine(several, numbers, test);
 }
@@ -719,6 +719,7 @@ fn all_who_need_a_connection_wait_for_the_one_that_is_being_opened() {
         let pool_wait = &recorder.measures().pool_wait;
         assert!(pool_wait.max_ns() > Some(0), "for the connection");
         assert_eq!(pool_wait.min_ns(), Some(0), "who opened it did not wait");
+        assert_eq!(recorder.sending().waited, 0, "nothing was busy");
     });
 }
 
@@ -748,6 +749,23 @@ fn who_finds_no_stream_allowed_waits_as_for_a_connection() {
         let recorder = engine.end().recorder;
         assert_eq!(recorder.connections.fewest_streams, Some(2));
         assert_eq!(recorder.phase(Phase::Measure).of(Outcome::Ok), 4);
+        assert_eq!(recorder.sending().waited, 2);
+    });
+}
+
+#[test]
+fn a_connection_is_used_again_once_its_server_allows_a_stream_again() {
+    with_places(1, (1, 1), |mut engine| {
+        turns(&mut engine, 1);
+        script(|script| script.allowed = Some(0));
+        respond(&mut engine);
+        assert_eq!(engine.lines.line(0).parked, [0]);
+        script(|script| script.allowed = Some(1));
+        engine.handle(Readiness {
+            token: engine.lines.token(0),
+            is_hangup: false,
+        });
+        assert!(engine.lines.line(0).parked.is_empty());
     });
 }
 
@@ -769,10 +787,10 @@ fn a_slot_is_used_again_once_more_streams_are_allowed() {
 fn a_timeout_gives_up_its_own_stream_and_leaves_the_connection_to_the_others() {
     with_places(2, (1, 1), |mut engine| {
         turns(&mut engine, 1);
-        sleep(Duration::from_millis(150));
+        sleep(Duration::from_millis(1_500));
         engine.source.0.push_back(monotonic_ns());
         turns(&mut engine, 1);
-        sleep(Duration::from_millis(100));
+        sleep(Duration::from_millis(1_000));
         turns(&mut engine, 1);
         assert_eq!(script(|script| script.given_up.clone()), [0]);
         assert_eq!(engine.in_flight.count(), 1, "the other goes on");

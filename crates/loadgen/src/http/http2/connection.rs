@@ -242,6 +242,10 @@ impl Connection for Http2Connection {
             || self.observed.frames.borrow().is_going_away()
     }
 
+    fn take_refusal(&mut self) -> Option<io::Error> {
+        self.observed.transport.take_refusal()
+    }
+
     fn stamps(&self, place: usize) -> ExchangeStamps {
         self.places[place].notes.stamps
     }
@@ -390,9 +394,10 @@ impl Http2Connection {
         stamps: &ExchangeStamps,
     ) -> Exchanged {
         let is_malformed = error.is_some_and(is_malformed);
+        let is_ending = self.observed.end.get() || self.observed.frames.borrow().is_going_away();
         let outcome = if is_malformed {
             Outcome::BadBody
-        } else if self.observed.end.get() && start.is_after_idling {
+        } else if is_ending && start.is_after_idling {
             outcome_of_end(self.requests, stamps)
         } else {
             Outcome::Reset

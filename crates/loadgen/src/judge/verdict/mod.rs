@@ -335,6 +335,5 @@ impl Finding {
     }
 }
 
-/// Two or three digits: more would claim what no check can tell.
 #[cfg(test)]
 mod tests;
