@@ -66,6 +66,7 @@ LOAD_ONLY = [
     "--source-addresses",
     "--http2",
     "--streams",
+    "--http1.0",
     "--insecure",
     "--ca-file",
     "--ramp",
@@ -216,7 +217,7 @@ def test_the_help_tells_every_exit_code(capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.skipif(not LOADGEN.exists(), reason="target/release/loadgen is not built")
 def test_the_generator_alone_takes_the_options_of_load() -> None:
     text = subprocess.run([LOADGEN, "--help"], capture_output=True, text=True, check=True).stdout
-    theirs = set(re.findall(r"^ +(?:-\w, )?(--[a-z][a-z0-9-]*)", text, flags=re.MULTILINE))
+    theirs = set(re.findall(r"^ +(?:-\w, )?(--[a-z][a-z0-9.-]*)", text, flags=re.MULTILINE))
     theirs |= set(re.findall(r"\[alias(?:es)?: (--[a-z-]+)\]", text))
     ours = {flag for flag in flags(COMMANDS["load"]) if flag.startswith("--")} | {"--help"}
     assert ours - theirs == ONLY_LOAD

@@ -123,6 +123,9 @@ def test_the_options_reach_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
     assert plain["connect_to"] is None
     assert dry(capsys, "--connect-to", "127.0.0.1:81")["connect_to"] == "127.0.0.1:81"
     assert (plain["streams"], plan["streams"]) == (1, 8)
+    assert dry(capsys, "--http1.0")["http_version"] == "http1_0"
+    assert run(["load", URL, "--http1.0", "--http2", "--dry-run"]) == EXIT_USAGE
+    assert "--http2 and --http1.0 are mutually exclusive" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

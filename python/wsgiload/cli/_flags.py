@@ -63,6 +63,7 @@ class TransportFlags(TypedDict):
     source_addresses: str | None
     http2: bool
     streams: int
+    http1_0: bool
     insecure: bool
     ca_file: str | None
     client_cert: str | None

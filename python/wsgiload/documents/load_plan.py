@@ -14,6 +14,7 @@ from wsgiload.documents.base import Document, NonNegativeInt, PositiveFloat, Pos
 Arrivals = Literal["poisson", "constant"]
 OnBusy = Literal["grow", "queue", "shed"]
 ReceiveStamps = Literal["kernel", "sampled", "user"]
+HttpVersion = Literal["http1_0", "http1", "http2"]
 
 
 class Ramp(Document, frozen=True, kw_only=True):
@@ -273,8 +274,8 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     """The criteria of a correct response."""
     wire: Literal["native", "hyper"] = "native"
     """HTTP implementation."""
-    http_version: Literal["http1", "http2"] = "http1"
-    """HTTP version."""
+    http_version: HttpVersion = "http1"
+    """HTTP version: 1.0, 1.1 or 2."""
     streams: PositiveInt = 1
     """Maximum number of concurrent requests on each connection; more than 1 only over HTTP/2."""
     tls: TlsOptions = TlsOptions()

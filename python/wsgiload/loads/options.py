@@ -165,7 +165,7 @@ def load_plan(
         spin_window_ns=load.spin_window_ns,
         receive_stamps=load.receive_stamps,
         check=request.check,
-        http_version="http2" if transport.http2 else "http1",
+        http_version=transport.http_version,
         streams=transport.streams,
         tls=transport.tls,
         source_addresses=transport.source_addresses,

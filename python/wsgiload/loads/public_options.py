@@ -174,6 +174,8 @@ class TransportOptions:
         http2: Use HTTP/2.
         streams: With HTTP/2: maximum number of concurrent requests on each connection, at most
             250.
+        http1_0: Use HTTP/1.0: unless keepalive is off, connections are kept where the server
+            agrees.
         insecure: Do not verify TLS certificates.
         ca_file: PEM file of trusted certificate authorities, instead of the system's.
         client_cert: PEM file of a client certificate, for servers that require one.
@@ -186,6 +188,7 @@ class TransportOptions:
     source_addresses: str | Sequence[str] = ()
     http2: bool = False
     streams: int = 1
+    http1_0: bool = False
     insecure: bool = False
     ca_file: str | PathLike[str] | None = None
     client_cert: str | PathLike[str] | None = None
@@ -193,6 +196,7 @@ class TransportOptions:
 
     def transport(self) -> Transport:
         """The same in the form of the generator's plan."""
+        require(not (self.http2 and self.http1_0), "--http2 and --http1.0 are mutually exclusive")
         sources = self.source_addresses
         # A single text would be taken letter by letter.
         listed = sources.split(",") if isinstance(sources, str) else sources
@@ -202,6 +206,7 @@ class TransportOptions:
             source_addresses=tuple(part.strip() for part in listed if part.strip()),
             http2=self.http2,
             streams=self.streams,
+            http1_0=self.http1_0,
             insecure=self.insecure,
             ca_file=_path(self.ca_file),
             client_cert=_path(self.client_cert),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wsgiload.documents.load_plan import TlsOptions
+from wsgiload.documents.load_plan import HttpVersion, TlsOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +17,18 @@ class Transport:
     source_addresses: tuple[str, ...] = ()
     http2: bool = False
     streams: int = 1
+    http1_0: bool = False
     insecure: bool = False
     ca_file: str | None = None
     client_cert: str | None = None
     client_key: str | None = None
+
+    @property
+    def http_version(self) -> HttpVersion:
+        """The version of HTTP, as a plan has it."""
+        if self.http2:
+            return "http2"
+        return "http1_0" if self.http1_0 else "http1"
 
     @property
     def tls(self) -> TlsOptions:

@@ -57,9 +57,9 @@ pub(crate) type ThreadResult = Result<ThreadRecord, LoadError>;
 /// Runs the thread's share of the load.
 pub(crate) fn run_thread(input: &ThreadPlan, stop: &StopToken) -> ThreadResult {
     match (input.plan.http_version, input.plan.wire) {
-        (HttpVersion::Http1, Wire::Native) => run_over::<WireConnection>(input, stop),
-        (HttpVersion::Http1, Wire::Hyper) => run_over::<HyperConnection>(input, stop),
         (HttpVersion::Http2, _) => run_over::<Http2Connection>(input, stop),
+        (_, Wire::Native) => run_over::<WireConnection>(input, stop),
+        (_, Wire::Hyper) => run_over::<HyperConnection>(input, stop),
     }
 }
 

@@ -43,6 +43,8 @@ pub(crate) struct Head {
     pub status: u16,
     /// The server keeps the connection open after this response.
     pub keeps_alive: bool,
+    /// It also says so, without which a client of HTTP/1.0 must not rely on it.
+    pub says_keep_alive: bool,
     /// Only closing the connection ends the body.
     pub is_until_close: bool,
 }
@@ -346,7 +348,7 @@ impl Decoder {
             _ => {}
         }
 
-        let (state, keeps_alive) = framing(response, code, self.request_is_head)
+        let (state, lasting) = framing(response, code, self.request_is_head)
             .map_err(|rejection| self.reject(rejection))?;
         self.state = state;
         if let Some(cookies) = &mut self.set_cookies {
@@ -367,7 +369,8 @@ impl Decoder {
         let is_until_close = state == State::UntilClose;
         self.head = Some(Head {
             status: code,
-            keeps_alive: keeps_alive && !is_until_close,
+            keeps_alive: lasting.keeps_alive && !is_until_close,
+            says_keep_alive: lasting.says_keep_alive && !is_until_close,
             is_until_close,
         });
 
@@ -428,12 +431,18 @@ fn unfolded(value: &[u8]) -> Vec<u8> {
         .collect()
 }
 
+/// Whether a connection outlives a response.
+struct Lasting {
+    keeps_alive: bool,
+    says_keep_alive: bool,
+}
+
 /// How the body ends (RFC 9112, section 6.3), and whether the head keeps the connection open.
 fn framing(
     response: &Response<'_, '_>,
     code: u16,
     request_is_head: bool,
-) -> Result<(State, bool), Rejection> {
+) -> Result<(State, Lasting), Rejection> {
     let mut length: Result<Option<u64>, Rejection> = Ok(None);
     let mut last_coding: Option<&[u8]> = None;
     let (mut says_close, mut says_keep) = (false, false);
@@ -474,14 +483,11 @@ fn framing(
         },
     };
 
-    Ok((
-        state,
-        if is_1_1 {
-            !says_close
-        } else {
-            says_keep && !says_close
-        },
-    ))
+    let lasting = Lasting {
+        keeps_alive: (is_1_1 || says_keep) && !says_close,
+        says_keep_alive: says_keep && !says_close,
+    };
+    Ok((state, lasting))
 }
 
 /// The value of a further Content-Length; several must agree.

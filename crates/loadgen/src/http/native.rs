@@ -369,10 +369,13 @@ impl WireConnection {
         }
 
         let is_request_out = self.written == request.bytes(self.is_last).len();
-        let is_reusable = !self.is_last
-            && head.keeps_alive
-            && is_request_out
-            && end == End::Complete { surplus: 0 };
+        let keeps_alive = if request.is_http1_0() {
+            head.says_keep_alive
+        } else {
+            head.keeps_alive
+        };
+        let is_reusable =
+            !self.is_last && keeps_alive && is_request_out && end == End::Complete { surplus: 0 };
 
         Exchanged {
             outcome,
@@ -381,7 +384,7 @@ impl WireConnection {
             known_ns: self.read_ns,
             receive_delay_ns: self.receive_delay_ns,
             is_reusable,
-            is_servers_end: !head.keeps_alive,
+            is_servers_end: !keeps_alive,
         }
     }
 }

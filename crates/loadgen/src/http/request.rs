@@ -15,10 +15,11 @@ use crate::http::body_check::ExpectedBody;
 use crate::http::captures::Captures;
 use crate::http::template::{Scratch, StandIns, Template};
 use crate::http::values::Inputs;
-use crate::plan::ResponseCheck;
+use crate::plan::{HttpVersion, ResponseCheck};
 
 /// A request as specified by the plan.
 pub(crate) struct RequestParts<'a> {
+    pub http_version: HttpVersion,
     pub method: &'a str,
     /// Path and query.
     pub path: &'a str,
@@ -51,6 +52,7 @@ pub(crate) struct Request {
 /// What does not change when a request is filled in.
 #[derive(Clone, Debug)]
 pub(crate) struct Common {
+    http_version: HttpVersion,
     method: Method,
     path: Uri,
     headers: HeaderMap,
@@ -97,6 +99,7 @@ impl Request {
         let says_close = headers.get_all(CONNECTION).iter().any(lists_close);
         let needs_body = parts.captures.as_ref().is_some_and(Captures::need_body);
         let request = Self::of(Common {
+            http_version: parts.http_version,
             method,
             path,
             headers,
@@ -207,19 +210,39 @@ impl Common {
         let mut request = http::Request::new(self.body.clone());
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.path.clone();
-        *request.headers_mut() = self.headers.clone();
-        if is_last && !self.says_close {
-            request
-                .headers_mut()
-                .insert(CONNECTION, HeaderValue::from_static("close"));
+        let mut headers = self.headers.clone();
+        match (is_last, self.is_http1_0()) {
+            (true, false) if !self.says_close => {
+                headers.insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            // In HTTP/1.0 a connection ends unless it is asked to stay.
+            (true, true) if !self.says_close => {
+                headers.remove(CONNECTION);
+            }
+            (false, true) if !headers.contains_key(CONNECTION) => {
+                headers.insert(CONNECTION, HeaderValue::from_static("Keep-Alive"));
+            }
+            _ => {}
         }
+        *request.headers_mut() = headers;
 
         request
     }
 
+    /// Whether it is one of HTTP/1.0.
+    pub fn is_http1_0(&self) -> bool {
+        self.http_version == HttpVersion::Http1_0
+    }
+
     fn serialise(&self, is_last: bool) -> Vec<u8> {
         let request = self.message(is_last);
-        let mut bytes = format!("{} {} HTTP/1.1\r\n", request.method(), request.uri()).into_bytes();
+        let minor_version = u8::from(!self.is_http1_0());
+        let line = format!(
+            "{} {} HTTP/1.{minor_version}\r\n",
+            request.method(),
+            request.uri()
+        );
+        let mut bytes = line.into_bytes();
 
         for (name, value) in request.headers() {
             bytes.extend_from_slice(name.as_str().as_bytes());
@@ -439,6 +462,7 @@ mod tests {
 
     fn parts<'a>(headers: &'a [(String, String)], check: &'a ResponseCheck) -> RequestParts<'a> {
         RequestParts {
+            http_version: HttpVersion::Http1,
             method: "POST",
             path: "/a?b",
             authority: "h:8000",
@@ -538,6 +562,35 @@ mod tests {
                 "{last}"
             );
             assert_eq!(last.matches("connection:").count(), 1);
+        }
+    }
+
+    #[test]
+    fn a_request_of_http_1_0_asks_for_its_connection_to_stay() {
+        let check = ResponseCheck::default();
+        let text = |headers: &[(String, String)], is_last| {
+            let parts = RequestParts {
+                http_version: HttpVersion::Http1_0,
+                ..parts(headers, &check)
+            };
+            let request = Request::prepare(parts).expect("request");
+            String::from_utf8(request.bytes(is_last).to_vec()).expect("text")
+        };
+        let own = |value: &str| [("Connection".to_owned(), value.to_owned())];
+
+        let kept = text(&[], false);
+        assert!(kept.starts_with("POST /a?b HTTP/1.0\r\n"), "{kept}");
+        assert!(kept.contains("connection: Keep-Alive\r\n"), "{kept}");
+        assert!(!text(&[], true).contains("connection:"));
+
+        let own_word = text(&own("keep-alive"), false);
+        assert!(
+            own_word.contains("connection: keep-alive\r\n"),
+            "{own_word}"
+        );
+        assert!(!text(&own("keep-alive"), true).contains("connection:"));
+        for is_last in [false, true] {
+            assert!(text(&own("close"), is_last).contains("connection: close\r\n"));
         }
     }
 

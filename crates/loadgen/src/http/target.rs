@@ -15,7 +15,7 @@ use crate::net::route::Route;
 use crate::net::socket::Endpoint;
 use crate::net::tls::TlsClient;
 use crate::plan::placeholders;
-use crate::plan::{HttpVersion, Keepalive, LoadPlan, ReceiveStamps, RequestPlan, StepPlan, Wire};
+use crate::plan::{Keepalive, LoadPlan, ReceiveStamps, RequestPlan, StepPlan, Wire};
 
 /// Longest wait for each address of a host that has several.
 const CONNECT_PROBE: Duration = Duration::from_millis(500);
@@ -68,8 +68,8 @@ impl Target {
 
     /// The shortest time that connections are kept: not at all, if some requests close theirs.
     pub fn shortest_keepalive(&self, plan: &LoadPlan) -> Keepalive {
-        let ends_some = plan.http_version == HttpVersion::Http1
-            && self.requests.iter().any(|one| one.says_close);
+        let ends_some =
+            plan.http_version.is_http1() && self.requests.iter().any(|one| one.says_close);
         if ends_some {
             Keepalive::Off
         } else {
@@ -79,7 +79,7 @@ impl Target {
 
     /// Whether responses have kernel timestamps, unless the kernel omits one.
     pub fn may_have_kernel_timestamps(&self, plan: &LoadPlan) -> bool {
-        let is_native_wire = plan.http_version == HttpVersion::Http1 && plan.wire == Wire::Native;
+        let is_native_wire = plan.http_version.is_http1() && plan.wire == Wire::Native;
         let is_plain_tcp =
             matches!(self.route.endpoint, Endpoint::Tcp(_)) && self.route.tls.is_none();
         plan.receive_stamps() == ReceiveStamps::Kernel && is_native_wire && is_plain_tcp
@@ -226,6 +226,7 @@ impl Base<'_> {
     ) -> Result<Request, LoadError> {
         let uri = self.uri_of(&texts.url, &request.url)?;
         Request::prepare(RequestParts {
+            http_version: self.plan.http_version,
             method: &request.method,
             path: &path_of(&uri),
             authority: self.authority,
@@ -295,6 +296,7 @@ fn resolve(host: &str, port: u16) -> Result<SocketAddr, LoadError> {
 mod tests {
     use super::*;
     use crate::base::clock::NS_PER_S;
+    use crate::plan::HttpVersion;
 
     fn plan(url: &str) -> LoadPlan {
         LoadPlan::open(url, 1.0, 1)

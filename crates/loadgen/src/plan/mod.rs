@@ -345,6 +345,7 @@ impl LoadPlan {
             self.unix_socket.is_none() || self.connect_to.is_none(),
             "connect_to and unix_socket are mutually exclusive",
         )?;
+        self.validate_http_version()?;
         self.validate_streams()?;
         self.validate_load()?;
         self.validate_mix()?;
@@ -494,6 +495,14 @@ mod tests {
                 "per connection",
                 LoadPlan {
                     keepalive: Keepalive::Requests(0),
+                    ..good.clone()
+                },
+            ),
+            (
+                "omit --wire hyper",
+                LoadPlan {
+                    http_version: HttpVersion::Http1_0,
+                    wire: Wire::Hyper,
                     ..good.clone()
                 },
             ),

@@ -12,6 +12,8 @@ use crate::plan::phases::require;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HttpVersion {
+    /// HTTP/1.0, as old clients speak it: a connection is kept where both ends say `Keep-Alive`.
+    Http1_0,
     /// HTTP/1.1.
     #[default]
     Http1,
@@ -19,10 +21,26 @@ pub enum HttpVersion {
     Http2,
 }
 
+impl HttpVersion {
+    /// Whether messages are text, one after the other on a connection.
+    #[must_use]
+    pub fn is_http1(self) -> bool {
+        self != Self::Http2
+    }
+}
+
 /// Most concurrent streams on each connection: as many empty responses in a row are not yet a flood.
 pub(crate) const MOST_STREAMS: usize = 250;
 
 impl LoadPlan {
+    /// Refuses a version that the chosen implementation does not speak.
+    pub(super) fn validate_http_version(&self) -> Result<(), LoadError> {
+        require(
+            self.http_version != HttpVersion::Http1_0 || self.wire == Wire::Native,
+            "HTTP/1.0 needs the native implementation; omit --wire hyper",
+        )
+    }
+
     /// Refuses streams that the rest of the plan cannot have.
     pub(super) fn validate_streams(&self) -> Result<(), LoadError> {
         require(

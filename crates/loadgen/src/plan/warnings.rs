@@ -3,7 +3,7 @@
 //! They are not refused, so that one script can drive loads of both kinds. Both command lines print
 //! what is said here.
 
-use crate::plan::{HttpVersion, LoadModel, LoadPlan, ReceiveStamps, Wire};
+use crate::plan::{LoadModel, LoadPlan, ReceiveStamps, Wire};
 
 const OF_OPEN_LOOPS: [&str; 4] = ["arrivals", "on_busy", "max_connections", "max_pending"];
 const OF_CLOSED_LOOPS: [&str; 1] = ["think_time"];
@@ -69,7 +69,7 @@ fn is_tls(plan: &LoadPlan) -> bool {
 /// Whether the receive timestamps that the plan asks for can be had; the generator's own always.
 fn kernel_can_stamp(plan: &LoadPlan) -> bool {
     let is_plain = plan.wire == Wire::Native
-        && plan.http_version == HttpVersion::Http1
+        && plan.http_version.is_http1()
         && plan.unix_socket.is_none()
         && !is_tls(plan);
     is_plain || matches!(plan.receive_stamps, None | Some(ReceiveStamps::User))
@@ -79,6 +79,7 @@ fn kernel_can_stamp(plan: &LoadPlan) -> bool {
 mod tests {
     use super::*;
     use crate::base::clock::NS_PER_S;
+    use crate::plan::HttpVersion;
 
     fn open() -> LoadPlan {
         LoadPlan::open("http://h/", 100.0, NS_PER_S)

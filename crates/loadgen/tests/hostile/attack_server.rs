@@ -28,7 +28,7 @@ impl AttackServer {
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
         let protocol = match version {
-            HttpVersion::Http1 => "http/1.1",
+            HttpVersion::Http1_0 | HttpVersion::Http1 => "http/1.1",
             HttpVersion::Http2 => "h2",
         };
         let acceptor = certificate.map(|certificate| certificate.config(&[protocol]).into());
@@ -87,7 +87,7 @@ async fn serve(
 ) -> io::Result<()> {
     let (mut reader, mut writer) = tokio::io::split(stream);
     match version {
-        HttpVersion::Http1 => read_head(&mut reader).await?,
+        HttpVersion::Http1_0 | HttpVersion::Http1 => read_head(&mut reader).await?,
         HttpVersion::Http2 => {
             reader.read_exact(&mut [0; PREFACE_BYTES]).await?;
             while read_frame(&mut reader).await? != HEADERS {}

@@ -1,6 +1,6 @@
 //! How long connections live, and who ends them.
 
-use loadgen::plan::{Keepalive, Wire};
+use loadgen::plan::{HttpVersion, Keepalive, Wire};
 use loadgen::{LoadPlan, Outcome, StopToken, run};
 use refsrv::{Config, Framing};
 
@@ -267,4 +267,29 @@ fn two_threads_reuse_their_own_connections_and_count_them_together() {
         // connection, rarely more.
         timing.expect((2..=10).contains(&opened), &format!("{opened} connections"));
     });
+}
+
+#[test]
+fn a_connection_of_http_1_0_stays_only_where_both_ends_say_so() {
+    let _alone = alone();
+    let agreeing = "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nhi";
+    let silent = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+    for (answer, keepalive, opened) in [
+        (agreeing, Keepalive::On, 1),
+        (silent, Keepalive::On, 20),
+        (agreeing, Keepalive::Off, 20),
+    ] {
+        let server = ScriptedServer::start(vec![Answer::of(answer)]);
+        let plan = LoadPlan {
+            http_version: HttpVersion::Http1_0,
+            keepalive,
+            ..capped(&server.url(), 100.0, SECOND / 5, 1)
+        };
+        let report = run(&plan, &StopToken::new()).expect("a report");
+        assert_eq!((report.scheduled(), report.outcome(Outcome::Ok)), (20, 20));
+        assert_eq!(
+            report.connections.opened, opened,
+            "{answer:?} {keepalive:?}"
+        );
+    }
 }

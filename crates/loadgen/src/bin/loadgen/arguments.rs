@@ -53,6 +53,9 @@ pub struct Arguments {
     /// With --http2: maximum number of concurrent requests on each connection, at most 250
     #[arg(long, default_value_t = 1)]
     streams: usize,
+    /// Use HTTP/1.0: unless --keepalive is off, connections are kept where the server agrees
+    #[arg(long = "http1.0", conflicts_with = "http2")]
+    http1_0: bool,
     /// Do not verify TLS certificates
     #[arg(short = 'k', long)]
     insecure: bool,
@@ -306,10 +309,10 @@ impl Arguments {
                 WireFlag::Native => Wire::Native,
                 WireFlag::Hyper => Wire::Hyper,
             },
-            http_version: if self.http2 {
-                HttpVersion::Http2
-            } else {
-                HttpVersion::Http1
+            http_version: match (self.http2, self.http1_0) {
+                (true, _) => HttpVersion::Http2,
+                (_, true) => HttpVersion::Http1_0,
+                _ => HttpVersion::Http1,
             },
             streams: self.streams,
             tls: TlsOptions {

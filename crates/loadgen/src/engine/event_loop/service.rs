@@ -9,7 +9,7 @@ use crate::engine::lines::{Link, line_of};
 use crate::engine::reactor::Readiness;
 use crate::engine::slot::Work;
 use crate::http::connection::{Connection, Exchanged, NothingSent, Progress, connect_failure};
-use crate::plan::{HttpVersion, ReceiveStamps};
+use crate::plan::ReceiveStamps;
 use crate::record::exchange::{Arrival, Completion, Outcome};
 
 impl<C: Connection, S: Source> Engine<'_, C, S> {
@@ -179,7 +179,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         let shared = &self.config.target.requests[work.arrival.request as usize];
         let request = self.source.slot_request(index).unwrap_or(shared);
         // HTTP/2 has no such header field and does not send it.
-        let says_close = request.says_close && self.config.plan.http_version == HttpVersion::Http1;
+        let says_close = request.says_close && self.config.plan.http_version.is_http1();
         let served = link.connection.requests();
         work.is_last = says_close || self.config.plan.keepalive.is_last(served);
         let is_fresh = work.connect_start_ns != 0;

@@ -186,6 +186,39 @@ fn it_does_not_matter_where_a_stream_is_cut() {
 }
 
 #[test]
+fn a_connection_that_stays_is_not_always_said_to() {
+    let says = |stream: &str| {
+        let head = decode(&[stream.as_bytes()]).head.expect("a head");
+        (head.keeps_alive, head.says_keep_alive)
+    };
+    let cases = [
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+            (true, false),
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: Keep-Alive\r\n\r\n",
+            (true, true),
+        ),
+        (
+            "HTTP/1.0 200 OK\r\nContent-Length: 0\r\nConnection: keep-alive\r\n\r\n",
+            (true, true),
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: keep-alive, close\r\n\r\n",
+            (false, false),
+        ),
+        (
+            "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n\r\n",
+            (false, false),
+        ),
+    ];
+    for (stream, expected) in cases {
+        assert_eq!(says(stream), expected, "{stream:?}");
+    }
+}
+
+#[test]
 fn the_connection_lives_as_the_head_says() {
     let keeps = |stream: &str| {
         decode(&[stream.as_bytes()])

@@ -490,7 +490,7 @@ fn is_malformed(error: &h2::Error) -> bool {
 mod tests {
     use super::*;
     use crate::http::request::RequestParts;
-    use crate::plan::ResponseCheck;
+    use crate::plan::{HttpVersion, ResponseCheck};
 
     #[test]
     fn a_head_names_the_authority_and_nothing_about_the_connection() {
@@ -500,6 +500,7 @@ mod tests {
             (name.to_owned(), value.to_owned())
         });
         let request = Request::prepare(RequestParts {
+            http_version: HttpVersion::Http2,
             method: "GET",
             path: "/a?b",
             authority: "h:8000",
