@@ -30,6 +30,7 @@ REFUSED = (
     *(("--targets", "none"), ("--sessions", "none"), ("--check-threshold", "nosuch=1")),
     *(("--check-threshold", "send-lag.warn=nan"), ("--ramp", "1:nan"), ("--steps", "10")),
     *(("--replay", "none"), ("--precision", "p99"), ("--source-addresses", "x")),
+    *(("--requests", "5"), ("--requests", "0")),
 )
 
 

@@ -75,6 +75,7 @@ LOAD_ONLY = [
     "--replay-speed",
     "--max-duration",
     "--html",
+    "--requests",
 ]
 SWEEP_ONLY = [
     "--rates",

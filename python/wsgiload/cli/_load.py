@@ -142,6 +142,7 @@ def _plan(ctx: click.Context, url: str, flags: LoadCommandFlags) -> LoadPlan:
     schedule, duration = chosen_schedule(ctx, flags)
     options = replace(
         load_options_of(flags),
+        requests=flags["requests"],
         max_duration=flags["max_duration"],
         spin=flags["spin"],
         receive_stamps=flags["receive_stamps"],

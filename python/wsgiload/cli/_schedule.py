@@ -70,6 +70,13 @@ schedule_options = together(
     ),
     option(
         "Load",
+        "-n",
+        "--requests",
+        type=click.IntRange(min=1),
+        help=described(LoadOptions, "requests"),
+    ),
+    option(
+        "Load",
         "--max-duration",
         type=DURATION,
         help=f"With --precision: {described(LoadOptions, 'max_duration')[:1].lower()}"

@@ -284,6 +284,8 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     """Source addresses of connections, used round-robin; empty: chosen by the kernel."""
     floor: NoiseFloor | None = None
     """This machine's noise floor. Null: not measured."""
+    requests: PositiveInt | None = None
+    """A closed loop ends after this many requests, or after the duration. Null: no limit."""
     precision: PrecisionTarget | None = None
     """Target precision that extends the measurement. Null: fixed duration."""
     thresholds: dict[str, dict[str, float]] = msgspec.field(default_factory=dict)

@@ -68,6 +68,7 @@ def experiment_of(spec: SweepSpec) -> Experiment:
     server, options = spec.server, spec.options
     load = spec.load.filled(SWEEP_DEFAULTS)
     require(load.max_duration is None, "--max-duration applies only to `wsgiload load`")
+    require(load.requests is None, "--requests applies only to `wsgiload load`")
     sizes = combinations(server.workers, server.server_threads, server.grid)
     _require_compatible(spec, sizes)
     variables = variables_of(server.env, map(Path, server.env_file))

@@ -52,7 +52,9 @@ def plan_of(spec: LoadSpec) -> LoadPlan:
     longest_ns = None if load.max_duration is None else seconds_to_ns(load.max_duration)
     request = _requests_of(spec).request()
     plan = load_plan(spec.url, request, settings, spec.schedule, load.seed or 0)
-    return msgspec.structs.replace(plan, precision=until_precise(precision, longest_ns))
+    return msgspec.structs.replace(
+        plan, requests=load.requests, precision=until_precise(precision, longest_ns)
+    )
 
 
 def _requests_of(spec: LoadSpec) -> RequestOptions:

@@ -42,6 +42,7 @@ class LoadOptions:
         timeout: Request timeout, including connection setup.
         deadline: Drop requests not sent within this time after their scheduled send.
         precision: Target precision (half-width of the 95 % CI), such as 5% (of p99) or p99.9:2%.
+        requests: Closed loop: end after this many requests, or after the duration.
         max_duration: Maximum duration; the run is extended until the precision is reached.
         threads: Generator threads.
         seed: Random seed.
@@ -64,6 +65,7 @@ class LoadOptions:
     timeout: float = 10.0
     deadline: float | None = None
     precision: str | None = None
+    requests: int | None = None
     max_duration: float | None = None
     threads: int = 1
     seed: int | None = None

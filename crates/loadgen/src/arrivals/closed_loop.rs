@@ -26,6 +26,8 @@ pub(crate) struct ClosedPlan {
     pub users_per_connection: usize,
     /// Mean of an exponential distribution.
     pub think_time_ns: u64,
+    /// How many requests this thread may send.
+    pub requests: Option<u64>,
     pub start_ns: u64,
     pub end_ns: u64,
     pub seed: u64,
@@ -46,13 +48,17 @@ pub(crate) struct ClosedSource<'a> {
     requests: u64,
     thinkers: Thinkers,
     users_left: usize,
+    /// How many more requests the users may begin, besides those that they have ahead of them.
+    requests_left: Option<u64>,
+    latest_end_ns: u64,
     /// The requests that differ from the shared ones.
     own: Option<OwnRequests<'a>>,
 }
 
 impl<'a> ClosedSource<'a> {
     /// The users of one thread: those of every n-th connection, for n threads. Their starts are
-    /// spread over one think time; those that would start after the end are left out.
+    /// spread over one think time; those that would start after the end, or have no request left,
+    /// are left out.
     pub fn new(plan: &ClosedPlan, draw: Draw, stop: StopToken) -> Self {
         let mut source = Self {
             think_time_ns: plan.think_time_ns,
@@ -65,6 +71,8 @@ impl<'a> ClosedSource<'a> {
             requests: 0,
             thinkers: Thinkers::default(),
             users_left: 0,
+            requests_left: plan.requests,
+            latest_end_ns: plan.start_ns,
             own: None,
         };
         let per_connection = plan.users_per_connection;
@@ -80,6 +88,9 @@ impl<'a> ClosedSource<'a> {
             .take_while(|begin_ns| *begin_ns < plan.end_ns)
             .enumerate()
         {
+            if !source.has_request() {
+                break;
+            }
             source.thinkers.add(begin_ns, slot);
             source.users_left += 1;
         }
@@ -90,6 +101,18 @@ impl<'a> ClosedSource<'a> {
     /// The same, with requests of its own.
     pub fn filling(self, own: Option<OwnRequests<'a>>) -> Self {
         Self { own, ..self }
+    }
+
+    /// Whether a user may begin another request; it then has it ahead of it.
+    fn has_request(&mut self) -> bool {
+        match &mut self.requests_left {
+            None => true,
+            Some(0) => false,
+            Some(left) => {
+                *left -= 1;
+                true
+            }
+        }
     }
 
     fn think_ns(&mut self) -> u64 {
@@ -128,8 +151,9 @@ impl Source for ClosedSource<'_> {
         } else {
             PAUSE_AFTER_FAILURE_NS
         };
+        self.latest_end_ns = self.latest_end_ns.max(ended.ended_ns);
         let ready_ns = ended.ended_ns + self.think_ns() + pause_ns;
-        if ready_ns >= self.end_ns || self.stop.is_stopped() {
+        if ready_ns >= self.end_ns || self.stop.is_stopped() || !self.has_request() {
             self.users_left -= 1;
             return Next::End;
         }
@@ -144,6 +168,10 @@ impl Source for ClosedSource<'_> {
     fn is_exhausted(&self, now_ns: u64) -> bool {
         // After the end no user sends another request: requests in flight are left to the drain.
         self.users_left == 0 || (now_ns >= self.end_ns && self.thinkers.next_ns().is_none())
+    }
+
+    fn finished_ns(&self) -> Option<u64> {
+        (self.requests_left == Some(0) && self.users_left == 0).then_some(self.latest_end_ns)
     }
 
     fn prepare(&mut self, slot: usize, arrival: &Arrival) {
@@ -161,16 +189,26 @@ impl Source for ClosedSource<'_> {
 mod tests {
     use super::*;
     use crate::base::clock::NS_PER_S;
+    use crate::record::exchange::{Arrival, Stamps};
 
     fn source(
+        users_and_thread: (usize, usize, usize),
+        think_time_ns: u64,
+    ) -> ClosedSource<'static> {
+        limited(users_and_thread, think_time_ns, None)
+    }
+
+    fn limited(
         (users, thread, threads): (usize, usize, usize),
         think_time_ns: u64,
+        requests: Option<u64>,
     ) -> ClosedSource<'static> {
         let end_ns = 10 * NS_PER_S;
         let plan = ClosedPlan {
             connections: users,
             users_per_connection: 1,
             think_time_ns,
+            requests,
             start_ns: 0,
             end_ns,
             seed: 1,
@@ -212,6 +250,7 @@ mod tests {
             connections: 3,
             users_per_connection: 2,
             think_time_ns: 12,
+            requests: None,
             start_ns: 0,
             end_ns: 100,
             seed: 1,
@@ -234,6 +273,42 @@ mod tests {
     #[test]
     fn a_thread_whose_users_would_all_begin_too_late_has_nothing_to_do() {
         assert!(source((2, 1, 2), 30 * NS_PER_S).is_exhausted(0));
+    }
+
+    /// A user's request that ended well at this timestamp.
+    fn ended(due: &Due, ended_ns: u64) -> Completion {
+        Completion {
+            arrival: Arrival::unqueued(due.intended_ns, due.request),
+            stamps: Stamps::default(),
+            outcome: Outcome::Ok,
+            status: Some(200),
+            ended_ns,
+        }
+    }
+
+    #[test]
+    fn users_end_when_no_request_is_left_for_them() {
+        let mut source = limited((2, 0, 1), 0, Some(3));
+        let first = source.take_due().expect("the first user's");
+        let second = source.take_due().expect("the second user's");
+        assert_eq!(
+            source.after(0, &ended(&first, 5)),
+            Next::Serve(Due {
+                intended_ns: 5,
+                ..first
+            })
+        );
+        assert_eq!(source.after(1, &ended(&second, 9)), Next::End);
+        assert_eq!(source.finished_ns(), None, "the third request is in flight");
+        assert_eq!(source.after(0, &ended(&first, 7)), Next::End);
+        assert_eq!(source.finished_ns(), Some(9), "when the last one ended");
+    }
+
+    #[test]
+    fn users_without_a_request_do_not_begin() {
+        let mut source = limited((10, 0, 1), 0, Some(2));
+        assert_eq!(std::iter::from_fn(|| source.take_due()).count(), 2);
+        assert_eq!(limited((10, 0, 1), 0, Some(0)).finished_ns(), Some(0));
     }
 
     #[test]

@@ -48,6 +48,11 @@ pub(crate) trait Source {
     /// Whether no arrival is left that was scheduled before `now_ns`.
     fn is_exhausted(&self, now_ns: u64) -> bool;
 
+    /// When the last of a limited number of arrivals ended; `None` before that, and without a limit.
+    fn finished_ns(&self) -> Option<u64> {
+        None
+    }
+
     /// An arrival without a fixed slot has ended without one.
     fn unserved(&mut self, _due: &Due, _outcome: Outcome) {}
 

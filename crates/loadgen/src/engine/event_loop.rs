@@ -127,6 +127,8 @@ struct Wait {
 /// What an engine returns when it ends.
 pub(crate) struct Ended {
     pub recorder: Recorder,
+    /// When the last of a limited number of requests ended, if they all did.
+    pub finished_ns: Option<u64>,
     pub stalls: Stalls,
     pub stamp_doubts: StampDoubts,
 }
@@ -179,7 +181,8 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         while !self.config.stop.is_stopped() {
             let end_ns = self.end_ns();
             let is_time_over = self.now_ns >= end_ns;
-            if is_time_over && self.source.is_exhausted(self.now_ns) {
+            let is_over = is_time_over && self.source.is_exhausted(self.now_ns);
+            if is_over || self.source.finished_ns().is_some() {
                 break;
             }
             self.turn(if is_time_over { u64::MAX } else { end_ns })?;
@@ -245,6 +248,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
 
         Ended {
             recorder,
+            finished_ns: self.source.finished_ns(),
             stalls: self.stalls,
             stamp_doubts: self.inbox.doubts(),
         }

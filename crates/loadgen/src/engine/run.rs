@@ -99,8 +99,12 @@ fn execute(load: &PreparedLoad, stop: &StopToken) -> Result<LoadReport, LoadErro
     let start = Start::soon(load);
     let mut records = drive(load, &pacing.pacer, &start, stop)?;
     let (spin, watch_cpu_ns) = pacing.end();
-    let recorder = merged(plan, &start, &mut records);
+    let early_end_ns = start.early_end_ns(plan, &records, stop);
+    let mut recorder = merged(plan, &start, &mut records);
     recorder.check_conservation()?;
+    if let Some(end_ns) = early_end_ns {
+        recorder.cut(end_ns);
+    }
     let host_at_end = records.first().and_then(|record| record.host_at_end);
     let facts = RunFacts {
         cpu_ns: records.iter().map(|record| record.cpu_ns).sum::<u64>() + watch_cpu_ns,
@@ -123,7 +127,12 @@ fn execute(load: &PreparedLoad, stop: &StopToken) -> Result<LoadReport, LoadErro
             .map(|(before, after)| TrackedConnections::between(before, after)),
         thread_tails: thread_tails(&records),
     };
-    let mut report = LoadReport::new(&with_actual_length(plan, &start), &recorder, &facts)?;
+    let (from_ns, to_ns) = recorder.measure_window_ns();
+    let mut report = LoadReport::new(
+        &with_actual_length(plan, to_ns - from_ns),
+        &recorder,
+        &facts,
+    )?;
     // The plan records what was requested.
     report.plan = plan.clone();
 
@@ -158,6 +167,24 @@ impl Start {
             tracking,
         }
     }
+
+    /// When a load with a limited number of requests ended, if that was before its time: the rest
+    /// of the last possible length was not measured. `None` for any other load.
+    fn early_end_ns(
+        &self,
+        plan: &LoadPlan,
+        records: &[ThreadRecord],
+        stop: &StopToken,
+    ) -> Option<u64> {
+        let ends = self.ends.as_ref().filter(|_| plan.requests.is_some())?;
+        let finished: Option<Vec<u64>> = records.iter().map(|record| record.finished_ns).collect();
+        let last_ns = finished.and_then(|each_ns| each_ns.into_iter().max());
+        let planned_ns = self.monotonic_ns + plan.longest_phases().load_ns();
+        let end_ns = last_ns.or(stop.stopped_ns()).unwrap_or(planned_ns);
+        ends.extend_to(end_ns);
+
+        Some(end_ns)
+    }
 }
 
 /// Runs all threads to their end, and meanwhile decides whether to extend the measurement.
@@ -178,10 +205,11 @@ fn drive(
             pacer: pacer.clone(),
             start_ns: start.monotonic_ns,
             progress: load.progress.clone(),
-            course: start
-                .ends
-                .as_ref()
-                .map(|ends| Course::new(Arc::clone(ends), Some(sender.clone()))),
+            course: start.ends.as_ref().map(|ends| {
+                // Without a precision nobody looks at snapshots.
+                let sender = plan.precision.is_some().then(|| sender.clone());
+                Course::new(Arc::clone(ends), sender)
+            }),
         })
         .collect();
     drop(sender);
@@ -193,17 +221,14 @@ fn drive(
     })
 }
 
-/// The plan with the actual length of the measurement.
-fn with_actual_length(plan: &LoadPlan, start: &Start) -> LoadPlan {
-    let measure_ns = start
-        .ends
-        .as_ref()
-        .map_or(plan.phases.measure_ns, |ends| ends.length_ns());
+/// The plan with the actual length of the measurement, which is now fixed.
+fn with_actual_length(plan: &LoadPlan, measure_ns: u64) -> LoadPlan {
     LoadPlan {
         phases: Phases {
             measure_ns,
             ..plan.phases.clone()
         },
+        requests: None,
         ..plan.clone()
     }
 }

@@ -45,6 +45,8 @@ pub(crate) struct ThreadPlan {
 /// The result of one thread.
 pub(crate) struct ThreadRecord {
     pub recorder: Recorder,
+    /// When the last of a limited number of requests ended, if they all did.
+    pub finished_ns: Option<u64>,
     /// Cost from its start to the end of the load's time.
     pub load: ThreadCost,
     /// CPU time over its whole life.
@@ -156,10 +158,13 @@ fn closed_source<'a>(
     closed: &ClosedLoop,
     stop: &StopToken,
 ) -> ClosedSource<'a> {
+    let share =
+        |requests: u64| share_of(requests as usize, input.thread, input.plan.threads) as u64;
     let plan = ClosedPlan {
         connections: closed.connections,
         users_per_connection: input.plan.streams,
         think_time_ns: closed.think_time_ns,
+        requests: input.plan.requests.map(share),
         start_ns: input.start_ns,
         end_ns: input.start_ns + input.plan.phases.load_ns(),
         seed: input.plan.seed,
@@ -218,6 +223,7 @@ fn run_engine<C: Connection, S: Source>(
 
     Ok(ThreadRecord {
         recorder: ended.recorder,
+        finished_ns: ended.finished_ns,
         load,
         cpu_ns: thread_cpu_ns() - cpu_before_ns,
         host_at_end,

@@ -96,7 +96,10 @@ impl LocalPorts {
         };
         let held_s = self.held_ns.min(plan.longest_phases().load_ns()) as f64 / NS_PER_S as f64;
 
-        connections.saturating_add((rate_per_s * opened * held_s).ceil() as u64)
+        let arrivals =
+            (rate_per_s * held_s).min(plan.requests.map_or(f64::MAX, |most| most as f64));
+
+        connections.saturating_add((arrivals * opened).ceil() as u64)
     }
 
     /// Description for errors and warnings.
@@ -251,6 +254,13 @@ mod tests {
             ..kept
         };
         assert_eq!(network.needed(&tenth, 0), 1_000);
+
+        let counted = LoadPlan {
+            keepalive: Keepalive::Off,
+            requests: Some(100),
+            ..LoadPlan::closed("http://127.0.0.1/", 5, 10 * NS_PER_S)
+        };
+        assert_eq!(network.needed(&counted, 5), 105);
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub(crate) mod profile;
 pub(crate) mod protocol;
 pub(crate) mod rate_curve;
 pub(crate) mod recording;
+pub(crate) mod request_limit;
 pub(crate) mod requests_file;
 pub(crate) mod requests_text;
 pub(crate) mod text;
@@ -137,6 +138,10 @@ pub struct LoadPlan {
     /// What the generator measures here of a server that responds at once; `None`: not measured.
     #[serde(default)]
     pub floor: Option<Floor>,
+    /// A closed loop ends after so many requests, or after its measure phase; `None`: only after
+    /// that.
+    #[serde(default)]
+    pub requests: Option<u64>,
     /// Goes on until a quantile is known so well, and no longer than it says; `None`: the
     /// measurement has the length that its phase has.
     #[serde(default)]
@@ -288,6 +293,7 @@ impl LoadPlan {
             tls: TlsOptions::default(),
             source_addresses: Vec::new(),
             floor: None,
+            requests: None,
             precision: None,
             thresholds: Thresholds::default(),
         }
@@ -322,12 +328,16 @@ impl LoadPlan {
         self.interval_ns.unwrap_or(shortest_ns.max(NS_PER_S))
     }
 
-    /// Intended instants that the measure phase spans, as offsets from the start.
+    /// Intended instants that the measure phase spans, as offsets from the start; up to its first
+    /// possible end, where there are several.
     #[must_use]
     pub fn measure_window(&self) -> (u64, u64) {
+        let first_ns = self
+            .possible_lengths_ns()
+            .and_then(|lengths_ns| lengths_ns.first().copied());
         (
             self.phases.warmup_ns,
-            self.phases.warmup_ns + self.phases.measure_ns,
+            self.phases.warmup_ns + first_ns.unwrap_or(self.phases.measure_ns),
         )
     }
 
@@ -350,6 +360,7 @@ impl LoadPlan {
         self.validate_load()?;
         self.validate_mix()?;
         self.validate_precision()?;
+        self.validate_requests()?;
         require(
             self.longest_phases().load_ns() <= 24 * 3600 * NS_PER_S,
             "a load may last at most 24 hours",

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::error::LoadError;
 use crate::plan::phases::require;
+use crate::plan::request_limit::lengths_up_to_ns;
 use crate::plan::{LoadModel, LoadPlan, LoadProfile, Phases};
 
 /// Quantiles that a report names.
@@ -59,14 +60,24 @@ impl Precision {
 }
 
 impl LoadPlan {
+    /// Lengths of the measurement after which it may end or is extended, ascending; `None` if its
+    /// length is fixed.
+    #[must_use]
+    pub fn possible_lengths_ns(&self) -> Option<Vec<u64>> {
+        let measure_ns = self.phases.measure_ns;
+        match (&self.precision, self.requests) {
+            (Some(asked), _) => Some(asked.lengths_ns(measure_ns)),
+            (None, Some(_)) => Some(lengths_up_to_ns(measure_ns)),
+            (None, None) => None,
+        }
+    }
+
     /// The phases with the longest measurement that this may become.
     #[must_use]
     pub fn longest_phases(&self) -> Phases {
-        let lengths_ns = self
-            .precision
-            .as_ref()
-            .map(|asked| asked.lengths_ns(self.phases.measure_ns));
-        let measure_ns = lengths_ns.and_then(|lengths_ns| lengths_ns.last().copied());
+        let measure_ns = self
+            .possible_lengths_ns()
+            .and_then(|lengths_ns| lengths_ns.last().copied());
         Phases {
             measure_ns: measure_ns.unwrap_or(self.phases.measure_ns),
             ..self.phases.clone()

@@ -145,6 +145,12 @@ impl Batches {
         self.to_ns = to_ns;
     }
 
+    /// Ends the measurement earlier, at a timestamp after which nothing was counted; the batches
+    /// beyond it stay empty.
+    pub(crate) fn cut(&mut self, to_ns: u64) {
+        self.to_ns = to_ns;
+    }
+
     /// Adds another thread's batches.
     pub fn add(&mut self, other: &Self) {
         self.counts

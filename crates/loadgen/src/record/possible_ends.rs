@@ -32,7 +32,7 @@ pub(crate) struct Ends {
 impl Ends {
     /// `None` if the plan fixes the length of the measurement.
     pub fn of(plan: &LoadPlan, start_ns: u64) -> Option<Arc<Self>> {
-        let lengths_ns = plan.precision.as_ref()?.lengths_ns(plan.phases.measure_ns);
+        let lengths_ns = plan.possible_lengths_ns()?;
         let from_ns = start_ns + plan.phases.warmup_ns;
         let settled = AtomicUsize::new(0);
 
@@ -80,9 +80,16 @@ impl Ends {
         self.from_ns + self.lengths_ns[place]
     }
 
-    /// How long the measurement is, as far as settled.
-    pub fn length_ns(&self) -> u64 {
-        self.lengths_ns[self.settled.load(Ordering::Acquire) / 2]
+    /// Continues the measurement beyond every end up to this timestamp, whether or not a thread
+    /// recorded anything there.
+    pub fn extend_to(&self, timestamp_ns: u64) {
+        let reached = self.lengths_ns.iter();
+        let count = reached
+            .take_while(|length_ns| self.from_ns + **length_ns <= timestamp_ns)
+            .count();
+        (0..count).for_each(|place| {
+            self.is_extended(place);
+        });
     }
 
     /// When sending stops, as far as settled.
@@ -220,6 +227,13 @@ mod tests {
         plan
     }
 
+    impl Ends {
+        /// How long the measurement is, as far as settled.
+        pub(crate) fn length_ns(&self) -> u64 {
+            self.lengths_ns[self.settled.load(Ordering::Acquire) / 2]
+        }
+    }
+
     fn ends() -> Arc<Ends> {
         Ends::of(&plan(0.1), 100 * S).expect("the plan has a precision")
     }
@@ -243,6 +257,15 @@ mod tests {
             (ends.length_ns(), ends.load_end_ns()),
             (20 * S, (100 + 5 + 20 + 2) * S)
         );
+    }
+
+    #[test]
+    fn ends_that_were_passed_in_silence_are_passed_all_the_same() {
+        let ends = ends();
+        ends.extend_to((100 + 5 + 19) * S);
+        assert_eq!(ends.length_ns(), 20 * S, "beyond the first");
+        ends.extend_to(1_000 * S);
+        assert_eq!(ends.length_ns(), 40 * S, "there is nothing beyond the last");
     }
 
     #[test]

@@ -75,8 +75,7 @@ impl Recorder {
     #[must_use]
     pub fn new(plan: &LoadPlan, start_ns: u64) -> Self {
         let (from, to) = plan.measure_window();
-        let count = usize::try_from(plan.phases.measure_ns.div_ceil(plan.interval_ns()))
-            .unwrap_or(usize::MAX);
+        let count = usize::try_from((to - from).div_ceil(plan.interval_ns())).unwrap_or(usize::MAX);
         Self {
             start_ns,
             measure_from_ns: start_ns + from,

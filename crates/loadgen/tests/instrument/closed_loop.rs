@@ -272,3 +272,53 @@ fn users_are_shared_out_over_threads() {
     assert_eq!(trial.scheduled(), trial.log.len() as u64);
     assert_encloses(&trial.report.measures().service, &trial.times_in_server());
 }
+
+#[test]
+fn a_closed_loop_ends_after_its_requests() {
+    let _alone = alone();
+    for threads in [1, 2] {
+        let trial = Trial::of(holding(5 * MS), |url| LoadPlan {
+            threads,
+            requests: Some(101),
+            ..LoadPlan::closed(url, 4, 30 * SECOND)
+        });
+        let report = &trial.report;
+        assert_eq!((trial.scheduled(), trial.log.len()), (101, 101));
+        assert_eq!(trial.count(Outcome::Ok), 101);
+        assert_eq!(report.connections.opened, 4);
+
+        // Four users at a time: 26 rounds of 5 ms, and far from the 30 s.
+        assert!(
+            (130 * MS..10 * SECOND).contains(&report.measured_ns),
+            "{} ns",
+            report.measured_ns
+        );
+        let achieved_per_s = report.rate.achieved_per_s.unwrap();
+        assert!((achieved_per_s - 101e9 / report.measured_ns as f64).abs() < 1.0);
+        assert!(
+            (1.0..=4.0).contains(&report.in_system.mean),
+            "{:?}",
+            report.in_system
+        );
+        let counted: u64 = report.intervals.iter().map(|one| one.scheduled).sum();
+        assert_eq!(counted, 101);
+        assert_eq!(report.plan.requests, Some(101), "what was asked for");
+        assert!(report.plan.phases.measure_ns == 30 * SECOND && !trial.has_reason("interrupted"));
+    }
+}
+
+#[test]
+fn a_closed_loop_whose_time_is_over_before_its_requests_ends_then() {
+    let _alone = alone();
+    let trial = Trial::of(holding(5 * MS), |url| LoadPlan {
+        requests: Some(1_000_000),
+        ..LoadPlan::closed(url, 2, SECOND / 2)
+    });
+    let report = &trial.report;
+    assert_eq!(trial.count(Outcome::Ok), trial.log.len() as u64);
+    assert!(
+        report.measured_ns.abs_diff(SECOND / 2) < MS,
+        "{} ns",
+        report.measured_ns
+    );
+}

@@ -108,6 +108,9 @@ pub struct Arguments {
     /// Duration of the measurement [default: 10s, or the length of the schedule]
     #[arg(short, long, value_parser = parse_duration_ns, short_alias = 'z')]
     duration: Option<u64>,
+    /// Closed loop: end after this many requests, or after --duration
+    #[arg(short = 'n', long, value_name = "COUNT", conflicts_with_all = ["rate", "ramp", "steps", "replay"])]
+    requests: Option<u64>,
     /// Target precision (half-width of the 95 % CI), such as 5% (of p99) or p99.9:2%. Extends the
     /// run until the precision is reached
     #[arg(long, value_parser = values::precision, requires = "max_duration")]
@@ -323,6 +326,7 @@ impl Arguments {
             },
             source_addresses: self.source_addresses.clone(),
             floor: None,
+            requests: self.requests,
             precision: self.precision(),
             thresholds: self
                 .check_thresholds

@@ -44,6 +44,12 @@ impl Recorder {
         }
     }
 
+    /// Ends the measurement at this timestamp, before which everything in it has ended.
+    pub(crate) fn cut(&mut self, end_ns: u64) {
+        self.measure_to_ns = end_ns.clamp(self.measure_from_ns, self.measure_to_ns);
+        self.observations.batches.cut(self.measure_to_ns);
+    }
+
     /// Submits no more snapshots while the load runs.
     pub(crate) fn stop_snapshots(&mut self) {
         self.course.iter_mut().for_each(Course::stop_snapshots);
