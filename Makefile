@@ -27,7 +27,8 @@ test: build ## Run the tests; test-long and test-vm run the rest
 	@tools/system-packages "$(PYTHON)" $$($(BIN)/python tools/server-packages bjoern) || true
 	@# The page is tried in a browser, where one is installed or can be.
 	@command -v chromium >/dev/null 2>&1 || tools/system-packages "$(PYTHON)" chromium || true
-	@# Other load generators are audited as they run here; where one is missing, its stored output is.
+	@# Other load generators are audited as they run here (where one is missing, its stored output is), and
+	@# compared with what loadgen --as sends.
 	@for pair in wrk:wrk ab:apache2-utils httperf:httperf; do \
 	  PATH="$$PATH:/usr/sbin" command -v "$${pair%%:*}" >/dev/null || tools/system-packages "$(PYTHON)" "$${pair#*:}" || true; done
 	@# A Django app is measured with a real database, where one is installed or can be.

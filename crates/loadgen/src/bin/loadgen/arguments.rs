@@ -232,6 +232,10 @@ pub struct Arguments {
     /// Print the resolved plan and send nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Must come first: takes the options of wrk, ab, httperf or funkload instead of these, prints
+    /// the equivalent command and runs it. --as TOOL --help lists the options
+    #[arg(long = "as", value_name = "TOOL", value_parser = values::refuse_late_dialect)]
+    dialect: Option<String>,
     /// Refused: -t means threads in wrk, timeout in oha and duration in locust
     #[arg(short = 't', hide = true, num_args = 0..=1, value_parser = values::refuse_t)]
     ambiguous: Option<String>,

@@ -1,14 +1,18 @@
 //! `loadgen`: the load generator alone, for people without Python. Prints the report's JSON.
 
 mod arguments;
+mod dialects;
 mod explain;
 
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
 use arguments::Arguments;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
+use dialects::{OwnCommand, Refusal};
+use loadgen::plan::SessionPlan;
 use loadgen::{Level, LoadError, LoadReport, Outcome, StopToken};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -17,18 +21,63 @@ const EXIT_SERVER: u8 = 97;
 const EXIT_INVALID: u8 = 98;
 const EXIT_INTERRUPTED: u8 = 130;
 
+/// Of several loads, the first of these that one of them ended with.
+const MOST_IMPORTANT_FIRST: [u8; 4] = [EXIT_USAGE, EXIT_INTERRUPTED, EXIT_SERVER, EXIT_INVALID];
+
 fn main() -> ExitCode {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    if let Some((tool, its_words)) = dialects::requested(&words) {
+        return match dialects::translate(&tool, its_words) {
+            Ok(commands) => carry_out_all(&commands),
+            Err(Refusal::Printed(error)) => error.exit(),
+            Err(Refusal::Message(message)) => {
+                complain(&message);
+                ExitCode::from(EXIT_USAGE)
+            }
+        };
+    }
+
     let given = Arguments::command().get_matches();
     if let Some(answered) = reference(&given) {
         return answered;
     }
     let arguments = Arguments::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
     let stop = StopToken::new();
-    match carry_out(&arguments, &given, &stop) {
-        Ok(report) => ExitCode::from(exit_code(&report, &stop)),
+    let ended = carry_out(&arguments, &given, Vec::new(), &stop);
+    ExitCode::from(code_of(ended, &stop))
+}
+
+/// Shows and runs the loads of another tool's command line, one after the other.
+fn carry_out_all(commands: &[OwnCommand]) -> ExitCode {
+    let stop = StopToken::new();
+    let mut codes = Vec::new();
+    for command in commands {
+        let parsed = Arguments::command().try_get_matches_from(command.words());
+        let given = parsed.unwrap_or_else(|error| error.exit());
+        let arguments = Arguments::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
+        if !arguments.quiet {
+            complain(&format!("equivalent: {}", command.line()));
+            command.notes.iter().for_each(|note| complain(note));
+        }
+        let ended = carry_out(&arguments, &given, command.session_plans(), &stop);
+        codes.push(code_of(ended, &stop));
+        if stop.is_stopped() {
+            break;
+        }
+    }
+    let worst = MOST_IMPORTANT_FIRST
+        .into_iter()
+        .find(|code| codes.contains(code));
+    ExitCode::from(worst.unwrap_or(0))
+}
+
+/// The exit code of a load; says why it failed.
+fn code_of(ended: Result<LoadReport, Failure>, stop: &StopToken) -> u8 {
+    match ended {
+        Ok(report) => exit_code(&report, stop),
         Err(failure) => {
             complain(&failure.message);
-            ExitCode::from(failure.exit_code)
+            failure.exit_code
         }
     }
 }
@@ -81,12 +130,17 @@ impl From<String> for Failure {
     }
 }
 
+/// Runs one load, of these sessions if there are any.
 fn carry_out(
     arguments: &Arguments,
     given: &ArgMatches,
+    sessions: Vec<SessionPlan>,
     stop: &StopToken,
 ) -> Result<LoadReport, Failure> {
-    let (plan, notes) = arguments.plan()?;
+    let (mut plan, notes) = arguments.plan()?;
+    if !sessions.is_empty() {
+        plan.sessions = sessions;
+    }
     loadgen::check(&plan)?;
     if !arguments.quiet {
         let warnings = Arguments::warnings(given, &plan);

@@ -81,6 +81,13 @@ pub fn refuse_t(_: &str) -> Result<String, String> {
     )
 }
 
+/// What `--as` gets where it is not the first word, so that its words are not all there is.
+pub fn refuse_late_dialect(tool: &str) -> Result<String, String> {
+    Err(format!(
+        "--as must be the first option, followed by those of {tool}; write loadgen --as {tool} …"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

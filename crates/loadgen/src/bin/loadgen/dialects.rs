@@ -1,0 +1,73 @@
+//! The command lines of other load generators, translated into ours: `loadgen --as wrk …`.
+//!
+//! A translation is a command line of our own. It is printed, so that people learn it, and then
+//! parsed like any other: what is printed is what runs.
+
+mod ab;
+mod command;
+mod funkload;
+mod httperf;
+mod options;
+mod refusal;
+mod wrk;
+
+use std::ffi::OsString;
+
+use clap::{ArgMatches, Parser};
+
+pub use command::OwnCommand;
+pub use refusal::Refusal;
+use refusal::Refused;
+
+/// The flag that chooses a dialect.
+const FLAG: &str = "--as";
+
+type Translated = Result<Vec<OwnCommand>, Refusal>;
+
+/// Another load generator, as far as its command line goes.
+trait Dialect: Parser {
+    /// What `--as` calls it.
+    const NAME: &'static str;
+    /// Flags that it has and that have no counterpart here, with the reason or another way.
+    const REFUSED: &'static [Refused];
+
+    /// Our command lines for the same load: one, or several that run one after the other. `given`
+    /// knows in which order the flags came.
+    fn translate(&self, given: &ArgMatches) -> Result<Vec<OwnCommand>, String>;
+}
+
+/// The name and the words of the other tool, if the command line (with the program in front) asks
+/// for one.
+pub fn requested(words: &[OsString]) -> Option<(String, &[OsString])> {
+    let first = words.get(1)?.to_str()?;
+    if first == FLAG {
+        let name = words.get(2).and_then(|name| name.to_str()).unwrap_or("");
+        return Some((name.to_owned(), words.get(3..).unwrap_or(&[])));
+    }
+    let name = first.strip_prefix(FLAG)?.strip_prefix('=')?;
+    Some((name.to_owned(), &words[2..]))
+}
+
+/// Our command lines for what the other tool would do with these words.
+pub fn translate(name: &str, words: &[OsString]) -> Translated {
+    match name {
+        wrk::Wrk::NAME => translate_as::<wrk::Wrk>(words),
+        ab::Ab::NAME => translate_as::<ab::Ab>(words),
+        httperf::Httperf::NAME => translate_as::<httperf::Httperf>(words),
+        funkload::FunkLoad::NAME => translate_as::<funkload::FunkLoad>(words),
+        _ => Err(Refusal::because(format!(
+            "--as {name:?} is not known; write --as wrk, --as ab, --as httperf or --as funkload"
+        ))),
+    }
+}
+
+fn translate_as<D: Dialect>(words: &[OsString]) -> Translated {
+    let refused = |error| Refusal::of(D::NAME, D::REFUSED, error);
+    let given = D::command().try_get_matches_from(words).map_err(refused)?;
+    let options = D::from_arg_matches(&given).map_err(refused)?;
+    let commands = options.translate(&given);
+    commands.map_err(|message| Refusal::because(format!("--as {}: {message}", D::NAME)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! ab (ApacheBench): a closed loop of HTTP/1.0 requests, each over its own connection unless `-k`.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::{ArgMatches, Parser};
+
+use super::Dialect;
+use super::command::OwnCommand;
+use super::options::OwnOptions;
+use super::refusal::Refused;
+
+const AGENT: &str = "ApacheBench/2.3";
+/// What `-t` makes of `-n`.
+const MOST_REQUESTS_IN_TIME: u64 = 50_000;
+/// ab has no limit; a load of ours needs one.
+const LONGEST: &str = "1h";
+/// Why files that ab writes are refused.
+const FILES: &str = "the report is JSON: --json FILE";
+
+/// A load as ab 2.3 describes it. Prints the equivalent command of loadgen and runs it.
+#[derive(Debug, Parser)]
+#[command(name = "loadgen --as ab", no_binary_name = true)]
+pub struct Ab {
+    /// http://host[:port]/path, or https://
+    url: String,
+    /// Number of requests [default: 1]
+    #[arg(short = 'n', value_name = "REQUESTS")]
+    requests: Option<u64>,
+    /// Requests at a time
+    #[arg(short = 'c', value_name = "CONCURRENCY", default_value_t = 1)]
+    concurrency: u64,
+    /// Seconds to spend at most; sets -n 50000 unless -n follows
+    #[arg(short = 't', value_name = "SECONDS")]
+    seconds: Option<u64>,
+    /// Seconds to wait for each response
+    #[arg(short = 's', value_name = "SECONDS", default_value_t = 30)]
+    timeout_s: u64,
+    /// Keep connections
+    #[arg(short = 'k')]
+    keepalive: bool,
+    /// File to POST
+    #[arg(short = 'p', value_name = "FILE", conflicts_with_all = ["put_file", "head"])]
+    post_file: Option<String>,
+    /// File to PUT
+    #[arg(short = 'u', value_name = "FILE", conflicts_with = "head")]
+    put_file: Option<String>,
+    /// Content type of the file
+    #[arg(short = 'T', value_name = "TYPE", default_value = "text/plain")]
+    content_type: String,
+    /// Use HEAD
+    #[arg(short = 'i')]
+    head: bool,
+    /// Request method
+    #[arg(short = 'm', value_name = "METHOD")]
+    method: Option<String>,
+    /// Header field 'Name: value' (repeatable)
+    #[arg(short = 'H', value_name = "FIELD")]
+    headers: Vec<String>,
+    /// Cookie name=value (repeatable)
+    #[arg(short = 'C', value_name = "COOKIE")]
+    cookies: Vec<String>,
+    /// Basic authentication user:password
+    #[arg(short = 'A', value_name = "USER:PASSWORD")]
+    authentication: Option<String>,
+    /// Source address of the connections
+    #[arg(short = 'B', value_name = "ADDRESS")]
+    source_address: Option<String>,
+    /// PEM file of the client certificate and its key
+    #[arg(short = 'E', value_name = "FILE")]
+    client_certificate: Option<String>,
+    /// Ignored: only what ab prints depends on it
+    #[arg(short = 'q')]
+    is_silent: bool,
+    /// Ignored: only what ab prints depends on it
+    #[arg(short = 'd')]
+    is_without_table: bool,
+    /// Ignored: only what ab prints depends on it
+    #[arg(short = 'S')]
+    is_without_median: bool,
+    /// Ignored: only what ab prints depends on it
+    #[arg(short = 'v', value_name = "LEVEL")]
+    verbosity: Option<u8>,
+    /// Ignored: the length of a response is checked only with --expect-length
+    #[arg(short = 'l')]
+    accepts_any_length: bool,
+    /// Ignored: errors never end a load
+    #[arg(short = 'r')]
+    continues_on_errors: bool,
+    #[command(flatten)]
+    own: OwnOptions,
+}
+
+impl Dialect for Ab {
+    const NAME: &'static str = "ab";
+    const REFUSED: &'static [Refused] = &[
+        ("-g", FILES),
+        ("-e", FILES),
+        ("-w", FILES),
+        ("-x", FILES),
+        ("-y", FILES),
+        ("-z", FILES),
+        ("-X", "loads go to the server itself, not through a proxy"),
+        ("-P", "loads go to the server itself, not through a proxy"),
+        ("-b", "the size of socket buffers is the kernel's choice"),
+        ("-f", "TLS 1.2 or 1.3 is agreed with the server"),
+        ("-Z", "the cipher is agreed with the server"),
+        ("-I", "the server name is always sent"),
+        ("-V", "use loadgen --version"),
+    ];
+
+    fn translate(&self, given: &ArgMatches) -> Result<Vec<OwnCommand>, String> {
+        let requests = self.request_count(given);
+        if self.concurrency > requests {
+            return Err(format!(
+                "-c {} is more than -n {requests}, which ab refuses, too",
+                self.concurrency
+            ));
+        }
+        let longest = self.seconds.map(|seconds| format!("{seconds}s"));
+        let command = OwnCommand::load(&self.url)
+            .flag("--http1.0")
+            .option("--keepalive", if self.keepalive { "on" } else { "off" })
+            .option("-c", self.concurrency)
+            .option("-n", requests)
+            .option("-d", longest.as_deref().unwrap_or(LONGEST))
+            .option("--timeout", format!("{}s", self.timeout_s))
+            .option_if("-X", self.own_method())
+            .option_if("--body-file", self.body_file())
+            .option_if("--source-addresses", self.source_address.as_ref())
+            .option_if("--client-cert", self.client_certificate.as_ref())
+            .flag_if(self.url.starts_with("https:"), "--insecure");
+        let command = self.own.onto(self.with_headers(command));
+        Ok(vec![command])
+    }
+}
+
+impl Ab {
+    /// Of `-n` and `-t`, the one that comes last decides.
+    fn request_count(&self, given: &ArgMatches) -> u64 {
+        let is_timed_last = given.index_of("seconds") > given.index_of("requests");
+        match self.requests {
+            Some(requests) if !is_timed_last => requests,
+            None if self.seconds.is_none() => 1,
+            _ => MOST_REQUESTS_IN_TIME,
+        }
+    }
+
+    fn body_file(&self) -> Option<&String> {
+        self.post_file.as_ref().or(self.put_file.as_ref())
+    }
+
+    fn own_method(&self) -> Option<&str> {
+        let of_flags = [
+            (self.head, "HEAD"),
+            (self.post_file.is_some(), "POST"),
+            (self.put_file.is_some(), "PUT"),
+        ];
+        let by_flag = of_flags.into_iter().find(|(applies, _)| *applies);
+        self.method.as_deref().or(by_flag.map(|(_, method)| method))
+    }
+
+    fn with_headers(&self, command: OwnCommand) -> OwnCommand {
+        let usual = [("User-Agent", AGENT), ("Accept", "*/*")];
+        let body_type = self.body_file().map(|_| self.content_type.clone());
+        let cookies = self.cookies.iter().map(|cookie| ("Cookie", cookie.clone()));
+        let authentication = self.authentication.as_ref();
+        let basic = authentication.map(|pair| format!("Basic {}", STANDARD.encode(pair)));
+
+        let fields = body_type
+            .map(|value| ("Content-Type", value))
+            .into_iter()
+            .chain(cookies)
+            .chain(basic.map(|value| ("Authorization", value)));
+        let command = command
+            .usual_headers(&usual, &self.headers)
+            .header_lines(self.headers.iter().map(String::as_str));
+        fields.fold(command, |command, (name, value)| {
+            command.header(name, &value)
+        })
+    }
+}

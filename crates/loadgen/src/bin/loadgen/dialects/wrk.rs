@@ -1,0 +1,85 @@
+//! wrk: a closed loop over kept connections for a time.
+
+use clap::{ArgMatches, Parser};
+use loadgen::parse_duration_ns;
+
+use super::Dialect;
+use super::command::{OwnCommand, duration_text};
+use super::options::OwnOptions;
+use super::refusal::Refused;
+
+/// A load as wrk 4 describes it. Prints the equivalent command of loadgen and runs it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "loadgen --as wrk",
+    no_binary_name = true,
+    infer_long_args = true
+)]
+pub struct Wrk {
+    /// http://host[:port]/path, or https://
+    url: String,
+    /// Connections, an equal number in each thread
+    #[arg(short, long, default_value = "10", value_parser = metric)]
+    connections: u64,
+    /// Duration: 30s, 2m, 1h
+    #[arg(short, long, default_value = "10s", value_parser = parse_duration_ns)]
+    duration: u64,
+    /// Threads
+    #[arg(short, long, default_value = "2", value_parser = metric)]
+    threads: u64,
+    /// Header field 'Name: value' (repeatable)
+    #[arg(short = 'H', long = "header", value_name = "FIELD")]
+    headers: Vec<String>,
+    /// Ignored: the report always has the quantiles
+    #[arg(short = 'L', long)]
+    latency: bool,
+    /// Request timeout
+    #[arg(short = 'T', long, default_value = "2s", value_parser = parse_duration_ns)]
+    timeout: u64,
+    #[command(flatten)]
+    own: OwnOptions,
+}
+
+impl Dialect for Wrk {
+    const NAME: &'static str = "wrk";
+    const REFUSED: &'static [Refused] = &[
+        ("-s", SCRIPT),
+        ("--script", SCRIPT),
+        ("-v", "use loadgen --version"),
+    ];
+
+    fn translate(&self, _: &ArgMatches) -> Result<Vec<OwnCommand>, String> {
+        // wrk leaves out the connections that do not divide evenly.
+        let connections = self.connections / self.threads.max(1) * self.threads;
+        if connections == 0 {
+            return Err("the connections must be at least as many as the threads".to_owned());
+        }
+        let command = OwnCommand::load(&self.url)
+            .option("--threads", self.threads)
+            .option("-c", connections)
+            .option("-d", duration_text(self.duration))
+            .option("--timeout", duration_text(self.timeout))
+            .header_lines(self.headers.iter().map(String::as_str))
+            .flag_if(self.url.starts_with("https:"), "--insecure");
+        Ok(vec![self.own.onto(command)])
+    }
+}
+
+const SCRIPT: &str = "Lua scripts do not run here. Describe several requests in a file instead: \
+    loadgen URL --targets FILE, or --sessions FILE with a rate";
+
+/// A whole number, also as `1k` or `2M`.
+fn metric(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let scale = match &text[digits.len()..] {
+        "" => Some(1),
+        "k" | "K" => Some(1_000),
+        "m" | "M" => Some(1_000_000),
+        _ => None,
+    };
+    let number: Option<u64> = digits.parse().ok();
+    number
+        .zip(scale)
+        .and_then(|(number, scale)| number.checked_mul(scale))
+        .ok_or_else(|| format!("{text:?} is not a number; write it like 100 or 1k"))
+}
