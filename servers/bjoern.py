@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.catalogue.contract import LaunchContext, Needed, Server, Variant, option, runner
+from wsgiload.catalogue.contract import (
+    LaunchContext,
+    Server,
+    SystemDependency,
+    Variant,
+    option,
+    runner,
+)
 
 REFERENCE = "https://github.com/jonashaag/bjoern#usage"
 
@@ -50,7 +57,7 @@ SERVER = Server(
                 f"same as tuned: backlog 1024 and keep-alive are its defaults ({REFERENCE})",
             ),
             unix_socket=True,
-            untrusting=NO_PROXIES,
+            no_trusted_proxies=NO_PROXIES,
         ),
         Variant(
             name="processes",
@@ -65,12 +72,12 @@ SERVER = Server(
             ),
             stock_notes=(f"one process, backlog 1024 ({REFERENCE})",),
             unix_socket=True,
-            untrusting=NO_PROXIES,
+            no_trusted_proxies=NO_PROXIES,
             helpers=1,
         ),
     ),
     default_variant="default",
     command=command,
     needs_compiler=True,
-    needs=(Needed("gcc", program="gcc"), Needed("libev-dev", header="ev.h")),
+    needs=(SystemDependency("gcc", program="gcc"), SystemDependency("libev-dev", header="ev.h")),
 )

@@ -44,7 +44,7 @@ SERVER = Server(
             ),
             stock_notes=(f"10 threads, backlog 5, 10 connections kept, for 10 s each ({SOURCE})",),
             unix_socket=True,
-            untrusting="it has no setting for trusted proxies",
+            no_trusted_proxies="it has no setting for trusted proxies",
         ),
     ),
     default_variant="default",

@@ -48,7 +48,7 @@ SERVER = Server(
                 f"10 threads, backlog 5, 10 connections kept, autoreload on ({REFERENCE})",
             ),
             unix_socket=True,
-            untrusting="its proxy tool serves only CherryPy's own applications",
+            no_trusted_proxies="its proxy tool serves only CherryPy's own applications",
             extra=True,
         ),
     ),

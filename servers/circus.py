@@ -9,8 +9,8 @@ from pathlib import Path
 from wsgiload.catalogue.contract import (
     Framing,
     LaunchContext,
-    Needed,
     Server,
+    SystemDependency,
     Variant,
     option,
     runner,
@@ -71,7 +71,7 @@ def _variant(
         stock_notes=STOCK_NOTES,
         framing=framing,
         helpers=1,
-        untrusting=NO_PROXIES,
+        no_trusted_proxies=NO_PROXIES,
     )
 
 
@@ -108,7 +108,7 @@ SERVER = Server(
                 "waitress itself",
                 uses_threads=True,
             ),
-            untrusting=None,
+            no_trusted_proxies=None,
         ),
         replace(
             _variant(
@@ -135,7 +135,7 @@ SERVER = Server(
     command=command,
     ignored_variables=("CIRCUS*", "GEVENT_*", "GREENLET_*"),
     needs_compiler=True,
-    needs=(Needed("gcc", program="gcc"),),
+    needs=(SystemDependency("gcc", program="gcc"),),
     python_max=(3, 12),
     legacy=True,
 )

@@ -44,7 +44,7 @@ SERVER = Server(
             ),
             stock_notes=(f"one process, backlog 2048, Nagle's algorithm on ({REFERENCE})",),
             framing="content-length",
-            untrusting="it has no setting for trusted proxies",
+            no_trusted_proxies="it has no setting for trusted proxies",
             helpers=1,
             extra=True,
         ),

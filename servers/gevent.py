@@ -44,7 +44,7 @@ SERVER = Server(
             stock_notes=(f"logs every request to standard error ({REFERENCE})",),
             framing="chunked",
             unix_socket=True,
-            untrusting="it has no setting for trusted proxies",
+            no_trusted_proxies="it has no setting for trusted proxies",
         ),
     ),
     default_variant="pywsgi",

@@ -60,7 +60,7 @@ SERVER = Server(
             ),
             unix_socket=True,
             helpers=1,
-            untrusting="it trusts proxies only through a wrapper that the app has to import "
+            no_trusted_proxies="it trusts proxies only through a wrapper that the app must import "
             "(granian.utils.proxies)",
         ),
     ),

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.catalogue.contract import LaunchContext, Needed, Server, Variant, option, runner
+from wsgiload.catalogue.contract import (
+    LaunchContext,
+    Server,
+    SystemDependency,
+    Variant,
+    option,
+    runner,
+)
 
 SHARED_MEMORY = Path("/dev/shm")
 SETTINGS = "https://docs.gunicorn.org/en/stable/settings.html"
@@ -147,7 +154,7 @@ SERVER = Server(
             stock_notes=STOCK_NOTES,
             framing="content-length",
             helpers=1,
-            untrusting="its worker class does not set tornado's xheaders",
+            no_trusted_proxies="its worker class does not set tornado's xheaders",
             unix_socket=True,
             extra=True,
         ),
@@ -176,7 +183,7 @@ SERVER = Server(
                 "(https://nginx.org/en/docs/http/ngx_http_proxy_module.html)",
             ),
             helpers=4,  # the supervisor, a master on either side, nginx's process
-            needs=(Needed("nginx-light", program="nginx"),),
+            needs=(SystemDependency("nginx-light", program="nginx"),),
             extra=True,
         ),
         Variant(

@@ -51,7 +51,7 @@ SERVER = Server(
             stock_notes=(f"one worker, backlog 100, keep-alive for 5 s ({REFERENCE})",),
             unix_socket=True,
             helpers=2,
-            untrusting="its ProxyFixMiddleware accepts only ASGI apps",
+            no_trusted_proxies="its ProxyFixMiddleware accepts only ASGI apps",
             deviation="SERVER_PORT is not a string",
             extra=True,
         ),

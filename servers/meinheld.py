@@ -5,7 +5,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.catalogue.contract import LaunchContext, Needed, Server, Variant, option, runner
+from wsgiload.catalogue.contract import (
+    LaunchContext,
+    Server,
+    SystemDependency,
+    Variant,
+    option,
+    runner,
+)
 
 SOURCE = "https://github.com/mopemope/meinheld/blob/master/meinheld/server/server.c"
 SETTINGS = "https://docs.gunicorn.org/en/stable/settings.html"
@@ -81,7 +88,7 @@ SERVER = Server(
             stock_notes=(f"one process, closes after each response, logs each request ({SOURCE})",),
             helpers=1,
             head_limit=HEAD_LIMIT,
-            untrusting="it has no setting for trusted proxies",
+            no_trusted_proxies="it has no setting for trusted proxies",
         ),
         Variant(
             name="gunicorn",
@@ -99,14 +106,14 @@ SERVER = Server(
             stock_notes=(f"one worker, keep-alive for 2 s ({SETTINGS})",),
             helpers=1,
             head_limit=HEAD_LIMIT,
-            untrusting="it has no setting for trusted proxies",
+            no_trusted_proxies="it has no setting for trusted proxies",
         ),
     ),
     default_variant="default",
     command=command,
     ignored_variables=("GUNICORN_CMD_ARGS", "WEB_CONCURRENCY"),
     needs_compiler=True,
-    needs=(Needed("gcc", program="gcc"),),
+    needs=(SystemDependency("gcc", program="gcc"),),
     python_max=(3, 12),  # on 3.13 it compiles, and cannot be imported
     legacy=True,
 )

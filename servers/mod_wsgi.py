@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.catalogue.contract import LaunchContext, Needed, Server, Variant, option, runner
+from wsgiload.catalogue.contract import (
+    LaunchContext,
+    Server,
+    SystemDependency,
+    Variant,
+    option,
+    runner,
+)
 
 REFERENCE = "https://github.com/GrahamDumpleton/mod_wsgi/blob/develop/README.rst"
 DIRECTIVES = "https://httpd.apache.org/docs/2.4/mod/"
@@ -76,8 +83,8 @@ SERVER = Server(
     command=command,
     needs_compiler=True,
     needs=(
-        Needed("gcc", program="gcc"),
-        Needed("apache2", program="apache2"),
-        Needed("apache2-dev", header="apache2/httpd.h"),
+        SystemDependency("gcc", program="gcc"),
+        SystemDependency("apache2", program="apache2"),
+        SystemDependency("apache2-dev", header="apache2/httpd.h"),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.catalogue.contract import LaunchContext, Needed, Server, Variant, option
+from wsgiload.catalogue.contract import LaunchContext, Server, SystemDependency, Variant, option
 
 REFERENCE = "https://www.gevent.org/api/gevent.pywsgi.html"
 WARM_UP = "https://doc.pypy.org/en/latest/faq.html"
@@ -37,7 +37,7 @@ def _variant(name: str, summary: str, cold: bool) -> Variant:
         notes=(*NOTES, f"PyPy is slow until its JIT has warmed up ({WARM_UP})"),
         stock_notes=(f"logs every request to standard error ({REFERENCE})",),
         unix_socket=True,
-        untrusting="it has no setting for trusted proxies",
+        no_trusted_proxies="it has no setting for trusted proxies",
         cold=cold,
     )
 
@@ -62,9 +62,9 @@ SERVER = Server(
     python_min=(3, 9),
     needs_compiler=True,
     needs=(
-        Needed("gcc", program="gcc"),
-        Needed("pypy3", program="pypy3"),
-        Needed("pypy3-dev", header="pypy3*/Python.h"),
+        SystemDependency("gcc", program="gcc"),
+        SystemDependency("pypy3", program="pypy3"),
+        SystemDependency("pypy3-dev", header="pypy3*/Python.h"),
     ),
     legacy=True,  # Debian's PyPy speaks Python 3.9
 )

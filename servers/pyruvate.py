@@ -44,7 +44,7 @@ SERVER = Server(
             ),
             stock_notes=("the number of threads is mandatory and has no default: 4",),
             framing="close",
-            untrusting="it has no setting for trusted proxies",
+            no_trusted_proxies="it has no setting for trusted proxies",
             deviation="close() of the app's response was not called",
             extra=True,
         ),

@@ -51,7 +51,7 @@ SERVER = Server(
                 f"at most 10 threads, backlog 50, idle connections closed after 60 s ({SOURCE})",
             ),
             unix_socket=True,
-            untrusting="it has no setting for trusted proxies",
+            no_trusted_proxies="it has no setting for trusted proxies",
             extra=True,
         ),
     ),

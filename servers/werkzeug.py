@@ -35,7 +35,7 @@ def _variant(name: str, summary: str, framing: str) -> Variant:
         ),
         stock_notes=(f"one log line per request, backlog 128 ({REFERENCE})",),
         framing="close" if framing == "close" else "chunked",
-        untrusting="its ProxyFix is a wrapper that the app has to import",
+        no_trusted_proxies="its ProxyFix is a wrapper that the app must import",
         deviation="REMOTE_PORT is not a string",
         extra=True,
     )

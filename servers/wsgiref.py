@@ -44,7 +44,7 @@ SERVER = Server(
             ),
             stock_notes=("backlog 5, logs every request to standard error",),
             framing="close",
-            untrusting="it has no setting for trusted proxies",
+            no_trusted_proxies="it has no setting for trusted proxies",
         ),
     ),
     default_variant="default",

@@ -86,7 +86,7 @@ def test_a_check_proves_what_each_server_claims(command: Command) -> None:
     }
     assert done.code == 0
     shown = command.run("servers", "show", "wsgiref").out
-    assert "tuned" in shown and "1024" in shown, "what was found is told"
+    assert "tuned" in shown and "1,024" in shown, "what was found is told"
     assert [line for line in done.err.splitlines() if line.startswith("checking ")] == [
         f"checking {name}" for name in rows
     ]

@@ -104,7 +104,7 @@ def test_lost_and_ignored_fields_are_complaints(lines: str, says: str) -> None:
 
 
 def test_a_server_that_cannot_trust_a_proxy_still_passes_the_fields_on() -> None:
-    reason = replace(TRUSTING, untrusting="it has no setting for it")
+    reason = replace(TRUSTING, no_trusted_proxies="it has no setting for it")
     known = checked(response(f"http\n{AS_SENT}"), reason)
     assert known.forwarded is False
     assert not any("X-Forwarded" in complaint for complaint in known.complaints)

@@ -129,8 +129,8 @@ def runner(context: LaunchContext, source: Path, name: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Needed:
-    """A Debian package, and how to tell that it is there: by a program, or by a C header."""
+class SystemDependency:
+    """A Debian package, and the program or C header that shows that it is installed."""
 
     package: str
     program: str | None = None
@@ -145,8 +145,8 @@ class Variant:
     check must confirm; ``stock_keepalive`` and ``stock_framing`` where the stock profile differs.
     ``helpers`` is how many processes there are besides the workers: masters, routers, fronts.
     ``head_limit`` says why a request head of 32 KiB is rejected in the tuned profile, and
-    ``untrusting`` why ``X-Forwarded-Proto`` from this host does not set the scheme that the app
-    sees; None claims that it does.
+    ``no_trusted_proxies`` why ``X-Forwarded-Proto`` from this host does not set the scheme that the
+    app sees; None claims that it does.
     ``notes`` justify every setting that is not the server's default, each with its source;
     ``stock_notes`` say what its defaults do to it. ``reason`` says why it cannot be run any more:
     it is listed, and refused with that reason.
@@ -164,12 +164,12 @@ class Variant:
     stock_framing: Framing | None = None
     unix_socket: bool = False
     helpers: int = 0
-    needs: tuple[Needed, ...] = ()
+    needs: tuple[SystemDependency, ...] = ()
     extra: bool = False  # measured only on request: by name, or by ``all``
     cold: bool = False  # measured without any warm-up
     deviation: str | None = None  # a known violation found by PEP 3333's validator
     head_limit: str | None = None
-    untrusting: str | None = None
+    no_trusted_proxies: str | None = None
     reason: str | None = None
 
     def keeps_connections(self, profile: Profile) -> bool:
@@ -224,7 +224,7 @@ class Server:
         str, ...
     ] = ()  # shell patterns: settings of the server hidden in the caller's shell
     needs_compiler: bool = False
-    needs: tuple[Needed, ...] = ()
+    needs: tuple[SystemDependency, ...] = ()
     implementation: Literal["CPython", "PyPy"] = "CPython"
     python_min: tuple[int, int] = (3, 11)
     python_max: tuple[int, int] | None = None

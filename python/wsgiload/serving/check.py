@@ -329,7 +329,7 @@ def _check_forwarded(subject: _Subject, result: CheckResult) -> None:
     """The app gets the fields from every server, and its scheme from those that trust a proxy."""
     if not subject.found.server.serves_wsgi:
         return
-    found, known = forwarding(_asking(subject)), subject.found.variant.untrusting
+    found, known = forwarding(_asking(subject)), subject.found.variant.no_trusted_proxies
     is_trusted = found.scheme == "https"
     result.forwarded = is_trusted and not found.lost
     if subject.profile == "tuned":
@@ -367,7 +367,7 @@ def _check_processes(subject: _Subject, result: CheckResult) -> None:
     result.processes = len(subject.server.group.pids())
     most = most_processes(subject.found, subject.budget)
     result.within_budget = subject.profile == "stock" or result.record(
-        result.processes <= most, f"it runs {result.processes} processes, its budget is {most}"
+        result.processes <= most, f"it runs {result.processes} processes instead of at most {most}"
     )
 
 
