@@ -78,7 +78,8 @@ _OF_SWEEPS = (
     _one(
         "contaminated",
         "CPU time of other processes, and how long the server waited for a core",
-        "Other processes competed for the CPU during the measurement.",
+        "Other processes disturbed the measurement: they used more than 10 % of the machine's CPU "
+        "time, or the server waited for a core for more than 5 % of the time.",
         _QUIET,
     ),
     _one(
@@ -189,8 +190,8 @@ _ALARMS = (
         "nagle-delay",
         "the time between the head and the body of each response",
         "In at least 1 % of the responses, the body arrives 36 to 50 ms after the head; that is "
-        "three times as many as in the adjacent windows of the same width. Nagle's algorithm waits "
-        "for a delayed ACK.",
+        "three times as many as in the ranges of the same width just below and above. Nagle's "
+        "algorithm waits for a delayed ACK.",
         "set TCP_NODELAY in the server, or write head and body together",
     ),
     _one(
@@ -220,8 +221,8 @@ _ALARMS = (
     _one(
         "idle-server",
         "the server's CPU use while it falls behind the offered rate",
-        "The server falls behind but uses less than half of its CPU limit, so CPU is not the "
-        "bottleneck; threads, connections or a backend are.",
+        "The server falls behind but uses less than half of its CPU limit. The bottleneck is "
+        "therefore not the CPU, but threads, connections or a backend.",
         "add workers or threads, or speed up the backend",
     ),
     _one(
@@ -248,7 +249,7 @@ _ALARMS = (
     ),
     _one(
         "run-spread",
-        "the throughput of several runs of one cell",
+        "the throughput of several runs of one server at one load",
         "Throughput varies by more than 10 % between runs.",
         "run more repetitions (--runs), on a quieter host",
     ),

@@ -161,7 +161,7 @@ def _parse_width(text: str) -> float:
         is_flag=True,
         help="Allow 1 failure in 100,000 requests instead of 1 in 1,000 (RFC 9411).",
     ),
-    option("Server", "--url", help="URL of a running server to search."),
+    option("Server", "--url", help="Measure the running server at this URL instead."),
     option(
         "Load",
         "-d",
@@ -183,14 +183,14 @@ def _parse_width(text: str) -> float:
         "--width",
         type=Parsed("share", _parse_width),
         default="2%",
-        help="Stop when the bracket around the capacity is narrower than this percentage of the rate.",
+        help="Stop when the range that contains the capacity is narrower than this percentage of the rate.",
     ),
     option(
         "Procedure",
         "--confirmations",
         type=click.IntRange(0, 99),
         default=6,
-        help="Confirmation trials at the rate found; at least 5 of 6 must meet the objective.",
+        help="Number of trials that confirm the rate found; at least 5 of 6 must meet the objective.",
     ),
     option(
         "Procedure",
@@ -203,8 +203,8 @@ def _parse_width(text: str) -> float:
         "--budget",
         type=DURATION,
         help=(
-            "Time limit of the whole search: shortens the trials to fit, and widens the bracket "
-            "to 4 %."
+            "Time limit of the whole search; determines the length of the trials, and sets "
+            "--width to 4 %."
         ),
     ),
     option(
@@ -230,10 +230,10 @@ def capacity(
     dry_run: bool,
     **flags: Unpack[CapacityFlags],
 ) -> int:
-    """Find each server's highest rate that meets --slo, and confirm it with fresh trials.
+    """Find the highest rate at which each server meets --slo, and confirm it with new trials.
 
     APP is module:callable, as for `wsgiload sweep`; without APP, measures the bundled app hello.
-    With --url, searches a running server, which has unknown limits and is not restarted between
+    With --url, measures a running server, which has unknown limits and is not restarted between
     trials.
     """
     check_destinations(json_file)

@@ -115,8 +115,8 @@ def load(
     """Generate load against URL. Latency is measured from the scheduled send time.
 
     With --rate, --ramp, --steps or --replay the load is an open loop: requests follow a schedule,
-    regardless of how fast the server responds. Otherwise it is a closed loop: each of --connections users waits for
-    its response before its next request.
+    regardless of how fast the server responds. Otherwise it is a closed loop: each of --connections
+    users waits for its response before its next request.
     """
     check_destinations(json_file, html)
     thresholds = [parse_threshold(text) for text in threshold]

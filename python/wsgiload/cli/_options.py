@@ -389,7 +389,12 @@ output_options = together(
         help="Configuration file instead of wsgiload.toml.",
         expose_value=False,
     ),
-    option("Output", "--dry-run", is_flag=True, help="Print the resolved plan and start nothing."),
+    option(
+        "Output",
+        "--dry-run",
+        is_flag=True,
+        help="Print the plan with all defaults filled in, and start nothing.",
+    ),
 )
 
 

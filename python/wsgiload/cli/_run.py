@@ -166,7 +166,7 @@ scale_option = option(
     "--scale",
     metavar="NAME",
     allow_from_autoenv=False,
-    help="Use the options of the table [scale.NAME] of the file, such as quick.",
+    help="Replace options by those in the table [scale.NAME] of the file, such as quick.",
 )
 
 

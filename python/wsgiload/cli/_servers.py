@@ -87,8 +87,8 @@ def list_servers(
 @_names
 @_from
 def show(names: tuple[str, ...], servers_from: Path | None) -> None:
-    """Show the requirements, variants and settings of NAMES, the reason for each setting, and check
-    results on this machine."""
+    """Show the requirements, variants and settings of NAMES, the reason for each setting, and the
+    results of `servers check` on this machine."""
     variants = load_catalogue(further=servers_from).select(names or ("all",))
     for variant in variants:
         print_server(variant, terminal())

@@ -152,7 +152,7 @@ _level_options = together(
         "--seed",
         type=click.IntRange(0, 2**64 - 1),
         default=1,
-        help="Random seed for arrivals and cell order.",
+        help="Random seed for arrivals and the order of measurements.",
     ),
 )
 
@@ -263,7 +263,7 @@ _procedure_options = together(
         "--resume",
         type=FOLDER,
         metavar="RUN",
-        help="Resume this interrupted run with its stored plan and cell order.",
+        help="Continue this interrupted run with its stored plan, in the same order.",
     ),
     option("Procedure", "--intervene", type=click.Choice(["cpu"]), help=_sweep("intervene")),
     option(
@@ -291,7 +291,7 @@ _procedure_options = together(
     "--out",
     type=FOLDER,
     default=".wsgiload/runs",
-    help="Parent directory of the run directories.",
+    help="Directory in which run directories are created.",
 )
 @option("Output", "--html", type=FILE, help="Also write the report to this file.")
 @verbose_option
@@ -313,10 +313,10 @@ def sweep(
     resume: Path | None,
     **flags: Unpack[SweepFlags],
 ) -> int:
-    """Measure servers at increasing load, with fresh processes and limits for each server and rate.
+    """Measure servers at increasing load, with new processes and limits for each server and rate.
 
     APP is module:callable, imported from the current directory with the Python of an active or
-    local .venv. Without APP, measures what --command serves, otherwise the bundled app hello.
+    local .venv. Without APP, measures the app that --command serves, or the bundled app hello.
     """
     check_destinations(json_file, html)
     thresholds = [parse_threshold(text) for text in threshold]

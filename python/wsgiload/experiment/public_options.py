@@ -25,11 +25,11 @@ class ServerCommand:
     """Your own server and its settings.
 
     Args:
-        command: The command that starts the server, with the placeholders of
+        command: The command that starts the server; it may contain the placeholders of
             ``ServerOptions.command``.
         env: Environment variables of this server and of its setup and teardown. They take
             precedence over those of all servers.
-        cwd: Directory to start it in, relative to ``ServerOptions.chdir``.
+        cwd: Directory in which it is started, relative to ``ServerOptions.chdir``.
         setup: Commands to run before each start of the server, such as migrations.
         teardown: Commands to run each time the server has stopped.
         ready_path: Path that responds with a status from 200 to 299 once the server is ready.
@@ -58,9 +58,9 @@ class SupportingService:
         command: The command that starts the service in the foreground.
         attach: Instead of a command, the PID or cgroup of a service that is already running.
         env: Environment variables of its commands.
-        cwd: Directory to start it in, relative to ``ServerOptions.chdir``.
-        ready: Port that it listens on once it is ready, or a command that exits with 0 once the
-            service is ready. Default: it is ready at once.
+        cwd: Directory in which it is started, relative to ``ServerOptions.chdir``.
+        ready: Port on which the service listens once it is ready, or a command that exits with 0
+            once it is ready. Default: it counts as ready immediately.
         stop_signal: Signal that stops it.
     """
 
@@ -77,18 +77,19 @@ class ServerOptions:
     """How servers are set up. Durations are in seconds.
 
     Args:
-        profile: Server settings: tuned (equal budgets for all servers) or stock (each server's own
-            defaults).
+        profile: Server settings: tuned (equivalent for all servers: processes according to the CPU
+            limit, the same backlog, keep-alive, no access log) or stock (each server's defaults).
         workers: Processes of each server. Default: set by the profile.
         server_threads: Threads per server process. Default: set by the profile.
-        grid: Factors to combine: workers=1,2,4 threads=1,4,8 profile=tuned,stock keepalive=on,off;
-            for bundled apps also app=hello,cpu python=3.11,3.13.
+        grid: Settings to combine with each other: workers=1,2,4 threads=1,4,8 profile=tuned,stock
+            keepalive=on,off; for bundled apps also app=hello,cpu python=3.11,3.13.
         app_name: Bundled app to measure instead of APP: hello, ok, unsized, json1k, events, echo,
             cpu, sleep, files, database or upstream.
         chdir: Directory from which APP is imported.
         pythonpath: Additional import directory for APP, such as src (repeatable).
-        python: Python interpreter for APP. Default: an active environment, the project's .venv
-            (also in a parent directory) or Poetry's, an active conda environment, else wsgiload's.
+        python: Python interpreter for APP. Default: the first of an active virtual environment, the
+            project's .venv (also in a parent directory), Poetry's environment, an active conda
+            environment, and the Python that runs wsgiload.
         python_version: Installed Python version for a bundled app, such as 3.13.
         port: Port of the server. Default: any free port.
         ready_timeout: Maximum startup time of a server.
@@ -134,17 +135,17 @@ class SweepOptions:
             at least 6.
         compare: Use the number of runs needed to compare these servers, at least 6.
         budget: Time limit of a race: clearly slower servers drop out early, and the others get the
-            remaining rounds. If there are many settings, short trials first select a few. With an
-            objective, the winner is the setting that meets it with the least memory.
+            remaining rounds. Of many configurations, short trials first select a few. With an
+            objective, the winner is the configuration that meets it with the least memory.
         aggregate: How runs are combined: interval (mean with confidence interval) or trim
             (additionally a trimmed mean).
-        slo: Objective, such as 'p99<50ms'; recommends the setting that meets it at the highest rate
-            with the least memory. Implies --compare, except with --budget.
+        slo: Objective, such as 'p99<50ms'; recommends the configuration that meets it at the
+            highest rate with the least memory. Implies --compare, except with --budget.
         settle: Maximum wait for a quiet host before each trial. Default: 0s with one run, else 2m.
         reruns: Maximum retries of a trial that is invalid because of the generator or the host, or
             disturbed by the host. Default: 1 with one run, else 3.
-        intervene: Also measure each cell in pairs with and without its CPU limit: 6 pairs, or as
-            many as --runs.
+        intervene: Also measure each server and load in pairs of runs, with and without the CPU
+            limit: 6 pairs, or as many as --runs.
         sample_interval: Sampling interval of the server's resource use.
         store_secrets: Store secrets and request bodies instead of their hashes.
     """

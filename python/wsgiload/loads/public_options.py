@@ -28,27 +28,29 @@ class LoadOptions:
     """How requests are sent. Durations are in seconds.
 
     Args:
-        warmup: Duration of the warm-up load.
+        warmup: Duration of the load before the measurement.
         warmup_requests: Warm up for at least this many scheduled requests; needs a rate.
         cooldown: Duration of the load after the measurement.
         arrivals: Inter-arrival distribution.
-        on_busy: If all connections are busy: open another (grow), queue the request (queue), or
-            drop it (shed).
+        on_busy: What to do with a request when the maximum number of connections is busy: queue it
+            (grow, queue) or drop it (shed).
         max_connections: Maximum number of connections of an open loop.
         max_pending: Maximum number of requests waiting for a connection; more are dropped.
             Default: 10 s worth of requests, at least 10 per connection.
-        think_time: Mean think time of the users of a closed loop.
+        think_time: Closed loop: mean pause of a user between a response and the next request.
         keepalive: Connection reuse: on, off, or the number of requests per connection.
         timeout: Request timeout, including connection setup.
-        deadline: Drop requests not sent within this time after their scheduled send.
+        deadline: Drop a request that is not sent within this time after its scheduled send time.
         precision: Target precision (half-width of the 95 % CI), such as 5% (of p99) or p99.9:2%.
         requests: Closed loop: end after this many requests, or after the duration.
         max_duration: Maximum duration; the run is extended until the precision is reached.
-        threads: Generator threads.
+        threads: Number of generator threads.
         seed: Random seed.
         spin: How long to busy-wait before a send. Default: depends on the rate and the cores.
-        receive_stamps: Source of response timestamps: kernel, user, or sampled (user, plus kernel
-            for one connection in 16). Default: kernel in an open loop, user in a closed loop.
+        receive_stamps: Where to take the times of responses: in the kernel, when the data arrive
+            (kernel; excludes delays of the generator); in the generator, when it reads them (user;
+            uses less CPU time); or like user, with a check against the kernel's times on one
+            connection in 16 (sampled). Default: kernel in an open loop, user in a closed loop.
         check_thresholds: Check thresholds to override, such as {"send-lag.warn": 0.02}; see
             docs/checks.md.
     """
@@ -111,8 +113,8 @@ class RequestOptions:
         method: Request method.
         headers: Header fields.
         body: Request body.
-        targets: File of weighted requests in vegeta's format (with options), as JSON lines, or as
-            URLs; - is standard input.
+        targets: File of weighted requests: in vegeta's HTTP format (with additional options), as
+            JSON lines, or as a list of URLs; - is standard input.
         sessions: File of sessions: sequences of requests with think times and cookies. The rate is
             then in sessions per second.
         expect_status: Accepted status codes.
@@ -169,8 +171,8 @@ class TransportOptions:
 
     Args:
         unix_socket: Connect to this Unix socket instead of the URL's host.
-        connect_to: Connect to this HOST:PORT instead of the URL's; Host and TLS still use the
-            URL's name.
+        connect_to: Connect to this HOST:PORT instead of the URL's; the Host header and TLS still
+            use the host name of the URL.
         source_addresses: Source addresses for connections, used round-robin:
             127.0.0.2-127.0.0.50, 127.0.0.0/24.
         http2: Use HTTP/2.
@@ -181,8 +183,8 @@ class TransportOptions:
         insecure: Do not verify TLS certificates.
         ca_file: PEM file of trusted certificate authorities, instead of the system's.
         client_cert: PEM file of a client certificate, for servers that require one.
-        client_key: PEM file of the key of the client certificate. Default: the file of the
-            certificate.
+        client_key: PEM file with the key of the client certificate. Default: the file of
+            --client-cert.
     """
 
     unix_socket: str | PathLike[str] | None = None

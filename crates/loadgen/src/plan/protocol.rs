@@ -96,15 +96,16 @@ pub enum Wire {
     Hyper,
 }
 
-/// Whose instants of responses are reported.
+/// Where the times of responses are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReceiveStamps {
-    /// The kernel's: when it had the bytes, however late we read them.
+    /// In the kernel, when the bytes arrive, however late the generator reads them.
     Kernel,
-    /// Our own; on one connection in sixteen the kernel is asked too, to tell how late we are.
+    /// As with `User`; on one connection in sixteen also in the kernel, to measure how late the
+    /// generator reads.
     Sampled,
-    /// Our own: after the read.
+    /// In the generator, after the read.
     User,
 }
 

@@ -40,7 +40,8 @@ pub struct Arguments {
     /// Connect to this Unix socket instead of the URL's host
     #[arg(long, value_name = "PATH")]
     unix_socket: Option<String>,
-    /// Connect to this address instead of the URL's; Host and TLS still use the URL's name
+    /// Connect to this address instead of the URL's; the Host header and TLS still use the host
+    /// name of the URL
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "unix_socket")]
     connect_to: Option<String>,
     /// Source addresses for connections, used round-robin: 127.0.0.2, 127.0.0.2-127.0.0.50,
@@ -65,7 +66,7 @@ pub struct Arguments {
     /// PEM file of a client certificate, for servers that require one
     #[arg(long, value_name = "FILE", alias = "cert")]
     client_cert: Option<String>,
-    /// PEM file of the key of the client certificate [default: the file of the certificate]
+    /// PEM file with the key of the client certificate [default: the file of --client-cert]
     #[arg(long, value_name = "FILE", alias = "key", requires = "client_cert")]
     client_key: Option<String>,
     /// Open loop at this rate, in requests per second
@@ -118,13 +119,13 @@ pub struct Arguments {
     /// With --precision: maximum duration
     #[arg(long, value_parser = parse_duration_ns, requires = "precision")]
     max_duration: Option<u64>,
-    /// Duration of the warm-up load
+    /// Duration of the load before the measurement
     #[arg(long, default_value = "0s", value_parser = parse_duration_ns)]
     warmup: u64,
     /// Duration of the load after the measurement
     #[arg(long, default_value = "0s", value_parser = parse_duration_ns)]
     cooldown: u64,
-    /// Mean think time of the users of a closed loop
+    /// Closed loop: mean pause of a user between a response and the next request
     #[arg(long, default_value = "0s", value_parser = parse_duration_ns)]
     think_time: u64,
     /// Header field 'Name: value', or @FILE with one on each line (repeatable)
@@ -139,8 +140,8 @@ pub struct Arguments {
     /// File with the request body
     #[arg(long)]
     body_file: Option<std::path::PathBuf>,
-    /// File of weighted requests in vegeta's format (with options), as JSON lines, or as URLs; -
-    /// is standard input
+    /// File of weighted requests: in vegeta's HTTP format (with additional options), as JSON
+    /// lines, or as a list of URLs; - is standard input
     #[arg(
         long,
         value_name = "FILE",
@@ -159,7 +160,7 @@ pub struct Arguments {
     /// Request timeout, including connection setup
     #[arg(long, default_value = "10s", value_parser = parse_duration_ns)]
     timeout: u64,
-    /// Drop requests not sent within this time after their scheduled send
+    /// Drop a request that is not sent within this time after its scheduled send time
     #[arg(long, value_parser = parse_duration_ns)]
     deadline: Option<u64>,
     /// Inter-arrival distribution
@@ -168,19 +169,19 @@ pub struct Arguments {
     /// Connection reuse: on, off, or the number of requests per connection
     #[arg(long, default_value = "on", value_parser = values::keepalive)]
     keepalive: Keepalive,
-    /// If all connections are busy: open another (grow), queue the request (queue), or drop it
-    /// (shed)
+    /// What to do with a request when the maximum number of connections is busy: queue it (grow,
+    /// queue) or drop it (shed)
     #[arg(long, value_enum, default_value_t = OnBusyFlag::Grow)]
     on_busy: OnBusyFlag,
-    /// Maximum number of connections of an open loop [default: 4,096, fewer if file descriptors or
-    /// ephemeral ports run out]
+    /// Maximum number of connections of an open loop [default: 4,096, or fewer if file descriptors
+    /// or ephemeral ports run out]
     #[arg(long)]
     max_connections: Option<usize>,
     /// Maximum number of requests waiting for a connection; more are dropped [default: 10 s
     /// worth of requests, at least 10 per connection]
     #[arg(long)]
     max_pending: Option<usize>,
-    /// Generator threads
+    /// Number of generator threads
     #[arg(long, default_value_t = 1)]
     threads: usize,
     /// Random seed
@@ -192,8 +193,10 @@ pub struct Arguments {
     /// How long to busy-wait before a send [default: depends on the rate and the cores]
     #[arg(long, value_parser = parse_duration_ns)]
     spin: Option<u64>,
-    /// Source of response timestamps: kernel, user, or sampled (user, plus kernel for one
-    /// connection in 16) [default: kernel in an open loop, user in a closed loop]
+    /// Where to take the times of responses: in the kernel, when the data arrive (kernel; excludes
+    /// delays of the generator); in the generator, when it reads them (user; uses less CPU time);
+    /// or like user, with a check against the kernel's times on one connection in 16 (sampled)
+    /// [default: kernel in an open loop, user in a closed loop]
     #[arg(long, value_enum)]
     receive_stamps: Option<ReceiveStampsFlag>,
     /// Accepted status codes
@@ -229,7 +232,7 @@ pub struct Arguments {
     /// Do not print warnings on standard error
     #[arg(long)]
     pub quiet: bool,
-    /// Print the resolved plan and send nothing
+    /// Print the plan with all defaults filled in, and send nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Must come first: takes the options of wrk, ab, httperf or funkload instead of these, prints
