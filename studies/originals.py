@@ -22,10 +22,10 @@ ORIGINALS: tuple[Original, ...] = (
         "Six servers with their defaults, a response of two bytes, and wrk with 100 to 10,000 "
         "connections for 30 s each, on two cores with 512 MB. Of four rounds, the lowest and the "
         "highest were dropped.",
-        "wrk asks for keep-alive and opens each connection once. bjoern and CherryPy agree; the "
-        "other servers close every connection, until the client has no ports left. wrk counts "
-        "neither a connection that is never served nor a run that stopped halfway, and a missing "
-        "run entered the average as 0.",
+        "wrk requests keep-alive, and never retries a connection that failed. bjoern and CherryPy "
+        "support keep-alive; the other servers close every connection, until the client has no "
+        "ports left. wrk counts neither a connection that is never served nor a run that stopped "
+        "halfway, and a missing run entered the average as 0.",
     ),
     Original(
         "kgriffs-2012",
@@ -40,23 +40,23 @@ ORIGINALS: tuple[Original, ...] = (
         "Ziadé, 2012",
         "gunicorn with gevent and Circus with Chaussette, 50 processes each, an app that sleeps "
         "100 ms and writes a file, and FunkLoad with 50 to 400 users for 120 s each.",
-        "The disk was the bottleneck, for which part 2 of the study retracts part 1. FunkLoad "
-        "leaves out requests that are unfinished at the end of a cycle, which are the slow ones.",
+        "The disk was the bottleneck, so part 2 of the study retracts part 1. FunkLoad leaves out "
+        "requests that are unfinished at the end of a cycle, which are the slow ones.",
     ),
     Original(
         "dyedov-2012",
         "Dyedov, 2012",
         "gunicorn and uWSGI with gevent, both behind nginx, an app that fetches a document from "
         "another server, and ab with 1 to 300 users and 10,000 requests each.",
-        "Each server ran different code, and no response was checked: as printed, the app of uWSGI "
+        "Each server ran different code, and no response was checked: the published app for uWSGI "
         "fails before it calls the other server.",
     ),
     Original(
         "slides-2013",
         "WSGI servers (slides), 2013",
         "uWSGI, gevent on CPython and on PyPy, and CherryPy, and httperf with 10,000 requests at "
-        "1000, 2000 and 3000 requests/s, each on a new connection. Its ranking of further "
-        "servers is from an older comparison (2010).",
+        "1,000, 2,000 and 3,000 requests/s, each on a new connection. Its ranking of other servers "
+        "is from an older comparison (2010).",
         "httperf ran out of file descriptors, which counted as errors of the server. Nearly every "
         "median is 0.5 ms: the middle of httperf's first bin, which is 1 ms wide.",
     ),

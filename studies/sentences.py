@@ -77,10 +77,11 @@ def _cause(runs: Runs) -> list[str]:
     if before.factor < FAR_APART * min(one.factor for one in after):
         return []
     return [
-        f"The configuration decides as much as the server: in {study.heading.partition(',')[0]}'s "
-        f"settings, {before.fastest} has {three_digits(before.factor)} times the throughput of "
-        f"{before.slowest}; with equal budgets, the fastest server has {_between(after)} times "
-        "that of the slowest, depending on keep-alive and framing."
+        "The settings matter as much as the server: with the settings of "
+        f"{study.heading.partition(',')[0]}, {before.fastest} has {three_digits(before.factor)} "
+        f"times the throughput of {before.slowest}; with equivalent settings, the fastest server "
+        f"has {_between(after)} times the throughput of the slowest, depending on keep-alive and "
+        "framing."
     ]
 
 
