@@ -8,30 +8,29 @@ OF_AUDITS = (
     explain(
         "failed-connections",
         "other tools' results: failed connections, compared with all connections",
-        "Nothing was served; or connections failed and the tool never reconnected, so the load "
-        "was lower than stated, or none at all.",
+        "No request got a response; or connections failed and the tool never reconnected, so the "
+        "load was lower than stated.",
         "check the server's log and backlog and the client's ports, then repeat the run",
     ),
     explain(
         "saturated-client",
         "other tools' results: the rate that the tool sent, compared with the requested one, and "
         "the length of its largest burst (httperf)",
-        "It sent less than 99 % of the requested rate, or was late by more than 50 ms and more "
-        "than a mean response time: the client limited the load.",
+        "The tool sent less than 99 % of the requested rate, or was late by more than 50 ms and "
+        "more than a mean response time: the client limited the load.",
         "use a faster client or several, on cores that the server does not use",
     ),
     explain(
         "errors-as-responses",
         "other tools' results: failed requests whose times the tool counts like those of responses",
-        "They are more than 0.1 % of the requests. Errors are often faster than correct responses, "
+        "More than 0.1 % of the requests failed. Errors are often faster than correct responses, "
         "so throughput and times look better than they are.",
         "compare goodput, and the times of correct responses only",
     ),
     explain(
         "failures-left-out",
         "other tools' results: failed requests that are missing from the tool's times",
-        "They are more than 0.1 % of the requests, so the times describe only those that "
-        "succeeded.",
+        "More than 0.1 % of the requests failed, so the times describe only the successful ones.",
         "count a failed request as slower than all others",
     ),
     explain(
@@ -43,8 +42,8 @@ OF_AUDITS = (
     explain(
         "coarse-resolution",
         "other tools' results: the resolution of the tool's times, compared with the median",
-        "Half of that resolution is more than 10 % of the median, so servers with the same figure "
-        "may differ severalfold.",
+        "Half a step of the resolution is more than 10 % of the median, so servers with the same "
+        "figure may differ severalfold.",
         "measure with a tool that records microseconds",
     ),
     explain(
@@ -58,15 +57,16 @@ OF_AUDITS = (
         "capped-concurrency",
         "other tools' results: throughput x mean response time at three or more numbers of "
         "connections",
-        "It stays within 10 % while the connections double, at half of them or less: the server "
-        "serves a fixed number of connections, and the others starve.",
-        "use no more connections than that, or compare at fixed rates",
+        "The product varies by at most 10 % while the number of connections at least doubles, and "
+        "at most half of the connections have a request in flight: the server serves a fixed "
+        "number of connections, and the others get no responses.",
+        "use no more connections than the server serves, or compare at fixed rates",
     ),
     explain(
         "missing-run",
         "other tools' results: runs without a response among other runs",
-        "A file is empty, or no request got a response. A table that fills in 0 ranks the server "
-        "last; the result is unknown, not 0.",
+        "A file is empty, or no request got a response. In a table that counts this as 0, the "
+        "server is last, although its result is unknown.",
         "repeat the run, or omit it and say so",
     ),
 )

@@ -83,7 +83,7 @@ pub(crate) static ARRIVAL_COUNT: CheckInfo = CheckInfo {
     name: "arrival-count",
     code: Some("C2"),
     looks_at: "the number of scheduled arrivals, compared with the rate and the duration",
-    fires_when: "The number is off by more than four standard errors (Poisson), by more than one \
+    fires_when: "The number differs by more than four standard errors (Poisson), by more than one \
         arrival (constant), or at all (trace).",
     fix: Some("try another --seed; if it recurs, file a bug"),
 };
@@ -148,8 +148,8 @@ pub(crate) static CLIENT_STALLS: CheckInfo = CheckInfo {
 pub(crate) static MISSED_SENDS: CheckInfo = CheckInfo {
     name: "missed-sends",
     code: Some("C3"),
-    looks_at: "the share of requests that were sent within the measurement, among those that \
-        could be sent",
+    looks_at: "the share of requests that were sent within the measurement, of all that could be \
+        sent",
     fires_when: "The generator was so late that requests were sent after the end of the \
         measurement or missed their deadline.",
     fix: Some("lower the rate, or use more threads (--threads)"),
@@ -197,7 +197,7 @@ pub(crate) static POISSON_GAPS: CheckInfo = CheckInfo {
     looks_at: "up to 10,000 consecutive send times, compared with the requested Poisson process",
     fires_when: "Inter-arrival times deviate from the exponential distribution. This is only a \
         diagnostic: at high rates, sending one request after the other is enough to cause it, and \
-        latency is not affected.",
+        this does not affect latency.",
     fix: Some("check send-lag first, which shows the effect on response times"),
 };
 
