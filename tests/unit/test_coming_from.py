@@ -46,9 +46,9 @@ def test_every_tool_has_its_command_lines_and_its_figures() -> None:
     found = sections()
     assert set(" ".join(found).replace(" and ", " ").split()) == TOOLS
     for name, section in found.items():
-        columns = "theirs | compatibility mode | ours" if name in HAVE_MODES else "theirs | ours"
-        assert f"| {columns} |" in section
-        assert "| their figure | ours |" in section
+        mode = "compatibility mode | " if name in HAVE_MODES else ""
+        assert f"| command | {mode}equivalent `wsgiload` command |" in section
+        assert "| figure | where to find it in `wsgiload` |" in section
     assert len(OURS) > 15
 
 

@@ -99,7 +99,7 @@ class CapacityResult(Document, frozen=True, kw_only=True):
     status: Literal["complete", "interrupted", "failed"]
     """`complete`, `interrupted` (the search of some servers is unfinished) or `failed`."""
     slo: tuple[str, ...]
-    """The objectives, including the implied ones."""
+    """The objectives, including the default limit of the error rate."""
     arrivals: Literal["poisson", "constant"]
     """Inter-arrival distribution."""
     keepalive: Literal["on", "off"] | PositiveInt
@@ -115,6 +115,6 @@ class CapacityResult(Document, frozen=True, kw_only=True):
     servers: tuple[ServerCapacity, ...]
     """One entry per server."""
     recommendations: tuple[Recommendation, ...]
-    """The recommended setting for each app, or why there is none."""
+    """The recommended configuration for each app, or why there is none."""
     run_dir: str
     """Path of the run directory."""

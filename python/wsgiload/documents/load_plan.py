@@ -269,7 +269,8 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     shares_cores: bool = False
     """Whether other processes use the generator's cores; if so, it busy-waits only on request."""
     receive_stamps: ReceiveStamps | None = None
-    """Source of response timestamps. Null: `kernel` in an open loop, `user` in a closed loop."""
+    """Where the times of responses are taken: in the `kernel`, by the generator (`user`), or
+    `sampled`. Null: `kernel` in an open loop, `user` in a closed loop."""
     check: ResponseCheck = ResponseCheck()
     """The criteria of a correct response."""
     wire: Literal["native", "hyper"] = "native"

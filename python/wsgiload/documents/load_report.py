@@ -175,9 +175,10 @@ class ErrorBudget(Document, frozen=True, kw_only=True):
     """Noise floor of the machine at this quantile. Unit: ns. Source: `wsgiload calibrate`. Null:
     not calibrated."""
     undisturbed: NonNegativeInt | None
-    """The quantile over the intervals in which the host was not disturbed, nor in the one before
-    (`disturbed_s` of the cell); `value` if it never was. Unit: ns. Source: intervals, host. Null:
-    the host was not watched (always in a load), or fewer than ten responses lie beyond it."""
+    """The quantile over the intervals in which the host was not disturbed, and which do not
+    directly follow a disturbed one (`disturbed_s` of the cell); `value` if the host was never
+    disturbed. Unit: ns. Source: intervals, host. Null: the host was not observed (always in a
+    load), or fewer than ten responses lie beyond the quantile."""
     band: tuple[NonNegativeInt, NonNegativeInt | None] | None
     """The range of values that an undisturbed generator would measure: `sampling_95`, with its
     lower end reduced by the generator's part and the median noise floor. Unit: ns. Source:
@@ -638,9 +639,9 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     """CPU periods in which the generator's own cgroup was throttled. Unit: periods. Source:
     `cpu.stat` of that cgroup. Null: no CPU controller."""
     receive_stamps: Literal["kernel", "sampled", "user"]
-    """Source of the response timestamps: `kernel`, `user` (the generator's clock), or `sampled`
-    (`user`; the kernel also timestamps one connection in 16, for `receive_delay_ns`). Source:
-    generator."""
+    """Where the times of responses were taken: in the `kernel`, when the data arrived; by the
+    generator (`user`), when it read them; or `sampled`: like `user`, but for one connection in 16
+    the kernel's times were taken, too, for `receive_delay_ns`. Source: generator."""
     user_timestamps: NonNegativeInt
     """Correct responses timestamped by the generator, so their response times may include its
     delays: all of them unless `receive_stamps` is `kernel`; otherwise those that ended with the

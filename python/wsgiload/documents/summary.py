@@ -55,8 +55,8 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     """Notes on the experiment, such as how it was scaled. Source: experiment file."""
     profile: Literal["tuned", "stock"] | tuple[Literal["tuned", "stock"], ...] | None = None
-    """`tuned` (equal budgets) or `stock` (each server's defaults); a list if `--grid profile=`
-    combines both. Source: plan. Null: only the user's own commands."""
+    """`tuned` (equivalent settings) or `stock` (each server's defaults); a list if
+    `--grid profile=` combines both. Source: plan. Null: only the user's own commands."""
     app: str | tuple[str, ...] | None
     """`module:callable`; a list if `--grid app=` combines several. Source: plan. Null:
     unknown for the user's own commands."""
@@ -120,8 +120,8 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """How runs are combined: `interval` (mean with confidence interval) or `trim` (additionally a
     mean without the lowest and the highest run). Source: plan."""
     slo: tuple[str, ...] | None = None
-    """The objective of the recommendation, including implied thresholds. Source: plan, or
-    `wsgiload report --slo`. Null: none was given."""
+    """The objective of the recommendation, including the default limit of the error rate. Source:
+    plan, or `wsgiload report --slo`. Null: none was given."""
     cpus: NonNegativeFloat | None
     """CPU limit of the server. Unit: cores. Source: plan. Null: no limit."""
     memory_bytes: NonNegativeInt | None
@@ -361,7 +361,8 @@ class NoRecommendation(Document, frozen=True, kw_only=True):
     needs: str
     """What would allow one. Source: cells."""
     is_missed: bool
-    """Whether no setting meets the objective, so the command exits with code 99. Source: cells."""
+    """Whether no configuration meets the objective, so that the command exits with code 99. Source:
+    cells."""
 
 
 class MeasuredConcurrency(Document, frozen=True, kw_only=True):
@@ -738,7 +739,7 @@ class Aggregate(Document, frozen=True, kw_only=True):
 
 
 class MemoryHeadroom(Document, frozen=True, kw_only=True):
-    """Memory of the recommended setting, compared with its limit."""
+    """Memory of the recommended configuration, compared with its limit."""
 
     peak_bytes: NonNegativeInt | None
     """Memory peak of the server at the recommended rate. Unit: bytes. Source: cgroup.
@@ -748,7 +749,7 @@ class MemoryHeadroom(Document, frozen=True, kw_only=True):
 
 
 class CpuHeadroom(Document, frozen=True, kw_only=True):
-    """CPU use of the recommended setting, compared with its limit."""
+    """CPU use of the recommended configuration, compared with its limit."""
 
     cores_mean: NonNegativeFloat | None
     """CPU use at the recommended rate, mean over the runs. Unit: cores. Source: cgroup. Null: not
@@ -758,12 +759,12 @@ class CpuHeadroom(Document, frozen=True, kw_only=True):
 
 
 class RecommendedSetting(Document, frozen=True, kw_only=True):
-    """The setting to run."""
+    """The configuration to run."""
 
     server: str
-    """The setting, as in the identifiers of its cells. Source: cells."""
+    """The configuration, as in the identifiers of its cells. Source: cells."""
     rate_per_s: PositiveFloat
-    """The highest rate at which every setting was measured and this one meets the objective.
+    """The highest rate at which every configuration was measured and this one meets the objective.
     Unit: 1/s. Source: cells."""
     figure: str
     """The figure of `centre` and `interval`: the highest quantile of the objective, or
@@ -783,10 +784,10 @@ class RecommendedSetting(Document, frozen=True, kw_only=True):
     """Peak memory at any rate, and the limit. Unit: bytes. Source: cgroup. Null: an entry: not
     measured, or no limit."""
     runner_up: str | None
-    """The next best setting. Source: cells. Null: there is none."""
+    """The next best configuration. Source: cells. Null: there is none."""
     tied: tuple[str, ...]
-    """Settings that need as little and meet the objective equally well, within the noise. Source:
-    cells."""
+    """Configurations that need as little and meet the objective equally well, within the noise.
+    Source: cells."""
     fewest_beyond: NonNegativeInt | None
     """Lowest number of requests beyond the quantile in a run; the sentence mentions it below ten.
     Unit: requests. Source: cells. Null: the objective has no quantile, or the rate was found by a
@@ -796,12 +797,13 @@ class RecommendedSetting(Document, frozen=True, kw_only=True):
     cpu: CpuHeadroom | None = None
     """CPU use at that rate, and the limit. Source: cgroup. Null: stored by an older version."""
     needs: str | None = None
-    """What is needed for certainty: the race ended before it, although the setting met the
+    """What is needed for certainty: the race ended before it, although the configuration met the
     objective in every run. Source: cells. Null: it is certain."""
 
 
 class Recommendation(Document, frozen=True, kw_only=True):
-    """The recommended setting for an app ([capacity.md](capacity.md#one-setting))."""
+    """The recommended configuration for an app
+    ([capacity.md](capacity.md#choosing-a-configuration))."""
 
     app: str | None
     """`module:callable`: each app has its own recommendation. Source:
@@ -809,7 +811,7 @@ class Recommendation(Document, frozen=True, kw_only=True):
     objective: tuple[str, ...]
     """The objective. Source: plan."""
     recommended: RecommendedSetting | None
-    """The recommended setting. Source: cells. Null: none; see `refused`."""
+    """The recommended configuration. Source: cells. Null: none; see `refused`."""
     refused: NoRecommendation | None
     """Why there is no recommendation. Source: cells. Null: there is one."""
 
@@ -952,8 +954,8 @@ class Summary(Document, frozen=True, kw_only=True):
     """The most efficient rate of each server that was measured at three rates or more. Source:
     cells. Null: absent until the sweep has ended."""
     recommendations: tuple[Recommendation, ...] | None = None
-    """The recommended setting for each app; empty without `--slo`. Source: cells, `slo`. Null:
-    absent until the sweep has ended."""
+    """The recommended configuration for each app; empty without `--slo`. Source: cells, `slo`.
+    Null: absent until the sweep has ended."""
     session: SessionJudgement | None = None
     """The discarded trials. Source: cells. Null: absent until the sweep has ended."""
     answer: Answer | None = None
