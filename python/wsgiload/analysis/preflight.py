@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from wsgiload.catalogue.names import ServerVariant
-from wsgiload.experiment.estimate import experiment_s
-from wsgiload.experiment.plan import Experiment, expand
-from wsgiload.experiment.procedure import usual_procedure
+from wsgiload.experiment.estimate import runs_s
+from wsgiload.experiment.plan import Experiment, experiment_facts
 from wsgiload.experiment.settings import field_of, most_pairs, qualifying_s, round_s
 from wsgiload.statistics.effect import (
     FEWEST_RUNS,
@@ -129,8 +128,4 @@ def _requests(experiment: Experiment) -> tuple[int | None, int | None]:
 
 
 def _time_s(experiment: Experiment, servers: tuple[str, ...], runs: int) -> float:
-    """What so many runs take; those of an experiment wait for a quiet host."""
-    is_quick = experiment.runs == 1 and experiment.budget_ns is None
-    procedure = usual_procedure(runs) if is_quick else experiment.procedure
-    longer = replace(experiment, runs=runs, procedure=procedure)
-    return experiment_s(expand(longer, servers), longer)
+    return runs_s(experiment_facts(experiment, servers), len(servers), runs)

@@ -7,6 +7,7 @@ and what could change that.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from textwrap import shorten
 from typing import Literal
@@ -33,6 +34,7 @@ from wsgiload.documents.summary import (
     ServerSettings,
     Summary,
 )
+from wsgiload.experiment.estimate import runs_s
 from wsgiload.report import words
 from wsgiload.report.bottlenecks import bottleneck_lines
 from wsgiload.report.cells import HEADLINE
@@ -189,7 +191,7 @@ def _of_level(summary: Summary, ranking: tuple[RankingLevel, ...], main: Ranking
         needs = race_needs(race, summary.experiment) if status == "undecided" else None
     elif not can_infer:
         status, sentence = "undecided", _quick_look(best, main, contenders)
-        needs = _needs(summary, len(contenders))
+        needs = _needs(summary)
     elif best.tied_with:
         status, sentence = "tie", _tie(best, main, contenders, summary.comparisons or ())
         needs = _separates(best, main, contenders, summary.comparisons or ())
@@ -443,12 +445,13 @@ def _comparison(
     return None
 
 
-def _needs(summary: Summary, servers: int) -> str:
-    runs = runs_needed(math.comb(servers, 2))
+def _needs(summary: Summary) -> str:
+    """The runs and the time that were named before the first trial."""
     experiment = summary.experiment
-    cell_s = experiment.warmup_s + experiment.duration_s + (experiment.cooldown_s or 0.0)
-    cells = len({(cell.id.rpartition("#")[0]) for cell in summary.cells})
-    span = words.format_span(runs * cells * (cell_s + 2))
+    apps = {server_of(cell): cell.app for cell in summary.cells}
+    of_app = Counter(apps.get(server) for server in experiment.servers)
+    runs = runs_needed(max((math.comb(count, 2) for count in of_app.values()), default=0))
+    span = words.format_span(runs_s(experiment, len(experiment.servers), runs))
     return f"add --compare ({runs} runs per server, about {span})"
 
 
