@@ -134,7 +134,7 @@ class Running:
 def _with_tables(words: Sequence[object]) -> list[object]:
     """The words with ``--verbose`` where a command prints an answer instead of tables: most tests
     read the tables. ``--no-verbose`` leaves the answer."""
-    if words[:1] not in (("sweep",), ("report",)):
+    if words[:1] not in (("sweep",), ("report",), ("load",), ("capacity",)):
         return list(words)
     if "--no-verbose" in words:
         return [word for word in words if word != "--no-verbose"]

@@ -522,7 +522,7 @@ def test_the_stock_profile_says_in_words_what_it_measured_of_each_servers_defaul
         "cheroot: its listen backlog is 5 connections",
         "cheroot: handled 10 requests at a time",
         "waitress: served 98 open connections",
-        "gunicorn-sync has no keep-alive: it closes the connection after each response",
+        "the server closes the connection after each response although keep-alive was requested",
     ):
         assert sentence in said
 

@@ -24,7 +24,7 @@ from wsgiload.documents.summary import (
 )
 from wsgiload.report.answer import answer_of
 from wsgiload.report.cells import read_sweep
-from wsgiload.report.command_line import to_paste
+from wsgiload.report.command_line import to_paste, to_run
 from wsgiload.report.first_screen import markdown, print_first_screen, table_of
 
 from .filled import filled_summary, outcomes, rates, reason, resources, verdict
@@ -136,9 +136,11 @@ def test_a_wide_tie_says_how_many_runs_would_narrow_it() -> None:
     wide = answer(experiment(2, {"a": 1e6, "b": 1.02e6}, run_effect=0.3))
     assert wide.status == "tie"
     found = re.fullmatch(
-        r"use --runs (\d+) to find a ratio of 1\.3, given how these runs vary", wide.needs or ""
+        r"(\d+) runs per server \(--runs (\d+), about .+\) would tell apart p99s that differ by "
+        r"30 % or more",
+        wide.needs or "",
     )
-    assert found is not None and 6 < int(found[1]) < 100
+    assert found is not None and 6 < int(found[1]) == int(found[2]) < 100
     narrow = answer(experiment(2, {"a": 1e6, "b": 1.02e6}, run_effect=0.05))
     assert (narrow.status, narrow.needs) == ("tie", None)
 
@@ -225,8 +227,8 @@ def test_what_the_disturbed_seconds_did_to_p99_is_a_caution() -> None:
         assert answer([disturbed("a", calm_ns), cell("b")]).cautions == ()
     found = answer([disturbed("a", 1_200_000), disturbed("b", 3_000_000)])
     assert found.cautions == (
-        "the host was disturbed in 2 cells; without those seconds, p99 of a at 1,000/s is "
-        "1.20 ms, not 9.00 ms",
+        "the host was disturbed in 2 measurements, so the order may change: without those "
+        "seconds, p99 of a at 1,000/s is 1.20 ms, not 9.00 ms",
     )
 
 
@@ -234,8 +236,8 @@ def test_it_is_said_where_nobody_looked_for_a_warm_up() -> None:
     few = (NotChecked(check="stationarity", reason="fewer than 50 correct responses"),)
     found = answer([cell("a", not_checked=few), cell("b"), failed("c")])
     assert found.cautions[-1] == (
-        "whether response times changed was not checked in 1 of 3 cells: fewer than 50 correct "
-        "responses (stationarity)"
+        "p99 may include a warm-up: whether response times changed was not checked in 1 of "
+        "2 measurements at 1,000/s: fewer than 50 correct responses (stationarity)"
     )
 
 
@@ -246,12 +248,14 @@ def test_nobody_kept_up_is_an_answer_too() -> None:
 
 
 def test_at_most_five_cautions_and_the_gravest_first() -> None:
-    checks = ("steal", "settle", "contaminated", "no-keepalive", "nagle-delay", "stationarity")
-    warned = cell("a", verdict=verdict("warn", "host", *(reason(check) for check in checks)))
+    checks = ("no-keepalive", "nagle-delay", "stationarity", "memory-growth", "cached-response")
+    others = ("steal", "shared-cores", "limits")
+    reasons = (reason(check) for check in (*checks, *others))
+    warned = cell("a", verdict=verdict("warn", "host", *reasons))
     found = answer([failed("dead"), warned])
     assert len(found.cautions) == 5
-    assert found.cautions[0] == "failed: dead: it died"
-    assert found.cautions[-1] == "3 more; --verbose shows all"
+    assert found.cautions[0] == "dead failed and is not ranked: it died"
+    assert found.cautions[-1] == "5 more; --verbose and the HTML report list all"
 
 
 # --- the command to paste
@@ -279,6 +283,109 @@ def test_a_pasted_command_has_no_path_of_ours_and_a_usual_port() -> None:
     uwsgi = settings("/x/bin/uwsgi", "--http-socket=127.0.0.1:4011", "app dir", UWSGI_X="a b")
     expected = "env 'UWSGI_X=a b' uwsgi --http-socket=127.0.0.1:8000 'app dir'"
     assert to_paste(uwsgi) == expected
+
+
+def test_a_module_is_started_by_its_program_without_settings_of_ours() -> None:
+    python, ours = "/cache/gunicorn/bin/python", "/wsgiload/servers/runners/gunicorn_settings.py"
+    gunicorn = settings(
+        python, "-m", "gunicorn", "--config", ours, "--bind", "127.0.0.1:40117", "a:b"
+    )
+    assert to_run(gunicorn) == "gunicorn --bind 127.0.0.1:8000 a:b"
+    own = replace(gunicorn, command=(python, "-m", "gunicorn", "--config", "/app/conf.py", "a:b"))
+    assert to_run(own) == "gunicorn --config /app/conf.py a:b"
+    uwsgi = settings(
+        "/x/bin/uwsgi", "--virtualenv", "/x", "--pythonpath", "/app", "--module", "a:b"
+    )
+    assert to_run(uwsgi) == "uwsgi --module a:b"
+    chosen = replace(uwsgi, added_arguments=("--pythonpath", "/app"))
+    assert to_run(chosen) == "uwsgi --pythonpath /app --module a:b"
+    waitress = settings("/x/bin/python3", "-m", "waitress", "--listen", "127.0.0.1:4", "a:b")
+    assert to_run(waitress) == "waitress-serve --listen 127.0.0.1:8000 a:b"
+
+
+def test_a_server_that_a_script_starts_says_what_it_needs() -> None:
+    folder = "/wsgiload/servers/runners"
+    arguments = ("--host", "127.0.0.1", "--port", "4123", "a:b")
+    one = replace(
+        settings("/x/bin/python", "-P", f"{folder}/prefork.py", f"{folder}/run_b.py", *arguments),
+        scripts=("prefork.py", "run_b.py"),
+        requirements=("bjoern==3.2.2",),
+        system_packages=("gcc", "libev-dev"),
+    )
+    assert to_run(one).splitlines() == [
+        "apt-get install gcc libev-dev  # as root",
+        "pip install bjoern==3.2.2",
+        "wsgiload servers script run_b.py > run_b.py",
+        "python run_b.py --host 127.0.0.1 --port 8000 a:b",
+    ]
+    workers = ("--workers", "2", f"{folder}/run_b.py", *arguments)
+    several = replace(one, command=(*one.command[:3], *workers))
+    assert to_run(several).splitlines()[2:] == [
+        "wsgiload servers script prefork.py > prefork.py",
+        "wsgiload servers script run_b.py > run_b.py",
+        "python prefork.py --workers 2 run_b.py --host 127.0.0.1 --port 8000 a:b",
+    ]
+
+
+def test_no_pasted_command_has_a_folder_that_is_gone() -> None:
+    folder, scratch = "/wsgiload/servers/runners", "/tmp/wsgiload-scratch-7-x"
+    front = replace(
+        settings("/x/bin/python", "-P", f"{folder}/front.py", "--socket", f"{scratch}/g.sock"),
+        scripts=("front.py",),
+        environment={"PYTHONPATH": f"/app:{folder}"},
+    )
+    assert to_paste(front) == "env PYTHONPATH=. python front.py --socket /tmp/g.sock"
+
+
+# --- what could change the answer
+
+
+def test_a_server_without_keepalive_is_named_with_what_it_means() -> None:
+    closing = verdict("warn", "server", reason("no-keepalive"))
+    found = answer([cell("a", verdict=closing), cell("b"), cell("c", verdict=closing)])
+    assert [line for line in found.cautions if "no-keepalive" in line] == [
+        "a and c: no keep-alive, so response times include connection setup, unlike those of "
+        "others; --keepalive off measures all servers without it (no-keepalive)"
+    ]
+
+
+def test_what_only_lengthens_response_times_is_one_line_about_the_load_that_decides() -> None:
+    late, both = (
+        verdict("warn", "client", *(reason(check) for check in checks))
+        for checks in (("send-lag",), ("send-lag", "client-stalls"))
+    )
+    stolen = verdict("warn", "host", reason("steal"))
+    found = answer(
+        [
+            cell("a", verdict=late),
+            cell("b", verdict=both),
+            cell("c"),
+            *(cell(name, rate=500.0, verdict=stolen) for name in "abc"),
+        ]
+    )
+    assert found.cautions == (
+        "p99 may be too high, never too low, so the order may change: the generator sent requests "
+        "late in 2 of 3 measurements at 1,000/s (send-lag), the generator stalled in 1 "
+        "(client-stalls)",
+        "of 3 measurements at other loads, which the answer does not depend on: steal in 3",
+    )
+
+
+def test_an_upper_bound_names_its_servers() -> None:
+    budget = ErrorBudget(
+        value=900_000,
+        generator=(100_000, 900_000),
+        sampling_95=None,
+        noise_floor=None,
+        undisturbed=None,
+        band=None,
+        standing="upper_bound",
+    )
+    found = answer([cell("a", error_budget_ns={"0.99": budget}), cell("b")])
+    assert found.cautions == (
+        "p99 of a at 1,000/s is an upper bound: up to 800 µs of it may be the generator's delay, "
+        "so it may be faster than shown",
+    )
 
 
 # --- the screen
@@ -331,12 +438,19 @@ def test_markdown_says_the_same() -> None:
     assert "| 1 | gevent |" in text
 
 
+def test_the_command_stands_below_its_label_everywhere() -> None:
+    started = settings("/x/bin/python", "-m", "waitress", "--listen", "127.0.0.1:4", "a:b")
+    measured = summary_of([cell("waitress", settings=started)])
+    assert "To run it yourself:\n  waitress-serve --listen" in screen(measured, 80)
+    assert "To run it yourself:\n\n```sh\nwaitress-serve --listen" in markdown(measured)
+
+
 def test_the_cause_of_a_failure_stands_beside_the_server() -> None:
     refusing = cell("refusing", outcomes=outcomes(100, ok=0, refused=97, reset=3))
     found = answer([failed("a"), failed("b"), refusing, cell("good")])
     assert found.cautions[:2] == (
-        "failed: a and b: it died",
-        "failed: refusing: no correct response (refused 97, reset 3)",
+        "a and b failed and are not ranked: it died",
+        "refusing failed and is not ranked: no correct response (refused 97, reset 3)",
     )
 
 
@@ -349,14 +463,14 @@ def test_the_fix_of_a_failure_is_never_cut() -> None:
         )
         cells.append(replace(failed(name), failure=failure))
     line = answer(cells).cautions[0]
-    assert line.startswith("failed: a and b: long long ")
+    assert line.startswith("a and b failed and are not ranked: long long ")
     assert line.endswith(f"long …; {fix}")
 
 
 def test_a_long_cause_stays_on_one_line() -> None:
     failure = CellFailure(step="start", message="word " * 100 + "\nsecond", log_tail="")
     found = answer([replace(failed("a"), failure=failure), cell("good")])
-    assert found.cautions[0].endswith(" …") and len(found.cautions[0]) < 180
+    assert found.cautions[0].endswith(" …") and len(found.cautions[0]) < 190
     assert "second" not in found.cautions[0]
 
 
@@ -369,7 +483,8 @@ def test_a_p99_of_few_requests_is_shown_with_its_reason() -> None:
     assert "had the lowest p99 at 100/s, ≈ 2.00 ms" in found.sentence
     assert table_of(level, found.ranking)[1][0][4] == "≈ 2.00 ms"
     assert found.cautions[0] == (
-        "p99 at 100/s is rough (≈): it needs at least 1,000 requests per run; use --duration 11s"
+        "p99 at 100/s is rough (≈), so the order may change: it needs at least 1,000 requests per "
+        "run; use --duration 11s"
     )
     # The tables below say the same.
     shown = read_sweep(summary)

@@ -14,8 +14,8 @@ from wsgiload.documents.capacity import CapacityResult, ServerCapacity
 from wsgiload.documents.codec import read
 from wsgiload.documents.page_data import PageData
 from wsgiload.report import write_html
+from wsgiload.report.answer_box import AnswerBox
 from wsgiload.report.capacity_screen import capacity_screen
-from wsgiload.report.page_parts import AnswerBox
 
 from .capacity_fixture import SERVERS, write_search
 from .report_fixture import read_summary
@@ -78,7 +78,10 @@ def test_servers_whose_intervals_overlap_share_a_place(document: CapacityResult)
         ["3", "c"],
         ["–", "d"],
     ]
-    assert "so this is 1.02×, but the intervals overlap for b." in box.sentence
+    assert (
+        "; this is 1.02× the rate of b (295/s), but its interval overlaps with that of b, so the "
+        "order is not certain." in box.sentence
+    )
     assert "overlap" not in screen(document, best, far).sentence
 
 
@@ -148,7 +151,7 @@ def test_report_shows_the_rate_of_a_search_and_writes_its_page(
     run_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (run_dir / "report.html").unlink(missing_ok=True)
-    assert run_command(["report", str(run_dir)]) == 0
+    assert run_command(["report", "--verbose", str(run_dir)]) == 0
     out = capsys.readouterr().out
     assert all(name in out for name in SERVERS) and "bracket" in out
     assert f"report: {run_dir / 'report.html'}" in out

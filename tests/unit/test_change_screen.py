@@ -10,9 +10,9 @@ import pytest
 
 from wsgiload.analysis.comparison import Change, compare_runs
 from wsgiload.documents.summary import Comparison, Summary
+from wsgiload.report.answer_box import AnswerBox
 from wsgiload.report.cells import read_sweep
 from wsgiload.report.change_screen import MOST_ROWS, change_screen
-from wsgiload.report.page_parts import AnswerBox
 
 from .invented_cells import experiment
 from .report_fixture import summary_of

@@ -103,7 +103,7 @@ SWEEP_ONLY = [
 
 # judged, configured and sampled by the orchestrator
 ONLY_LOAD = {"--threshold", "--config", "--attach-cgroup", "--attach-pid", "--store-secrets"}
-ONLY_LOAD |= {"--live", "--html"}
+ONLY_LOAD |= {"--live", "--html", "--verbose"}
 ONLY_LOADGEN = {"--cooldown", "--interval", "--version", "--wire", "--explain", "--schema"}
 ONLY_LOADGEN |= {"--as"}
 

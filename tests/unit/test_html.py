@@ -192,7 +192,7 @@ def test_the_verdict_is_said_in_words(page: Page) -> None:
         "gunicorn-gevent had the lowest p99 at 3,000/s, 5.31 ms [5.15 ms, 5.53 ms]."
     ) in page.text
     assert "wsgiref saturates first, at 2,000/s." in page.text
-    assert "no valid result (generator or host disturbed): uwsgi" in page.text
+    assert "uwsgi at 3,000/s has no valid result (generator or host disturbed)" in page.text
     assert "One run cannot rank servers; use --compare." in page.text
     assert (
         "sustained 2,000/s (p99 12.9 ms, 1.60 CPU cores); at 3,000/s, 77.9 % of requests got a "

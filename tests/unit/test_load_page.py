@@ -72,7 +72,9 @@ def test_the_findings_are_the_cautions_and_five_are_enough() -> None:
     assert "the generator's own lateness moved p99" in load_screen(load).cautions[0]
     many = replace(load.verdict, reasons=load.verdict.reasons * 7)
     cautions = load_screen(replace(load, verdict=many)).cautions
-    assert len(cautions) == 5 and cautions[-1].endswith("more; the list of all is below")
+    assert len(cautions) == 5 and cautions[-1].endswith(
+        "more; --verbose and the HTML report list all"
+    )
 
 
 def test_the_page_has_its_parts_in_order_and_a_table_under_each_chart() -> None:

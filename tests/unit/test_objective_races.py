@@ -297,7 +297,7 @@ def test_a_short_trial_without_enough_requests_for_p99_still_selects() -> None:
 def test_a_server_that_could_not_run_is_named_with_its_cause() -> None:
     broken = _cell("broken", 1, 1.0, verdict=verdict("invalid", "server"), failure=KILLED)
     answer = answer_of(_summary([*WON, broken]))
-    assert "failed: broken: killed" in answer.cautions
+    assert "broken failed and is not ranked: killed" in answer.cautions
 
 
 # --- how often it is right

@@ -36,7 +36,7 @@ def test_the_command_has_the_sizes_that_were_asked_for_and_can_be_pasted(setting
     sizes = ("--workers", "2", "--server-threads", "3")
     [found] = settings("--servers", "gunicorn-gthread", *sizes).values()
     words = shlex.split(found["command_line"])
-    assert words[:3] == ["python", "-m", "gunicorn"]
+    assert words[0] == "gunicorn"
     assert (found["workers"], found["threads"]) == (2, 3)
     assert words[words.index("--workers") + 1] == "2"
     assert words[words.index("--threads") + 1] == "3"

@@ -9,16 +9,21 @@ import re
 from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace as replace_fields
 
 from wsgiload.analysis.preflight import Preflight, detectable_factor, preflight
 from wsgiload.cli import run
 from wsgiload.experiment.build import SweepSpec, experiment_of
-from wsgiload.experiment.plan import Experiment
+from wsgiload.experiment.plan import Experiment, experiment_facts
 from wsgiload.experiment.public_options import ServerOptions, SweepOptions
 from wsgiload.experiment.settings import resolve_servers
 from wsgiload.loads.public_options import LoadOptions
 from wsgiload.report import preflight_lines
+from wsgiload.report.answer_needs import compare_needs
 from wsgiload.statistics.effect import paired_effect, runs_needed
+
+from .filled import filled_summary
+from .invented_cells import cell
 
 TWO = ("gunicorn-sync", "waitress")
 
@@ -83,6 +88,23 @@ def test_a_single_run_separates_nothing_and_the_runs_that_do_are_named_with_thei
         "this plan cannot rank servers: it has 1 run of each of 2 servers, but at least 4 runs are needed "
         "(use --runs 6, about 8 min)"
     ]
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+@pytest.mark.parametrize("requests", [None, 4000])
+def test_the_answer_names_the_time_that_was_named_before_the_first_trial(
+    runs: int, requests: int | None
+) -> None:
+    load = LoadOptions(warmup_requests=requests)
+    experiment = _experiment(200, 10, runs, load=load)
+    [line] = preflight_lines(_found(experiment))
+    span = re.search(r"use --runs 6, (about .+)\)", line)
+    assert span is not None
+    cells = [cell(server, run) for server in TWO for run in range(1, runs + 1)]
+    summary = replace_fields(
+        filled_summary({}, cells), experiment=experiment_facts(experiment, TWO)
+    )
+    assert compare_needs(summary) == f"add --compare (6 runs per server, {span[1]})"
 
 
 def test_a_plan_that_separates_less_says_by_how_much() -> None:

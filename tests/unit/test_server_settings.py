@@ -52,8 +52,8 @@ def test_each_server_has_one_line_with_its_command_and_what_ran_before() -> None
             "env POOL_SIZE=2 gunicorn shop.wsgi (setup: python manage.py migrate; "
             "python manage.py loaddata shop)",
         ),
-        ("waitress", "python -m waitress --listen 127.0.0.1:8000 a:b"),
+        ("waitress", "waitress-serve --listen 127.0.0.1:8000 a:b"),
     ]
     stream = io.StringIO()
     print_sweep(summary, Console(file=stream, width=200))
-    assert "settings of waitress: python -m waitress --listen" in stream.getvalue()
+    assert "settings of waitress: waitress-serve --listen" in stream.getvalue()

@@ -30,6 +30,8 @@ MOST_UNFAIRNESS = 5.0
 FEWEST_PER_CONNECTION = 10
 # network-resources: of the ports that were free.
 MOST_PORT_SHARE = 0.7
+# Of a server that was probed before its load; the alarm that follows says the same of all servers.
+NO_KEEPALIVE = "has no keep-alive: it closes the connection after each response"
 # no-keepalive: connections by requests; 1 where none carries a second.
 MOST_CONNECTIONS_PER_REQUEST = 0.95
 FEWEST_REQUESTS = 20
@@ -375,7 +377,8 @@ def runs_differ(name: str, values: Sequence[float]) -> Alarm | None:
     return Alarm(
         "run-spread",
         "method",
-        f"{name}: throughput varies by {variation * 100:.0f} % between {len(values)} runs",
+        f"{name}: throughput varies by {variation * 100:.0f} % between {len(values)} runs, so "
+        "smaller differences from other servers may be chance",
         variation,
         MOST_BETWEEN_RUNS,
         "differences of 25 % between identical runs",

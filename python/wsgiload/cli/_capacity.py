@@ -31,6 +31,7 @@ from wsgiload.cli._live import live_view
 from wsgiload.cli._options import DURATION, Parsed, together
 from wsgiload.cli._output import check_destinations, complain, say, write_json
 from wsgiload.cli._recommend import tell_recommendations
+from wsgiload.cli._search_result import print_search
 from wsgiload.cli._sweep import sweep
 from wsgiload.cli._without_effect import warn_of_pythonpath
 from wsgiload.documents.capacity import ServerCapacity
@@ -43,7 +44,6 @@ from wsgiload.host.cpus import available_cpus, named_cores
 from wsgiload.limits import enter_scope
 from wsgiload.loads.generator import require_possible
 from wsgiload.loads.options import Level, load_plan
-from wsgiload.report import print_capacity, terminal
 from wsgiload.sweeps.sweep import plan_cpus
 from wsgiload.units import seconds_to_ns
 
@@ -96,7 +96,7 @@ _AS_IN_SWEEP = {
     *("ambiguous_t", "ambiguous_d"),
     *("method", "header", "body", "body_file", "targets", "sessions"),
     *("expect_status", "expect_body_file", "expect_length", "expect_sha256", "expect_regex"),
-    *("out", "json_file", "quiet", "live", "config", "dry_run"),
+    *("out", "verbose", "json_file", "quiet", "live", "config", "dry_run"),
 }
 # What belongs to a server that is launched, and not to a URL.
 _OF_SERVERS = (
@@ -227,6 +227,7 @@ def capacity(
     json_file: str | None,
     quiet: bool,
     live: int | None,
+    verbose: bool,
     dry_run: bool,
     **flags: Unpack[CapacityFlags],
 ) -> int:
@@ -251,7 +252,7 @@ def capacity(
         events = CapacityEvents() if quiet and not view.is_watching else CapacityProgress(view)
         result = run_capacity(plan, events)
         view.stop()
-        code = _print(result, thresholds, json_file)
+        code = _print(result, thresholds, json_file, verbose=verbose)
         view.end(result.report)
     return code
 
@@ -353,18 +354,22 @@ def _dry_run(plan: CapacityPlan) -> object:
     }
 
 
-def _print(result: CapacityResult, thresholds: list[Threshold], json_file: str | None) -> int:
-    """The table, the requested JSON, and the exit code."""
+def _print(
+    result: CapacityResult, thresholds: list[Threshold], json_file: str | None, *, verbose: bool
+) -> int:
+    """The answer or the table, the requested JSON, and the exit code."""
     document = result.document
     # Before the table: nobody may be there to read that.
     if json_file is not None:
         write_json(document, json_file)
 
     if json_file != "-":
-        print_capacity(document, terminal())
+        print_search(document, result.run_dir, verbose=verbose)
+        if not verbose:
+            say(f"details: wsgiload report --verbose {result.run_dir}")
         say(f"run: {result.run_dir}")
         say(f"report: {result.report}")
-        tell_recommendations(document.recommendations, EXIT_OK)
+        tell_recommendations(document.recommendations, EXIT_OK, is_told=not verbose)
 
     searched = [(one.server, one) for one in document.servers if not is_unfinished(one)]
     for sentence in failed_thresholds(thresholds, searched):

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Unpack, get_args
+from typing import Literal, Unpack, get_args
 
 import click
 import msgspec
@@ -37,8 +37,9 @@ from wsgiload.cli._options import (
     output_options,
     request_options,
     request_options_of,
+    verbose_option,
 )
-from wsgiload.cli._output import check_destinations, complain, tell, write_json
+from wsgiload.cli._output import check_destinations, complain, say, tell, write_json
 from wsgiload.cli._schedule import chosen_schedule, schedule_options
 from wsgiload.cli._transport import transport_options, transport_options_of
 from wsgiload.cli._without_effect import check_and_warn
@@ -60,12 +61,14 @@ from wsgiload.loads.handle import Handle, Report
 from wsgiload.loads.precision import parse_precision, precision_sentence
 from wsgiload.loads.progress import ProgressFile
 from wsgiload.loads.public_options import LoadOptions
-from wsgiload.report import print_load, terminal, text_of, write_load
+from wsgiload.report import print_load, print_load_screen, terminal, text_of, write_load
 from wsgiload.sampling.observe import Observation
 from wsgiload.sampling.running_load import watched
 from wsgiload.sampling.sampler import Sample
 from wsgiload.units import NS_PER_S
 
+# What is printed of the result.
+Form = Literal["answer", "tables", "none"]
 # After Ctrl-C the generator has only to add up what it has.
 STOP_TIMEOUT_S = 1.0
 
@@ -97,6 +100,7 @@ EXAMPLES = (
 @request_options
 @transport_options
 @attach_options
+@verbose_option
 @output_options
 @option("Output", "--html", type=FILE, help="Write the result as an HTML page.")
 @click.pass_context
@@ -109,6 +113,7 @@ def load(
     html: Path | None,
     quiet: bool,
     live: int | None,
+    verbose: bool,
     dry_run: bool,
     **flags: Unpack[LoadCommandFlags],
 ) -> int:
@@ -132,9 +137,10 @@ def load(
         if report is None:
             complain("interrupted before the measurement; no report")
             return EXIT_INTERRUPTED
-        _print(report.document, flags["precision"], quiet=quiet, is_json=json_file == "-")
+        form: Form = "none" if json_file == "-" else "tables" if verbose else "answer"
+        _print(report.document, form, flags["precision"], quiet=quiet)
         code = _judge(thresholds, report.document)
-        view.end(html, text_of(partial(print_load, report.document)))
+        view.end(html, text_of(partial(print_load_screen, public_report(report.document))))
     return EXIT_INTERRUPTED if is_interrupted else code
 
 
@@ -159,14 +165,19 @@ def _plan(ctx: click.Context, url: str, flags: LoadCommandFlags) -> LoadPlan:
     return msgspec.structs.replace(plan_of(spec), floor=floor_of_plan(options.keepalive))
 
 
-def _print(load: LoadReport, precision: str | None, *, quiet: bool, is_json: bool) -> None:
-    """The tables on standard output; causes, alarms and the precision on standard error."""
-    if not is_json:
+def _print(load: LoadReport, form: Form, precision: str | None, *, quiet: bool) -> None:
+    """The answer or the tables on standard output; causes, alarms and the precision on standard
+    error."""
+    if form == "tables":
         print_load(load, terminal())
+    elif form == "answer":
+        print_load_screen(public_report(load), terminal())
+        say("details: repeat it with --verbose or --html FILE")
     if not quiet:
         print_allowed_streams(load)
         _print_connect_failures(load)
-        for alarm in alarms_of_load(load):
+        # The answer lists them itself.
+        for alarm in alarms_of_load(load) if form != "answer" else ():
             complain(finding_text(alarm.reason()))
     if precision is not None:
         complain(precision_sentence(load, parse_precision(precision)))

@@ -363,7 +363,7 @@ verbose_option = option(
     "Output",
     "--verbose",
     is_flag=True,
-    help="Show all cells, checks and notes instead of the summary.",
+    help="Show all tables, checks and notes instead of the answer.",
 )
 
 output_options = together(

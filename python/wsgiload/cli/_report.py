@@ -16,6 +16,7 @@ from wsgiload.cli._help import HelpfulCommand, option
 from wsgiload.cli._options import FOLDER, verbose_option
 from wsgiload.cli._output import complain, say
 from wsgiload.cli._recommend import slo_option, tell_recommendations
+from wsgiload.cli._search_result import print_search
 from wsgiload.documents.capacity import CapacityResult
 from wsgiload.documents.codec import read
 from wsgiload.documents.summary import Recommendation, Summary
@@ -25,7 +26,6 @@ from wsgiload.experiment.public_options import SweepOptions
 from wsgiload.report import (
     CAPACITY,
     is_capacity_run,
-    print_capacity,
     print_first_screen,
     print_sweep,
     terminal,
@@ -67,8 +67,7 @@ def report(
             complain(str(error))
             unreadable = error.exit_code
             continue
-        is_told = not verbose and not is_capacity_run(run)
-        code = tell_recommendations(recommendations, code, is_told=is_told)
+        code = tell_recommendations(recommendations, code, is_told=not verbose)
     return unreadable or code
 
 
@@ -77,7 +76,7 @@ def _report_one(
 ) -> Sequence[Recommendation]:
     """Print one run, write its page, and return what it recommends."""
     if is_capacity_run(run):
-        return _report_capacity(run)
+        return _report_capacity(run, verbose)
     summary = with_answer(analyse(read_summary(run), aggregate, texts))
     if verbose:
         print_sweep(summary, terminal())
@@ -87,10 +86,10 @@ def _report_one(
     return summary.recommendations or ()
 
 
-def _report_capacity(run: Path) -> Sequence[Recommendation]:
+def _report_capacity(run: Path, verbose: bool) -> Sequence[Recommendation]:
     """A capacity search, whose result does not depend on how runs are aggregated."""
     document = read(CapacityResult, run / CAPACITY)
-    print_capacity(document, terminal())
+    print_search(document, run, verbose=verbose)
     say(f"report: {write_html(run)}")
     return document.recommendations
 

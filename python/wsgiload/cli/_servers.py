@@ -9,6 +9,7 @@ import click
 
 from wsgiload.catalogue.contract import Profile
 from wsgiload.catalogue.names import Catalogue, catalogue_rows, load_catalogue
+from wsgiload.catalogue.scripts import script_text
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._help import Decorated, HelpfulCommand, option
 from wsgiload.cli._options import FILE, FOLDER, json_option
@@ -95,6 +96,16 @@ def show(names: tuple[str, ...], servers_from: Path | None) -> None:
     checked = [row for variant in variants for row in read_checks(variant)]
     if checked:
         print_checks(checked, terminal())
+
+
+@servers.command(cls=HelpfulCommand)
+@click.argument("name")
+def script(name: str) -> None:
+    """Print the script NAME, with which wsgiload starts a server without a suitable command line.
+
+    The answer of a sweep names the scripts that its server needs.
+    """
+    click.echo(script_text(name), nl=False)
 
 
 @servers.command(cls=HelpfulCommand)

@@ -414,6 +414,13 @@ class ServerSettings(Document, frozen=True, kw_only=True):
     of the load was used."""
     stop_signal: str | None = None
     """Signal that stops it. Source: plan. Null: a server of the catalogue."""
+    scripts: tuple[str, ...] = ()
+    """Scripts of wsgiload that the command uses, where the server has no suitable command line; see
+    `wsgiload servers script`. Source: catalogue."""
+    requirements: tuple[str, ...] = ()
+    """Python packages that the server was installed from. Source: catalogue."""
+    system_packages: tuple[str, ...] = ()
+    """Debian packages that it needs. Source: catalogue."""
     added_arguments: tuple[str, ...] = ()
     """Arguments that the user added; they take precedence over the others. Source: plan."""
     config_file: str | None = None
@@ -913,8 +920,9 @@ class Answer(Document, frozen=True, kw_only=True):
     sentence: str
     """The conclusion as text."""
     command_line: str | None
-    """The command that starts the recommended server with its settings. Source: settings. Null:
-    no recommendation, or measured by an older version."""
+    """The command that starts the recommended server with its settings, on the last line; the lines
+    before it are the commands that it needs first. Source: settings. Null: no recommendation, or
+    measured by an older version."""
     needs: str | None
     """What is needed for a decision. Null: decided."""
     cautions: tuple[str, ...]

@@ -16,8 +16,10 @@ from wsgiload.experiment.procedure import Method
 from wsgiload.report.answer import with_answer
 from wsgiload.report.calibration import print_calibration
 from wsgiload.report.capacity import print_capacity
+from wsgiload.report.capacity_screen import print_capacity_screen
 from wsgiload.report.catalogue import print_checks, print_server
 from wsgiload.report.first_screen import print_first_screen
+from wsgiload.report.load_screen import print_load_screen
 from wsgiload.report.preflight import preflight_lines
 from wsgiload.report.recommendation import recommendation_lines
 from wsgiload.report.table import (
@@ -38,11 +40,13 @@ __all__ = [
     "preflight_lines",
     "print_calibration",
     "print_capacity",
+    "print_capacity_screen",
     "print_checks",
     "print_comparison",
     "print_doctor",
     "print_first_screen",
     "print_load",
+    "print_load_screen",
     "print_server",
     "print_servers",
     "print_sweep",

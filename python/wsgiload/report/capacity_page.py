@@ -13,9 +13,10 @@ from wsgiload.documents.codec import read, to_plain
 from wsgiload.documents.page_data import PageTimeline
 from wsgiload.errors import UsageError
 from wsgiload.report import capacity, page, palette, search_chart, server_settings, timelines
+from wsgiload.report.answer_box import AnswerBox
 from wsgiload.report.capacity_screen import NOTE, capacity_screen
 from wsgiload.report.cells import read_sweep
-from wsgiload.report.page_parts import AnswerBox, Download, download, facts
+from wsgiload.report.page_parts import Download, download, facts
 from wsgiload.report.run_files import RunFiles, read_load_reports, read_run, read_run_info
 from wsgiload.report.timelines import ServerStrips
 

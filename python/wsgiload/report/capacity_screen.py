@@ -5,13 +5,15 @@ could change the order. Pure; it computes nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
+from rich.console import Console
 
 from wsgiload.documents.capacity import CapacityResult, ServerCapacity
 from wsgiload.documents.summary import Summary
 from wsgiload.report import words
-from wsgiload.report.answer import MOST_CAUTIONS, limits_words
+from wsgiload.report.answer_box import AnswerBox, markdown_of, print_answer
 from wsgiload.report.capacity import (
     bracket_words,
     interval_words,
@@ -20,9 +22,10 @@ from wsgiload.report.capacity import (
     rate_words,
     remarks_of,
 )
+from wsgiload.report.cautions import at_most_five
 from wsgiload.report.cells import label_of
-from wsgiload.report.command_line import to_paste
-from wsgiload.report.page_parts import AnswerBox, markdown_of
+from wsgiload.report.command_line import to_run
+from wsgiload.report.question import limits_words
 from wsgiload.report.recommendation import recommendation_lines
 
 HEADINGS = (
@@ -37,11 +40,20 @@ HEADINGS = (
     "limited by",
     "verdict",
 )
+# What a narrow terminal leaves out first; the sentence names what limits the best server.
+_DISPENSABLE = ("bracket", "limited by", "confirmed", "memory", "CPU cores", "verdict")
 NOTE = (
     "The rate is the highest that met the objective, confirmed by new trials; the confidence "
     "interval is that of the rate at which half of the trials meet it. Servers marked = have "
     "overlapping intervals."
 )
+
+
+def print_capacity_screen(
+    document: CapacityResult, summary: Summary | None, console: Console
+) -> None:
+    """Print it."""
+    print_answer(capacity_screen(document, summary), console)
 
 
 def capacity_screen(document: CapacityResult, summary: Summary | None) -> AnswerBox:
@@ -55,8 +67,10 @@ def capacity_screen(document: CapacityResult, summary: Summary | None) -> Answer
         command_line=_command_line(document, groups, summary),
         needs=_needs(document),
         tables=[_table(servers) for servers in groups],
-        cautions=tuple(_cautions(document.servers)),
+        cautions=tuple(at_most_five(_cautions(document.servers))),
         markdown="",
+        status=_status(document, groups),
+        dispensable=_DISPENSABLE,
     )
     return markdown_of(box)
 
@@ -109,17 +123,28 @@ def _sentence(servers: Sequence[ServerCapacity], lead: str) -> str:
     )
 
 
+def _status(
+    document: CapacityResult, groups: Sequence[Sequence[ServerCapacity]]
+) -> Literal["decided", "tie", "undecided"]:
+    """A rate for each app, of a search that ended, is an answer."""
+    has_rates = all(servers[0].rate_per_s is not None for servers in groups)
+    return "decided" if has_rates and document.status == "complete" else "undecided"
+
+
 def _versus(servers: Sequence[ServerCapacity]) -> str:
     best, *others = (server for server in servers if server.rate_per_s is not None)
     if not others or best.rate_per_s is None or others[0].rate_per_s is None:
         return ""
     second = others[0]
     factor = f"{best.rate_per_s / others[0].rate_per_s:.2f}"
-    against = f"; the rate of {second.server} is {rate_words(second)}, so this is {factor}×"
+    against = f"; this is {factor}× the rate of {second.server} ({rate_words(second)})"
     tied = [server.server for server in others if _overlap(best, server)]
     if not tied:
         return against
-    return f"{against}, but the intervals overlap for {words.join_names(tied)}"
+    return (
+        f"{against}, but its interval overlaps with that of {words.join_names(tied)}, so the order "
+        "is not certain"
+    )
 
 
 def _overlap(one: ServerCapacity, other: ServerCapacity) -> bool:
@@ -180,7 +205,7 @@ def _command_line(
     name = chosen[0] if chosen else groups[0][0].server
     settings = (cell.settings for cell in summary.cells if label_of(cell) == name)
     found = next((one for one in settings if one is not None), None)
-    return None if found is None else to_paste(found)
+    return None if found is None else to_run(found)
 
 
 def _needs(document: CapacityResult) -> str | None:
@@ -190,11 +215,7 @@ def _needs(document: CapacityResult) -> str | None:
 
 
 def _cautions(servers: Sequence[ServerCapacity]) -> list[str]:
-    """At most five lines; what makes a result invalid comes first."""
+    """What makes a result invalid comes first."""
     invalid = [server for server in servers if server.verdict.status == "invalid"]
     others = [server for server in servers if server.verdict.status != "invalid"]
-    lines = [line for server in (*invalid, *others) for line in remarks_of(server)]
-    if len(lines) <= MOST_CAUTIONS:
-        return lines
-    kept = lines[: MOST_CAUTIONS - 1]
-    return [*kept, f"{len(lines) - len(kept)} more; the list of all is below"]
+    return [line for server in (*invalid, *others) for line in remarks_of(server)]

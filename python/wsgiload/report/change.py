@@ -12,10 +12,10 @@ from wsgiload.analysis.comparison import Change
 from wsgiload.documents.page_data import PageChart
 from wsgiload.documents.summary import Comparison, Summary
 from wsgiload.report import findings, forest, grids, page, palette, panels
+from wsgiload.report.answer_box import AnswerBox
 from wsgiload.report.cells import Cell, Sweep, read_sweep
 from wsgiload.report.change_screen import NOTE, change_screen
 from wsgiload.report.over_runs import change_sentence, load_words
-from wsgiload.report.page_parts import AnswerBox
 
 _RUNS = ("first", "second")
 

@@ -10,10 +10,10 @@ from pathlib import PurePath
 from wsgiload.analysis.comparison import Change
 from wsgiload.documents.summary import Comparison
 from wsgiload.report import words
-from wsgiload.report.answer import MOST_CAUTIONS
+from wsgiload.report.answer_box import AnswerBox, markdown_of
+from wsgiload.report.cautions import at_most_five
 from wsgiload.report.cells import Cell, Sweep, median_of, median_upper_ns
 from wsgiload.report.over_runs import change_sentence, load_words
-from wsgiload.report.page_parts import AnswerBox, markdown_of
 from wsgiload.statistics.effect import FEWEST_RUNS
 
 MOST_ROWS = 10
@@ -41,7 +41,7 @@ def change_screen(change: Change, sweeps: tuple[Sweep, Sweep]) -> AnswerBox:
         command_line=None,
         needs=_needs(ranked),
         tables=[(list(HEADINGS), rows)],
-        cautions=tuple(_cautions(change.unlike)),
+        cautions=tuple(at_most_five(change.unlike, " differences; the list of all is below")),
         markdown="",
     )
     return markdown_of(box)
@@ -95,11 +95,3 @@ def _figure(entry: Comparison, cells: tuple[Cell, ...]) -> str:
     if quantile is None:
         return words.format_per_s(median_of(cells, lambda cell: cell.goodput_per_s))
     return words.format_duration_ns(median_upper_ns(cells, quantile))
-
-
-def _cautions(unlike: Sequence[str]) -> list[str]:
-    """What else was not alike, in at most five lines."""
-    if len(unlike) <= MOST_CAUTIONS:
-        return list(unlike)
-    kept = list(unlike[: MOST_CAUTIONS - 1])
-    return [*kept, f"{len(unlike) - len(kept)} more differences; the list of all is below"]

@@ -1,36 +1,148 @@
-"""The command that starts a server as it was measured, for pasting into a shell. Pure."""
+"""How to start a server as it was measured, for pasting into a shell: the command as a user would
+type it, and what it needs before where wsgiload starts the server by a script of its own. Pure.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-from wsgiload.documents.summary import ServerSettings
+from wsgiload.documents.summary import CellResult, ServerSettings
 
+# Stands above the command, wherever it is shown.
+LABEL = "To run it yourself:"
 # Where a pasted server listens.
 PORT = "8000"
 
 _ADDRESS = re.compile(r"(?:127\.0\.0\.1|localhost|0\.0\.0\.0):(\d+)")
 _PORT_OPTION = re.compile(r"^--?[a-z-]*port$")
+# Gone with the run.
+_SCRATCH = re.compile(r"(?:/[^/:]+)*/wsgiload-scratch-[^/]+")
+# The programs that these modules install.
+_PROGRAMS = {
+    "granian": "granian",
+    "gunicorn": "gunicorn",
+    "hypercorn": "hypercorn",
+    "waitress": "waitress-serve",
+}
+# Where an environment of ours, and the app, are: not needed in the app's folder and the user's own
+# environment.
+_OPTIONS_OF_OURS = ("--virtualenv", "--pythonpath")
+# Empty, so that gunicorn reads no other one.
+_EMPTY_SETTINGS = "gunicorn_settings.py"
+# Starts one process, and so nothing but the script that follows, unless it is told more.
+_PREFORK = "prefork.py"
+
+
+def start_of(cells: Iterable[CellResult], cell_ids: Sequence[str]) -> str | None:
+    """The commands that start a server as it was measured in these cells; None where that is not
+    known."""
+    ids = set(cell_ids)
+    found = (cell.settings for cell in cells if cell.id in ids and cell.settings)
+    settings = next(found, None)
+    return None if settings is None else to_run(settings)
+
+
+def to_run(settings: ServerSettings) -> str:
+    """``to_paste`` on the last line; before it, where the command is a script of wsgiload, the
+    commands that install the server and write the script."""
+    command = to_paste(settings)
+    scripts = [script for script in settings.scripts if script != _EMPTY_SETTINGS]
+    if _PREFORK not in command:
+        scripts = [script for script in scripts if script != _PREFORK]
+    if not scripts:
+        return command
+
+    lines = []
+    if settings.system_packages:
+        lines.append(f"apt-get install {shlex.join(settings.system_packages)}  # as root")
+    if settings.requirements:
+        lines.append(f"pip install {shlex.join(settings.requirements)}")
+    lines += [f"wsgiload servers script {script} > {script}" for script in scripts]
+    return "\n".join([*lines, command])
 
 
 def to_paste(settings: ServerSettings) -> str:
-    """The command with its variables, without the paths of our environments, at port 8000; a
-    command of the user's as it was given."""
+    """The command with its variables, without the paths of our environments and scripts, at port
+    8000; a command of the user's as it was given."""
     port = _port(settings.command)
     words = [_renumbered(word, port) for word in settings.command]
+    variables = dict(settings.environment)
     if settings.own_command is None:
-        words[0] = _program(words[0])
-    variables = [f"{name}={value}" for name, value in sorted(settings.environment.items())]
-    return shlex.join([*(["env", *variables] if variables else []), *words])
+        words = _plain(words, settings)
+        variables = {name: _without_ours(name, value) for name, value in variables.items()}
+    assignments = [f"{name}={value}" for name, value in sorted(variables.items())]
+    return shlex.join([*(["env", *assignments] if assignments else []), *words])
+
+
+def _plain(words: Sequence[str], settings: ServerSettings) -> list[str]:
+    """The words as a user would type them."""
+    words = [_program(word) for word in _without_options_of_ours(words, settings)]
+    words = [_SCRATCH.sub("/tmp", _script(word, settings.scripts)) for word in words]
+    if words[1:2] == ["-P"]:  # leaves out the folder of the script, which now is the app's
+        del words[1]
+    if words[1:2] == [_PREFORK] and words[2:3] != ["--workers"]:
+        del words[1]
+    return _with_programs(words)
+
+
+def _without_options_of_ours(words: Sequence[str], settings: ServerSettings) -> list[str]:
+    kept: list[str] = []
+    place = 0
+    while place < len(words):
+        option, value = words[place], words[place + 1] if place + 1 < len(words) else ""
+        if _is_ours(option, value) and value not in settings.added_arguments:
+            place += 2
+            continue
+        kept.append(option)
+        place += 1
+    return kept
+
+
+def _is_ours(option: str, value: str) -> bool:
+    path = PurePosixPath(value)
+    if option == "--config":
+        return path.is_absolute() and path.name == _EMPTY_SETTINGS
+    return option in _OPTIONS_OF_OURS and path.is_absolute()
 
 
 def _program(word: str) -> str:
     """A program of an environment by its name; whatever is not in a ``bin`` folder as it is."""
     path = PurePosixPath(word)
     return path.name if path.is_absolute() and path.parent.name == "bin" else word
+
+
+def _script(word: str, scripts: Sequence[str]) -> str:
+    """A script of wsgiload by its name; hypercorn's settings stand behind a ``file:``."""
+    prefix, _, name = word.rpartition("/")
+    if name not in scripts or not prefix:
+        return word
+    return f"file:{name}" if prefix.startswith("file:") else name
+
+
+def _with_programs(words: Sequence[str]) -> list[str]:
+    """``gunicorn`` instead of ``python -m gunicorn``, also behind a script."""
+    typed: list[str] = []
+    place = 0
+    while place < len(words):
+        first, module = words[place], words[place + 2 : place + 3]
+        is_module = first.startswith("python") and words[place + 1 : place + 2] == ["-m"]
+        if is_module and module and module[0] in _PROGRAMS:
+            typed.append(_PROGRAMS[module[0]])
+            place += 3
+            continue
+        typed.append(first)
+        place += 1
+    return typed
+
+
+def _without_ours(name: str, value: str) -> str:
+    """uvicorn's further workers import our script by its name, then in the app's folder."""
+    folders = [PurePosixPath(folder).name for folder in value.split(":")]
+    return "." if name == "PYTHONPATH" and "runners" in folders else value
 
 
 def _port(command: tuple[str, ...]) -> str | None:

@@ -1,23 +1,20 @@
-"""The first screen: the question, the answer, the ranked table, what could change the answer, and
-where the rest is. The same in a terminal and in Markdown.
-
-It builds renderables and text; it computes nothing.
+"""The first screen of a sweep: the question, the answer, the ranked table, and what could change
+the answer. Pure; it computes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from rich import box
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
 from wsgiload.documents.summary import Answer, RankingEntry, RankingLevel, Summary
 from wsgiload.report import words
-from wsgiload.report.answer import answer_of, by_app, main_level, p99_words
+from wsgiload.report.answer import answer_of
+from wsgiload.report.answer_box import AnswerBox, markdown_of, print_answer
+from wsgiload.report.levels import decisive_levels
+from wsgiload.report.ranked_figures import p99_words
 
-_STYLES = {"decided": "bold green", "tie": "bold", "undecided": "bold yellow"}
 _NOT_RANKED = {
     "overloaded": "saturated",
     "unjudged": "invalid",
@@ -31,63 +28,37 @@ SERVICE_CPU = " CPU"
 
 def print_first_screen(summary: Summary, console: Console) -> None:
     """Print it."""
-    answer = summary.answer or answer_of(summary)
-    console.print(Group(*_parts(answer, summary, console)))
+    print_answer(first_screen(summary), console)
 
 
 def markdown(summary: Summary) -> str:
     """The same as Markdown."""
+    return first_screen(summary).markdown
+
+
+def first_screen(summary: Summary) -> AnswerBox:
+    """The first screen."""
     answer = summary.answer or answer_of(summary)
-    title = summary.experiment.title
-    lines = [] if title is None else [f"# {title}", ""]
-    lines += [f"**{answer.question}**", "", answer.sentence, ""]
-    if answer.command_line is not None:
-        lines += ["```sh", answer.command_line, "```", ""]
-    if answer.needs is not None:
-        lines += [f"To decide: {answer.needs}.", ""]
-    for level in shown_levels(answer, summary):
-        headings, rows = table_of(level, answer.ranking)
-        lines += [f"| {' | '.join(headings)} |", f"|{' --- |' * len(headings)}"]
-        lines += [f"| {' | '.join(row)} |" for row in rows]
-        lines.append("")
-    lines += [f"- {caution}" for caution in answer.cautions]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _parts(answer: Answer, summary: Summary, console: Console) -> Iterator[RenderableType]:
-    if summary.experiment.title is not None:
-        yield Text(summary.experiment.title, style="bold")
-    yield Text(answer.question, style="dim")
-    yield Text(answer.sentence, style=_STYLES[answer.status])
-    if answer.command_line is not None:
-        yield Text(f"  {answer.command_line}", style="cyan")
-    if answer.needs is not None:
-        yield Text(f"To decide: {answer.needs}.")
-    status = words.status_words(summary.status)
-    if status:
-        yield Text(status, style="yellow")
-    for level in shown_levels(answer, summary):
-        yield _fitting_table(level, answer.ranking, console)
-    yield from (Text(f"• {caution}", style="yellow") for caution in answer.cautions)
+    tables = [table_of(level, answer.ranking) for level in shown_levels(answer, summary)]
+    shown = AnswerBox(
+        title=summary.experiment.title,
+        question=answer.question,
+        status=answer.status,
+        sentence=answer.sentence,
+        command_line=answer.command_line,
+        needs=answer.needs,
+        notice=words.status_words(summary.status),
+        tables=tables,
+        cautions=answer.cautions,
+        markdown="",
+        dispensable=_dispensable([heading for headings, _ in tables for heading in headings]),
+    )
+    return markdown_of(shown)
 
 
 def shown_levels(answer: Answer, summary: Summary) -> list[RankingLevel]:
-    """One level of each app, which the answer is about: the rate of the recommendation, else the
-    highest that a server sustained. The others are columns of its table."""
-    rates = {
-        one.app: one.recommended.rate_per_s
-        for one in summary.recommendations or ()
-        if one.recommended is not None
-    }
-    return [
-        next(
-            (one for one in levels if one.rate is not None and one.rate == rates.get(one.app)), None
-        )
-        or main_level(levels)
-        or levels[0]
-        for levels in by_app(answer.ranking)
-        if levels
-    ]
+    """One level of each app, which the answer is about. The others are columns of its table."""
+    return decisive_levels(answer.ranking, summary)
 
 
 def table_of(
@@ -185,44 +156,8 @@ def _number(count: int | None) -> str:
     return words.MISSING if count is None else str(count)
 
 
-def _fitting_table(level: RankingLevel, ranking: Sequence[RankingLevel], console: Console) -> Table:
-    """The table with as many columns as fit."""
-    headings, rows = table_of(level, ranking)
-    left_out = _unknown_columns(headings, rows)
-    for heading in (*_other_levels(headings), *_DISPENSABLE, *_of_services(headings)):
-        if _width(headings, rows, left_out) <= console.width:
-            break
-        left_out.append(heading)
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    kept = [place for place, heading in enumerate(headings) if heading not in left_out]
-    for place in kept:
-        is_name = headings[place] == "server"
-        table.add_column(headings[place], justify="left" if is_name else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*(row[place] for place in kept))
-    return table
-
-
-def _unknown_columns(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns in which nothing is known of any server."""
-    return [
-        heading
-        for place, heading in enumerate(headings)
-        if heading and all(row[place] == words.MISSING for row in rows)
-    ]
-
-
-def _other_levels(headings: Sequence[str]) -> list[str]:
-    """The lowest level goes first."""
-    return [heading for heading in reversed(headings) if heading.startswith("at ")]
-
-
-def _of_services(headings: Sequence[str]) -> list[str]:
-    return [heading for heading in headings if heading.endswith(SERVICE_CPU)]
-
-
-def _width(headings: Sequence[str], rows: Sequence[Sequence[str]], left_out: Sequence[str]) -> int:
-    kept = [place for place, heading in enumerate(headings) if heading not in left_out]
-    widths = [max(len(row[place]) for row in [headings, *rows]) for place in kept]
-    return sum(widths) + 2 * len(widths)
+def _dispensable(headings: Sequence[str]) -> tuple[str, ...]:
+    """The other levels go first, the lowest before the others, and the services last."""
+    others = [heading for heading in reversed(headings) if heading.startswith("at ")]
+    services = [heading for heading in headings if heading.endswith(SERVICE_CPU)]
+    return tuple(dict.fromkeys((*others, *_DISPENSABLE, *services)))

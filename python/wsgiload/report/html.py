@@ -36,11 +36,11 @@ from wsgiload.report import (
     timelines,
     words,
 )
-from wsgiload.report.answer import answer_of
+from wsgiload.report.answer_box import AnswerBox
 from wsgiload.report.breakdown import Breakdown
 from wsgiload.report.cells import Cell, Sweep, conditions, median_upper_ns, read_sweep
 from wsgiload.report.page import Chart, nothing_drawn
-from wsgiload.report.page_parts import AnswerBox, Download, download, facts
+from wsgiload.report.page_parts import Download, download, facts
 from wsgiload.report.run_files import RunFiles, read_run
 from wsgiload.report.strip import Strip
 from wsgiload.report.timelines import ServerStrips
@@ -170,7 +170,7 @@ def _report_page(files: RunFiles, sweep: Sweep, drawn: Drawn) -> ReportPage:
         started=files.run.started_utc,
         conditions=conditions(sweep.experiment),
         about=_about(summary),
-        answer=_answer(summary),
+        answer=first_screen.first_screen(summary),
         kept_up_meaning=findings.kept_up_meaning(sweep),
         no_inference=table.no_inference(sweep.runs) if sweep.runs < FEWEST_RUNS else "",
         loads=[sweep.load_words(load) for load in _grid_loads(sweep)],
@@ -213,22 +213,6 @@ def _validity_facts(sweep: Sweep, files: RunFiles) -> list[str]:
         *findings.limit_facts(sweep),
         *coincidence.interventions(files.summary),
     ]
-
-
-def _answer(summary: Summary) -> AnswerBox:
-    answer = summary.answer or answer_of(summary)
-    return AnswerBox(
-        question=answer.question,
-        sentence=answer.sentence,
-        command_line=answer.command_line,
-        needs=answer.needs,
-        tables=[
-            first_screen.table_of(level, answer.ranking)
-            for level in first_screen.shown_levels(answer, summary)
-        ],
-        cautions=answer.cautions,
-        markdown=first_screen.markdown(summary),
-    )
 
 
 def _with_keepalive(sweep: Sweep, files: RunFiles) -> Sweep:

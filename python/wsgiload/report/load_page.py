@@ -26,14 +26,10 @@ from wsgiload.report import (
     timelines,
     words,
 )
+from wsgiload.report.answer_box import AnswerBox
 from wsgiload.report.cells import Sweep, conditions, read_sweep
 from wsgiload.report.load_screen import NOTE, load_screen
-from wsgiload.report.page_parts import (
-    LARGEST_DOWNLOAD_BYTES,
-    AnswerBox,
-    Download,
-    facts,
-)
+from wsgiload.report.page_parts import LARGEST_DOWNLOAD_BYTES, Download, facts
 from wsgiload.report.run_files import IntervalRow, SampleRow
 from wsgiload.report.strip import Strip, make_strip
 from wsgiload.results.load_cell import cell_of_load

@@ -1,19 +1,28 @@
 """The first screen of one load: the question, the answer, its figures, and what could change
-them. Pure."""
+them. Pure; it computes nothing."""
 
 from __future__ import annotations
 
-from wsgiload.analysis.alarms import alarms_of_load
-from wsgiload.documents.load_report import LoadReport
-from wsgiload.report import load_figures, words
-from wsgiload.report.answer import MOST_CAUTIONS
-from wsgiload.report.cells import quantile_ns
-from wsgiload.report.page_parts import AnswerBox, markdown_of
+from rich.console import Console
 
+from wsgiload.analysis.alarms import alarms_of_load
+from wsgiload.documents.load_report import LoadReport, Outcomes
+from wsgiload.report import load_figures, words
+from wsgiload.report.answer_box import AnswerBox, markdown_of, print_answer
+from wsgiload.report.cautions import at_most_five
+from wsgiload.report.cells import HEADLINE, quantile_ns
+
+# What a narrow terminal leaves out first.
+_DISPENSABLE = ("achieved", "sent", "send lag p99", "memory", "CPU cores", "correct", "p99.9")
 NOTE = (
     "p99 over all offered requests, from the scheduled send time, with its 95 % confidence "
     "interval; the table of times covers the correct responses."
 )
+
+
+def print_load_screen(report: LoadReport, console: Console) -> None:
+    """Print it."""
+    print_answer(load_screen(report), console)
 
 
 def load_screen(report: LoadReport) -> AnswerBox:
@@ -24,8 +33,10 @@ def load_screen(report: LoadReport) -> AnswerBox:
         command_line=None,
         needs=None,
         tables=[_rates(report), (list(load_figures.TIME_HEADINGS), load_figures.time_rows(report))],
-        cautions=tuple(_cautions(report)),
+        cautions=tuple(at_most_five(_cautions(report))),
         markdown="",
+        status="decided" if _is_result(report) else "undecided",
+        dispensable=_DISPENSABLE,
     )
     return markdown_of(box)
 
@@ -40,16 +51,33 @@ def _where(report: LoadReport) -> str:
     return f"at {load_figures.offered_words(report)}"
 
 
-def _sentence(report: LoadReport) -> str:
-    outcomes = report.outcomes
-    share = (
+def _is_result(report: LoadReport) -> bool:
+    return bool(report.outcomes.ok) and report.verdict.status != "invalid"
+
+
+def _share(outcomes: Outcomes, goodput: str | None = None) -> str:
+    """``98 % of 5,000 requests got a correct response (goodput 490/s, timeout 100)``."""
+    details = [f"goodput {goodput}"] if goodput is not None else []
+    details += [counts] if (counts := _failures(outcomes)) else []
+    shown = f" ({', '.join(details)})" if details else ""
+    return (
         f"{words.format_ratio(words.ok_ratio(outcomes))} of "
         f"{words.plural(outcomes.scheduled, 'request')} got a correct response"
+        f"{shown}"
     )
+
+
+def _failures(outcomes: Outcomes) -> str:
+    kinds = words.failures_by_kind(outcomes).items()
+    return ", ".join(f"{kind} {words.format_count(count)}" for kind, count in kinds)
+
+
+def _sentence(report: LoadReport) -> str:
+    outcomes = report.outcomes
+    share = _share(outcomes)
     if not outcomes.ok:
-        kinds = words.failures_by_kind(outcomes).items()
-        counts = ", ".join(f"{kind} {words.format_count(count)}" for kind, count in kinds)
-        return f"No request got a correct response ({counts or 'none was scheduled'})."
+        counts = _failures(outcomes) or "none was scheduled"
+        return f"No request got a correct response ({counts})."
     if report.verdict.status == "invalid":
         return (
             f"The measurement is {words.verdict_words(report.verdict)}, so its figures must not "
@@ -63,9 +91,9 @@ def _sentence(report: LoadReport) -> str:
         )
 
     p99 = load_figures.headline_p99(report)
-    lead = f"p99 is {p99}" if p99 != words.MISSING else "There are too few requests for a p99"
-    goodput = words.format_per_s(report.rate.goodput_per_s)
-    return f"{lead}; {share} (goodput {goodput})."
+    unknown = f"p99 is not known: it {words.needed_requests(HEADLINE)}"
+    lead = f"p99 is {p99}" if p99 != words.MISSING else unknown
+    return f"{lead}; {_share(outcomes, words.format_per_s(report.rate.goodput_per_s))}."
 
 
 def _rates(report: LoadReport) -> tuple[list[str], list[list[str]]]:
@@ -87,11 +115,14 @@ def _rates(report: LoadReport) -> tuple[list[str], list[list[str]]]:
 
 
 def _cautions(report: LoadReport) -> list[str]:
-    """At most five lines: the findings of the checks, the gravest first, and alarms."""
+    """The findings of the checks, the gravest first, alarms, and what was not checked."""
     ordered = sorted(report.verdict.reasons, key=lambda reason: reason.level != "invalid")
     lines = [words.reason_words(reason) for reason in ordered]
     lines += [words.reason_words(alarm.reason()) for alarm in alarms_of_load(report)]
-    if len(lines) <= MOST_CAUTIONS:
-        return lines
-    kept = lines[: MOST_CAUTIONS - 1]
-    return [*kept, f"{len(lines) - len(kept)} more; the list of all is below"]
+    unchecked = report.stationarity.reason
+    if unchecked is not None:
+        lines.append(
+            "p99 may include a warm-up: whether response times changed was not checked: "
+            f"{unchecked} (stationarity)"
+        )
+    return lines

@@ -1,10 +1,10 @@
-"""Parts that several pages have: the box with the answer, lists of facts, and raw files."""
+"""Parts that several pages have: lists of facts, and raw files."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from wsgiload.report import words
@@ -20,34 +20,6 @@ class Download:
     name: str
     uri: str
     note: str
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerBox:
-    """The first screen on the page."""
-
-    question: str
-    sentence: str
-    command_line: str | None
-    needs: str | None
-    tables: list[tuple[list[str], list[list[str]]]]
-    cautions: tuple[str, ...]
-    markdown: str
-
-
-def markdown_of(box: AnswerBox) -> AnswerBox:
-    """The same with its Markdown version."""
-    lines = [f"**{box.question}**", "", box.sentence, ""]
-    if box.command_line is not None:
-        lines += ["```sh", box.command_line, "```", ""]
-    if box.needs is not None:
-        lines += [f"To decide: {box.needs}.", ""]
-    for headings, rows in box.tables:
-        lines += [f"| {' | '.join(headings)} |", f"|{' --- |' * len(headings)}"]
-        lines += [f"| {' | '.join(row)} |" for row in rows]
-        lines.append("")
-    lines += [f"- {caution}" for caution in box.cautions]
-    return replace(box, markdown="\n".join(lines).rstrip() + "\n")
 
 
 def facts(values: Mapping[str, object]) -> list[tuple[str, str]]:

@@ -18,6 +18,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from wsgiload.analysis.alarms import NO_KEEPALIVE
 from wsgiload.documents.load_report import (
     AttachedResources,
     LoadReport,
@@ -321,9 +322,17 @@ def _transgression(reason: Reason) -> float:
 def _notes(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
     places: dict[str, list[Cell]] = {}
     for cell in sweep.cells:
-        for sentence in [*cell.result.notes, *_hidden_quantiles(cell)]:
+        for sentence in [*_notes_of(cell), *_hidden_quantiles(cell)]:
             places.setdefault(sentence, []).append(cell)
     return [(sentence, _STYLES.get("note", ""), cells) for sentence, cells in places.items()]
+
+
+def _notes_of(cell: Cell) -> list[str]:
+    """Without the note on keep-alive, which the check has said already for all servers at once."""
+    verdict = cell.result.verdict
+    reasons = verdict.reasons if verdict is not None else ()
+    is_said = any(reason.check == "no-keepalive" for reason in reasons)
+    return [note for note in cell.result.notes if not (is_said and NO_KEEPALIVE in note)]
 
 
 def _hidden_quantiles(cell: Cell) -> list[str]:

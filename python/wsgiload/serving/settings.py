@@ -7,6 +7,7 @@ from pathlib import Path
 
 from wsgiload.catalogue.contract import LaunchContext
 from wsgiload.catalogue.names import ServerVariant
+from wsgiload.catalogue.scripts import scripts_in
 from wsgiload.documents.summary import ServerSettings, Versions
 from wsgiload.environments.provision import Environment
 from wsgiload.experiment.variables import without_secrets
@@ -29,6 +30,9 @@ def settings_of(
         teardown=own.teardown if own is not None else (),
         ready_path=own.ready_path if own is not None else None,
         stop_signal=own.stop_signal if own is not None else None,
+        scripts=scripts_in(command),
+        requirements=found.server.requirements,
+        system_packages=tuple(needed.package for needed in found.needs),
         added_arguments=found.arguments,
         config_file=str(found.config) if found.config is not None else None,
         workers=context.workers if variant.uses_workers else None,

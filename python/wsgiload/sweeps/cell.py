@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from wsgiload.analysis.alarms import NO_KEEPALIVE
 from wsgiload.attribution import Measured, attribute, host_of
 from wsgiload.attribution.host_disturbance import host_seconds
 from wsgiload.calibration.noise_floor import floor_of_plan
@@ -137,8 +138,7 @@ def _measure(
     if not record.keepalive_honoured and load.keepalive != "off":
         load = without_keepalive(load)
         record.notes.append(
-            f"{server.found.id} has no keep-alive: it closes the connection after each response, "
-            "so response times include connection setup"
+            f"{server.found.id} {NO_KEEPALIVE}, so response times include connection setup"
         )
     url = f"http://{launch.HOST}:{port}{request.path}"
     record.pss_before_bytes = proportional_bytes(server.group.pids())

@@ -1,0 +1,117 @@
+"""The first screen of a result: the question, the answer, tables, and what could change it. One
+source for terminal, page and Markdown, so that all of them say the same. It computes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from wsgiload.report import words
+from wsgiload.report.command_line import LABEL
+
+Rows = Sequence[Sequence[str]]
+
+_STYLES = {"decided": "bold green", "tie": "bold", "undecided": "bold yellow"}
+# Columns of words; numbers are aligned on the right.
+_WORDS = ("server", "time", "limited by", "verdict")
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerBox:
+    """The first screen. ``status`` colours the answer in a terminal."""
+
+    question: str
+    sentence: str
+    command_line: str | None
+    needs: str | None
+    tables: list[tuple[list[str], list[list[str]]]]
+    cautions: tuple[str, ...]
+    markdown: str
+    title: str | None = None
+    status: Literal["decided", "tie", "undecided"] = "decided"
+    # Why the result is not complete.
+    notice: str = ""
+    # Columns that a narrow terminal leaves out, the first one first.
+    dispensable: tuple[str, ...] = ()
+
+    @property
+    def command_label(self) -> str:
+        """What stands above the command."""
+        return LABEL
+
+
+def markdown_of(answer: AnswerBox) -> AnswerBox:
+    """The same with its Markdown version."""
+    lines = [] if answer.title is None else [f"# {answer.title}", ""]
+    lines += [f"**{answer.question}**", "", answer.sentence, ""]
+    if answer.command_line is not None:
+        lines += [answer.command_label, "", "```sh", answer.command_line, "```", ""]
+    if answer.needs is not None:
+        lines += [f"To decide: {answer.needs}.", ""]
+    for headings, rows in answer.tables:
+        lines += [f"| {' | '.join(headings)} |", f"|{' --- |' * len(headings)}"]
+        lines += [f"| {' | '.join(row)} |" for row in rows]
+        lines.append("")
+    lines += [f"- {caution}" for caution in answer.cautions]
+    return replace(answer, markdown="\n".join(lines).rstrip() + "\n")
+
+
+def print_answer(answer: AnswerBox, console: Console) -> None:
+    """Print it, with as many columns as fit."""
+    console.print(Group(*_parts(answer, console.width)))
+
+
+def _parts(answer: AnswerBox, width: int) -> Iterator[RenderableType]:
+    if answer.title is not None:
+        yield Text(answer.title, style="bold")
+    yield Text(answer.question, style="dim")
+    yield Text(answer.sentence, style=_STYLES[answer.status])
+    if answer.command_line is not None:
+        yield Text(answer.command_label)
+        yield from (Text(f"  {line}", style="cyan") for line in answer.command_line.splitlines())
+    if answer.needs is not None:
+        yield Text(f"To decide: {answer.needs}.")
+    if answer.notice:
+        yield Text(answer.notice, style="yellow")
+    for headings, rows in answer.tables:
+        yield _fitting_table(headings, rows, answer.dispensable, width)
+    yield from (Text(f"• {caution}", style="yellow") for caution in answer.cautions)
+
+
+def _fitting_table(
+    headings: Sequence[str], rows: Rows, dispensable: Sequence[str], width: int
+) -> Table:
+    kept = _known_columns(headings, rows)
+    for heading in dispensable:
+        if _width(headings, rows, kept) <= width:
+            break
+        kept = [place for place in kept if headings[place] != heading]
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for place in kept:
+        side: Literal["left", "right"] = "left" if headings[place] in _WORDS else "right"
+        table.add_column(headings[place], justify=side, no_wrap=True)
+    for row in rows:
+        table.add_row(*(row[place] for place in kept))
+    return table
+
+
+def _known_columns(headings: Sequence[str], rows: Rows) -> list[int]:
+    """Without the columns in which nothing is known of any row."""
+    return [
+        place
+        for place, heading in enumerate(headings)
+        if not heading or any(row[place] != words.MISSING for row in rows)
+    ]
+
+
+def _width(headings: Sequence[str], rows: Rows, kept: Sequence[int]) -> int:
+    widths = [max(len(row[place]) for row in [headings, *rows]) for place in kept]
+    return sum(widths) + 2 * len(widths)

@@ -1,0 +1,63 @@
+"""What it would take to decide an experiment that is not, and how long. Pure, from a summary."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from wsgiload.analysis.aggregate import server_of
+from wsgiload.documents.summary import Comparison, RankingEntry, RankingLevel, Summary
+from wsgiload.experiment.estimate import runs_s
+from wsgiload.report import words
+from wsgiload.report.level_sentences import comparison_of
+from wsgiload.report.over_runs import typical_deviation
+from wsgiload.statistics.effect import MOST_RUNS, PLANNED_FACTOR, runs_needed
+
+
+def compare_needs(summary: Summary) -> str:
+    """``add --compare (10 runs per server, about 24 min)``: the runs and the time that were named
+    before the first trial."""
+    apps = {server_of(cell): cell.app for cell in summary.cells}
+    of_app = Counter(apps.get(server) for server in summary.experiment.servers)
+    pairs = max((math.comb(count, 2) for count in of_app.values()), default=0)
+    runs = runs_needed(pairs)
+    return f"add --compare ({runs} runs per server, about {_span(summary, runs)})"
+
+
+def separating_needs(
+    summary: Summary,
+    best: RankingEntry,
+    main: RankingLevel,
+    contenders: Sequence[RankingEntry],
+) -> str | None:
+    """The runs that would tell tied servers apart, given how these runs vary; None where such a
+    difference is excluded, or would take too many."""
+    figure = "goodput" if main.rate is None else "p99"
+    comparisons = summary.comparisons or ()
+    found = _with_margin(best, main, figure, comparisons)
+    margins = [one.margin for one in found if one.margin is not None]
+    if not margins or max(margins) < PLANNED_FACTOR - 1:
+        return None
+    runs = runs_needed(math.comb(len(contenders), 2), typical_deviation(found))
+    made = max(one.rounds for one in found)
+    if not made < runs < MOST_RUNS:
+        return None
+
+    apart = f"{figure}s that differ by {100 * (PLANNED_FACTOR - 1):.0f} % or more"
+    return (
+        f"{runs} runs per server (--runs {runs}, about {_span(summary, runs)}) would tell apart "
+        f"{apart}"
+    )
+
+
+def _with_margin(
+    best: RankingEntry, main: RankingLevel, figure: str, comparisons: Sequence[Comparison]
+) -> list[Comparison]:
+    found = (comparison_of(best.label, name, main, figure, comparisons) for name in best.tied_with)
+    return [one for one in found if one is not None and one.margin is not None]
+
+
+def _span(summary: Summary, runs: int) -> str:
+    experiment = summary.experiment
+    return words.format_span(runs_s(experiment, len(experiment.servers), runs))

@@ -1,0 +1,325 @@
+"""What could change the conclusion: at most five lines, each with what it means for it. Pure, from
+a summary.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from wsgiload.analysis.aggregate import server_of
+from wsgiload.analysis.alarms import alarms_over_cells
+from wsgiload.analysis.attempts import standing_attempts
+from wsgiload.analysis.races import after_qualifying
+from wsgiload.analysis.ranking import level_words
+from wsgiload.documents.load_report import ErrorBudget
+from wsgiload.documents.summary import CellResult, RankingLevel, Summary
+from wsgiload.report import words
+from wsgiload.report.bottlenecks import bottleneck_lines
+from wsgiload.report.causes import cause_of_failure, cause_of_no_result
+from wsgiload.report.cells import HEADLINE
+from wsgiload.report.levels import decisive_levels, ranked
+
+MOST_CAUTIONS = 5
+# A disturbance is worth a line from such a difference on.
+MATTERS_BY, MATTERS_FROM_NS = 1.1, 100_000
+# Poisson arrivals may be fewer than rate times duration.
+SPARE = 1.1
+
+_ABOUT_SERVERS = {
+    "no-keepalive": "no keep-alive, so response times include connection setup, unlike those of "
+    "others; --keepalive off measures all servers without it",
+    "nagle-delay": "p99 includes waits of about 40 ms for delayed ACKs (Nagle's algorithm), which "
+    "TCP_NODELAY in the server would avoid",
+    "closed-loop-stalls": "the closed-loop p99 hides stalls, so it is too low; use an open loop "
+    "(--rates)",
+    "cached-response": "every request hit the same URL, whose response the app caches, so other "
+    "requests may be slower",
+    "memory-growth": "memory kept growing, so a longer run needs more than shown",
+    "failed": "requests failed; they count as infinitely slow",
+    "stationarity": "response times changed during the measurement, so p99 depends on --warmup and "
+    "--duration",
+    "app-calls": "the app's call count does not match the requests sent, so some responses may not "
+    "come from the app",
+}
+# What can only lengthen response times, which start at the scheduled send time.
+_LENGTHENING = {
+    "contaminated": "other processes competed for the CPU",
+    "steal": "the hypervisor took CPU time",
+    "settle": "the host was not quiet before the trial",
+    "client-stalls": "the generator stalled",
+    "send-lag": "the generator sent requests late",
+}
+_OTHERS_OF_HOST = {
+    "shared-cores": "server and generator share cores, so a server may be slower than on cores of "
+    "its own",
+    "limits": "a limit was not enforced, so the result does not hold for this limit",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """The measurements that the conclusion rests on, and the others."""
+
+    here: Sequence[CellResult]
+    elsewhere: Sequence[CellResult]
+    where: str
+    is_open: bool
+    servers: int
+
+    @property
+    def count(self) -> str:
+        """``18 measurements at 3,000/s``."""
+        return f"{words.plural(len(self.here), 'measurement')} at {self.where}"
+
+
+def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
+    """At most five lines, the most important first."""
+    cells = after_qualifying(summary.cells, summary.experiment)
+    decisive = decisive_levels(ranking, summary)
+    measured = _measured(standing_attempts(cells), decisive)
+    lines = [
+        *_failed_early(summary),
+        *_not_ranked(ranking, cells),
+        *bottleneck_lines(cells),
+        *_about_servers(measured),
+        *_upper_bounds(measured),
+        *_too_high(measured),
+        *_without_disturbance(measured),
+        *_about_host(measured),
+        *_rough(ranking, decisive),
+        *_not_checked(measured),
+    ]
+    over_cells = (alarm.message for alarm in alarms_over_cells(cells))
+    lines += [message for message in over_cells if message not in lines]
+    return at_most_five([*lines, *_only_elsewhere(measured)])
+
+
+def at_most_five(
+    lines: Sequence[str], others: str = "; --verbose and the HTML report list all"
+) -> list[str]:
+    """The first lines, and how many there are besides, with where the others are."""
+    if len(lines) <= MOST_CAUTIONS:
+        return list(lines)
+    left = len(lines) - MOST_CAUTIONS + 1
+    return [*lines[: MOST_CAUTIONS - 1], f"{left} more{others}"]
+
+
+def _measured(cells: Sequence[CellResult], decisive: Sequence[RankingLevel]) -> _Measured:
+    levels = {(level.rate, level.connections, level.app) for level in decisive}
+    here: list[CellResult] = []
+    elsewhere: list[CellResult] = []
+    for cell in cells:
+        if cell.outcomes is not None:
+            is_here = (cell.rate, cell.connections, cell.app) in levels
+            (here if is_here else elsewhere).append(cell)
+    return _Measured(
+        here=here,
+        elsewhere=elsewhere,
+        where=words.join_words(list(dict.fromkeys(level.level for level in decisive))),
+        is_open=any(level.rate is not None for level in decisive),
+        servers=len({server_of(cell) for cell in here}),
+    )
+
+
+# --- servers that are in no table, or not ranked
+
+
+def _failed_early(summary: Summary) -> list[str]:
+    """Servers that could not run in their short trial, and so are in no table."""
+    shown = {cell.id for cell in after_qualifying(summary.cells, summary.experiment)}
+    by_cause: dict[str, dict[str, None]] = {}
+    for cell in summary.cells:
+        if cell.failure is not None and cell.id not in shown:
+            by_cause.setdefault(cause_of_failure(cell.failure), {})[server_of(cell)] = None
+    return [_failed_words(list(servers), cause) for cause, servers in by_cause.items()]
+
+
+def _failed_words(servers: Sequence[str], cause: str) -> str:
+    are = "is" if len(servers) == 1 else "are"
+    return f"{words.join_names(servers)} failed and {are} not ranked: {cause}"
+
+
+def _not_ranked(ranking: Sequence[RankingLevel], cells: Sequence[CellResult]) -> list[str]:
+    """Servers that failed, with the cause, and servers without a valid measurement."""
+    failed: dict[tuple[str, str], list[str]] = {}
+    unjudged: dict[str, list[str]] = {}
+    for level in ranking:
+        for entry in level.entries:
+            if entry.status == "failed":
+                cause = cause_of_no_result(entry, level, cells)
+                failed.setdefault((cause, entry.label), []).append(level.level)
+            elif entry.status == "unjudged":
+                unjudged.setdefault(entry.label, []).append(level.level)
+
+    by_cause: dict[str, list[str]] = {}
+    for (cause, label), levels in failed.items():
+        by_cause.setdefault(cause, []).append(_at(label, levels, ranking))
+    lines = [_failed_words(labels, cause) for cause, labels in by_cause.items()]
+    if unjudged:
+        labels = [_at(label, levels, ranking) for label, levels in unjudged.items()]
+        lines.append(_unjudged_words(labels))
+    return lines
+
+
+def _unjudged_words(servers: Sequence[str]) -> str:
+    have, are = ("has", "is") if len(servers) == 1 else ("have", "are")
+    return (
+        f"{words.join_names(servers)} {have} no valid result (generator or host disturbed) and "
+        f"{are} not ranked; repeat on a quiet host"
+    )
+
+
+def _at(label: str, levels: Sequence[str], ranking: Sequence[RankingLevel]) -> str:
+    """The server, and the levels unless they are all."""
+    return label if len(levels) == len(ranking) else f"{label} at {' and '.join(reversed(levels))}"
+
+
+# --- what makes a figure uncertain at the load that the conclusion is about
+
+
+def _about_servers(measured: _Measured) -> list[str]:
+    """What holds for some servers only, each once with their names."""
+    servers: dict[str, dict[str, None]] = {}
+    for cell in measured.here:
+        for check in _checks(cell, _ABOUT_SERVERS):
+            servers.setdefault(check, {})[server_of(cell)] = None
+    return [
+        f"{words.join_names(list(servers[check]))}: {text} ({check})"
+        for check, text in _ABOUT_SERVERS.items()
+        if check in servers
+    ]
+
+
+def _checks(cell: CellResult, known: Mapping[str, str]) -> list[str]:
+    reasons = cell.verdict.reasons if cell.verdict is not None else ()
+    return list(dict.fromkeys(reason.check for reason in reasons if reason.check in known))
+
+
+def _upper_bounds(measured: _Measured) -> list[str]:
+    """The servers whose p99 the generator may have lengthened by more than the noise."""
+    bound = [
+        (cell, budget)
+        for cell in measured.here
+        if (budget := _budget(cell)) is not None and budget.standing == "upper_bound"
+    ]
+    if not bound:
+        return []
+    servers = list(dict.fromkeys(server_of(cell) for cell, _ in bound))
+    added = max(budget.generator[1] - budget.generator[0] for _, budget in bound)
+    may = "it may be" if len(servers) == 1 else "they may be"
+    return [
+        f"p99 of {words.join_names(servers)} at {measured.where} is an upper bound: up to "
+        f"{words.format_duration_ns(added)} of it may be the generator's delay, so {may} faster "
+        "than shown"
+    ]
+
+
+def _budget(cell: CellResult) -> ErrorBudget | None:
+    return cell.error_budget_ns.get("0.99")
+
+
+def _too_high(measured: _Measured) -> list[str]:
+    """Everything that can only have made the servers look worse, in one line."""
+    counts = Counter(check for cell in measured.here for check in _checks(cell, _LENGTHENING))
+    if not counts:
+        return []
+    (first, count), *others = counts.most_common()
+    parts = [f"{_LENGTHENING[first]} in {count} of {measured.count} ({first})"]
+    parts += [f"{_LENGTHENING[check]} in {number} ({check})" for check, number in others]
+    figure = "p99 may be too high, never too low" if measured.is_open else "goodput may be too low"
+    return [f"{figure}{_order(measured)}: {', '.join(parts)}"]
+
+
+def _order(measured: _Measured) -> str:
+    return ", so the order may change" if measured.servers > 1 else ""
+
+
+def _without_disturbance(measured: _Measured) -> list[str]:
+    """The p99 that other processes changed the most, and what it is without that time."""
+    found = [
+        (budget.value / budget.undisturbed, budget, cell)
+        for cell in measured.here
+        if (budget := _budget(cell)) is not None
+        and budget.undisturbed
+        and budget.value > MATTERS_BY * budget.undisturbed
+        and budget.value - budget.undisturbed > MATTERS_FROM_NS
+    ]
+    if not found:
+        return []
+    _, budget, cell = max(found, key=lambda entry: entry[0])
+    where = level_words(cell.rate, cell.connections)
+    return [
+        f"the host was disturbed in {words.plural(len(found), 'measurement')}{_order(measured)}: "
+        f"without those seconds, p99 of {server_of(cell)} at {where} is "
+        f"{words.format_duration_ns(budget.undisturbed)}, not "
+        f"{words.format_duration_ns(budget.value)}"
+    ]
+
+
+def _about_host(measured: _Measured) -> list[str]:
+    counts = Counter(check for cell in measured.here for check in _checks(cell, _OTHERS_OF_HOST))
+    return [
+        f"{_OTHERS_OF_HOST[check]} ({check} in {count} of {measured.count})"
+        for check, count in counts.most_common()
+    ]
+
+
+def _rough(ranking: Sequence[RankingLevel], decisive: Sequence[RankingLevel]) -> list[str]:
+    """Which p99 rests on few requests, and the duration that would change that."""
+    rough = [
+        level
+        for level in ranking
+        if level.rate is not None and any(entry.is_rough for entry in ranked(level))
+    ]
+    rates = [level.rate for level in rough if level.rate]
+    if not rates:
+        return []
+    where = words.join_words([level.level for level in reversed(rough)])
+    duration_s = math.ceil(SPARE * words.fewest_requests(HEADLINE) / min(rates))
+    means = (
+        ", so the order may change"
+        if any(level in decisive for level in rough)
+        else ", which the answer does not depend on"
+    )
+    return [
+        f"p99 at {where} is rough (≈){means}: it {words.needed_requests(HEADLINE)} per run; "
+        f"use --duration {duration_s}s"
+    ]
+
+
+def _not_checked(measured: _Measured) -> list[str]:
+    """Where a server that warmed up or slowed down would look like one that did not."""
+    reasons = [
+        one.reason
+        for cell in measured.here
+        for one in cell.not_checked or ()
+        if one.check == "stationarity" and _has_response(cell)
+    ]
+    return [
+        f"p99 may include a warm-up: whether response times changed was not checked in "
+        f"{reasons.count(reason)} of {measured.count}: {reason} (stationarity)"
+        for reason in dict.fromkeys(reasons)
+    ]
+
+
+def _has_response(cell: CellResult) -> bool:
+    return cell.outcomes is not None and cell.outcomes.ok > 0
+
+
+# --- what holds at other loads only
+
+
+def _only_elsewhere(measured: _Measured) -> list[str]:
+    known = _ABOUT_SERVERS | _LENGTHENING | _OTHERS_OF_HOST
+    here = {check for cell in measured.here for check in _checks(cell, known)}
+    counts = Counter(
+        check for cell in measured.elsewhere for check in _checks(cell, known) if check not in here
+    )
+    if not counts:
+        return []
+    total = words.plural(len(measured.elsewhere), "measurement")
+    named = words.join_words([f"{check} in {count}" for check, count in counts.most_common()])
+    return [f"of {total} at other loads, which the answer does not depend on: {named}"]

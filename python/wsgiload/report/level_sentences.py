@@ -1,0 +1,184 @@
+"""How the servers of one level compare, in one or two sentences. Pure; decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wsgiload.analysis.aggregate import GOODPUT
+from wsgiload.documents.summary import (
+    ComparedFigure,
+    Comparison,
+    Race,
+    RankingEntry,
+    RankingLevel,
+)
+from wsgiload.report import words
+from wsgiload.report.over_runs import margin_words
+from wsgiload.report.races import NOBODY, dropped_words, open_words, tie_words
+from wsgiload.report.ranked_figures import aim, figure_words, leanest, size_words
+
+# Of several figures in which another server is better.
+MOST_BETTER = 2
+
+
+def alone(best: RankingEntry, main: RankingLevel) -> str:
+    """``waitress (4 threads) sustains 400/s with p99 5.1 ms (1 run).``"""
+    # A server that failed, or could not be judged, says nothing about what it sustains.
+    only = "Only " if any(entry.status == "overloaded" for entry in main.entries) else ""
+    figure = "" if main.rate is None else f" with p99 {figure_words(best, main)}"
+    runs = words.plural(len(best.cell_ids), "run")
+    return f"{only}{best.label}{size_words(best)} sustains {main.level}{figure} ({runs})."
+
+
+def quick_look(best: RankingEntry, main: RankingLevel, contenders: Sequence[RankingEntry]) -> str:
+    """Of fewer runs than anything is inferred from."""
+    runs = words.plural(len(best.cell_ids), "run")
+    lead = (
+        f"In {runs}, {best.label}{size_words(best)} had {aim(main)} at {main.level}, "
+        f"{figure_words(best, main)}"
+    )
+    tied = [entry for entry in contenders if entry.label in best.tied_with]
+    if tied:
+        differences = "the difference from" if len(tied) == 1 else "the differences from"
+        verb = "is" if len(tied) == 1 else "are"
+        names = words.join_names([entry.label for entry in tied])
+        return f"{lead}; {differences} {names} {verb} within the noise.{_lean_words(best, tied)}"
+    verb = "is" if len(best.cell_ids) == 1 else "are"
+    return (
+        f"{lead}. Its lead exceeds the noise within a run, but {runs} {verb} too few to estimate "
+        "the variation between runs."
+    )
+
+
+def winner(
+    best: RankingEntry,
+    main: RankingLevel,
+    contenders: Sequence[RankingEntry],
+    comparisons: Sequence[Comparison],
+) -> str:
+    """The best server, and by how much it leads."""
+    second = contenders[1]
+    factor = _factor_words(best, second, main, comparisons)
+    runs = words.plural(len(best.cell_ids), "run")
+    figure = "goodput" if main.rate is None else "p99"
+    found = comparison_of(best.label, second.label, main, figure, comparisons)
+    return (
+        f"{best.label}{size_words(best)} has {aim(main)} at {main.level}: "
+        f"{figure_words(best, main)}{factor} ({runs} each)."
+        f"{_better_elsewhere(best, [second], [found])}"
+    )
+
+
+def _factor_words(
+    best: RankingEntry,
+    second: RankingEntry,
+    main: RankingLevel,
+    comparisons: Sequence[Comparison],
+) -> str:
+    """``; waitress's p99 is 1.31× [1.22, 1.41] this value``."""
+    figure, direction = ("goodput", "more than") if main.rate is None else ("p99", "lower than")
+    found = comparison_of(best.label, second.label, main, figure, comparisons)
+    if found is None or found.factor is None or found.interval_95 is None:
+        rival = second.label if main.rate is None else f"{second.label}'s"
+        return f", {direction} {rival}"
+    factor, ends = found.factor, found.interval_95
+    # The comparison is of the first over the second, in the order of the plan.
+    is_inverted = (found.first == best.label) == (figure == "p99")
+    if is_inverted:
+        factor, ends = 1 / factor, (1 / ends[1], 1 / ends[0])
+    times = f"{factor:.2f}× [{ends[0]:.2f}, {ends[1]:.2f}]"
+    if main.rate is None:
+        return f", {times} the goodput of {second.label}"
+    return f"; {second.label}'s p99 is {times} this value"
+
+
+def tie(
+    best: RankingEntry,
+    main: RankingLevel,
+    contenders: Sequence[RankingEntry],
+    comparisons: Sequence[Comparison],
+) -> str:
+    """Servers that cannot be told apart, and what may decide between them."""
+    tied = [entry for entry in contenders if entry.label in best.tied_with]
+    figure = "goodput" if main.rate is None else "p99"
+    found = [comparison_of(best.label, one.label, main, figure, comparisons) for one in tied]
+    margins = [one.margin for one in found if one is not None and one.margin is not None]
+    margin = f"they differ by at most {margin_words(max(margins))}" if margins else ""
+    names = words.join_names([f"{best.label}{size_words(best)}", *(one.label for one in tied)])
+    return (
+        f"{names} are tied for {aim(main)} at {main.level}: {best.label} has "
+        f"{figure_words(best, main)}, and {margin or 'the difference is not significant'}."
+        f"{_better_elsewhere(best, tied, found)}{_lean_words(best, tied)}"
+    )
+
+
+def raced(
+    race: Race,
+    main: RankingLevel,
+    contenders: Sequence[RankingEntry],
+    comparisons: Sequence[Comparison],
+) -> str:
+    """How a race ended."""
+    left = [entry for entry in contenders if entry.label in race.contenders]
+    if not left:
+        return NOBODY
+    names = [entry.label for entry in left]
+    what, lead = f"{aim(main)} at {main.level}", figure_words(left[0], main)
+    if race.outcome == "winner":
+        ending = winner(left[0], main, contenders, comparisons)
+    elif race.outcome == "ties" and len(left) > 1:
+        figure = "goodput" if main.rate is None else "p99"
+        found = [comparison_of(names[0], name, main, figure, comparisons) for name in names[1:]]
+        elsewhere = _better_elsewhere(left[0], left[1:], found)
+        lean = _lean_words(left[0], left[1:])
+        ending = f"{tie_words(names, race.margin, what, lead)}{elsewhere}{lean}"
+    else:
+        ending = open_words(names, what, lead)
+    return " ".join(part for part in (ending, dropped_words(race.dropped)) if part)
+
+
+def _better_elsewhere(
+    best: RankingEntry, rivals: Sequence[RankingEntry], found: Sequence[Comparison | None]
+) -> str:
+    """A rival whose other figures are better than those of the first, which may then be the one to
+    choose: `` waitress's p50 is 0.71× [0.68, 0.74] gthread's.``"""
+    sentences = []
+    for rival, comparison in zip(rivals, found, strict=True):
+        for one in comparison.others if comparison is not None else ():
+            assert comparison is not None
+            times = _times_of(one, of_first=comparison.first == rival.label)
+            is_better = (times[0] > 1) == (one.figure == GOODPUT)
+            if one.finding == "different" and is_better:
+                factor, low, high = times
+                sentences.append(
+                    f" {rival.label}'s {one.figure} is {factor:.2f}× [{low:.2f}, {high:.2f}] "
+                    f"{best.label}'s."
+                )
+    return "".join(sentences[:MOST_BETTER])
+
+
+def _times_of(figure: ComparedFigure, *, of_first: bool) -> tuple[float, float, float]:
+    """The factor with its interval, of the first over the second server or the other way round."""
+    low, high = figure.interval_95
+    if of_first:
+        return figure.factor, low, high
+    return 1 / figure.factor, 1 / high, 1 / low
+
+
+def _lean_words(best: RankingEntry, tied: Sequence[RankingEntry]) -> str:
+    """Names the server whose command line follows, if it is not the best-ranked."""
+    lean = leanest([best, *tied])
+    if lean is best:
+        return ""
+    return f" {lean.label} uses the least memory of these; the command below starts it."
+
+
+def comparison_of(
+    first: str, second: str, level: RankingLevel, figure: str, comparisons: Sequence[Comparison]
+) -> Comparison | None:
+    """The comparison of two servers at this level, whichever is its first; None without one."""
+    for one in comparisons:
+        is_here = (one.rate, one.connections, one.app) == (level.rate, level.connections, level.app)
+        if is_here and one.figure == figure and {one.first, one.second} == {first, second}:
+            return one
+    return None

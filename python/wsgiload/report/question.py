@@ -1,0 +1,50 @@
+"""The question that an experiment asks. Pure, from a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from wsgiload.analysis.effective_limit import held_limit
+from wsgiload.analysis.races import race_at
+from wsgiload.documents.summary import CellResult, RankingLevel, Summary
+from wsgiload.report import words
+
+
+def question_of(summary: Summary, level: RankingLevel | None) -> str:
+    """What the experiment asks."""
+    experiment = summary.experiment
+    inside = limits_words(summary)
+    if experiment.slo:
+        objective = " and ".join(experiment.slo)
+        return f"Which server, with which settings, meets {objective} at the highest rate{inside}?"
+    where = f" at {level.level}" if level is not None else ""
+    count = _competitors(summary, level) if level is not None else 0
+    figure = "the most requests per second" if level and level.rate is None else "the lowest p99"
+    if count == 1 and level is not None:
+        return f"How does {level.entries[0].label} perform{where}{inside}?"
+    which = f"Which of {count} servers" if count else "Which server"
+    return f"{which} has {figure}{where}{inside}?"
+
+
+def _competitors(summary: Summary, level: RankingLevel) -> int:
+    """Also those that did not qualify for a race, and so are in no ranking."""
+    race = race_at(summary.races, level)
+    if race is None:
+        return len({entry.label for entry in level.entries})
+    return len(race.contenders) + len(race.dropped)
+
+
+def limits_words(summary: Summary) -> str:
+    """ " with 2 CPUs and 512 MiB": only limits that were enforced; a requested limit alone does not
+    qualify a result."""
+    cpus, memory = _held(summary.cells, "cpus"), _held(summary.cells, "memory_bytes")
+    limits = [f"{cpus:g} CPU{'' if cpus == 1 else 's'}"] if cpus is not None else []
+    limits += [words.format_bytes(memory)] if memory is not None else []
+    return f" with {words.join_words(limits)}" if limits else ""
+
+
+def _held(cells: Sequence[CellResult], name: Literal["cpus", "memory_bytes"]) -> float | None:
+    """A limit that was enforced in every cell that was measured."""
+    held = {held_limit(cell.limits, name) for cell in cells if cell.limits is not None}
+    return held.pop() if len(held) == 1 else None

@@ -1,0 +1,59 @@
+"""The figures of a ranked server as text: its p99 or goodput, its interval, its size. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wsgiload.analysis.recommend import LEANER_BY
+from wsgiload.documents.summary import RankingEntry, RankingLevel
+from wsgiload.report import words
+
+# A smaller saving decides nothing between servers that are equally fast.
+LEAST_SAVING_BYTES = 16 * 2**20
+
+
+def aim(level: RankingLevel) -> str:
+    """What the servers of a level are ranked by."""
+    return "the most requests per second" if level.rate is None else "the lowest p99"
+
+
+def figure_words(entry: RankingEntry, level: RankingLevel) -> str:
+    """``0.24 ms [0.22 ms, 0.28 ms]``, or a goodput."""
+    if level.rate is None:
+        return words.format_per_s(entry.goodput_per_s)
+    return p99_words(entry)
+
+
+def p99_words(entry: RankingEntry) -> str:
+    """``0.24 ms [0.22 ms, 0.28 ms]``, or ``≈ 0.24 ms``."""
+    value = words.rough(words.format_duration_ns(entry.value_ns), is_rough=entry.is_rough)
+    return f"{value}{interval_words(entry)}"
+
+
+def interval_words(entry: RankingEntry) -> str:
+    """`` [0.22 ms, 0.28 ms]``, or nothing."""
+    if entry.interval_ns is None:
+        return ""
+    low, high = entry.interval_ns
+    upper = "unbounded" if high is None else words.format_duration_ns(high)
+    return f" [{words.format_duration_ns(low)}, {upper}]"
+
+
+def size_words(entry: RankingEntry) -> str:
+    """`` (2 workers, 4 threads)``, if set."""
+    sizes = [words.plural(entry.workers, "worker")] if entry.workers is not None else []
+    sizes += [words.plural(entry.threads, "thread")] if entry.threads is not None else []
+    return f" ({', '.join(sizes)})" if sizes else ""
+
+
+def leanest(entries: Sequence[RankingEntry]) -> RankingEntry:
+    """Among ties the one with the least memory; if the difference does not matter, the
+    better-ranked one."""
+    best = entries[0]
+    for entry in entries[1:]:
+        memory, least = entry.memory_peak_bytes, best.memory_peak_bytes
+        if not memory or not least:
+            continue
+        if memory * LEANER_BY < least and least - memory >= LEAST_SAVING_BYTES:
+            best = entry
+    return best
