@@ -13,7 +13,11 @@ from pathlib import Path
 
 from wsgiload import cli
 from wsgiload._loadgen import check_plan, read_recording, read_sessions, read_targets
-from wsgiload.errors import EXIT_OK, EXIT_USAGE
+from wsgiload.errors import EXIT_OK, EXIT_USAGE, UsageError
+from wsgiload.loads.curl import targets_of_curl
+from wsgiload.loads.har import targets_of_har
+from wsgiload.loads.openapi import targets_of_openapi
+from wsgiload.loads.targets_text import ImportedTargets
 
 HERE = Path(__file__).parent
 MOST_MESSAGE_CHARACTERS = 20_000
@@ -37,7 +41,7 @@ def complaint_of_message(read: Callable[[], object]) -> str | None:
     """Whatever is refused is refused in one short line."""
     try:
         read()
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, UsageError) as error:
         text = str(error)
         if not text or "\n" in text or len(text) > MOST_MESSAGE_CHARACTERS:
             return f"a message of {len(text)} characters: {text[:200]!r}"
@@ -59,6 +63,39 @@ def file_read_by(read: Callable[[Path], str]) -> Feed:
             return complaint_of_message(lambda: read(Path(file.name)))
 
     return feed
+
+
+def imported_by(convert: Callable[[bytes], ImportedTargets]) -> Feed:
+    """Converts the input to targets, which a load must be able to read."""
+
+    def feed(data: bytes) -> str | None:
+        made: list[ImportedTargets] = []
+        complaint = complaint_of_message(lambda: made.append(convert(data)))
+        if complaint is not None or not made:
+            return complaint
+        if any("\n" in note or len(note) > MOST_MESSAGE_CHARACTERS for note in made[0].notes):
+            return f"notes that are no lines: {made[0].notes!r}"
+        with tempfile.NamedTemporaryFile(prefix="fuzz-") as file:
+            file.write(made[0].text.encode())
+            file.flush()
+            read_targets(Path(file.name))
+        return None
+
+    return feed
+
+
+def curl(data: bytes) -> ImportedTargets:
+    """Reads commands that cannot read any file."""
+
+    def refused(name: str) -> bytes:
+        raise UsageError(f"{name!r} is not read")
+
+    return targets_of_curl(data.decode(errors="surrogateescape"), refused)
+
+
+def openapi(data: bytes) -> ImportedTargets:
+    """Reads a description with all its operations."""
+    return targets_of_openapi(data, ("POST", "PUT", "PATCH", "DELETE"))
 
 
 def run_with(name: str) -> Feed:
@@ -98,6 +135,9 @@ INPUTS: dict[str, Callable[[], list[Input]]] = {
     "plan": lambda: _stored("plan", plan),
     "targets": lambda: _stored("targets", file_read_by(read_targets)),
     "sessions": lambda: _stored("sessions", file_read_by(read_sessions)),
+    "har": lambda: _stored("har", imported_by(targets_of_har)),
+    "curl": lambda: _stored("curl", imported_by(curl)),
+    "openapi": lambda: _stored("openapi", imported_by(openapi)),
     "traces": lambda: _stored("traces", file_read_by(read_recording)),
     "runs": _files_of_a_run,
 }

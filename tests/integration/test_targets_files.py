@@ -3,6 +3,8 @@ Windows, and standard input."""
 
 from __future__ import annotations
 
+import json
+import uuid
 from pathlib import Path
 
 import pytest
@@ -129,3 +131,67 @@ def test_targets_that_are_a_recording_name_the_command_that_reads_it(
     done = command.run("load", target.url, *BRIEFLY, "--targets", "recorded.har", cwd=inputs)
     assert done.code == 2
     assert "wsgiload import har" in done.err
+
+
+def test_commands_of_curl_are_imported_and_sent(command: Command, target: CountingServer) -> None:
+    text = f"""curl '{target.url}cart?add=7' -H 'X-One: 1' --compressed -s | jq .
+curl {target.url}orders --json '{{"item": "{{{{7}}}}"}}'"""
+    done = command.run("import", "curl", text, "-o", "shop.targets")
+    assert (done.code, done.out) == (0, "")
+    assert len(done.complaints) == 1 and "ignored: --compressed" in done.err
+    done = command.run("load", target.url, *BRIEFLY, "--targets", "shop.targets")
+    assert done.code != 2, done.err
+    assert _kinds(target) == {
+        ("GET", "/cart?add=7", b""),
+        ("POST", "/orders", b'{"item": "{{7}}"}'),
+    }
+    fields = {path: headers for _, path, headers, _ in target.seen}
+    assert fields["/cart?add=7"]["x-one"] == "1"
+    assert fields["/orders"]["content-type"] == "application/json"
+
+
+def test_operations_of_an_api_are_imported_and_sent(
+    command: Command, target: CountingServer
+) -> None:
+    number = {"name": "id", "in": "path", "required": True, "schema": {"type": "integer"}}
+    order = {"required": ["id"], "properties": {"id": {"type": "string", "format": "uuid"}}}
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Order"}}}
+    post = {"requestBody": {"content": content, "required": True}, "responses": {"200": {}}}
+    description = {
+        "openapi": "3.1.0",
+        "paths": {"/items/{id}": {"get": {"parameters": [number]}}, "/orders": {"post": post}},
+        "components": {"schemas": {"Order": order}},
+    }
+    (command.folder / "openapi.json").write_text(json.dumps(description))
+    words = ("openapi.json", "--method", "POST", "-o", "shop.targets")
+    assert command.run("import", "openapi", *words).code == 0
+    done = command.run("load", target.url, *BRIEFLY, "--targets", "shop.targets")
+    assert done.code != 2, done.err
+
+    paths = [path for method, path, _, _ in target.seen if method == "GET"]
+    numbers = {int(path.removeprefix("/items/")) for path in paths}
+    assert len(numbers) > 5 and min(numbers) >= 1 and max(numbers) <= 1000
+    bodies = [body for method, _, _, body in target.seen if method == "POST"]
+    assert len(bodies) == len({uuid.UUID(json.loads(body)["id"]) for body in bodies}) > 5
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (
+            "curl http://h/\n",
+            "a list of curl commands; convert it to targets: wsgiload import curl - <",
+        ),
+        (
+            '{"openapi": "3.1.0"}',
+            "an OpenAPI description; convert it to targets: wsgiload import openapi ",
+        ),
+    ],
+)
+def test_targets_that_have_to_be_imported_name_the_command(
+    command: Command, target: CountingServer, content: str, says: str
+) -> None:
+    (command.folder / "traffic").write_text(content)
+    done = command.run("load", target.url, *BRIEFLY, "--targets", "traffic")
+    assert done.code == 2
+    assert f"traffic is {says}traffic -o FILE" in done.err

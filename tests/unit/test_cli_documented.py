@@ -164,7 +164,7 @@ def test_the_commands_of_this_stage_are_there() -> None:
             "servers",
             "doctor",
         }
-        | {"audit", "explain", "import", "import har"}
+        | {"audit", "explain", "import", "import har", "import curl", "import openapi"}
         | servers
     )
 

@@ -1,7 +1,11 @@
-"""``wsgiload import``: recorded traffic as files that a load reads."""
+"""``wsgiload import``: recorded and described traffic as files that a load reads."""
 
 from __future__ import annotations
 
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -10,47 +14,163 @@ from wsgiload.cli._help import HelpfulCommand, option
 from wsgiload.cli._options import FILE
 from wsgiload.cli._output import check_destinations, complain
 from wsgiload.errors import UsageError
+from wsgiload.loads.curl import targets_of_curl
 from wsgiload.loads.har import targets_of_har
+from wsgiload.loads.openapi import SAFE_METHODS, targets_of_openapi
+from wsgiload.loads.openapi.operations import METHODS
+from wsgiload.loads.targets_text import ImportedTargets
 
-EXAMPLES = (
-    "wsgiload import har shop.har -o shop.targets",
-    "wsgiload load http://127.0.0.1:8000/ -R 50 --targets shop.targets",
+_LOAD = "wsgiload load http://127.0.0.1:8000/ -R 50 --targets shop.targets"
+_HAR_EXAMPLES = ("wsgiload import har shop.har -o shop.targets", _LOAD)
+_CURL_EXAMPLES = (
+    "wsgiload import curl \"curl 'http://127.0.0.1:8000/cart' -H 'Accept: */*'\" -o shop.targets",
+    "wsgiload import curl -o shop.targets curl 'http://127.0.0.1:8000/cart' -H 'Accept: */*'",
+    _LOAD,
 )
+_OPENAPI_EXAMPLES = ("wsgiload import openapi openapi.json -o shop.targets", _LOAD)
+
+_STANDARD_INPUT = "-"
+_MOST_HAR_BYTES = 512 << 20
+_MOST_COMMAND_BYTES = 4 << 20
+_MOST_BODY_BYTES = 16 << 20
+_MOST_DESCRIPTION_BYTES = 32 << 20
+_TO_JSON = (
+    "uv run --no-project --with pyyaml python -c 'import json, sys, yaml; "
+    "json.dump(yaml.safe_load(sys.stdin), sys.stdout, default=str)'"
+)
+
+_out = option(
+    "Output", "-o", "--out", "out", type=FILE, help="Write to this file instead of standard output."
+)
+
+
+class _PastedCommand(HelpfulCommand):
+    """Takes a pasted command as it is, too: all words from ``curl`` on, which a shell has already
+    freed of their quotes."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Make one argument of it."""
+        if "curl" in args:
+            start = args.index("curl")
+            args = [*args[:start], shlex.join(args[start:])]
+        return super().parse_args(ctx, args)
 
 
 @click.group("import", context_settings={"help_option_names": ["-h", "--help"]})
 def import_group() -> None:
-    """Convert recorded traffic to a targets file.
+    """Convert recorded or described traffic to a targets file.
 
     Access logs need no conversion: see load --replay.
     """
 
 
-@import_group.command(cls=HelpfulCommand, examples=EXAMPLES)
+@import_group.command(cls=HelpfulCommand, examples=_HAR_EXAMPLES)
 @click.argument("file", type=FILE)
-@option(
-    "Output", "-o", "--out", "out", type=FILE, help="Write to this file instead of standard output."
-)
+@_out
 def har(file: Path, out: Path | None) -> None:
     """Convert a HAR file, as saved by a browser, to a targets file."""
     check_destinations(None, out)
-    try:
-        imported = targets_of_har(file.read_bytes())
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}") from error
-    except UsageError as error:
-        raise UsageError(f"{file}: {error}") from error
+    content = _read(file, _MOST_HAR_BYTES)
+    with _naming(file):
+        imported = targets_of_har(content)
+    _write(imported, out)
 
-    _write(imported.text, out)
+
+@import_group.command(cls=_PastedCommand, examples=_CURL_EXAMPLES)
+@click.argument("command", nargs=-1, required=True)
+@_out
+def curl(command: tuple[str, ...], out: Path | None) -> None:
+    """Convert curl commands, as copied from a browser, to a targets file.
+
+    COMMAND is one or more commands as one argument, one command without quotes around it after the
+    options, or - for standard input.
+    """
+    if len(command) > 1:
+        raise UsageError(
+            f"{len(command)} arguments instead of one",
+            "a pasted command needs no quotes around it: wsgiload import curl -o FILE curl …",
+        )
+    (text,) = command
+    check_destinations(None, out)
+    if text == _STANDARD_INPUT:
+        text = _read(Path(text), _MOST_COMMAND_BYTES).decode(errors="surrogateescape")
+    _write(targets_of_curl(text, _read_body), out)
+
+
+@import_group.command(cls=HelpfulCommand, examples=_OPENAPI_EXAMPLES)
+@click.argument("file", type=FILE)
+@option(
+    "Request",
+    "--method",
+    "methods",
+    type=click.Choice([name for name in METHODS if name not in SAFE_METHODS], case_sensitive=False),
+    multiple=True,
+    help="Also import operations with this method, which can change data; repeatable. [default: GET and HEAD only]",
+)
+@_out
+def openapi(file: Path, methods: tuple[str, ...], out: Path | None) -> None:
+    """Convert an OpenAPI description (2.0, 3.0 or 3.1, in JSON) to a targets file."""
+    check_destinations(None, out)
+    content = _read(file, _MOST_DESCRIPTION_BYTES)
+    with _naming(file):
+        _require_json(file, content)
+        imported = targets_of_openapi(content, methods)
+    _write(imported, out)
+
+
+@contextmanager
+def _naming(file: Path) -> Iterator[None]:
+    """What is wrong in the file is said with its name."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{_shown(file)}: {error}") from error
+
+
+def _require_json(file: Path, content: bytes) -> None:
+    if content.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
+        return
+    name = "api.yaml" if str(file) == _STANDARD_INPUT else str(file)
+    files = f"<{shlex.quote(name)} >{shlex.quote(name + '.json')}"
+    raise UsageError("not JSON", f"convert YAML with: {_TO_JSON} {files}")
+
+
+def _read_body(name: str) -> bytes:
+    """A file that a curl command names."""
+    if name == _STANDARD_INPUT:
+        raise UsageError("the curl command reads standard input", "write a file in its place")
+    return _read(Path(name), _MOST_BODY_BYTES)
+
+
+def _read(file: Path, most_bytes: int) -> bytes:
+    """A file, which may be a pipe and so has no size, or standard input."""
+    try:
+        if str(file) != _STANDARD_INPUT:
+            with file.open("rb") as opened:
+                content = opened.read(most_bytes + 1)
+        elif sys.stdin.isatty():
+            raise UsageError("standard input is a terminal", "pipe a file into it")
+        else:
+            content = sys.stdin.buffer.read(most_bytes + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read {_shown(file)}: {error.strerror}") from error
+    if len(content) > most_bytes:
+        raise UsageError(f"{_shown(file)} is larger than {most_bytes >> 20} MiB", "split it")
+    return content
+
+
+def _shown(file: Path) -> str:
+    return "standard input" if str(file) == _STANDARD_INPUT else str(file)
+
+
+def _write(imported: ImportedTargets, out: Path | None) -> None:
+    """The targets where they shall be, and the notes on standard error."""
+    if out is None:
+        click.echo(imported.text, nl=False)
+    else:
+        try:
+            out.write_text(imported.text, encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"cannot write {out}: {error.strerror}") from error
     for note in imported.notes:
         complain(note)
-
-
-def _write(text: str, out: Path | None) -> None:
-    if out is None:
-        click.echo(text, nl=False)
-        return
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write {out}: {error.strerror}") from error

@@ -6,33 +6,20 @@ Pure: text in, text out.
 from __future__ import annotations
 
 import base64
-from collections import Counter
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
 from wsgiload.errors import UsageError
-from wsgiload.loads.targets_text import ImportedTargets, target_text
-
-# Fields that a request gets from the generator, that belong to one connection, or that turn a
-# response into "not modified".
-_OWN_FIELDS = frozenset(
-    [
-        "host",
-        "content-length",
-        "connection",
-        "keep-alive",
-        "proxy-connection",
-        "transfer-encoding",
-        "upgrade",
-        "te",
-        "if-none-match",
-        "if-modified-since",
-        "if-range",
-        "range",
-    ]
+from wsgiload.loads.targets_text import (
+    ImportedTargets,
+    hosts_note,
+    is_imported,
+    secrets_note,
+    target_text,
+    with_weights,
 )
-_SECRET_FIELDS = frozenset(("authorization", "cookie"))
+
 # The response to a request without conditions and without a range.
 _UNCONDITIONAL = {206: 200, 304: 200}
 _LOWEST_ERROR = 500
@@ -77,12 +64,10 @@ def targets_of_har(content: bytes) -> ImportedTargets:
     entries = _entries(content)
     host = _split(entries[0].request.url).netloc
     own = [entry for entry in entries if _split(entry.request.url).netloc == host]
-    counts = Counter(_target(entry) for entry in own)
-    text = "\n".join(
-        target + (f"--weight {count}\n" if count > 1 else "") for target, count in counts.items()
-    )
+    names = {field.name for entry in own for field in entry.request.headers}
+    notes = hosts_note(len(own), len(entries), host) + secrets_note(names, "recording")
 
-    return ImportedTargets(text, tuple(_notes(entries, own, host)))
+    return ImportedTargets(with_weights(map(_target, own)), tuple(notes))
 
 
 def _entries(content: bytes) -> list[_Entry]:
@@ -117,17 +102,7 @@ def _target(entry: _Entry) -> str:
 
 
 def _fields(request: _Request) -> list[tuple[str, str]]:
-    fields = [
-        (field.name, field.value)
-        for field in request.headers
-        if not field.name.startswith(":") and field.name.lower() not in _OWN_FIELDS
-    ]
-    for name, value in fields:
-        if "\n" in value or "\r" in value:
-            raise UsageError(
-                f"header {name} of {request.url} has a line break", "delete it from the HAR file"
-            )
-    return fields
+    return [(field.name, field.value) for field in request.headers if is_imported(field.name)]
 
 
 def _body(request: _Request) -> bytes:
@@ -142,16 +117,3 @@ def _body(request: _Request) -> bytes:
         raise UsageError(
             f"the body of {request.url} is not base64", "delete it from the HAR file"
         ) from error
-
-
-def _notes(entries: list[_Entry], own: list[_Entry], host: str) -> list[str]:
-    notes = []
-    if len(own) < len(entries):
-        others = len(entries) - len(own)
-        notes.append(
-            f"skipped {others} of {len(entries)} requests, which go to hosts other than {host}"
-        )
-    names = {field.name.lower() for entry in own for field in entry.request.headers}
-    if secret := sorted(names & _SECRET_FIELDS):
-        notes.append(f"the targets contain secrets from the recording ({', '.join(secret)})")
-    return notes

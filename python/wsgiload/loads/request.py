@@ -47,12 +47,12 @@ class Request:
             "percent-encode it",
         )
         require(
-            bool(_TOKEN.fullmatch(self.method)),
+            is_token(self.method),
             f"{self.method!r} is not a request method",
             "write one like GET",
         )
         for name, value in self.headers:
-            allowed = bool(_TOKEN.fullmatch(name)) and is_field_value(value)
+            allowed = is_token(name) and is_field_value(value)
             require(
                 allowed, f"header {name}: {value!r} has characters that HTTP forbids", "use ASCII"
             )
@@ -138,6 +138,11 @@ def header_pairs(
     return tuple((name, value) for name, value in fields)
 
 
+def is_token(text: str) -> bool:
+    """Whether a method or a header field may have this name."""
+    return _TOKEN.fullmatch(text) is not None
+
+
 def is_field_value(text: str) -> bool:
     """Whether a header field may have this value."""
     return _FIELD_VALUE.fullmatch(text) is not None
@@ -146,7 +151,7 @@ def is_field_value(text: str) -> bool:
 def parse_header(text: str) -> tuple[str, str]:
     """``Name: value``."""
     name, colon, value = text.partition(":")
-    if not colon or not _TOKEN.fullmatch(name.strip()):
+    if not colon or not is_token(name.strip()):
         raise UsageError(f"{text!r} is not a header field", "write it as 'Name: value'")
     return name.strip(), value.strip()
 

@@ -3,12 +3,46 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 import msgspec
 
+from wsgiload.errors import UsageError, require
+from wsgiload.loads.request import is_token
+
 Fields = Sequence[tuple[str, str]]
+
+# Fields that a request gets from the generator, that belong to one connection, or that turn a
+# response into "not modified".
+_OWN_FIELDS = frozenset(
+    [
+        "host",
+        "content-length",
+        "connection",
+        "keep-alive",
+        "proxy-connection",
+        "transfer-encoding",
+        "upgrade",
+        "te",
+        "if-none-match",
+        "if-modified-since",
+        "if-range",
+        "range",
+    ]
+)
+_SECRET_FIELDS = frozenset(
+    ("authorization", "proxy-authorization", "cookie", "x-api-key", "x-auth-token")
+)
+# What ends a line would begin another line of the targets file, such as one that names a file.
+_NOT_IN_A_LINE = re.compile("[\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
+# Visible ASCII but what no URL contains.
+_KEPT_IN_URLS = "".join(map(chr, range(0x21, 0x7F))).translate(dict.fromkeys(map(ord, '"<>\\`')))
+# These begin another kind of line.
+_OTHER_LINES = ("#", "--")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,19 +56,74 @@ class ImportedTargets:
 def target_text(method: str, path: str, fields: Fields, body: bytes) -> str:
     """The lines of one request: in vegeta's HTTP format, or in its JSON format with a body. Nothing
     in it is a placeholder."""
-    path, fields = _literal(path), [(name, _literal(value)) for name, value in fields]
-    if body:
-        return _json_line(method, path, fields, _literal_body(body))
+    literal = [(name, escaped(value)) for name, value in fields]
+    return template_text(method, escaped(url_text(path)), literal, _literal_body(body))
+
+
+def template_text(method: str, path: str, fields: Fields, body: bytes) -> str:
+    """The same of a request that may have placeholders."""
+    _require_single_lines(method, path, fields)
+    if body or any(text.startswith(_OTHER_LINES) for text in (method, *dict(fields))):
+        return _json_line(method, path, fields, body)
     return "".join(f"{line}\n" for line in (f"{method} {path}", *map(": ".join, fields)))
 
 
-def _literal(text: str) -> str:
+def escaped(text: str) -> str:
+    """A text in which nothing is a placeholder."""
     return text.replace("{{", "{{{{")
+
+
+def url_text(path: str) -> str:
+    """The path and query with everything encoded that a URL cannot contain."""
+    return quote(path, safe=_KEPT_IN_URLS, errors="surrogateescape")
+
+
+def is_imported(name: str) -> bool:
+    """Whether a header field belongs to the request itself."""
+    return not name.startswith(":") and name.lower() not in _OWN_FIELDS
+
+
+def with_weights(targets: Iterable[str]) -> str:
+    """A targets file that has each target once, with its number as its weight."""
+    counts = Counter(targets)
+    return "\n".join(
+        target + (f"--weight {count}\n" if count > 1 else "") for target, count in counts.items()
+    )
+
+
+def secrets_note(names: Iterable[str], source: str) -> list[str]:
+    """A warning if header fields with these names hold secrets."""
+    secret = sorted({name.lower() for name in names} & _SECRET_FIELDS)
+    return (
+        [f"the targets contain secrets from the {source} ({', '.join(secret)})"] if secret else []
+    )
+
+
+def hosts_note(imported: int, total: int, host: str) -> list[str]:
+    """What was left out because another host gets it."""
+    if imported == total:
+        return []
+    others = total - imported
+    return [f"skipped {others} of {total} requests, which go to hosts other than {host}"]
+
+
+def _require_single_lines(method: str, path: str, fields: Fields) -> None:
+    """Whoever made the file must not add lines to the targets file."""
+    require(is_token(method), f"{method!r} is not a request method", "write one like GET")
+    if _NOT_IN_A_LINE.search(path) or not path.startswith("/"):
+        raise UsageError(f"{path!r} is not a URL path", "percent-encode it")
+    for name, value in fields:
+        # The value may be a secret.
+        require(
+            is_token(name) and not _NOT_IN_A_LINE.search(value),
+            f"header {name!r} of {path} has a line break or characters that HTTP forbids",
+            "remove it",
+        )
 
 
 def _literal_body(body: bytes) -> bytes:
     try:
-        return _literal(body.decode()).encode()
+        return escaped(body.decode()).encode()
     except UnicodeDecodeError:  # it has no placeholders
         return body
 

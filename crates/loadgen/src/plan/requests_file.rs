@@ -55,9 +55,9 @@ fn parse_file(path: &Path, kind: Kind) -> Result<Parser<'_>, LoadError> {
     let shown = requests_text::shown(path);
     let refused = LoadError::RequestsFile;
     let text = requests_text::read(path).map_err(refused)?;
-    if requests_text::is_har(&text) {
+    if let Some((kind, import)) = requests_text::importable(&text) {
         return Err(refused(format!(
-            "{shown} is a HAR file; convert it to targets: wsgiload import har {shown} -o FILE"
+            "{shown} is {kind}; convert it to targets: wsgiload import {import}{shown} -o FILE"
         )));
     }
     let mut parser = Parser::new(kind, path.parent().unwrap_or(Path::new("")));

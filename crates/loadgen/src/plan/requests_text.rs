@@ -51,10 +51,22 @@ fn is_standard_input(path: &Path) -> bool {
     path == Path::new(STANDARD_INPUT)
 }
 
-/// Whether it is what the network panel of a browser saves.
-pub(crate) fn is_har(text: &str) -> bool {
-    let start = text.trim_start().strip_prefix('{');
-    start.is_some_and(|start| start.trim_start().starts_with("\"log\""))
+/// What a text is that has to be converted first, and the words of `wsgiload import` before its
+/// name.
+pub(crate) fn importable(text: &str) -> Option<(&'static str, &'static str)> {
+    let text = text.trim_start();
+    if text.starts_with("curl ") {
+        return Some(("a list of curl commands", "curl - <"));
+    }
+    let first_key = text.strip_prefix('{')?.trim_start();
+    let begins = |key: &str| first_key.starts_with(key);
+    if begins("\"log\"") {
+        Some(("a HAR file", "har "))
+    } else if begins("\"openapi\"") || begins("\"swagger\"") {
+        Some(("an OpenAPI description", "openapi "))
+    } else {
+        None
+    }
 }
 
 /// The text without the mark that some editors write at its beginning.
@@ -73,11 +85,20 @@ mod tests {
     }
 
     #[test]
-    fn a_har_file_is_told_from_a_target_in_json() {
-        assert!(is_har("{\"log\":{"));
-        assert!(is_har("\n{\n  \"log\": {"));
-        assert!(!is_har("{\"method\": \"GET\", \"url\": \"/log\"}"));
-        assert!(!is_har("GET /\n"));
+    fn what_has_to_be_imported_is_told_from_targets() {
+        let command = |text| importable(text).map(|(_, command)| command);
+        assert_eq!(command("{\"log\":{"), Some("har "));
+        assert_eq!(command("\n{\n  \"log\": {"), Some("har "));
+        assert_eq!(command("{\"openapi\": \"3.1.0\""), Some("openapi "));
+        assert_eq!(command("{\n\t\"swagger\": \"2.0\""), Some("openapi "));
+        assert_eq!(command("\ncurl http://h/"), Some("curl - <"));
+        for targets in [
+            "{\"method\": \"GET\", \"url\": \"/log\"}",
+            "GET /\n",
+            "/curl",
+        ] {
+            assert_eq!(command(targets), None, "{targets}");
+        }
     }
 
     #[test]

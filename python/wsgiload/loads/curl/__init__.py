@@ -1,0 +1,59 @@
+"""Commands of curl, as browsers copy them and manuals show them, as a targets file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from wsgiload.loads.curl.flags import flags_of
+from wsgiload.loads.curl.request import CurlRequest, requests_of
+from wsgiload.loads.curl.shell import commands_in
+from wsgiload.loads.targets_text import (
+    ImportedTargets,
+    hosts_note,
+    secrets_note,
+    target_text,
+    with_weights,
+)
+
+MOST_NOTED_CHARACTERS = 60
+_NEXT = ("--next", "-:")
+
+
+def targets_of_curl(text: str, read: Callable[[str], bytes]) -> ImportedTargets:
+    """The requests to the host of the first one; ``read`` returns the content of the files that the
+    commands name."""
+    commands = commands_in(text)
+    flags = [flags_of(words) for command in commands.words for words in _parts(command)]
+    requests = [request for one in flags for request in requests_of(one, read)]
+    host = requests[0].host
+    own = [request for request in requests if request.host == host]
+    ignored = [*(name for one in flags for name in one.ignored), *commands.ignored]
+    names = {name for request in own for name, _ in request.fields}
+    notes = [
+        *_ignored_note(ignored),
+        *hosts_note(len(own), len(requests), host),
+        *secrets_note(names, "command"),
+    ]
+
+    return ImportedTargets(with_weights(map(_target, own)), tuple(notes))
+
+
+def _parts(words: Sequence[str]) -> Iterator[list[str]]:
+    """The command between the flags that begin a new one."""
+    part: list[str] = []
+    for word in words:
+        if word in _NEXT:
+            yield part
+            part = []
+        else:
+            part.append(word)
+    yield part
+
+
+def _target(request: CurlRequest) -> str:
+    return target_text(request.method, request.path, request.fields, request.body)
+
+
+def _ignored_note(ignored: Iterable[str]) -> list[str]:
+    shown = [" ".join(one.split())[:MOST_NOTED_CHARACTERS] for one in dict.fromkeys(ignored)]
+    return [f"ignored: {', '.join(shown)}"] if shown else []

@@ -1,0 +1,157 @@
+"""The flags of curl: what each of them is to a load, and the flags of one command line. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from wsgiload.errors import UsageError
+
+# The long names of what can be written with one letter.
+_LETTERS = {
+    "0": "http1.0", "4": "ipv4", "6": "ipv6", "#": "progress-bar",
+    "A": "user-agent", "b": "cookie", "c": "cookie-jar", "C": "continue-at", "d": "data",
+    "D": "dump-header", "e": "referer", "E": "cert", "f": "fail", "F": "form", "g": "globoff",
+    "G": "get", "H": "header", "i": "include", "I": "head", "j": "junk-session-cookies",
+    "J": "remote-header-name", "k": "insecure", "K": "config", "L": "location", "m": "max-time",
+    "N": "no-buffer", "o": "output", "O": "remote-name", "q": "disable", "r": "range",
+    "R": "remote-time", "s": "silent", "S": "show-error", "T": "upload-file", "u": "user",
+    "v": "verbose", "w": "write-out", "x": "proxy", "X": "request", "Z": "parallel",
+}  # fmt: skip
+# What says something about the requests.
+_SWITCHES = frozenset(("get", "globoff", "head"))
+_VALUES = frozenset([
+    "cookie", "data", "data-ascii", "data-binary", "data-raw", "data-urlencode", "header",
+    "json", "oauth2-bearer", "referer", "request", "url", "url-query", "user", "user-agent",
+])  # fmt: skip
+# What only concerns curl's output, its connections or its patience.
+_IGNORED_SWITCHES = frozenset([
+    "basic", "compressed", "create-dirs", "disable", "fail", "fail-early", "fail-with-body",
+    "http0.9", "http1.0", "http1.1", "http2", "http2-prior-knowledge", "http3", "include",
+    "insecure", "ipv4", "ipv6", "junk-session-cookies", "location", "no-alpn", "no-buffer",
+    "no-keepalive", "no-progress-meter", "no-sessionid", "parallel", "path-as-is",
+    "progress-bar", "raw", "remote-header-name", "remote-name", "remote-name-all",
+    "remote-time", "retry-all-errors", "retry-connrefused", "show-error", "show-headers",
+    "silent", "ssl-no-revoke", "styled-output", "tcp-fastopen", "tcp-nodelay", "tlsv1",
+    "tlsv1.0", "tlsv1.1", "tlsv1.2", "tlsv1.3", "verbose",
+])  # fmt: skip
+_IGNORED_VALUES = frozenset([
+    "cacert", "capath", "ciphers", "connect-timeout", "cookie-jar", "dump-header",
+    "keepalive-time", "limit-rate", "max-redirs", "max-time", "output", "output-dir", "retry",
+    "retry-delay", "retry-max-time", "speed-limit", "speed-time", "stderr", "tls-max", "trace",
+    "trace-ascii", "write-out",
+])  # fmt: skip
+# What a load has instead, or does differently.
+_REMARKS = {
+    "compressed": "no Accept-Encoding is sent",
+    "insecure": "the load has --insecure",
+    "cacert": "the load has --ca-file",
+    "location": "redirects are not followed",
+    "http2": "the load has --http2",
+}
+_MULTIPART = "write the whole body to a file, then use --data-binary @FILE and its Content-Type"
+_CHALLENGE = "its value depends on a challenge of the server; use -u with basic authentication"
+_REFUSED = {
+    "form": f"multipart bodies are not built; {_MULTIPART}",
+    "form-string": f"multipart bodies are not built; {_MULTIPART}",
+    "upload-file": "write -X PUT --data-binary @FILE instead",
+    "config": "write the flags of the file on the command line",
+    "digest": _CHALLENGE,
+    "ntlm": _CHALLENGE,
+    "negotiate": _CHALLENGE,
+    "anyauth": _CHALLENGE,
+    "aws-sigv4": "the signature differs from request to request",
+    "range": "a part of a response is not measured; remove it",
+    "continue-at": "a part of a response is not measured; remove it",
+    "proxy": "a load uses no proxy; remove it",
+    "cert": "remove it; the load has --client-cert",
+    "key": "remove it; the load has --client-key",
+    "connect-to": "remove it; the load has --connect-to",
+    "resolve": "remove it; the load has --connect-to",
+    "unix-socket": "remove it; the load has --unix-socket",
+}
+
+
+@dataclass(slots=True)
+class Flags:
+    """What one command line says about its requests, in order, by long names."""
+
+    urls: list[str] = field(default_factory=list)
+    given: list[tuple[str, str]] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
+
+    def values(self, name: str) -> list[str]:
+        """The values of a flag, in order."""
+        return [value for flag, value in self.given if flag == name]
+
+    def last(self, name: str) -> str | None:
+        """Its last value, which counts."""
+        return next(iter(reversed(self.values(name))), None)
+
+    def has(self, name: str) -> bool:
+        """Whether a switch is on."""
+        return bool(self.values(name))
+
+
+def flags_of(words: Sequence[str]) -> Flags:
+    """The flags behind ``curl``."""
+    flags = Flags()
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            flags.urls.extend(rest)
+        elif word.startswith("--"):
+            _take(flags, word, word[2:], None, rest)
+        elif word.startswith("-") and word != "-":
+            _take_letters(flags, word, rest)
+        else:
+            flags.urls.append(word)
+    flags.urls.extend(flags.values("url"))
+    return flags
+
+
+def _take_letters(flags: Flags, word: str, rest: Iterator[str]) -> None:
+    """Several switches in one word; what takes a value takes the rest of the word or the next."""
+    letters = word[1:]
+    while letters:
+        letter, letters = letters[0], letters[1:]
+        name = _LETTERS.get(letter)
+        if name is None:
+            raise _unknown(f"-{letter}")
+        if _take(flags, f"-{letter}", name, letters or None, rest):
+            return
+
+
+def _take(flags: Flags, written: str, name: str, value: str | None, rest: Iterator[str]) -> bool:
+    """Whether this flag takes a value."""
+    if name in _REFUSED:
+        raise UsageError(f"{written} of curl cannot be imported", _REFUSED[name])
+    if name in _SWITCHES:
+        flags.given.append((name, ""))
+        return False
+    if name in _IGNORED_SWITCHES:
+        flags.ignored.append(_ignored(written, name))
+        return False
+    if name not in _VALUES and name not in _IGNORED_VALUES:
+        raise _unknown(written)
+
+    value = next(rest, None) if value is None else value
+    if value is None:
+        raise UsageError(f"{written} of curl needs a value", "paste the whole command")
+    if name in _VALUES:
+        flags.given.append((name, value))
+    else:
+        flags.ignored.append(_ignored(written, name))
+    return True
+
+
+def _ignored(written: str, name: str) -> str:
+    remark = _REMARKS.get(name)
+    return f"{written} ({remark})" if remark else written
+
+
+def _unknown(written: str) -> UsageError:
+    return UsageError(
+        f"{' '.join(written.split())[:40]} is not a flag of curl that can be imported",
+        "remove it, or write the target by hand (docs/requests.md)",
+    )

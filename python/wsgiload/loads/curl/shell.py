@@ -1,0 +1,123 @@
+"""A text with curl commands, as browsers and manuals show them, as the words of each command. Pure:
+nothing is run, and what only a shell could replace is refused."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import PurePath
+
+from wsgiload.errors import UsageError
+from wsgiload.loads.curl.ansi_quotes import ansi_text
+
+# What has a meaning outside of quotes, and everything in quotes.
+_PIECE = re.compile(
+    r"""
+      (?P<continued>\\\r?\n)
+    | (?P<escaped>\\.)
+    | (?P<literal>'[^']*')
+    | \$'(?P<ansi>(?:\\.|[^'\\])*)'
+    | "(?P<quoted>(?:\\.|[^"\\])*)"
+    | (?P<comment>(?<!\S)\#[^\n]*)
+    | (?P<redirect>(?:(?<!\S)\d|&)?>>?\s*(?:&\d|'[^']*'|"[^"]*"|[^\s;&|<>'"]*))
+    | (?P<separator>&&|;|\r?\n)
+    | (?P<operator>\|\||[|&<])
+    | (?P<variable>\$(?:\w+|[({])|`)
+    | (?P<windows>\^["\r\n])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_IN_DOUBLE_QUOTES = re.compile(r"\\(?P<escaped>.)|(?P<variable>\$(?:\w+|[({])|`)", re.DOTALL)
+
+
+@dataclass(slots=True)
+class Commands:
+    """The words behind ``curl`` of each command, and what of the text only concerns output."""
+
+    words: list[list[str]] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
+
+
+def commands_in(text: str) -> Commands:
+    """The commands, in order."""
+    found = Commands()
+    for segment, is_output in _segments(text, found.ignored):
+        if is_output:
+            found.ignored.append(f"| {segment.strip()}")
+        elif words := _words(segment):
+            found.words.append(_without_curl(words))
+    if not found.words:
+        raise UsageError("there is no curl command", "write it in quotes: 'curl http://…'")
+    return found
+
+
+def _segments(text: str, ignored: list[str]) -> Iterator[tuple[str, bool]]:
+    """The text between separators, quoted for shlex, and whether a pipe leads to it."""
+    segment, is_output, position = "", False, 0
+    for piece in _PIECE.finditer(text):
+        segment += text[position : piece.start()]
+        position = piece.end()
+        kind = piece.lastgroup
+        if kind == "redirect":
+            ignored.append(piece.group().strip())
+        elif kind == "separator" or piece.group() == "|":
+            yield segment, is_output
+            segment, is_output = "", piece.group() == "|"
+        else:
+            segment += piece.group() if is_output else _rewritten(piece)
+    yield segment + text[position:], is_output
+
+
+def _rewritten(piece: re.Match[str]) -> str:
+    """What shlex reads as a shell reads this piece."""
+    kind, found = piece.lastgroup, piece.group()
+    if kind in ("escaped", "literal"):
+        return found
+    if kind == "ansi":
+        return shlex.quote(ansi_text(piece["ansi"]))
+    if kind == "quoted":
+        return shlex.quote(_IN_DOUBLE_QUOTES.sub(_in_double_quotes, piece["quoted"]))
+    if kind == "variable":
+        raise _shell_only(found)
+    if kind == "operator":
+        raise UsageError(
+            f"{found} outside of quotes ends a curl command for a shell",
+            "put the URL or the value that contains it in single quotes",
+        )
+    if kind == "windows":
+        raise UsageError(
+            "the command is quoted for cmd.exe", "copy it as cURL (bash) from the browser"
+        )
+    return ""  # a comment, or a line that goes on
+
+
+def _in_double_quotes(found: re.Match[str]) -> str:
+    if found["variable"]:
+        raise _shell_only(found["variable"])
+    character = found["escaped"]
+    if character == "\n":
+        return ""
+    return character if character in '$`"\\' else f"\\{character}"
+
+
+def _shell_only(found: str) -> UsageError:
+    return UsageError(
+        f"the command has {found}, which only a shell replaces",
+        "write its value, or put it in single quotes to send it unchanged",
+    )
+
+
+def _words(segment: str) -> list[str]:
+    try:
+        words = shlex.split(segment)
+    except ValueError as error:
+        raise UsageError("a quote is not closed", "paste the whole command") from error
+    return words[1:] if words[:1] == ["$"] else words  # a prompt
+
+
+def _without_curl(words: list[str]) -> list[str]:
+    if PurePath(words[0]).name not in ("curl", "curl.exe"):
+        raise UsageError(f"{words[0][:40]!r} is not curl", "a command must begin with curl")
+    return words[1:]

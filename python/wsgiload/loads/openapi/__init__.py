@@ -1,0 +1,94 @@
+"""The operations of an OpenAPI description as a targets file. Pure: nothing outside of the file is
+read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+from wsgiload.errors import UsageError
+from wsgiload.loads.openapi.credentials import credentials_note
+from wsgiload.loads.openapi.document import Document, Unfillable, document_of
+from wsgiload.loads.openapi.operations import Operation, base_path, operations_in, target_of
+from wsgiload.loads.targets_text import ImportedTargets
+
+# These change nothing on a server.
+SAFE_METHODS = frozenset(("GET", "HEAD"))
+# As many as a plan can have.
+MOST_TARGETS = 10_000
+MOST_CHARACTERS = 64 << 20
+MOST_NOTED = 100
+
+
+def targets_of_openapi(content: bytes, methods: Collection[str] = ()) -> ImportedTargets:
+    """Every operation with a safe method, or one of these, that can be filled in."""
+    document = document_of(content)
+    wanted = SAFE_METHODS | set(methods)
+    found = list(operations_in(document))
+    skipped = [f"skipped {one[0]}: {one[1]}" for one in found if isinstance(one, tuple)]
+    operations = [one for one in found if isinstance(one, Operation)]
+    left_out = Counter(one.method for one in operations if one.method not in wanted)
+    texts, imported = _filled(
+        document, [one for one in operations if one.method in wanted], skipped
+    )
+    if not texts:
+        raise _nothing_imported(skipped, left_out)
+
+    notes = [
+        *_base_note(document),
+        *credentials_note(document, [one.operation for one in imported]),
+        *_methods_note(left_out),
+        *skipped[:MOST_NOTED],
+    ]
+    if len(skipped) > MOST_NOTED:
+        notes.append(f"skipped {len(skipped) - MOST_NOTED:,} more")
+    return ImportedTargets("\n".join(texts), tuple(notes))
+
+
+def _filled(
+    document: Document, operations: list[Operation], skipped: list[str]
+) -> tuple[list[str], list[Operation]]:
+    """The targets and their operations; those that cannot be filled in are added to ``skipped``."""
+    texts, imported = [], []
+    room = MOST_CHARACTERS
+    for operation in operations:
+        try:
+            text = target_of(document, operation)
+        except (Unfillable, UsageError) as reason:
+            skipped.append(f"skipped {operation.name}: {reason}")
+            continue
+        room -= len(text)
+        if len(texts) == MOST_TARGETS or room < 0:
+            raise UsageError(
+                f"the targets would be more than {MOST_TARGETS:,}, or larger than 64 MiB",
+                "split the description into several files",
+            )
+        texts.append(text)
+        imported.append(operation)
+    return texts, imported
+
+
+def _nothing_imported(skipped: list[str], left_out: Counter[str]) -> UsageError:
+    if skipped:
+        more = f" (and {len(skipped) - 1:,} more)" if len(skipped) > 1 else ""
+        return UsageError(
+            f"no operation can be imported: {skipped[0]}{more}",
+            "add an example to the description, or write the targets by hand (docs/requests.md)",
+        )
+    if left_out:
+        return UsageError("no operation can be imported", _methods_note(left_out)[0])
+    return UsageError("the description has no operations")
+
+
+def _base_note(document: Document) -> list[str]:
+    base = base_path(document, document.root)
+    return [f"the paths begin with {base}, as the description says"] if base else []
+
+
+def _methods_note(left_out: Counter[str]) -> list[str]:
+    """What is not imported unless it is asked for: most such requests change data."""
+    if not left_out:
+        return []
+    counts = ", ".join(f"{count} {method}" for method, count in sorted(left_out.items()))
+    flags = " ".join(f"--method {method}" for method in sorted(left_out))
+    return [f"left out {counts}: only GET and HEAD are imported unless you add {flags}"]

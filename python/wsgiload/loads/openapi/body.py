@@ -1,0 +1,102 @@
+"""The body of an operation, in the first of its media types that can be sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wsgiload.loads.openapi.document import (
+    Document,
+    Object,
+    Unfillable,
+    items,
+    mapping,
+    shown,
+    text_or,
+)
+from wsgiload.loads.openapi.texts import form_text, json_text, plain_text
+from wsgiload.loads.openapi.values import MISSING, Values, given_value
+
+_JSON, _FORM, _ANY = "application/json", "application/x-www-form-urlencoded", "*/*"
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The bytes, which may have placeholders, and their type."""
+
+    content: bytes
+    media_type: str
+
+
+def body_of(document: Document, operation: Object, parameters: list[Object]) -> Body | None:
+    """The body, or none if the operation needs none."""
+    try:
+        if document.version == 2:
+            return _body_2(document, operation, parameters)
+        return _body_3(document, operation)
+    except Unfillable as unfillable:
+        raise Unfillable(f"request body: {unfillable}") from None
+
+
+def _body_3(document: Document, operation: Object) -> Body | None:
+    request = document.object_at(operation.get("requestBody"))
+    media = mapping(request.get("content"))
+    reason = Unfillable("it has no media type")
+    for media_type in sorted(media, key=_preference):
+        try:
+            return _body(document, media_type, document.object_at(media[media_type]))
+        except Unfillable as unfillable:
+            reason = unfillable
+    if request.get("required") is True:
+        raise reason
+    return None
+
+
+def _body_2(document: Document, operation: Object, parameters: list[Object]) -> Body | None:
+    consumes = [text_or(one, "") for one in items(operation.get("consumes"))]
+    consumes = consumes or [text_or(one, "") for one in items(document.root.get("consumes"))]
+    whole = next((one for one in parameters if one.get("in") == "body"), None)
+    if whole is not None:
+        media_type = min(consumes or [_JSON], key=_preference)
+        try:
+            return _body(document, media_type, whole)
+        except Unfillable:
+            if whole.get("required") is True:
+                raise
+            return None
+
+    fields = [one for one in parameters if one.get("in") == "formData"]
+    required = [text_or(one.get("name"), "") for one in fields if one.get("required") is True]
+    if not required:
+        return None
+    if consumes and _FORM not in consumes:
+        raise Unfillable(f"{shown(consumes[0])} bodies are not built")
+    properties = {text_or(one.get("name"), ""): one for one in fields}
+    schema: Object = {"type": "object", "properties": properties, "required": required}
+    return _body(document, _FORM, {"schema": schema})
+
+
+def _preference(media_type: str) -> int:
+    """JSON first, then forms, then what needs an example."""
+    if media_type == _FORM:
+        return 1
+    return 0 if _is_json(media_type) else 2
+
+
+def _is_json(media_type: str) -> bool:
+    return media_type in (_JSON, _ANY) or "json" in media_type
+
+
+def _body(document: Document, media_type: str, medium: Object) -> Body:
+    if media_type.startswith("multipart/"):
+        raise Unfillable("multipart bodies are not built")
+    value = given_value(document, medium)
+    if value is MISSING:
+        value = Values(document, invents_text=True).of(medium.get("schema"))
+    if media_type == _FORM:
+        return Body(form_text(value).encode(), media_type)
+    if _is_json(media_type):
+        media_type = _JSON if "*" in media_type else media_type
+        return Body(json_text(value).encode(), media_type)
+    if "*" in media_type or not isinstance(value, str):
+        raise Unfillable(f"{shown(media_type)} needs an example that is a text")
+    return Body(plain_text(value).encode(), media_type)

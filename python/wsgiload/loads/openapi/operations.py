@@ -1,0 +1,109 @@
+"""Each operation of a description as a target."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from wsgiload.loads.openapi.body import body_of
+from wsgiload.loads.openapi.document import (
+    Document,
+    Object,
+    Unfillable,
+    items,
+    mapping,
+    shown,
+    text_or,
+)
+from wsgiload.loads.openapi.parameters import described, filled
+from wsgiload.loads.targets_text import template_text
+
+# As the description has them, and as a request has them.
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+_BODILESS = frozenset(("GET", "HEAD"))
+_TEMPLATE = re.compile(r"/[^\s?#\x00-\x1f\x7f]*")
+_SUCCESS = re.compile(r"2\d\d")
+_REDIRECT = re.compile(r"3\d\d")
+_USUAL = ["200"]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A method of a path."""
+
+    method: str
+    template: str
+    item: Object
+    operation: Object
+
+    @property
+    def name(self) -> str:
+        """As messages and reports name it."""
+        return f"{self.method} {shown(self.template)}"
+
+
+def operations_in(document: Document) -> Iterator[Operation | tuple[str, Unfillable]]:
+    """All of them in the order of the file; a path that cannot be read with the reason."""
+    for template, described_path in mapping(document.root.get("paths")).items():
+        if template.startswith("x-"):  # an extension
+            continue
+        try:
+            item = document.object_at(described_path)
+        except Unfillable as unfillable:
+            yield shown(template), unfillable
+            continue
+        for method in METHODS:
+            if method.lower() in item:
+                operation = mapping(item[method.lower()])
+                yield Operation(method, template, item, operation)
+
+
+def target_of(document: Document, found: Operation) -> str:
+    """The lines of its request."""
+    if not _TEMPLATE.fullmatch(found.template):
+        raise Unfillable("its path is not that of a URL")
+    parameters = described(document, found.item, found.operation)
+    values = filled(document, parameters)
+    body = None
+    if found.method not in _BODILESS:
+        body = body_of(document, found.operation, parameters)
+    fields = [*values.fields, *([("Content-Type", body.media_type)] if body else [])]
+    base = base_path(document, found.operation, found.item, document.root)
+    path = values.path(base + found.template)
+    text = template_text(found.method, path, fields, body.content if body else b"")
+
+    named = f"--name {found.name}\n" if path != found.template else ""
+    return text + named + _expectation(document, found.operation)
+
+
+def base_path(document: Document, *levels: Object) -> str:
+    """What stands in front of every path, from the first of the levels that has a server."""
+    if document.version == 2:
+        return text_or(document.root.get("basePath"), "").rstrip("/")
+    for level in levels:
+        for server in items(level.get("servers")):
+            return _server_path(mapping(server))
+    return ""
+
+
+def _server_path(server: Object) -> str:
+    url = text_or(server.get("url"), "")
+    for name, variable in mapping(server.get("variables")).items():
+        url = url.replace(f"{{{name}}}", text_or(mapping(variable).get("default"), ""))
+    try:
+        path = urlsplit(url).path.rstrip("/")
+    except ValueError:
+        return ""
+    return f"/{path}" if path and not path.startswith("/") else path
+
+
+def _expectation(document: Document, operation: Object) -> str:
+    """The statuses of success that it names."""
+    codes = [str(code) for code in mapping(operation.get("responses"))]
+    statuses = sorted(filter(_SUCCESS.fullmatch, codes))
+    statuses = statuses or sorted(filter(_REDIRECT.fullmatch, codes))
+    if not statuses or statuses == _USUAL:
+        return ""
+    return f"--expect-status {','.join(statuses)}\n"

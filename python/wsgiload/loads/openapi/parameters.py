@@ -1,0 +1,148 @@
+"""The required parameters of an operation in its path, query, header fields and cookies."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from wsgiload.loads.openapi.document import (
+    Document,
+    Object,
+    Unfillable,
+    items,
+    mapping,
+    shown,
+    text_or,
+)
+from wsgiload.loads.openapi.texts import joined_part, json_value, plain_text, url_part
+from wsgiload.loads.openapi.values import MISSING, Values, given_value
+from wsgiload.loads.targets_text import url_text
+
+_IN_PATH = re.compile(r"\{([^{}]+)\}")
+# Version 3 describes these elsewhere (OpenAPI 3.1, section "Parameter Object").
+_DESCRIBED_ELSEWHERE = frozenset(("accept", "content-type", "authorization"))
+_SEPARATORS = {
+    "form": ",",
+    "spaceDelimited": "%20",
+    "pipeDelimited": "%7C",
+    "csv": ",",
+    "ssv": "%20",
+    "tsv": "%09",
+    "pipes": "%7C",
+}
+_ONE_EACH = "multi"
+
+
+@dataclass(slots=True)
+class Filled:
+    """The parameters of a request."""
+
+    in_path: dict[str, str] = field(default_factory=dict)
+    query: list[str] = field(default_factory=list)
+    fields: list[tuple[str, str]] = field(default_factory=list)
+    cookies: list[str] = field(default_factory=list)
+
+    def path(self, template: str) -> str:
+        """The path of the operation with its query."""
+
+        def part(found: re.Match[str]) -> str:
+            if found[1] not in self.in_path:
+                raise Unfillable(f"path parameter {shown(found[1])} is not described")
+            return self.in_path[found[1]]
+
+        pieces, position = [], 0
+        for found in _IN_PATH.finditer(template):
+            pieces += [_path_text(template[position : found.start()]), part(found)]
+            position = found.end()
+        path = "".join([*pieces, _path_text(template[position:])])
+        return f"{path}?{'&'.join(self.query)}" if self.query else path
+
+
+def described(document: Document, *levels: Object) -> list[Object]:
+    """The parameters of the path and of the operation, which replaces those of the same name."""
+    found: dict[tuple[object, object], Object] = {}
+    for level in levels:
+        for one in items(level.get("parameters")):
+            parameter = document.object_at(one)
+            found[str(parameter.get("name")), str(parameter.get("in"))] = parameter
+    return list(found.values())
+
+
+def filled(document: Document, parameters: list[Object]) -> Filled:
+    """The required ones with their values."""
+    result = Filled()
+    for parameter in parameters:
+        place, name = text_or(parameter.get("in"), ""), text_or(parameter.get("name"), "")
+        if parameter.get("required") is not True and place != "path":
+            continue
+        try:
+            _fill(document, parameter, (place, name), result)
+        except Unfillable as unfillable:
+            raise Unfillable(f"{shown(place)} parameter {shown(name)}: {unfillable}") from None
+    if result.cookies:
+        result.fields.append(("Cookie", "; ".join(result.cookies)))
+    return result
+
+
+def _fill(document: Document, parameter: Object, key: tuple[str, str], result: Filled) -> None:
+    place, name = key
+    if place == "path":
+        result.in_path[name] = _in_path(parameter, _value(document, parameter))
+    elif place == "query":
+        result.query += _in_query(parameter, name, _value(document, parameter))
+    elif place == "header" and name.lower() not in _DESCRIBED_ELSEWHERE:
+        result.fields.append((name, _joined(_value(document, parameter))))
+    elif place == "cookie":
+        result.cookies.append(f"{name}={_joined(_value(document, parameter))}")
+
+
+def _value(document: Document, parameter: Object) -> object:
+    given = given_value(document, parameter)
+    if given is not MISSING:
+        return given
+    for medium in mapping(parameter.get("content")).values():
+        given = given_value(document, document.object_at(medium))
+        if given is MISSING:
+            raise Unfillable("its content has no example")
+        return json_value(given)
+    return Values(document, invents_text=False).of(parameter.get("schema", parameter))
+
+
+def _in_path(parameter: Object, value: object) -> str:
+    style = parameter.get("style", "simple")
+    if style != "simple":
+        raise Unfillable(f"style {shown(str(style))} is not supported")
+    text = joined_part(value, ",")
+    if not text:
+        raise Unfillable("its value is empty")
+    return text
+
+
+def _in_query(parameter: Object, name: str, value: object) -> list[str]:
+    written = quote(name, safe="")
+    style = text_or(parameter.get("style", parameter.get("collectionFormat")), "")
+    is_old = "schema" not in parameter and "content" not in parameter
+    style = style or ("csv" if is_old else "form")
+    one_each = style == _ONE_EACH or (style == "form" and parameter.get("explode") is not False)
+    if isinstance(value, dict):
+        if style == "deepObject":
+            return [f"{written}%5B{quote(key, safe='')}%5D={url_part(value[key])}" for key in value]
+        if one_each:
+            return [f"{quote(key, safe='')}={url_part(value[key])}" for key in value]
+        raise Unfillable("an object in a query is only supported in the styles form and deepObject")
+    if isinstance(value, list) and one_each:
+        return [f"{written}={url_part(one)}" for one in value]
+    if style not in _SEPARATORS:
+        raise Unfillable(f"style {shown(style)} is not supported")
+    return [f"{written}={joined_part(value, _SEPARATORS[style])}"]
+
+
+def _joined(value: object) -> str:
+    return ",".join(map(plain_text, value)) if isinstance(value, list) else plain_text(value)
+
+
+def _path_text(text: str) -> str:
+    """A part of a path outside of parameters: braces would begin a placeholder with its
+    neighbours."""
+    return url_text(text).replace("{", "%7B").replace("}", "%7D")

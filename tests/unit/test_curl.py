@@ -1,0 +1,279 @@
+"""Commands of curl, as people paste them, as a targets file."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from wsgiload.cli import run
+from wsgiload.documents.load_plan import RequestPlan
+from wsgiload.errors import UsageError
+from wsgiload.loads.curl import targets_of_curl
+from wsgiload.loads.mix import targets_of
+from wsgiload.loads.targets_text import ImportedTargets
+
+FROM_CHROME = r"""curl 'https://shop.example/api/cart?add=7&q=caf%C3%A9' \
+  -H 'accept: application/json, text/plain, */*' \
+  -H 'accept-language: de-DE,de;q=0.9' \
+  -H 'content-type: application/json' \
+  -b 'sid=5e3c7e7a; theme=dark' \
+  -H 'if-none-match: W/"1f"' \
+  -H 'origin: https://shop.example' \
+  -H 'priority: u=1, i' \
+  -H 'sec-ch-ua: "Chromium";v="130", "Not?A_Brand";v="99"' \
+  --data-raw $'{"note":"it\'s 5 o\'clock\u0021","name":"J\u00fcrgen \ud83d\ude00"}' \
+  --compressed \
+  --insecure"""
+FROM_FIREFOX = """curl 'http://127.0.0.1:8000/login' -X POST -H 'User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:131.0) Gecko/20100101 Firefox/131.0' -H 'Accept-Encoding: gzip, deflate' -H 'Content-Type: application/x-www-form-urlencoded' -H 'Connection: keep-alive' --data-raw 'user=ada&password=se%24cret'"""
+FROM_A_MANUAL = """
+# List the orders
+$ curl -s -u ada:pw "http://127.0.0.1:8000/orders?state=open" | jq '.items[] | .id'
+
+$ curl -sSL -XPOST http://127.0.0.1:8000/orders \\
+    -H "X-Quote: a \\"b\\" \\$5" -d item=7 -d 'count=2' > /dev/null 2>&1 && \\
+  curl -I http://127.0.0.1:8000/health; curl -o out.json http://127.0.0.1:8000/a http://127.0.0.1:8000/b
+"""
+
+
+def no_file(name: str) -> bytes:
+    raise AssertionError(f"{name} is read")
+
+
+def imported(text: str, **files: bytes) -> ImportedTargets:
+    return targets_of_curl(text, files.__getitem__ if files else no_file)
+
+
+def requests(text: str, folder: Path, **files: bytes) -> list[RequestPlan]:
+    """What a load reads from the imported file."""
+    path = folder / "imported.targets"
+    path.write_text(imported(text, **files).text, encoding="utf-8")
+    return [target.request for target in targets_of(path)]
+
+
+def body(request: RequestPlan) -> bytes:
+    return base64.b64decode(request.body_base64 or "")
+
+
+def only(text: str, folder: Path, **files: bytes) -> RequestPlan:
+    (request,) = requests(text, folder, **files)
+    return request
+
+
+def test_a_command_copied_from_chrome(tmp_path: Path) -> None:
+    request = only(FROM_CHROME, tmp_path)
+    assert (request.method, request.url) == ("POST", "/api/cart?add=7&q=caf%C3%A9")
+    assert json.loads(body(request)) == {"note": "it's 5 o'clock!", "name": "Jürgen 😀"}
+    fields = dict(request.headers)
+    assert fields["sec-ch-ua"] == '"Chromium";v="130", "Not?A_Brand";v="99"'
+    assert fields["Cookie"] == "sid=5e3c7e7a; theme=dark"
+    assert fields["content-type"] == "application/json"
+    assert "if-none-match" not in fields and len(fields) == 7
+    assert imported(FROM_CHROME).notes == (
+        "ignored: --compressed (no Accept-Encoding is sent), --insecure (the load has --insecure)",
+        "the targets contain secrets from the command (cookie)",
+    )
+
+
+def test_a_command_copied_from_firefox(tmp_path: Path) -> None:
+    request = only(FROM_FIREFOX, tmp_path)
+    assert (request.method, request.url) == ("POST", "/login")
+    assert body(request) == b"user=ada&password=se%24cret"
+    assert {name for name, _ in request.headers} == {
+        "User-Agent",
+        "Accept-Encoding",
+        "Content-Type",
+    }
+
+
+def test_commands_of_a_manual(tmp_path: Path) -> None:
+    listed, made, *others = requests(FROM_A_MANUAL, tmp_path)
+    assert (listed.method, listed.url) == ("GET", "/orders?state=open")
+    assert listed.headers == (("Authorization", "Basic YWRhOnB3"),)
+    assert (made.method, made.url, body(made)) == ("POST", "/orders", b"item=7&count=2")
+    assert dict(made.headers) == {
+        "X-Quote": 'a "b" $5',
+        "Content-Type": "application/x-www-form-urlencoded",
+    }
+    assert [(one.method, one.url) for one in others] == [
+        ("HEAD", "/health"),
+        ("GET", "/a"),
+        ("GET", "/b"),
+    ]
+    ignored, secrets = imported(FROM_A_MANUAL).notes
+    assert ignored == (
+        "ignored: -s, -S, -L (redirects are not followed), -o, | jq '.items[] | .id', "
+        "> /dev/null, 2>&1"
+    )
+    assert secrets.endswith("(authorization)")
+
+
+@pytest.mark.parametrize(
+    ("flags", "sent"),
+    [
+        ("-d a=1 --data b=2", b"a=1&b=2"),
+        ("--data-raw @name", b"@name"),
+        ("-d @file", b"line 1line 2"),
+        ("-d@file", b"line 1line 2"),
+        ("--data-binary @file", b"line 1\r\nline 2\n"),
+        ("--data-urlencode 'q=a b&c' --data-urlencode '=x+y'", b"q=a+b%26c&x%2By"),
+        ("--data-urlencode q@file", b"q=line+1%0D%0Aline+2%0A"),
+        ("--data-urlencode ü", b"%C3%BC"),
+        (r"""--data-binary $'\xff\x00\101\n'""", b"\xff\0A\n"),
+        ("""--json '{"a":' --json '1}'""", b'{"a":1}'),
+        ("-d ''", b""),
+    ],
+)
+def test_each_form_of_data(tmp_path: Path, flags: str, sent: bytes) -> None:
+    request = only(f"curl {flags} localhost:8000", tmp_path, file=b"line 1\r\nline 2\n")
+    assert (request.method, request.url, body(request)) == ("POST", "/", sent)
+
+
+@pytest.mark.parametrize(
+    ("words", "method", "url"),
+    [
+        ("-G -d q=1 --data-urlencode 'r=a b' h/s", "GET", "/s?q=1&r=a+b"),
+        ("-G -d q=1 'h/s?p=0#part'", "GET", "/s?p=0&q=1"),
+        ("-IG -d q=1 h/s", "HEAD", "/s?q=1"),
+        ("-X PATCH -d x h/s", "PATCH", "/s"),
+        ("--url h/s --url-query 'a=b c'", "GET", "/s?a=b+c"),
+        ("-g 'h/s?filter[name]={x}'", "GET", "/s?filter[name]={x}"),
+        ("'h/straße 1'", "GET", "/stra%C3%9Fe%201"),
+        ("http://[::1]:8000", "GET", "/"),
+        ("'h/?q={{7*7}}' -g", "GET", "/?q={{{{7*7}}"),
+        ("-- h/s", "GET", "/s"),
+    ],
+)
+def test_methods_and_urls(tmp_path: Path, words: str, method: str, url: str) -> None:
+    request = only(f"curl {words}", tmp_path)
+    assert (request.method, request.url) == (method, url)
+
+
+@pytest.mark.parametrize(
+    ("flags", "fields"),
+    [
+        ("-H 'A: 1' -H 'A: 2'", [("A", "1"), ("A", "2")]),
+        ("-H 'X-Empty;' -H 'Accept:'", [("X-Empty", "")]),
+        ("-d x -H 'Content-Type:'", []),
+        ("-d x -H 'content-type: text/plain'", [("content-type", "text/plain")]),
+        ("-H @fields", [("A", "1"), ("B", "2")]),
+        ("-A agent -e 'http://h/;auto'", [("User-Agent", "agent"), ("Referer", "http://h/")]),
+        ("-b a=1 -b 'b=2; c=3' -b ''", [("Cookie", "a=1; b=2; c=3")]),
+        ("--oauth2-bearer t", [("Authorization", "Bearer t")]),
+        ("-H 'Host: h' -H 'authority: h' -H ':path: /'", []),
+        ("-H 'Host: shop.example'", [("Host", "shop.example")]),
+        (
+            "--json 1",
+            [("Content-Type", "application/json"), ("Accept", "application/json")],
+        ),
+    ],
+)
+def test_header_fields(tmp_path: Path, flags: str, fields: list[tuple[str, str]]) -> None:
+    request = only(f"curl h {flags}", tmp_path, fields=b"A: 1\r\n\r\nB: 2\n")
+    assert sorted(request.headers) == sorted(fields)
+
+
+def test_the_user_in_a_url_is_sent_as_curl_does(tmp_path: Path) -> None:
+    request = only("curl http://ada:p%40w@h:1/s", tmp_path)
+    assert request.headers == (("Authorization", "Basic YWRhOnBAdw=="),)
+    assert request.url == "/s"
+
+
+def test_equal_commands_have_a_weight_and_other_hosts_are_left_out() -> None:
+    text = "curl h/a\ncurl h/b\r\ncurl h/a --next https://cdn.example/lib.js"
+    assert imported(text).text == "GET /a\n--weight 2\n\nGET /b\n"
+    assert imported(text).notes == ("skipped 1 of 4 requests, which go to hosts other than h",)
+
+
+def test_names_that_begin_another_kind_of_line_stay_header_fields(tmp_path: Path) -> None:
+    request = only("curl h -H '#Tag: a' -H '--weight: 3'", tmp_path)
+    assert request.headers == (("#Tag", "a"), ("--weight", "3"))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "there is no curl command"),
+        ("wget http://h", "'wget' is not curl"),
+        ("curl -s", "has no URL"),
+        ("curl 'http://h", "a quote is not closed"),
+        ("curl -F photo=@cat.png h", "-F of curl cannot be imported; multipart bodies"),
+        ("curl -T file h", "-X PUT --data-binary @FILE"),
+        ("curl --digest -u a:b h", "--digest of curl"),
+        ("curl --shiny h", "--shiny is not a flag of curl"),
+        ("curl -sy h", "-y is not a flag of curl"),
+        ("curl h -X", "-X of curl needs a value"),
+        ("curl h -u ada", "-u of curl has no password"),
+        ("curl h -b cookies.txt", "reads a file of cookies"),
+        ("curl h -H nonsense", "no colon"),
+        ("curl h -H $'A: 1\\n@/etc/passwd'", "header 'A' of / has a line break"),
+        ("curl h -X $'GET /\\n@/etc/passwd'", "is not a request method"),
+        ("curl ftp://h/a", "is not an http:// or https:// URL"),
+        ("curl 'http://[/'", "is not a URL"),
+        ("curl h/{id}", "has {, which curl expands"),
+        ("curl h/?a=1&b=2", "& outside of quotes"),
+        ("curl h < file", "< outside of quotes"),
+        ('curl h -H "Authorization: Bearer $TOKEN"', "has $TOKEN, which only a shell replaces"),
+        ("curl h/$(date)", "has $(, which only a shell replaces"),
+        ('curl ^"http://h^" ^\n -s', "copy it as cURL (bash)"),
+        ("curl h -I -d x", "cannot be combined"),
+    ],
+)
+def test_what_cannot_be_imported_is_refused_with_the_reason(text: str, says: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        imported(text)
+    assert says in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_braces_of_a_body_are_no_placeholder(tmp_path: Path) -> None:
+    assert body(only("curl h -d '{{7*7}}'", tmp_path)) == b"{{{{7*7}}"
+
+
+def test_a_literal_dollar_is_no_variable(tmp_path: Path) -> None:
+    request = only("curl h -d '$TOKEN' -d \"\\$5\"", tmp_path)
+    assert body(request) == b"$TOKEN&$5"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["curl -s 'http://h/a b'", "-o", "FILE"],
+        ["-o", "FILE", "curl", "-s", "http://h/a b"],
+        ["-o", "FILE", "-"],
+    ],
+)
+def test_the_command_is_one_argument_or_pasted_or_standard_input(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+) -> None:
+    path = tmp_path / "shop.targets"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"curl -s 'http://h/a b'\n")))
+    assert run(["import", "curl", *(str(path) if word == "FILE" else word for word in words)]) == 0
+    assert path.read_text() == "GET /a%20b\n"
+    assert capsys.readouterr() == ("", "wsgiload: ignored: -s\n")
+
+
+def test_a_command_in_pieces_is_refused_with_a_way_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["import", "curl", "curl http://h/ -H accept:", "*/*"]) == 2
+    assert "needs no quotes around it" in capsys.readouterr().err
+
+
+def test_files_of_a_command_are_read_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("order.json").write_text('{"item": 7}\n')
+    assert run(["import", "curl", "curl h --json @order.json"]) == 0
+    assert base64.b64encode(b'{"item": 7}\n').decode() in capsys.readouterr().out
+    assert run(["import", "curl", "curl h -d @missing"]) == 2
+    assert "cannot read missing: No such file" in capsys.readouterr().err
+    assert run(["import", "curl", "curl h -d @-"]) == 2
+    assert "reads standard input" in capsys.readouterr().err
