@@ -425,6 +425,18 @@ def test_only_those_that_share_a_place_are_marked() -> None:
     assert [row[0] for row in rows] == ["1=", "1=", "3"]
 
 
+def test_p99_has_its_interval_at_every_rate() -> None:
+    cells = [
+        cell("a", run, p99_ns=p99_ns * (1 + 0.01 * run), rate=rate)
+        for rate, p99_ns in ((1000.0, 2e6), (2000.0, 4e6))
+        for run in range(1, 5)
+    ]
+    ranking = rank(summary_of(cells).cells)
+    headings, [row] = table_of(ranking[0], ranking)
+    for heading in ("p99 at 2,000/s", "at 1,000/s"):
+        assert re.fullmatch(r"[\d.]+ ms \[[\d.]+ ms, [\d.]+ ms\]", row[headings.index(heading)])
+
+
 def test_ties_share_their_place() -> None:
     text = screen(summary_of(runs_of("a", [1e6] * 6) + runs_of("b", [9e6] * 6)), 120)
     assert "1 a" in " ".join(text.split()) and "2 b" in " ".join(text.split())

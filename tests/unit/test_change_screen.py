@@ -3,6 +3,7 @@ the runs can carry."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -46,6 +47,18 @@ def test_the_largest_certain_change_is_the_answer_and_leads_the_table() -> None:
     ratio = float(rows[0][headings.index("ratio")].removesuffix("×"))
     assert ratio == pytest.approx(3, rel=0.2)
     assert "| c |" in box.markdown
+
+
+def test_p99_of_each_run_has_its_interval() -> None:
+    box = screen(summary({"a": 20e6}), summary({"a": 60e6}, seed=2))
+    ((headings, [row]),) = box.tables
+    for heading in ("first run", "second run"):
+        shown = re.fullmatch(
+            r"([\d.]+) ms \[([\d.]+) ms to ([\d.]+) ms\]", row[headings.index(heading)]
+        )
+        assert shown is not None
+        value, low, high = map(float, shown.groups())
+        assert low < value < high
 
 
 def test_without_a_difference_none_is_named() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from wsgiload.analysis.comparison import Change
+from wsgiload.analysis.ranking import interval_of
 from wsgiload.documents.summary import Comparison
 from wsgiload.report import words
 from wsgiload.report.answer_box import AnswerBox, markdown_of
@@ -25,8 +26,8 @@ _VERDICTS = {
     "undecided": "no significant difference",
 }
 NOTE = (
-    "Medians over runs, and the ratio of the second run to the first. The largest changes come "
-    "first; all comparisons are below."
+    "Medians over runs, p99 with its 95 % confidence interval, and the ratio of the second run to "
+    "the first. The largest changes come first; all comparisons are below."
 )
 
 
@@ -94,4 +95,11 @@ def _figure(entry: Comparison, cells: tuple[Cell, ...]) -> str:
     quantile = _QUANTILES.get(entry.figure)
     if quantile is None:
         return words.format_per_s(median_of(cells, lambda cell: cell.goodput_per_s))
-    return words.format_duration_ns(median_upper_ns(cells, quantile))
+    value = words.format_duration_ns(median_upper_ns(cells, quantile))
+    interval = _interval(cells) if entry.figure == "p99" else None
+    return value if interval is None else f"{value} [{words.format_interval(interval)}]"
+
+
+def _interval(cells: tuple[Cell, ...]) -> tuple[float, float | None] | None:
+    """That of the median p99, from the cells that enter it."""
+    return interval_of([cell.result for cell in cells if cell.status != "invalid"])

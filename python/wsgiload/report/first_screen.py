@@ -144,7 +144,7 @@ def _elsewhere(label: str, level: RankingLevel) -> str:
         return _NOT_RANKED[entry.status]
     if level.rate is None:
         return words.format_rate(entry.goodput_per_s)
-    return words.rough(words.format_duration_ns(entry.value_ns), is_rough=entry.is_rough)
+    return p99_words(entry)
 
 
 def _service_cores(entry: RankingEntry, name: str) -> str:
