@@ -46,8 +46,9 @@ fuzz-decoder: ## Only the response decoder
 	PATH="$(CURDIR)/target/fuzz-tools/bin:$$PATH" RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir $(FUZZ) --target-dir target/fuzz \
 	  decoder -- -dict=$(FUZZ)/decoder.dict -max_len=20000 -timeout=10 -rss_limit_mb=1024 -max_total_time=$(FUZZ_SECONDS)
 
-test-long: build ## Prove the generator's accuracy at full size, and try every hostile server: about 50 minutes on a quiet host
+test-long: build ## Prove the generator's accuracy at full size, try every hostile server, and soak: about 80 minutes on a quiet host
 	WSGILOAD_LONG_TESTS=1 $(BIN)/pytest -s tests/integration/test_kill_table.py
+	WSGILOAD_LONG_TESTS=1 $(BIN)/pytest -s tests/integration/test_soak.py
 	@tools/test-long
 
 test-vm: build ## Prove the limits under cgroup v2, as root and under systemd, in three emulated machines

@@ -18,8 +18,10 @@ needs_reference = pytest.mark.skipif(
 
 
 @contextmanager
-def reference(*words: object, longest: str = "20min") -> Iterator[str]:
-    """The URL of a reference server that was started with these words; it ends by itself if the
+def reference_process(
+    *words: object, longest: str = "20min"
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A reference server that was started with these words, and its URL; it ends by itself if the
     test cannot end it."""
     argv = [
         str(BUILT),
@@ -33,10 +35,18 @@ def reference(*words: object, longest: str = "20min") -> Iterator[str]:
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        yield f"http://{process.stdout.readline().strip().removeprefix('listening on ')}/"
+        listening = process.stdout.readline().strip().removeprefix("listening on ")
+        yield process, f"http://{listening}/"
     finally:
         process.terminate()
         process.communicate(timeout=10)
+
+
+@contextmanager
+def reference(*words: object, longest: str = "20min") -> Iterator[str]:
+    """The URL of such a server."""
+    with reference_process(*words, longest=longest) as (_, url):
+        yield url
 
 
 def inconclusive(why: object) -> NoReturn:
