@@ -168,16 +168,9 @@ impl Read for StampedTransport {
                 Poll::Ready(Ok(()))
             }
             Transfer::NotNow => Poll::Pending,
-            Transfer::Broken => {
+            end @ (Transfer::Broken | Transfer::Over) => {
                 self.0.end.set(true);
-                Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
-            }
-            Transfer::Over => {
-                self.0.end.set(true);
-                if self.0.transport.is_truncated() {
-                    return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
-                }
-                Poll::Ready(Ok(()))
+                Poll::Ready(self.0.transport.end_of_read(end))
             }
         }
     }
@@ -202,11 +195,7 @@ impl Write for StampedTransport {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.0.transport.flush() {
-            Poll::Ready(Ok(()))
-        } else {
-            Poll::Pending
-        }
+        self.0.transport.poll_flush()
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::task::Poll;
 
 use crate::base::clock::monotonic_ns;
 use crate::net::route::Route;
@@ -56,11 +57,21 @@ impl Transport {
         }
     }
 
-    /// Sends what was accepted but not yet sent; returns whether all of it is sent.
-    pub fn flush(&self) -> bool {
-        self.tls
-            .as_ref()
-            .is_none_or(|tls| tls.borrow_mut().flush(&self.socket) != Transfer::NotNow)
+    /// For hyper and h2: sends what was accepted but not yet sent; ready once all of it is sent.
+    pub fn poll_flush(&self) -> Poll<io::Result<()>> {
+        match &self.tls {
+            Some(tls) if tls.borrow_mut().flush(&self.socket) == Transfer::NotNow => Poll::Pending,
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// For hyper and h2: what a read returns that found this end of the connection.
+    pub fn end_of_read(&self, end: Transfer) -> io::Result<()> {
+        match end {
+            Transfer::Broken => Err(io::ErrorKind::ConnectionReset.into()),
+            _ if self.is_truncated() => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(()),
+        }
     }
 
     /// As [`Socket::stamp_arrivals`]. Under TLS the timestamp of one record would be mistaken for

@@ -98,11 +98,6 @@ impl Observed {
         }
         Ok(())
     }
-
-    fn ended(&self) {
-        self.end.set(true);
-        self.last_read.set(LastRead::End);
-    }
 }
 
 /// h2's side of it. Nothing is woken: the engine polls when the reactor reports an event.
@@ -131,16 +126,10 @@ impl AsyncRead for ObservedTransport {
                 observed.last_read.set(LastRead::Nothing);
                 Poll::Pending
             }
-            Transfer::Broken => {
-                observed.ended();
-                Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
-            }
-            Transfer::Over => {
-                observed.ended();
-                if observed.transport.is_truncated() {
-                    return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
-                }
-                Poll::Ready(Ok(()))
+            end @ (Transfer::Broken | Transfer::Over) => {
+                observed.end.set(true);
+                observed.last_read.set(LastRead::End);
+                Poll::Ready(observed.transport.end_of_read(end))
             }
         }
     }
@@ -166,11 +155,7 @@ impl AsyncWrite for ObservedTransport {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.0.transport.flush() {
-            Poll::Ready(Ok(()))
-        } else {
-            Poll::Pending
-        }
+        self.0.transport.poll_flush()
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
