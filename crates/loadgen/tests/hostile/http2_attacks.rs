@@ -183,6 +183,7 @@ fn delays() -> Vec<Attack> {
         silent("half a head", half(head(STATUS_200))),
         silent("a head without its end", begun.clone()),
         silent("a head alone", head(STATUS_200)),
+        many_fields_without_end(),
         silent(
             "half a body",
             [head(STATUS_200), half(data(END_STREAM, b"hello"))].concat(),
@@ -199,6 +200,17 @@ fn delays() -> Vec<Attack> {
         slow("slow PING", Vec::new(), frame(PING, 0, 0, &[0; 8])),
         slow("slow SETTINGS", Vec::new(), frame(SETTINGS, 0, 0, &[])),
     ]
+}
+
+/// As many fields as possible of a head that never ends. A field of 5 bytes counts as 34, and h2
+/// tolerates four times the permitted length before it ends the connection.
+pub fn many_fields_without_end() -> Attack {
+    const FIELDS_PER_FRAME: usize = 3_000;
+    let fields = field("a", "b").repeat(FIELDS_PER_FRAME);
+    let continued = frame(CONTINUATION, 0, STREAM, &fields);
+    let begun = frame(HEADERS, 0, STREAM, STATUS_200);
+    let start = [begun, continued.repeat(10)].concat();
+    sends("many fields without an end", start, Timeout)
 }
 
 /// The server lets the request pass slowly or not at all.

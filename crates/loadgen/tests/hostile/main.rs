@@ -33,6 +33,7 @@ use loadgen::Outcome;
 use crate::attack::{Attack, sends};
 use crate::http2_attacks::{
     CONTINUATION, END_HEADERS, END_STREAM, HEADERS, STATUS_200, STREAM, data, field, frame,
+    many_fields_without_end,
 };
 use crate::share::Share;
 use crate::support::alone;
@@ -42,6 +43,13 @@ use crate::way::{Protocol, Traffic, Way};
 
 /// A frame holds no more, unless its receiver allows it.
 const FRAME_BYTES: usize = 16 * 1024;
+
+/// Ten requests, each on a connection of its own if none is answered.
+const OPEN_HTTP2: Way<'_> = Way {
+    protocol: Protocol::HTTP2[0],
+    certificate: None,
+    traffic: Traffic::Open,
+};
 
 /// Tries each scenario by each protocol, with and without TLS, in every kind of traffic.
 fn try_all(attacks: &[Attack], protocols: &[Protocol]) {
@@ -104,9 +112,10 @@ fn each_protocol_has_60_scenarios_each_with_a_name_of_its_own() {
 }
 
 #[test]
-fn a_head_of_nearly_a_mebibyte_is_read() {
+fn an_http2_head_of_nearly_the_permitted_length_is_read() {
     let _alone = alone();
-    let fields = field("name", &"v".repeat(100)).repeat(7_500);
+    // Each counts as 136 bytes, of 256 KiB.
+    let fields = field("name", &"v".repeat(100)).repeat(1_900);
     let mut pieces = fields.chunks(FRAME_BYTES);
     let mut start = frame(HEADERS, 0, STREAM, STATUS_200);
     let last = pieces.next_back().unwrap();
@@ -117,11 +126,25 @@ fn a_head_of_nearly_a_mebibyte_is_read() {
     start.extend(data(END_STREAM, b"hello"));
 
     let attack = sends("a large head", start, Outcome::Ok).once_per_connection();
-    let way = Way {
-        protocol: Protocol::HTTP2[0],
-        certificate: None,
-        traffic: Traffic::Open,
-    };
-    let report = drive(&attack, way).report;
+    let report = drive(&attack, OPEN_HTTP2).report;
     assert_eq!(report.outcome(Outcome::Ok), 10, "{:?}", report.outcomes);
+}
+
+#[test]
+fn ten_http2_heads_without_end_take_little_memory() {
+    let _alone = alone();
+    let trial = drive(&many_fields_without_end(), OPEN_HTTP2);
+    let report = &trial.report;
+    assert_eq!(
+        report.outcome(Outcome::Timeout),
+        10,
+        "{:?}",
+        report.outcomes
+    );
+    assert_eq!(report.connections.peak, 10);
+    if let Some(growth_kib) = trial.growth_kib() {
+        share::say(&format!("ten heads without end: {growth_kib} KiB"));
+        // What the server and the load take besides is in it.
+        assert!(growth_kib < 18_000, "{growth_kib} KiB");
+    }
 }

@@ -23,7 +23,7 @@ use crate::http::connection::{
     Connection, ExchangeStamps, Exchanged, NothingSent, Progress, outcome_of_end,
     outcome_of_response,
 };
-use crate::http::decoder::MAX_HEAD_BYTES;
+use crate::http::http2::frames::MAX_HEADER_LIST_BYTES;
 use crate::http::http2::stream::{Notes, Response, Start, Stream};
 use crate::http::http2::transport::{LastRead, Observed, ObservedTransport};
 use crate::http::http2::wakes::Wakes;
@@ -438,7 +438,7 @@ fn client() -> Builder {
     client
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .initial_window_size(STREAM_WINDOW_BYTES)
-        .max_header_list_size(MAX_HEAD_BYTES as u32)
+        .max_header_list_size(MAX_HEADER_LIST_BYTES)
         .initial_max_send_streams(UNKNOWN_LIMIT)
         .max_concurrent_reset_streams(MAX_IGNORED_STREAMS)
         .reset_stream_duration(IGNORED_AFTER_RESET)

@@ -3,8 +3,6 @@
 //! h2 queues empty data, and answers pings and settings for as long as they come. The transport
 //! counts frames before h2 sees them, so that a flood of them takes little memory and ends.
 
-use crate::http::decoder::MAX_HEAD_BYTES;
-
 /// Type, flags and length of a frame and its stream: RFC 9113, section 4.1.
 const FRAME_HEADER_BYTES: usize = 9;
 
@@ -17,8 +15,13 @@ const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 
+/// A longer head is rejected; its length is that of the decoded fields and 32 bytes for each: RFC
+/// 9113, section 6.5.2. h2 keeps a field in about twice as many bytes, for every connection, even
+/// if the head never ends.
+pub(crate) const MAX_HEADER_LIST_BYTES: u32 = 256 * 1024;
+
 /// With more frames in a row that carry no body, a server floods its client. A head of the largest
-/// size takes 64 frames, and the most streams that a connection may have end with three each.
+/// size takes 16 frames, and the most streams that a connection may have end with three each.
 pub(crate) const MAX_FRAMES_WITHOUT_DATA: u32 = 1_000;
 
 /// As much of a body as one turn of the engine reads, in frames of the usual size.
@@ -126,7 +129,8 @@ impl SentHeads {
 #[derive(Debug, Default)]
 pub(crate) struct FrameCounter {
     finder: FrameFinder,
-    /// Of the latest head, as far as it has been announced.
+    /// Of the latest head, as far as it has been announced. Compression makes it no longer than
+    /// its header list.
     head_bytes: usize,
     without_data: u32,
     in_turn: u32,
@@ -159,7 +163,8 @@ impl FrameCounter {
 
     /// Whether the server sends frame after frame without a body, or a head without end.
     pub fn is_flooded(&self) -> bool {
-        self.without_data > MAX_FRAMES_WITHOUT_DATA || self.head_bytes > MAX_HEAD_BYTES
+        self.without_data > MAX_FRAMES_WITHOUT_DATA
+            || self.head_bytes > MAX_HEADER_LIST_BYTES as usize
     }
 
     /// Whether this turn has taken enough frames.
@@ -244,7 +249,7 @@ mod tests {
     #[test]
     fn a_head_longer_than_the_limit_is_a_flood_long_before_its_frames_are_many() {
         let frame_bytes = 16 * 1024;
-        let frames = MAX_HEAD_BYTES / frame_bytes;
+        let frames = MAX_HEADER_LIST_BYTES as usize / frame_bytes;
         let mut counter = FrameCounter::default();
         for _ in 0..2 {
             counter.take(&frame(HEADERS, frame_bytes));
