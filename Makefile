@@ -37,7 +37,7 @@ test: build ## Run the tests; test-long and test-vm run the rest
 	npm --prefix frontend test --silent
 	$(BIN)/pytest
 
-fuzz: build fuzz-decoder ## Feed made-up input to readers of files and to the response decoder, FUZZ_SECONDS (600) each; needs a C++ compiler
+fuzz: build fuzz-decoder ## Feed made-up input to readers of files, HTTP/2 loads and the response decoder, FUZZ_SECONDS (600) each; needs a C++ compiler
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
 fuzz-decoder: ## Only the response decoder

@@ -1,7 +1,9 @@
-"""Feeds made-up inputs to whatever reads files of users and of others.
+"""Feeds made-up inputs to whatever reads files of users and of others, or HTTP/2 of a server.
 
-Each input is a mutation of the stored corpus. It must be read, or refused in one line, in a time
-and in memory that do not grow with what it says. What is not is kept, to be added to the corpus.
+Each input is a mutation of the stored corpus. A file must be read, or refused in one line, in a
+time and in memory that do not grow with what it says; a load must end on time and in little memory,
+with one outcome per request. An input for which this fails is kept, to be added to the corpus. The
+same seed makes the same inputs in the same order.
 """
 
 from __future__ import annotations
@@ -10,12 +12,12 @@ import argparse
 import faulthandler
 import hashlib
 import random
+import shlex
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from .mutation import mutated
 from .targets import INPUTS, Input, peak_bytes
 
 KEPT = Path("target/fuzz-failures")
@@ -32,7 +34,7 @@ def fuzz(name: str, seconds: float, seed: int, kept: Path = KEPT) -> tuple[int, 
     kept.mkdir(parents=True, exist_ok=True)
     while time.monotonic() < end:
         one = chance.choice(inputs)
-        data = mutated(one.corpus, chance)
+        data = one.mutate(one.corpus, chance)
         last = kept / f"{name}-last"
         last.write_bytes(data)  # for whoever looks after a crash
         count += 1
@@ -42,9 +44,14 @@ def fuzz(name: str, seconds: float, seed: int, kept: Path = KEPT) -> tuple[int, 
         if complaint is not None:
             path = kept / f"{name}-{hashlib.sha256(data).hexdigest()[:16]}"
             last.rename(path)
-            return count, f"{complaint}; the input is in {path}"
+            return count, f"{complaint}; try it again with: {replay(name, path)}"
         last.unlink()
     return count, None
+
+
+def replay(name: str, path: Path) -> str:
+    """The command that feeds a kept input again."""
+    return shlex.join([sys.executable, "-m", "tests.fuzz", name, "--input", str(path)])
 
 
 def complaint_of(one: Input, data: bytes) -> str | None:
@@ -63,13 +70,26 @@ def complaint_of(one: Input, data: bytes) -> str | None:
     return f"it took {took_s:.1f} s" if complaint is None and took_s > MOST_S else complaint
 
 
+def feed_again(names: Sequence[str], data: bytes) -> int:
+    """Feed this input to what is named."""
+    code = 0
+    for name in names:
+        found = {complaint_of(one, data) for one in INPUTS[name]()} - {None}
+        sys.stdout.write(f"{name}: {'; '.join(map(str, found)) or 'nothing wrong'}\n")
+        code = max(code, int(bool(found)))
+    return code
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Fuzz what is named, or everything, for so long."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(INPUTS)}")
     parser.add_argument("--seconds", type=float, default=20.0, help="for each, default 20")
     parser.add_argument("--seed", type=int, default=None, help="default: another one each time")
+    parser.add_argument("--input", type=Path, default=None, help="feed only this file")
     given = parser.parse_args(arguments)
+    if given.input is not None:
+        return feed_again(given.names or list(INPUTS), given.input.read_bytes())
     seed = given.seed if given.seed is not None else random.SystemRandom().randrange(2**32)
 
     code = 0

@@ -1,9 +1,10 @@
-"""What is fuzzed: each reads an input and says what is wrong with how that went, or raises."""
+"""What is fuzzed: each takes an input and says what is wrong with how that went, or raises."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import random
 import resource
 import shutil
 import tempfile
@@ -19,6 +20,10 @@ from wsgiload.loads.har import targets_of_har
 from wsgiload.loads.openapi import targets_of_openapi
 from wsgiload.loads.targets_text import ImportedTargets
 
+from . import http2_load
+from .http2_frames import mutated_frames
+from .mutation import mutated
+
 HERE = Path(__file__).parent
 MOST_MESSAGE_CHARACTERS = 20_000
 Feed = Callable[[bytes], str | None]
@@ -26,10 +31,11 @@ Feed = Callable[[bytes], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A kind of input: what mutations begin with, and what reads it."""
+    """A kind of input: what mutations begin with, what takes it, and how it is mutated."""
 
     corpus: Sequence[bytes]
     feed: Feed
+    mutate: Callable[[Sequence[bytes], random.Random], bytes] = mutated
 
 
 def peak_bytes() -> int:
@@ -117,9 +123,18 @@ def run_with(name: str) -> Feed:
     return feed
 
 
+def _corpus(name: str) -> list[bytes]:
+    return [path.read_bytes() for path in sorted((HERE / "corpus" / name).iterdir())]
+
+
 def _stored(name: str, feed: Feed) -> list[Input]:
-    paths = sorted((HERE / "corpus" / name).iterdir())
-    return [Input([path.read_bytes() for path in paths], feed)]
+    return [Input(_corpus(name), feed)]
+
+
+def _http2_servers() -> list[Input]:
+    if not http2_load.LOADGEN.exists():
+        raise SystemExit(f"{http2_load.LOADGEN} is missing; build it with: make build")
+    return [Input(_corpus("http2"), http2_load.feed, mutated_frames)]
 
 
 def _files_of_a_run() -> list[Input]:
@@ -140,4 +155,5 @@ INPUTS: dict[str, Callable[[], list[Input]]] = {
     "openapi": lambda: _stored("openapi", imported_by(openapi)),
     "traces": lambda: _stored("traces", file_read_by(read_recording)),
     "runs": _files_of_a_run,
+    "http2": _http2_servers,
 }

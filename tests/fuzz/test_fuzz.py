@@ -7,20 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from .__main__ import complaint_of, fuzz
-from .mutation import mutated
+from .__main__ import complaint_of, fuzz, main
 from .targets import INPUTS, Input, complaint_of_message
+from .test_http2 import needs_loadgen
 
-COUNTS = dict.fromkeys(INPUTS, 300) | {"runs": 25}
+COUNTS = dict.fromkeys(INPUTS, 300) | {"runs": 25, "http2": 12}
+
+NEEDS = {"http2": needs_loadgen}
 
 
-@pytest.mark.parametrize("name", INPUTS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=NEEDS.get(name, ())) for name in INPUTS])
 def test_what_is_stored_and_what_is_made_of_it_is_read_or_refused(name: str) -> None:
     inputs, chance = INPUTS[name](), random.Random(1)
     made = [(one, data) for one in inputs for data in one.corpus]
     for _ in range(COUNTS[name]):
         one = chance.choice(inputs)
-        made.append((one, mutated(one.corpus, chance)))
+        made.append((one, one.mutate(one.corpus, chance)))
     assert len(made) > COUNTS[name]
     assert [complaint for one, data in made if (complaint := complaint_of(one, data))] == []
 
@@ -38,3 +40,7 @@ def test_a_fault_is_found_and_its_input_kept(
     (path,) = tmp_path.iterdir()
     assert str(path) in complaint
     assert b"x" in path.read_bytes()
+
+    assert main(["faulty", "--input", str(path)]) == 1
+    path.write_bytes(b"a")
+    assert main(["faulty", "--input", str(path)]) == 0
