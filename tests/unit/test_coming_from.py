@@ -62,9 +62,7 @@ def test_a_compatibility_mode_takes_the_command_line_as_it_is(tool: str) -> None
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("line", OURS)
-def test_each_command_line_of_ours_is_valid(
-    line: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_command_line_of_ours_is_valid(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     _, command, *words = shlex.split(line)
     if command == "load":
         assert run([command, *words, "--dry-run"]) == 0, capsys.readouterr().err

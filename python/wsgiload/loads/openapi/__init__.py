@@ -49,7 +49,8 @@ def _filled(
     document: Document, operations: list[Operation], skipped: list[str]
 ) -> tuple[list[str], list[Operation]]:
     """The targets and their operations; those that cannot be filled in are added to ``skipped``."""
-    texts, imported = [], []
+    texts: list[str] = []
+    imported: list[Operation] = []
     room = MOST_CHARACTERS
     for operation in operations:
         try:

@@ -9,7 +9,7 @@ use crate::engine::lines::{Link, line_of};
 use crate::engine::reactor::Readiness;
 use crate::engine::slot::Work;
 use crate::http::connection::{Connection, Exchanged, NothingSent, Progress, connect_failure};
-use crate::plan::ReceiveStamps;
+use crate::plan::{HttpVersion, ReceiveStamps};
 use crate::record::exchange::{Arrival, Completion, Outcome};
 
 impl<C: Connection, S: Source> Engine<'_, C, S> {
