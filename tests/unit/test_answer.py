@@ -119,7 +119,7 @@ def test_a_tie_names_its_margin_and_recommends_the_leaner_server() -> None:
         r"a and b are tied for the lowest p99 at 1,000/s: a has .+, and they differ by at most [\d.]+ %\.",
         found.sentence,
     )
-    assert " %. b uses the least memory of these; the command below starts it." in found.sentence
+    assert " %. b needs less memory; the command below starts it." in found.sentence
 
 
 def test_a_tie_names_the_server_whose_median_is_better() -> None:
@@ -176,7 +176,7 @@ def test_a_quick_look_names_the_tie_whose_command_follows() -> None:
     found = answer(
         [cell("a", p99_ns=1e6, resources=large), cell("b", p99_ns=1.01e6, resources=small)]
     )
-    expected = "the difference from b is within the noise. b uses the least memory of these; the command below starts it."
+    expected = "the difference from b is within the noise. b needs less memory; the command below starts it."
     assert expected in found.sentence
 
 

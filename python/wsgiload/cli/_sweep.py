@@ -415,7 +415,7 @@ def _print(
     if json_file != "-":
         if verbose:
             print_sweep(summary, terminal())
-            for alarm in alarms_over_cells(summary.cells):
+            for alarm in alarms_over_cells(standing_attempts(summary.cells)):
                 say(finding_text(alarm.reason()))
         else:
             print_first_screen(summary, terminal())

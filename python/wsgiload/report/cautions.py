@@ -79,11 +79,12 @@ def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
     """At most five lines, the most important first."""
     cells = after_qualifying(summary.cells, summary.experiment)
     decisive = decisive_levels(ranking, summary)
-    measured = _measured(standing_attempts(cells), decisive)
+    standing = standing_attempts(cells)
+    measured = _measured(standing, decisive)
     lines = [
         *_failed_early(summary),
         *_not_ranked(ranking, cells),
-        *bottleneck_lines(cells),
+        *bottleneck_lines(standing),
         *_about_servers(measured),
         *_upper_bounds(measured),
         *_too_high(measured),
@@ -92,7 +93,7 @@ def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
         *_rough(ranking, decisive),
         *_not_checked(measured),
     ]
-    over_cells = (alarm.message for alarm in alarms_over_cells(cells))
+    over_cells = (alarm.message for alarm in alarms_over_cells(standing))
     lines += [message for message in over_cells if message not in lines]
     return at_most_five([*lines, *_only_elsewhere(measured)])
 

@@ -170,7 +170,7 @@ def _lean_words(best: RankingEntry, tied: Sequence[RankingEntry]) -> str:
     lean = leanest([best, *tied])
     if lean is best:
         return ""
-    return f" {lean.label} uses the least memory of these; the command below starts it."
+    return f" {lean.label} needs less memory; the command below starts it."
 
 
 def comparison_of(
