@@ -14,7 +14,9 @@ from wsgiload.report.words import three_digits
 
 WIDTH, MARGIN, LABELS, GAP = 900, 16, 132, 28
 TITLE, HEADING, ROW, AXIS, LEGEND_LINE = 30, 44, 24, 40, 18
-PLOT = (WIDTH - 2 * MARGIN - GAP) / 2 - LABELS
+# The last label of an axis is centred on its end.
+TICK = 28
+PLOT = (WIDTH - 2 * MARGIN - GAP) / 2 - LABELS - TICK
 # Between the series of one row.
 OFFSET = 5
 # The page behind the picture may be light or dark; the picture brings its own.
