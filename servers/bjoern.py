@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.catalogue.contract import (
-    LaunchContext,
-    Server,
-    SystemDependency,
-    Variant,
-    option,
-    runner,
-)
+from wsgiload.catalogue.contract import Dependency, LaunchContext, Server, Variant, option, runner
 
 REFERENCE = "https://github.com/jonashaag/bjoern#usage"
 
@@ -79,5 +72,5 @@ SERVER = Server(
     default_variant="default",
     command=command,
     needs_compiler=True,
-    needs=(SystemDependency("gcc", program="gcc"), SystemDependency("libev-dev", header="ev.h")),
+    needs=(Dependency("gcc", program="gcc"), Dependency("libev-dev", header="ev.h")),
 )

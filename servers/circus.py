@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from wsgiload.catalogue.contract import (
+    Dependency,
     Framing,
     LaunchContext,
     Server,
-    SystemDependency,
     Variant,
     option,
     runner,
@@ -135,7 +135,7 @@ SERVER = Server(
     command=command,
     ignored_variables=("CIRCUS*", "GEVENT_*", "GREENLET_*"),
     needs_compiler=True,
-    needs=(SystemDependency("gcc", program="gcc"),),
+    needs=(Dependency("gcc", program="gcc"),),
     python_max=(3, 12),
     legacy=True,
 )

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.catalogue.contract import (
-    LaunchContext,
-    Server,
-    SystemDependency,
-    Variant,
-    option,
-    runner,
-)
+from wsgiload.catalogue.contract import Dependency, LaunchContext, Server, Variant, option, runner
 
 SHARED_MEMORY = Path("/dev/shm")
 SETTINGS = "https://docs.gunicorn.org/en/stable/settings.html"
@@ -183,7 +176,7 @@ SERVER = Server(
                 "(https://nginx.org/en/docs/http/ngx_http_proxy_module.html)",
             ),
             helpers=4,  # the supervisor, a master on either side, nginx's process
-            needs=(SystemDependency("nginx-light", program="nginx"),),
+            needs=(Dependency("nginx-light", program="nginx"),),
             extra=True,
         ),
         Variant(

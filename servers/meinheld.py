@@ -5,14 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.catalogue.contract import (
-    LaunchContext,
-    Server,
-    SystemDependency,
-    Variant,
-    option,
-    runner,
-)
+from wsgiload.catalogue.contract import Dependency, LaunchContext, Server, Variant, option, runner
 
 SOURCE = "https://github.com/mopemope/meinheld/blob/master/meinheld/server/server.c"
 SETTINGS = "https://docs.gunicorn.org/en/stable/settings.html"
@@ -113,7 +106,7 @@ SERVER = Server(
     command=command,
     ignored_variables=("GUNICORN_CMD_ARGS", "WEB_CONCURRENCY"),
     needs_compiler=True,
-    needs=(SystemDependency("gcc", program="gcc"),),
+    needs=(Dependency("gcc", program="gcc"),),
     python_max=(3, 12),  # on 3.13 it compiles, and cannot be imported
     legacy=True,
 )

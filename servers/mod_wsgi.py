@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.catalogue.contract import (
-    LaunchContext,
-    Server,
-    SystemDependency,
-    Variant,
-    option,
-    runner,
-)
+from wsgiload.catalogue.contract import Dependency, LaunchContext, Server, Variant, option, runner
 
 REFERENCE = "https://github.com/GrahamDumpleton/mod_wsgi/blob/develop/README.rst"
 DIRECTIVES = "https://httpd.apache.org/docs/2.4/mod/"
@@ -83,8 +76,8 @@ SERVER = Server(
     command=command,
     needs_compiler=True,
     needs=(
-        SystemDependency("gcc", program="gcc"),
-        SystemDependency("apache2", program="apache2"),
-        SystemDependency("apache2-dev", header="apache2/httpd.h"),
+        Dependency("gcc", program="gcc"),
+        Dependency("apache2", program="apache2"),
+        Dependency("apache2-dev", header="apache2/httpd.h"),
     ),
 )

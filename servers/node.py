@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.catalogue.contract import LaunchContext, Server, SystemDependency, Variant, option
+from wsgiload.catalogue.contract import Dependency, LaunchContext, Server, Variant, option
 
 REFERENCE = "https://nodejs.org/api/http.html"
 
@@ -48,6 +48,6 @@ SERVER = Server(
     default_variant="default",
     command=command,
     ignored_variables=("NODE_*",),
-    needs=(SystemDependency("nodejs", program="node"),),
+    needs=(Dependency("nodejs", program="node"),),
     serves_wsgi=False,
 )

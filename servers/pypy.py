@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.catalogue.contract import LaunchContext, Server, SystemDependency, Variant, option
+from wsgiload.catalogue.contract import Dependency, LaunchContext, Server, Variant, option
 
 REFERENCE = "https://www.gevent.org/api/gevent.pywsgi.html"
 WARM_UP = "https://doc.pypy.org/en/latest/faq.html"
@@ -62,9 +62,9 @@ SERVER = Server(
     python_min=(3, 9),
     needs_compiler=True,
     needs=(
-        SystemDependency("gcc", program="gcc"),
-        SystemDependency("pypy3", program="pypy3"),
-        SystemDependency("pypy3-dev", header="pypy3*/Python.h"),
+        Dependency("gcc", program="gcc"),
+        Dependency("pypy3", program="pypy3"),
+        Dependency("pypy3-dev", header="pypy3*/Python.h"),
     ),
     legacy=True,  # Debian's PyPy speaks Python 3.9
 )

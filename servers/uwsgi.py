@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.catalogue.contract import (
-    LaunchContext,
-    Server,
-    SystemDependency,
-    Variant,
-    option,
-    runner,
-)
+from wsgiload.catalogue.contract import Dependency, LaunchContext, Server, Variant, option, runner
 
 OPTIONS = "https://uwsgi-docs.readthedocs.io/en/latest/Options.html"
 THINGS = "https://uwsgi-docs.readthedocs.io/en/latest/ThingsToKnow.html"
@@ -194,7 +187,7 @@ SERVER = Server(
             ),
             stock_notes=STOCK_NOTES,
             helpers=4,
-            needs=(SystemDependency("nginx-light", program="nginx"),),
+            needs=(Dependency("nginx-light", program="nginx"),),
         ),
     ),
     default_variant="http-socket",
@@ -202,6 +195,6 @@ SERVER = Server(
     takes_arguments=True,
     ignored_variables=("UWSGI_*",),
     needs_compiler=True,
-    needs=(SystemDependency("gcc", program="gcc"),),
+    needs=(Dependency("gcc", program="gcc"),),
     clean_exit_codes=(0, -15, 30),  # 30: what a process without a master ends with
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.catalogue.contract import Server, SystemDependency, Variant
+from wsgiload.catalogue.contract import Dependency, Server, Variant
 from wsgiload.catalogue.names import DEFAULT_FOLDER
 from wsgiload.environments import provision as module
 from wsgiload.environments.interpreter import AppInterpreter, bundled_app_interpreter
@@ -206,7 +206,7 @@ def test_a_failed_build_names_the_missing_system_package(
     tmp_path: Path, text: str, package: str
 ) -> None:
     server = replace(
-        make_server(tmp_path), needs_compiler=True, needs=(SystemDependency("gcc", program="gcc"),)
+        make_server(tmp_path), needs_compiler=True, needs=(Dependency("gcc", program="gcc"),)
     )
     error = build_failure(server, "start\n" + text + "\nend\n", tmp_path / "build.log")
     assert f"system package {package} is missing" in error.cause

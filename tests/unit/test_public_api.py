@@ -283,7 +283,7 @@ def test_fields_are_named_like_flags(kind: type, command: str) -> None:
     named = {"headers": "header", "check_thresholds": "check_threshold"}
     named["expect_body"] = "expect_body_file"
     flags = {
-        flag.lstrip("-").replace("-", "_")
+        flag.lstrip("-").replace("-", "_").replace("http1.0", "http1_0")
         for name in (command, "sweep")
         for param in cli.wsgiload.commands[name].params
         for flag in param.opts

@@ -311,8 +311,9 @@ def test_the_first_paragraph_blames_the_configuration_where_fair_settings_close_
     fair = msgspec.structs.replace(far, name=f"{run.name}-fair", rows=near)
     text = first_paragraph({far.name: far, fair.name: fair})
     assert (
-        "in AppDynamics's settings, bjoern has 50.0 times the throughput of uwsgi-http; with equal "
-        "budgets, the fastest server has 1.50 times that of the slowest" in text
+        "with the settings of AppDynamics, bjoern has 50.0 times the throughput of uwsgi-http; "
+        "with equivalent settings, the fastest server has 1.50 times the throughput of the slowest"
+        in text
     )
     same = msgspec.structs.replace(fair, rows=far.rows)
     assert "configuration" not in first_paragraph({far.name: far, same.name: same})

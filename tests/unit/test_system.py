@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.catalogue.contract import SystemDependency
+from wsgiload.catalogue.contract import Dependency
 from wsgiload.catalogue.names import load_catalogue
 from wsgiload.environments.system import find_program, install_command, missing_packages
 from wsgiload.errors import ServerError
@@ -17,7 +17,7 @@ from wsgiload.serving.launch import require_system
     "place", ["usr/include/ev.h", "usr/include/x86_64-linux-gnu/ev.h", "usr/local/include/ev.h"]
 )
 def test_a_header_is_found_where_debian_puts_it(tmp_path: Path, place: str) -> None:
-    needs = (SystemDependency("libev-dev", header="ev.h"),)
+    needs = (Dependency("libev-dev", header="ev.h"),)
     assert missing_packages(needs, tmp_path) == ["libev-dev"]
     (tmp_path / place).parent.mkdir(parents=True)
     (tmp_path / place).touch()
@@ -34,8 +34,8 @@ def test_a_program_is_found_outside_an_ordinary_path(
     )
     monkeypatch.setenv("PATH", str(tmp_path))
     needs = (
-        SystemDependency("frontd-light", program="frontd"),
-        SystemDependency("frontd-light", program="frontd"),
+        Dependency("frontd-light", program="frontd"),
+        Dependency("frontd-light", program="frontd"),
     )
     assert missing_packages(needs) == ["frontd-light"]
     program.write_text("#!/bin/sh\n")

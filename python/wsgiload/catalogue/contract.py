@@ -129,7 +129,7 @@ def runner(context: LaunchContext, source: Path, name: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class SystemDependency:
+class Dependency:
     """A Debian package, and the program or C header that shows that it is installed."""
 
     package: str
@@ -164,7 +164,7 @@ class Variant:
     stock_framing: Framing | None = None
     unix_socket: bool = False
     helpers: int = 0
-    needs: tuple[SystemDependency, ...] = ()
+    needs: tuple[Dependency, ...] = ()
     extra: bool = False  # measured only on request: by name, or by ``all``
     cold: bool = False  # measured without any warm-up
     deviation: str | None = None  # a known violation found by PEP 3333's validator
@@ -224,7 +224,7 @@ class Server:
         str, ...
     ] = ()  # shell patterns: settings of the server hidden in the caller's shell
     needs_compiler: bool = False
-    needs: tuple[SystemDependency, ...] = ()
+    needs: tuple[Dependency, ...] = ()
     implementation: Literal["CPython", "PyPy"] = "CPython"
     python_min: tuple[int, int] = (3, 11)
     python_max: tuple[int, int] | None = None

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Literal, get_args
 
-from wsgiload.catalogue.contract import Profile, Server, SystemDependency, Variant
+from wsgiload.catalogue.contract import Dependency, Profile, Server, Variant
 from wsgiload.catalogue.own import NAME, OwnServer, require_name, server_of
 from wsgiload.catalogue.pin import parts_of, pinned
 from wsgiload.errors import UsageError, require
@@ -84,7 +84,7 @@ class ServerVariant:
         return self.variant.reason or self.server.reason
 
     @property
-    def needs(self) -> tuple[SystemDependency, ...]:
+    def needs(self) -> tuple[Dependency, ...]:
         """What the system must have for it."""
         return (*self.server.needs, *self.variant.needs)
 

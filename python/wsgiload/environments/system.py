@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from wsgiload.catalogue.contract import SystemDependency
+from wsgiload.catalogue.contract import Dependency
 
 # Servers' programs lie where an ordinary user's PATH does not lead.
 ADMINISTRATION_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
@@ -24,7 +24,7 @@ def find_program(name: str) -> str | None:
     return shutil.which(name, path=os.pathsep.join(folders))
 
 
-def missing_packages(needs: Iterable[SystemDependency], root: Path = Path("/")) -> list[str]:
+def missing_packages(needs: Iterable[Dependency], root: Path = Path("/")) -> list[str]:
     """The Debian packages of ``needs`` that are not there, each once."""
     return list(dict.fromkeys(needed.package for needed in needs if not _is_there(needed, root)))
 
@@ -34,7 +34,7 @@ def install_command(packages: Iterable[str]) -> str:
     return f"apt-get install --yes --no-install-recommends {' '.join(packages)}"
 
 
-def _is_there(needed: SystemDependency, root: Path) -> bool:
+def _is_there(needed: Dependency, root: Path) -> bool:
     if needed.program is not None and find_program(needed.program) is None:
         return False
     return needed.header is None or any(_headers(needed.header, root))
