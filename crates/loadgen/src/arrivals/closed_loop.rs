@@ -295,6 +295,7 @@ mod tests {
             source.after(0, &ended(&first, 5)),
             Next::Serve(Due {
                 intended_ns: 5,
+                place: 2,
                 ..first
             })
         );

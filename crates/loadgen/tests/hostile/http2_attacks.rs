@@ -194,7 +194,9 @@ fn delays() -> Vec<Attack> {
             "a slow head",
             begun,
             frame(CONTINUATION, 0, STREAM, &field("a", "b")),
-        ),
+        )
+        // After 20 frames, before the timeout.
+        .ends_as(&[Timeout, BadBody]),
         slow("a slow body", head(STATUS_200), data(0, b"a")),
         slow("slow 103", Vec::new(), head(STATUS_103)),
         slow("slow PING", Vec::new(), frame(PING, 0, 0, &[0; 8])),
