@@ -210,7 +210,7 @@ pub fn duration_text(duration_ns: u64) -> String {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
     let whole = units
         .into_iter()
-        .find(|(unit_ns, _)| duration_ns % unit_ns == 0);
+        .find(|(unit_ns, _)| duration_ns.is_multiple_of(*unit_ns));
     let (unit_ns, unit) = whole.unwrap_or((1, "ns"));
     format!("{}{unit}", duration_ns / unit_ns)
 }
