@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from wsgiload.analysis.tail_alarms import DELAYED_ACKNOWLEDGEMENT_NS
-from wsgiload.audit.run import Run, alarm
+from wsgiload.audit.run import Run, alarm, in_flight
 from wsgiload.documents.audit import AuditAlarm
 from wsgiload.report.words import format_duration_ns
 
@@ -11,6 +13,11 @@ from wsgiload.report.words import format_duration_ns
 MOST_WIDTH_NS = 6_000_000
 # Of the variance that fast responses would cause.
 LEAST_OF_VARIANCE = 0.5
+# Jitter adds as much below the median as above it.
+MOST_OF_JITTER = 2.5
+# Of the median: what one fast response in 400 causes.
+LEAST_DEVIATION = 0.05
+QUEUE_TOLERANCE = 0.1
 
 
 def nagle_delay(run: Run) -> AuditAlarm | None:
@@ -40,18 +47,44 @@ def _delay(run: Run) -> tuple[int | None, str]:
     if median_ns is None or figures.quantiles_ns.get("0.9", median_ns) - median_ns > MOST_WIDTH_NS:
         return None, ""
     if figures.min_ns is not None:
+        if _is_a_queue(run, median_ns, figures.min_ns):
+            return None, ""
         what = "half of the responses take 40 ms longer than the fastest"
         return median_ns - figures.min_ns, what
     return _without_minimum(run, median_ns), "half of the responses take 40 ms, others hardly any"
 
 
+def _is_a_queue(run: Run, median_ns: int, min_ns: int) -> bool:
+    """Whether half of the requests wait until all others that are in flight have been served, one
+    by one: that explains the difference as well."""
+    queued_ns = (in_flight(run) or 0) * min_ns
+    return abs(median_ns - queued_ns) < QUEUE_TOLERANCE * median_ns
+
+
 def _without_minimum(run: Run, median_ns: int) -> int | None:
-    """Fast responses pull the mean below the median and widen the deviation, which slow ones
-    cannot: a share f of responses that take no time gives a mean of m (1 - f) and a variance of
-    m² f (1 - f), about m times the difference. Jitter around the median varies far less."""
+    """The median, if some responses were fast. They pull the mean below the median and widen the
+    deviation, which slow ones cannot: a share f of responses that take no time gives a mean of
+    m (1 - f) and a variance of m² f (1 - f), about m times the difference. Jitter around the
+    median varies far less."""
     mean_ns, deviation_ns = run.figures.mean_ns, run.figures.deviation_ns
     if mean_ns is None or deviation_ns is None:
         return None
     below_ns = median_ns - mean_ns
     has_fast = below_ns > 0 and deviation_ns**2 > LEAST_OF_VARIANCE * median_ns * below_ns
+    above_ns2 = _variance_above_ns2(run, median_ns)
+    if above_ns2 is not None and deviation_ns > LEAST_DEVIATION * median_ns:
+        has_fast |= deviation_ns**2 > MOST_OF_JITTER * above_ns2
     return median_ns if has_fast else None
+
+
+def _variance_above_ns2(run: Run, median_ns: int) -> float | None:
+    """The most that responses slower than the median can add to the variance: between two
+    quantiles, all are as slow as the upper one."""
+    quantiles = sorted((float(key), ns) for key, ns in run.figures.quantiles_ns.items())
+    above = [(key, ns) for key, ns in quantiles if key > 0.5]
+    if not above or run.figures.max_ns is None:
+        return None
+    ends = [(0.5, median_ns), *above, (1.0, run.figures.max_ns)]
+    return sum(
+        (upper - lower) * (ns - median_ns) ** 2 for (lower, _), (upper, ns) in pairwise(ends)
+    )
