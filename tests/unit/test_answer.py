@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ from wsgiload.documents.summary import (
 )
 from wsgiload.report.answer import answer_of
 from wsgiload.report.cells import read_sweep
-from wsgiload.report.command_line import to_paste, to_run
+from wsgiload.report.command_line import start_of_cell, to_paste, to_run
 from wsgiload.report.first_screen import markdown, print_first_screen, table_of
 
 from .filled import filled_summary, outcomes, rates, reason, resources, verdict
@@ -301,6 +302,17 @@ def test_a_module_is_started_by_its_program_without_settings_of_ours() -> None:
     assert to_run(chosen) == "uwsgi --pythonpath /app --module a:b"
     waitress = settings("/x/bin/python3", "-m", "waitress", "--listen", "127.0.0.1:4", "a:b")
     assert to_run(waitress) == "waitress-serve --listen 127.0.0.1:8000 a:b"
+
+
+def test_an_app_without_a_plain_name_gets_a_module_that_has_one() -> None:
+    started = settings("gunicorn", "--bind", "127.0.0.1:4711", "wsgiload_app:application")
+    one = cell("gunicorn", app='shop:create_app("x")', settings=started)
+    module, command = (start_of_cell(one) or "").splitlines()
+    assert command == "gunicorn --bind 127.0.0.1:8000 wsgiload_app:application"
+    echo, source, end, file = shlex.split(module)
+    assert (echo, end, file) == ("echo", ">", "wsgiload_app.py")
+    found = "importlib.import_module('shop').create_app('x')"
+    assert source == f"import importlib; application = {found}"
 
 
 def test_a_server_that_a_script_starts_says_what_it_needs() -> None:

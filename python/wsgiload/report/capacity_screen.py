@@ -24,7 +24,7 @@ from wsgiload.report.capacity import (
 )
 from wsgiload.report.cautions import at_most_five
 from wsgiload.report.cells import label_of
-from wsgiload.report.command_line import to_run
+from wsgiload.report.command_line import start_of_cell
 from wsgiload.report.question import limits_words
 from wsgiload.report.recommendation import recommendation_lines
 
@@ -203,9 +203,9 @@ def _command_line(
         return None
     chosen = [one.recommended.server for one in document.recommendations if one.recommended]
     name = chosen[0] if chosen else groups[0][0].server
-    settings = (cell.settings for cell in summary.cells if label_of(cell) == name)
-    found = next((one for one in settings if one is not None), None)
-    return None if found is None else to_run(found)
+    own = (cell for cell in summary.cells if label_of(cell) == name and cell.settings)
+    found = next(own, None)
+    return None if found is None else start_of_cell(found)
 
 
 def _needs(document: CapacityResult) -> str | None:

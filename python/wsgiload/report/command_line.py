@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 
 from wsgiload.documents.summary import CellResult, ServerSettings
+from wsgiload.environments.app_name import SHIM_MODULE, parse_app
 
 # Stands above the command, wherever it is shown.
 LABEL = "To run it yourself:"
@@ -41,9 +42,25 @@ def start_of(cells: Iterable[CellResult], cell_ids: Sequence[str]) -> str | None
     """The commands that start a server as it was measured in these cells; None where that is not
     known."""
     ids = set(cell_ids)
-    found = (cell.settings for cell in cells if cell.id in ids and cell.settings)
-    settings = next(found, None)
-    return None if settings is None else to_run(settings)
+    found = next((cell for cell in cells if cell.id in ids and cell.settings), None)
+    return None if found is None else start_of_cell(found)
+
+
+def start_of_cell(cell: CellResult) -> str | None:
+    """The same of one cell; an app without a name that every server accepts gets one first."""
+    if cell.settings is None:
+        return None
+    text = to_run(cell.settings)
+    is_named = cell.app is None or SHIM_MODULE not in text
+    return text if is_named else f"{_module_of(cell.app or '')}\n{text}"
+
+
+def _module_of(app: str) -> str:
+    """Writes the module that gives the app a plain name."""
+    name = parse_app(app)
+    found = f"importlib.import_module({name.module!r}).{name.expression}"
+    source = f"import importlib; application = {found}"
+    return f"echo {shlex.quote(source)} > {SHIM_MODULE}.py"
 
 
 def to_run(settings: ServerSettings) -> str:
