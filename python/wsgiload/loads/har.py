@@ -74,7 +74,7 @@ def _entries(content: bytes) -> list[_Entry]:
     """Those over HTTP: pages have data: and WebSocket URLs, too."""
     try:
         entries = msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"), type=_Har).log.entries
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise UsageError(
             f"not a HAR file: {error}", "save one from the network panel of a browser"
         ) from error

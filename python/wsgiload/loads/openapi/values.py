@@ -180,7 +180,7 @@ class Values:
         """With the required properties, and those that the description gives a value for."""
         properties, required = mapping(schema.get("properties")), items(schema.get("required"))
         for name in required:
-            if name not in properties:
+            if not isinstance(name, str) or name not in properties:
                 raise Unfillable(f"its property {shown(str(name))} is not described")
         found: Object = {}
         for name, described in properties.items():
