@@ -78,8 +78,8 @@ def test_the_users_configuration_is_measured_where_others_cannot_serve(
     page = (done.run_dir / "report.html").read_text()
     for line in (
         "settings of prod: gunicorn -c gunicorn.conf.py app:application --bind 127.0.0.1:8000",
-        "settings of gunicorn-gthread: python -m gunicorn --config",
-        "settings of granian: python -m granian --interface wsgi",
+        "settings of gunicorn-gthread: gunicorn --bind 127.0.0.1:8000",
+        "settings of granian: granian --interface wsgi",
     ):
         assert line in done.out
         server, _, command_line = line.removeprefix("settings of ").partition(": ")
