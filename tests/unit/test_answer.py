@@ -200,7 +200,7 @@ def test_where_nothing_saturates_the_rate_that_would_show_it_is_named() -> None:
         cell("b", p99_ns=2e6, resources=resources(cpu_cores_mean=0.1)),
     ]
     expected = (
-        "No server saturates at 1,000/s; extrapolating from CPU use, a would saturate first, "
+        "No server saturates at 1,000/s; CPU use suggests that a would saturate first, "
         "near 2,500/s (try --rates 3000)."
     )
     assert answer(cells).sentence.endswith(expected)
@@ -379,7 +379,7 @@ def test_what_only_lengthens_response_times_is_one_line_about_the_load_that_deci
         "p99 may be too high, never too low, so the order may change: the generator sent requests "
         "late in 2 of 3 measurements at 1,000/s (send-lag), the generator stalled in 1 "
         "(client-stalls)",
-        "of 3 measurements at other loads, which the answer does not depend on: steal in 3",
+        "warnings at other loads, on which the answer does not depend: steal in 3 of 3 measurements",
     )
 
 
@@ -395,8 +395,8 @@ def test_an_upper_bound_names_its_servers() -> None:
     )
     found = answer([cell("a", error_budget_ns={"0.99": budget}), cell("b")])
     assert found.cautions == (
-        "p99 of a at 1,000/s is an upper bound: up to 800 µs of it may be the generator's delay, "
-        "so it may be faster than shown",
+        "p99 of a at 1,000/s may be up to 800 µs lower than shown, because the generator was late "
+        "(send-lag)",
     )
 
 
@@ -507,8 +507,8 @@ def test_a_p99_of_few_requests_is_shown_with_its_reason() -> None:
     assert "had the lowest p99 at 100/s, ≈ 2.00 ms" in found.sentence
     assert table_of(level, found.ranking)[1][0][4] == "≈ 2.00 ms"
     assert found.cautions[0] == (
-        "p99 at 100/s is rough (≈), so the order may change: it needs at least 1,000 requests per "
-        "run; use --duration 11s"
+        "p99 at 100/s is imprecise (≈); the order may change. It needs at least 1,000 requests per "
+        "run: use --duration 11s"
     )
     # The tables below say the same.
     shown = read_sweep(summary)

@@ -190,7 +190,10 @@ def test_a_p99_of_few_requests_is_marked_and_p99_9_is_left_out_each_with_its_rea
     lines = sweep_lines(replace(summary, cells=(few,)))
     times = [field.strip() for field in row(lines, "gunicorn-gthread")][4:7]
     assert times == ["1.11 ms", "≈ 3.32 ms", "–"]
-    assert "p99 is rough (≈): it needs at least 1,000 requests [gunicorn-gthread at 1,000]" in lines
+    assert (
+        "p99 is imprecise (≈): it needs at least 1,000 requests [gunicorn-gthread at 1,000]"
+        in lines
+    )
     assert any(
         line.startswith("p99.9 is not shown: it needs at least 10,000 requests") for line in lines
     )

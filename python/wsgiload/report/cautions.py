@@ -210,11 +210,10 @@ def _upper_bounds(measured: _Measured) -> list[str]:
         return []
     servers = list(dict.fromkeys(server_of(cell) for cell, _ in bound))
     added = max(budget.generator[1] - budget.generator[0] for _, budget in bound)
-    may = "it may be" if len(servers) == 1 else "they may be"
     return [
-        f"p99 of {words.join_names(servers)} at {measured.where} is an upper bound: up to "
-        f"{words.format_duration_ns(added)} of it may be the generator's delay, so {may} faster "
-        "than shown"
+        f"p99 of {words.join_names(servers)} at {measured.where} may be up to "
+        f"{words.format_duration_ns(added)} lower than shown, because the generator was late "
+        "(send-lag)"
     ]
 
 
@@ -280,13 +279,10 @@ def _rough(ranking: Sequence[RankingLevel], decisive: Sequence[RankingLevel]) ->
         return []
     where = words.join_words([level.level for level in reversed(rough)])
     duration_s = math.ceil(SPARE * words.fewest_requests(HEADLINE) / min(rates))
-    means = (
-        ", so the order may change"
-        if any(level in decisive for level in rough)
-        else ", which the answer does not depend on"
-    )
+    is_decisive = any(level in decisive for level in rough)
+    means = "the order may change" if is_decisive else "the answer does not depend on it"
     return [
-        f"p99 at {where} is rough (≈){means}: it {words.needed_requests(HEADLINE)} per run; "
+        f"p99 at {where} is imprecise (≈); {means}. It {words.needed_requests(HEADLINE)} per run: "
         f"use --duration {duration_s}s"
     ]
 
@@ -323,4 +319,4 @@ def _only_elsewhere(measured: _Measured) -> list[str]:
         return []
     total = words.plural(len(measured.elsewhere), "measurement")
     named = words.join_words([f"{check} in {count}" for check, count in counts.most_common()])
-    return [f"of {total} at other loads, which the answer does not depend on: {named}"]
+    return [f"warnings at other loads, on which the answer does not depend: {named} of {total}"]

@@ -36,8 +36,8 @@ def saturation_sentence(summary: Summary, ranking: Sequence[RankingLevel]) -> st
     capacity, label = min(known)
     suggested = _round_up(capacity * BEYOND_CAPACITY)
     return (
-        f"No server saturates at {top.level}; extrapolating from CPU use, {label} would "
-        f"saturate first, near {words.format_per_s(_two_digits(capacity))} "
+        f"No server saturates at {top.level}; CPU use suggests that {label} would saturate "
+        f"first, near {words.format_per_s(_two_digits(capacity))} "
         f"(try --rates {suggested:g})."
     )
 

@@ -339,7 +339,7 @@ def _hidden_quantiles(cell: Cell) -> list[str]:
     count = cell.scheduled
     return [
         f"{words.quantile_name(probability)} {what}: it {words.needed_requests(probability)}"
-        for probability, what in ((HEADLINE, "is rough (≈)"), (0.999, "is not shown"))
+        for probability, what in ((HEADLINE, "is imprecise (≈)"), (0.999, "is not shown"))
         if count is not None and not words.enough_requests(count, probability)
     ]
 
