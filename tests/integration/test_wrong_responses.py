@@ -51,7 +51,7 @@ def pasted(message: str) -> list[str]:
 def test_a_host_that_django_refuses_gets_the_header_to_add(command: Command, site: Path) -> None:
     done = sweep(command, site, "--no-verbose", "--servers", "gunicorn-gthread,waitress")
     told = " ".join(done.out.split())
-    assert "failed: gunicorn-gthread and waitress: GET /health/ returned status 400" in told
+    assert "gunicorn-gthread and waitress failed and are not ranked: GET /health/ returned" in told
     assert "host names: add -H 'Host: shop.example'" in told
     message = failure(done)
     assert 'GET /health/ returned status 400, "Bad Request (400)"' in message

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from wsgiload.documents.load_report import LoadReport, Stalls
+from wsgiload.documents.load_report import Bounds, LoadReport, Stalls
 from wsgiload.documents.page_data import PageData
 from wsgiload.documents.summary import AppliedLimits, CellFailure, CellResult, Summary
 from wsgiload.errors import UsageError
@@ -471,3 +471,22 @@ def test_a_closed_loop_has_connections_on_its_axis(tmp_path: Path) -> None:
 def test_a_directory_that_is_no_run_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"summary\.json cannot be read: .*; name a run directory"):
         write_html(tmp_path)
+
+
+def test_the_grid_shows_the_median_of_runs_with_few_requests(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run", runs=3)
+    summary = read_summary(directory)
+    p99_ns = {1: 9_000_000, 2: 2_000_000, 3: 4_000_000}
+    few = [
+        replace(
+            cell,
+            outcomes=replace(cell.outcomes, scheduled=200, ok=200),
+            offered_quantiles_ns={"0.99": Bounds(low=p99_ns[cell.run], high=p99_ns[cell.run])},
+        )
+        for cell in summary.cells
+        if cell.server == "waitress" and cell.outcomes is not None
+    ]
+    store_summary(directory, replace(summary, cells=tuple(few)))
+    text = Page(write_html(directory).read_text()).text
+    grid = text[text.index("Server by server") :]
+    assert "≈ 4.00 ms" in grid.partition("Curves")[0]

@@ -38,7 +38,14 @@ from wsgiload.report import (
 )
 from wsgiload.report.answer_box import AnswerBox
 from wsgiload.report.breakdown import Breakdown
-from wsgiload.report.cells import Cell, Sweep, conditions, median_upper_ns, read_sweep
+from wsgiload.report.cells import (
+    Cell,
+    Sweep,
+    conditions,
+    finite_median,
+    median_upper_ns,
+    read_sweep,
+)
 from wsgiload.report.page import Chart, nothing_drawn
 from wsgiload.report.page_parts import Download, download, facts
 from wsgiload.report.run_files import RunFiles, read_run
@@ -271,11 +278,25 @@ def _mark(cells: tuple[Cell, ...]) -> Mark:
         return Mark("invalid", "invalid", f"invalid measurement: {blamed}")
 
     middle = median_upper_ns(cells, 0.99)
-    endless = next((cell for cell in cells if cell.upper_ns(0.99) == math.inf), cells[0])
-    value = words.format_duration_ns(middle) if middle is not None else endless.quantile_words(0.99)
+    value = words.format_duration_ns(middle) if middle is not None else _other_p99(cells)
     if findings.kept_up(cells):
         return Mark("kept", value, "sustained", "✓")
     return Mark("behind", value.partition(" (")[0], "not sustained", "✗")
+
+
+def _other_p99(cells: tuple[Cell, ...]) -> str:
+    """Where the median p99 is not known: that of runs with too few requests, marked as such, or
+    why it has no end."""
+    endless = next((cell for cell in cells if cell.upper_ns(0.99) == math.inf), None)
+    if endless is not None:
+        return endless.quantile_words(0.99)
+    usable = [cell for cell in cells if cell.status != "invalid"]
+    bounds = [(cell.result.offered_quantiles_ns or {}).get("0.99") for cell in usable]
+    ends = [None if one is None or one.high is None else float(one.high) for one in bounds]
+    middle = None if None in ends else finite_median(ends)
+    if middle is None:
+        return cells[0].quantile_words(0.99)
+    return words.rough(words.format_duration_ns(middle), is_rough=True)
 
 
 def _worst(sweep: Sweep) -> str:
