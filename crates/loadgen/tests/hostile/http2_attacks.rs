@@ -149,7 +149,8 @@ fn floods_of_frames() -> Vec<Attack> {
             .ends_as(&[BadBody, Timeout]),
         floods("single bytes", data(0, b"a"))
             .after(head(STATUS_200))
-            .ends_as(&[Timeout]),
+            // What follows a stream that timed out is a flood for the others of its connection.
+            .ends_as(&[Timeout, BadBody]),
         floods("endless body", &body)
             .after(head(STATUS_200))
             .ends_as(&[BadBody, Timeout]),
