@@ -510,6 +510,8 @@ def test_a_p99_of_few_requests_is_shown_with_its_reason() -> None:
         "p99 at 100/s is imprecise (≈); the order may change. It needs at least 1,000 requests per "
         "run: use --duration 11s"
     )
+    alone = answer([cell("a", p99_ns=2e6, **few)]).cautions[0]
+    assert alone.startswith("p99 at 100/s is imprecise (≈). It needs")
     # The tables below say the same.
     shown = read_sweep(summary)
     assert [one.quantile_words(0.99) for one in shown.cells] == [

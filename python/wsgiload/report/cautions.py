@@ -279,10 +279,14 @@ def _rough(ranking: Sequence[RankingLevel], decisive: Sequence[RankingLevel]) ->
         return []
     where = words.join_words([level.level for level in reversed(rough)])
     duration_s = math.ceil(SPARE * words.fewest_requests(HEADLINE) / min(rates))
-    is_decisive = any(level in decisive for level in rough)
-    means = "the order may change" if is_decisive else "the answer does not depend on it"
+    if not any(level in decisive for level in rough):
+        means = "; the answer does not depend on it"
+    elif any(len(ranked(level)) > 1 for level in rough):
+        means = "; the order may change"
+    else:
+        means = ""
     return [
-        f"p99 at {where} is imprecise (≈); {means}. It {words.needed_requests(HEADLINE)} per run: "
+        f"p99 at {where} is imprecise (≈){means}. It {words.needed_requests(HEADLINE)} per run: "
         f"use --duration {duration_s}s"
     ]
 
