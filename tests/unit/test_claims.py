@@ -210,6 +210,10 @@ def test_erratic_is_more_spread_from_second_to_second(tmp_path: Path) -> None:
     assert status(swapped).status == "refuted"
     short = {cell.id: load(1, 2) for cell in cells}
     assert status(short).because == "longer runs, such as --duration 10s"
+    steady = load(500, 500, 500)
+    even = {cell.id: steady if cell.server == "uwsgi" else calm for cell in cells}
+    assert status(even).because == "a load above the capacity"
+    assert status(even).ours == "uwsgi-gevent served as much in each second at 2,000 connections"
 
 
 def test_saturation_is_less_than_the_rate_in_every_run() -> None:

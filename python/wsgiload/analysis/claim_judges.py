@@ -115,6 +115,10 @@ def erratic(server: str, peer: str) -> Judge:
         middles = {name: median_of(one, results.unsteadiness) for name, one in runs.items()}
         if None in middles.values():
             return Judgement("undecided", because="longer runs, such as --duration 10s")
+        if not all(middles.values()):
+            steady = " and ".join(name for name, one in middles.items() if not one)
+            ours = f"{steady} served as much in each second {results.at(load)}"
+            return Judgement("undecided", ours, "a load above the capacity")
         ratio = ratio_of(runs[server], runs[peer], results.unsteadiness)
         ours = f"{ratio.text} the standard deviation of {peer} {results.at(load)}"
         return above(ours, ratio.bounds, 1.0)
