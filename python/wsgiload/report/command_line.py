@@ -34,7 +34,7 @@ _PROGRAMS = {
 _OPTIONS_OF_OURS = ("--virtualenv", "--pythonpath")
 # Empty, so that gunicorn reads no other one.
 _EMPTY_SETTINGS = "gunicorn_settings.py"
-# Starts one process, and so nothing but the script that follows, unless it is told more.
+# Starts the script that follows in several processes; with one process it changes nothing.
 _PREFORK = "prefork.py"
 
 
@@ -51,8 +51,9 @@ def start_of_cell(cell: CellResult) -> str | None:
     if cell.settings is None:
         return None
     text = to_run(cell.settings)
-    is_named = cell.app is None or SHIM_MODULE not in text
-    return text if is_named else f"{_module_of(cell.app or '')}\n{text}"
+    if cell.app is None or SHIM_MODULE not in text:
+        return text
+    return f"{_module_of(cell.app)}\n{text}"
 
 
 def _module_of(app: str) -> str:
