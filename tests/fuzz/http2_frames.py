@@ -149,14 +149,19 @@ def random_frame(chance: random.Random) -> bytes:
     return frame(chance.choice(TYPES), chance.choice(FLAGS), chance.choice(STREAMS), payload)
 
 
+def _whole_frame(frames: Sequence[bytes], chance: random.Random) -> int | None:
+    """Where one with a complete header is; None if there is none."""
+    where = [at for at, one in enumerate(frames) if len(one) >= HEADER_BYTES]
+    return chance.choice(where) if where else None
+
+
 def change_header(
     frames: list[bytes], corpus: Sequence[bytes], chance: random.Random
 ) -> list[bytes]:
     """Another length, type, stream or flags; a length that lies shifts all that follows."""
-    where = [at for at, one in enumerate(frames) if len(one) >= HEADER_BYTES]
-    if not where:
+    at = _whole_frame(frames, chance)
+    if at is None:
         return frames
-    at = chance.choice(where)
     one = frames[at]
     length, kind, flags = int.from_bytes(one[:3]), one[3], one[4]
     stream = int.from_bytes(one[5:HEADER_BYTES])
@@ -175,10 +180,9 @@ def change_payload(
     frames: list[bytes], corpus: Sequence[bytes], chance: random.Random
 ) -> list[bytes]:
     """Other bytes in a frame of the same type, with their correct length."""
-    where = [at for at, one in enumerate(frames) if len(one) >= HEADER_BYTES]
-    if not where:
+    at = _whole_frame(frames, chance)
+    if at is None:
         return frames
-    at = chance.choice(where)
     header, payload = frames[at][:HEADER_BYTES], frames[at][HEADER_BYTES:]
     payload = mutated([payload], chance)
     frames[at] = len(payload).to_bytes(3) + header[3:] + payload
