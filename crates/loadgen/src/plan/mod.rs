@@ -328,8 +328,8 @@ impl LoadPlan {
         self.interval_ns.unwrap_or(shortest_ns.max(NS_PER_S))
     }
 
-    /// Intended instants that the measure phase spans, as offsets from the start; up to its first
-    /// possible end, where there are several.
+    /// Scheduled send times that the measure phase spans, as offsets from the start. It ends at the
+    /// first of its possible ends.
     #[must_use]
     pub fn measure_window(&self) -> (u64, u64) {
         let first_ns = self
