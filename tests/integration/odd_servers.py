@@ -43,16 +43,26 @@ def _listening(accept: Callable[[socket.socket, list[socket.socket]], None]) -> 
             with suppress(OSError):
                 accept(listener, opened)
 
-        threading.Thread(target=run, daemon=True).start()
+        accepting = threading.Thread(target=run, daemon=True)
+        accepting.start()
         try:
             yield f"http://127.0.0.1:{port}/"
         finally:
             with suppress(OSError):
                 listener.shutdown(socket.SHUT_RDWR)
+            # A thread that waits for one of its connections to end can accept another one meanwhile.
+            _shut_down(opened)
+            accepting.join()
+            _shut_down(opened)
             for connection in opened:
-                with suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
                 connection.close()
+
+
+def _shut_down(connections: list[socket.socket]) -> None:
+    """Whoever reads from them or writes to them ends."""
+    for connection in list(connections):
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
 
 
 def _in_threads(serve: Serve) -> Callable[[socket.socket, list[socket.socket]], None]:
