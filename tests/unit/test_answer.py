@@ -158,7 +158,7 @@ def test_one_run_is_a_quick_look_that_says_what_would_decide() -> None:
     assert found.status == "undecided"
     assert found.sentence.startswith("In 1 run, a had the lowest p99 at 1,000/s, 1.00 ms")
     assert found.needs is not None and found.needs.startswith(
-        "add --compare (6 runs per server, about "
+        "repeat with --compare (6 runs per server, about "
     )
 
 
@@ -377,8 +377,8 @@ def test_what_only_lengthens_response_times_is_one_line_about_the_load_that_deci
     )
     assert found.cautions == (
         "p99 may be too high, never too low, so the order may change: the generator sent requests "
-        "late in 2 of 3 measurements at 1,000/s (send-lag), the generator stalled in 1 "
-        "(client-stalls)",
+        "late in 2 of 3 measurements at 1,000/s (send-lag: a and b), the generator stalled in 1 "
+        "(client-stalls: b)",
         "warnings at other loads, on which the answer does not depend: steal in 3 of 3 measurements",
     )
 
@@ -465,8 +465,8 @@ def test_markdown_says_the_same() -> None:
 def test_the_command_stands_below_its_label_everywhere() -> None:
     started = settings("/x/bin/python", "-m", "waitress", "--listen", "127.0.0.1:4", "a:b")
     measured = summary_of([cell("waitress", settings=started)])
-    assert "To run it yourself:\n  waitress-serve --listen" in screen(measured, 80)
-    assert "To run it yourself:\n\n```sh\nwaitress-serve --listen" in markdown(measured)
+    assert "To run waitress yourself:\n  waitress-serve --listen" in screen(measured, 80)
+    assert "To run waitress yourself:\n\n```sh\nwaitress-serve --listen" in markdown(measured)
 
 
 def test_the_cause_of_a_failure_stands_beside_the_server() -> None:

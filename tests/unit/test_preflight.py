@@ -104,7 +104,7 @@ def test_the_answer_names_the_time_that_was_named_before_the_first_trial(
     summary = replace_fields(
         filled_summary({}, cells), experiment=experiment_facts(experiment, TWO)
     )
-    assert compare_needs(summary) == f"add --compare (6 runs per server, {span[1]})"
+    assert compare_needs(summary) == f"repeat with --compare (6 runs per server, {span[1]})"
 
 
 def test_a_plan_that_separates_less_says_by_how_much() -> None:

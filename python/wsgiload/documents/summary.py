@@ -929,6 +929,8 @@ class Answer(Document, frozen=True, kw_only=True):
     """Warnings about the conclusion, the most important first."""
     ranking: tuple[RankingLevel, ...]
     """All levels, the highest first."""
+    command_of: str | None = None
+    """The server that `command_line` starts. Source: ranking. Null: as `command_line`."""
 
 
 class Summary(Document, frozen=True, kw_only=True):

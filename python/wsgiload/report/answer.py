@@ -106,11 +106,13 @@ def _of_level(summary: Summary, ranking: tuple[RankingLevel, ...], main: Ranking
     alike = {best.label} if is_leader else _and_ties(best)
     recommended = leanest([entry for entry in contenders if entry.label in alike])
     saturation = saturation_sentence(summary, ranking)
+    command_line = start_of(summary.cells, recommended.cell_ids)
     return Answer(
         question=question_of(summary, main),
         status=status,
         sentence=" ".join(part for part in (sentence, saturation) if part),
-        command_line=start_of(summary.cells, recommended.cell_ids),
+        command_line=command_line,
+        command_of=None if command_line is None else recommended.label,
         needs=needs,
         cautions=tuple(cautions(summary, ranking)),
         ranking=ranking,
@@ -133,11 +135,13 @@ def _of_objective(
     status: Status = "undecided" if open_needs else "tie" if has_ties else "decided"
     label = decided[0].recommended.server if decided and decided[0].recommended else None
     entry = next((one for level in ranking for one in level.entries if one.label == label), None)
+    command_line = None if entry is None else start_of(summary.cells, entry.cell_ids)
     return Answer(
         question=question_of(summary, main_level(ranking)),
         status=status,
         sentence=" ".join([*recommendation_sentences(entries), *_qualified(summary)]),
-        command_line=None if entry is None else start_of(summary.cells, entry.cell_ids),
+        command_line=command_line,
+        command_of=None if command_line is None else label,
         needs="; ".join(open_needs) or None,
         cautions=tuple(cautions(summary, ranking)),
         ranking=ranking,

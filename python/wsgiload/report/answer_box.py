@@ -14,7 +14,6 @@ from rich.table import Table
 from rich.text import Text
 
 from wsgiload.report import words
-from wsgiload.report.command_line import LABEL
 
 Rows = Sequence[Sequence[str]]
 
@@ -36,6 +35,8 @@ class AnswerBox:
     markdown: str
     title: str | None = None
     status: Literal["decided", "tie", "undecided"] = "decided"
+    # The server that the command starts.
+    command_of: str | None = None
     # Why the result is not complete.
     notice: str = ""
     # Columns that a narrow terminal leaves out, the first one first.
@@ -44,7 +45,7 @@ class AnswerBox:
     @property
     def command_label(self) -> str:
         """What stands above the command."""
-        return LABEL
+        return f"To run {self.command_of or 'it'} yourself:"
 
 
 def markdown_of(answer: AnswerBox) -> AnswerBox:

@@ -16,13 +16,13 @@ from wsgiload.statistics.effect import MOST_RUNS, PLANNED_FACTOR, runs_needed
 
 
 def compare_needs(summary: Summary) -> str:
-    """``add --compare (10 runs per server, about 24 min)``: the runs and the time that were named
-    before the first trial."""
+    """``repeat with --compare (10 runs per server, about 24 min)``: the runs and the time that were
+    named before the first trial."""
     apps = {server_of(cell): cell.app for cell in summary.cells}
     of_app = Counter(apps.get(server) for server in summary.experiment.servers)
     pairs = max((math.comb(count, 2) for count in of_app.values()), default=0)
     runs = runs_needed(pairs)
-    return f"add --compare ({runs} runs per server, about {_span(summary, runs)})"
+    return f"repeat with --compare ({runs} runs per server, about {_span(summary, runs)})"
 
 
 def separating_needs(

@@ -11,7 +11,7 @@ import msgspec
 from rich.console import Console
 
 from wsgiload.documents.capacity import CapacityResult, ServerCapacity
-from wsgiload.documents.summary import Summary
+from wsgiload.documents.summary import CellResult, Summary
 from wsgiload.report import words
 from wsgiload.report.answer_box import AnswerBox, markdown_of, print_answer
 from wsgiload.report.capacity import (
@@ -61,10 +61,12 @@ def capacity_screen(document: CapacityResult, summary: Summary | None) -> Answer
     document = _named(document)
     groups = [_ranked(servers) for servers in _by_app(document.servers)]
     sentences = [_sentence(servers, _lead(servers, groups)) for servers in groups]
+    started = _started(document, groups, summary)
     box = AnswerBox(
         question=_question(document, summary),
         sentence=" ".join([*sentences, *recommendation_lines(document.recommendations)]),
-        command_line=_command_line(document, groups, summary),
+        command_line=None if started is None else start_of_cell(started),
+        command_of=None if started is None else label_of(started),
         needs=_needs(document),
         tables=[_table(servers) for servers in groups],
         cautions=tuple(at_most_five(_cautions(document.servers))),
@@ -193,19 +195,18 @@ def _row(server: ServerCapacity) -> list[str]:
     ]
 
 
-def _command_line(
+def _started(
     document: CapacityResult,
     groups: Sequence[Sequence[ServerCapacity]],
     summary: Summary | None,
-) -> str | None:
-    """How the recommended server, or the best one, is started; none for several apps."""
+) -> CellResult | None:
+    """A trial of the recommended server, or of the best one; None for several apps."""
     if summary is None or len(groups) != 1 or groups[0][0].rate_per_s is None:
         return None
     chosen = [one.recommended.server for one in document.recommendations if one.recommended]
     name = chosen[0] if chosen else groups[0][0].server
     own = (cell for cell in summary.cells if label_of(cell) == name and cell.settings)
-    found = next(own, None)
-    return None if found is None else start_of_cell(found)
+    return next(own, None)
 
 
 def _needs(document: CapacityResult) -> str | None:

@@ -23,6 +23,8 @@ from wsgiload.report.cells import HEADLINE
 from wsgiload.report.levels import decisive_levels, ranked
 
 MOST_CAUTIONS = 5
+# More servers would not tell the reader more.
+MOST_NAMED = 3
 # A disturbance is worth a line from such a difference on.
 MATTERS_BY, MATTERS_FROM_NS = 1.1, 100_000
 # Poisson arrivals may be fewer than rate times duration.
@@ -227,10 +229,21 @@ def _too_high(measured: _Measured) -> list[str]:
     if not counts:
         return []
     (first, count), *others = counts.most_common()
-    parts = [f"{_LENGTHENING[first]} in {count} of {measured.count} ({first})"]
-    parts += [f"{_LENGTHENING[check]} in {number} ({check})" for check, number in others]
+    parts = [f"{_LENGTHENING[first]} in {count} of {measured.count} ({_of(first, measured)})"]
+    parts += [
+        f"{_LENGTHENING[check]} in {number} ({_of(check, measured)})" for check, number in others
+    ]
     figure = "p99 may be too high, never too low" if measured.is_open else "goodput may be too low"
     return [f"{figure}{_order(measured)}: {', '.join(parts)}"]
+
+
+def _of(check: str, measured: _Measured) -> str:
+    """The check, and its servers where they are few."""
+    cells = (cell for cell in measured.here if check in _checks(cell, _LENGTHENING))
+    servers = list(dict.fromkeys(server_of(cell) for cell in cells))
+    if len(servers) > MOST_NAMED or len(servers) == measured.servers:
+        return check
+    return f"{check}: {words.join_words(servers)}"
 
 
 def _order(measured: _Measured) -> str:

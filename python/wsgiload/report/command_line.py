@@ -13,8 +13,6 @@ from pathlib import PurePosixPath
 from wsgiload.documents.summary import CellResult, ServerSettings
 from wsgiload.environments.app_name import SHIM_MODULE, parse_app
 
-# Stands above the command, wherever it is shown.
-LABEL = "To run it yourself:"
 # Where a pasted server listens.
 PORT = "8000"
 

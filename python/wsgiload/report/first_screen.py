@@ -46,6 +46,7 @@ def first_screen(summary: Summary) -> AnswerBox:
         status=answer.status,
         sentence=answer.sentence,
         command_line=answer.command_line,
+        command_of=answer.command_of,
         needs=answer.needs,
         notice=words.status_words(summary.status),
         tables=tables,
