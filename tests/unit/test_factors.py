@@ -527,11 +527,11 @@ def test_each_app_has_a_recommendation_of_its_own(capsys: pytest.CaptureFixture[
 
     assert tell(cells) == EXIT_OK
     first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("hello:app: Recommended: a-hello, the leanest of 2 settings")
+    assert first.startswith("hello:app: Recommended: a-hello, the leanest of 2 configurations")
     assert second.startswith("cpu:app: Recommended: a-cpu, which meets p99<50ms")
     missed = of("a-hello", 5.0) + of("a-cpu", 900.0)
     assert tell(missed) == EXIT_THRESHOLD
-    assert "cpu:app: No recommendation: no setting meets" in capsys.readouterr().out
+    assert "cpu:app: No recommendation: no configuration meets" in capsys.readouterr().out
     assert tell(of("a-hello", 5.0)) == EXIT_OK
     assert capsys.readouterr().out.startswith("Recommended: a-hello")
 

@@ -199,11 +199,11 @@ def test_the_leanest_is_recommended_and_the_others_are_mentioned() -> None:
     answer = answer_of(summary)
     assert answer.status == "decided"
     assert answer.sentence.startswith(
-        "Recommended: lean, the leanest of 2 settings that meet p99<50ms and error_rate<=0.1% at "
+        "Recommended: lean, the leanest of 2 configurations that meet p99<50ms and error_rate<=0.1% at "
         "1,000/s (p99 20.0 ms, "
     )
     assert "quick also meets it." in answer.sentence
-    assert "Of 3 settings, 1 missed it in a short trial." in answer.sentence
+    assert "Of 3 configurations, 1 missed it in a short trial." in answer.sentence
     assert [entry.label for entry in answer.ranking[0].entries] == ["lean", "quick"]
 
 
@@ -267,7 +267,7 @@ def test_where_nobody_meets_it_the_objective_is_missed() -> None:
     refused = _only(_summary(_runs("slow", FIRST, 400.0))).refused
     assert refused is not None
     assert refused.is_missed
-    assert refused.why.startswith("no setting meets p99<50ms")
+    assert refused.why.startswith("no configuration meets p99<50ms")
 
 
 def test_nothing_is_missed_by_what_was_not_reached() -> None:

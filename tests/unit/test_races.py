@@ -172,7 +172,7 @@ def test_who_did_not_qualify_is_counted_and_no_figure_rests_on_short_trials() ->
 
     answer = answer_of(summary)
     assert "Dropped out: mid (1." in answer.sentence
-    assert " and 2 settings after short trials." in answer.sentence
+    assert " and 2 configurations after short trials." in answer.sentence
     assert answer.question.startswith("Which of 5 servers has the lowest p99")
     assert [entry.label for entry in answer.ranking[0].entries] == ["fast", "near", "mid"]
 
@@ -288,7 +288,7 @@ def test_a_budget_says_who_has_to_qualify(capsys: pytest.CaptureFixture[str]) ->
     plan = _dry_run(capsys, *grid, "--budget", "15m")
     # 12 and 6 short trials of 6.5 s, then 25 s per trial on a host that is never quiet.
     assert plan["conclusions"] == [
-        "short trials of 12 settings select at most 6 for the race, in about 78 s per load"
+        "short trials of 12 configurations select at most 6 for the race, in about 78 s per load"
     ]
     assert (plan["qualifying"]["rounds"], plan["estimated_seconds"]) == (1, 900)
 
@@ -339,7 +339,9 @@ def test_rates_are_found_within_the_budget_and_the_race_gets_what_is_left(
 
 
 def test_a_budget_that_finding_rates_would_use_up_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"too short to find rates for 12 settings") as refused:
+    with pytest.raises(
+        UsageError, match=r"too short to find rates for 12 configurations"
+    ) as refused:
         _found_rates.require_findable_rates(_many(60.0))
     assert "use --rates, or --budget 2m" in refused.value.args
     _found_rates.require_findable_rates(_many(120.0))

@@ -84,11 +84,15 @@ def test_the_quickest_setting_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     ("goodputs_per_s", "kind", "message"),
     [
         ({"broken": "server"}, ServerError, "failed by server"),
-        ({"wrong": 0.0}, ServerError, "no setting gave a correct response"),
+        ({"wrong": 0.0}, ServerError, "no configuration gave a correct response"),
         ({"spoiled": "client"}, LoadError, "failed by client"),
         ({"unlimited": "host"}, LoadError, "failed by host"),
         ({"spoiled": "client", "broken": "server"}, ServerError, "failed by server"),
-        ({"spoiled": "client", "wrong": 0.0}, ServerError, "no setting gave a correct response"),
+        (
+            {"spoiled": "client", "wrong": 0.0},
+            ServerError,
+            "no configuration gave a correct response",
+        ),
     ],
 )
 def test_without_a_response_there_is_no_rate_and_the_error_is_that_of_who_failed(

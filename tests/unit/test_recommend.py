@@ -120,7 +120,9 @@ def test_of_equally_lean_ones_the_clearly_quicker_one_is_recommended() -> None:
     found = recommended(runs("slow", {100: 60.0}) + runs("quick", {100: 30.0}))
     assert (found.server, found.also_meets, found.tied) == ("quick", ("slow",), ())
     said = recommendation_words(found, "p99<100ms")
-    assert said.startswith("Recommended: quick, the leanest of 2 settings that meet p99<100ms at")
+    assert said.startswith(
+        "Recommended: quick, the leanest of 2 configurations that meet p99<100ms at"
+    )
     assert said.endswith(" slow also meets it.")
 
 
@@ -351,7 +353,7 @@ def test_failures_under_load_are_misses_and_not_invalid() -> None:
 def test_where_nothing_holds_the_objective_is_missed() -> None:
     refusal = refused(runs("one", {100: 300.0}) + runs("other", {100: 200.0}))
     assert refusal.is_missed
-    assert "no setting meets p99<100ms and error_rate<=0.1% at 100/s" in recommendation_words(
+    assert "no configuration meets p99<100ms and error_rate<=0.1% at 100/s" in recommendation_words(
         refusal, ""
     )
 

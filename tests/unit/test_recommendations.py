@@ -59,7 +59,7 @@ RESULTS = [
         why="b at 200/s is undecided: met in 4 of 6 runs", needs="use --runs 12", is_missed=False
     ),
     NoRecommendation(
-        why="no setting meets p99<1ms at 100/s", needs="use lower --rates", is_missed=True
+        why="no configuration meets p99<1ms at 100/s", needs="use lower --rates", is_missed=True
     ),
 ]
 
@@ -107,7 +107,7 @@ def test_summary_page_and_terminal_say_the_same(
     start = (
         "Recommended: "
         if objective == "p99<1s"
-        else "No recommendation: no setting meets p99<1us and error_rate"
+        else "No recommendation: no configuration meets p99<1us and error_rate"
     )
     assert sentence.startswith(start)
     page = (stored / "report.html").read_text(encoding="utf-8")

@@ -113,7 +113,7 @@ def recommend(
         return refusal("no cell was measured in an open loop", "measure with --rates")
     if all(at.runs < FEWEST_RUNS for record in records for at in record.at):
         return refusal(
-            f"no setting has {FEWEST_RUNS} valid runs at one rate",
+            f"no configuration has {FEWEST_RUNS} valid runs at one rate",
             f"use --runs {USUAL_RUNS} on a quiet host",
         )
 
@@ -141,7 +141,7 @@ def _none_holds(records: Sequence[SettingRecord], objective: Objective) -> NoRec
     lowest = min(at.rate_per_s for record in records for at in record.at)
     text = " and ".join(objective.texts)
     return refusal(
-        f"no setting meets {text} at {lowest:g}/s",
+        f"no configuration meets {text} at {lowest:g}/s",
         "use lower --rates, or a looser objective",
         is_missed=True,
     )
@@ -492,7 +492,7 @@ def _unconfirmed(servers: Sequence[ServerCapacity]) -> NoRecommendation:
             f"no server could be searched: {failures[0]}", "fix this and repeat the search"
         )
     return refusal(
-        "no rate was confirmed for any setting",
+        "no rate was confirmed for any configuration",
         "use longer trials (--duration)",
         is_missed=all(server.bracket[0] is None for server in servers),
     )

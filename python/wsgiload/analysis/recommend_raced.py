@@ -46,11 +46,11 @@ def recommend_raced(
     if facts.rates and min(facts.rates) < lowest:
         minutes = math.ceil(2 * (facts.budget_s or 0.0) / 60)
         return refusal(
-            f"no setting meets {text} at {lowest:g}/s, and lower rates were not reached",
+            f"no configuration meets {text} at {lowest:g}/s, and lower rates were not reached",
             f"use --budget {minutes}m, or lower --rates",
         )
     return refusal(
-        f"no setting meets {text} at {lowest:g}/s",
+        f"no configuration meets {text} at {lowest:g}/s",
         "use lower --rates, or a looser objective",
         is_missed=True,
     )
@@ -108,7 +108,9 @@ def _open(
     needs = f"use --budget {_minutes(runs, state, facts)}m"
     where = f"at {track.rate or 0.0:g}/s"
     if leader is None:
-        return refusal(f"the race ended before any setting was measured in full {where}", needs)
+        return refusal(
+            f"the race ended before any configuration was measured in full {where}", needs
+        )
 
     met = sum(one.met is True for one in leader.judgements)
     if met == runs >= FEWEST_RUNS:

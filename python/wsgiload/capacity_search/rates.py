@@ -92,6 +92,6 @@ def _without_response(cells: Sequence[CellResult]) -> WsgiloadError:
     failures = [cell.failure.message for cell in by_servers or cells if cell.failure is not None]
     kind = ServerError if by_servers else LoadError
     return kind(
-        failures[0] if failures else "no setting gave a correct response",
+        failures[0] if failures else "no configuration gave a correct response",
         "measure at a low rate first, such as --rates 10",
     )

@@ -32,7 +32,7 @@ def require_findable_rates(experiment: Experiment) -> None:
     if time_s > MOST_SHARE * experiment.budget_ns / NS_PER_S:
         count, minutes = len(resolve_servers(experiment)), math.ceil(time_s / MOST_SHARE / 60)
         raise UsageError(
-            f"--budget is too short to find rates for {plural(count, 'setting')}",
+            f"--budget is too short to find rates for {plural(count, 'configuration')}",
             f"use --rates, or --budget {minutes}m",
         )
 

@@ -62,8 +62,8 @@ def _of_qualifying(found: Preflight) -> list[str]:
         return []
     settings, field, time_s = found.qualifying
     return [
-        f"short trials of {plural(settings, 'setting')} select at most {field} for the race, in "
-        f"about {format_span(time_s)} per load"
+        f"short trials of {plural(settings, 'configuration')} select at most {field} for the race, "
+        f"in about {format_span(time_s)} per load"
     ]
 
 

@@ -48,12 +48,13 @@ def dropped_words(dropped: Sequence[RaceDrop]) -> str:
     shown = [f"{drop.server} ({_why(drop)})" for drop in late[:MOST_DROPS]]
     more = len(late) - len(shown)
     shown += [f"{more} more"] if more else []
-    shown += [f"{words.plural(early, 'setting')} after short trials"] if early else []
+    shown += [f"{words.plural(early, 'configuration')} after short trials"] if early else []
     return f"Dropped out: {words.join_words(shown)}."
 
 
 def objective_words(race: Race) -> str:
-    """``Of 48 settings, 20 missed it in a short trial and 24 were neither leaner nor faster.``"""
+    """``Of 48 configurations, 20 missed it in a short trial and 24 were neither leaner nor
+    faster.``"""
     early = [drop for drop in race.dropped if drop.in_qualifying]
     missed = sum(drop.behind is None for drop in early)
     others = len(early) - missed
@@ -62,7 +63,7 @@ def objective_words(race: Race) -> str:
         were = "was" if others == 1 else "were"
         parts.append(f"{others} {were} neither leaner nor faster than the others")
     count = len(race.contenders) + len(race.dropped)
-    return f"Of {count} settings, {' and '.join(parts)}." if parts else ""
+    return f"Of {count} configurations, {' and '.join(parts)}." if parts else ""
 
 
 def _why(drop: RaceDrop) -> str:

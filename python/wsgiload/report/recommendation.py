@@ -41,7 +41,7 @@ def recommendation_words(found: RecommendedSetting | NoRecommendation, objective
         return f"No recommendation: {found.why}."
     if found.needs is not None:
         return _probable(found, objective)
-    leanest = f", the leanest of {1 + len(found.also_meets)} settings that meet"
+    leanest = f", the leanest of {1 + len(found.also_meets)} configurations that meet"
     which = leanest if found.also_meets else ", which meets"
     return (
         f"Recommended: {found.server}{which} {objective} at "
