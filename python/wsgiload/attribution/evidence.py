@@ -77,7 +77,7 @@ def late_connects(load: LoadReport | None) -> tuple[int, ...]:
 
 
 def stalls_of(load: LoadReport | None) -> tuple[Stretch, ...]:
-    """The stretches in which the slowest requests were in flight: those that took ten times the
+    """The stretches in which the slowest requests were in the system: those that took ten times the
     median, and long enough for a step between two samples to lie inside."""
     median_ns = (
         None

@@ -1,4 +1,4 @@
-"""How many requests were in flight while something held the server up: of the slowest, and of all.
+"""How many requests were in the system while the server was delayed: of the slowest, and of all.
 
 Pure. It says what coincided and nothing about why: for that, the limit must be taken away (see
 ``intervention``). Bounds are 95 % percentile bounds of a bootstrap over blocks of time, because
@@ -33,7 +33,7 @@ RESAMPLES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The slowest requests of a load and a random sample of all, as stretches in flight."""
+    """The slowest requests of a load and a random sample of all: when each was in the system."""
 
     slowest: tuple[Flight, ...]
     sample: tuple[Flight, ...]
@@ -102,8 +102,8 @@ def _blocks(tail: Tail, stretches: Sequence[Stretch]) -> list[_Counts]:
 
 
 def overlaps(flight: Flight, stretches: Sequence[Stretch]) -> bool:
-    """Whether a request was in flight during one of the stretches, which are in order and do not
-    touch."""
+    """Whether a request was in the system during one of the stretches, which are in order and do
+    not touch."""
     after = bisect_left(stretches, flight[0], key=lambda stretch: stretch[1])
     return after < len(stretches) and stretches[after][0] <= flight[1]
 

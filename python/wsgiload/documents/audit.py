@@ -43,17 +43,16 @@ class Figures(Document, frozen=True, kw_only=True):
     requests: NonNegativeInt | None = None
     """Responses, including those with an error status. Source: file. Null: not in the file."""
     timed: NonNegativeInt | None = None
-    """Requests that the quantiles describe. Source: file. Null: as `requests`."""
+    """Number of requests on which the quantiles are based. Source: file. Null: as `requests`."""
     errors: dict[ErrorKind, PositiveInt] = msgspec.field(default_factory=dict)
     """Failed requests by kind: `connect`, `read`, `write`, `timeout`, `status`, `body`, `client`
     (out of file descriptors or ports) or `other`. Source: file."""
     dropped: NonNegativeInt | None = None
-    """Requests that were due and never sent. Source: file. Null: not in the file."""
+    """Requests that were scheduled but never sent. Source: file. Null: not in the file."""
     keepalive: bool | None = None
     """Whether the tool requested keep-alive. Source: file. Null: not in the file."""
     reused: NonNegativeInt | None = None
-    """Responses on a connection that had carried one before. Source: file. Null: not in the
-    file."""
+    """Responses on a connection that had been used before. Source: file. Null: not in the file."""
     client_late_ns: NonNegativeInt | None = None
     """Largest delay of a send. Unit: ns. Source: derived. Null: not in
     the file."""
@@ -71,9 +70,9 @@ class Figures(Document, frozen=True, kw_only=True):
     quantiles_ns: dict[QuantileKey, NonNegativeInt] = msgspec.field(default_factory=dict)
     """Quantiles of the response time. Unit: ns. Source: file."""
     resolution_ns: PositiveInt | None = None
-    """Step in which the tool reports quantiles. Unit: ns. Null: fine enough not to matter."""
+    """Resolution of the reported quantiles. Unit: ns. Null: fine enough to be ignored."""
     mean_resolution_ns: PositiveInt | None = None
-    """Step in which the tool reports the mean. Unit: ns. Null: fine enough not to matter."""
+    """Resolution of the reported mean. Unit: ns. Null: fine enough to be ignored."""
 
 
 class AuditAlarm(Document, frozen=True, kw_only=True):
@@ -82,7 +81,7 @@ class AuditAlarm(Document, frozen=True, kw_only=True):
     alarm: str
     """Name of the alarm; `wsgiload explain` describes it."""
     code: str | None
-    """Code of the alarm. Null: it never had one."""
+    """Code of the alarm in older results. Null: the alarm has no code."""
     message: str
     """What is wrong, in one sentence."""
     arithmetic: str
@@ -92,7 +91,7 @@ class AuditAlarm(Document, frozen=True, kw_only=True):
     value: float
     """The computed value."""
     limit: float
-    """The limit that was violated."""
+    """The limit that the value exceeds or falls below."""
 
 
 class AuditedRun(Document, frozen=True, kw_only=True):
@@ -101,13 +100,13 @@ class AuditedRun(Document, frozen=True, kw_only=True):
     file: str
     """Path of the file."""
     part: str | None
-    """Which run, level or URL of the file. Null: the file contains one run."""
+    """Which run, load level or URL of the file. Null: the file contains one run."""
     tool: ToolName | None
     """The tool that wrote it. Null: the file is empty."""
     figures: Figures
     """Its figures."""
     alarms: tuple[AuditAlarm, ...]
-    """What is wrong with it."""
+    """The patterns that make it misleading."""
 
 
 class RejectedFile(Document, frozen=True, kw_only=True):

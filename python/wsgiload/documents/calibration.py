@@ -11,7 +11,7 @@ from wsgiload.documents.load_report import Verdict
 
 
 class MachineFacts(Document, frozen=True, kw_only=True):
-    """The properties of a machine that its noise floor depends on."""
+    """The properties of a machine that affect its noise floor."""
 
     cpu_model: str | None
     """Model of the CPU. Source: `/proc/cpuinfo`. Null: not listed."""
@@ -28,7 +28,7 @@ class MachineFacts(Document, frozen=True, kw_only=True):
 
 
 class FloorFigures(Document, frozen=True, kw_only=True):
-    """One time distribution of a server that responds immediately."""
+    """One of the measured times, for a server that responds immediately."""
 
     p50: NonNegativeInt | None
     """Median. Unit: ns. Source: load. Null: empty."""
@@ -41,7 +41,7 @@ class FloorFigures(Document, frozen=True, kw_only=True):
 
 
 class Floor(Document, frozen=True, kw_only=True):
-    """The times of a server that responds immediately."""
+    """The times measured with a server that responds immediately."""
 
     response_time_ns: FloorFigures | None
     """As in a load. Unit: ns. Null: nothing was measured."""
@@ -85,9 +85,9 @@ class Calibration(Document, frozen=True, kw_only=True):
     client_cpus: tuple[NonNegativeInt, ...]
     """CPUs of the generator. Source: plan."""
     floor: Floor
-    """The times of the load without a delay."""
+    """The times of the load on a server that responds immediately."""
     bias: tuple[MedianBias, ...]
-    """One entry for each load with a delay."""
+    """One entry for each load on a server that delays its responses."""
     verdict: Verdict
     """Whether the loads were disturbed. Send lag does not count as a disturbance here, because it
     is part of the noise floor."""

@@ -20,7 +20,7 @@ LimitedBy = Literal[
 
 
 class UseAtCapacity(Document, frozen=True, kw_only=True):
-    """What a server used at its confirmed rate."""
+    """Resource use of a server at its confirmed rate."""
 
     memory_peak_bytes: NonNegativeInt | None
     """Peak memory at the confirmed rate. Unit: bytes. Source: cells. Null: not measured."""
@@ -36,18 +36,17 @@ class CapacityTrial(Document, frozen=True, kw_only=True):
     cell: str
     """Identifier of its cell."""
     phase: Literal["guess", "bracket", "bisect", "confirm"]
-    """`guess` (closed loop before the search), `bracket`, `bisect` or `confirm`."""
+    """`guess` (the initial closed loop), `bracket`, `bisect` or `confirm`."""
     rate_per_s: PositiveFloat | None
     """Offered rate. Unit: 1/s. Null: closed loop."""
     connections: PositiveInt | None
     """Users of the closed loop. Null: open loop."""
     met: bool | None
-    """Whether the trial met the objective. Null: invalid, too short, or the closed loop before
-    the search."""
+    """Whether the trial met the objective. Null: invalid, too short, or the initial closed loop."""
     discarded: bool
     """Whether it was discarded and repeated."""
     doubtful: bool
-    """Whether a disturbance may have caused the outcome."""
+    """Whether a disturbance may have changed the outcome."""
     why: str
     """The reason as text."""
 
@@ -64,7 +63,8 @@ class ServerCapacity(Document, frozen=True, kw_only=True):
     bracket: tuple[PositiveFloat | None, PositiveFloat | None]
     """Lower and upper bound of the capacity. Unit: 1/s. Null: an entry: no such bound was found."""
     confirmed: tuple[NonNegativeInt, NonNegativeInt] | None
-    """Number of confirmation trials that met the objective, and of all. Null: there were none."""
+    """Number of confirmation trials that met the objective, and number of all confirmation trials.
+    Null: there were none."""
     verdict: Verdict
     """Whether the rate can be trusted, as in a load."""
     estimate_per_s: PositiveFloat | None
@@ -76,15 +76,15 @@ class ServerCapacity(Document, frozen=True, kw_only=True):
     limited_by: LimitedBy | None
     """The bottleneck in the trials that missed the objective just above the rate: the CPU limit,
     one core per process, memory, a supporting service that saturates its cores, waiting (for a
-    thread or a connection to a service, all of which have CPU time left), workers (connections
-    wait while CPU time is left), or a full accept queue. Source: cgroup, kernel. Null: none of
-    these, or not sampled."""
+    thread or for a connection to a service, although the server and its services have CPU time
+    left), workers (connections wait although CPU time is left), or a full accept queue. Source:
+    cgroup, kernel. Null: none of these, or not sampled."""
     limiting_services: tuple[str, ...] = ()
     """The services that saturated their cores in these trials. Source: cgroup."""
     strict_per_s: PositiveFloat | None
     """The highest rate up to which no trial missed the objective. Unit: 1/s. Null: none."""
     at_rate: UseAtCapacity | None
-    """What the server used at the confirmed rate. Null: `--url`, or no confirmed rate."""
+    """Resource use of the server at the confirmed rate. Null: `--url`, or no confirmed rate."""
     failure: CellFailure | None
     """Why the server could not be searched. Null: it was searched."""
     trials: tuple[CapacityTrial, ...]
@@ -111,7 +111,7 @@ class CapacityResult(Document, frozen=True, kw_only=True):
     width: PositiveFloat
     """Relative width of the bracket at which the search ends."""
     url: str | None
-    """The URL that was searched. Null: servers were launched."""
+    """URL of the running server. Null: wsgiload launched the servers."""
     servers: tuple[ServerCapacity, ...]
     """One entry per server."""
     recommendations: tuple[Recommendation, ...]

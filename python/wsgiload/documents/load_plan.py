@@ -46,14 +46,13 @@ class Replay(Document, frozen=True, kw_only=True, omit_defaults=True):
     speed: PositiveFloat
     """Speed factor; 2 replays twice as fast."""
     requests: tuple[NonNegativeInt, ...] | None = None
-    """For each arrival, the index of its request in `targets`. Absent: chosen by weight."""
+    """For each arrival, the index of its request in `targets`. If absent, requests are chosen by
+    weight."""
 
 
 class OpenLoop(Document, frozen=True, kw_only=True, omit_defaults=True):
-    """Arrivals follow a schedule, regardless of how fast the server responds.
-
-    Exactly one of `rate_per_s`, `ramp`, `steps` and `replay` is present.
-    """
+    """An open loop: arrivals follow a schedule, regardless of how fast the server responds. Exactly
+    one of `rate_per_s`, `ramp`, `steps` and `replay` is present."""
 
     rate_per_s: float | None = None
     """Arrivals per second over all threads. Unit: 1/s. Null: absent with another schedule."""
@@ -77,7 +76,8 @@ class OpenLoop(Document, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ClosedLoop(Document, frozen=True, kw_only=True):
-    """A fixed number of users; each waits for its response and thinks before its next request."""
+    """A closed loop: a fixed number of users. Each waits for its response, then for a think time,
+    before its next request."""
 
     connections: NonNegativeInt
     """Number of connections, each with one user, or `streams` users."""
@@ -104,12 +104,12 @@ class Phases(Document, frozen=True, kw_only=True):
     drain_ns: NonNegativeInt | None = None
     """Maximum wait for responses after the last send. Unit: ns. Null: the request timeout."""
     cooldown_ns: NonNegativeInt = 0
-    """Cool-down: load after the measurement, so that its last requests meet a loaded server. Unit:
-    ns."""
+    """Cool-down: load after the measurement, so that the server is under load until the last
+    measured response. Unit: ns."""
 
 
 class ResponseCheck(Document, frozen=True, kw_only=True):
-    """The criteria of a correct response; any other response counts as a failure."""
+    """When a response counts as correct. All other responses are failures."""
 
     statuses: tuple[int, ...] = (200,)
     """Accepted status codes."""
@@ -124,7 +124,7 @@ class ResponseCheck(Document, frozen=True, kw_only=True):
 
 
 class RequestPlan(Document, frozen=True, kw_only=True):
-    """One of several requests to the server of the plan's URL."""
+    """One of several requests. All of them go to the server in the plan's URL."""
 
     name: str | None = None
     """Name in the report. Null: method and path."""
@@ -150,15 +150,15 @@ class WeightedRequest(Document, frozen=True, kw_only=True):
 
 
 class CapturePlan(Document, frozen=True, kw_only=True):
-    """A value of a response that later requests of the session send."""
+    """A value that is taken from a response and sent in later requests of the session."""
 
     name: str
     """Its name: later requests contain it as `{{name}}`."""
     source: Literal["json", "header", "regex"]
-    """Where it is: in a JSON body, in a header field, or in any body."""
+    """Where to find the value: in a JSON body, in a header field, or in any body."""
     expression: str
-    """A path such as `.user.token`, the name of the header field, or a regular expression; the
-    first group of the expression counts, if it has one."""
+    """A path such as `.user.token`, the name of the header field, or a regular expression. If the
+    expression has a group, the value is the first group; otherwise, it is the whole match."""
 
 
 class StepPlan(Document, frozen=True, kw_only=True):
@@ -169,7 +169,7 @@ class StepPlan(Document, frozen=True, kw_only=True):
     think_time_ns: NonNegativeInt = 0
     """Mean think time before the next request, exponentially distributed. Unit: ns."""
     captures: tuple[CapturePlan, ...] = ()
-    """The values that later requests of the session need from its response."""
+    """The values to take from its response for later requests of the session."""
 
 
 class SessionPlan(Document, frozen=True, kw_only=True):
@@ -204,7 +204,7 @@ class TlsOptions(Document, frozen=True, kw_only=True):
 
 
 class NoiseFloor(Document, frozen=True, kw_only=True):
-    """Response times of a server that responds immediately, measured on this machine before."""
+    """Response times of a server that responds immediately, measured in advance on this machine."""
 
     p50_ns: NonNegativeInt
     """Median. Unit: ns."""
@@ -251,7 +251,8 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     interval_ns: NonNegativeInt | None = None
     """Length of a report interval. Unit: ns. Null: depends on the duration."""
     keep_flights: NonNegativeInt = 0
-    """How many of the slowest requests, and of a random sample, are listed in the report."""
+    """How many requests are listed in `flights` in the report: the slowest ones, and as many in a
+    random sample."""
     keepalive: Literal["on", "off"] | KeepaliveLimit = "on"
     """Connection reuse: on, off, or the number of requests per connection."""
     timeout_ns: NonNegativeInt = 10_000_000_000
@@ -267,10 +268,11 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     """How long before a send the generator busy-waits. Unit: ns. Null: depends on the rate and the
     cores."""
     shares_cores: bool = False
-    """Whether other processes use the generator's cores; if so, it busy-waits only on request."""
+    """Whether other processes use the generator's cores. If so, the generator busy-waits only if
+    `spin_window_ns` is set."""
     receive_stamps: ReceiveStamps | None = None
-    """Where the times of responses are taken: in the `kernel`, by the generator (`user`), or
-    `sampled`. Null: `kernel` in an open loop, `user` in a closed loop."""
+    """How responses are timestamped: by the `kernel`, by the generator (`user`), or `sampled`
+    (mostly by the generator). Null: `kernel` in an open loop, `user` in a closed loop."""
     check: ResponseCheck = ResponseCheck()
     """The criteria of a correct response."""
     wire: Literal["native", "hyper"] = "native"

@@ -28,7 +28,7 @@ class Reason(Document, frozen=True, kw_only=True):
     check: str
     """Name of the check, such as `send-lag`."""
     code: str | None = None
-    """Its old code, such as `C4`. Null: it never had one."""
+    """Code of the check in older results, such as `C4`. Null: the check has no code."""
     level: Level
     """`warn` or `invalid`."""
     message: str
@@ -36,21 +36,23 @@ class Reason(Document, frozen=True, kw_only=True):
     fix: str | None = None
     """What to do about it. Null: no fix, or the message contains it."""
     value: float | str | bool | None
-    """Measured value. Unit: depends on the check. Source: the check. Null: nothing to compare."""
+    """Measured value. Unit: depends on the check. Source: the check. Null: the check compares no
+    value."""
     limit: float | str | bool | None
-    """Limit that it was compared with. Unit: depends on the check. Source: the check. Null:
-    nothing to compare."""
+    """Limit of the value. Unit: depends on the check. Source: the check. Null: the check compares
+    no value."""
 
 
 class Verdict(Document, frozen=True, kw_only=True):
-    """Whether the figures can be trusted, and the cause if not."""
+    """Whether the figures can be trusted and, if not, the cause."""
 
     status: Literal["valid", "warn", "invalid"]
     """`valid`, `warn` or `invalid`. Source: checks."""
     blame: Blame | None
-    """`client`, `host`, `method` or `server`. Source: checks. Null: no finding."""
+    """Cause of the most severe finding: `client`, `host`, `method` or `server`. Source: checks.
+    Null: no finding."""
     reasons: tuple[Reason, ...]
-    """One entry per check that found something. Source: checks."""
+    """One entry per check that fired. Source: checks."""
 
 
 class Rates(Document, frozen=True, kw_only=True):
@@ -98,14 +100,14 @@ class Outcomes(Document, frozen=True, kw_only=True):
     """Never sent: the queue was full (`--max-pending`), all connections were busy (`--on-busy
     shed`), or the deadline passed first. Unit: requests. Source: generator."""
     unfinished: NonNegativeInt
-    """Still in flight when the drain ended. Unit: requests. Source: generator."""
+    """Still in the system when the drain ended. Unit: requests. Source: generator."""
     client_error: NonNegativeInt
-    """Failed inside the generator, which ran out of file descriptors, ports or memory. Makes the
-    measurement invalid. Unit: requests. Source: generator."""
+    """Failed because the generator ran out of file descriptors, ports or memory; the measurement is
+    then invalid. Unit: requests. Source: generator."""
 
 
 class Distribution(Document, frozen=True, kw_only=True):
-    """The distribution of a time over the measurement phase."""
+    """The distribution of one of the times of a request in the measurement phase."""
 
     count: NonNegativeInt
     """Number of values. Unit: requests. Source: generator."""
@@ -117,7 +119,7 @@ class Distribution(Document, frozen=True, kw_only=True):
     """Maximum, exact. Unit: ns. Source: generator. Null: empty."""
     quantiles: dict[QuantileKey, NonNegativeInt | None]
     """By quantile, from "0.5" to "0.9999"; at most 0.1 % above the true value. Unit: ns. Source:
-    histogram. Null: an entry: no values."""
+    histogram. Null: an entry: there are no values."""
     intervals_95: dict[QuantileKey, tuple[NonNegativeInt | None, NonNegativeInt | None] | None]
     """By quantile: lower and upper end of this run's 95 % confidence interval; the upper end is
     null if unbounded. Unit: ns. Source: batches of the run. Null: an entry: not resolved (the
@@ -130,24 +132,24 @@ class Bounds(Document, frozen=True, kw_only=True):
     """Lower and upper bound of a quantile over all offered requests."""
 
     low: NonNegativeInt | None
-    """Lower bound; requests that were cut off (such as by a timeout) count with their elapsed
-    time. Unit: ns. Source: outcomes. Null: so many requests failed that there is no bound."""
+    """Lower bound; requests that were cut off (such as by a timeout) count with their elapsed time.
+    Unit: ns. Source: outcomes. Null: too many requests failed."""
     high: NonNegativeInt | None
     """Upper bound; requests that were cut off or failed count as infinitely slow. Equal to `low`
     if none was cut off below it. Unit: ns. Source: outcomes. Null: too many requests failed."""
 
 
 class NotChecked(Document, frozen=True, kw_only=True):
-    """A check that could not be made."""
+    """A check that could not run."""
 
     check: str
     """Name of the check."""
     reason: str
-    """Why it could not be made."""
+    """Why it could not run."""
 
 
 class Diagnostic(Document, frozen=True, kw_only=True):
-    """An observation that helps to find a cause but does not affect the figures."""
+    """An observation that does not affect the verdict but can help to explain a result."""
 
     check: str
     """Name of the check."""
@@ -166,8 +168,8 @@ class ErrorBudget(Document, frozen=True, kw_only=True):
     value: NonNegativeInt
     """The quantile as measured. Unit: ns. Source: response times."""
     generator: tuple[NonNegativeInt, NonNegativeInt]
-    """The generator's part: the quantile after subtracting each request's send lag and late reads,
-    and the quantile as measured. Unit: ns. Source: generator."""
+    """The generator's contribution as a range: from the quantile after subtracting each request's
+    send lag and late reads to the quantile as measured. Unit: ns. Source: generator."""
     sampling_95: tuple[NonNegativeInt, NonNegativeInt | None] | None
     """95 % confidence interval within this run; the upper end is null if unbounded. Unit: ns.
     Source: batches of the run. Null: fewer than 300 requests, interrupted, or no finite value."""
@@ -175,13 +177,13 @@ class ErrorBudget(Document, frozen=True, kw_only=True):
     """Noise floor of the machine at this quantile. Unit: ns. Source: `wsgiload calibrate`. Null:
     not calibrated."""
     undisturbed: NonNegativeInt | None
-    """The quantile over the intervals in which the host was not disturbed, and which do not
-    directly follow a disturbed one (`disturbed_s` of the cell); `value` if the host was never
-    disturbed. Unit: ns. Source: intervals, host. Null: the host was not observed (always in a
-    load), or fewer than ten responses lie beyond the quantile."""
+    """The quantile over the intervals in which the host was not disturbed (`disturbed_s` of the
+    cell), except those directly after a disturbed one; equal to `value` if the host was never
+    disturbed. Unit: ns. Source: intervals, host. Null: the host was not observed (always with
+    `wsgiload load`), or fewer than ten responses lie beyond the quantile."""
     band: tuple[NonNegativeInt, NonNegativeInt | None] | None
     """The range of values that an undisturbed generator would measure: `sampling_95`, with its
-    lower end reduced by the generator's part and the median noise floor. Unit: ns. Source:
+    lower end reduced by the generator's contribution and the median noise floor. Unit: ns. Source:
     derived. Null: as `sampling_95`."""
     standing: Literal["bounded", "upper_bound", "few_responses"]
     """`bounded`; `upper_bound` if the generator may have added more than 10 % and 100 µs; or
@@ -192,8 +194,8 @@ class PrecisionReached(Document, frozen=True, kw_only=True):
     """The precision that was reached; the target is in the plan's `precision`."""
 
     half_width: NonNegativeFloat | None
-    """Half-width of the quantile's 95 % confidence interval, relative to the quantile. Unit:
-    share. Source: `uncertainty`. Null: it has no interval, or an unbounded one."""
+    """Half-width of the quantile's 95 % confidence interval, relative to the quantile. Unit: share.
+    Source: `uncertainty`. Null: there is no interval, or it is unbounded."""
     is_reached: bool
     """Whether the target was reached. Source: derived."""
 
@@ -243,9 +245,9 @@ class LevelChange(Document, frozen=True, kw_only=True):
     at_ns: NonNegativeInt
     """Time of the change. Unit: ns from the start of the measurement. Source: derived."""
     p50_before_ns: NonNegativeInt
-    """Median level before the change. Unit: ns. Source: slices."""
+    """Median response time before the change. Unit: ns. Source: slices."""
     p50_after_ns: NonNegativeInt
-    """Median level after the change. Unit: ns. Source: slices."""
+    """Median response time after the change. Unit: ns. Source: slices."""
 
 
 class Stationarity(Document, frozen=True, kw_only=True):
@@ -258,9 +260,9 @@ class Stationarity(Document, frozen=True, kw_only=True):
     reason: str | None
     """Why the response times were not checked. Null: they were checked."""
     slice_ns: NonNegativeInt | None
-    """Length of the compared slices: 1 s, or the time of 1,000 responses if that is longer, at
-    most 5 s or one interval; a thirtieth to a tenth of a measurement that has fewer than ten of
-    these. Unit: ns. Source: derived. Null: not checked."""
+    """Length of the compared slices: 1 s, or the time of 1,000 responses if that is longer, but at
+    most 5 s or one interval. If fewer than ten such slices fit into the measurement: a thirtieth to
+    a tenth of the measurement. Unit: ns. Source: derived. Null: not checked."""
     p50_drift: float | None
     """Relative change of the median between the first and the last third. Unit: ratio. Source:
     slices. Null: not checked."""
@@ -277,13 +279,13 @@ class Stationarity(Document, frozen=True, kw_only=True):
     changes: tuple[LevelChange, ...]
     """Change points of the median. Source: slices."""
     settled_after_ns: NonNegativeInt | None
-    """Time after which response times were steady, which is how much longer the warm-up should
-    be. Unit: ns from the start of the measurement. Source: derived. Null: no change, or a change
-    in the second half."""
+    """Time after which response times were steady; the warm-up should be longer by this time. Unit:
+    ns from the start of the measurement. Source: derived. Null: no change, or a change in the
+    second half."""
 
 
 class RequestsInSystem(Document, frozen=True, kw_only=True):
-    """The number of requests between their scheduled send time and their end."""
+    """The number of requests in the system (from their scheduled send time to their end)."""
 
     mean: NonNegativeFloat
     """Mean number over the measurement. Unit: requests. Source: generator."""
@@ -305,8 +307,9 @@ class SendGaps(Document, frozen=True, kw_only=True):
     kolmogorov_distance: NonNegativeFloat
     """Kolmogorov-Smirnov distance from the exponential distribution. Source: derived."""
     dispersion_deviation: NonNegativeFloat | None
-    """Largest deviation from 1 of the index of dispersion of sends per 10 ms, 100 ms and 1 s.
-    Unit: standard errors. Source: derived. Null: too few sends."""
+    """Largest deviation from 1 of the index of dispersion (variance divided by mean) of the number
+    of sends per 10 ms, 100 ms and 1 s. Unit: standard errors. Source: derived. Null: too few
+    sends."""
 
 
 class Build(Document, frozen=True, kw_only=True):
@@ -315,9 +318,9 @@ class Build(Document, frozen=True, kw_only=True):
     profile: str
     """`release` or `debug`; debug builds are unsuitable for measurements. Source: build."""
     target_cpu: str | None
-    """The instruction set it was built for. Source: build. Null: the compiler's default."""
+    """Instruction set for which it was built. Source: build. Null: the compiler's default."""
     git_sha: str | None
-    """Commit it was built from. Source: build. Null: not built from a checkout."""
+    """Commit from which it was built. Source: build. Null: built outside a git checkout."""
 
 
 class Tool(Document, frozen=True, kw_only=True):
@@ -341,14 +344,15 @@ class LocalPorts(Document, frozen=True, kw_only=True):
     """Ports that were free for connections to this server. Unit: ports. Source:
     `/proc/sys/net/ipv4`, `/proc/net/tcp`."""
     needed_at_most: NonNegativeInt
-    """Maximum number that the plan may need at once. Unit: ports. Source: derived."""
+    """Maximum number of ports that the plan may need at the same time. Unit: ports. Source:
+    derived."""
     warning: str | None
-    """Warning that ports may run out, with a fix. Source: derived. Null: there are enough."""
+    """Warning that ports may run out, with a fix. Source: derived. Null: there are enough ports."""
 
 
 class TrackedConnections(Document, frozen=True, kw_only=True):
-    """The conntrack table. When it is full, the kernel drops new connections, so the server looks
-    slow (alarm network-resources)."""
+    """The connection tracking (conntrack) table. When it is full, the kernel drops new connections,
+    so the server looks slow (alarm network-resources)."""
 
     before: NonNegativeInt
     """Entries before the first connection of the load. Unit: connections. Source:
@@ -392,17 +396,18 @@ class ConnectionCounts(Document, frozen=True, kw_only=True):
     """Number of requests per connection. Unit: requests. Source: generator. Null: no connection
     was closed or counted."""
     allowed_streams: NonNegativeInt | None = None
-    """Minimum number of concurrent streams that the server allowed on a connection. Unit: streams.
+    """Lowest limit on concurrent streams that the server set for any connection. Unit: streams.
     Source: the server's HTTP/2 settings. Null: at least `plan.streams`."""
     failures: dict[str, PositiveInt]
-    """Causes of failed connections and how often each occurred, in all phases; more than eight
-    causes are summed up as `further causes`. Unit: connections. Source: kernel, TLS."""
+    """Causes of failed connections and how often each occurred, in all phases; after the first
+    eight causes, all others are counted as `further causes`. Unit: connections. Source: kernel,
+    TLS."""
     local_ports: LocalPorts | None
     """Local ports before the first connection ([transports.md](transports.md)). Source: kernel.
     Null: Unix socket, or no `/proc`."""
     tracked: TrackedConnections | None
-    """The kernel's conntrack table, for all programs. Source: kernel. Null: Unix socket,
-    `nf_conntrack` is not loaded, or the table is hidden from a container."""
+    """The kernel's connection tracking (conntrack) table, which all programs share. Source: kernel.
+    Null: Unix socket, `nf_conntrack` is not loaded, or the table is hidden from a container."""
 
 
 class RequestCounts(Document, frozen=True, kw_only=True):
@@ -412,15 +417,15 @@ class RequestCounts(Document, frozen=True, kw_only=True):
     """Its name, or its method and path; in a session preceded by the session and the position,
     such as `browse[2] GET /cart`. Source: options."""
     scheduled: NonNegativeInt
-    """Requests of this kind in the measurement; all kinds add up to the load's `scheduled`. Unit:
-    requests. Source: generator."""
+    """Scheduled requests of this target in the measurement; those of all targets add up to the
+    load's `scheduled`. Unit: requests. Source: generator."""
     ok: NonNegativeInt
     """Those with a correct response. Unit: requests. Source: generator."""
     failed: NonNegativeInt
     """All others. Unit: requests. Source: generator."""
     p50_ns: NonNegativeInt | None
-    """Median response time. Unit: ns. Source: generator, socket times. Null: no correct
-    response, or so many kinds that their histograms would need more than 256 MiB (more than 900
+    """Median response time. Unit: ns. Source: generator, socket times. Null: no correct response,
+    or so many targets that their histograms would need more than 256 MiB (more than 900 targets
     with one thread)."""
     p99_ns: NonNegativeInt | None
     """p99 response time. Unit: ns. Source: generator, socket times. Null: as `p50_ns`."""
@@ -429,14 +434,15 @@ class RequestCounts(Document, frozen=True, kw_only=True):
 
 
 class WrongResponse(Document, frozen=True, kw_only=True):
-    """The first wrong response of a kind."""
+    """The first wrong response with this outcome and status."""
 
     outcome: Literal["http_status", "bad_body"]
     """`http_status` or `bad_body`. Source: generator."""
     status: NonNegativeInt | None
     """Its status. Source: server. Null: its head could not be read."""
     reason: str | None
-    """Why its head or body was rejected. Source: generator. Null: its status was."""
+    """Why its head or body was rejected. Source: generator. Null: it was rejected because of its
+    status."""
     first_line: str
     """The first 300 bytes of its first line. Source: server."""
     location: str | None
@@ -452,8 +458,8 @@ class SessionCounts(Document, frozen=True, kw_only=True):
     """The outcomes of the sessions that began in the measurement."""
 
     started: NonNegativeInt
-    """Sessions that began in the measurement; the sum of the next three. Unit: sessions. Source:
-    generator."""
+    """Sessions that began in the measurement; the sum of `completed`, `failed` and `unfinished`.
+    Unit: sessions. Source: generator."""
     completed: NonNegativeInt
     """Sessions whose requests all got a correct response. Unit: sessions. Source: generator."""
     failed: NonNegativeInt
@@ -466,8 +472,8 @@ class SessionCounts(Document, frozen=True, kw_only=True):
     are not included in any other count. Unit: requests. Source: generator."""
     duration_ns: Distribution | None
     """Duration of the completed sessions, with think times, from the scheduled start to the last
-    response. If sessions were unfinished, long ones are missing. Unit: ns, histogram. Source:
-    generator. Null: no session was completed."""
+    response. Unfinished sessions are not included, so long sessions may be missing. Unit: ns,
+    histogram. Source: generator. Null: no session was completed."""
 
 
 class Interval(Document, frozen=True, kw_only=True):
@@ -486,9 +492,10 @@ class Interval(Document, frozen=True, kw_only=True):
     failed: NonNegativeInt
     """Those that failed. Unit: requests. Source: generator."""
     p50_ns: NonNegativeInt | None
-    """Median response time of the correct responses. Unit: ns. Source: generator. Null: none."""
+    """Median response time of the correct responses. Unit: ns. Source: generator. Null: no correct
+    response."""
     p99_ns: NonNegativeInt | None
-    """p99 response time. Unit: ns. Source: generator. Null: none."""
+    """p99 response time. Unit: ns. Source: generator. Null: no correct response."""
     max_ns: NonNegativeInt | None
     """Longest response time. Unit: ns. Source: generator. Null: none."""
     hdr_v2: str | None
@@ -497,8 +504,9 @@ class Interval(Document, frozen=True, kw_only=True):
 
 
 class Flights(Document, frozen=True, kw_only=True):
-    """Single requests, each as `[scheduled send time, end]` in ns, monotonic; at most 2,000 of
-    either kind in a sweep. A failure counts as slower than any response."""
+    """The periods during which single requests were in the system, each as `[scheduled send time,
+    end]` in ns, monotonic; in a sweep, at most 2,000 in `slowest` and in `sample`. A failure counts
+    as slower than any response."""
 
     slowest: tuple[tuple[NonNegativeInt, NonNegativeInt], ...]
     """The slowest requests of the measurement, slowest first. Unit: ns, monotonic. Source:
@@ -506,8 +514,8 @@ class Flights(Document, frozen=True, kw_only=True):
     slowest_parts: tuple[
         tuple[NonNegativeInt, NonNegativeInt, NonNegativeInt, NonNegativeInt] | None, ...
     ] = ()
-    """The parts of each of the slowest requests, in the same order: wait for a connection,
-    connecting, time to first byte and transfer; the rest of its time is the send lag. Unit: ns.
+    """The parts of the response time of each slowest request, in the same order: wait for a
+    connection, connect time, time to first byte, transfer. The rest is the send lag. Unit: ns.
     Source: generator. Null: an entry: a failure. Empty: measured by an older version."""
     sample: tuple[tuple[NonNegativeInt, NonNegativeInt], ...]
     """Random sample of the requests, in the order of their scheduled send times. Unit: ns,
@@ -515,23 +523,23 @@ class Flights(Document, frozen=True, kw_only=True):
 
 
 class ClockReading(Document, frozen=True, kw_only=True):
-    """Both clocks, read at the same moment."""
+    """Two clocks, read at the same time."""
 
     monotonic_ns: NonNegativeInt
     """CLOCK_MONOTONIC. Unit: ns. Source: kernel."""
     realtime_ns: NonNegativeInt
-    """CLOCK_REALTIME at the same moment. Unit: ns since 1970. Source: kernel."""
+    """CLOCK_REALTIME at the same time. Unit: ns since 1970. Source: kernel."""
     drift_ns: int
     """Drift between the two clocks by the end of the load. Unit: ns. Source: kernel."""
 
 
 class AttachedResources(Document, frozen=True, kw_only=True):
-    """The key `resources` of a load with `--attach-cgroup` or `--attach-pid`. Attaching sets no
-    limits; the limits are those already in force."""
+    """The key `resources` of a load with `--attach-cgroup` or `--attach-pid`. Attaching does not
+    set limits; these are the limits that were already in force."""
 
     source: Literal["cgroup-v2", "cgroup-v1", "processes"]
-    """`cgroup-v2`, `cgroup-v1`, or `processes`: the process and its descendants, used if their
-    cgroup also contains the generator. Source: host."""
+    """`cgroup-v2` or `cgroup-v1`; `processes` (the process and its descendants) if their cgroup
+    also contains the generator. Source: host."""
     name: str
     """The cgroup, or the process ID. Source: host."""
     effective_cpus: NonNegativeFloat | None
@@ -549,13 +557,15 @@ class AttachedResources(Document, frozen=True, kw_only=True):
 
 
 class SpinUse(Document, frozen=True, kw_only=True):
-    """How the generator busy-waits before a send."""
+    """How long the generator busy-waits before a send, and why."""
 
     window_ns: NonNegativeInt
-    """How long before a send the generator busy-waits. Unit: ns. Source: generator."""
-    reason: Literal["asked", "automatic", "off_at_this_rate", "off_on_shared_cores"]
-    """Reason: `asked`, `automatic`, `off_at_this_rate` or `off_on_shared_cores`. Source:
+    """How long before a send the generator polls its sockets instead of sleeping. Unit: ns. Source:
     generator."""
+    reason: Literal["asked", "automatic", "off_at_this_rate", "off_on_shared_cores"]
+    """Why this window was used: `asked` (given by the user), `automatic`, `off_at_this_rate` (it
+    would use more than a fifth of a core, or there is no rate) or `off_on_shared_cores` (other
+    processes use the generator's cores). Source: generator."""
 
 
 class Stalls(Document, frozen=True, kw_only=True):
@@ -568,8 +578,8 @@ class Stalls(Document, frozen=True, kw_only=True):
     longest_ns: NonNegativeInt
     """Longest stall. Unit: ns. Source: generator."""
     waited_ns: NonNegativeInt | None = None
-    """Part of the total duration during which the thread was runnable and waited for a core. Unit:
-    ns. Source: kernel. Null: measured by an older version."""
+    """Part of the total duration in which the thread was runnable and waited for a core. Unit: ns.
+    Source: kernel. Null: measured by an older version."""
     arrivals: NonNegativeInt
     """Measured requests that were due during a stall. Unit: requests. Source: generator."""
     responses: NonNegativeInt
@@ -581,7 +591,7 @@ class StampDoubts(Document, frozen=True, kw_only=True):
     """Kernel timestamps that were not used."""
 
     rejected: NonNegativeInt
-    """Kernel timestamps inconsistent with their request. Source: generator."""
+    """Kernel timestamps that were inconsistent with their request. Source: generator."""
     clock_steps: NonNegativeInt
     """Steps of the wall clock. Source: kernel."""
 
@@ -598,8 +608,8 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     """Time that the generator was runnable without a CPU. Unit: ns. Source:
     `/proc/self/task/*/schedstat`. Null: not readable."""
     max_send_lag_ns: NonNegativeInt | None
-    """Largest send lag of any request that was sent or dropped, whatever its response. Unit: ns.
-    Source: generator. Null: nothing was sent or dropped."""
+    """Largest send lag of all requests that were sent or dropped, including those that failed.
+    Unit: ns. Source: generator. Null: no request was sent or dropped."""
     busy_share: NonNegativeFloat
     """Share of the wall time that the busiest generator thread was busy, excluding busy-waiting
     before sends. Unit: ratio. Source: kernel, per-thread clock."""
@@ -610,28 +620,25 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     """Scheduling class of the generator's threads: `ordinary`, or `realtime` (ahead of every
     ordinary process). Source: `/proc`. Null: not readable."""
     real_time_off_share: Share | None
-    """Share of the load during which busy generator threads ran without real-time priority, to
-    avoid RT throttling: the kernel stops real-time threads that use more than 95 % of a second.
-    Threads that hardly sleep give the priority up 7 % of the time. They then run at niceness -10,
-    or 0 without the permission for it, and a CPU quota applies to them. Unit: ratio. Source:
-    generator. Null: ordinary priority, or the priority could not be taken back, so the threads
-    sleep instead (`curtailed_spins`)."""
+    """Share of the load in which busy generator threads ran without real-time priority, to avoid RT
+    throttling (the kernel stops real-time threads that use more than 95 % of a second). Threads
+    that hardly sleep give up this priority for 7 % of the time. Meanwhile, they run at niceness -10
+    (0 if that is not permitted), and a CPU quota applies to them. Unit: ratio. Source: generator.
+    Null: ordinary priority, or threads that could not regain real-time priority and sleep instead
+    (`curtailed_spins`)."""
     spin: SpinUse
-    """Busy-waiting before sends. `window_ns`: how long before a send the generator polls its
-    sockets instead of sleeping. `reason`: `asked`, `automatic`, `off_at_this_rate` (it would use
-    more than a fifth of a core, or there is no rate) or `off_on_shared_cores` (other processes use
-    the generator's cores). Timers are also set earlier by the shortest of the last 16 wake-up
-    delays, at most 20 µs. Source: generator."""
+    """Busy-waiting before sends ([SpinUse](#spinuse)). In addition, timers are set earlier by the
+    shortest of the last 16 wake-up delays, at most 20 µs. Source: generator."""
     spin_off_share: Share | None
-    """Share of the load without busy-waiting because the generator's cores had less idle time than
-    a tenth of a core per thread; it resumes above three tenths, checked every 0.5 s. Unit: ratio.
-    Source: `/proc/stat`. Null: the window was given or is 0, or the load ended before the first
-    check."""
+    """Share of the load without busy-waiting, because the generator's cores were idle for less than
+    a tenth of a core per thread. Busy-waiting resumes above three tenths; this is checked every 0.5
+    s. Unit: ratio. Source: `/proc/stat`. Null: the window was set by the user or is 0, or the load
+    ended before the first check."""
     spin_cpu_seconds: NonNegativeFloat
     """CPU time of the busy-waiting. Unit: s. Source: generator."""
     curtailed_spins: NonNegativeInt
-    """How often a real-time thread that cannot change its priority interrupted busy-waiting with a
-    sleep, to reach 7 % sleep and avoid RT throttling; this rarely delays a send. Source:
+    """How often busy-waiting was interrupted by a sleep. Real-time threads that cannot change their
+    priority sleep for 7 % of the time to avoid RT throttling; this rarely delays a send. Source:
     generator."""
     stalls: Stalls
     """Stalls of the generator's event loop of more than 5 ms. Source: generator."""
@@ -639,13 +646,14 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     """CPU periods in which the generator's own cgroup was throttled. Unit: periods. Source:
     `cpu.stat` of that cgroup. Null: no CPU controller."""
     receive_stamps: Literal["kernel", "sampled", "user"]
-    """Where the times of responses were taken: in the `kernel`, when the data arrived; by the
-    generator (`user`), when it read them; or `sampled`: like `user`, but for one connection in 16
-    the kernel's times were taken, too, for `receive_delay_ns`. Source: generator."""
+    """How responses were timestamped: by the `kernel`, when the data arrived; by the generator
+    (`user`), when it read them; or `sampled`: like `user`, but one connection in 16 also has kernel
+    timestamps, for `receive_delay_ns`. Source: generator."""
     user_timestamps: NonNegativeInt
-    """Correct responses timestamped by the generator, so their response times may include its
-    delays: all of them unless `receive_stamps` is `kernel`; otherwise those that ended with the
-    connection or had no usable kernel timestamp. Unit: requests. Source: generator."""
+    """Correct responses that were timestamped by the generator, so that their response times may
+    include its delays: all of them unless `receive_stamps` is `kernel`; in that case, only those
+    that ended with the connection or had no usable kernel timestamp. Unit: requests. Source:
+    generator."""
     stamp_doubts: StampDoubts
     """Kernel timestamps that were not used; those responses have the generator's timestamps.
     Source: generator."""
@@ -660,15 +668,15 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     tool: Tool
     """The tool that made the measurement."""
     plan: LoadPlan
-    """The plan with its defaults filled in, including seeds; `null` if the generator decides. Its
-    keys match the options. Source: options."""
+    """The plan with its defaults filled in, including seeds. Values that the generator chooses are
+    `null`. The keys match the options. Source: options."""
     verdict: Verdict
     """Whether the figures can be trusted. Source: checks."""
     diagnostics: tuple[Diagnostic, ...]
-    """Observations that do not affect the figures. Source: checks."""
+    """Observations that do not affect the verdict. Source: checks."""
     not_checked: tuple[NotChecked, ...]
-    """Checks that could not be made, and why; [checks.md](checks.md) lists all checks and
-    thresholds. Source: checks."""
+    """Checks that could not run, and why; [checks.md](checks.md) lists all checks and thresholds.
+    Source: checks."""
     measured_ns: NonNegativeInt
     """Actual duration of the measurement phase; shorter than planned if the run was stopped or the
     server died. Unit: ns. Source: generator."""
@@ -677,11 +685,11 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     outcomes: Outcomes
     """Outcome of every scheduled request. Unit: requests. Source: generator."""
     status_codes: dict[StatusCode, NonNegativeInt]
-    """Responses by HTTP status, including those that broke off after the head. Unit: requests.
-    Source: generator."""
+    """Responses by HTTP status, including those that ended prematurely after the head. Unit:
+    requests. Source: generator."""
     wrong_responses: tuple[WrongResponse, ...] = ()
-    """The first wrong response of each outcome and status, at most eight, in any phase; none over
-    HTTP/2 or hyper. Source: generator."""
+    """The first wrong response of each outcome and status in any phase, at most eight; always empty
+    with HTTP/2 or hyper. Source: generator."""
     response_time_ns: Distribution | None
     """Response time of correct responses: scheduled send time to last byte. Unit: ns. Source:
     generator, socket times. Null: no correct response."""
@@ -695,36 +703,36 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     """Wait for a free connection, for correct responses. Unit: ns. Source: generator. Null: no
     correct response."""
     connect_time_ns: Distribution | None
-    """Connection setup time, for correct responses over a new connection. Unit: ns. Source:
-    generator. Null: there was none."""
+    """Connect time of correct responses over a new connection. Unit: ns. Source: generator. Null:
+    there was no such response."""
     first_byte_ns: Distribution | None
     """Time to first byte: actual send to first byte. Unit: ns. Source: generator, socket times.
     Null: no correct response."""
     transfer_ns: Distribution | None
-    """First to last byte; 0 for a response that arrived at once. Unit: ns. Source: generator,
+    """First to last byte; 0 if the response arrived in one piece. Unit: ns. Source: generator,
     socket times. Null: no correct response, or a report of version 1."""
     receive_delay_ns: Distribution | None
     """Delay between the kernel's and the generator's receipt of the last byte. It is included in
-    the response times of responses without a kernel timestamp (`client.user_timestamps`). Unit:
-    ns. Source: kernel timestamps. Null: no kernel timestamp: Unix sockets, TLS, HTTP/2, hyper,
-    responses that end with their connection, or `--receive-stamps user`."""
+    the response times of responses without a kernel timestamp (`client.user_timestamps`). Unit: ns.
+    Source: kernel timestamps. Null: there are no kernel timestamps (Unix sockets, TLS, HTTP/2,
+    hyper, responses that end with their connection, or `--receive-stamps user`)."""
     offered_quantiles_ns: dict[QuantileKey, Bounds] | None
     """The headline figures: quantiles over all offered requests. Unit: ns. Source: outcomes and
     response times. Null: never; empty if nothing was scheduled."""
     error_budget_ns: dict[QuantileKey, ErrorBudget] = msgspec.field(default_factory=dict)
     """The error budget of each quantile of `response_time_ns`. Unit: ns. Source: derived."""
     uncertainty: Uncertainty
-    """Uncertainty of each quantile, and whether it is shown ([statistics.md](statistics.md)).
-    Source: batches of the run."""
+    """Uncertainty of each quantile, and whether the quantile is shown
+    ([statistics.md](statistics.md)). Source: batches of the run."""
     precision: PrecisionReached | None
     """Whether the target precision was reached. Source: batches of the run. Null: no
     `precision` in the plan (`--precision` with `--max-duration`)."""
     stationarity: Stationarity
     """Whether response times were stationary. Source: slices of the run."""
     in_system: RequestsInSystem
-    """Requests between their scheduled send time and their end. Source: generator."""
+    """The number of requests in the system. Source: generator."""
     send_gaps: SendGaps | None
-    """Send times, compared with the requested Poisson process. Source: generator. Null: no Poisson
+    """Send times, compared with the requested Poisson process. Source: generator. Null: not Poisson
     arrivals at a constant rate, fewer than 1,000 sends, requests that waited for a connection or
     were dropped, or sessions."""
     connections: ConnectionCounts | None
@@ -738,12 +746,12 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     """Outcomes of the sessions that began in the measurement. Unit: sessions. Source: generator.
     Null: the load has no sessions."""
     intervals: tuple[Interval, ...]
-    """The measurement by intervals. Source: generator."""
+    """The figures of each interval. Source: generator."""
     flights: Flights | None
-    """When single requests were in flight, for comparison with other events. Source: generator.
-    Null: none were kept (always in `wsgiload load`)."""
+    """The periods during which single requests were in the system, for comparison with other
+    events. Source: generator. Null: not recorded (always with `wsgiload load`)."""
     clock: ClockReading
-    """Two clocks read at the same moment, to convert times to wall time. Source: kernel."""
+    """Two clocks, read at the same time, to convert times to wall-clock time. Source: kernel."""
     resources: AttachedResources | None = None
     """Resource use of the running server; only with `--attach-cgroup` or `--attach-pid`. Source:
     cgroup or processes."""

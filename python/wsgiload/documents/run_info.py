@@ -84,12 +84,12 @@ class DoctorFinding(Document, frozen=True, kw_only=True):
 
 
 class ClosedLoopLook(Document, frozen=True, kw_only=True):
-    """A short closed loop that determined the rates to measure."""
+    """A short closed loop that determined the rates of the measurement."""
 
     server: str
     """The server."""
     rate_result: Rates | None
-    """The rates that it reached. Null: it failed."""
+    """Its rates. Null: it failed."""
 
 
 class RunInfo(Document, frozen=True, kw_only=True):
@@ -109,4 +109,4 @@ class RunInfo(Document, frozen=True, kw_only=True):
     doctor: tuple[DoctorFinding, ...] = ()
     """Findings of `wsgiload doctor` before the run."""
     closed_loops: tuple[ClosedLoopLook, ...] = ()
-    """Closed loops that determined the rates to measure; only if no rates were given."""
+    """Closed loops that determined the rates of the measurement; only if no rates were given."""

@@ -34,8 +34,8 @@ class QualifyingFacts(Document, frozen=True, kw_only=True):
     """The short trials before a race, which select the servers that take part."""
 
     rounds: PositiveInt
-    """Their rounds, which come first and count in `runs`; no figure is based on them. Unit: rounds.
-    Source: plan."""
+    """Number of rounds of short trials. They are included in `runs`, but no figure is based on
+    them. Unit: rounds. Source: plan."""
     field: PositiveInt
     """Maximum number of servers in the race. Unit: servers. Source: plan."""
     duration_s: NonNegativeFloat
@@ -50,8 +50,7 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     title: str | None = None
     """Title of the experiment. Source: experiment file. Null: none was given."""
     source: str | None = None
-    """Where the experiment was published, or comes from. Source: experiment file. Null: not
-    given."""
+    """Publication or origin of the experiment. Source: experiment file. Null: not given."""
     notes: tuple[str, ...] = ()
     """Notes on the experiment, such as how it was scaled. Source: experiment file."""
     profile: Literal["tuned", "stock"] | tuple[Literal["tuned", "stock"], ...] | None = None
@@ -61,7 +60,7 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """`module:callable`; a list if `--grid app=` combines several. Source: plan. Null:
     unknown for the user's own commands."""
     app_revision: str | None = None
-    """Checked-out commit of the app, with `+changes` if tracked files differ from it. Source: git.
+    """Checked-out commit of the app, with `+changes` if tracked files were modified. Source: git.
     Null: no git work tree, or a bundled app."""
     path: str | tuple[str, ...] | None
     """Requested path; a list if the apps of a grid have different ones. Source: plan. Null:
@@ -155,8 +154,8 @@ class ExternalCounts(Document, frozen=True, kw_only=True):
     """Connections dropped by the host's listening sockets for any reason. Unit: connections.
     Source: `/proc/net/netstat`: ListenDrops. Null: not readable."""
     request_queue_full_drops: NonNegativeInt | None
-    """Connection attempts dropped by the host because too many were half-open. Unit: connections.
-    Source: `/proc/net/netstat`: TCPReqQFullDrop. Null: not readable."""
+    """Connection attempts dropped by the host because a request queue (SYN queue) was full. Unit:
+    connections. Source: `/proc/net/netstat`: TCPReqQFullDrop. Null: not readable."""
 
 
 class AggregateFigure(Document, frozen=True, kw_only=True):
@@ -181,18 +180,18 @@ class AggregateFigure(Document, frozen=True, kw_only=True):
     """Coefficient of variation between runs (lognormal). Unit: share. Source: values. Null: see
     `reason`."""
     between_run_share: Share | None = None
-    """Share of the variance of the runs' logarithms that is between runs; the rest is the sampling
-    error within runs. Unit: 0 to 1. Source: values, `uncertainty` of the cells. Null: see
-    `reason`, a goodput, or a run without a confidence interval."""
+    """Share of the variance (of logarithms) that is due to differences between runs; the rest is
+    the sampling error within runs. Unit: 0 to 1. Source: values, `uncertainty` of the cells. Null:
+    see `reason`, a goodput, or a run without a confidence interval."""
     trimmed_mean: NonNegativeFloat | None
     """Arithmetic mean without the lowest and the highest run. Unit: ns, or 1/s. Source: values.
     Null: not requested (`--aggregate trim`), or fewer than three runs."""
     reason: str | None
-    """Why there is no interval. Source: values. Null: there is one."""
+    """Why there is no interval. Source: values. Null: there is an interval."""
 
 
 class ComparedFigure(Document, frozen=True, kw_only=True):
-    """One more figure of two servers, judged like that of their comparison."""
+    """Another figure of the two compared servers, evaluated in the same way."""
 
     figure: Literal["p50", "p99", "p99.9", "goodput"]
     """Compared figure. Source: plan."""
@@ -201,7 +200,8 @@ class ComparedFigure(Document, frozen=True, kw_only=True):
     interval_95: tuple[NonNegativeFloat, NonNegativeFloat]
     """95 % confidence interval of the ratio: low, high. Unit: ratio. Source: rounds."""
     p_adjusted: Share
-    """p-value, adjusted for all pairs with this app at this load. Unit: 0 to 1. Source: rounds."""
+    """p-value, adjusted for all pairs with this app at this load level. Unit: 0 to 1. Source:
+    rounds."""
     margin: NonNegativeFloat
     """As in the comparison. Unit: share. Source: rounds."""
     finding: Literal["different", "same", "undecided"]
@@ -209,7 +209,7 @@ class ComparedFigure(Document, frozen=True, kw_only=True):
 
 
 class Comparison(Document, frozen=True, kw_only=True):
-    """Two servers with one app at one load, paired by round."""
+    """Two servers with one app at one load level, paired by round."""
 
     first: str
     """The first server. Source: cells."""
@@ -227,7 +227,7 @@ class Comparison(Document, frozen=True, kw_only=True):
     rounds: NonNegativeInt
     """Rounds in which both have a valid result. Source: cells."""
     same_server: bool
-    """Both are one server under two names (A/A). Source: catalogue."""
+    """Whether both are the same server under two names (A/A test). Source: catalogue."""
     factor: NonNegativeFloat | None
     """Ratio: the first server's figure divided by the second's; for two stored runs without an
     interval, the ratio of their medians. Unit: ratio. Source: rounds. Null: see `reason`."""
@@ -238,28 +238,29 @@ class Comparison(Document, frozen=True, kw_only=True):
     """p-value of a two-sided paired t test; for two stored runs, of a permutation test. Unit: 0 to
     1. Source: rounds. Null: see `reason`."""
     p_adjusted: Share | None
-    """p-value, Holm-adjusted for all pairs with this app at this load. Unit: 0 to 1. Source:
+    """p-value, Holm-adjusted for all pairs with this app at this load level. Unit: 0 to 1. Source:
     rounds. Null: see `reason`."""
     aa_factor: float | None
-    """A/A ratio: one server compared with itself, with this app at this load. Unit: ratio. Source:
-    rounds. Null: no server was measured under two names."""
+    """A/A ratio: one server compared with itself, with this app at this load level. Unit: ratio.
+    Source: rounds. Null: no server was measured under two names."""
     margin: NonNegativeFloat | None = None
     """The two differ by at most this share, with 95 % confidence (0.09 is 9 %); two one-sided
     tests. Unit: share. Source: rounds. Null: see `reason`, or stored by an older version."""
     finding: Literal["different", "same", "undecided", "no inference"]
     """`different`, `same` (within 5 %), `undecided` or `no inference`. Source: rounds."""
     reason: str | None
-    """Why nothing can be inferred, or why a difference is not reported as one. Source: rounds.
-    Null: a finding without reservations."""
+    """Why no conclusion is possible, or why a difference is not reported. Source: rounds. Null:
+    neither applies."""
     load_share: NonNegativeFloat | None
     """The rate divided by the lower of the two servers' saturated goodputs. Unit: share. Source:
-    cells. Null: closed loop, sessions, or one of them was never saturated."""
+    cells. Null: closed loop, sessions, or one of the servers was never saturated."""
     others: tuple[ComparedFigure, ...] = ()
-    """The other figures of p50, p99 and goodput that are known in every round. Source: rounds."""
+    """The figures of p50, p99 and goodput that are known in every round, except `figure`. Source:
+    rounds."""
 
 
 class RaceDrop(Document, frozen=True, kw_only=True):
-    """Why a server dropped out of a race; dropping out does not show that it is slower."""
+    """Why a server dropped out of a race. Dropping out is not proof that it is slower."""
 
     server: str
     """The server. Source: cells."""
@@ -276,14 +277,14 @@ class RaceDrop(Document, frozen=True, kw_only=True):
 
 
 class Race(Document, frozen=True, kw_only=True):
-    """A race within a budget between the servers with one app at one load."""
+    """A race within a budget between the servers with one app at one load level."""
 
     rate: NonNegativeFloat | None
     """Offered rate. Unit: 1/s. Source: plan. Null: closed loop."""
     connections: NonNegativeInt | None
     """Number of connections. Unit: connections. Source: plan. Null: open loop."""
     app: str | None
-    """The app that they served. Source: cells. Null: not recorded."""
+    """The app that the servers served. Source: cells. Null: not recorded."""
     outcome: Literal["winner", "ties", "open", "failed"]
     """`winner`, `ties` (more rounds are unlikely to separate the contenders), `open` (the budget
     ran out first) or `failed` (every server failed). Source: cells."""
@@ -300,17 +301,17 @@ class Race(Document, frozen=True, kw_only=True):
 
 
 class OverloadPoint(Document, frozen=True, kw_only=True):
-    """One rate beyond the capacity."""
+    """One rate above the maximum goodput."""
 
     rate: NonNegativeFloat
     """Offered rate. Unit: 1/s. Source: plan."""
     load_share: float
-    """The rate divided by the capacity. Unit: share. Source: cells."""
+    """The rate divided by the maximum goodput. Unit: share. Source: cells."""
     goodput_per_s: NonNegativeFloat
     """Correct responses. Unit: 1/s. Source: cells."""
     kept_ratio: Share
-    """Goodput divided by the capacity: 1 is a plateau, 0 a collapse. Unit: 0 to 1. Source:
-    cells."""
+    """Goodput divided by the maximum goodput: 1 means that the goodput was kept, 0 that it
+    collapsed. Unit: 0 to 1. Source: cells."""
 
 
 class Overload(Document, frozen=True, kw_only=True):
@@ -357,9 +358,9 @@ class NoRecommendation(Document, frozen=True, kw_only=True):
     """Why nothing is recommended, and what would decide it."""
 
     why: str
-    """Why the cells do not allow a recommendation. Source: cells."""
+    """Why no configuration can be recommended. Source: cells."""
     needs: str
-    """What would allow one. Source: cells."""
+    """What is needed for a recommendation. Source: cells."""
     is_missed: bool
     """Whether no configuration meets the objective, so that the command exits with code 99. Source:
     cells."""
@@ -376,10 +377,11 @@ class MeasuredConcurrency(Document, frozen=True, kw_only=True):
     """Maximum number of requests inside the app at the same time. Unit: requests. Source:
     timestamps of the app. Null: no response in time."""
     connections_served: NonNegativeInt | None
-    """Number of open connections, opened one after the other, that got a response. Unit:
+    """Number of connections, opened one after the other, on which a response arrived. Unit:
     connections. Source: probe. Null: no keep-alive."""
     connections_kept: NonNegativeInt | None
-    """Those that stayed open. Unit: connections. Source: probe. Null: no keep-alive."""
+    """Number of these connections that stayed open. Unit: connections. Source: probe. Null: no
+    keep-alive."""
 
 
 class Versions(Document, frozen=True, kw_only=True):
@@ -506,14 +508,14 @@ class ExposureResult(Document, frozen=True, kw_only=True):
     signal: Literal["throttled", "without_cpu", "paused", "short_of_memory"]
     """`throttled`, `without_cpu`, `paused` or `short_of_memory`."""
     slowest: ShareInterval
-    """Share of the slowest requests that were in flight during it. Unit: a share. Source:
+    """Share of the slowest requests that were in the system during the event. Unit: 0 to 1. Source:
     samples, `flights`."""
     all: ShareInterval
-    """Share of all requests that were in flight during it. Unit: a share. Source: samples,
-    `flights`."""
+    """Share of all requests that were in the system during the event. Unit: 0 to 1. Source:
+    samples, `flights`."""
     risk_ratio: ShareInterval | None
-    """How much more often a request was among the slowest if it overlapped. Unit: a share.
-    Source: the two above. Null: every request overlapped, or none did."""
+    """How much more often a request was among the slowest if it overlapped the event. Unit: a
+    share. Source: the two above. Null: every request overlapped, or none did."""
 
 
 class FingerprintResult(Document, frozen=True, kw_only=True):
@@ -534,12 +536,12 @@ class FingerprintResult(Document, frozen=True, kw_only=True):
 
 
 class AttributionResult(Document, frozen=True, kw_only=True):
-    """Events that coincided with slow requests, without claiming a cause; for the rules see
-    [attribution.md](attribution.md)."""
+    """Events that coincided with slow requests, which does not imply a cause;
+    [attribution.md](attribution.md) has the rules."""
 
     slowest: NonNegativeInt | None
-    """How many requests count as the slowest: 1 %, but at least ten. Unit: requests. Source: load.
-    Null: the load has no `flights`."""
+    """Number of requests that count as the slowest: 1 %, but at least ten. Unit: requests. Source:
+    load. Null: the load has no `flights`."""
     slowest_ratio: Share | None
     """Their share of all requests. Unit: 0 to 1. Source: load. Null: as `slowest`."""
     resolution_ns: NonNegativeInt
@@ -547,7 +549,7 @@ class AttributionResult(Document, frozen=True, kw_only=True):
     exposures: tuple[ExposureResult, ...]
     """How many requests overlapped each signal that occurred. Source: samples, `flights`."""
     fingerprints: tuple[FingerprintResult, ...]
-    """The patterns that were found. Source: samples."""
+    """The patterns that were detected. Source: samples."""
     worker_imbalance: NonNegativeFloat | None
     """0 if all workers use the same CPU time, 1 if one uses all of it. Unit: 0 to 1. Source:
     processes.csv. Null: fewer than two workers."""
@@ -560,7 +562,7 @@ class AttributionResult(Document, frozen=True, kw_only=True):
 
 
 class ServiceUse(Document, frozen=True, kw_only=True):
-    """What a supporting service used during the measurement of a cell."""
+    """Resource use of a supporting service during the measurement of a cell."""
 
     name: str
     """As in `[services.NAME]`. Source: plan."""
@@ -573,7 +575,7 @@ class ServiceUse(Document, frozen=True, kw_only=True):
 
 
 class CellResult(Document, frozen=True, kw_only=True):
-    """The result of one cell: one server at one load in one run."""
+    """The result of one cell in one run: one server with one app at one load level."""
 
     id: str
     """Name of the cell and its files: `server@load#run`, or `server@load#run.2` for a rerun."""
@@ -597,7 +599,8 @@ class CellResult(Document, frozen=True, kw_only=True):
     app: str | None = None
     """`module:callable` that it served. Source: plan. Null: unknown for the user's command."""
     legacy: bool | None = None
-    """The server, or the interpreter it needs, is no longer maintained. Source: catalogue."""
+    """Whether the server, or the only interpreter that it supports, is no longer maintained.
+    Source: catalogue."""
     version: str | None
     """Version of the server that ran. Source: its environment. Null: it could not be built, or the
     version is unknown for the user's command."""
@@ -633,7 +636,7 @@ class CellResult(Document, frozen=True, kw_only=True):
     """Limits of the server, as requested and as read back. Source: cgroup. Null: failed
     before they were set."""
     resources: ResourceUse | None
-    """What the server used during the measurement. Source: cgroup. Null: nothing was
+    """Resource use of the server during the measurement. Source: cgroup. Null: nothing was
     measured."""
     services: tuple[ServiceUse, ...] = ()
     """Resource use of the supporting services during the measurement. Source: cgroup."""
@@ -647,11 +650,12 @@ class CellResult(Document, frozen=True, kw_only=True):
     error_budget_ns: dict[QuantileKey, ErrorBudget] = msgspec.field(default_factory=dict)
     """As in a load. Unit: ns. Source: load, host."""
     settled_s: NonNegativeFloat | None = None
-    """How long the trial waited for a quiet host. Unit: s. Source: host. Null: it did not wait."""
+    """Time for which the trial waited for a quiet host. Unit: s. Source: host. Null: it did not
+    wait."""
     disturbed_s: NonNegativeFloat | None = None
     """Total length of the intervals in which other processes used more than 15 % of the machine's
-    CPU time, or the hypervisor more than 5 %. Unit: s. Source: `/proc/stat`, cgroup, client.csv.
-    Null: not known."""
+    CPU time, or the hypervisor took more than 5 %. Unit: s. Source: `/proc/stat`, cgroup,
+    client.csv. Null: not known."""
     warmup_s: NonNegativeFloat
     """Length of the warm-up. Unit: s. Source: plan."""
     duration_s: NonNegativeFloat
@@ -660,10 +664,10 @@ class CellResult(Document, frozen=True, kw_only=True):
     """Total length of the intervals in which requests were due but none got a correct response.
     Unit: s. Source: load. Null: nothing was measured."""
     keepalive_honoured: bool | None
-    """Whether the server kept connections open on request. Source: generator. Null: not requested,
-    or nothing was measured."""
+    """Whether the server kept connections open when keep-alive was requested. Source: generator.
+    Null: not requested, or nothing was measured."""
     not_checked: tuple[NotChecked, ...] | None = None
-    """As in a load, plus the checks of the sweep (app-calls, kernel-drops) that could not be made.
+    """As in a load, plus the checks of the sweep (app-calls, kernel-drops) that could not run.
     Source: checks. Null: nothing was measured."""
     external_counts: ExternalCounts | None = None
     """Counts by the app and the kernel over the whole load, including warm-up and cool-down, for
@@ -681,10 +685,10 @@ class CellResult(Document, frozen=True, kw_only=True):
 
 
 class InterventionResult(Document, frozen=True, kw_only=True):
-    """The effect of lifting a limit."""
+    """The effect of removing a limit."""
 
     limit: Literal["cpu"]
-    """The limit that was lifted. Source: plan."""
+    """The limit that was removed. Source: plan."""
     server: str
     """The server, with its variant and size. Source: plan."""
     rate: NonNegativeFloat | None
@@ -707,15 +711,15 @@ class InterventionResult(Document, frozen=True, kw_only=True):
     high: NonNegativeFloat | None
     """Upper 95 % bound. Source: the same. Null: fewer than four pairs."""
     sentences: tuple[str, ...]
-    """The same in words."""
+    """The result as sentences."""
     limited: tuple[CellResult, ...]
     """The runs with the limit, pair by pair. Unit: as cells."""
     lifted: tuple[CellResult, ...]
-    """The runs without it. Unit: as cells."""
+    """The runs without the limit, pair by pair. Unit: as cells."""
 
 
 class AggregateFigures(Document, frozen=True, kw_only=True):
-    """The figures of the runs of one server at one load."""
+    """The figures of one server at one load level, over its runs."""
 
     p50: AggregateFigure
     """The median."""
@@ -728,7 +732,7 @@ class AggregateFigures(Document, frozen=True, kw_only=True):
 
 
 class Aggregate(Document, frozen=True, kw_only=True):
-    """One server at one load over its runs, without discarded trials."""
+    """One server at one load level over its runs, without discarded trials."""
 
     server: str
     """The server, as in a cell's `id`. Source: cells."""
@@ -739,7 +743,7 @@ class Aggregate(Document, frozen=True, kw_only=True):
     runs: tuple[PositiveInt, ...]
     """Numbers of the valid runs. Source: cells."""
     discarded: NonNegativeInt
-    """Discarded trials. Unit: trials. Source: cells."""
+    """Number of discarded trials. Unit: trials. Source: cells."""
     figures: AggregateFigures
     """`p50`, `p99`, `p99.9` over all offered requests (upper bounds), and `goodput`. Source:
     cells."""
@@ -783,29 +787,30 @@ class RecommendedSetting(Document, frozen=True, kw_only=True):
     """95 % confidence interval over the runs (Student's t). Unit: ns. Source: cells. Null: as
     `centre`."""
     runs: PositiveInt
-    """Runs that count. Unit: runs. Source: cells."""
+    """Number of runs that count. Unit: runs. Source: cells."""
     disturbed: NonNegativeInt
-    """Runs that met the objective although the generator or the host was disturbed. Unit: runs.
-    Source: cells."""
+    """Number of runs that met the objective although the generator or the host was disturbed. Unit:
+    runs. Source: cells."""
     memory: MemoryHeadroom
     """Peak memory at any rate, and the limit. Unit: bytes. Source: cgroup. Null: an entry: not
     measured, or no limit."""
     runner_up: str | None
     """The next best configuration. Source: cells. Null: there is none."""
     tied: tuple[str, ...]
-    """Configurations that need as little and meet the objective equally well, within the noise.
-    Source: cells."""
+    """Configurations that meet the objective and do not differ from the recommended one in
+    resources or, beyond the noise, in performance. Source: cells."""
     fewest_beyond: NonNegativeInt | None
-    """Lowest number of requests beyond the quantile in a run; the sentence mentions it below ten.
-    Unit: requests. Source: cells. Null: the objective has no quantile, or the rate was found by a
-    search."""
+    """Lowest number of requests beyond the quantile in any run; the recommendation mentions it if
+    it is below ten. Unit: requests. Source: cells. Null: the objective has no quantile, or the rate
+    was found by a search."""
     also_meets: tuple[str, ...] = ()
-    """All others that meet the objective at that rate, the leanest first. Source: cells."""
+    """All other configurations that meet the objective at that rate, the leanest first. Source:
+    cells."""
     cpu: CpuHeadroom | None = None
     """CPU use at that rate, and the limit. Source: cgroup. Null: stored by an older version."""
     needs: str | None = None
-    """What is needed for certainty: the race ended before it, although the configuration met the
-    objective in every run. Source: cells. Null: it is certain."""
+    """What is needed for a certain result, if the race ended before it was certain although the
+    configuration met the objective in every run. Source: cells. Null: the result is certain."""
 
 
 class Recommendation(Document, frozen=True, kw_only=True):
@@ -813,18 +818,18 @@ class Recommendation(Document, frozen=True, kw_only=True):
     ([capacity.md](capacity.md#choosing-a-configuration))."""
 
     app: str | None
-    """`module:callable`: each app has its own recommendation. Source:
-    cells. Null: the cells name none."""
+    """`module:callable` of the app. Source: cells. Null: not recorded."""
     objective: tuple[str, ...]
     """The objective. Source: plan."""
     recommended: RecommendedSetting | None
-    """The recommended configuration. Source: cells. Null: none; see `refused`."""
+    """The recommended configuration. Source: cells. Null: there is no recommendation; see
+    `refused`."""
     refused: NoRecommendation | None
-    """Why there is no recommendation. Source: cells. Null: there is one."""
+    """Why there is no recommendation. Source: cells. Null: there is a recommendation."""
 
 
 class DiscardedTrial(Document, frozen=True, kw_only=True):
-    """A trial that was not counted."""
+    """A trial that does not count."""
 
     id: str
     """The cell."""
@@ -845,7 +850,7 @@ class SessionJudgement(Document, frozen=True, kw_only=True):
 
 
 class RankedService(Document, frozen=True, kw_only=True):
-    """What a supporting service used next to one server at one level."""
+    """CPU use of a supporting service while one server was measured at one load level."""
 
     name: str
     """As in `[services.NAME]`. Source: plan."""
@@ -854,7 +859,7 @@ class RankedService(Document, frozen=True, kw_only=True):
 
 
 class RankingEntry(Document, frozen=True, kw_only=True):
-    """One server at one level."""
+    """One server at one load level."""
 
     label: str
     """The server, as in the identifiers of its cells. Source: cells."""
@@ -869,8 +874,8 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     value, or nothing was measured."""
     interval_ns: tuple[NonNegativeFloat, NonNegativeFloat | None] | None
     """95 % confidence interval of `value_ns`: over runs with four or more runs, otherwise the
-    widest within a run, with the lower end reduced by the generator's part. Unit: ns. Source:
-    cells. Null: as `value_ns`."""
+    widest within a run, with the lower end reduced by the generator's contribution. Unit: ns.
+    Source: cells. Null: as `value_ns`."""
     goodput_per_s: NonNegativeFloat | None
     """Correct responses, median over runs. Unit: 1/s. Source: cells. Null: nothing was
     measured."""
@@ -886,7 +891,7 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     threads: PositiveInt | None
     """As in `settings`. Source: settings. Null: as in `settings`."""
     tied_with: tuple[str, ...]
-    """Ranked servers at this level whose difference from this one is within the noise. Source:
+    """Ranked servers at this load level whose difference from this one is within the noise. Source:
     comparisons, or overlapping intervals with fewer than four runs."""
     is_rough: bool = False
     """Whether fewer than ten requests of some run lie beyond `value_ns`. Source: cells."""
@@ -895,16 +900,16 @@ class RankingEntry(Document, frozen=True, kw_only=True):
 
 
 class RankingLevel(Document, frozen=True, kw_only=True):
-    """All servers with one app at one level, the best first."""
+    """All servers with one app at one load level, the best first."""
 
     level: str
-    """The level in words: `3,000/s` or `50 connections`. Source: plan."""
+    """The load level as text: `3,000/s` or `50 connections`. Source: plan."""
     rate: NonNegativeFloat | None
     """Offered rate. Unit: 1/s. Source: plan. Null: closed loop."""
     connections: NonNegativeInt | None
     """Number of connections. Unit: connections. Source: plan. Null: open loop."""
     app: str | None
-    """What they served. Source: cells. Null: the cells name none."""
+    """The app that the servers served. Source: cells. Null: not recorded."""
     entries: tuple[RankingEntry, ...]
     """Ordered by p99, or by goodput in a closed loop; unranked servers last."""
 
@@ -920,15 +925,15 @@ class Answer(Document, frozen=True, kw_only=True):
     sentence: str
     """The conclusion as text."""
     command_line: str | None
-    """The command that starts the recommended server with its settings, on the last line; the lines
-    before it are the commands that it needs first. Source: settings. Null: no recommendation, or
+    """The commands that start the recommended server with its settings, one per line. The last one
+    starts the server; the others prepare for it. Source: settings. Null: no recommendation, or
     measured by an older version."""
     needs: str | None
     """What is needed for a decision. Null: decided."""
     cautions: tuple[str, ...]
     """Warnings about the conclusion, the most important first."""
     ranking: tuple[RankingLevel, ...]
-    """All levels, the highest first."""
+    """All load levels, the highest first."""
     command_of: str | None = None
     """The server that `command_line` starts. Source: ranking. Null: as `command_line`."""
 
@@ -950,16 +955,17 @@ class Summary(Document, frozen=True, kw_only=True):
     cells: tuple[CellResult, ...]
     """The results."""
     aggregates: tuple[Aggregate, ...] | None = None
-    """Each server at each load over its runs. Source: cells. Null: absent until the sweep has
-    ended."""
+    """Each server at each load level, over its runs. Source: cells. Null: absent until the sweep
+    has ended."""
     comparisons: tuple[Comparison, ...] | None = None
-    """Pairs of servers at each load; empty with fewer than four runs. Source: cells. Null: absent
-    until the sweep has ended."""
+    """Pairs of servers at each load level; empty with fewer than four runs. Source: cells. Null:
+    absent until the sweep has ended."""
     races: tuple[Race, ...] | None = None
-    """The race at each load. Source: cells. Null: no `--budget`, or the sweep has not ended."""
-    overload: tuple[Overload, ...] | None = None
-    """Servers offered more than their capacity. Source: cells. Null: absent until the sweep has
+    """The race at each load level. Source: cells. Null: no `--budget`, or the sweep has not
     ended."""
+    overload: tuple[Overload, ...] | None = None
+    """Servers that were saturated: at some rate, their goodput was below 95 % of the scheduled
+    rate. Source: cells. Null: absent until the sweep has ended."""
     efficiency: tuple[Efficiency, ...] | None = None
     """The most efficient rate of each server that was measured at three rates or more. Source:
     cells. Null: absent until the sweep has ended."""
@@ -972,5 +978,5 @@ class Summary(Document, frozen=True, kw_only=True):
     """The conclusion. Source: cells, comparisons. Null: the sweep has not ended, or it was measured
     by an older version."""
     interventions: tuple[InterventionResult, ...] | None = None
-    """The effect of lifting a limit, for each server and load. Source: `--intervene`. Null: not
-    requested."""
+    """The effect of removing a limit, for each server and load level. Source: `--intervene`. Null:
+    not requested."""

@@ -24,7 +24,7 @@ class LoadProgress(msgspec.Struct, frozen=True, kw_only=True):
     measure_from_ns: int
     measure_to_ns: int
     outcomes: Outcomes
-    """Of the measurement so far; requests in flight are only scheduled."""
+    """Of the measurement so far; requests in the system are only scheduled."""
     scheduled: int
     """So far, warm-up and cool-down included."""
     answered: int

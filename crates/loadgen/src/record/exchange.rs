@@ -29,7 +29,7 @@ pub enum Outcome {
     /// Never sent: every connection was busy and the policy was to shed it, the queue was full, or
     /// the deadline passed while it waited.
     Dropped,
-    /// Still in flight, or still queued, when the drain ended or the run was stopped.
+    /// Still in the system when the drain ended or the run was stopped.
     Unfinished,
     /// The generator ran out of a resource (file descriptors, ports, memory): the run is invalid.
     ClientError,

@@ -1,7 +1,7 @@
-//! When single requests were in flight: the slowest, and an equally large random sample.
+//! When single requests were in the system: the slowest, and an equally large random sample.
 //!
 //! Histograms show how slow, not when. Only a request's own timestamps show whether it was in
-//! flight while the server stalled; a bounded number is kept, whatever the length of the load.
+//! the system while the server stalled; a bounded number is kept, however long the load is.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -29,7 +29,8 @@ pub struct Flights {
     sample: Largest<()>,
 }
 
-/// When requests were in flight: for each, its intended send and its end, on `CLOCK_MONOTONIC`.
+/// When requests were in the system: for each, its scheduled send and its end, on
+/// `CLOCK_MONOTONIC`.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct FlightReport {
     /// The slowest requests, slowest first; failures count as slower than any response.

@@ -53,7 +53,7 @@ pub struct Recorder {
     observations: Observations,
     /// One for each of the plan's several requests; empty if it has only one.
     requests: Vec<RequestRecord>,
-    /// When single requests were in flight, if requested.
+    /// When single requests were in the system, if requested.
     flights: Option<Flights>,
     /// Before anything from this timestamp on is counted, it must be settled whether it is still
     /// measured.
@@ -387,7 +387,7 @@ impl Recorder {
         &self.requests
     }
 
-    /// When single requests of the measure phase were in flight; `None` where none were kept.
+    /// When single requests of the measure phase were in the system; `None` where none were kept.
     #[must_use]
     pub fn flights(&self) -> Option<&Flights> {
         self.flights.as_ref()

@@ -113,7 +113,7 @@ pub struct LoadReport {
     pub sessions: Option<SessionReport>,
     /// Slices of the measure phase.
     pub intervals: Vec<Interval>,
-    /// When single requests were in flight; `None` where the plan keeps none.
+    /// When single requests were in the system; `None` where the plan keeps none.
     pub flights: Option<FlightReport>,
     /// The clock at the start of the load, on both scales.
     pub clock: Clock,
@@ -180,7 +180,7 @@ pub struct Outcomes {
     pub timeout: u64,
     /// Never sent: shed, the queue was full, or the deadline passed while it waited.
     pub dropped: u64,
-    /// Still in flight or queued when the load ended.
+    /// Still in the system when the load ended.
     pub unfinished: u64,
     /// Failed inside the generator.
     pub client_error: u64,

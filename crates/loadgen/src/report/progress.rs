@@ -17,7 +17,7 @@ pub struct LoadProgress {
     pub measure_from_ns: u64,
     /// When the measurement ends, unless it is extended.
     pub measure_to_ns: u64,
-    /// Ends of the arrivals of the measurement so far; those in flight are only scheduled.
+    /// Ends of the arrivals of the measurement so far; those in the system are only scheduled.
     pub outcomes: Outcomes,
     /// Arrivals so far, warm-up and cool-down included.
     pub scheduled: u64,
