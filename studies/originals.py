@@ -20,12 +20,12 @@ ORIGINALS: tuple[Original, ...] = (
         "appdynamics-2016",
         "AppDynamics, 2016",
         "Six servers with their defaults, a response of two bytes, and wrk with 100 to 10,000 "
-        "connections for 30 s each, on two cores with 512 MB. Of four rounds, the lowest and the "
-        "highest were dropped.",
+        "connections for 30 s each, on two cores with 512 MB. The lowest and the highest of "
+        "four rounds were dropped.",
         "wrk requests keep-alive, and never retries a connection that failed. bjoern and CherryPy "
-        "support keep-alive; the other servers close every connection, until the client has no "
-        "ports left. wrk counts neither a connection that is never served nor a run that stopped "
-        "halfway, and a missing run entered the average as 0.",
+        "support keep-alive; the other servers close every connection, so the client runs out of "
+        "ports. Connections that are never served and aborted runs are missing from wrk's output, "
+        "and missing runs were averaged as 0.",
     ),
     Original(
         "kgriffs-2012",
@@ -40,8 +40,8 @@ ORIGINALS: tuple[Original, ...] = (
         "Ziadé, 2012",
         "gunicorn with gevent and Circus with Chaussette, 50 processes each, an app that sleeps "
         "100 ms and writes a file, and FunkLoad with 50 to 400 users for 120 s each.",
-        "The disk was the bottleneck, so part 2 of the study retracts part 1. FunkLoad leaves out "
-        "requests that are unfinished at the end of a cycle, which are the slow ones.",
+        "The disk was the bottleneck, so part 2 of the study retracts part 1. FunkLoad omits "
+        "requests that are unfinished at the end of a cycle, which are the slowest ones.",
     ),
     Original(
         "dyedov-2012",
@@ -54,9 +54,9 @@ ORIGINALS: tuple[Original, ...] = (
     Original(
         "slides-2013",
         "WSGI servers (slides), 2013",
-        "uWSGI, gevent on CPython and on PyPy, and CherryPy, and httperf with 10,000 requests at "
-        "1,000, 2,000 and 3,000 requests/s, each on a new connection. Its ranking of other servers "
-        "is from an older comparison (2010).",
+        "uWSGI, CherryPy, and gevent on CPython and on PyPy, measured by httperf with 10,000 "
+        "requests at 1,000, 2,000 and 3,000 requests/s, each on a new connection. The ranking of "
+        "the other servers is taken from an older comparison (2010).",
         "httperf ran out of file descriptors, which counted as errors of the server. Nearly every "
         "median is 0.5 ms: the middle of httperf's first bin, which is 1 ms wide.",
     ),

@@ -9,7 +9,7 @@ from studies.charts import load_words
 from studies.found import Effect, Spread, effects, spreads
 from studies.originals import ORIGINALS, Original
 from studies.results import FAIR, StoredClaim, StudyRun
-from wsgiload.report.words import three_digits
+from wsgiload.report.words import join_words, three_digits
 from wsgiload.statistics.effect import SAME_WITHIN
 
 # The first paragraph mentions fair settings only if they narrow the spread by this factor.
@@ -28,8 +28,7 @@ def first_paragraph(runs: Runs) -> str:
         )
     right, wrong = _with_status(claims, "confirmed"), _with_status(claims, "refuted")
     sentences = [_count(claims, right, wrong)]
-    sentences += [f"They were right that {_listed(right)}."] if right else []
-    sentences += [f"They were wrong that {_listed(wrong)}."] if wrong else []
+    sentences += _judged(right, wrong)
     return " ".join([*sentences, *_rest(claims), *_cause(runs)])
 
 
@@ -42,9 +41,9 @@ def _count(
 ) -> str:
     return (
         f"Of the {len(claims)} claims of these five comparisons, **{len(right)} "
-        f"{'holds' if len(right) == 1 else 'hold'} and {len(wrong)} "
-        f"{'does' if len(wrong) == 1 else 'do'} not**, measured with today's versions of the "
-        "servers and one method for all."
+        f"{'is' if len(right) == 1 else 'are'} confirmed and {len(wrong)} "
+        f"{'is' if len(wrong) == 1 else 'are'} refuted** by measurements with today's versions of "
+        "the servers and the same method for all."
     )
 
 
@@ -102,8 +101,8 @@ def study_sentences(runs: Runs, original: Original) -> list[str]:
         sentences += _of_claims(run)
         sentences += [_sentence(_spread(run, one)) for one in spreads(run)]
     if fair is not None:
-        sentences += [f"In fair settings, {_spread(fair, one)}" for one in spreads(fair)]
-        sentences += [_sentence(_effect(one)) for one in effects(fair)]
+        sentences += [f"In the fair version, {_spread(fair, one)}" for one in spreads(fair)]
+        sentences += [f"In the fair version, {_effect(one)}" for one in effects(fair)]
     return sentences
 
 
@@ -112,29 +111,33 @@ def _sentence(text: str) -> str:
 
 
 def _of_claims(run: StudyRun) -> list[str]:
-    right, wrong = _with_status(run.claims, "confirmed"), _with_status(run.claims, "refuted")
-    sentences = [f"It was right that {_listed(right)}."] if right else []
-    return sentences + ([f"It was wrong that {_listed(wrong)}."] if wrong else [])
+    return _judged(_with_status(run.claims, "confirmed"), _with_status(run.claims, "refuted"))
+
+
+def _judged(right: Sequence[StoredClaim], wrong: Sequence[StoredClaim]) -> list[str]:
+    sentences = [f"Confirmed: {_listed(right)}."] if right else []
+    return sentences + ([f"Refuted: {_listed(wrong)}."] if wrong else [])
 
 
 def _spread(run: StudyRun, one: Spread) -> str:
-    where = " and ".join(filter(None, [one.setting, load_words(run, one.load)]))
+    where = join_words([*filter(None, one.setting.split(", ")), load_words(run, one.load)])
     if one.factor < 1 + SAME_WITHIN:
-        return f"with {where}, all servers have the same throughput within 5 %."
+        return f"with {where}, the throughput of all servers is the same within 5 %."
     return (
-        f"with {where}, {one.fastest} has {three_digits(one.factor)} times the throughput of "
-        f"{one.slowest}."
+        f"with {where}, the fastest server ({one.fastest}) has {three_digits(one.factor)} times "
+        f"the throughput of the slowest ({one.slowest})."
     )
 
 
 def _effect(one: Effect) -> str:
-    change = f"{one.value} instead of {one.instead_of}"
     if one.least > 1 - SAME_WITHIN and one.most < 1 + SAME_WITHIN:
-        return f"{change} changes the throughput by less than 5 %."
+        return (
+            f"each server has the same throughput with {one.value} and with {one.instead_of}, "
+            "within 5 %."
+        )
     return (
-        f"{change} changes the throughput by a factor of "
-        f"{three_digits(one.least)} ({one.least_server}) to {three_digits(one.most)} "
-        f"({one.most_server})."
+        f"throughput with {one.value} is {three_digits(one.least)} ({one.least_server}) to "
+        f"{three_digits(one.most)} ({one.most_server}) times the throughput with {one.instead_of}."
     )
 
 

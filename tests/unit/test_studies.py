@@ -294,10 +294,12 @@ def test_the_first_paragraph_follows_from_the_judgements(run: StudyRun) -> None:
         cherrypy_gil="not reproducible",
     )
     text = first_paragraph({one.name: one})
-    assert text.startswith("Of the 10 claims of these five comparisons, **1 holds and 3 do not**")
-    assert "They were right that bjoern has by far the highest throughput." in text
+    assert text.startswith(
+        "Of the 10 claims of these five comparisons, **1 is confirmed and 3 are refuted**"
+    )
+    assert "Confirmed: bjoern has by far the highest throughput." in text
     assert (
-        "They were wrong that CherryPy stays fast at every level, almost without errors; and "
+        "Refuted: CherryPy stays fast at every level, almost without errors; and "
         "gunicorn and mod_wsgi fail under high load." in text
     )
     assert text.endswith("5 are undecided and 1 cannot be reproduced.")
@@ -322,9 +324,12 @@ def test_the_first_paragraph_blames_the_configuration_where_fair_settings_close_
 def test_a_study_is_told_from_its_judgements_and_rows(run: StudyRun) -> None:
     one = judged(run, bjoern_fastest="confirmed", uwsgi_fails="refuted")
     text = " ".join(study_sentences({one.name: one}, ORIGINALS[0]))
-    assert text.startswith("It was right that bjoern has by far the highest throughput. It was ")
-    assert "wrong that uWSGI is the slowest and fails most often." in text
-    assert "With 100 connections, bjoern has 4.00 times the throughput of cherrypy." in text
+    assert text.startswith("Confirmed: bjoern has by far the highest throughput. Refuted: uWSGI ")
+    assert "uWSGI is the slowest and fails most often." in text
+    assert (
+        "With 100 connections, the fastest server (bjoern) has 4.00 times the throughput of the "
+        "slowest (cherrypy)." in text
+    )
 
 
 def test_the_page_has_every_claim_with_its_command(run: StudyRun) -> None:
