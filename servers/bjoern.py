@@ -11,7 +11,7 @@ REFERENCE = "https://github.com/jonashaag/bjoern#usage"
 NO_PROXIES = "it has no setting for trusted proxies"
 
 NOTES = (
-    f"listen_backlog set to the common value (default 1024; {REFERENCE})",
+    f"listen_backlog set by the profile (default 1024; {REFERENCE})",
     "no TCP_NODELAY: a response without Content-Length can be delayed by 40 ms (delayed ACK) "
     "(https://github.com/jonashaag/bjoern/blob/master/bjoern/server.c)",
     "a blocking app blocks the process; there is no access log and no timeout; pipelined "

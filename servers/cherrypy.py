@@ -36,7 +36,7 @@ SERVER = Server(
             uses_workers=False,
             uses_threads=True,
             notes=(
-                f"server.thread_pool as budgeted (default 10; {REFERENCE})",
+                f"server.thread_pool set by the profile (default 10; {REFERENCE})",
                 "server.socket_queue_size = backlog: the default 5 makes clients retransmit "
                 f"({REFERENCE})",
                 f"server.socket_timeout longer than the run (default 10 s; {REFERENCE})",

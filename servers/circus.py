@@ -20,7 +20,8 @@ CIRCUS = "https://circus.readthedocs.io/en/latest/for-ops/sockets/"
 CHAUSSETTE = "https://chaussette.readthedocs.io/"
 
 NOTES = (
-    f"numprocesses as budgeted, one shared socket with the common backlog (default 2048; {CIRCUS})",
+    "numprocesses set by the profile; one shared socket, whose backlog is set by the profile "
+    f"(default 2048; {CIRCUS})",
     "chaussette's request log off; with some backends it writes one line per request "
     f"({CHAUSSETTE})",
     "circus endpoints are Unix sockets in the run directory, so several instances can run at once",

@@ -1,4 +1,4 @@
-"""FastPySGI, the living fork of FastWSGI: HTTP in C on libuv; one thread per process."""
+"""FastPySGI, the maintained fork of FastWSGI: HTTP in C on libuv; one thread per process."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=False,
             notes=(
-                f"server.backlog set to the common value (default 2048; {REFERENCE})",
+                f"server.backlog set by the profile (default 2048; {REFERENCE})",
                 f"server.tcp_nodelay = 1: with Nagle's algorithm small writes wait ({REFERENCE})",
                 "each worker listens on its own socket (SO_REUSEPORT); there is no access log",
                 f"responses are buffered and get a Content-Length ({REFERENCE})",

@@ -36,7 +36,7 @@ SERVER = Server(
             uses_threads=False,
             notes=(
                 f"log=None: by default every request is written to standard error ({REFERENCE})",
-                f"backlog set to the common value (default 128; {REFERENCE})",
+                f"backlog set by the profile (default 128; {REFERENCE})",
                 "gevent.monkey.patch_all() before the app is imported: the app's sleeps and "
                 "sockets yield",
                 "idle connections are never closed; compute-bound code blocks the loop",

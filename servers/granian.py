@@ -44,7 +44,7 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=True,
             notes=(
-                "--blocking-threads as budgeted: by default as many as half the backpressure "
+                "--blocking-threads set by the profile: by default half the backpressure "
                 f"({REFERENCE})",
                 "--backpressure above the load: it limits connections, by default backlog / "
                 f"workers ({REFERENCE})",

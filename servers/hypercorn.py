@@ -40,7 +40,7 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=False,
             notes=(
-                f"--backlog set to the common value (default 100; {REFERENCE})",
+                f"--backlog set by the profile (default 100; {REFERENCE})",
                 f"--keep-alive longer than the run (default 5 s; {REFERENCE})",
                 "no access log by default; --log-level WARNING; --graceful-timeout bounds the "
                 f"stop ({REFERENCE})",

@@ -72,7 +72,7 @@ SERVER = Server(
             notes=(
                 "set_keepalive: by default it closes the connection after each response "
                 f"({SOURCE})",
-                f"set_backlog set to the common value (default 4096; {SOURCE})",
+                f"set_backlog set by the profile (default 4096; {SOURCE})",
                 "set_access_logger(None): by default every request is logged",
                 GREENLET,
                 "each worker listens on its own socket (SO_REUSEPORT)",

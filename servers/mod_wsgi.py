@@ -48,7 +48,7 @@ SERVER = Server(
             notes=(
                 "--keep-alive-timeout longer than the run, MaxKeepAliveRequests 0 (2 s and "
                 f"500; {REFERENCE})",
-                "ListenBacklog set to the common value (it generates 500; "
+                "ListenBacklog set by the profile (it generates 500; "
                 f"{DIRECTIVES}mpm_common.html#listenbacklog)",
                 "one front process of 64 threads, AsyncRequestWorkerFactor 32: "
                 f"{DIRECTIVES}event.html",

@@ -38,7 +38,7 @@ SERVER = Server(
             uses_threads=False,
             notes=(
                 f"server.keepAliveTimeout longer than the run (default 5 s; {REFERENCE})",
-                f"listen(backlog) set to the common value (default 511; {REFERENCE})",
+                f"listen(backlog) set by the profile (default 511; {REFERENCE})",
                 f"maxHeaderSize 65,536: large cookies (default 16 KiB; {REFERENCE})",
                 f"requestTimeout 0 (default 300 s; {REFERENCE}); there is no access log",
             ),

@@ -35,11 +35,11 @@ SERVER = Server(
             uses_workers=False,
             uses_threads=True,
             notes=(
-                f"workers as budgeted; they are threads ({REFERENCE})",
+                f"workers (which are threads) set by the profile ({REFERENCE})",
                 "max_reuse_count stays 0, which closes connections; with a higher value, the "
                 "second request of a connection gets no response "
                 f"({REFERENCE})",
-                "our runner creates the socket, as a service manager would, with the common "
+                "our runner creates the socket, as a service manager would, with the profile's "
                 f"backlog ({REFERENCE})",
             ),
             stock_notes=("the number of threads is mandatory and has no default: 4",),

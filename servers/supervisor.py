@@ -46,7 +46,7 @@ SERVER = Server(
             uses_threads=True,
             notes=(
                 f"an fcgi-program, because only its processes share a socket ({CONFIGURATION})",
-                f"numprocs as budgeted, socket_backlog set to the common value ({CONFIGURATION})",
+                f"numprocs and socket_backlog set by the profile ({CONFIGURATION})",
                 "connection_limit above the load, channel_timeout longer than the run, "
                 f"asyncore_use_poll and trusted_proxy, as for waitress alone ({ARGUMENTS})",
             ),

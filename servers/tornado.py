@@ -41,7 +41,7 @@ SERVER = Server(
             notes=(
                 "executor: by default the app blocks the loop, one request at a time "
                 f"({REFERENCE})",
-                "backlog set to the common value (default 128; "
+                "backlog set by the profile (default 128; "
                 "https://www.tornadoweb.org/en/stable/netutil.html)",
                 f"tornado.access to ERROR: every request is logged otherwise ({REFERENCE})",
                 "xheaders: X-Forwarded-Proto sets the scheme, as in other servers (default off; "

@@ -40,7 +40,7 @@ SERVER = Server(
             notes=(
                 "suggestThreadPoolSize: the reactor's own pool has at most 10 threads "
                 f"({REFERENCE})",
-                f"backlog set to the common value (default 50; {SOURCE})",
+                f"backlog set by the profile (default 50; {SOURCE})",
                 "Site(timeout) longer than the run: idle connections are closed after 60 s "
                 "otherwise",
                 "HTTPChannel.totalHeadersSize and MAX_LENGTH 65,536: request heads of up to 64 KiB "

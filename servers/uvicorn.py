@@ -53,7 +53,7 @@ SERVER = Server(
                 f"timeout_keep_alive longer than the run (default 5 s; {REFERENCE})",
                 "access_log off, log_level warning: by default every request is logged "
                 f"({REFERENCE})",
-                f"backlog set to the common value (default 2048; {REFERENCE})",
+                f"backlog set by the profile (default 2048; {REFERENCE})",
                 "with several workers the main process and a helper process count as the server's",
             ),
             stock_notes=(
