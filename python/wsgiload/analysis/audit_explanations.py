@@ -55,7 +55,7 @@ OF_AUDITS = (
     ),
     explain(
         "capped-concurrency",
-        "other tools' results: throughput x mean response time at three or more numbers of "
+        "other tools' results: throughput × mean response time at three or more numbers of "
         "connections",
         "The product varies by at most 10 % while the number of connections at least doubles, and "
         "at most half of the connections have a request in flight: the server serves a fixed "

@@ -45,8 +45,8 @@ _QUIET = "repeat on an idle machine; `wsgiload doctor` lists what disturbs this 
 _OF_SWEEPS = (
     _one(
         "app-calls",
-        "the number of calls that a bundled app counted, compared with the generator's counts of "
-        "requests and responses",
+        "the number of calls that a bundled app counted, compared with the numbers of requests and "
+        "responses that the generator counted",
         "The counts differ, so one of them is wrong and the figures cannot be trusted.",
         "file a bug and attach the run directory",
     ),
@@ -60,7 +60,7 @@ _OF_SWEEPS = (
     _one(
         "shared-cores",
         "which cores the server and the generator ran on",
-        "They shared cores, so they competed for CPU time.",
+        "The server and the generator shared cores, so they competed for CPU time.",
         "use a machine with more cores, or set --server-cpus and --client-cpus",
     ),
     _one(
@@ -112,19 +112,20 @@ _OF_CAPACITY = (
     _one(
         "not-confirmed",
         "the confirmation trials at the rate found",
-        "Too few of them met the objective.",
+        "Too few confirmation trials met the objective.",
         "repeat the search on a quieter host",
     ),
     _one(
         "unconfirmed",
         "whether there were confirmation trials",
-        "There were none (--confirmations 0), so the rate is an unconfirmed lower bound.",
+        "There were no confirmation trials (--confirmations 0), so the rate is an unconfirmed "
+        "lower bound.",
         "omit --confirmations",
     ),
     _one(
         "unfinished",
         "whether the search completed",
-        "It was interrupted or ran out of time.",
+        "The search was interrupted or ran out of time.",
         "run it again",
     ),
     _one(
@@ -156,7 +157,7 @@ _ALARMS = (
     ),
     _one(
         "littles-law",
-        "closed loop: throughput x (response time + think time), compared with the number of users",
+        "closed loop: throughput × (response time + think time), compared with the number of users",
         "The product differs from the number of users: some users were never served and are "
         "missing from the response times.",
         "compare at a rate (--rate), or use no more users than the server's concurrency",
@@ -176,7 +177,8 @@ _ALARMS = (
     _one(
         "network-resources",
         "local ports, file descriptors and the conntrack table",
-        "One of them is (nearly) exhausted, so the client's kernel may refuse connections.",
+        "One of them is exhausted or nearly exhausted, so the client's kernel may refuse "
+        "connections.",
         "use --keepalive on, more --source-addresses, or raise the limit that the message names",
     ),
     _one(
@@ -189,9 +191,9 @@ _ALARMS = (
     _one(
         "nagle-delay",
         "the time between the head and the body of each response",
-        "In at least 1 % of the responses, the body arrives 36 to 50 ms after the head; that is "
-        "three times as many as in the ranges of the same width just below and above. Nagle's "
-        "algorithm waits for a delayed ACK.",
+        "In at least 1 % of the responses, the body arrives 36 to 50 ms after the head, at least "
+        "three times as often as in the ranges of the same width just below and just above. "
+        "Nagle's algorithm waits for a delayed ACK.",
         "set TCP_NODELAY in the server, or write head and body together",
     ),
     _one(
@@ -228,17 +230,18 @@ _ALARMS = (
     _one(
         "busy-service",
         "the CPU use of supporting services ([services.NAME]) and of the server",
-        "A service used 90 % of its cores, or most of those that it shares with the server, or it "
-        "waited for a CPU 90 % of the time, while the server had CPU time left: the figures are "
-        "those of the service.",
+        "A service used 90 % of its cores, or most of the CPU time on cores that it shares with "
+        "the server, or it waited for a CPU for 90 % of the time, while the server had CPU time "
+        "left. The service is the bottleneck, so the figures do not describe the server.",
         "give the service more cores, or reduce its load: fewer queries, an index, a cache",
     ),
     _one(
         "limiting-variable",
         "your own commands that differ in one environment variable, with the same number of "
         "workers and threads",
-        "One of them is an idle-server at a rate, and another one responds to at least 20 % more: "
-        "the variable, such as the size of a connection pool, is the bottleneck.",
+        "At some rate, idle-server fires for one of them, and another one responds to at least "
+        "20 % more requests: the variable, such as the size of a connection pool, is the "
+        "bottleneck.",
         "use the value of the faster server",
     ),
     _one(
@@ -249,15 +252,15 @@ _ALARMS = (
     ),
     _one(
         "run-spread",
-        "the throughput of several runs of one server at one load",
+        "the throughput of several runs of one server at one load level",
         "Throughput varies by more than 10 % between runs.",
-        "run more repetitions (--runs), on a quieter host",
+        "use more --runs, on a quieter host",
     ),
     _one(
         "flat-throughput",
         "throughput at three or more numbers of users",
         "Throughput stays the same while the number of users doubles: the server handles a fixed "
         "number of requests at once.",
-        "compare at a rate (--rate), below the capacity",
+        "compare at a fixed rate (--rate) that the servers sustain",
     ),
 )

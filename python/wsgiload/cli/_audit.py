@@ -44,7 +44,7 @@ EXAMPLES = (
 def audit(
     files: tuple[Path, ...], connections: int | None, rate: float | None, json_file: str | None
 ) -> int:
-    """Find what makes the results of other load generators misleading.
+    """Find out why results of other load generators may be misleading.
 
     FILES are outputs of wrk, wrk2, ab, httperf, hey, oha (JSON), vegeta, k6 (summary JSON), Locust
     (CSV) or FunkLoad (index.rst), or folders of them. Exit code 98 if there are findings.

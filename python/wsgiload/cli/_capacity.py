@@ -161,7 +161,11 @@ def _parse_width(text: str) -> float:
         is_flag=True,
         help="Allow 1 failure in 100,000 requests instead of 1 in 1,000 (RFC 9411).",
     ),
-    option("Server", "--url", help="Measure the running server at this URL instead."),
+    option(
+        "Server",
+        "--url",
+        help="Measure the running server at this URL instead of launching servers.",
+    ),
     option(
         "Load",
         "-d",
@@ -183,7 +187,7 @@ def _parse_width(text: str) -> float:
         "--width",
         type=Parsed("share", _parse_width),
         default="2%",
-        help="Stop when the range that contains the capacity is narrower than this percentage of the rate.",
+        help="Stop when the bounds of the capacity are closer together than this percentage of the rate.",
     ),
     option(
         "Procedure",
@@ -234,8 +238,8 @@ def capacity(
     """Find the highest rate at which each server meets --slo, and confirm it with new trials.
 
     APP is module:callable, as for `wsgiload sweep`; without APP, measures the bundled app hello.
-    With --url, measures a running server, which has unknown limits and is not restarted between
-    trials.
+    With --url, measures a running server, whose limits are unknown and which is not restarted
+    between trials.
     """
     check_destinations(json_file)
     _require_one_size(flags["budget"])

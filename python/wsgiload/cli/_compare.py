@@ -40,7 +40,7 @@ EXAMPLES = (
 def compare(
     run_a: Path, run_b: Path, figure: str | None, json_file: str | None, html: Path | None
 ) -> None:
-    """Compare RUN_B with RUN_A, server by server at each load.
+    """Compare RUN_B with RUN_A, server by server, at each load level.
 
     The runs are compared as unpaired samples, so the difference includes everything else that
     changed between them.

@@ -82,8 +82,8 @@ def har(file: Path, out: Path | None) -> None:
 def curl(command: tuple[str, ...], out: Path | None) -> None:
     """Convert curl commands, as copied from a browser, to a targets file.
 
-    COMMAND is one or more commands as one argument, one command without quotes around it after the
-    options, or - for standard input.
+    COMMAND is one argument with one or more commands, or a single command without quotes around
+    it after the options, or - for standard input.
     """
     if len(command) > 1:
         raise UsageError(

@@ -363,7 +363,7 @@ verbose_option = option(
     "Output",
     "--verbose",
     is_flag=True,
-    help="Show all tables, checks and notes instead of the answer.",
+    help="Show all tables, checks and notes instead of the summary.",
 )
 
 output_options = together(
@@ -371,7 +371,7 @@ output_options = together(
         "Output",
         "--threshold",
         multiple=True,
-        help="Threshold to check, such as 'p99<50ms', 'error_rate<0.1%' or 'goodput>=1000'; exit code 99 if it fails, 98 if there are too few requests to tell (repeatable).",
+        help="Threshold to check, such as 'p99<50ms', 'error_rate<0.1%' or 'goodput>=1000'; exit code 99 if it fails, 98 if there are too few requests to evaluate it (repeatable).",
     ),
     json_option,
     option("Output", "--quiet", is_flag=True, help="Do not show progress on standard error."),

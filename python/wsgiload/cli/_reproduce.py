@@ -100,7 +100,8 @@ def _list(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 def reproduce(ctx: click.Context, /, file: str, scale: str, **flags: Any) -> int:
     """Run the published comparison NAME, or its fair version NAME-fair.
 
-    Prints the tables of the original in addition to the usual results, and lists what was reduced.
+    Prints the tables of the original in addition to the usual results, and lists the options that
+    were scaled down.
     """
     return run_file(ctx, flags, study=file)
 

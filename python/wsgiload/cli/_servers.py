@@ -88,8 +88,8 @@ def list_servers(
 @_names
 @_from
 def show(names: tuple[str, ...], servers_from: Path | None) -> None:
-    """Show the requirements, variants and settings of NAMES, the reason for each setting, and the
-    results of `servers check` on this machine."""
+    """Show the requirements, variants and settings of NAMES, with the reason for each setting, and
+    the results of `servers check` on this machine."""
     variants = load_catalogue(further=servers_from).select(names or ("all",))
     for variant in variants:
         print_server(variant, terminal())
@@ -103,7 +103,7 @@ def show(names: tuple[str, ...], servers_from: Path | None) -> None:
 def script(name: str) -> None:
     """Print the script NAME, with which wsgiload starts a server without a suitable command line.
 
-    The answer of a sweep names the scripts that its server needs.
+    The summary of a sweep names the scripts that are needed to start its best server.
     """
     click.echo(script_text(name), nl=False)
 

@@ -35,8 +35,8 @@ class ServerCommand:
         ready_path: Path that responds with a status from 200 to 299 once the server is ready.
             Default: the first request of the load must get its correct response.
         stop_signal: Signal that stops the server.
-        keepalive: How the load uses its connections: on, off, or requests per connection.
-            Default: as for all servers.
+        keepalive: Connection reuse: on, off, or the number of requests per connection. Default: as
+            for all servers.
     """
 
     command: str
@@ -57,10 +57,10 @@ class SupportingService:
     Args:
         command: The command that starts the service in the foreground.
         attach: Instead of a command, the PID or cgroup of a service that is already running.
-        env: Environment variables of its commands.
+        env: Environment variables for its commands.
         cwd: Directory in which it is started, relative to ``ServerOptions.chdir``.
         ready: Port on which the service listens once it is ready, or a command that exits with 0
-            once it is ready. Default: it counts as ready immediately.
+            once it is ready. Default: the service counts as ready immediately.
         stop_signal: Signal that stops it.
     """
 
@@ -135,12 +135,13 @@ class SweepOptions:
             at least 6.
         compare: Use the number of runs needed to compare these servers, at least 6.
         budget: Time limit of a race: clearly slower servers drop out early, and the others get the
-            remaining rounds. Of many configurations, short trials first select a few. With an
-            objective, the winner is the configuration that meets it with the least memory.
+            remaining rounds. If there are many configurations, short trials first select some of
+            them. With an objective, the winner is the configuration that meets it with the least
+            memory.
         aggregate: How runs are combined: interval (mean with confidence interval) or trim
             (additionally a trimmed mean).
-        slo: Objective, such as 'p99<50ms'; recommends the configuration that meets it at the
-            highest rate with the least memory. Implies --compare, except with --budget.
+        slo: Objective, such as 'p99<50ms'. Recommends the configuration that meets it at the
+            highest rate and uses the least memory. Implies --compare, except with --budget.
         settle: Maximum wait for a quiet host before each trial. Default: 0s with one run, else 2m.
         reruns: Maximum retries of a trial that is invalid because of the generator or the host, or
             disturbed by the host. Default: 1 with one run, else 3.

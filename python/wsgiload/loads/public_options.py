@@ -32,8 +32,8 @@ class LoadOptions:
         warmup_requests: Warm up for at least this many scheduled requests; needs a rate.
         cooldown: Duration of the load after the measurement.
         arrivals: Inter-arrival distribution.
-        on_busy: What to do with a request when the maximum number of connections is busy: queue it
-            (grow, queue) or drop it (shed).
+        on_busy: What to do with a request when all connections are busy and no more are allowed:
+            queue it (grow, queue) or drop it (shed).
         max_connections: Maximum number of connections of an open loop.
         max_pending: Maximum number of requests waiting for a connection; more are dropped.
             Default: 10 s worth of requests, at least 10 per connection.
@@ -47,10 +47,10 @@ class LoadOptions:
         threads: Number of generator threads.
         seed: Random seed.
         spin: How long to busy-wait before a send. Default: depends on the rate and the cores.
-        receive_stamps: Where to take the times of responses: in the kernel, when the data arrive
-            (kernel; excludes delays of the generator); in the generator, when it reads them (user;
-            uses less CPU time); or like user, with a check against the kernel's times on one
-            connection in 16 (sampled). Default: kernel in an open loop, user in a closed loop.
+        receive_stamps: How to timestamp responses: by the kernel, when the data arrive (kernel;
+            excludes delays of the generator); by the generator, when it reads them (user; uses less
+            CPU time); or like user, with additional kernel timestamps on one connection in 16
+            (sampled). Default: kernel in an open loop, user in a closed loop.
         check_thresholds: Check thresholds to override, such as {"send-lag.warn": 0.02}; see
             docs/checks.md.
     """
@@ -178,8 +178,8 @@ class TransportOptions:
         http2: Use HTTP/2.
         streams: With HTTP/2: maximum number of concurrent requests on each connection, at most
             250.
-        http1_0: Use HTTP/1.0: unless keepalive is off, connections are kept where the server
-            agrees.
+        http1_0: Use HTTP/1.0. Connections are reused if the server supports it and keepalive is
+            not off.
         insecure: Do not verify TLS certificates.
         ca_file: PEM file of trusted certificate authorities, instead of the system's.
         client_cert: PEM file of a client certificate, for servers that require one.

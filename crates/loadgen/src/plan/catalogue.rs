@@ -58,7 +58,7 @@ pub(crate) static TIMESTAMP_ORDER: CheckInfo = CheckInfo {
     name: "timestamp-order",
     code: Some("C1"),
     looks_at: "the timestamps of each response",
-    fires_when: "Any response has timestamps out of order. That is a defect of the generator.",
+    fires_when: "Any response has timestamps out of order. This is a bug in the generator.",
     fix: Some("file a bug and attach the JSON report of this load"),
 };
 
@@ -67,7 +67,7 @@ pub(crate) static IN_SYSTEM_COUNT: CheckInfo = CheckInfo {
     code: Some("C16"),
     looks_at: "the mean number of requests in the system, computed from arrivals and departures \
         and from the time each request spent in the system (Little's law)",
-    fires_when: "The two numbers differ. That is a defect of the generator.",
+    fires_when: "The two numbers differ. This is a bug in the generator.",
     fix: Some("file a bug and attach the JSON report of this load"),
 };
 
@@ -76,15 +76,15 @@ pub(crate) static INTERRUPTED: CheckInfo = CheckInfo {
     code: None,
     looks_at: "whether the load completed",
     fires_when: "The load was stopped early. The results so far are kept.",
-    fix: Some("run it again and let it finish"),
+    fix: Some("run it again without interruption"),
 };
 
 pub(crate) static ARRIVAL_COUNT: CheckInfo = CheckInfo {
     name: "arrival-count",
     code: Some("C2"),
     looks_at: "the number of scheduled arrivals, compared with the rate and the duration",
-    fires_when: "The number differs by more than four standard errors (Poisson), by more than one \
-        arrival (constant), or at all (trace).",
+    fires_when: "The number differs by more than four standard errors (Poisson arrivals) or by \
+        more than one arrival (constant arrivals), or a trace has any difference.",
     fix: Some("try another --seed; if it recurs, file a bug"),
 };
 
@@ -148,8 +148,7 @@ pub(crate) static CLIENT_STALLS: CheckInfo = CheckInfo {
 pub(crate) static MISSED_SENDS: CheckInfo = CheckInfo {
     name: "missed-sends",
     code: Some("C3"),
-    looks_at: "the share of requests that were sent within the measurement, of all that could be \
-        sent",
+    looks_at: "the share of the requests of the measurement that were sent in time",
     fires_when: "The generator was so late that requests were sent after the end of the \
         measurement or missed their deadline.",
     fix: Some("lower the rate, or use more threads (--threads)"),
@@ -167,8 +166,8 @@ pub(crate) static RUN_QUEUE_WAIT: CheckInfo = CheckInfo {
     name: "run-queue-wait",
     code: Some("C8"),
     looks_at: "the share of time that a generator thread waited for a core",
-    fires_when: "Other processes kept the generator from running. This is only a diagnostic; the \
-        check send-lag shows the effect on response times.",
+    fires_when: "Generator threads were runnable, but other processes used their cores. This is \
+        only a diagnostic; the check send-lag shows the effect on response times.",
     fix: Some("stop other programs on the machine, or give the generator a dedicated core"),
 };
 
@@ -184,11 +183,11 @@ pub(crate) static STEAL: CheckInfo = CheckInfo {
 pub(crate) static CLIENT_RESOURCES: CheckInfo = CheckInfo {
     name: "client-resources",
     code: Some("C12"),
-    looks_at: "requests that failed inside the generator",
+    looks_at: "requests that failed because of the generator",
     fires_when: "The generator ran out of file descriptors, local ports or memory. The load is \
         invalid if more than one request in a thousand failed for that reason, or more than one in \
         a hundred waited for a connection.",
-    fix: Some("raise `ulimit -n`, add --source-addresses, or cap --max-connections"),
+    fix: Some("raise `ulimit -n`, add --source-addresses, or lower --max-connections"),
 };
 
 pub(crate) static POISSON_GAPS: CheckInfo = CheckInfo {
@@ -196,8 +195,8 @@ pub(crate) static POISSON_GAPS: CheckInfo = CheckInfo {
     code: Some("C13"),
     looks_at: "up to 10,000 consecutive send times, compared with the requested Poisson process",
     fires_when: "Inter-arrival times deviate from the exponential distribution. This is only a \
-        diagnostic: at high rates, sending one request after the other is enough to cause it, and \
-        this does not affect latency.",
+        diagnostic: at high rates, serial sending alone causes such deviations, which do not \
+        affect latency.",
     fix: Some("check send-lag first, which shows the effect on response times"),
 };
 
@@ -224,8 +223,8 @@ pub(crate) static BACKLOG_GROWTH: CheckInfo = CheckInfo {
     code: Some("C15"),
     looks_at: "whether the number of requests in the system grew during the measurement, and \
         whether a queue was full",
-    fires_when: "The backlog grew: the offered rate exceeds the capacity, and all quantiles grow \
-        with the duration.",
+    fires_when: "The backlog grew: the server cannot sustain the offered rate, and all quantiles \
+        grow with the duration.",
     fix: Some("lower the rate; `wsgiload capacity` finds the highest sustainable rate"),
 };
 

@@ -123,9 +123,9 @@ pub struct StationarityLimits {
 pub struct BacklogLimits {
     /// Growth in units of the mean: a warning.
     pub warn: f64,
-    /// Growth in units of the mean: the offered rate exceeds the capacity.
+    /// Growth in units of the mean: the server cannot sustain the offered rate.
     pub unstable: f64,
-    /// Share of arrivals that found the queue full: the offered rate exceeds the capacity.
+    /// Share of arrivals that found the queue full: the server cannot sustain the offered rate.
     pub unstable_turned_away: f64,
 }
 

@@ -54,7 +54,7 @@ pub struct Arguments {
     /// With --http2: maximum number of concurrent requests on each connection, at most 250
     #[arg(long, default_value_t = 1)]
     streams: usize,
-    /// Use HTTP/1.0: unless --keepalive is off, connections are kept where the server agrees
+    /// Use HTTP/1.0. Connections are reused if the server supports it and --keepalive is not off
     #[arg(long = "http1.0", conflicts_with = "http2")]
     http1_0: bool,
     /// Do not verify TLS certificates
@@ -169,8 +169,8 @@ pub struct Arguments {
     /// Connection reuse: on, off, or the number of requests per connection
     #[arg(long, default_value = "on", value_parser = values::keepalive)]
     keepalive: Keepalive,
-    /// What to do with a request when the maximum number of connections is busy: queue it (grow,
-    /// queue) or drop it (shed)
+    /// What to do with a request when all connections are busy and no more are allowed: queue it
+    /// (grow, queue) or drop it (shed)
     #[arg(long, value_enum, default_value_t = OnBusyFlag::Grow)]
     on_busy: OnBusyFlag,
     /// Maximum number of connections of an open loop [default: 4,096, or fewer if file descriptors
@@ -193,10 +193,10 @@ pub struct Arguments {
     /// How long to busy-wait before a send [default: depends on the rate and the cores]
     #[arg(long, value_parser = parse_duration_ns)]
     spin: Option<u64>,
-    /// Where to take the times of responses: in the kernel, when the data arrive (kernel; excludes
-    /// delays of the generator); in the generator, when it reads them (user; uses less CPU time);
-    /// or like user, with a check against the kernel's times on one connection in 16 (sampled)
-    /// [default: kernel in an open loop, user in a closed loop]
+    /// How to timestamp responses: by the kernel, when the data arrive (kernel; excludes delays of
+    /// the generator); by the generator, when it reads them (user; uses less CPU time); or like
+    /// user, with additional kernel timestamps on one connection in 16 (sampled) [default: kernel
+    /// in an open loop, user in a closed loop]
     #[arg(long, value_enum)]
     receive_stamps: Option<ReceiveStampsFlag>,
     /// Accepted status codes

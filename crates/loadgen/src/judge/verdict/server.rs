@@ -26,7 +26,7 @@ pub(super) fn backlog_did_not_grow(evidence: &Evidence, thresholds: &Thresholds)
     let growth = in_system.growth.unwrap_or(0.0);
     if in_system.grew_beyond(limits.unstable) {
         let message = format!(
-            "UNSTABLE: the offered rate exceeds the capacity; the backlog grew by {growth:.1} \
+            "UNSTABLE: the server cannot sustain the offered rate; the backlog grew by {growth:.1} \
             times its mean of {}",
             plural(in_system.mean.round() as u64, "request")
         );
@@ -34,7 +34,8 @@ pub(super) fn backlog_did_not_grow(evidence: &Evidence, thresholds: &Thresholds)
     }
     if turned_away > limits.unstable_turned_away {
         let message = format!(
-            "UNSTABLE: the offered rate exceeds the capacity; {} of arrivals found the queue full",
+            "UNSTABLE: the server cannot sustain the offered rate; {} of arrivals found the queue \
+            full",
             percent(turned_away)
         );
         return warn(turned_away, limits.unstable_turned_away, message);

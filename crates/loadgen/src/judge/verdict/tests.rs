@@ -634,7 +634,7 @@ fn an_overloaded_server_is_to_blame_and_does_not_invalidate() {
     assert!(
         verdict.reasons[0]
             .message
-            .starts_with("UNSTABLE: the offered rate exceeds the capacity")
+            .starts_with("UNSTABLE: the server cannot sustain the offered rate")
     );
 }
 
