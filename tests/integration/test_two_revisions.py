@@ -49,7 +49,7 @@ def test_a_slower_revision_is_named_with_its_factor(
     assert 1.3 < entry["factor"] < 6
     assert (entry["interval_95"] is not None) == (runs > 1)
     before, after = (commit_of(folder)[:12] for folder in revisions)
-    assert f"The app was at revision {before} and then at {after}." in compared.out
+    assert f"The app changed from revision {before} to {after}." in compared.out
     needs = "repeat both with --runs 4 or more"
     assert (needs in compared.out) == (runs == 1)
     assert re.search(r"waitress at 20/s: p50 is [1-5]\.\d\d× .*the first run's", compared.out)

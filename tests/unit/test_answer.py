@@ -137,8 +137,8 @@ def test_a_wide_tie_says_how_many_runs_would_narrow_it() -> None:
     wide = answer(experiment(2, {"a": 1e6, "b": 1.02e6}, run_effect=0.3))
     assert wide.status == "tie"
     found = re.fullmatch(
-        r"(\d+) runs per server \(--runs (\d+), about .+\) would tell apart p99s that differ by "
-        r"30 % or more",
+        r"(\d+) runs per server \(--runs (\d+), about .+\) would detect differences in p99 "
+        r"of 30 % or more",
         wide.needs or "",
     )
     assert found is not None and 6 < int(found[1]) == int(found[2]) < 100
@@ -228,8 +228,8 @@ def test_what_the_disturbed_seconds_did_to_p99_is_a_caution() -> None:
         assert answer([disturbed("a", calm_ns), cell("b")]).cautions == ()
     found = answer([disturbed("a", 1_200_000), disturbed("b", 3_000_000)])
     assert found.cautions == (
-        "the host was disturbed in 2 measurements, so the order may change: without those "
-        "seconds, p99 of a at 1,000/s is 1.20 ms, not 9.00 ms",
+        "the host was disturbed in 2 measurements, so the order may change: without the "
+        "disturbed seconds, p99 of a at 1,000/s is 1.20 ms instead of 9.00 ms",
     )
 
 
@@ -379,7 +379,7 @@ def test_what_only_lengthens_response_times_is_one_line_about_the_load_that_deci
         "p99 may be too high, never too low, so the order may change: the generator sent requests "
         "late in 2 of 3 measurements at 1,000/s (send-lag: a and b), the generator stalled in 1 "
         "(client-stalls: b)",
-        "warnings at other loads, on which the answer does not depend: steal in 3 of 3 measurements",
+        "warnings at other load levels, which do not affect the answer: steal in 3 of 3 measurements",
     )
 
 

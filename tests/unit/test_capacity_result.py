@@ -295,7 +295,7 @@ def database(cores: float) -> ServiceUse:
         (
             {"resources": WAITING, "limits": limits(cpus=1.0), "services": (database(0.05),)},
             "waiting",
-            "waiting for a thread or a connection to a service (all have CPU time left)",
+            "waiting for a thread or for a connection to a service (none of them is CPU-bound)",
         ),
         (
             {"resources": WAITING, "limits": limits(cpus=1.0), "services": (database(0.7),)},

@@ -69,7 +69,7 @@ def test_without_a_difference_none_is_named() -> None:
 
 def test_too_few_runs_are_said_to_be_too_few() -> None:
     box = screen(summary({"a": 20e6}, runs=1), summary({"a": 80e6}, runs=1, seed=2))
-    assert box.sentence.startswith("Too few valid runs to tell: a at 1,000/s")
+    assert box.sentence.startswith("Too few valid runs for a comparison: a at 1,000/s")
     assert box.needs == "repeat both with --runs 4 or more"
 
 

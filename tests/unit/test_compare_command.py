@@ -110,9 +110,7 @@ def test_the_revisions_of_the_app_are_named() -> None:
     first, second = (
         summary_of([cell("a")], runs=1, app_revision=commit * 40) for commit in ("a", "b")
     )
-    assert unlike(first, second) == [
-        "The app was at revision aaaaaaaaaaaa and then at bbbbbbbbbbbb."
-    ]
+    assert unlike(first, second) == ["The app changed from revision aaaaaaaaaaaa to bbbbbbbbbbbb."]
     assert unlike(first, first) == ["Both runs measured revision aaaaaaaaaaaa of the app."]
 
 

@@ -240,9 +240,9 @@ def test_who_met_it_in_every_run_of_an_open_race_is_named_as_probable() -> None:
     assert answer.sentence.startswith(
         "Probably lean, which met p99<50ms and error_rate<=0.1% in all 4 runs at 1,000/s (p99 "
     )
-    assert "Runs vary too much to be certain. " in answer.sentence
+    assert "The runs vary too much for a certain result. " in answer.sentence
     [line] = recommendation_lines(summary.recommendations or ())
-    assert line.endswith(f"Runs vary too much to be certain; {found.needs}.")
+    assert line.endswith(f"The runs vary too much for a certain result; {found.needs}.")
 
 
 def test_the_highest_rate_that_any_setting_holds_decides() -> None:
@@ -278,7 +278,7 @@ def test_nothing_is_missed_by_what_was_not_reached() -> None:
     assert refused is not None
     assert (refused.is_missed, refused.why) == (
         False,
-        "the race ended before any setting was measured in full at 1000/s",
+        "the race ended before any configuration was measured in full at 1000/s",
     )
 
     high = _summary(_runs("slow", FIRST, 400.0), (500.0, 1000.0))

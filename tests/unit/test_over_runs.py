@@ -141,13 +141,13 @@ GOODPUT_SAME = replace(P50, figure="goodput", finding="same", margin=0.0)
         ),
         (
             {"load_share": 0.9},
-            "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s; caution: at 90 % of "
-            "capacity, a drift of 1 % changes p99 by about 9.00 %",
+            "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s; caution: at 90 % of the "
+            "saturation throughput, a drift of 1 % changes p99 by about 9.00 %",
         ),
         (
             {"load_share": 1.2},
-            "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s; caution: one of them is beyond "
-            "its capacity, where p99 grows with the duration",
+            "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s; caution: one of them is "
+            "saturated, so its p99 grows with the duration",
         ),
     ],
 )
@@ -178,7 +178,7 @@ def test_too_few_rounds_and_an_unknown_capacity_are_said_beside_the_sentences() 
         "6 runs of 3 pairs of servers have less than 50 % power to detect a 1.3× difference, given "
         "how these runs vary; use "
     )
-    assert lines[4].startswith("How close each server was to its capacity is unknown")
+    assert lines[4].startswith("How close each server was to saturation is unknown")
     assert lines[3].endswith("use 15 runs.")
     hopeless = replace(entry, interval_95=(0.1, 10.0))
     assert compared(hopeless)[1].endswith("use more than 100 runs.")
@@ -211,7 +211,7 @@ def test_too_few_rounds_and_an_unknown_capacity_are_said_beside_the_sentences() 
             [(1050, 1.05, 1.0)],
             [
                 "a peaked at a goodput of 1,000/s.",
-                "No server was offered 150 % of its capacity or more, so ",
+                "No server was offered 150 % of its maximum goodput or more, so ",
             ],
         ),
     ],

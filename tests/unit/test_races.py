@@ -207,7 +207,7 @@ def test_servers_that_all_failed_have_no_winner() -> None:
         "undecided",
         "use lower --rates; the reasons are listed below",
     )
-    assert answer.sentence.startswith("Every server failed at this load")
+    assert answer.sentence.startswith("Every server failed at this load level")
 
 
 def _of_pair(found: Sequence[Comparison] | None, *names: str) -> Comparison:
@@ -288,7 +288,8 @@ def test_a_budget_says_who_has_to_qualify(capsys: pytest.CaptureFixture[str]) ->
     plan = _dry_run(capsys, *grid, "--budget", "15m")
     # 12 and 6 short trials of 6.5 s, then 25 s per trial on a host that is never quiet.
     assert plan["conclusions"] == [
-        "short trials of 12 configurations select at most 6 for the race, in about 78 s per load"
+        "short trials of 12 configurations select at most 6 for the race, in about 78 s per load "
+        "level"
     ]
     assert (plan["qualifying"]["rounds"], plan["estimated_seconds"]) == (1, 900)
 

@@ -130,7 +130,9 @@ def test_of_equally_lean_ones_within_the_noise_one_is_recommended_and_the_tie_is
     found = recommended(runs("one", {100: 30.0}) + runs("other", {100: 30.5}))
     assert (found.server, found.tied) == ("one", ("other",))
     said = recommendation_words(found, "p99<100ms")
-    assert said.endswith(" other also meets it; other needs as little and performs equally well.")
+    assert said.endswith(
+        " other also meets it; other needs no more resources and performs equally well."
+    )
 
 
 def test_of_all_that_meet_it_the_one_with_the_least_memory_is_recommended() -> None:

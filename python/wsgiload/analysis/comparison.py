@@ -246,7 +246,7 @@ def _revisions(before: str | None, now: str | None) -> list[str]:
         return []
     if before == now:
         return [f"Both runs measured revision {_short(before)} of the app."]
-    return [f"The app was at revision {_short(before)} and then at {_short(now)}."]
+    return [f"The app changed from revision {_short(before)} to {_short(now)}."]
 
 
 def _short(revision: str) -> str:

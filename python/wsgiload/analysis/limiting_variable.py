@@ -92,7 +92,7 @@ def _alarm(slow: _Measured, fast: _Measured) -> Alarm:
         message,
         fast.goodput_per_s / slow.goodput_per_s,
         LEAST_FACTOR,
-        "a connection pool that is too small, shown as a slow server",
+        "a connection pool that is too small, presented as a slow server",
         f"use the value of {fast.server} for {name}",
     )
 

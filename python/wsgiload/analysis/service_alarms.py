@@ -56,7 +56,7 @@ def busy_service(
         _sentence(busiest, server_cores),
         _busy(busiest, server_cores),
         BUSY_SHARE,
-        "the capacity of a database, shown as that of a server",
+        "the maximum throughput of a database, presented as that of a server",
         f"give {busiest.name} more cores, or reduce its load: fewer queries, an index, a cache",
     )
 

@@ -58,7 +58,7 @@ def find_levels(
 
     levels = tuple(Level(rate_per_s=rounded(best_per_s * share, digits=2)) for share in SHARES)
     listed = ", ".join(f"{level.rate_per_s:g}" for level in levels)
-    log(f"rates: {listed} per second, derived from the fastest setting's {best_per_s:.0f}/s")
+    log(f"rates: {listed} per second, derived from the fastest configuration's {best_per_s:.0f}/s")
     return levels
 
 

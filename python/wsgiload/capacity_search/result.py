@@ -217,7 +217,7 @@ def _unconfirmed(found: Found) -> list[BlamedReason]:
     if found.confirmations and found.rate_per_s is None:
         last = found.confirmations[-1]
         message = (
-            "not confirmed: fresh trials missed the objective at "
+            "not confirmed: new trials missed the objective at "
             f"{found.confirmations[0].rate_per_s:,g}/s and "
             f"also at {last.rate_per_s:,g}/s; use longer trials (--duration), which vary less"
         )

@@ -55,8 +55,8 @@ def with_found_rates(experiment: Experiment, log: Callable[[str], None]) -> Expe
 def look_line(experiment: Experiment) -> str:
     """How rates are found within a budget, and how long that takes."""
     return (
-        f"a closed loop of {LOOK_NS_IN_RACE / NS_PER_S:g} s per setting determines the rates first "
-        f"(about {format_span(_look_s(experiment))} of the budget)"
+        f"a closed loop of {LOOK_NS_IN_RACE / NS_PER_S:g} s per configuration determines the rates "
+        f"first (about {format_span(_look_s(experiment))} of the budget)"
     )
 
 

@@ -151,7 +151,7 @@ def watch_cpus(root: Path, watch_s: float) -> list[DoctorFinding]:
     after = read_cpu_times(root)
     if before is None or after is None or after.total <= before.total:
         unknown = "CPU times cannot be read"
-        return [finding(check, "amber", None, unknown) for check in ("foreign load", "steal")]
+        return [finding(check, "amber", None, unknown) for check in ("background load", "steal")]
     return judge_cpu_times(before, after, os.cpu_count() or 1)
 
 
@@ -164,7 +164,7 @@ def judge_cpu_times(before: CpuTimes, after: CpuTimes, cores: int) -> list[Docto
     steal_level = _level(steal, STEAL_AMBER, STEAL_RED)
     return [
         finding(
-            "foreign load",
+            "background load",
             foreign_level,
             round(foreign, 3),
             f"other processes are using {foreign:.2f} cores",

@@ -44,10 +44,9 @@ def separating_needs(
     if not made < runs < MOST_RUNS:
         return None
 
-    apart = f"{figure}s that differ by {100 * (PLANNED_FACTOR - 1):.0f} % or more"
     return (
-        f"{runs} runs per server (--runs {runs}, about {_span(summary, runs)}) would tell apart "
-        f"{apart}"
+        f"{runs} runs per server (--runs {runs}, about {_span(summary, runs)}) would detect "
+        f"differences in {figure} of {100 * (PLANNED_FACTOR - 1):.0f} % or more"
     )
 
 

@@ -20,7 +20,7 @@ _LIMITS: dict[LimitedBy, str] = {
     "cpu_per_process": "one CPU core per process",
     "memory": "its memory",
     "service": "a service",
-    "waiting": "waiting for a thread or a connection to a service (all have CPU time left)",
+    "waiting": "waiting for a thread or for a connection to a service (none of them is CPU-bound)",
     "workers": "its workers (connections waited while CPU time was left)",
     "accept_queue": "a full accept queue",
 }

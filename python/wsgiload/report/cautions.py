@@ -39,7 +39,7 @@ _ABOUT_SERVERS = {
     "(--rates)",
     "cached-response": "every request hit the same URL, whose response the app caches, so other "
     "requests may be slower",
-    "memory-growth": "memory kept growing, so a longer run needs more than shown",
+    "memory-growth": "memory kept growing, so a longer run needs more memory than shown",
     "failed": "requests failed; they count as infinitely slow",
     "stationarity": "response times changed during the measurement, so p99 depends on --warmup and "
     "--duration",
@@ -55,9 +55,9 @@ _LENGTHENING = {
     "send-lag": "the generator sent requests late",
 }
 _OTHERS_OF_HOST = {
-    "shared-cores": "server and generator share cores, so a server may be slower than on cores of "
-    "its own",
-    "limits": "a limit was not enforced, so the result does not hold for this limit",
+    "shared-cores": "server and generator share cores, so a server may be slower than on "
+    "dedicated cores",
+    "limits": "a limit was not enforced, so the result does not apply to servers with this limit",
 }
 
 
@@ -266,8 +266,8 @@ def _without_disturbance(measured: _Measured) -> list[str]:
     where = level_words(cell.rate, cell.connections)
     return [
         f"the host was disturbed in {words.plural(len(found), 'measurement')}{_order(measured)}: "
-        f"without those seconds, p99 of {server_of(cell)} at {where} is "
-        f"{words.format_duration_ns(budget.undisturbed)}, not "
+        f"without the disturbed seconds, p99 of {server_of(cell)} at {where} is "
+        f"{words.format_duration_ns(budget.undisturbed)} instead of "
         f"{words.format_duration_ns(budget.value)}"
     ]
 
@@ -293,7 +293,7 @@ def _rough(ranking: Sequence[RankingLevel], decisive: Sequence[RankingLevel]) ->
     where = words.join_words([level.level for level in reversed(rough)])
     duration_s = math.ceil(SPARE * words.fewest_requests(HEADLINE) / min(rates))
     if not any(level in decisive for level in rough):
-        means = "; the answer does not depend on it"
+        means = ", which does not affect the answer"
     elif any(len(ranked(level)) > 1 for level in rough):
         means = "; the order may change"
     else:
@@ -336,4 +336,4 @@ def _only_elsewhere(measured: _Measured) -> list[str]:
         return []
     total = words.plural(len(measured.elsewhere), "measurement")
     named = words.join_words([f"{check} in {count}" for check, count in counts.most_common()])
-    return [f"warnings at other loads, on which the answer does not depend: {named} of {total}"]
+    return [f"warnings at other load levels, which do not affect the answer: {named} of {total}"]

@@ -62,7 +62,7 @@ def _sentence(ranked: Sequence[Comparison]) -> str:
         most = ", most of all" if count > 1 else ""
         return f"{lead}{most} {change_sentence(different[0])}."
     if all(entry.finding == "no inference" for entry in ranked):
-        return f"Too few valid runs to tell: {change_sentence(ranked[0])}."
+        return f"Too few valid runs for a comparison: {change_sentence(ranked[0])}."
     same = sum(entry.finding == "same" for entry in ranked)
     verb = "is" if same == 1 else "are"
     known = f"; {same} of {all_of_them} {verb} equivalent within ±5 %" if same else ""

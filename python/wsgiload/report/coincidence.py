@@ -41,7 +41,7 @@ def names(cell: Cell) -> str:
     """The fingerprints of a cell in a few words, for a column of a table."""
     if cell.result.attribution is None:
         return words.MISSING
-    return ", ".join(NAMES[one.name] for one in fingerprints(cell)) or "nothing found"
+    return ", ".join(NAMES[one.name] for one in fingerprints(cell)) or "none"
 
 
 def fingerprints(cell: Cell) -> tuple[FingerprintResult, ...]:

@@ -169,7 +169,7 @@ def _never_sent(sweep: Sweep) -> str:
     errors = sum(one.client_error for one in outcomes)
     return (
         f"Scheduled but never sent: {words.plural(dropped, 'request')}. "
-        f"Failed inside the generator: {words.plural(errors, 'request')}."
+        f"Failed in the generator: {words.plural(errors, 'request')}."
     )
 
 

@@ -43,7 +43,7 @@ _SIGNALS = {
     "paused": "pause",
     "short_of_memory": "memory pressure",
 }
-SCALE = "The darker a field of a heatmap, the more responses (logarithmic)."
+SCALE = "Darker fields of a heatmap contain more responses (logarithmic)."
 MARKS = (
     "A triangle marks a column in which at least half of the slowest requests overlapped "
     "throttling, CPU contention, a pause or memory pressure."

@@ -37,8 +37,8 @@ from wsgiload.statistics.effect import (
 
 COMPARISON_NOTE = (
     "Runs are paired by round. Intervals are 95 % confidence intervals (Student's t); p is from a "
-    "paired t test, Holm-adjusted for all pairs at one load. Servers differ only if the interval "
-    "excludes 1, p is below 0.05, and the ratio exceeds the A/A difference (if measured)."
+    "paired t test, Holm-adjusted for all pairs at one load level. Servers differ only if the "
+    "interval excludes 1, p is below 0.05, and the ratio exceeds the A/A difference (if measured)."
 )
 _APPS_APART = "Only servers of the same app are compared."
 DISCARD_RULE = (
@@ -288,11 +288,11 @@ def _near_capacity(entry: Comparison) -> str:
     if share is None or share <= CAUTIOUS_SHARE or entry.figure == GOODPUT:
         return ""
     if share >= 1:
-        return "; caution: one of them is beyond its capacity, where p99 grows with the duration"
+        return "; caution: one of them is saturated, so its p99 grows with the duration"
     moved = words.three_digits(drift_factor(share))
     return (
-        f"; caution: at {share * 100:.0f} % of capacity, a drift of 1 % changes p99 by "
-        f"about {moved} %"
+        f"; caution: at {share * 100:.0f} % of the saturation throughput, a drift of 1 % changes "
+        f"p99 by about {moved} %"
     )
 
 
@@ -315,8 +315,9 @@ def _cautions(
     if unknown and entries[0].figure != GOODPUT:
         why = "rates are in sessions per second" if of_sessions else "some servers never saturated"
         yield (
-            f"How close each server was to its capacity is unknown: {why}; above "
-            f"{CAUTIOUS_SHARE * 100:.0f} % of capacity, small drifts become large p99 differences."
+            f"How close each server was to saturation is unknown: {why}; above "
+            f"{CAUTIOUS_SHARE * 100:.0f} % of the saturation throughput, small drifts cause large "
+            "differences in p99."
         )
 
 
@@ -347,8 +348,8 @@ def overload_lines(summary: Summary) -> list[str]:
     largest = max((point.load_share for entry in entries for point in entry.points), default=0.0)
     if lines and largest < OVERLOADS[-1]:
         lines.append(
-            f"No server was offered {OVERLOADS[-1] * 100:.0f} % of its capacity or more, so "
-            "whether goodput collapses under overload is unknown."
+            f"No server was offered {OVERLOADS[-1] * 100:.0f} % of its maximum goodput or more, so "
+            "it is unknown whether goodput collapses under overload."
         )
     return lines
 

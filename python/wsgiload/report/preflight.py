@@ -63,7 +63,7 @@ def _of_qualifying(found: Preflight) -> list[str]:
     settings, field, time_s = found.qualifying
     return [
         f"short trials of {plural(settings, 'configuration')} select at most {field} for the race, "
-        f"in about {format_span(time_s)} per load"
+        f"in about {format_span(time_s)} per load level"
     ]
 
 

@@ -18,7 +18,7 @@ STATUSES: dict[str, Literal["decided", "tie", "undecided"]] = {
 MOST_DROPS = 3
 # Launch, probes and the stop of a server, and the least wait for a quiet host.
 _AROUND_A_TRIAL_S = 7.0
-NOBODY = "Every server failed at this load: too many requests got no correct response."
+NOBODY = "Every server failed at this load level: too many requests got no correct response."
 # Where no decision is in sight.
 _TIMES_AS_LONG = 2
 
@@ -80,7 +80,7 @@ def race_needs(race: Race, experiment: ExperimentFacts) -> str:
     budget_s = experiment.budget_s or 0.0
     if race.rounds_left is None:
         minutes = math.ceil(_TIMES_AS_LONG * budget_s / 60)
-        return f"this budget will not decide it; use --budget {minutes}m"
+        return f"this budget is too short for a decision; use --budget {minutes}m"
     load_s = experiment.warmup_s + experiment.duration_s + (experiment.cooldown_s or 0.0)
     further_s = race.rounds_left * len(race.contenders) * (load_s + _AROUND_A_TRIAL_S)
     minutes = math.ceil((budget_s + further_s) / 60)

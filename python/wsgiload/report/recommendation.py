@@ -54,7 +54,7 @@ def _probable(found: RecommendedSetting, objective: str) -> str:
     return (
         f"Probably {found.server}, which met {objective} in all {found.runs} runs at "
         f"{words.format_per_s(found.rate_per_s)}{_interval(found)}; "
-        f"{use_words(found)}{_disturbed(found)}. Runs vary too much to be certain."
+        f"{use_words(found)}{_disturbed(found)}. The runs vary too much for a certain result."
     )
 
 
@@ -66,7 +66,8 @@ def _others(found: RecommendedSetting) -> str:
     if not found.tied:
         return f"{also}."
     needs, performs = ("needs", "performs") if len(found.tied) == 1 else ("need", "perform")
-    return f"{also}; {words.join_names(found.tied)} {needs} as little and {performs} equally well."
+    tied = words.join_names(found.tied)
+    return f"{also}; {tied} {needs} no more resources and {performs} equally well."
 
 
 def _disturbed(found: RecommendedSetting) -> str:
