@@ -7,6 +7,7 @@ pub(crate) mod chunked;
 pub(crate) mod connection;
 pub(crate) mod csv_files;
 pub(crate) mod decoder;
+pub(crate) mod digits;
 pub(crate) mod http2;
 pub(crate) mod hyper_http1;
 pub(crate) mod hyper_io;

@@ -133,8 +133,8 @@ impl Request {
     fn with_template(self, stand_ins: StandIns) -> Self {
         let template = Template::split(
             stand_ins,
-            self.kept_bytes.clone(),
-            self.last_bytes.clone(),
+            &self.kept_bytes,
+            &self.last_bytes,
             self.body.len(),
         );
         let common = Common {

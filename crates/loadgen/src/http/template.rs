@@ -4,8 +4,7 @@
 //! The request is first prepared like any other, with a stand-in at the place of each value: a word
 //! that occurs nowhere else in it. Its bytes are then split at these words.
 
-use std::ops::Range;
-
+use crate::http::digits::write_decimal;
 use crate::http::values::{Inputs, Value};
 use crate::plan::placeholders::{self, Part};
 
@@ -31,9 +30,9 @@ pub enum Place {
 
 /// A value in a certain place.
 #[derive(Clone, Debug)]
-struct Use {
-    value: Value,
-    place: Place,
+pub(crate) struct Use {
+    pub value: Value,
+    pub place: Place,
 }
 
 /// The values of a request, and the words that stand for them.
@@ -113,54 +112,42 @@ impl StandIns {
 /// A request ready to be filled in.
 #[derive(Debug)]
 pub(crate) struct Template {
-    uses: Vec<Use>,
-    kept: Split,
-    last: Split,
+    kept: Vec<Piece>,
+    last: Vec<Piece>,
     /// Bytes of the body besides values.
     fixed_body_bytes: usize,
+    /// The values in the body.
+    in_body: Vec<Use>,
 }
 
-/// Bytes, split at the places of values.
-#[derive(Debug)]
-struct Split {
-    bytes: Vec<u8>,
-    pieces: Vec<Piece>,
-}
-
+/// A part of a request.
 #[derive(Debug)]
 enum Piece {
-    Fixed(Range<usize>),
-    Value(usize),
+    Fixed(Box<[u8]>),
+    Value(Use),
     BodyLength,
 }
 
-/// Room for the values of one request, kept for the next.
+/// Room for the values of a body whose length is needed first, kept for the next.
 #[derive(Debug, Default)]
-pub(crate) struct Scratch {
-    bytes: Vec<u8>,
-    /// Where each value ends.
-    ends: Vec<usize>,
-}
+pub(crate) struct Scratch(Vec<u8>);
 
 impl Template {
     /// Splits a request, given as it is sent over a kept connection and over one that it closes,
     /// and the length of its body with stand-ins.
     pub fn split(
         stand_ins: StandIns,
-        kept_bytes: Vec<u8>,
-        last_bytes: Vec<u8>,
+        kept_bytes: &[u8],
+        last_bytes: &[u8],
         body_bytes: usize,
     ) -> Self {
-        let in_body = stand_ins
-            .uses
-            .iter()
-            .filter(|one| one.place == Place::Body)
-            .count();
+        let is_in_body = |one: &&Use| one.place == Place::Body;
+        let in_body: Vec<_> = stand_ins.uses.iter().filter(is_in_body).cloned().collect();
         Self {
-            fixed_body_bytes: body_bytes - in_body * stand_ins.word_bytes(),
-            kept: Split::of(kept_bytes, &stand_ins),
-            last: Split::of(last_bytes, &stand_ins),
-            uses: stand_ins.uses,
+            fixed_body_bytes: body_bytes - in_body.len() * stand_ins.word_bytes(),
+            kept: pieces(kept_bytes, &stand_ins),
+            last: pieces(last_bytes, &stand_ins),
+            in_body,
         }
     }
 
@@ -173,70 +160,76 @@ impl Template {
         kept: &mut Vec<u8>,
         last: Option<&mut Vec<u8>>,
     ) {
-        scratch.bytes.clear();
-        scratch.ends.clear();
-        let mut body_bytes = self.fixed_body_bytes;
-        for one in &self.uses {
-            let from = scratch.bytes.len();
-            one.value.write(inputs, &mut scratch.bytes);
-            one.place.adapt(&mut scratch.bytes, from);
-            scratch.ends.push(scratch.bytes.len());
-            if one.place == Place::Body {
-                body_bytes += scratch.bytes.len() - from;
-            }
-        }
-
-        self.kept.write(scratch, body_bytes, kept);
+        let body_bytes = self.body_bytes(inputs, scratch);
+        write(&self.kept, inputs, body_bytes, kept);
         if let Some(last) = last {
-            self.last.write(scratch, body_bytes, last);
+            write(&self.last, inputs, body_bytes, last);
+        }
+    }
+
+    /// The length of the body, which its head contains. To find it, the values in the body are
+    /// written twice, so that those of all other requests are written straight to their places.
+    fn body_bytes(&self, inputs: &Inputs<'_>, scratch: &mut Scratch) -> usize {
+        scratch.0.clear();
+        for one in &self.in_body {
+            one.write(inputs, &mut scratch.0);
+        }
+        self.fixed_body_bytes + scratch.0.len()
+    }
+}
+
+impl Use {
+    /// Appends the value's text as it is sent in this place.
+    pub fn write(&self, inputs: &Inputs<'_>, out: &mut Vec<u8>) {
+        let from = out.len();
+        self.value.write(inputs, out);
+        if self.value.may_need_encoding() {
+            self.place.adapt(out, from);
         }
     }
 }
 
-impl Split {
-    fn of(bytes: Vec<u8>, stand_ins: &StandIns) -> Self {
-        let word = stand_ins.word.as_bytes();
-        let mut pieces = Vec::new();
-        let mut from = 0;
-        while let Some(place) = find(&bytes[from..], word) {
-            pieces.push(Piece::Fixed(from..from + place));
-            let digits = from + place + word.len();
-            from = digits + NUMBER_DIGITS;
-            let number = bytes[digits..from]
-                .iter()
-                .fold(0, |number, digit| number * 10 + usize::from(digit - b'0'));
-            pieces.push(match number {
-                BODY_LENGTH => Piece::BodyLength,
-                number => Piece::Value(number),
-            });
-        }
-
-        pieces.push(Piece::Fixed(from..bytes.len()));
-        Self { bytes, pieces }
+/// Splits bytes at their stand-ins.
+fn pieces(bytes: &[u8], stand_ins: &StandIns) -> Vec<Piece> {
+    let word = stand_ins.word.as_bytes();
+    let mut pieces = Vec::new();
+    let mut rest = bytes;
+    while let Some(place) = find(rest, word) {
+        let (fixed, stand_in) = rest.split_at(place);
+        let (digits, after) = stand_in[word.len()..].split_at(NUMBER_DIGITS);
+        let number = digits
+            .iter()
+            .fold(0, |number, digit| number * 10 + usize::from(digit - b'0'));
+        pieces.push(Piece::Fixed(fixed.into()));
+        pieces.push(match number {
+            BODY_LENGTH => Piece::BodyLength,
+            number => Piece::Value(stand_ins.uses[number].clone()),
+        });
+        rest = after;
     }
 
-    fn write(&self, scratch: &Scratch, body_bytes: usize, out: &mut Vec<u8>) {
-        out.clear();
-        for piece in &self.pieces {
-            match piece {
-                Piece::Fixed(range) => out.extend_from_slice(&self.bytes[range.clone()]),
-                Piece::Value(index) => out.extend_from_slice(scratch.value(*index)),
-                Piece::BodyLength => write_decimal(body_bytes as u64, out),
-            }
-        }
-    }
+    pieces.push(Piece::Fixed(rest.into()));
+    pieces
 }
 
-impl Scratch {
-    fn value(&self, index: usize) -> &[u8] {
-        let from = index.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.bytes[from..self.ends[index]]
+/// Writes pieces over what was in `out`.
+fn write(pieces: &[Piece], inputs: &Inputs<'_>, body_bytes: usize, out: &mut Vec<u8>) {
+    out.clear();
+    for piece in pieces {
+        match piece {
+            Piece::Fixed(bytes) => out.extend_from_slice(bytes),
+            Piece::Value(one) => one.write(inputs, out),
+            Piece::BodyLength => write_decimal(body_bytes as u64, out),
+        }
     }
 }
 
 impl Place {
     /// Makes the value that begins at `from` one that this place may have.
-    pub(crate) fn adapt(self, bytes: &mut Vec<u8>, from: usize) {
+    ///
+    /// Not inlined, because numbers, which need none of it, would pay for its registers.
+    #[inline(never)]
+    fn adapt(self, bytes: &mut Vec<u8>, from: usize) {
         match self {
             Self::Target if !bytes[from..].iter().copied().all(is_in_urls) => {
                 let value = bytes.split_off(from);
@@ -257,27 +250,28 @@ impl Place {
     }
 }
 
-/// Whether a path or query may contain this byte (RFC 3986, appendix A); `%` may begin what is
-/// encoded already.
+/// Whether a path or query may contain this byte.
 fn is_in_urls(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?%".contains(&byte)
+    IN_URLS[usize::from(byte)]
 }
 
-/// Appends a number in decimal digits.
-pub(crate) fn write_decimal(number: u64, out: &mut Vec<u8>) {
-    let mut digits = [0; 20];
-    let mut place = digits.len();
-    let mut left = number;
-    loop {
-        place -= 1;
-        digits[place] = b'0' + (left % 10) as u8;
-        left /= 10;
-        if left == 0 {
-            break;
-        }
+/// Letters, digits and the other characters of RFC 3986, appendix A; `%` may begin what is encoded
+/// already.
+const IN_URLS: [bool; 256] = {
+    let mut in_urls = [false; 256];
+    let mut others = b"-._~!$&'()*+,;=:@/?%".as_slice();
+    while let [byte, rest @ ..] = others {
+        in_urls[*byte as usize] = true;
+        others = rest;
     }
-    out.extend_from_slice(&digits[place..]);
-}
+
+    let mut byte = 0;
+    while byte < in_urls.len() {
+        in_urls[byte] |= (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    in_urls
+};
 
 fn find(bytes: &[u8], word: &[u8]) -> Option<usize> {
     bytes.windows(word.len()).position(|part| part == word)
@@ -299,8 +293,8 @@ mod tests {
         let length = format!("{}|{replaced}", stand_ins.body_length());
         let template = Template::split(
             stand_ins,
-            length.clone().into_bytes(),
-            length.into_bytes(),
+            length.as_bytes(),
+            length.as_bytes(),
             replaced.len(),
         );
         let captured: Vec<Option<Vec<u8>>> = values
@@ -347,14 +341,5 @@ mod tests {
             filled("{{x}}", &[value], Place::Body),
             format!("{}|{value}", value.len())
         );
-    }
-
-    #[test]
-    fn numbers_are_written_in_full() {
-        for number in [0, 9, 10, 1_234_567_890, u64::MAX] {
-            let mut out = Vec::new();
-            write_decimal(number, &mut out);
-            assert_eq!(String::from_utf8(out).expect("digits"), number.to_string());
-        }
     }
 }

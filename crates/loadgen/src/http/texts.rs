@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::base::error::LoadError;
-use crate::http::template::{Place, StandIns};
+use crate::http::template::{Place, StandIns, Use};
 use crate::http::values::{Inputs, Names};
 use crate::plan::RequestPlan;
 use crate::plan::placeholders::{self, Part};
@@ -119,9 +119,7 @@ pub fn first_text(text: &str, place: Place) -> Result<String, LoadError> {
             Part::Text(text) => bytes.extend_from_slice(text.as_bytes()),
             Part::Placeholder(name) => {
                 let value = names.value_of(name, None).map_err(LoadError::Plan)?;
-                let from = bytes.len();
-                value.write(&inputs, &mut bytes);
-                place.adapt(&mut bytes, from);
+                Use { value, place }.write(&inputs, &mut bytes);
             }
         }
     }

@@ -7,7 +7,7 @@ use rand::Rng as _;
 
 use crate::base::random::{Stream, generator, scatter};
 use crate::http::csv_files::{Column, CsvFiles};
-use crate::http::template::write_decimal;
+use crate::http::digits::{hexadecimal, write_decimal};
 
 /// What may be written, for messages.
 const FORMS: &str =
@@ -38,6 +38,14 @@ pub(crate) struct Inputs<'a> {
 }
 
 impl Value {
+    /// Whether its text may contain bytes that cannot be sent in every part of a request.
+    pub fn may_need_encoding(&self) -> bool {
+        match self {
+            Self::Sequence { .. } | Self::Random { .. } | Self::Uuid { .. } => false,
+            Self::Cell { .. } | Self::Captured(_) => true,
+        }
+    }
+
     /// Appends the value's text.
     pub fn write(&self, inputs: &Inputs<'_>, out: &mut Vec<u8>) {
         let place = inputs.place;
@@ -71,17 +79,22 @@ fn share_of(point: u64, most: u64) -> u64 {
 
 /// RFC 9562, section 5.4.
 fn write_uuid(key: u64, place: u64, out: &mut Vec<u8>) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let high = scatter(key, place) & !0xf000 | 0x4000;
     let low = scatter(!key, place) & !(0b11 << 62) | (0b10 << 62);
-    let bits = u128::from(high) << 64 | u128::from(low);
-    for (index, byte) in bits.to_be_bytes().into_iter().enumerate() {
-        if matches!(index, 4 | 6 | 8 | 10) {
-            out.push(b'-');
-        }
-        out.push(DIGITS[usize::from(byte >> 4)]);
-        out.push(DIGITS[usize::from(byte & 0xf)]);
-    }
+    out.extend_from_slice(&[b'-'; 36]);
+    let Some(text) = out.last_chunk_mut::<36>() else {
+        return;
+    };
+
+    // Between its hyphens: the 8 digits of the first word, 4, 4, 4 and 4, and 8 of the last.
+    let [first, second, third, fourth] =
+        [high >> 32, high, low >> 32, low].map(|word| hexadecimal(word as u32));
+    text[..8].copy_from_slice(&first);
+    text[9..13].copy_from_slice(&second[..4]);
+    text[14..18].copy_from_slice(&second[4..]);
+    text[19..23].copy_from_slice(&third[..4]);
+    text[24..28].copy_from_slice(&third[4..]);
+    text[28..].copy_from_slice(&fourth);
 }
 
 /// Says what names stand for, for all requests of a load.
@@ -237,6 +250,22 @@ mod tests {
         let form = "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$";
         let form = regex::Regex::new(form).expect("a pattern");
         assert!(texts.iter().all(|text| form.is_match(text)), "{texts:?}");
+    }
+
+    #[test]
+    fn a_uuid_shows_the_random_bits_of_its_place() {
+        let key = 5;
+        for place in 0..1_000 {
+            let shown = text(&Value::Uuid { key }, place).replace('-', "");
+            let shown = u128::from_str_radix(&shown, 16).expect("hexadecimal digits");
+            let bits = u128::from(scatter(key, place)) << 64 | u128::from(scatter(!key, place));
+            let version_and_variant = 0xf << 76 | 0b11 << 62;
+            assert_eq!(
+                (shown ^ bits) & !version_and_variant,
+                0,
+                "{shown:x} {bits:x}"
+            );
+        }
     }
 
     #[test]
