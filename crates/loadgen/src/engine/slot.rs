@@ -1,7 +1,7 @@
 //! One place for a request on a connection, and the arrival that it serves.
 
 use crate::engine::lines::Lines;
-use crate::http::connection::Connection;
+use crate::http::connection::{Connection, ExchangeStamps};
 use crate::record::exchange::{Arrival, Completion, Outcome, Stamps};
 
 /// A place on a line's connection, serving one arrival at a time.
@@ -51,6 +51,21 @@ impl Work {
         self.connect_start_ns != 0 && self.connect_ready_ns == 0
     }
 
+    /// Counts the time in which the server took no bytes of its connection as a wait. `until_ns`: when
+    /// that ended if it was never written.
+    pub fn note_block(&mut self, stamps: &ExchangeStamps, until_ns: u64) {
+        // The first request of a connection has nothing before it.
+        if stamps.blocked_since_ns == 0 || self.connect_start_ns != 0 {
+            return;
+        }
+
+        let until_ns = match stamps.write_start_ns {
+            0 => until_ns,
+            write_start_ns => write_start_ns,
+        };
+        self.arrival.wait_again(stamps.blocked_since_ns, until_ns);
+    }
+
     /// Ends its wait for a connection or a stream, if it waits.
     pub fn end_wait(&mut self, now_ns: u64) {
         let since_ns = std::mem::take(&mut self.waiting_since_ns);
@@ -77,6 +92,7 @@ impl Slot {
         };
         if let (true, Some(link)) = (work.is_written, lines.link(work.token)) {
             let exchange = link.connection.stamps(self.place);
+            work.note_block(&exchange, ended_ns);
             stamps.write_start_ns = exchange.write_start_ns;
             stamps.first_byte_ns = exchange.first_byte_ns;
             stamps.last_byte_ns = exchange.last_byte_ns;
@@ -89,5 +105,35 @@ impl Slot {
             status,
             ended_ns,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_in_which_the_server_took_no_bytes_is_a_wait() {
+        let waited = |connect_start_ns, write_start_ns| {
+            let mut work = Work {
+                connect_start_ns,
+                ..Work::new(Arrival::unqueued(1_000, 0), 1_050)
+            };
+            let stamps = ExchangeStamps {
+                blocked_since_ns: 1_100,
+                write_start_ns,
+                ..ExchangeStamps::default()
+            };
+            work.note_block(&stamps, 1_800);
+            let arrival = work.arrival;
+            (
+                arrival.eligible_ns - arrival.waits_from_ns,
+                arrival.waits_from_ns - arrival.intended_ns,
+            )
+        };
+
+        assert_eq!(waited(0, 1_500), (400, 100));
+        assert_eq!(waited(0, 0), (700, 100), "never written");
+        assert_eq!(waited(1_060, 1_500), (0, 0), "nothing was before it");
     }
 }

@@ -24,6 +24,9 @@ pub(crate) struct ExchangeStamps {
     pub first_byte_ns: u64,
     /// When the latest bytes arrived, likewise.
     pub last_byte_ns: u64,
+    /// Since when the request waited because the server took no more bytes of those written before
+    /// it on the same connection; 0 if it did not.
+    pub blocked_since_ns: u64,
 }
 
 /// A completed exchange.

@@ -120,7 +120,8 @@ impl Arrival {
     }
 
     /// It had a slot, and waited there from `since_ns` to `until_ns` for a connection that another
-    /// arrival opened, or for a stream: that is not the generator's delay.
+    /// arrival opened, for a stream, or for the server to take more bytes: that is not the generator's
+    /// delay.
     pub fn wait_again(&mut self, since_ns: u64, until_ns: u64) {
         let waited_ns = self.eligible_ns.saturating_sub(self.waits_from_ns)
             + until_ns.saturating_sub(since_ns.max(self.eligible_ns));

@@ -18,12 +18,17 @@ const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
 
 const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
 const MAX_CONCURRENT_STREAMS: u8 = 3;
+const INITIAL_WINDOW_SIZE: u8 = 4;
+/// Of every stream and of the connection, so that only the socket limits what a client sends.
+const WINDOW_BYTES: u32 = 0x7fff_ffff;
+const DEFAULT_WINDOW_BYTES: u32 = 0xffff;
 const CANCEL: u32 = 8;
 
 /// `:status: 200` from the static table.
@@ -34,6 +39,8 @@ const STATUS_200: &[u8] = &[0x88];
 pub struct Open {
     pub id: u32,
     pub since: Instant,
+    /// Whether its request has arrived to the end.
+    pub is_whole: bool,
 }
 
 /// What a server does next on a connection.
@@ -154,10 +161,13 @@ impl Peer {
     ) -> io::Result<()> {
         self.stream.set_read_timeout(Some(TICK))?;
         self.stream.set_nodelay(true)?;
-        let limit = allowed.map_or_else(Vec::new, |streams| {
-            [&[0, MAX_CONCURRENT_STREAMS][..], &streams.to_be_bytes()].concat()
-        });
-        self.send(SETTINGS, 0, 0, &limit)?;
+        let mut settings = setting(INITIAL_WINDOW_SIZE, WINDOW_BYTES);
+        if let Some(streams) = allowed {
+            settings.extend(setting(MAX_CONCURRENT_STREAMS, streams));
+        }
+        self.send(SETTINGS, 0, 0, &settings)?;
+        let more_bytes = WINDOW_BYTES - DEFAULT_WINDOW_BYTES;
+        self.send(WINDOW_UPDATE, 0, 0, &more_bytes.to_be_bytes())?;
 
         while !end.load(Ordering::Relaxed) {
             let is_quiet = !self.receive()?;
@@ -204,13 +214,20 @@ impl Peer {
     fn note(&mut self, kind: u8, flags: u8, id: u32) -> io::Result<()> {
         match kind {
             HEADERS => {
-                let since = Instant::now();
-                self.open.push(Open { id, since });
+                self.open.push(Open {
+                    id,
+                    since: Instant::now(),
+                    is_whole: flags & END_STREAM != 0,
+                });
                 let mut seen = lock(&self.seen);
                 seen.requests += 1;
                 seen.streams += 1;
                 seen.most_streams = seen.most_streams.max(self.open.len());
                 seen.most_streams_in_all = seen.most_streams_in_all.max(seen.streams);
+            }
+            DATA if flags & END_STREAM != 0 => {
+                let sent = self.open.iter_mut().find(|open| open.id == id);
+                sent.into_iter().for_each(|open| open.is_whole = true);
             }
             RST_STREAM if self.end(id) => lock(&self.seen).reset_by_client += 1,
             SETTINGS if flags & ACK == 0 => self.send(SETTINGS, ACK, 0, &[])?,
@@ -265,6 +282,10 @@ impl Peer {
     fn send(&mut self, kind: u8, flags: u8, id: u32, payload: &[u8]) -> io::Result<()> {
         self.stream.write_all(&frame(kind, flags, id, payload))
     }
+}
+
+fn setting(name: u8, value: u32) -> Vec<u8> {
+    [&[0, name][..], &value.to_be_bytes()].concat()
 }
 
 fn frame(kind: u8, flags: u8, id: u32, payload: &[u8]) -> Vec<u8> {

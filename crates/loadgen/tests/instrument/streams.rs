@@ -1,9 +1,12 @@
 //! Several concurrent requests on one HTTP/2 connection: how many there are, and what becomes of
 //! each when one of them, or the connection, fails.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use loadgen::plan::{HttpVersion, Keepalive, OnBusy};
 use loadgen::{LoadPlan, LoadReport, Outcome, StopToken, run};
 
@@ -114,6 +117,37 @@ fn the_servers_limit_is_respected_and_told() {
         report.measures().pool_wait.max_ns() > Some(0),
         "for a stream"
     );
+}
+
+#[test]
+fn requests_behind_an_upload_that_the_server_does_not_read_wait_for_the_server() {
+    const STALL: Duration = Duration::from_millis(500);
+    let _alone = alone();
+    let is_read_on = AtomicBool::new(false);
+    let server = StreamServer::start(None, move |open: &[Open], _: bool| {
+        if !open.is_empty() && !is_read_on.swap(true, Ordering::Relaxed) {
+            sleep(STALL);
+        }
+        let whole = open.iter().filter(|open| open.is_whole);
+        whole.map(|open| Act::Answer(open.id)).collect()
+    });
+    // More than the sockets hold, so that the heads of the next requests cannot be sent either.
+    let body = vec![b'a'; 16 * 1024 * 1024];
+    let plan = LoadPlan {
+        method: "POST".to_owned(),
+        body_base64: Some(STANDARD.encode(body)),
+        ..capped(&server.url(), 10.0, SECOND / 2, 1)
+    };
+    let (report, seen) = drive(&server, plan);
+    assert_eq!((report.scheduled(), seen.connections), (5, 1));
+    assert_eq!(report.outcome(Outcome::Ok), 5, "{:?}", report.outcomes);
+
+    let measures = report.measures();
+    // The second was due 400 ms before the server read on.
+    let waited_ns = measures.pool_wait.max_ns();
+    assert!(waited_ns > Some(300 * MS), "{waited_ns:?}");
+    let late_ns = measures.send_lag.max_ns();
+    assert!(late_ns < Some(100 * MS), "{late_ns:?}");
 }
 
 #[test]

@@ -318,6 +318,10 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             return;
         };
         let is_fresh = work.connect_start_ns != 0;
+        if let Some(link) = self.lines.link(token) {
+            let stamps = link.connection.stamps(self.slots[index].place);
+            work.note_block(&stamps, self.now_ns);
+        }
         work.is_written = false;
         self.slots[index].work = Some(work);
         if !self.nothing_sent(index, token, is_fresh) {

@@ -152,7 +152,7 @@ impl Connection for Http2Connection {
         place: usize,
         request: &Request,
         is_last: bool,
-        _: u64,
+        now_ns: u64,
     ) -> Result<Option<Exchanged>, NothingSent> {
         let stream = self.send(request, is_last).ok_or(NothingSent)?;
         self.places[place] = Place {
@@ -165,6 +165,10 @@ impl Connection for Http2Connection {
 
         // Writes the request.
         self.run_protocol();
+        let stamps = &mut self.places[place].notes.stamps;
+        if stamps.write_start_ns == 0 && self.observed.is_blocked() {
+            stamps.blocked_since_ns = now_ns;
+        }
         match self.run_stream(place, request) {
             None => Ok(None),
             Some(Ok(exchanged)) => Ok(Some(exchanged)),
