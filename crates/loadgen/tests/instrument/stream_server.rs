@@ -17,6 +17,7 @@ const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
+const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 
@@ -48,6 +49,8 @@ pub struct Open {
 pub enum Act {
     Answer(u32),
     Reset(u32),
+    /// Asks so many times for a sign of life.
+    Ping(usize),
     /// Announces that later streams than this one are not served.
     GoAway(u32),
     Close,
@@ -248,6 +251,10 @@ impl Peer {
             Act::Reset(id) if self.end(id) => {
                 lock(&self.seen).reset_by_server += 1;
                 self.send(RST_STREAM, 0, id, &CANCEL.to_be_bytes())
+            }
+            Act::Ping(count) => {
+                let pings = frame(PING, 0, 0, &[0; 8]).repeat(count);
+                self.stream.write_all(&pings)
             }
             Act::GoAway(last) => {
                 let later: Vec<u32> = self.open.iter().map(|open| open.id).collect();

@@ -151,6 +151,22 @@ fn requests_behind_an_upload_that_the_server_does_not_read_wait_for_the_server()
 }
 
 #[test]
+fn many_frames_on_an_idle_connection_do_not_end_it() {
+    let _alone = alone();
+    let server = StreamServer::start(None, |open: &[Open], _: bool| {
+        // More than one read takes, fewer than a flood.
+        let acts = open
+            .iter()
+            .flat_map(|open| [Act::Answer(open.id), Act::Ping(900)]);
+        acts.collect()
+    });
+    let (report, seen) = drive(&server, capped(&server.url(), 50.0, SECOND, 1));
+    assert_answered(&report, &seen);
+    assert_eq!(report.outcome(Outcome::Ok), 50, "{:?}", report.outcomes);
+    assert_eq!(seen.connections, 1);
+}
+
+#[test]
 fn a_timeout_ends_its_own_stream_only() {
     let _alone = alone();
     let server = StreamServer::start(None, |open: &[Open], _: bool| {

@@ -257,6 +257,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             self.retire(token, true);
         } else {
             self.note_limit(token);
+            self.read_on_if_idle(token);
         }
     }
 

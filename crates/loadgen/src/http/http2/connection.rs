@@ -23,7 +23,7 @@ use crate::http::connection::{
     Connection, ExchangeStamps, Exchanged, NothingSent, Progress, outcome_of_end,
     outcome_of_response,
 };
-use crate::http::http2::frames::MAX_HEADER_LIST_BYTES;
+use crate::http::http2::frames::{CONNECTION_WINDOW_BYTES, MAX_HEADER_LIST_BYTES};
 use crate::http::http2::stream::{Notes, Response, Start, Stream};
 use crate::http::http2::transport::{LastRead, Observed, ObservedTransport};
 use crate::http::http2::wakes::Wakes;
@@ -38,7 +38,6 @@ use crate::record::exchange::Outcome;
 const MOST_READS_PER_TURN: usize = 128;
 
 /// As hyper's client: a large response does not wait for the client's permission.
-const CONNECTION_WINDOW_BYTES: u32 = 5 * 1024 * 1024;
 const STREAM_WINDOW_BYTES: u32 = 2 * 1024 * 1024;
 
 /// Before the server's settings: no limit has this value, nor has the lack of one.
@@ -230,9 +229,10 @@ impl Connection for Http2Connection {
         self.start_turn();
         while self.has_left_unread() && !self.has_read_enough() {
             self.read_once();
+            // Streams that have ended may be woken, too.
+            while self.wakes.take().is_some() {}
         }
-        // The reactor does not report again what is left unread, and no server has so much to say.
-        self.is_closed() || self.has_left_unread()
+        self.is_closed() || self.observed.frames.borrow().is_flooded_while_idle()
     }
 
     fn has_left_unread(&self) -> bool {
@@ -388,6 +388,9 @@ impl Http2Connection {
     fn end_stream(&mut self, place: usize) -> Option<(Start, Option<u16>)> {
         let stream = self.places[place].stream.take()?;
         self.in_progress -= 1;
+        if self.in_progress == 0 {
+            self.observed.frames.borrow_mut().start_idling();
+        }
         Some(stream.facts())
     }
 

@@ -24,6 +24,14 @@ pub(crate) const MAX_HEADER_LIST_BYTES: u32 = 256 * 1024;
 /// size takes 16 frames, and the most streams that a connection may have end with three each.
 pub(crate) const MAX_FRAMES_WITHOUT_DATA: u32 = 1_000;
 
+/// How much a server may send on a connection before its client has read it, as with hyper's client:
+/// a large response does not wait for the client's permission.
+pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 5 * 1024 * 1024;
+
+/// With more bytes in a row on a connection without a request, a server floods its client. It may
+/// still send what it had begun when the requests were given up, and any pings and settings.
+const MAX_IDLE_BYTES: usize = CONNECTION_WINDOW_BYTES as usize + 1024 * 1024;
+
 /// As much of a body as one turn of the engine reads, in frames of the usual size.
 const MAX_FRAMES_PER_TURN: u32 = 64;
 
@@ -135,6 +143,8 @@ pub(crate) struct FrameCounter {
     without_data: u32,
     in_turn: u32,
     heads_in_turn: u32,
+    /// Since the connection has been idle, if it is.
+    idle_bytes: usize,
     is_going_away: bool,
 }
 
@@ -149,8 +159,14 @@ impl FrameCounter {
         self.without_data = 0;
     }
 
+    /// The last request in progress has ended.
+    pub fn start_idling(&mut self) {
+        self.idle_bytes = 0;
+    }
+
     /// Takes the next bytes of the connection.
     pub fn take(&mut self, bytes: &[u8]) {
+        self.idle_bytes = self.idle_bytes.saturating_add(bytes.len());
         let mut finder = std::mem::take(&mut self.finder);
         finder.take(bytes, |frame| self.count(frame));
         self.finder = finder;
@@ -165,6 +181,11 @@ impl FrameCounter {
     pub fn is_flooded(&self) -> bool {
         self.without_data > MAX_FRAMES_WITHOUT_DATA
             || self.head_bytes > MAX_HEADER_LIST_BYTES as usize
+    }
+
+    /// The same for a connection that is idle.
+    pub fn is_flooded_while_idle(&self) -> bool {
+        self.is_flooded() || self.idle_bytes > MAX_IDLE_BYTES
     }
 
     /// Whether this turn has taken enough frames.
@@ -244,6 +265,27 @@ mod tests {
         assert!(!counter.is_flooded());
         counter.take(&frame(DATA, 0));
         assert!(counter.is_flooded());
+    }
+
+    #[test]
+    fn an_idle_connection_is_flooded_by_bytes_or_by_frames_without_data() {
+        let piece = frame(DATA, 16 * 1024);
+        let pieces = MAX_IDLE_BYTES / piece.len();
+        let mut counter = FrameCounter::default();
+        for _ in 0..2 {
+            counter.start_idling();
+            counter.take(&piece.repeat(pieces));
+            assert!(!counter.is_flooded_while_idle());
+        }
+        counter.take(&piece);
+        assert!(counter.is_flooded_while_idle() && !counter.is_flooded());
+
+        let burst = [frame(6, 8), frame(4, 0), frame(WINDOW_UPDATE, 4)].concat();
+        counter.start_idling();
+        counter.take(&burst.repeat(MAX_FRAMES_WITHOUT_DATA as usize / 2));
+        assert!(!counter.is_flooded_while_idle());
+        counter.take(&frame(6, 8));
+        assert!(counter.is_flooded_while_idle());
     }
 
     #[test]
