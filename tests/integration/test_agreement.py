@@ -12,6 +12,8 @@ from wsgiload import cli
 from .test_load import LOADGEN, needs_loadgen
 
 URL = "http://127.0.0.1:1/"
+# A URL has at most 65,534 bytes.
+LONG = "/" + "a" * 65_534
 REFUSED = (
     *(("-X", "GET /"), ("-X", ""), ("-H", "no colon"), ("-H", "Bad Name: x"), ("-H", "A: b\nC: d")),
     *(("-H", "Content-Length: 5"), ("-H", "Transfer-Encoding: chunked"), ("-H", "@none")),
@@ -61,7 +63,9 @@ def test_what_the_generator_refuses_is_refused_before_anything_starts(
 
 
 @needs_loadgen
-@pytest.mark.parametrize("path", ["/a b", "/\x00", "a"])
+@pytest.mark.parametrize(
+    "path", ["/a b", "/\x00", "a", LONG], ids=["space", "nul", "no-slash", "long"]
+)
 def test_a_path_that_cannot_be_sent_starts_no_server(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,3 +77,22 @@ def test_a_path_that_cannot_be_sent_starts_no_server(
     words = ["sweep", "--servers", "wsgiref", "--limits", "none", "--rates", "50", "--path", path]
     assert cli.run(words) == 2
     assert list(tmp_path.iterdir()) == []
+
+
+@needs_loadgen
+def test_values_too_long_for_an_http2_url_are_refused_before_anything_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # Percent-encoded, the second cell has 65,540 bytes.
+    (tmp_path / "values.csv").write_text(f"v\na\n{'é' * 10_923}aa\n")
+    words = [f"{URL}{{{{csv:values.csv:v}}}}", "-R", "50", "-d", "100ms"]
+    expected = "url of up to 65541 bytes with the values of its placeholders"
+
+    for versions, code in (([], 97), (["--http2"], 2)):
+        command = [LOADGEN, *words, *versions]
+        alone = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        assert alone.returncode == code, alone.stderr
+        assert cli.run(["load", *words, *versions]) == code
+        said = capsys.readouterr().err
+        assert (expected in said) == (expected in alone.stderr) == (code == 2)

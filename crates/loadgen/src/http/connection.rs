@@ -61,6 +61,16 @@ impl Exchanged {
             is_servers_end: true,
         }
     }
+
+    /// A request that its library cannot represent. `is_last`: whether the connection is closed after
+    /// it.
+    pub fn unsendable(is_last: bool) -> Self {
+        Self {
+            is_reusable: !is_last,
+            is_servers_end: false,
+            ..Self::unreusable(Outcome::ClientError, None)
+        }
+    }
 }
 
 /// Progress of a connection's exchanges.

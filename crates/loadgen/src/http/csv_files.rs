@@ -61,6 +61,11 @@ impl Column {
         (self.file.ends.len() / self.file.names.len()) as u64
     }
 
+    /// The cells of all rows.
+    pub fn cells(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.rows()).map(|row| self.cell(row))
+    }
+
     /// The cell in this row.
     pub fn cell(&self, row: u64) -> &[u8] {
         let CsvFile { names, cells, ends } = &*self.file;

@@ -110,12 +110,15 @@ impl Connection for HyperConnection {
         is_last: bool,
         _: u64,
     ) -> Result<Option<Exchanged>, NothingSent> {
+        self.socket.start_request();
+        let Some(message) = request.message(is_last) else {
+            return Ok(Some(Exchanged::unsendable(is_last)));
+        };
         let Stage::Idle { sender, protocol } = std::mem::replace(&mut self.stage, Stage::Over)
         else {
             return Err(NothingSent);
         };
 
-        self.socket.start_request();
         self.requests += 1;
         let exchange = Exchange {
             request: request.clone(),
@@ -124,7 +127,7 @@ impl Connection for HyperConnection {
             socket: Rc::clone(&self.socket),
         };
         self.stage = Stage::Exchange {
-            exchange: Box::pin(exchange.run(sender)),
+            exchange: Box::pin(exchange.run(sender, message)),
             protocol,
         };
 
@@ -247,14 +250,16 @@ struct Exchange {
 }
 
 impl Exchange {
-    async fn run(self, mut sender: Sender) -> (Sender, Result<Exchanged, NothingSent>) {
+    async fn run(
+        self,
+        mut sender: Sender,
+        message: http::Request<Bytes>,
+    ) -> (Sender, Result<Exchanged, NothingSent>) {
         if sender.ready().await.is_err() {
             return (sender, Err(NothingSent));
         }
 
-        let result = sender
-            .send_request(self.request.message(self.is_last).map(Full::new))
-            .await;
+        let result = sender.send_request(message.map(Full::new)).await;
         if self.socket.stamps.get().write_start_ns == 0 {
             return (sender, Err(NothingSent));
         }

@@ -170,13 +170,13 @@ impl Request {
         }
     }
 
-    /// The request for a library; `is_last` asks the server to close the connection after its
-    /// response.
-    pub fn message(&self, is_last: bool) -> http::Request<Bytes> {
+    /// The request for a library, if one can represent it; `is_last` asks the server to close the
+    /// connection after its response.
+    pub fn message(&self, is_last: bool) -> Option<http::Request<Bytes>> {
         if self.is_changed {
-            return parsed(self.bytes(is_last)).unwrap_or_default();
+            return parsed(self.bytes(is_last));
         }
-        self.common.message(is_last)
+        Some(self.common.message(is_last))
     }
 
     /// The request on the wire; `is_last` as in [`Self::message`].
@@ -487,6 +487,20 @@ mod tests {
             let message = error.to_string();
             assert!(message.contains(reason), "{message}");
             assert_eq!(message.lines().count(), 1, "{message}");
+        }
+    }
+
+    #[test]
+    fn no_library_gets_another_request_than_the_one_it_cannot_represent() {
+        let check = ResponseCheck::default();
+        let mut request = Request::prepare(parts(&[], &check)).expect("a request");
+        request.is_changed = true;
+        for (path_bytes, is_possible) in [(65_534, true), (65_535, false)] {
+            let path = format!("/{}", "a".repeat(path_bytes - 1));
+            request.kept_bytes = format!("GET {path} HTTP/1.1\r\nhost: h\r\n\r\n").into_bytes();
+            let message = request.message(false);
+            assert_eq!(message.is_some(), is_possible, "{path_bytes}");
+            assert!(message.is_none_or(|message| message.uri().path() == path));
         }
     }
 

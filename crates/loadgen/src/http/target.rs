@@ -15,10 +15,13 @@ use crate::net::route::Route;
 use crate::net::socket::Endpoint;
 use crate::net::tls::TlsClient;
 use crate::plan::placeholders;
-use crate::plan::{Keepalive, LoadPlan, ReceiveStamps, RequestPlan, StepPlan, Wire};
+use crate::plan::{Keepalive, LoadPlan, ReceiveStamps, RequestPlan, StepPlan};
 
 /// Longest wait for each address of a host that has several.
 const CONNECT_PROBE: Duration = Duration::from_millis(500);
+
+/// The library that represents URLs has no longer ones.
+const LONGEST_URL_BYTES: usize = 65_534;
 
 /// Everything that is the same for each request of a load.
 #[derive(Clone, Debug)]
@@ -79,10 +82,9 @@ impl Target {
 
     /// Whether responses have kernel timestamps, unless the kernel omits one.
     pub fn may_have_kernel_timestamps(&self, plan: &LoadPlan) -> bool {
-        let is_native_wire = plan.http_version.is_http1() && plan.wire == Wire::Native;
         let is_plain_tcp =
             matches!(self.route.endpoint, Endpoint::Tcp(_)) && self.route.tls.is_none();
-        plan.receive_stamps() == ReceiveStamps::Kernel && is_native_wire && is_plain_tcp
+        plan.receive_stamps() == ReceiveStamps::Kernel && plan.is_native() && is_plain_tcp
     }
 }
 
@@ -98,9 +100,7 @@ pub fn check(plan: &LoadPlan) -> Result<(), LoadError> {
 }
 
 fn url_of(plan: &LoadPlan) -> Result<(Uri, Authority), LoadError> {
-    let uri: Uri = placeholders::without_any(&plan.url)
-        .parse()
-        .map_err(|error| bad(format!("url {:?}: {error}", plan.url)))?;
+    let uri = parsed_url(&placeholders::without_any(&plan.url), &plan.url)?;
     let authority = uri
         .authority()
         .ok_or_else(|| bad(format!("url {:?} has no host", plan.url)))?
@@ -114,6 +114,32 @@ fn url_of(plan: &LoadPlan) -> Result<(Uri, Authority), LoadError> {
     }
 
     Ok((uri, authority))
+}
+
+/// A URL, which messages quote as it was written.
+fn parsed_url(url: &str, written: &str) -> Result<Uri, LoadError> {
+    if url.len() > LONGEST_URL_BYTES {
+        return Err(bad(format!(
+            "url of {} bytes: at most {LONGEST_URL_BYTES} can be sent; shorten it, or send the data \
+            in a body",
+            url.len()
+        )));
+    }
+    url.parse()
+        .map_err(|error| bad(format!("url {written:?}: {error}")))
+}
+
+/// Refuses a path and query, of this length with the longest values of its placeholders, that a
+/// library cannot send.
+fn require_possible(longest_bytes: usize) -> Result<(), LoadError> {
+    if longest_bytes <= LONGEST_URL_BYTES {
+        return Ok(());
+    }
+    Err(bad(format!(
+        "url of up to {longest_bytes} bytes with the values of its placeholders: over HTTP/2, and \
+        with --wire hyper, at most {LONGEST_URL_BYTES} can be sent; use shorter values, or send them \
+        in a body"
+    )))
 }
 
 /// Host and port to connect to instead of those of the URL.
@@ -224,11 +250,15 @@ impl Base<'_> {
         request: &RequestPlan,
         captures: Option<Captures>,
     ) -> Result<Request, LoadError> {
-        let uri = self.uri_of(&texts.url, &request.url)?;
+        let path = path_of(&self.uri_of(&texts.url, &request.url)?);
+        if let Some(stand_ins) = texts.stand_ins.as_ref().filter(|_| !self.plan.is_native()) {
+            require_possible(stand_ins.longest_target_bytes(&path))?;
+        }
+
         Request::prepare(RequestParts {
             http_version: self.plan.http_version,
             method: &request.method,
-            path: &path_of(&uri),
+            path: &path,
             authority: self.authority,
             headers: &texts.headers,
             default_headers: &texts.default_headers,
@@ -243,9 +273,7 @@ impl Base<'_> {
     /// A URL of the same server, which messages quote as it was written.
     fn uri_of(&self, url: &str, written: &str) -> Result<Uri, LoadError> {
         let (base, authority) = (self.uri, self.authority);
-        let uri: Uri = url
-            .parse()
-            .map_err(|error| bad(format!("url {written:?}: {error}")))?;
+        let uri = parsed_url(url, written)?;
         if uri
             .authority()
             .is_some_and(|host| host.as_str() != authority)
@@ -296,7 +324,7 @@ fn resolve(host: &str, port: u16) -> Result<SocketAddr, LoadError> {
 mod tests {
     use super::*;
     use crate::base::clock::NS_PER_S;
-    use crate::plan::HttpVersion;
+    use crate::plan::{HttpVersion, Wire};
 
     fn plan(url: &str) -> LoadPlan {
         LoadPlan::open(url, 1.0, 1)
@@ -398,6 +426,50 @@ mod tests {
             message.contains("Authorization: Basic") && !message.contains("secret"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn a_url_that_is_too_long_is_refused_with_its_length() {
+        let of = |bytes: usize| format!("http://h/{}", "a".repeat(bytes - "http://h/".len()));
+        assert!(check(&plan(&of(LONGEST_URL_BYTES))).is_ok());
+        let message = check(&plan(&of(LONGEST_URL_BYTES + 1)))
+            .expect_err("too long")
+            .to_string();
+        assert!(
+            message.contains("url of 65535 bytes: at most 65534") && message.len() < 200,
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn values_that_make_a_url_too_long_for_a_library_are_refused() {
+        const UUID_BYTES: usize = 36;
+        let of = |path_bytes: usize| {
+            let fixed = "a".repeat(path_bytes - "/".len() - UUID_BYTES);
+            plan(&format!("http://h/{fixed}{{{{uuid}}}}"))
+        };
+        let http2 = |path_bytes| LoadPlan {
+            http_version: HttpVersion::Http2,
+            ..of(path_bytes)
+        };
+        let hyper = |path_bytes| LoadPlan {
+            wire: Wire::Hyper,
+            ..of(path_bytes)
+        };
+        assert!(check(&of(LONGEST_URL_BYTES + 1)).is_ok());
+        let [longest, too_long] = [LONGEST_URL_BYTES, LONGEST_URL_BYTES + 1];
+        for (possible, impossible) in [
+            (http2(longest), http2(too_long)),
+            (hyper(longest), hyper(too_long)),
+        ] {
+            assert!(check(&possible).is_ok());
+            let refused = check(&impossible);
+            let message = refused.expect_err("too long").to_string();
+            assert!(
+                message.contains("url of up to 65535 bytes") && message.contains("shorter values"),
+                "{message}"
+            );
+        }
     }
 
     #[test]

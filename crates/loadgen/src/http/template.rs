@@ -85,6 +85,15 @@ impl StandIns {
         Ok(replaced)
     }
 
+    /// Most bytes of a path and query with stand-ins once it is filled in, besides those of captured
+    /// values: they are known only during the load.
+    pub fn longest_target_bytes(&self, target: &str) -> usize {
+        let uses = self.uses.iter().filter(|one| one.place == Place::Target);
+        uses.fold(target.len(), |bytes, one| {
+            (bytes + one.value.longest_target_bytes()).saturating_sub(self.word_bytes())
+        })
+    }
+
     /// Stands for the length of the body in decimal digits.
     pub fn body_length(&self) -> String {
         self.word_of(BODY_LENGTH)
@@ -250,6 +259,13 @@ impl Place {
     }
 }
 
+/// How many bytes a value has in a path or query.
+pub(crate) fn target_bytes(value: &[u8]) -> usize {
+    const ENCODED_BYTES: usize = 3;
+    let bytes_of = |byte: &u8| if is_in_urls(*byte) { 1 } else { ENCODED_BYTES };
+    value.iter().map(bytes_of).sum()
+}
+
 /// Whether a path or query may contain this byte.
 fn is_in_urls(byte: u8) -> bool {
     IN_URLS[usize::from(byte)]
@@ -337,6 +353,10 @@ mod tests {
             let (_, sent) = filled.split_once('|').expect("a length in front");
             assert_eq!(sent, expected);
         }
+        assert_eq!(
+            target_bytes(value.as_bytes()),
+            "a%20b/%C3%A9?x=1&y=%20%0D%0AX:%201".len()
+        );
         assert_eq!(
             filled("{{x}}", &[value], Place::Body),
             format!("{}|{value}", value.len())

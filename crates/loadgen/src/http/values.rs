@@ -8,6 +8,12 @@ use rand::Rng as _;
 use crate::base::random::{Stream, generator, scatter};
 use crate::http::csv_files::{Column, CsvFiles};
 use crate::http::digits::{hexadecimal, write_decimal};
+use crate::http::template::target_bytes;
+
+/// Digits and a sign of a 64-bit integer.
+const LONGEST_NUMBER_BYTES: usize = 20;
+
+const UUID_BYTES: usize = 36;
 
 /// What may be written, for messages.
 const FORMS: &str =
@@ -68,6 +74,18 @@ impl Value {
                 let value = inputs.captured.get(*index).and_then(Option::as_ref);
                 out.extend_from_slice(value.map_or(&[][..], Vec::as_slice));
             }
+        }
+    }
+}
+
+impl Value {
+    /// Most bytes that it has in a path or query; a captured value counts as none.
+    pub fn longest_target_bytes(&self) -> usize {
+        match self {
+            Self::Sequence { .. } | Self::Random { .. } => LONGEST_NUMBER_BYTES,
+            Self::Uuid { .. } => UUID_BYTES,
+            Self::Cell { column, .. } => column.cells().map(target_bytes).max().unwrap_or(0),
+            Self::Captured(_) => 0,
         }
     }
 }

@@ -33,6 +33,11 @@ impl HttpVersion {
 pub(crate) const MOST_STREAMS: usize = 250;
 
 impl LoadPlan {
+    /// Whether messages are framed by our own implementation, not by a library.
+    pub(crate) fn is_native(&self) -> bool {
+        self.http_version.is_http1() && self.wire == Wire::Native
+    }
+
     /// Refuses a version that the chosen implementation does not speak.
     pub(super) fn validate_http_version(&self) -> Result<(), LoadError> {
         require(

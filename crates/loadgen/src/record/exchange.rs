@@ -31,7 +31,8 @@ pub enum Outcome {
     Dropped,
     /// Still in the system when the drain ended or the run was stopped.
     Unfinished,
-    /// The generator ran out of a resource (file descriptors, ports, memory): the run is invalid.
+    /// The generator ran out of a resource (file descriptors, ports, memory), or a captured value made
+    /// a URL too long for a library: the run is invalid.
     ClientError,
 }
 

@@ -37,8 +37,14 @@ struct Http2Server {
     stop: Option<oneshot::Sender<()>>,
 }
 
+/// The longest URL fits into it.
+const MAX_HEADER_LIST_BYTES: u32 = 128 * 1024;
+
 /// The server asks the client to go after so many, and answers what is under way.
 const REQUESTS_PER_CONNECTION: u64 = 100;
+
+/// What clients percent-encode in a URL; two such values make one that is too long.
+const LONG_VALUE_BYTES: usize = 12_000;
 
 /// How a request is served; its number counts from 0.
 type Script = fn(u64) -> Option<(u16, &'static str)>;
@@ -124,20 +130,24 @@ async fn serve(
         }
         async move {
             let (head, body) = request.into_parts();
+            let is_long = head.uri.query() == Some("long");
+            let long_value = is_long.then(|| "\"".repeat(LONG_VALUE_BYTES));
             let sent = body.collect().await.map_err(|_| "no body")?.to_bytes();
             let is_whole = is_whole(&head, &sent);
             let (status, body) = script(number).ok_or("stream refused")?;
             let status = if is_whole { status } else { 400 };
             let answer = Response::builder()
                 .status(status)
-                .header("set-cookie", "id=1; HttpOnly");
+                .header("set-cookie", "id=1; HttpOnly")
+                .header("x-long", long_value.unwrap_or_default());
             answer
                 .body(Full::new(Bytes::from_static(body.as_bytes())))
                 .map_err(|_| "no answer")
         }
     });
-    let mut connection =
-        pin!(Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service));
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.max_header_list_size(MAX_HEADER_LIST_BYTES);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         _ = connection.as_mut() => return,
         () = farewell.notified() => connection.as_mut().graceful_shutdown(),
@@ -151,15 +161,23 @@ fn is_whole(head: &Parts, body: &[u8]) -> bool {
     let field = |name: &str| head.headers.get(name).map(|value| value.as_bytes());
     let path = head.uri.path_and_query().map_or("", |path| path.as_str());
     let is_expected = match path {
-        "/path?query" => true,
+        "/path?query" | "/path?long" => true,
         "/greeted" => field("cookie") == Some(b"id=1"),
         // One value in every part of the request.
-        _ => path.strip_prefix("/same?value=").is_some_and(|value| {
-            field("x-value") == Some(value.as_bytes()) && body == value.as_bytes()
-        }),
+        _ => {
+            path == long_path()
+                || path.strip_prefix("/same?value=").is_some_and(|value| {
+                    field("x-value") == Some(value.as_bytes()) && body == value.as_bytes()
+                })
+        }
     };
     let host = head.uri.authority().map(|authority| authority.host());
     is_expected && head.version == Version::HTTP_2 && host == Some("127.0.0.1")
+}
+
+/// Of the longest URL, as far as the host in it lets it be; it takes several frames.
+fn long_path() -> String {
+    format!("/{}", "a".repeat(65_500))
 }
 
 fn hello(_: u64) -> Option<(u16, &'static str)> {
@@ -225,6 +243,15 @@ fn http2_is_presumed_in_clear() {
         let report = fifty(&server.url("http"), TlsOptions::default(), keepalive);
         assert_all_right(&report, &server, connections);
     }
+}
+
+#[test]
+fn a_long_url_is_sent_in_several_frames() {
+    let _alone = alone();
+    let server = Http2Server::start(None, hello);
+    let url = format!("http://{}{}", server.address, long_path());
+    let report = fifty(&url, TlsOptions::default(), Keepalive::On);
+    assert_all_right(&report, &server, 1);
 }
 
 #[test]
@@ -337,6 +364,41 @@ fn a_session_sends_captured_values_over_http2() {
         "{wrong} {second:?}"
     );
     assert_eq!(second.ok, second.scheduled);
+}
+
+#[test]
+fn a_url_that_captured_values_make_too_long_is_not_sent() {
+    let _alone = alone();
+    let server = Http2Server::start(None, hello);
+    let step = |line: &str, captures| StepPlan {
+        request: request(line),
+        think_time_ns: 0,
+        captures,
+    };
+    let long = CapturePlan {
+        name: "long".to_owned(),
+        source: CaptureSource::Header,
+        expression: "x-long".to_owned(),
+    };
+    let steps = vec![
+        step("GET /path?long", vec![long]),
+        step("GET /path?query={{long}}{{long}}", Vec::new()),
+    ];
+    let plan = LoadPlan {
+        http_version: HttpVersion::Http2,
+        sessions: vec![SessionPlan {
+            name: "s".to_owned(),
+            weight: 1.0,
+            steps,
+        }],
+        ..constant(&server.url("http"), 50.0, SECOND / 2)
+    };
+    let report = run(&plan, &StopToken::new()).unwrap();
+    assert_sound(&report);
+    let (first, second) = (&report.targets[0], &report.targets[1]);
+    assert_eq!((first.ok, second.ok), (25, 0), "{:?}", report.outcomes);
+    assert!(second.scheduled > 20, "{second:?}");
+    assert_eq!(report.outcome(Outcome::ClientError), second.scheduled);
 }
 
 #[test]

@@ -51,6 +51,9 @@ const MAX_IGNORED_STREAMS: usize = 1_000;
 type Sender = SendRequest<Bytes>;
 type Protocol = h2::client::Connection<ObservedTransport, Bytes>;
 
+/// The head and the body of a request.
+type Message = (http::Request<()>, Bytes);
+
 /// An HTTP/2 connection.
 pub(crate) struct Http2Connection {
     observed: Rc<Observed>,
@@ -153,7 +156,11 @@ impl Connection for Http2Connection {
         is_last: bool,
         now_ns: u64,
     ) -> Result<Option<Exchanged>, NothingSent> {
-        let stream = self.send(request, is_last).ok_or(NothingSent)?;
+        let Some(message) = message_of(request, self.observed.transport.is_tls()) else {
+            self.places[place] = Place::default();
+            return Ok(Some(Exchanged::unsendable(is_last)));
+        };
+        let stream = self.send(message, is_last).ok_or(NothingSent)?;
         self.places[place] = Place {
             stream: Some(stream),
             notes: Notes::default(),
@@ -270,7 +277,7 @@ impl Http2Connection {
     }
 
     /// Opens a stream and queues its request.
-    fn send(&mut self, request: &Request, is_last: bool) -> Option<Stream> {
+    fn send(&mut self, (head, body): Message, is_last: bool) -> Option<Stream> {
         let Stage::Open { sender, .. } = &mut self.stage else {
             return None;
         };
@@ -279,7 +286,6 @@ impl Http2Connection {
             return None;
         };
 
-        let (head, body) = message_of(request, self.observed.transport.is_tls());
         let (response, mut sending) = sender.send_request(head, body.is_empty()).ok()?;
         if !body.is_empty() {
             // If the stream has failed, its response says why.
@@ -454,9 +460,9 @@ fn client() -> Builder {
 }
 
 /// The head of a request in HTTP/2 form, with `:authority` instead of `Host` and no header fields
-/// about the connection, and its body.
-fn message_of(request: &Request, is_tls: bool) -> (http::Request<()>, Bytes) {
-    let (mut parts, body) = request.message(false).into_parts();
+/// about the connection, and its body; `None` if h2 cannot represent it.
+fn message_of(request: &Request, is_tls: bool) -> Option<Message> {
+    let (mut parts, body) = request.message(false)?.into_parts();
     let host = parts.headers.remove(HOST);
     let authority = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
     let scheme = if is_tls { Scheme::HTTPS } else { Scheme::HTTP };
@@ -465,12 +471,10 @@ fn message_of(request: &Request, is_tls: bool) -> (http::Request<()>, Bytes) {
     uri.scheme = authority.is_some().then_some(scheme);
     uri.authority = authority;
     uri.path_and_query = path.or(Some(PathAndQuery::from_static("/")));
-    if let Ok(uri) = Uri::from_parts(uri) {
-        parts.uri = uri;
-    }
+    parts.uri = Uri::from_parts(uri).ok()?;
 
     remove_connection_fields(&mut parts.headers);
-    (http::Request::from_parts(parts, ()), body)
+    Some((http::Request::from_parts(parts, ()), body))
 }
 
 /// RFC 9113, section 8.2.2.
@@ -522,7 +526,7 @@ mod tests {
         let request = request.expect("a request");
 
         for (is_tls, uri) in [(false, "http://h:8000/a?b"), (true, "https://h:8000/a?b")] {
-            let (head, _) = message_of(&request, is_tls);
+            let (head, _) = message_of(&request, is_tls).expect("a message");
             assert_eq!(head.uri().to_string(), uri);
             let names: Vec<&str> = head.headers().keys().map(|name| name.as_str()).collect();
             assert_eq!(names, ["x-a"]);

@@ -90,7 +90,8 @@ pub(super) fn resources_sufficed(evidence: &Evidence, _: &Thresholds) -> Finding
         return Finding::doubt(level, Blame::Client, (waited_share, MOST_WAITS), message);
     }
     let message = format!(
-        "{} failed because the generator ran out of file descriptors, ports or memory",
+        "{} failed because the generator ran out of file descriptors, ports or memory, or captured \
+        values made a URL too long",
         plural(evidence.client_errors, "request")
     );
     let share = evidence.client_errors as f64 / evidence.scheduled.max(1) as f64;
