@@ -216,6 +216,23 @@ def test_a_load_sends_them_all_the_same(planted: Command, target: CountingServer
     assert ["Authorization", f"Bearer {TOKEN}"] in plan["headers"]
 
 
+def test_a_client_key_stays_in_its_file(planted: Command) -> None:
+    """Whether it can be used or not."""
+    pair = Path(__file__).parents[1] / "fuzz" / "certificate.pem"
+    _, key = pair.read_text().split("-----BEGIN PRIVATE KEY-----\n")
+    (planted.folder / "usable.pem").write_text(pair.read_text())
+    (planted.folder / "damaged.pem").write_text(pair.read_text().replace(key, TOKEN + key))
+    words = ("load", "https://127.0.0.1:1/", "-R", 50, "-d", "200ms", "--json", "out.json")
+
+    for name, code in (("usable.pem", 97), ("damaged.pem", 2)):
+        running = planted.start(*words, "--client-cert", pair, "--client-key", name)
+        done, lines = until_it_ends(running, planted)
+        assert done.code == code, done.err
+        stored = [path.read_text() for path in planted.folder.glob("out.json")]
+        for secret in (*key.splitlines()[:2], TOKEN):
+            assert not [text for text in (done.out, done.err, *stored, *lines) if secret in text]
+
+
 @pytest.mark.servers
 def test_a_sweep_is_resumed_with_its_secrets(planted: Command) -> None:
     """They are asked for one by one, each with the words that give it."""
