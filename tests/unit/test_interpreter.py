@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from dataclasses import replace
@@ -9,14 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from wsgiload.cli import run
 from wsgiload.environments import interpreter
 from wsgiload.environments.interpreter import (
     bundled_app_interpreter,
     clean_variables,
     describe_interpreter,
     find_app_interpreter,
+    project_environment,
 )
 from wsgiload.errors import UsageError
+from wsgiload.experiment.build import SweepSpec, experiment_of
+from wsgiload.experiment.public_options import ServerOptions
+from wsgiload.sweeps.app_check import app_interpreter, environment_note
 
 
 @pytest.fixture(autouse=True)
@@ -81,16 +87,71 @@ def test_our_own_active_environment_does_not_hide_a_local_one(
     assert find_app_interpreter(tmp_path).origin == ".venv"
 
 
-def test_the_environment_of_the_workspace_around_a_project_is_found(tmp_path: Path) -> None:
+def test_the_nearest_environment_around_the_folder_is_found(tmp_path: Path) -> None:
     make_environment(tmp_path / ".venv")
     folder = tmp_path / "packages" / "web"
-    folder.mkdir(parents=True)
-    assert find_app_interpreter(folder).origin == "wsgiload", "no project is around it"
-    (tmp_path / "pyproject.toml").touch()
+    (folder / ".git").mkdir(parents=True)
     found = find_app_interpreter(folder)
     assert (found.origin, found.executable) == (".venv", tmp_path / ".venv" / "bin" / "python")
-    (folder / ".git").mkdir()
-    assert find_app_interpreter(folder).origin == "wsgiload", "it is a repository of its own"
+    nearer = make_environment(tmp_path / "packages" / ".venv")
+    assert project_environment(folder) == nearer
+
+
+def test_the_search_ends_at_the_home_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    folder = home / "shop"
+    folder.mkdir(parents=True)
+    make_environment(tmp_path / ".venv")
+    assert project_environment(folder) == tmp_path / ".venv"
+    monkeypatch.setenv("HOME", str(home))
+    assert project_environment(folder) is None
+    make_environment(home / ".venv")
+    assert project_environment(folder) == home / ".venv"
+
+
+def test_an_environment_of_another_user_counts_only_in_the_folder_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may write to /tmp could otherwise choose the interpreter of all apps in it."""
+    environment = make_environment(tmp_path / ".venv")
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    real, other = os.stat, os.geteuid() + 1
+
+    def stat(path: os.PathLike[str] | int, **options: bool) -> os.stat_result:
+        found = real(path, **options)
+        if path != owned:
+            return found
+        return os.stat_result([*found[:4], other, *found[5:]])
+
+    monkeypatch.setattr(os, "stat", stat)
+    for owned in (environment, tmp_path):
+        assert project_environment(folder) is None, owned
+        assert project_environment(tmp_path) == environment
+    owned = folder
+    assert project_environment(folder) == environment
+
+
+def test_the_environment_that_is_used_is_shown_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    python = make_environment(tmp_path / ".venv") / "bin" / "python"
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    assert run(["sweep", "shop:app", "--servers", "wsgiref", "--rates", "9", "--dry-run"]) == 0
+    shown = json.loads(capsys.readouterr().out)["app_python"]
+    assert (shown["executable"], shown["origin"]) == (str(python), ".venv")
+
+    def note(chdir: Path) -> str | None:
+        spec = SweepSpec(app="shop:app", server=ServerOptions(chdir=chdir))
+        experiment = experiment_of(spec)
+        return environment_note(experiment, {None: app_interpreter(experiment)})
+
+    assert note(folder) == f"using the environment {tmp_path / '.venv'} for the app (see --python)"
+    assert note(tmp_path) is None, "that is what everybody expects"
 
 
 def test_conda_s_environment_comes_after_a_project_s_own(

@@ -32,7 +32,7 @@ from wsgiload.results.summary import Status, facts_of, summarise_cell
 from wsgiload.sampling.running_load import LoadEvents, watched
 from wsgiload.serving import launch
 from wsgiload.serving.groups import Place, chosen_place
-from wsgiload.sweeps.app_check import app_failure_of, interpreters_of
+from wsgiload.sweeps.app_check import app_failure_of, environment_note, interpreters_of
 from wsgiload.sweeps.cell import Bench, run_cell
 from wsgiload.sweeps.sweep import check_loads, plan_cpus, services_of
 
@@ -171,6 +171,9 @@ def _environments(
     log: Callable[[str], None],
 ) -> Environments:
     interpreters = interpreters_of(experiment, found)
+    note = environment_note(experiment, interpreters)
+    if note is not None:
+        log(note)
     return provide(found, interpreters, log, app_failure_of(experiment, interpreters, place))
 
 

@@ -23,6 +23,7 @@ from wsgiload.capacity_search.run import CapacityEvents, CapacityPlan, CapacityR
 from wsgiload.capacity_search.search import Goal
 from wsgiload.capacity_search.trials import require_closed_loop
 from wsgiload.cli._capacity_progress import CapacityProgress
+from wsgiload.cli._dry_run import app_python_of
 from wsgiload.cli._experiment import spec_of
 from wsgiload.cli._flags import CapacityFlags
 from wsgiload.cli._grid import GridCommand
@@ -352,6 +353,7 @@ def _dry_run(plan: CapacityPlan) -> object:
     cpu_plan = None if plan.url is not None else plan_cpus(plan.experiment.limits)[0]
     return plain(plan.without_secrets()) | {
         "servers": servers,
+        "app_python": plain(app_python_of(plan.experiment, variants)),
         "pythons": {name: interpreter.version for name, interpreter in interpreters.items()},
         "cpu_plan": plain(cpu_plan),
         "estimated_seconds": plan.estimated_s(len(servers)),

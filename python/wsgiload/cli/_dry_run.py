@@ -10,7 +10,7 @@ import msgspec
 
 from wsgiload.capacity_search.rates import SHARES
 from wsgiload.catalogue.names import ServerVariant
-from wsgiload.environments.provide import named_interpreters
+from wsgiload.environments.provide import named_interpreters, needs_app
 from wsgiload.experiment.estimate import experiment_s
 from wsgiload.experiment.plan import Cell, Experiment, expand, plain
 from wsgiload.experiment.settings import resolve_servers
@@ -18,6 +18,7 @@ from wsgiload.host.cpus import CpuPlan
 from wsgiload.loads.options import Level
 from wsgiload.report.command_line import to_paste
 from wsgiload.results.record import Setting
+from wsgiload.sweeps.app_check import app_interpreter
 from wsgiload.sweeps.intervene import further_runs, require_liftable
 from wsgiload.sweeps.planned_settings import planned_settings
 from wsgiload.sweeps.sweep import plan_cpus
@@ -36,10 +37,19 @@ class PlannedSettings(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, str]
 
 
+class AppPython(msgspec.Struct, frozen=True, kw_only=True):
+    """The interpreter of the app; ``origin`` says how it was chosen."""
+
+    executable: str
+    version: str
+    origin: str
+
+
 class DryRun(msgspec.Struct, frozen=True, kw_only=True):
     """What a sweep would do: its plan, and what follows from it."""
 
     servers: tuple[str, ...]
+    app_python: AppPython | None
     pythons: dict[str, str]
     cpu_plan: CpuPlan
     order: tuple[str, ...] | None
@@ -68,6 +78,7 @@ def resolved_plan(
 
     resolved = DryRun(
         servers=tuple(servers),
+        app_python=app_python_of(experiment, servers),
         pythons={name: interpreter.version for name, interpreter in interpreters.items()},
         cpu_plan=cpu_plan,
         order=None if is_rateless else tuple(cell.id for cell in order),
@@ -80,6 +91,15 @@ def resolved_plan(
     )
     unknown = {"levels": None} if is_rateless else {}
     return plain(experiment.without_secrets()) | plain(resolved) | unknown
+
+
+def app_python_of(experiment: Experiment, servers: Mapping[str, ServerVariant]) -> AppPython | None:
+    """What the user's app runs on; None for a bundled one, and where only the user's own commands
+    know."""
+    if experiment.bundled or not needs_app(servers):
+        return None
+    found = app_interpreter(experiment)
+    return AppPython(executable=str(found.executable), version=found.version, origin=found.origin)
 
 
 def require_possible_intervention(experiment: Experiment) -> CpuPlan:

@@ -36,11 +36,6 @@ Origin = Literal[
 MINIMUM = (3, 11)
 DESCRIBE_TIMEOUT_S = 30.0
 POETRY_TIMEOUT_S = 60.0
-# A folder with one of these is a project, or a workspace of several.
-PROJECT_FILES = (
-    *("pyproject.toml", "uv.lock", "poetry.lock", "setup.py", "setup.cfg", "requirements.txt"),
-    *("manage.py", "Pipfile"),
-)
 # Inherited variables that would decide which modules are found; the environment under test decides
 # alone.
 PYTHON_VARIABLES = (
@@ -136,18 +131,25 @@ def find_app_interpreter(chdir: Path, python: str | None = None) -> AppInterpret
 
 
 def project_environment(folder: Path) -> Path | None:
-    """The ``.venv`` of the folder, or of the project or workspace around it.
+    """The nearest ``.venv``: that of the folder, or of one around it, up to the home folder or the
+    file system's root.
 
-    The search ends at the repository's root, at the home folder, and at the file system's.
+    Its interpreter is executed. In a folder around, it counts only if this user or root owns both:
+    anyone may create one in ``/tmp``.
     """
     for place in (folder, *folder.parents):
-        is_project = any((place / name).is_file() for name in PROJECT_FILES)
-        is_root = (place / ".git").exists()
-        if (place / ".venv").is_dir() and (place == folder or is_project or is_root):
-            return place / ".venv"
-        if is_root or place == Path.home():
+        environment = place / ".venv"
+        if environment.is_dir() and (place == folder or _is_trusted(environment)):
+            return environment
+        if place == Path.home():
             return None
     return None
+
+
+def _is_trusted(environment: Path) -> bool:
+    """Whether nobody but this user or root has made an environment, or owns its folder."""
+    facts = (environment.stat(), environment.lstat(), environment.parent.stat())
+    return {fact.st_uid for fact in facts} <= {os.geteuid(), 0}
 
 
 def _poetry_environment(folder: Path) -> Path | None:

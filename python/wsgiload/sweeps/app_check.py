@@ -43,6 +43,17 @@ def interpreters_of(experiment: Experiment, found: Mapping[str, ServerVariant]) 
     return usual | named_interpreters(found)
 
 
+def environment_note(experiment: Experiment, interpreters: Interpreters) -> str | None:
+    """The environment that was found around the app's folder; None where it is in it, or was
+    named."""
+    found = interpreters.get(None)
+    if experiment.bundled or found is None or found.origin != ".venv":
+        return None
+    environment = found.executable.parent.parent
+    is_own = environment.parent == experiment.app_dir
+    return None if is_own else f"using the environment {environment} for the app (see --python)"
+
+
 def app_failure_of(
     experiment: Experiment, interpreters: Interpreters, place: Place
 ) -> AppImportError | None:

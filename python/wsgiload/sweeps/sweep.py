@@ -71,7 +71,7 @@ from wsgiload.serving.concurrency import Concurrency
 from wsgiload.serving.conformance import measure_concurrency
 from wsgiload.serving.groups import Place, chosen_place
 from wsgiload.serving.services import RunningService, Surroundings, running_services
-from wsgiload.sweeps.app_check import app_failure_of, interpreters_of
+from wsgiload.sweeps.app_check import app_failure_of, environment_note, interpreters_of
 from wsgiload.sweeps.cell import Bench, run_cell
 from wsgiload.sweeps.intervene import further_runs, intervene, lifted, require_liftable
 from wsgiload.sweeps.outlook import Outlook, ranking_words
@@ -325,6 +325,9 @@ def _carry_out(
     if experiment.port is not None:
         launch.require_free_port(experiment.port)
     interpreters = interpreters_of(experiment, found)
+    note = environment_note(experiment, interpreters)
+    if note is not None:
+        events.message(note)
     order = expand(experiment, tuple(found))
     status: Status = "failed" if earlier is None else "interrupted"
     with (
