@@ -21,16 +21,27 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
         *option("--keep-alive", context.idle_timeout_s),
         *context.when_tuned("--graceful-timeout", 2, "--log-level", "WARNING"),
         *context.when_tuned("--config", f"file:{SETTINGS}"),
-        f"wsgi:{context.app}",
+        *(context.when_tuned("--worker-class", "uvloop") if variant.interface == "asgi" else []),
+        f"{variant.interface}:{context.app}",
     ]
 
 
+NOTES = (
+    f"--backlog set by the profile (default 100; {REFERENCE})",
+    f"--keep-alive longer than the run (default 5 s; {REFERENCE})",
+    "no access log by default; --log-level WARNING; --graceful-timeout bounds the "
+    f"stop ({REFERENCE})",
+    f"h11_max_incomplete_size 65,536: request heads of up to 64 KiB (default 16 KiB; {REFERENCE})",
+    "the main process and a helper process count as the server's",
+)
+STOCK_NOTES = (f"one worker, backlog 100, keep-alive for 5 s ({REFERENCE})",)
+
 SERVER = Server(
     name="hypercorn",
-    summary="ASGI server with a WSGI adapter; the app in threads",
+    summary="ASGI server with a WSGI adapter that runs the app in threads",
     homepage="https://hypercorn.readthedocs.io/",
     source=Path(__file__),
-    requirements=("hypercorn==0.18.0",),
+    requirements=("hypercorn==0.18.0", "uvloop==0.23.0"),
     distribution="hypercorn",
     variants=(
         Variant(
@@ -39,21 +50,31 @@ SERVER = Server(
             keepalive=True,
             uses_workers=True,
             uses_threads=False,
-            notes=(
-                f"--backlog set by the profile (default 100; {REFERENCE})",
-                f"--keep-alive longer than the run (default 5 s; {REFERENCE})",
-                "no access log by default; --log-level WARNING; --graceful-timeout bounds the "
-                f"stop ({REFERENCE})",
-                "h11_max_incomplete_size 65,536: request heads of up to 64 KiB (default 16 KiB; "
-                f"{REFERENCE})",
-                "the main process and a helper process count as the server's",
-            ),
-            stock_notes=(f"one worker, backlog 100, keep-alive for 5 s ({REFERENCE})",),
+            notes=NOTES,
+            stock_notes=STOCK_NOTES,
             unix_socket=True,
             helpers=2,
             no_trusted_proxies="its ProxyFixMiddleware accepts only ASGI apps",
             deviation="SERVER_PORT is not a string",
             extra=True,
+        ),
+        Variant(
+            name="asgi",
+            summary="ASGI on uvloop",
+            keepalive=True,
+            uses_workers=True,
+            uses_threads=False,
+            notes=(
+                "--worker-class uvloop: the same event loop as the other ASGI servers (default "
+                f"asyncio; {REFERENCE})",
+                *NOTES,
+            ),
+            stock_notes=("asyncio's own event loop", *STOCK_NOTES),
+            unix_socket=True,
+            helpers=2,
+            no_trusted_proxies="it trusts proxies only through a wrapper that the app must import "
+            "(hypercorn.middleware.ProxyFixMiddleware)",
+            interface="asgi",
         ),
     ),
     default_variant="default",

@@ -49,5 +49,5 @@ SERVER = Server(
     command=command,
     ignored_variables=("NODE_*",),
     needs=(Dependency("nodejs", program="node"),),
-    serves_wsgi=False,
+    serves_apps=False,
 )

@@ -1,4 +1,4 @@
-"""uvicorn: an ASGI server; a2wsgi runs the WSGI app in a pool of threads."""
+"""uvicorn: an ASGI server; a2wsgi runs a WSGI app in a pool of threads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ ADAPTER = "https://github.com/abersheeran/a2wsgi"
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
-    """Our runner: the adapter has to be laid around the app."""
+    """``python -m uvicorn``; for a WSGI app our runner: the adapter has to be laid around it."""
+    if variant.interface == "asgi":
+        return _asgi_command(context)
     return [
         *runner(context, Path(__file__), "run_uvicorn.py"),
         *("--host", context.host, "--port", str(context.port)),
@@ -24,8 +26,24 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
     ]
 
 
+def _asgi_command(context: LaunchContext) -> list[str]:
+    return [
+        *(str(context.python), "-m", "uvicorn"),
+        *("--host", context.host, "--port", str(context.port)),
+        *option("--workers", context.workers),
+        *option("--backlog", context.backlog),
+        *option("--timeout-keep-alive", context.idle_timeout_s),
+        *context.when_tuned("--loop", "uvloop", "--http", "httptools"),
+        *context.when_tuned("--no-access-log", "--log-level", "warning"),
+        *context.when_tuned("--timeout-graceful-shutdown", 2),
+        context.app,
+    ]
+
+
 def environ(variant: Variant, context: LaunchContext) -> dict[str, str]:
     """Further workers import our runner by its name."""
+    if variant.interface == "asgi":
+        return {}
     return {
         "PYTHONPATH": os.pathsep.join(
             [str(context.import_dir), str(Path(__file__).parent / "runners")]
@@ -38,7 +56,8 @@ SERVER = Server(
     summary="ASGI server, WSGI by a2wsgi in a pool of threads",
     homepage="https://www.uvicorn.org/",
     source=Path(__file__),
-    requirements=("uvicorn==0.54.0", "a2wsgi==1.10.10"),
+    # The last two as in its extra `standard`.
+    requirements=("uvicorn==0.54.0", "a2wsgi==1.10.10", "httptools==0.9.0", "uvloop==0.23.0"),
     distribution="uvicorn",
     variants=(
         Variant(
@@ -63,6 +82,28 @@ SERVER = Server(
             unix_socket=True,
             helpers=2,
             extra=True,
+        ),
+        Variant(
+            name="asgi",
+            summary="ASGI on uvloop and httptools, as uvicorn[standard] installs them",
+            keepalive=True,
+            uses_workers=True,
+            uses_threads=False,
+            notes=(
+                "--loop uvloop --http httptools: its defaults where they are installed "
+                f"({REFERENCE})",
+                f"timeout_keep_alive longer than the run (default 5 s; {REFERENCE})",
+                "no access log, --log-level warning: by default every request is logged "
+                f"({REFERENCE})",
+                f"--timeout-graceful-shutdown bounds the stop (by default it waits; {REFERENCE})",
+                f"backlog set by the profile (default 2048; {REFERENCE})",
+                "with several workers the main process and a helper process count as the server's",
+            ),
+            stock_notes=(f"one process, every request logged, keep-alive for 5 s ({REFERENCE})",),
+            unix_socket=True,
+            helpers=2,
+            interface="asgi",
+            takes_arguments=True,
         ),
     ),
     default_variant="a2wsgi",

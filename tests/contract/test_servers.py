@@ -110,13 +110,14 @@ def test_a_lock_holds_every_pin_with_hashes_and_names_no_place(server: Server) -
 def test_a_command_is_words_with_the_address_and_the_budget(found: ServerVariant) -> None:
     command = found.server.command(found.variant, CONTEXT)
     assert all(isinstance(word, str) and word for word in command)
-    assert command[0].startswith("/environment/bin/") or not found.server.serves_wsgi
+    assert command[0].startswith("/environment/bin/") or not found.server.serves_apps
     assert any(CONTEXT.host in word for word in command)
     assert any(str(CONTEXT.port) in word for word in command)
     assert "1234" in values(command)
     assert ("3" in values(command)) == found.variant.uses_workers
     assert ("7" in values(command)) == found.variant.uses_threads
-    assert any(word in ("hello:app", "wsgi:hello:app") for word in values(command))
+    prefixed = f"{found.variant.interface}:hello:app"
+    assert any(word in ("hello:app", prefixed) for word in values(command))
     assert found.server.command(found.variant, CONTEXT) == command
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from wsgiload.catalogue.contract import Interface
 from wsgiload.environments import app_import
 from wsgiload.environments.app_import import Surroundings, check_app
 from wsgiload.environments.app_name import SHIM_APP, needs_shim, parse_app, shim_folder
@@ -45,11 +46,18 @@ def no_active_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     monkeypatch.chdir(tmp_path)
 
 
-def check(folder: Path, app: str, text: str | None = None, timeout_s: float = 30.0) -> None:
+def check(
+    folder: Path,
+    app: str,
+    text: str | None = None,
+    timeout_s: float = 30.0,
+    interface: Interface = "wsgi",
+) -> None:
     if text is not None:
         (folder / "shop.py").write_text(text)
     interpreter = find_app_interpreter(folder)
-    check_app(app, folder, Surroundings(interpreter, os.environ, timeout_s=timeout_s))
+    around = Surroundings(interpreter, os.environ, timeout_s=timeout_s, interface=interface)
+    check_app(app, folder, around)
 
 
 def test_a_good_app_passes_whatever_it_prints_or_starts(tmp_path: Path) -> None:
@@ -171,7 +179,8 @@ def test_a_factory_that_fails_is_an_import_error(tmp_path: Path) -> None:
 
 def wrapped(folder: Path, app: str) -> str:
     """The fix for an ASGI app; the command in it is run, but for what it installs."""
-    with pytest.raises(UsageError, match=r"is an ASGI app.*a2wsgi.*wsgi_adapter:app") as caught:
+    line = r"is an ASGI app; add --interface asgi .*a2wsgi.*wsgi_adapter:app"
+    with pytest.raises(UsageError, match=line) as caught:
         check(folder, app)
     fix = caught.value.fix or ""
     subprocess.run(fix.split("`")[1].rpartition("&& ")[2], shell=True, check=True)
@@ -198,6 +207,50 @@ def test_the_adapter_is_written_beside_the_app_and_never_over_a_file(tmp_path: P
     check(folder, "wsgi_adapter:app")
     with pytest.raises(UsageError, match=r"ASGIMiddleware in .*/wsgi_adapter\.py, then measure"):
         check(folder, "my-shop:app")
+
+
+@pytest.mark.parametrize(
+    ("app", "text"),
+    [
+        ("shop:app", ASGI),
+        ("shop:function", ASGI),
+        ("shop:make()", ASGI),
+        ("shop:app", "def app(*args, **kwargs): ...\n"),
+        ("shop:app", "def app(scope, receive, send): return send({})\n"),
+        ("shop:Endpoint", "class Endpoint:\n    def __init__(self, scope, receive, send): ...\n"),
+    ],
+)
+def test_every_form_of_an_asgi_app_is_accepted(tmp_path: Path, app: str, text: str) -> None:
+    check(tmp_path, app, text, interface="asgi")
+
+
+@pytest.mark.parametrize(
+    ("app", "text", "line"),
+    [
+        ("shop:app", WSGI, r"shop:app is a WSGI app; omit --interface asgi$"),
+        ("shop:create_app", FACTORY, r"shop:create_app\(\) is a WSGI app; omit"),
+        ("shop:site.server", SITE, r"site\.server is a WSGI app; omit"),
+        ("shop:make", ASGI, r"is a factory.*call it: 'shop:make\(\)'"),
+        ("shop:server", ASGI, r"has no 'server'; did you mean shop:app\?"),
+        ("shop:run", "async def run(): ...\n", r"not an ASGI app: it takes \(\), not \(scope, "),
+        ("shop:LIMIT", "LIMIT = 3\n", r"name the module's ASGI callable"),
+    ],
+)
+def test_what_is_no_asgi_app_gets_a_fix(tmp_path: Path, app: str, text: str, line: str) -> None:
+    with pytest.raises(UsageError, match=line):
+        check(tmp_path, app, text, interface="asgi")
+
+
+def test_the_asgi_module_of_a_django_project_is_suggested(tmp_path: Path) -> None:
+    project = tmp_path / "site_1"
+    project.mkdir()
+    (tmp_path / "manage.py").touch()
+    (project / "wsgi.py").write_text("def application(environ, start_response): ...\n")
+    (project / "asgi.py").write_text("async def application(scope, receive, send): ...\n")
+    for app in ("site_1.wsgi:application", "sit:application"):
+        with pytest.raises(UsageError, match=r"did you mean site_1\.asgi:application\?"):
+            check(tmp_path, app, interface="asgi")
+    check(tmp_path, "site_1.asgi:application", interface="asgi")
 
 
 @pytest.mark.parametrize(

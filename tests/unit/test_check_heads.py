@@ -28,7 +28,7 @@ def checked(
             raise answer
         return answer
 
-    server = SimpleNamespace(serves_wsgi=True)
+    server = SimpleNamespace(serves_apps=True)
     found = SimpleNamespace(variant=variant, server=server)
     subject: Any = SimpleNamespace(found=found, port=0, profile=profile)
     result = check.CheckResult("s", profile)

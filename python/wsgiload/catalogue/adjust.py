@@ -60,7 +60,7 @@ def _with(variant: ServerVariant, one: Adjustment) -> ServerVariant:
             cause = f"{one.option}: {server.name} does not support a configuration file here"
             raise UsageError(cause, _by_command(server, one.config))
         return replace(variant, config=one.config)
-    if not server.takes_arguments:
+    if not variant.takes_arguments:
         cause = f"{one.option}: {server.name} is started by a script of wsgiload"
         raise UsageError(cause, _by_command(server, None))
     return replace(variant, arguments=(*variant.arguments, *_words(one)))

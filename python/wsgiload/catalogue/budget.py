@@ -46,6 +46,8 @@ def busy_users(variant: ServerVariant, cpus: float, profile: Profile) -> int:
     """Users of a closed loop, twice as many as are served at once, so that the server never waits
     for the client."""
     budget = budget_of(variant, cpus, profile)
+    if variant.variant.interface == "asgi":  # an event loop serves any number at once
+        return USUAL_USERS * (budget.workers or 1)
     if budget.workers is None or budget.threads is None:
         return USUAL_USERS
     return 2 * budget.workers * budget.threads

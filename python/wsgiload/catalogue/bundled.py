@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from wsgiload.catalogue.contract import Interface
 from wsgiload.errors import UsageError
 
 APPS_FOLDER = Path(__file__).parent / "apps"
@@ -53,11 +54,24 @@ class BundledApp:
     method: str = "GET"
     body: bytes | None = None
     upstream: Upstream | None = None
+    has_asgi: bool = False
 
     @property
     def app(self) -> str:
-        """``module:callable``, as servers take it."""
+        """``module:callable`` of the WSGI app, as servers take it."""
         return f"{self.module}:app"
+
+    def app_for(self, interface: Interface) -> str:
+        """``module:callable`` of the app of this interface. Raises UsageError without one."""
+        if interface == "wsgi":
+            return self.app
+        if not self.has_asgi:
+            able = " or ".join(name for name, one in BUNDLED.items() if one.has_asgi)
+            raise UsageError(
+                f"the bundled app {self.name!r} is a WSGI app",
+                f"choose {able} with --app-name, or omit --interface {interface}",
+            )
+        return f"{self.module}:{interface}_app"
 
 
 def _describe(name: str) -> BundledApp:
@@ -73,6 +87,7 @@ def _describe(name: str) -> BundledApp:
         method=getattr(module, "METHOD", "GET"),
         body=getattr(module, "BODY", None),
         upstream=Upstream(APPS_FOLDER / program, module.UPSTREAM_VARIABLE) if program else None,
+        has_asgi=hasattr(module, "asgi_app"),
     )
 
 

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from wsgiload.catalogue.own import OwnServer
 
 Profile = Literal["tuned", "stock"]
+# How a server calls the app.
+Interface = Literal["wsgi", "asgi"]
 # How a body without a Content-Length of the app is delimited on the wire.
 Framing = Literal["chunked", "close", "content-length"]
 
@@ -147,6 +149,8 @@ class Variant:
     ``head_limit`` says why a request head of 32 KiB is rejected in the tuned profile, and
     ``no_trusted_proxies`` why ``X-Forwarded-Proto`` from this host does not set the scheme that the
     app sees; None claims that it does.
+    ``interface`` is the kind of app that it runs. ``takes_arguments`` is said where it differs from
+    that of the server.
     ``notes`` justify every setting that is not the server's default, each with its source;
     ``stock_notes`` say what its defaults do to it. ``reason`` says why it cannot be run any more:
     it is listed, and refused with that reason.
@@ -167,10 +171,13 @@ class Variant:
     needs: tuple[Dependency, ...] = ()
     extra: bool = False  # measured only on request: by name, or by ``all``
     cold: bool = False  # measured without any warm-up
-    deviation: str | None = None  # a known violation found by PEP 3333's validator
+    # A known violation of PEP 3333 that its validator finds, or of ASGI.
+    deviation: str | None = None
     head_limit: str | None = None
     no_trusted_proxies: str | None = None
     reason: str | None = None
+    interface: Interface = "wsgi"
+    takes_arguments: bool | None = None
 
     def keeps_connections(self, profile: Profile) -> bool:
         """The claim of that profile."""
@@ -228,7 +235,7 @@ class Server:
     implementation: Literal["CPython", "PyPy"] = "CPython"
     python_min: tuple[int, int] = (3, 11)
     python_max: tuple[int, int] | None = None
-    serves_wsgi: bool = True  # False: a baseline that can only respond like the bundled app hello
+    serves_apps: bool = True  # False: a baseline that can only respond like the bundled app hello
     stop_signal: str = "SIGTERM"
     stop_timeout_s: float = 10.0
     clean_exit_codes: tuple[int, ...] = (0, -15)  # -15: no handler, died of the SIGTERM it was sent
@@ -244,6 +251,18 @@ class Server:
     def key(self) -> str:
         """Its name, with the version that the user asked for: what has an environment."""
         return self.name if self.pinned is None else f"{self.name}=={self.pinned}"
+
+    def serves(self, variant: Variant, interface: Interface | None) -> bool:
+        """Whether a variant can be asked to run apps of this interface, or of any; a command of the
+        user's own runs what it names, and a baseline no app at all."""
+        is_for_any = self.own is not None or not self.serves_apps
+        return is_for_any or interface in (None, variant.interface)
+
+    def usual_variant(self, interface: Interface) -> Variant | None:
+        """What its bare name means for apps of this interface; None where it runs none of them."""
+        first = [one for one in self.variants if one.name == self.default_variant]
+        able = (one for one in (*first, *self.variants) if self.serves(one, interface))
+        return next(able, None)
 
     @property
     def lock_path(self) -> Path:

@@ -14,13 +14,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Literal, get_args
 
-from wsgiload.catalogue.contract import Dependency, Profile, Server, Variant
+from wsgiload.catalogue.contract import Dependency, Interface, Profile, Server, Variant
 from wsgiload.catalogue.own import NAME, OwnServer, require_name, server_of
 from wsgiload.catalogue.pin import parts_of, pinned
 from wsgiload.errors import UsageError, require
 
 DEFAULT_FOLDER = Path(__file__).parents[1] / "_servers"
 PROFILES: tuple[Profile, ...] = get_args(Profile)
+INTERFACES: tuple[Interface, ...] = get_args(Interface)
 ALL = "all"
 DEFAULT = "default"
 _KEEPALIVES: dict[str | int, str] = {"on": "keep", "off": "close"}
@@ -89,6 +90,12 @@ class ServerVariant:
         return (*self.server.needs, *self.variant.needs)
 
     @property
+    def takes_arguments(self) -> bool:
+        """Whether a user can add to its command line."""
+        of_variant = self.variant.takes_arguments
+        return self.server.takes_arguments if of_variant is None else of_variant
+
+    @property
     def requested_keepalive(self) -> Literal["on", "off"] | int | None:
         """How the load uses its connections: by the grid, or as its user says; None leaves that to
         the experiment."""
@@ -110,10 +117,13 @@ class Catalogue:
 
     servers: tuple[Server, ...]
 
-    def variants(self) -> list[ServerVariant]:
-        """Every variant, refused ones included."""
+    def variants(self, interface: Interface | None = None) -> list[ServerVariant]:
+        """Every variant that runs apps of this interface, or of any, refused ones included."""
         return [
-            ServerVariant(server, variant) for server in self.servers for variant in server.variants
+            ServerVariant(server, variant)
+            for server in self.servers
+            for variant in server.variants
+            if server.serves(variant, interface)
         ]
 
     def has(self, name: str) -> bool:
@@ -128,21 +138,26 @@ class Catalogue:
             self._require_free(one.name, "name")
         return Catalogue((*self.servers, *(server_of(one) for one in own)))
 
-    def select(self, names: Sequence[str] | None = None) -> list[ServerVariant]:
+    def select(
+        self, names: Sequence[str] | None = None, interface: Interface | None = None
+    ) -> list[ServerVariant]:
         """The variants meant by ``names``, in that order, each once.
 
         A name is ``server-variant``, a bare server (its default variant), ``all`` or ``default``;
         ``alias=waitress`` is waitress under an alias, and ``waitress==3.0.1`` that version of it.
         None means ``default``: the servers that need no system packages and no compiler.
+
+        All of them run apps of ``interface``; without one, every name is known, and ``default`` and
+        bare servers mean WSGI.
         """
         if names is None:
-            return self._default()
+            return self._default(interface)
         given = [name.strip().lower() for name in names if name.strip()]
         if not given:
             raise UsageError("--servers is empty", "see `wsgiload servers list`, or omit it")
         selected: dict[str, ServerVariant] = {}
         for name in given:
-            for variant in self._meant_by(name):
+            for variant in self._meant_by(name, interface):
                 _require_one_meaning(variant, selected.setdefault(variant.id, variant))
         return list(selected.values())
 
@@ -150,28 +165,30 @@ class Catalogue:
         """The servers behind ``select(names)``, each once: what has to be installed."""
         return list({variant.server.key: variant.server for variant in self.select(names)}.values())
 
-    def _meant_by(self, name: str) -> list[ServerVariant]:
+    def _meant_by(self, name: str, interface: Interface | None) -> list[ServerVariant]:
         alias, meant, version = parts_of(name)
         if alias or name.startswith("="):
-            found = self._in_version(meant, version, name)
+            found = self._in_version(self._resolve(meant, interface), version, name)
             return [replace(found, alias=self._free_alias(alias))]
         if "==" in name:
-            return [self._in_version(meant, version, name)]
+            return [self._in_version(self._resolve(meant, interface), version, name)]
         if name == ALL:
-            return self._runnable()
-        return self._default() if name == DEFAULT else [self._resolve(name)]
+            return self._runnable(interface)
+        if name == DEFAULT:
+            return self._default(interface)
+        return [self._resolve(name, interface)]
 
-    def _in_version(self, name: str, version: str, given: str) -> ServerVariant:
-        found = self._resolve(name)
+    @staticmethod
+    def _in_version(found: ServerVariant, version: str, given: str) -> ServerVariant:
         if "==" not in given:
             return found
         return replace(found, server=pinned(found.server, version))
 
-    def _default(self) -> list[ServerVariant]:
-        return [variant for variant in self._runnable() if _is_usual(variant)]
+    def _default(self, interface: Interface | None) -> list[ServerVariant]:
+        return [one for one in self._runnable(interface or "wsgi") if _is_usual(one)]
 
-    def _runnable(self) -> list[ServerVariant]:
-        return [variant for variant in self.variants() if variant.reason is None]
+    def _runnable(self, interface: Interface | None) -> list[ServerVariant]:
+        return [variant for variant in self.variants(interface) if variant.reason is None]
 
     def _free_alias(self, alias: str) -> str:
         if not NAME.fullmatch(alias):
@@ -192,15 +209,11 @@ class Catalogue:
         if name in taken:
             raise UsageError(f"{name!r} is a server's name", f"choose another {kind}")
 
-    def _resolve(self, name: str) -> ServerVariant:
-        known = {variant.id: variant for variant in self.variants()}
-        for server in self.servers:
-            default = next(
-                variant for variant in server.variants if variant.name == server.default_variant
-            )
-            known.setdefault(server.name, ServerVariant(server, default))
+    def _resolve(self, name: str, interface: Interface | None) -> ServerVariant:
+        known = self._by_name(interface)
         variant = known.get(name)
         if variant is None:
+            self._require_interface(name, interface)
             names = [*known, ALL, DEFAULT]
             close = difflib.get_close_matches(name, names, n=1, cutoff=0.9)
             close = close or difflib.get_close_matches(name, names, n=3, cutoff=0.5)
@@ -211,6 +224,25 @@ class Catalogue:
                 f"server {name!r} is not supported: {variant.reason}", "see `wsgiload servers list`"
             )
         return variant
+
+    def _by_name(self, interface: Interface | None) -> dict[str, ServerVariant]:
+        known = {variant.id: variant for variant in self.variants(interface)}
+        for server in self.servers:
+            kinds = INTERFACES if interface is None else (interface,)
+            usual = next(filter(None, map(server.usual_variant, kinds)), None)
+            if usual is not None:
+                known.setdefault(server.name, ServerVariant(server, usual))
+        return known
+
+    def _require_interface(self, name: str, interface: Interface | None) -> None:
+        """Refuse a server that only runs apps of another interface, and name those that can."""
+        if interface is None or name not in self._by_name(None):
+            return
+        cause = f"server {name!r} does not run {interface.upper()} apps"
+        if interface == "wsgi":
+            raise UsageError(cause, "add --interface asgi, or choose another server")
+        able = [one.server.name for one in self._default(interface) if one.server.own is None]
+        raise UsageError(cause, f"use --servers {','.join(able)}, or omit --interface asgi")
 
 
 def _require_one_meaning(variant: ServerVariant, earlier: ServerVariant) -> None:

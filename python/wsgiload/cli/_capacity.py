@@ -58,6 +58,7 @@ _AS_IN_SWEEP = {
         "servers",
         "servers_from",
         "profile",
+        "interface",
         "workers",
         "server_threads",
         "grid",

@@ -107,6 +107,7 @@ def _server_options(
 ) -> ServerOptions:
     return ServerOptions(
         profile=flags["profile"],
+        interface=flags["interface"],
         workers=flags["workers"],
         server_threads=flags["server_threads"],
         grid=parse_grid(flags["grid"]),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, TypedDict
 
-from wsgiload.catalogue.contract import Profile
+from wsgiload.catalogue.contract import Interface, Profile
 from wsgiload.documents.load_plan import Arrivals, OnBusy, ReceiveStamps
 from wsgiload.experiment.procedure import Method
 from wsgiload.limits.model import Policy
@@ -103,6 +103,7 @@ class ServerFlags(TypedDict):
     servers: tuple[str, ...] | None
     servers_from: Path | None
     profile: Profile
+    interface: Interface
     workers: int | None
     server_threads: int | None
     grid: tuple[str, ...]

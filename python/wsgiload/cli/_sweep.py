@@ -23,7 +23,7 @@ from wsgiload.analysis.threshold import (
     undecided_thresholds,
 )
 from wsgiload.capacity_search.rates import require_rates
-from wsgiload.catalogue.contract import Profile
+from wsgiload.catalogue.contract import Interface, Profile
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._dry_run import require_possible_intervention, resolved_plan
 from wsgiload.cli._experiment import sweep_spec_of
@@ -203,6 +203,13 @@ _server_options = together(
         type=click.Choice(get_args(Profile)),
         default="tuned",
         help=_server("profile"),
+    ),
+    option(
+        "Server",
+        "--interface",
+        type=click.Choice(get_args(Interface)),
+        default="wsgi",
+        help=_server("interface"),
     ),
     option("Server", "--workers", type=click.IntRange(min=1), help=_server("workers")),
     option(

@@ -56,6 +56,9 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     profile: Literal["tuned", "stock"] | tuple[Literal["tuned", "stock"], ...] | None = None
     """`tuned` (equivalent settings) or `stock` (each server's defaults); a list if
     `--grid profile=` combines both. Source: plan. Null: only the user's own commands."""
+    interface: Literal["wsgi", "asgi"] | None = None
+    """How the servers call the app. Source: plan. Null: not stored, or only the user's own
+    commands."""
     app: str | tuple[str, ...] | None
     """`module:callable`; a list if `--grid app=` combines several. Source: plan. Null:
     unknown for the user's own commands."""

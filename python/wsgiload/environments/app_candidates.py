@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from wsgiload.catalogue.contract import Interface
 from wsgiload.environments import django
 from wsgiload.environments.app_name import AppName, ImportedFrom
 
@@ -19,7 +20,7 @@ PROJECT_FOLDERS = ("app", "backend", "server")
 
 
 def for_missing_module(
-    name: AppName, folder: Path, variables: Mapping[str, str]
+    name: AppName, folder: Path, variables: Mapping[str, str], interface: Interface
 ) -> list[ImportedFrom]:
     """For a module that ``folder`` does not have: names like it, and other places."""
     top, dot, rest = name.module.partition(".")
@@ -41,7 +42,7 @@ def for_missing_module(
         for place in PROJECT_FOLDERS
         if _holds(folder / place, top)
     ]
-    return candidates + in_django(folder)
+    return candidates + in_django(folder, interface)
 
 
 def with_source_folder(
@@ -60,13 +61,20 @@ def above_file(name: AppName, file: Path, absent: str) -> list[ImportedFrom]:
     return [ImportedFrom(place, name) for place in places]
 
 
-def in_django(folder: Path) -> list[ImportedFrom]:
-    """The WSGI apps of the Django projects in a folder and just below it."""
+def in_django(folder: Path, interface: Interface) -> list[ImportedFrom]:
+    """The apps of the Django projects in a folder and just below it."""
     return [
         ImportedFrom(project, AppName(module, "application"))
         for project in django.projects(folder)
-        for module in django.wsgi_modules(project)
+        for module in django.app_modules(project, interface)
     ]
+
+
+def asgi_of_django(name: AppName, folder: Path) -> list[ImportedFrom]:
+    """The ASGI app beside a WSGI app, as Django's ``startproject`` names both."""
+    package, _, module = name.module.rpartition(".")
+    is_django = bool(package) and module == "wsgi"
+    return [ImportedFrom(folder, AppName(f"{package}.asgi", name.expression))] if is_django else []
 
 
 def _holds(place: Path, module: str) -> bool:

@@ -1,4 +1,5 @@
-"""Checks that an app can be imported by its interpreter and is a WSGI app, in a process of its own.
+"""Checks that an app can be imported by its interpreter and has the interface that is measured, in
+a process of its own.
 
 Whatever the app does there, the check ends within its time limit and has one line to say. A fix
 that names an app was tried before.
@@ -21,6 +22,7 @@ from typing import IO, Literal, Protocol
 
 import msgspec
 
+from wsgiload.catalogue.contract import Interface
 from wsgiload.environments import app_candidates
 from wsgiload.environments import import_messages as messages
 from wsgiload.environments.app_name import (
@@ -63,7 +65,16 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     """What came of importing an app (``import_program``)."""
 
     step: Literal[
-        "done", "missing", "import", "attribute", "call", "callable", "asgi", "factory", "arguments"
+        "done",
+        "missing",
+        "import",
+        "attribute",
+        "call",
+        "callable",
+        "wsgi",
+        "asgi",
+        "factory",
+        "arguments",
     ]
     kind: str | None = None
     text: str = ""
@@ -85,13 +96,14 @@ class Surroundings:
     spawn: Spawn = launch
     timeout_s: float = TIMEOUT_S
     pythonpath: tuple[Path, ...] = ()
+    interface: Interface = "wsgi"
 
 
 def check_app(app: str, folder: Path, around: Surroundings) -> None:
     """Import ``app`` from ``folder``.
 
-    A name that does not exist, or is no WSGI app, is a UsageError; an app that exists and fails
-    while it is imported is an AppImportError.
+    A name that does not exist, or is no app of this interface, is a UsageError; an app that exists
+    and fails while it is imported is an AppImportError.
     """
     folder = folder.resolve()
     if is_path(app):
@@ -114,7 +126,8 @@ def import_app(app: ImportedFrom, around: Surroundings) -> Imported:
     with tempfile.TemporaryDirectory(prefix="wsgiload-") as scratch, _tail() as (log, tail):
         result = Path(scratch) / "result.json"
         argv = [str(around.interpreter.executable), "-P", str(PROGRAM)]
-        argv += [app.name.module, app.name.expression, str(result), str(app.folder)]
+        argv += [app.name.module, app.name.expression, around.interface]
+        argv += [str(result), str(app.folder)]
         argv += map(str, (app.folder, *app.pythonpath, *around.pythonpath))
         process = around.spawn(argv, env=variables, cwd=app.folder, log=log)
         log.close()
@@ -180,7 +193,8 @@ def _failure(report: Imported, name: AppName, folder: Path, around: Surroundings
     suggestion = None if found is None else _words(found, around)
     if report.step == "missing":
         return messages.module_missing(name, folder, around.interpreter, suggestion)
-    return messages.error_of(report, name, folder, around.interpreter, suggestion)
+    about = messages.About(name, folder, around.interpreter, around.interface)
+    return messages.error_of(report, about, suggestion)
 
 
 def _meant(
@@ -188,9 +202,11 @@ def _meant(
 ) -> list[ImportedFrom]:
     """What else may have been meant, the likeliest first."""
     if report.step == "missing":
-        return app_candidates.for_missing_module(name, folder, around.variables)
+        return app_candidates.for_missing_module(name, folder, around.variables, around.interface)
     if report.step == "attribute" and not report.found:
-        return app_candidates.in_django(folder)
+        return app_candidates.in_django(folder, around.interface)
+    if report.step == "wsgi":
+        return app_candidates.asgi_of_django(name, folder)
     if report.step == "import" and report.missing:
         top = report.missing.partition(".")[0]
         return app_candidates.with_source_folder(name, top, folder, around.variables)

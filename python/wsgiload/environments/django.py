@@ -1,4 +1,5 @@
-"""Where a Django project keeps its WSGI module and its settings, by the layout of its files."""
+"""Where a Django project keeps its WSGI and ASGI modules and its settings, by the layout of its
+files."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ import os
 import re
 from itertools import chain
 from pathlib import Path
+
+from wsgiload.catalogue.contract import Interface
 
 _SETTINGS = re.compile(r"""DJANGO_SETTINGS_MODULE['"]\s*,\s*['"]([A-Za-z_][\w.]*)['"]""")
 _HOSTS = re.compile(r"ALLOWED_HOSTS\b[^\n=]*=(.*?)(?:\n\n|\n(?=\w)|\Z)", re.DOTALL)
@@ -25,10 +28,11 @@ def projects(folder: Path) -> list[Path]:
     ]
 
 
-def wsgi_modules(project: Path) -> list[str]:
-    """The modules of a project that are called ``wsgi``, as ``startproject`` names them."""
-    names = sorted(path.parent.name for path in project.glob("*/wsgi.py"))
-    return [f"{name}.wsgi" for name in names if name.isidentifier()]
+def app_modules(project: Path, interface: Interface) -> list[str]:
+    """The modules of a project that are called like the interface, as ``startproject`` names
+    them."""
+    names = sorted(path.parent.name for path in project.glob(f"*/{interface}.py"))
+    return [f"{name}.{interface}" for name in names if name.isidentifier()]
 
 
 def settings_modules(project: Path) -> list[str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shlex
 import signal
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wsgiload.catalogue.contract import Interface
 from wsgiload.environments.app_name import (
     AppName,
     ImportedFrom,
@@ -20,23 +22,37 @@ if TYPE_CHECKING:
     from wsgiload.environments.app_import import Imported
 
 ASGI_MODULE = "wsgi_adapter"
+# What an app of each interface is, and what it is called with.
+APPS = {
+    "wsgi": ("a WSGI app", "(environ, start_response)"),
+    "asgi": ("an ASGI app", "(scope, receive, send)"),
+}
 MIB = 1 << 20
 
 
-def error_of(
-    report: Imported,
-    name: AppName,
-    folder: Path,
-    interpreter: AppInterpreter,
-    suggestion: str | None = None,
-) -> WsgiloadError:
+@dataclass(frozen=True, slots=True)
+class About:
+    """The app that was to be served, with this interface."""
+
+    name: AppName
+    folder: Path
+    interpreter: AppInterpreter
+    interface: Interface
+
+
+def error_of(report: Imported, about: About, suggestion: str | None = None) -> WsgiloadError:
     """The error for an app that cannot be served; ``suggestion`` is one that works."""
+    name, folder, interpreter = about.name, about.folder, about.interpreter
+    kind, arguments = APPS[about.interface]
+    served = as_call(name) if report.text == "()" else name
     match report.step:
         case "attribute":
             return _attribute_missing(report, name, folder, suggestion)
         case "asgi":
-            served = as_call(name) if report.text == "()" else name
             return _is_asgi(served, folder, interpreter)
+        case "wsgi":
+            meant = "" if suggestion is None else f"did you mean {suggestion}? If not, "
+            return UsageError(f"{served.text} is a WSGI app", f"{meant}omit --interface asgi")
         case "factory":
             return UsageError(
                 f"{name.text} is a factory: it takes {report.text} and returns the app",
@@ -44,14 +60,13 @@ def error_of(
             )
         case "arguments":
             return UsageError(
-                f"{name.text} is not a WSGI app: it takes {report.text}, not "
-                "(environ, start_response)",
+                f"{name.text} is not {kind}: it takes {report.text}, not {arguments}",
                 _call_by_hand(report, name),
             )
         case "callable":
             return UsageError(
                 f"{name.text} is not callable: it is of type {report.kind}",
-                "name the module's WSGI callable",
+                f"name the module's {about.interface.upper()} callable",
             )
         case _:
             return _import_failed(report, name, folder, interpreter, suggestion)
@@ -146,15 +161,17 @@ def _attribute_missing(
 
 
 def _is_asgi(name: AppName, folder: Path, interpreter: AppInterpreter) -> UsageError:
-    """An adapter makes a WSGI app of it; what to type depends on what is installed."""
-    cause = f"{name.text} is an ASGI app, but wsgiload measures WSGI servers"
+    """Servers with that interface run it; an adapter makes a WSGI app of it, and what to type for
+    that depends on what is installed."""
+    cause = f"{name.text} is an ASGI app"
+    native = "add --interface asgi to measure ASGI servers; for WSGI servers, wrap it with a2wsgi"
     file, adapted = folder / f"{ASGI_MODULE}.py", f"measure {ASGI_MODULE}:app"
     if file.exists():
-        return UsageError(cause, f"wrap it with a2wsgi's ASGIMiddleware in {file}, then {adapted}")
+        return UsageError(cause, f"{native}'s ASGIMiddleware in {file}, then {adapted}")
 
     write = f"printf '%s\\n' {shlex.join(_adapter(name))} > {shlex.quote(from_here(file))}"
     install = "" if "a2wsgi" in interpreter.distributions else _install("a2wsgi", interpreter)
-    return UsageError(cause, f"wrap it with a2wsgi: `{install}{write}`, then {adapted}")
+    return UsageError(cause, f"{native}: `{install}{write}`, then {adapted}")
 
 
 def _adapter(name: AppName) -> tuple[str, ...]:

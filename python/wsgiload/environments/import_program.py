@@ -25,6 +25,8 @@ TEXT_CHARS = 2_000
 FACTORY_NAME = re.compile(r"^(create|make|build|get|new)|factory|(^|_)(app|application|wsgi)$")
 USUAL = ("app", "application", "wsgi", "wsgi_app", "server", "create_app", "make_app")
 MAX_NAMES = 8
+# How many positional arguments an app is called with.
+ARGUMENTS = {"wsgi": 2, "asgi": 3}
 
 Report = dict[str, object]
 
@@ -106,10 +108,13 @@ def takes(value: object, count: int) -> bool:
     return True
 
 
-def is_wsgi(value: object) -> bool:
-    """Whether a callable can be called like a WSGI app, and its arguments are not mere options."""
-    if not callable(value) or is_asgi(value) or not takes(value, 2):
+def is_app(value: object, interface: str) -> bool:
+    """Whether a callable can be called like an app of this interface, and its arguments are not
+    mere options."""
+    if not callable(value) or not takes(value, ARGUMENTS[interface]):
         return False
+    if is_asgi(value):
+        return interface == "asgi"
     kinds = parameters(value).values()
     has_options_only = bool(kinds) and all(one.default is not one.empty for one in kinds)
     return not has_options_only
@@ -128,20 +133,20 @@ def is_factory_name(name: str, value: object) -> bool:
     return inspect.isclass(value) or FACTORY_NAME.search(name.rpartition(".")[2]) is not None
 
 
-def works(name: str, value: object) -> str | None:
-    """What must follow a name so that it yields a WSGI app: nothing, or a call; None if nothing
+def works(name: str, value: object, interface: str) -> str | None:
+    """What must follow a name so that it yields an app: nothing, or a call; None if nothing
     does."""
     if not callable(value):
         return None
-    if is_wsgi(value):
+    if is_app(value, interface):
         return ""
     if is_asgi(value) or not takes(value, 0) or not is_factory_name(name, value):
         return None
-    return "()" if is_wsgi(called(value)) else None
+    return "()" if is_app(called(value), interface) else None
 
 
-def suggestions(module: object, wanted: str) -> tuple[list[str], list[str]]:
-    """The names that yield a WSGI app, the likeliest first, and the callables that the module
+def suggestions(module: object, wanted: str, interface: str) -> tuple[list[str], list[str]]:
+    """The names that yield an app, the likeliest first, and the callables that the module
     defines."""
     own = [
         name
@@ -152,7 +157,7 @@ def suggestions(module: object, wanted: str) -> tuple[list[str], list[str]]:
     likely = [*close, *USUAL, *(name for name in own if FACTORY_NAME.search(name))]
     found = []
     for name in dict.fromkeys(likely):
-        suffix = works(name, getattr(module, name)) if name in own else None
+        suffix = works(name, getattr(module, name), interface) if name in own else None
         if suffix is not None:
             found.append(name + suffix)
     return found, own[:MAX_NAMES]
@@ -165,7 +170,7 @@ def is_own(value: object, module: object) -> bool:
     return getattr(value, "__module__", None) == getattr(module, "__name__", None)
 
 
-def attempt(module_name: str, expression: str, folder: str) -> Report:
+def attempt(module_name: str, expression: str, folder: str, interface: str) -> Report:
     """Import the module, evaluate the expression, and judge what it yields."""
     try:
         module = importlib.import_module(module_name)
@@ -181,7 +186,7 @@ def attempt(module_name: str, expression: str, folder: str) -> Report:
     value: object = module
     for name in ast.unparse(target).split("."):
         if not hasattr(value, name):
-            found, names = suggestions(module, ast.unparse(target))
+            found, names = suggestions(module, ast.unparse(target), interface)
             file = getattr(module, "__file__", None)
             return {"step": "attribute", "names": names, "found": found, "file": file}
         value = getattr(value, name)
@@ -193,17 +198,26 @@ def attempt(module_name: str, expression: str, folder: str) -> Report:
             )
         except BaseException as error:
             return failure(error, "call", folder)
-    return judged(expression, value)
+    return judged(expression, value, interface)
 
 
-def judged(name: str, value: object) -> Report:
+def other_interface(value: object, interface: str) -> str | None:
+    """The interface of an app that has not the wanted one; None of what is no such app."""
+    if interface == "wsgi":
+        return "asgi" if is_asgi(value) else None
+    is_other = not takes(value, ARGUMENTS[interface]) and is_app(value, "wsgi")
+    return "wsgi" if is_other else None
+
+
+def judged(name: str, value: object, interface: str) -> Report:
     """Whether a value can be served."""
     kind = type(value).__name__
     if not callable(value):
         return {"step": "callable", "kind": kind}
-    if is_asgi(value):
-        return {"step": "asgi", "kind": kind}
-    if is_wsgi(value):
+    other = other_interface(value, interface)
+    if other is not None:
+        return {"step": other, "kind": kind}
+    if is_app(value, interface):
         return {"step": "done", "kind": kind}
     try:
         text = str(inspect.signature(value))
@@ -211,23 +225,24 @@ def judged(name: str, value: object) -> Report:
         text = "(...)"
     needs_none = takes(value, 0)
     made = called(value) if needs_none and is_factory_name(name, value) else None
-    if is_asgi(made):
-        return {"step": "asgi", "kind": type(made).__name__, "text": "()"}
+    other = other_interface(made, interface) if callable(made) else None
+    if other is not None:
+        return {"step": other, "kind": type(made).__name__, "text": "()"}
     if callable(made):
         return {"step": "factory", "kind": kind, "text": text[:200]}
-    step = "done" if takes(value, 2) else "arguments"
+    step = "done" if takes(value, ARGUMENTS[interface]) else "arguments"
     suffix = ("()",) if needs_none else ()
     return {"step": step, "kind": kind, "text": text[:200], "found": suffix}
 
 
 def main() -> None:
     """Write the report into the file named last."""
-    module_name, expression, result, folder, *path = sys.argv[1:]
+    module_name, expression, interface, result, folder, *path = sys.argv[1:]
     sys.argv = [module_name]
     itself = os.getpid()
     sys.path[:0] = path
     try:
-        report = attempt(module_name, expression, folder)
+        report = attempt(module_name, expression, folder, interface)
     except BaseException as error:  # objects of the app may fail at any question
         report = failure(error, "call", folder)
     if os.getpid() == itself:  # a child that the app forked comes along here as well

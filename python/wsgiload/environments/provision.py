@@ -251,7 +251,7 @@ def _printed_version(command: Sequence[str]) -> str:
 
 
 def _python_version(server: Server, interpreter: AppInterpreter) -> str | None:
-    if not server.serves_wsgi:
+    if not server.serves_apps:
         return None
     return (
         interpreter.version if server.implementation == "CPython" else f"PyPy {interpreter.version}"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from wsgiload.catalogue.adjust import Adjustment
 from wsgiload.catalogue.bundled import DEFAULT_APP, bundled_app
+from wsgiload.catalogue.contract import Interface
 from wsgiload.errors import UsageError, require
 from wsgiload.experiment.bundled_apps import request_of, upstream_services
 from wsgiload.experiment.grid import (
@@ -75,6 +76,7 @@ def experiment_of(spec: SweepSpec) -> Experiment:
     own_servers = own_servers_of(server, _folder(spec), variables) if server.command else ()
     require_compatible_with_own(spec.app, spec.servers or (), server, sizes, own_servers)
     names = apps_of(sizes) or [server.app_name or DEFAULT_APP]
+    _require_bundled(names if spec.is_bundled else (), server.interface)
     served = _served(spec, names[0], is_one_of_several=sizes[0].app is not None)
     upstreams, addresses = upstream_services(names if spec.is_bundled else (), variables)
     if not spec.is_bundled:
@@ -94,6 +96,7 @@ def experiment_of(spec: SweepSpec) -> Experiment:
         adjustments=_adjustments(spec),
         variables={**variables, **addresses},
         profile=server.profile,
+        interface=server.interface,
         sizes=sizes,
         seed=load.seed or 0,
         limits=spec.limits,
@@ -167,9 +170,15 @@ def _served(spec: SweepSpec, bundled_name: str, *, is_one_of_several: bool) -> S
         request = spec.request.request(own.path, own.expected_body)
         if not is_one_of_several:
             request = request_of(own, request)
-        return ServedApp(own.app, own.app_dir, request)
+        return ServedApp(own.app_for(spec.server.interface), own.app_dir, request)
 
     return ServedApp(spec.app, _folder(spec), spec.request.request())
+
+
+def _require_bundled(names: Sequence[str], interface: Interface) -> None:
+    """Refuse bundled apps that there are not, or not with this interface."""
+    for name in names:
+        bundled_app(name).app_for(interface)
 
 
 def _folder(spec: SweepSpec) -> Path:

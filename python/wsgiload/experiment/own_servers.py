@@ -103,6 +103,7 @@ def _refuse_without_effect(
         "--python-version": options.python_version,
         "--grid python=": sizes[0].python,
         "--grid profile=": sizes[0].profile,
+        "--interface asgi": options.interface == "asgi" or None,
     }
     fix = "omit it, or add servers of the catalogue with --servers"
     whose = _option_of(own)

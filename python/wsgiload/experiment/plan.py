@@ -16,7 +16,7 @@ import msgspec
 
 from wsgiload.catalogue.adjust import Adjustment
 from wsgiload.catalogue.bundled import bundled_app
-from wsgiload.catalogue.contract import Profile
+from wsgiload.catalogue.contract import Interface, Profile
 from wsgiload.catalogue.own import OwnServer
 from wsgiload.documents.codec import encode_bytes
 from wsgiload.documents.summary import ExperimentFacts, QualifyingFacts
@@ -109,6 +109,8 @@ class Experiment:
     seed: int = 1
     limits: ResourceLimits = field(default_factory=ResourceLimits)
     profile: Profile = "tuned"
+    # Of the app, and so of the servers of the catalogue that can run it.
+    interface: Interface = "wsgi"
     sizes: tuple[Size, ...] = (Size(),)
     bundled: bool = False
     app_revision: str | None = None
@@ -198,7 +200,7 @@ class Experiment:
             return ServedApp(self.app, self.app_dir, self.request)
         own = bundled_app(name)
         request = replace(self.request, path=own.path, expected_body=own.expected_body)
-        return ServedApp(own.app, own.app_dir, request_of(own, request))
+        return ServedApp(own.app_for(self.interface), own.app_dir, request_of(own, request))
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +276,7 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Experi
         profile=_varied([size.profile or experiment.profile for size in sizes])
         if experiment.measures_catalogue
         else None,
+        interface=experiment.interface if experiment.measures_catalogue else None,
         app=_varied(apps) if apps else None,
         app_revision=experiment.app_revision,
         path=_varied([one.request.path for one in served]),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from wsgiload.catalogue.contract import Profile
+from wsgiload.catalogue.contract import Interface, Profile
 from wsgiload.experiment.procedure import Method
 from wsgiload.loads.options import Keepalive
 
@@ -79,6 +79,8 @@ class ServerOptions:
     Args:
         profile: Server settings: tuned (equivalent for all servers: processes according to the CPU
             limit, the same backlog, keep-alive, no access log) or stock (each server's defaults).
+        interface: Interface of APP: wsgi, or asgi for apps such as FastAPI and Starlette. Only
+            servers with this interface are measured; with asgi: granian, hypercorn and uvicorn.
         workers: Processes of each server. Default: set by the profile.
         server_threads: Threads per server process. Default: set by the profile.
         grid: Settings to combine with each other: workers=1,2,4 threads=1,4,8 profile=tuned,stock
@@ -107,6 +109,7 @@ class ServerOptions:
     """
 
     profile: Profile = "tuned"
+    interface: Interface = "wsgi"
     workers: int | None = None
     server_threads: int | None = None
     grid: Grid = field(default_factory=dict)

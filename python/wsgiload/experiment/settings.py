@@ -30,10 +30,11 @@ def resolve_servers(experiment: Experiment) -> dict[str, ServerVariant]:
     able = [
         variant
         for variant in settings
-        if variant.server.serves_wsgi or _serves_hello(variant, experiment)
+        if variant.server.serves_apps or _serves_hello(variant, experiment)
     ]
     if not able:
-        raise UsageError("none of these servers runs WSGI apps", "omit APP")
+        kind = experiment.interface.upper()
+        raise UsageError(f"none of these servers runs {kind} apps", "omit APP")
     named: dict[str, ServerVariant] = {}
     for variant in able:
         if named.setdefault(variant.id, variant) != variant:
@@ -51,7 +52,7 @@ def _chosen(experiment: Experiment) -> list[ServerVariant]:
         experiment.servers,
     )
     own = [one.name for one in experiment.own_servers]
-    chosen = catalogue.select([*own, *(named or ())] if own else named)
+    chosen = catalogue.select([*own, *(named or ())] if own else named, experiment.interface)
     return [
         replace(one, variables=tuple(_variables_of(one, experiment).items()))
         for one in adjusted(chosen, experiment.adjustments)
@@ -73,13 +74,14 @@ def _setting(variant: ServerVariant, size: Size) -> ServerVariant:
         profile=size.profile if is_ours else None,
         keepalive=size.keepalive,
         app=size.app,
-        python=size.python if is_ours and variant.server.serves_wsgi else None,
+        python=size.python if is_ours and variant.server.serves_apps else None,
     )
 
 
 def _serves_hello(variant: ServerVariant, experiment: Experiment) -> bool:
     """Whether it is requested what a baseline serves by itself, without an app."""
-    return experiment.bundled and experiment.served(variant.app).app == BUNDLED[DEFAULT_APP].app
+    hello = BUNDLED[DEFAULT_APP].app_for(experiment.interface)
+    return experiment.bundled and experiment.served(variant.app).app == hello
 
 
 def runs_to_compare(experiment: Experiment) -> int:

@@ -51,8 +51,9 @@ def print_server(found: ServerVariant, console: Console) -> None:
     facts = {
         "homepage": server.homepage,
         "requirements": ", ".join(server.requirements) or "none",
-        "Python": (server.pythons if server.serves_wsgi else "none")
+        "Python": (server.pythons if server.serves_apps else "none")
         + (" (legacy)" if server.legacy else ""),
+        "interface": variant.interface.upper() if server.serves_apps else "none",
         "keep-alive": _yes(variant.keepalive)
         + ("" if stock == variant.keepalive else f" (stock: {_yes(stock)})"),
         "framing": f"{variant.framing} (body without Content-Length)",
@@ -76,7 +77,7 @@ def _head_words(variant: Variant) -> str:
 
 
 def _forwarding_words(found: ServerVariant) -> str:
-    if not found.server.serves_wsgi:
+    if not found.server.serves_apps:
         return "not applicable"
     known = found.variant.no_trusted_proxies
     return "X-Forwarded-* trusted from this host" if known is None else f"not trusted: {known}"
@@ -159,7 +160,7 @@ def markdown_catalogue(catalogue: Catalogue, results: Sequence[CheckResult]) -> 
         lines += ["", "Failed checks:", "", *(f"- {sentence}" for sentence in complaints)]
 
     deviating = [found for found in catalogue.variants() if found.variant.deviation is not None]
-    lines += ["", "## Known deviations from PEP 3333", ""]
+    lines += ["", "## Known deviations from PEP 3333 and ASGI", ""]
     lines += [f"- `{found.id}`: {found.variant.deviation}." for found in deviating]
 
     lines += _by_reason(
@@ -209,6 +210,8 @@ MARKDOWN_HEAD = (
     "- **As declared**: as the server's file in `servers/` says.\n"
     "- **1 MiB echoed**: a request body of 1 MiB came back unchanged.\n"
     "- **404, 500**: these responses of the app reached the client unchanged.\n"
+    "- **PEP 3333**: the environ, or for the variants named `asgi` the scope of the ASGI "
+    "specification, conforms.\n"
     "- **32 KiB head**: the app got a complete request head of 32 KiB.\n"
     "- **X-Forwarded-\\***: the app saw the scheme `https` if a proxy on this host reported it. "
     "Every server passes these headers on to the app.\n"

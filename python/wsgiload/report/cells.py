@@ -353,7 +353,7 @@ def _runs(experiment: ExperimentFacts) -> str:
 
 
 def _varied(experiment: ExperimentFacts) -> list[str]:
-    """The profile, and what a grid combined."""
+    """The profile, what a grid combined, and an interface other than the usual one."""
     profile, app = experiment.profile, experiment.app
     parts = []
     if isinstance(profile, str):
@@ -362,6 +362,8 @@ def _varied(experiment: ExperimentFacts) -> list[str]:
         parts.append("profile: see the server's name")
     if isinstance(app, tuple):
         parts.append("app: see the server's name")
+    if experiment.interface == "asgi":
+        parts.append("ASGI")
     return parts
 
 

@@ -25,6 +25,7 @@ _PROGRAMS = {
     "granian": "granian",
     "gunicorn": "gunicorn",
     "hypercorn": "hypercorn",
+    "uvicorn": "uvicorn",
     "waitress": "waitress-serve",
 }
 # Where an environment of ours, and the app, are: not needed in the app's folder and the user's own

@@ -292,7 +292,7 @@ def _check_errors(subject: _Subject, result: CheckResult) -> None:
 
 
 def _check_conformance(subject: _Subject, result: CheckResult) -> None:
-    if not subject.found.server.serves_wsgi:
+    if not subject.found.server.serves_apps:
         return
     bodies = [_ask(subject.port, "GET", "/conforms").body for _ in range(CONFORMING_REQUESTS)]
     wrong = [
@@ -327,7 +327,7 @@ def _check_large_head(subject: _Subject, result: CheckResult) -> None:
 
 def _check_forwarded(subject: _Subject, result: CheckResult) -> None:
     """The app gets the fields from every server, and its scheme from those that trust a proxy."""
-    if not subject.found.server.serves_wsgi:
+    if not subject.found.server.serves_apps:
         return
     found, known = forwarding(_asking(subject)), subject.found.variant.no_trusted_proxies
     is_trusted = found.scheme == "https"

@@ -22,7 +22,7 @@ from wsgiload.serving.lifecycle import Served, Service, serving
 from wsgiload.serving.readiness import Expectation
 from wsgiload.units import NS_PER_S
 
-APP = "conformance:app"
+APPS = {"wsgi": "conformance:app", "asgi": "conformance_asgi:app"}
 READY_TIMEOUT_NS = 60 * NS_PER_S
 GREETING = Request(path=conformance.PATH, expected_body=conformance.EXPECTED_BODY)
 # Above what any probe opens at once.
@@ -39,7 +39,7 @@ def conformance_context(
         bin=environment.bin,
         host=launch.HOST,
         port=port,
-        app=APP,
+        app=APPS[found.variant.interface],
         app_dir=APPS_FOLDER,
         scratch_dir=scratch,
         workers=(budget.workers if found.variant.uses_workers else 1)

@@ -69,7 +69,14 @@ def app_failure_of(
     with fresh_group("import", replace(place, limits=unmeasured)) as group:
         timeout_s = experiment.ready_timeout_ns / NS_PER_S
         variables = {**os.environ, **experiment.variables}
-        around = Surroundings(interpreter, variables, group.spawn, timeout_s, experiment.pythonpath)
+        around = Surroundings(
+            interpreter,
+            variables,
+            group.spawn,
+            timeout_s,
+            experiment.pythonpath,
+            experiment.interface,
+        )
         try:
             check_app(experiment.app, experiment.app_dir, around)
         except AppImportError as error:

@@ -12,7 +12,14 @@ from collections.abc import Iterable, MutableSequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, MutableMapping
+    from typing import Any
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+    Message = MutableMapping[str, Any]
+    Receive = Callable[[], Awaitable[Message]]
+    Send = Callable[[Message], Awaitable[None]]
+    AsgiApp = Callable[[Message, Receive, Send], Awaitable[None]]
 
 FOLDER_VARIABLE = "WSGILOAD_COUNT_FOLDER"
 COUNT_BYTES = 8
@@ -34,6 +41,20 @@ def counted(app: WSGIApplication) -> WSGIApplication:
         ):  # another thread may have been faster; a lock would cost twice as much as all of this
             slot[0] = number
         return app(environ, start_response)
+
+    return counting
+
+
+def counted_asgi(app: AsgiApp) -> AsgiApp:
+    """The same for an ASGI app, which the one event loop of each process calls."""
+    slot: MutableSequence[int] | memoryview | None = None
+
+    async def counting(scope: Message, receive: Receive, send: Send) -> None:
+        nonlocal slot
+        if scope["type"] == "http":
+            slot = slot or _slot(f"{os.environ[FOLDER_VARIABLE]}/{os.getpid()}-{id(app)}")
+            slot[0] += 1
+        await app(scope, receive, send)
 
     return counting
 

@@ -7,7 +7,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, MutableMapping
+    from typing import Any
     from wsgiref.types import StartResponse, WSGIEnvironment
+
+    Message = MutableMapping[str, Any]
 
 PATH = "/"
 EXPECTED_BODY = b"Hello, World!\n"
@@ -23,7 +27,25 @@ def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[byt
     return [EXPECTED_BODY]
 
 
-if "WSGILOAD_COUNT_FOLDER" in os.environ:  # whoever launched the server counts from outside, too
-    from counted import counted  # type: ignore[import-not-found]  # beside this file, on the server's path
+ASGI_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS]
 
-    app = counted(app)
+
+async def asgi_app(
+    scope: Message,
+    receive: Callable[[], Awaitable[Message]],
+    send: Callable[[Message], Awaitable[None]],
+) -> None:
+    """The same for servers with the interface ASGI."""
+    if scope["type"] != "http":  # it needs no lifespan
+        raise NotImplementedError(scope["type"])
+    await send({"type": "http.response.start", "status": 200, "headers": list(ASGI_HEADERS)})
+    await send({"type": "http.response.body", "body": EXPECTED_BODY})
+
+
+if "WSGILOAD_COUNT_FOLDER" in os.environ:  # whoever launched the server counts from outside, too
+    from counted import (  # type: ignore[import-not-found]  # beside this file, on the server's path
+        counted,
+        counted_asgi,
+    )
+
+    app, asgi_app = counted(app), counted_asgi(asgi_app)
