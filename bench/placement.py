@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 _PRIORITY = 10
+# loadgen takes real-time priority by itself unless its niceness was chosen.
+ORDINARY_NICENESS = 1
 _NOFILE = 65_536
 
 
@@ -33,6 +35,8 @@ class Placement:
             resource.setrlimit(resource.RLIMIT_NOFILE, (nofile, max(nofile, _hard_limit())))
             if self.real_time:
                 os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(_PRIORITY))
+            else:
+                os.nice(ORDINARY_NICENESS)
 
         return apply
 

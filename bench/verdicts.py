@@ -37,7 +37,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench.placement import choose_cores, real_time_permitted
+from bench.placement import ORDINARY_NICENESS, choose_cores, real_time_permitted
 
 Json = dict[str, Any]
 
@@ -339,6 +339,8 @@ def _placed(core: int, *, real_time: bool) -> Callable[[], None]:
         os.sched_setaffinity(0, [core])
         if real_time:
             os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(10))
+        else:
+            os.nice(ORDINARY_NICENESS)
 
     return apply
 

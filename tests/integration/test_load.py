@@ -288,6 +288,43 @@ def test_a_load_that_is_stopped_reports_what_it_measured_and_that_it_was_interru
     assert handle.result() is report, "a report may be asked for again"
 
 
+POLICIES_DURING_A_LOAD = """
+import os, sys
+from pathlib import Path
+import wsgiload
+
+os.setpriority(os.PRIO_PROCESS, 0, 0)  # a niceness that was chosen would be kept
+with wsgiload.start(sys.argv[1], rate=100, duration=60) as handle:
+    handle.wait(0.5)
+    for task in Path("/proc/self/task").iterdir():
+        policy = os.sched_getscheduler(int(task.name))
+        print((task / "comm").read_text().strip(), policy == os.SCHED_RR)
+    handle.stop()
+    print("reported", handle.result().document.client.scheduling == "realtime")
+"""
+
+
+def may_be_real_time() -> bool:
+    """Whether a child process may take real-time priority, and has a core to spare."""
+    script = (
+        "import os; os.setpriority(os.PRIO_PROCESS, 0, 0); "
+        "os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))"
+    )
+    tried = subprocess.run([sys.executable, "-c", script], stderr=subprocess.DEVNULL)
+    return tried.returncode == 0 and len(os.sched_getaffinity(0)) > 1
+
+
+@pytest.mark.skipif(not may_be_real_time(), reason="real-time priority is not permitted here")
+def test_only_the_generator_of_a_python_program_has_real_time_priority(
+    target: CountingServer,
+) -> None:
+    words = [sys.executable, "-c", POLICIES_DURING_A_LOAD, target.url]
+    output = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    is_real_time = dict(line.rsplit(" ", 1) for line in output.splitlines())
+    assert is_real_time.pop("loadgen-0") == is_real_time.pop("reported") == "True"
+    assert set(is_real_time.values()) == {"False"}
+
+
 def test_leaving_the_block_stops_the_load(target: CountingServer) -> None:
     with wsgiload.start(target.url, rate=100, duration=60) as handle:
         wait_for(target, 5)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any, cast
 
 import msgspec
@@ -48,3 +50,29 @@ def test_the_generator_knows_whether_it_shares_its_cores(shared: bool) -> None:
     assert sent == msgspec.structs.replace(plan, shares_cores=shared)
     assert sent.spin_window_ns == 7
     assert order.realtime is not shared
+
+
+POLICY_OF_THE_DRIVER = """
+import os, resource, sys
+from wsgiload.loads import _driver
+
+if sys.argv[1] == "limited":
+    resource.setrlimit(resource.RLIMIT_RTTIME, (100_000, 100_000))
+_driver._schedule_ahead()
+print(os.sched_getscheduler(0) == os.SCHED_RR)
+"""
+
+
+def policy_permitted() -> bool:
+    script = "import os; os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))"
+    return subprocess.run([sys.executable, "-c", script], stderr=subprocess.DEVNULL).returncode == 0
+
+
+@pytest.mark.skipif(not policy_permitted(), reason="real-time priority is not permitted here")
+@pytest.mark.parametrize("limit", ["unlimited", "limited"])
+def test_the_generator_of_a_sweep_is_a_real_time_process_unless_it_would_be_killed(
+    limit: str,
+) -> None:
+    words = [sys.executable, "-c", POLICY_OF_THE_DRIVER, limit]
+    printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert printed.strip() == str(limit == "unlimited")

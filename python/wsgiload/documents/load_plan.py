@@ -269,7 +269,7 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     cores."""
     shares_cores: bool = False
     """Whether other processes use the generator's cores. If so, the generator busy-waits only if
-    `spin_window_ns` is set."""
+    `spin_window_ns` is set, and takes no real-time priority."""
     receive_stamps: ReceiveStamps | None = None
     """How responses are timestamped: by the `kernel`, by the generator (`user`), or `sampled`
     (mostly by the generator). Null: `kernel` in an open loop, `user` in a closed loop."""

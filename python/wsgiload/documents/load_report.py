@@ -618,14 +618,17 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     Null: no `/proc/stat`."""
     scheduling: Literal["ordinary", "realtime"] | None
     """Scheduling class of the generator's threads: `ordinary`, or `realtime` (ahead of every
-    ordinary process). Source: `/proc`. Null: not readable."""
+    ordinary process). They take real-time priority (`SCHED_RR`, 1) where permitted, except on cores
+    that the server shares, with as many threads as cores, with a limit on the CPU time of real-time
+    threads (`RLIMIT_RTTIME`), or if the generator was started with a policy or niceness of its own
+    (`nice`, `chrt`). Source: `/proc`. Null: not readable."""
     real_time_off_share: Share | None
     """Share of the load in which busy generator threads ran without real-time priority, to avoid RT
     throttling (the kernel stops real-time threads that use more than 95 % of a second). Threads
-    that hardly sleep give up this priority for 7 % of the time. Meanwhile, they run at niceness -10
-    (0 if that is not permitted), and a CPU quota applies to them. Unit: ratio. Source: generator.
-    Null: ordinary priority, or threads that could not regain real-time priority and sleep instead
-    (`curtailed_spins`)."""
+    that hardly sleep give up this priority for 7 % of the time. Meanwhile, a CPU quota applies to
+    them, and they run at niceness 0, or at -10 if the generator was started at real-time priority
+    and this is permitted. Unit: ratio. Source: generator. Null: ordinary priority, or threads that
+    could not regain real-time priority and sleep instead (`curtailed_spins`)."""
     spin: SpinUse
     """Busy-waiting before sends ([SpinUse](#spinuse)). In addition, timers are set earlier by the
     shortest of the last 16 wake-up delays, at most 20 µs. Source: generator."""

@@ -7,6 +7,7 @@ for the report any more, so it stops; an orchestrator that dies cannot leave a l
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
 import threading
@@ -59,7 +60,9 @@ def main() -> int:
 def _schedule_ahead() -> None:
     """Ahead of ordinary processes on our cores, where this user may: another program's time slice
     of some milliseconds would otherwise show as lateness of ours. The report says whether it was
-    so."""
+    so. With a limit for real-time threads the kernel would kill a generator that hardly sleeps."""
+    if resource.getrlimit(resource.RLIMIT_RTTIME)[0] != resource.RLIM_INFINITY:
+        return
     with suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
 

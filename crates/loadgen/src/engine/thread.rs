@@ -191,6 +191,8 @@ fn run_engine<C: Connection, S: Source>(
     policy: BusyPolicy,
     source: S,
 ) -> ThreadResult {
+    let mut pacer = input.pacer.clone();
+    pacer.take_priority();
     let meter = CostMeter::start();
     let cpu_before_ns = thread_cpu_ns();
     use_private_table();
@@ -207,8 +209,7 @@ fn run_engine<C: Connection, S: Source>(
             .and_then(|file| Progress::open(file, input.thread)),
     };
     let idle = IdleSlots::new(plan.seed, input.thread);
-    let mut engine =
-        Engine::<C, S>::new(config, source, input.pacer.clone(), idle, input.start_ns)?;
+    let mut engine = Engine::<C, S>::new(config, source, pacer, idle, input.start_ns)?;
     engine.drive()?;
     // Before the drain, whose idle waiting would make a saturated generator look less busy.
     let load = meter.stop(engine.pacer());

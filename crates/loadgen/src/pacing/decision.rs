@@ -28,9 +28,10 @@ impl Pacing {
         let idle_watch = (spin.reason == SpinReason::Automatic)
             .then(|| IdleWatch::start(plan.threads, MOST_SPIN_SHARE));
         let idle_time = idle_watch.as_ref().map(IdleWatch::seen);
+        // On shared cores a real-time thread would take time from the server, as a spin would.
         let pacer = Pacer::new(spin.window_ns)
             .within(idle_time)
-            .with_rt_budget(RtBudget::for_inheriting_threads());
+            .with_rt_budget(RtBudget::for_generator_threads(has_spare_core));
 
         Self {
             spin,

@@ -163,6 +163,11 @@ impl Pacer {
         Self { rt_budget, ..self }
     }
 
+    /// Makes the calling thread a real-time thread if its budget is that of one.
+    pub fn take_priority(&mut self) {
+        self.rt_budget.take_priority();
+    }
+
     /// How long before a send it currently spins.
     fn window_ns(&self) -> u64 {
         if self.is_off() {

@@ -1,19 +1,24 @@
-//! Real-time priority, given up for a while and taken back.
+//! Real-time priority, taken, given up for a while and taken back.
 
 use std::thread;
 
+use rustix::process::{Resource, getpriority_process, getrlimit};
 use thread_priority::{
-    Error, NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
-    set_thread_priority_and_policy, thread_native_id, thread_schedule_policy_param,
+    Error, NormalThreadSchedulePolicy, RealtimeThreadSchedulePolicy, ThreadPriority,
+    ThreadSchedulePolicy, set_thread_priority_and_policy, thread_native_id,
+    thread_schedule_policy_param,
 };
+
+/// The default policy.
+const OTHER: ThreadSchedulePolicy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other);
 
 /// Priority of a SCHED_OTHER thread that was a real-time one: niceness -10, on the library's scale
 /// from 0 to 99. Its neighbours wait until it has had some time, but less than for a thread that
 /// may sleep only at times. At -20 one of them waited for seconds (decision 6).
 const URGENT: u8 = 73;
 
-/// Niceness 0, for threads that may be real-time but not have a negative niceness: neighbours
-/// interrupt them for a whole time slice.
+/// Niceness 0, for threads that took real-time priority themselves, and for those that may not have
+/// a negative niceness: neighbours interrupt them for a whole time slice.
 const PLAIN: u8 = 47;
 
 fn ordinary(priority: u8) -> Option<ThreadPriority> {
@@ -40,6 +45,22 @@ impl RealTime {
         matches!(policy, ThreadSchedulePolicy::Realtime(_)).then_some(real_time)
     }
 
+    /// The lowest real-time priority, which is ahead of every SCHED_OTHER thread, for threads that
+    /// the calling thread starts; `None` if the user chose how they are scheduled (`nice`, `chrt`),
+    /// or if the kernel would kill a thread that works for long without sleeping.
+    pub fn of_threads_to_start() -> Option<Self> {
+        let (policy, _) = thread_schedule_policy_param(thread_native_id()).ok()?;
+        let niceness = getpriority_process(None).ok()?;
+        let may_spin = getrlimit(Resource::Rttime).current.is_none();
+        let lowest = Self {
+            policy: ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::RoundRobin),
+            priority: ThreadPriority::Min,
+            // The user did not ask for it, so it must not keep others waiting.
+            given_up: ordinary(PLAIN)?,
+        };
+        (policy == OTHER && niceness == 0 && may_spin).then_some(lowest)
+    }
+
     /// The same, in the form in which it can be given up and taken back; `None` if it cannot.
     pub fn that_can_be_taken_back(self) -> Option<Self> {
         let choices = [self.given_up, ordinary(PLAIN)?];
@@ -62,11 +83,10 @@ impl RealTime {
     /// Makes the calling thread SCHED_OTHER. If only the niceness is refused, it is SCHED_OTHER
     /// nevertheless.
     pub fn give_up(self) -> Result<(), Error> {
-        let ordinary = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other);
-        set_thread_priority_and_policy(thread_native_id(), self.given_up, ordinary)
+        set_thread_priority_and_policy(thread_native_id(), self.given_up, OTHER)
     }
 
-    /// Makes the calling thread a real-time thread again.
+    /// Makes the calling thread a real-time thread, at first or again.
     pub fn take_back(self) -> Result<(), Error> {
         set_thread_priority_and_policy(thread_native_id(), self.priority, self.policy)
     }

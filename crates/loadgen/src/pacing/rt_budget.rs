@@ -67,14 +67,23 @@ pub(crate) struct RtBudget {
 }
 
 impl RtBudget {
-    /// For threads that inherit the calling thread's priority.
-    pub fn for_inheriting_threads() -> Self {
-        Self::by(match RealTime::of_this_thread() {
-            None => RestKind::NotAtAll,
-            Some(real_time) => real_time
-                .that_can_be_taken_back()
-                .map_or(RestKind::Asleep, RestKind::AsOrdinary),
-        })
+    /// For the generator threads that the calling thread starts: at the real-time priority that
+    /// they inherit, or else at one of their own if they may go ahead of others.
+    pub fn for_generator_threads(may_go_ahead: bool) -> Self {
+        if let Some(inherited) = RealTime::of_this_thread() {
+            return Self::by(
+                inherited
+                    .that_can_be_taken_back()
+                    .map_or(RestKind::Asleep, RestKind::AsOrdinary),
+            );
+        }
+
+        // None that cannot be given up for a while: others must not have to wait.
+        let own = may_go_ahead
+            .then(RealTime::of_threads_to_start)
+            .flatten()
+            .and_then(RealTime::that_can_be_taken_back);
+        Self::by(own.map_or(RestKind::NotAtAll, RestKind::AsOrdinary))
     }
 
     /// For a SCHED_OTHER thread.
@@ -98,6 +107,17 @@ impl RtBudget {
             read_clocks,
             last_check: None,
             unchecked_ns: 0,
+        }
+    }
+
+    /// Makes the calling thread a real-time thread if it is to be one and did not inherit it. Other
+    /// threads of the process stay as they are.
+    pub fn take_priority(&mut self) {
+        if let RestKind::AsOrdinary(real_time) = self.kind
+            && RealTime::of_this_thread().is_none()
+            && real_time.take_back().is_err()
+        {
+            self.kind = RestKind::NotAtAll;
         }
     }
 
@@ -202,7 +222,7 @@ mod tests {
 
     #[test]
     fn an_ordinary_thread_owes_no_rest() {
-        let mut budget = RtBudget::for_inheriting_threads();
+        let mut budget = RtBudget::for_generator_threads(false);
         budget.passed(100 * BUDGET_NS, 0);
         budget.change_priority(false);
         assert!(!budget.should_sleep() && !budget.must_sleep() && !budget.counts_sleep());
@@ -256,7 +276,7 @@ mod tests {
         set_thread_priority_and_policy(thread_native_id(), priority, policy).ok()?;
         let budget = RtBudget {
             read_clocks: || CLOCKS.get(),
-            ..RtBudget::for_inheriting_threads()
+            ..RtBudget::for_generator_threads(false)
         };
 
         matches!(budget.kind, RestKind::AsOrdinary(_)).then_some(budget)

@@ -108,7 +108,7 @@ pub struct LoadPlan {
     #[serde(default)]
     pub spin_window_ns: Option<u64>,
     /// Whether others, such as the server, work on the generator's cores: then nothing spins,
-    /// unless it was asked for.
+    /// unless it was asked for, and no thread takes real-time priority.
     #[serde(default)]
     pub shares_cores: bool,
     /// Whose instants of responses are reported; `None`: the kernel's in an open loop, our own in a

@@ -198,6 +198,9 @@ fn drive(
     let mut plan = LoadPlan {
         wire,
         timeout_ns: TIMEOUT_NS,
+        // The server's threads must not wait for a real-time thread: more requests would be open,
+        // and their bodies in memory.
+        shares_cores: true,
         ..constant(&server.url(), 50.0, REQUESTS * 20 * MS)
     };
     // On a busy host a flood keeps even a timeout waiting.

@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use rustix::thread::sched_setaffinity;
 use serde_json::Value;
 
-use crate::child::Generator;
+use crate::child::{Generator, ORDINARY};
 use crate::sleepers::{NAP, Sleepers, allowed_cores, only};
 use crate::support::{MS, Others, SECOND, holding, judge, server_with, url_of};
 
@@ -226,8 +226,9 @@ fn with_a_hog(arguments: &[&str]) -> Value {
     thread::scope(|scope| {
         let hog = scope.spawn(|| {
             sched_setaffinity(None, &core).unwrap();
-            // A child may run where its parent's thread may.
-            let generator = Generator::start(arguments);
+            // A child may run where its parent's thread may. The hog could not disturb a real-time
+            // one.
+            let generator = Generator::start_by(&ORDINARY, arguments);
             scope.spawn(|| {
                 let begin = Instant::now();
                 // Without the bound, a report that cannot be read would be a test that never ends.

@@ -5,6 +5,9 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+/// Keeps a generator from taking real-time priority: it keeps a niceness that was chosen.
+pub const ORDINARY: [&str; 3] = ["nice", "-n", "1"];
+
 /// A running `loadgen`; dropping it ends it.
 pub struct Generator(Option<Child>);
 
@@ -14,13 +17,16 @@ impl Generator {
         Self::start_as(Command::new(env!("CARGO_BIN_EXE_loadgen")).args(arguments))
     }
 
-    /// Starts it inside a control group, before its first instruction.
+    /// Starts it inside a control group, before its first instruction, and at ordinary priority,
+    /// because a CPU quota does not apply to a real-time thread.
     pub fn start_in(procs_file: &str, arguments: &[&str]) -> Self {
         let enter = r#"echo $$ > "$0" && exec "$@""#;
         let program = env!("CARGO_BIN_EXE_loadgen");
         Self::start_as(
             Command::new("sh")
-                .args(["-c", enter, procs_file, program])
+                .args(["-c", enter, procs_file])
+                .args(ORDINARY)
+                .arg(program)
                 .args(arguments),
         )
     }

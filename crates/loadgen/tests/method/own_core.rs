@@ -19,7 +19,7 @@ use crate::support::{TICKS_PER_SECOND, Timing, Trial, server_with, url_of};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
 
-/// The least niceness. As a real-time thread the generator would have to rest.
+/// The least niceness, which the generator keeps. As a real-time thread it would have to rest.
 const MOST_URGENT: i32 = -20;
 
 /// How long the clock is looked at, before a load and after it.

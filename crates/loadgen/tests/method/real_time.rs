@@ -2,11 +2,20 @@
 //! stopped by force.
 
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use rustix::process::setpriority_process;
+use rustix::thread::sched_setaffinity;
 use serde_json::Value;
 
-use crate::child::Generator;
+use crate::child::{Generator, ORDINARY};
+use crate::sleepers::{allowed_cores, only};
 use crate::support::{US, alone, holding, server_with, url_of};
+
+/// Much longer than a load.
+const LONGEST_LOAD: Duration = Duration::from_secs(15);
 
 const REAL_TIME: [&str; 3] = ["chrt", "--rr", "1"];
 /// Real-time priority, and no right to have it.
@@ -32,35 +41,68 @@ const WITH_A_LIMIT: [&str; 9] = [
     "--bounding-set=-sys_nice",
 ];
 
-/// What the generator says of itself after a load with a send every 50 µs, before each of which it
-/// spins; `None` where those commands are not permitted.
+/// Default policy and niceness, and the permission to be a real-time thread.
+const PERMITTED: [&str; 3] = [
+    "sh",
+    "-c",
+    r#"renice 0 -p $$ >/dev/null && chrt --rr 1 true && exec "$0" "$@""#,
+];
+
+/// Default policy and niceness, without the permission to be a real-time thread.
+const NOT_PERMITTED: [&str; 8] = [
+    "sh",
+    "-c",
+    r#"renice 0 -p $$ >/dev/null && exec "$0" "$@""#,
+    "prlimit",
+    "--rtprio=0:0",
+    "setpriv",
+    "--inh-caps=-sys_nice",
+    "--bounding-set=-sys_nice",
+];
+
+/// Permitted, but the kernel kills a real-time thread that works for 0.1 s without sleeping.
+const KILLED_IF_IT_SPINS: [&str; 2] = ["prlimit", "--rttime=100000:100000"];
+
+/// Longer than a process waits beside a thread that took its priority and gives it up for a while.
+const LONGEST_WAIT: Duration = Duration::from_millis(300);
+
+/// The same beside a thread that was given its priority, and keeps a niceness of -10 meanwhile:
+/// shorter than the 0.95 s until the kernel stops a thread that gives nothing up.
+const LONGEST_WAIT_BESIDE_URGENT: Duration = Duration::from_millis(900);
+
+/// A send every 50 µs, before each of which it spins.
+const SPINNING: [&str; 4] = ["--rate", "20000", "--spin", "60us"];
+
+/// What the generator says of itself after such a load; `None` where those commands are not
+/// permitted.
 fn spun_throughout(commands: &[&str]) -> Option<Value> {
+    let _alone = alone();
+    client_of(commands, &SPINNING)
+}
+
+fn client_of(commands: &[&str], load: &[&str]) -> Option<Value> {
     let status = Command::new(commands[0])
         .args(&commands[1..])
         .arg("true")
         .status();
     let is_permitted = status.is_ok_and(|status| status.success());
-    let _alone = alone();
     let server = server_with(holding(100 * US));
     let url = url_of(&server);
-    let arguments = [
-        &url,
-        "--rate",
-        "20000",
-        "--arrivals",
-        "constant",
-        "--duration",
-        "1s",
-        "--spin",
-        "60us",
-    ];
+    let arguments: Vec<&str> = [&url, "--arrivals", "constant", "--duration", "1s"]
+        .into_iter()
+        .chain(load.iter().copied())
+        .collect();
+
     is_permitted.then(|| Generator::start_by(commands, &arguments).report()["client"].take())
 }
 
 fn assert_given_up_for_its_share(commands: &[&str]) {
-    let Some(client) = spun_throughout(commands) else {
-        return;
-    };
+    if let Some(client) = spun_throughout(commands) {
+        assert_was_given_up(&client);
+    }
+}
+
+fn assert_was_given_up(client: &Value) {
     assert_eq!(
         (&client["scheduling"], &client["curtailed_spins"]),
         (&"realtime".into(), &0.into())
@@ -82,6 +124,111 @@ fn real_time_priority_by_a_limit_is_given_up_for_its_share_of_the_time() {
 }
 
 #[test]
+fn a_generator_that_may_be_a_real_time_one_is_and_gives_it_up_for_its_share_of_the_time() {
+    if allowed_cores().len() > 1 {
+        assert_given_up_for_its_share(&PERMITTED);
+    }
+}
+
+fn assert_stays_ordinary(commands: &[&str]) {
+    let Some(client) = spun_throughout(commands) else {
+        return;
+    };
+    assert_eq!(
+        (&client["scheduling"], &client["real_time_off_share"]),
+        (&"ordinary".into(), &Value::Null)
+    );
+    assert_eq!(client["curtailed_spins"], 0);
+}
+
+#[test]
+fn a_generator_without_the_permission_carries_its_load_out_at_ordinary_priority() {
+    assert_stays_ordinary(&NOT_PERMITTED);
+}
+
+#[test]
+fn a_generator_that_would_be_killed_as_a_real_time_one_stays_an_ordinary_one() {
+    let commands: Vec<&str> = PERMITTED.into_iter().chain(KILLED_IF_IT_SPINS).collect();
+    assert_stays_ordinary(&commands);
+}
+
+#[test]
+fn a_generator_without_a_core_to_spare_takes_no_real_time_priority() {
+    let _alone = alone();
+    let threads = allowed_cores().len().to_string();
+    let load = ["--rate", "100", "--threads", &threads];
+    if let Some(client) = client_of(&PERMITTED, &load) {
+        assert_eq!(client["scheduling"], "ordinary");
+    }
+}
+
+/// Runs a load whose threads, one for each of these cores, never sleep by themselves; returns what
+/// it says of itself, and how long an ordinary process waited for each core at most.
+fn beside_others(commands: &[&str], cores: &[usize]) -> Option<(Value, Vec<Duration>)> {
+    let threads = cores.len().to_string();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let others: Vec<_> = cores
+            .iter()
+            .map(|&core| {
+                let is_over = &is_over;
+                scope.spawn(move || {
+                    sched_setaffinity(None, &only(core)).unwrap();
+                    // Who may not change it may not have real-time priority either.
+                    let _ = setpriority_process(None, 0);
+                    longest_pause(is_over)
+                })
+            })
+            .collect();
+        let load = ["--rate", "200", "--spin", "1s", "--threads", &threads];
+        let client = client_of(commands, &load);
+        is_over.store(true, Ordering::Relaxed);
+        let waits = others.into_iter().map(|other| other.join().unwrap());
+
+        client.zip(Some(waits.collect()))
+    })
+}
+
+/// The longest time between two looks at the clock of a loop that does nothing else.
+fn longest_pause(is_over: &AtomicBool) -> Duration {
+    let (begin, mut longest) = (Instant::now(), Duration::ZERO);
+    let mut last = begin;
+    while !is_over.load(Ordering::Relaxed) && begin.elapsed() < LONGEST_LOAD {
+        longest = longest.max(last.elapsed());
+        last = Instant::now();
+    }
+    longest
+}
+
+fn assert_leaves_time_to_others(commands: &[&str], cores: &[usize], longest_wait: Duration) {
+    let _alone = alone();
+    let Some((client, waits)) = beside_others(commands, cores) else {
+        return;
+    };
+    assert_was_given_up(&client);
+    assert!(
+        waits.iter().all(|&wait| wait < longest_wait),
+        "{waits:?} {client}"
+    );
+}
+
+#[test]
+fn real_time_threads_on_all_cores_leave_time_to_others() {
+    assert_leaves_time_to_others(&REAL_TIME, &allowed_cores(), LONGEST_WAIT_BESIDE_URGENT);
+}
+
+#[test]
+fn a_generator_that_took_real_time_priority_leaves_time_to_others_on_its_core() {
+    let cores = allowed_cores();
+    let core = cores[0].to_string();
+    let on_one_core = ["taskset", "--cpu-list", &core];
+    let commands: Vec<&str> = on_one_core.into_iter().chain(PERMITTED).collect();
+    if cores.len() > 1 {
+        assert_leaves_time_to_others(&commands, &cores[..1], LONGEST_WAIT);
+    }
+}
+
+#[test]
 fn who_may_not_take_real_time_priority_back_keeps_it_and_sleeps() {
     let Some(client) = spun_throughout(&WITHOUT_RIGHT) else {
         return;
@@ -95,7 +242,7 @@ fn who_may_not_take_real_time_priority_back_keeps_it_and_sleeps() {
 
 #[test]
 fn an_ordinary_generator_may_spin_throughout() {
-    let client = spun_throughout(&["env"]).unwrap();
+    let client = spun_throughout(&ORDINARY).unwrap();
     assert_eq!(
         (&client["scheduling"], &client["real_time_off_share"]),
         (&"ordinary".into(), &Value::Null)
