@@ -3,6 +3,7 @@ Django projects, on every kind of server."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import textwrap
@@ -223,3 +224,17 @@ def test_an_import_that_eats_memory_is_ended_and_named(command: Command) -> None
     done = command.run("sweep", "greedy:app", "--servers", "waitress", *BRIEFLY, cwd=folder)
     assert done.code == 97
     assert "importing greedy exceeds the memory limit of 1,024 MiB" in done.out
+
+
+def test_a_dry_run_imports_the_app_and_starts_no_server(command: Command) -> None:
+    (command.folder / "fine.py").write_text("def app(environ, start_response): return []\n")
+    (command.folder / "broken.py").write_text("raise RuntimeError('no database')\n")
+
+    fine = command.run("sweep", "fine:app", "--servers", "wsgiref", "--rates", 20, "--dry-run")
+    assert (fine.code, fine.err) == (0, "")
+    broken = command.run("sweep", "broken:app", "--servers", "wsgiref", "--rates", 20, "--dry-run")
+    assert (broken.code, json.loads(broken.out)["app"]) == (97, "broken:app")
+    assert "no database" in broken.err and broken.err.count("\n") == 1
+    missing = command.run("capacity", "missing:app", "--slo", "p99<1s", "--dry-run")
+    assert missing.code == 2 and "no module named missing" in missing.err
+    assert not (command.folder / ".wsgiload").exists()

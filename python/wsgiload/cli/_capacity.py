@@ -23,7 +23,7 @@ from wsgiload.capacity_search.run import CapacityEvents, CapacityPlan, CapacityR
 from wsgiload.capacity_search.search import Goal
 from wsgiload.capacity_search.trials import require_closed_loop
 from wsgiload.cli._capacity_progress import CapacityProgress
-from wsgiload.cli._dry_run import app_python_of
+from wsgiload.cli._dry_run import app_python_of, require_importable_app
 from wsgiload.cli._experiment import spec_of
 from wsgiload.cli._flags import CapacityFlags
 from wsgiload.cli._grid import GridCommand
@@ -250,6 +250,8 @@ def capacity(
     plan.require_enough_time()
     if dry_run:
         write_json(_dry_run(plan), json_file or "-")
+        if plan.url is None:
+            require_importable_app(plan.experiment)
         return EXIT_OK
 
     if plan.url is None:

@@ -1,4 +1,5 @@
-"""What ``wsgiload sweep --dry-run`` prints: the plan, and what follows from it. Starts nothing."""
+"""What ``wsgiload sweep --dry-run`` does: print the plan and what follows from it, and import the
+app. It starts no server."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from wsgiload.host.cpus import CpuPlan
 from wsgiload.loads.options import Level
 from wsgiload.report.command_line import to_paste
 from wsgiload.results.record import Setting
-from wsgiload.sweeps.app_check import app_interpreter
+from wsgiload.serving.groups import chosen_place
+from wsgiload.sweeps.app_check import app_failure_of, app_interpreter, interpreters_of
 from wsgiload.sweeps.intervene import further_runs, require_liftable
 from wsgiload.sweeps.planned_settings import planned_settings
 from wsgiload.sweeps.sweep import plan_cpus
@@ -91,6 +93,17 @@ def resolved_plan(
     )
     unknown = {"levels": None} if is_rateless else {}
     return plain(experiment.without_secrets()) | plain(resolved) | unknown
+
+
+def require_importable_app(experiment: Experiment) -> None:
+    """Import the app as a measurement would, within the limits that can be enforced here. Raises
+    UsageError where its name is wrong, and AppImportError where it fails."""
+    interpreters = interpreters_of(experiment, resolve_servers(experiment))
+    _, limits = plan_cpus(replace(experiment.limits, policy="best-effort"))
+    with chosen_place(limits) as place:
+        failure = app_failure_of(experiment, interpreters, place)
+    if failure is not None:
+        raise failure
 
 
 def app_python_of(experiment: Experiment, servers: Mapping[str, ServerVariant]) -> AppPython | None:

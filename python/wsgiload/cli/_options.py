@@ -393,7 +393,7 @@ output_options = together(
         "Output",
         "--dry-run",
         is_flag=True,
-        help="Print the plan with all defaults filled in, and start nothing.",
+        help="Print the plan with all defaults filled in, and start no server or load.",
     ),
 )
 

@@ -25,7 +25,11 @@ from wsgiload.analysis.threshold import (
 from wsgiload.capacity_search.rates import require_rates
 from wsgiload.catalogue.contract import Interface, Profile
 from wsgiload.cli._descriptions import described
-from wsgiload.cli._dry_run import require_possible_intervention, resolved_plan
+from wsgiload.cli._dry_run import (
+    require_importable_app,
+    require_possible_intervention,
+    resolved_plan,
+)
 from wsgiload.cli._experiment import sweep_spec_of
 from wsgiload.cli._findings import finding_text
 from wsgiload.cli._flags import SweepFlags
@@ -341,6 +345,7 @@ def sweep(
         conclusions = _conclusions_before_rates if is_rateless else _conclusions
         plan = resolved_plan(experiment, conclusions(experiment), is_rateless=is_rateless)
         write_json(plan, json_file or "-")
+        require_importable_app(experiment)
         return EXIT_OK
 
     began_s = time.monotonic()
