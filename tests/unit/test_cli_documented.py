@@ -76,6 +76,7 @@ LOAD_ONLY = [
     "--max-duration",
     "--html",
     "--requests",
+    "--reruns",
 ]
 SWEEP_ONLY = [
     "--rates",
@@ -103,7 +104,7 @@ SWEEP_ONLY = [
 
 # judged, configured and sampled by the orchestrator
 ONLY_LOAD = {"--threshold", "--config", "--attach-cgroup", "--attach-pid", "--store-secrets"}
-ONLY_LOAD |= {"--live", "--html", "--verbose"}
+ONLY_LOAD |= {"--live", "--html", "--verbose", "--reruns"}
 ONLY_LOADGEN = {"--cooldown", "--interval", "--version", "--wire", "--explain", "--schema"}
 ONLY_LOADGEN |= {"--as"}
 

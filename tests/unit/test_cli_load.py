@@ -16,7 +16,8 @@ import pytest
 from msgspec.structs import replace
 
 from wsgiload import LoadReport, Reason, Report, Verdict
-from wsgiload.cli import _load, run
+from wsgiload.attribution.host_disturbance import HostSeconds
+from wsgiload.cli import _load, _load_attempts, run
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.load_report import Outcomes
 
@@ -210,3 +211,34 @@ def test_a_load_that_cannot_be_added_up_in_time_says_so(
     canned.is_interrupted, canned.adds_up_in_time = True, False
     assert run(["load", URL, "-R", "5", "--quiet"]) == 130
     assert capsys.readouterr().err == "wsgiload: interrupted before the measurement; no report\n"
+
+
+def test_a_disturbed_load_is_repeated_and_the_longest_time_is_said_first(
+    canned: type[CannedHandle],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    disturbed_s = iter([4.0, 0.0])
+    monkeypatch.setattr(_load, "host_seconds", lambda *_: HostSeconds(next(disturbed_s), {}))
+    monkeypatch.setattr(_load_attempts, "settle", lambda *_: None)
+    words = ["load", URL, "-R", "5", "-d", "10s", "--warmup", "0s", "--reruns", "2"]
+    assert run([*words, "--json", "-"]) == 0
+    printed = capsys.readouterr()
+    said = "if the host disturbs it: at most 3 attempts, 84 s in total"
+    assert printed.err.splitlines()[0] == said
+    assert "host disturbed (4 of 10 s); repeating the load (attempt 2 of at most 3)" in printed.err
+    attempts = json.loads(printed.out)["attempts"]
+    assert [(one["reported"], one["disturbed_s"]) for one in attempts] == [(False, 4), (True, 0)]
+
+    assert run([*words, "--dry-run"]) == 0
+    assert capsys.readouterr().err == f"{said}\n"
+
+
+def test_a_load_without_reruns_is_not_repeated(
+    canned: type[CannedHandle], capsys: pytest.CaptureFixture[str]
+) -> None:
+    spoil(canned)
+    assert run(["load", URL, "-R", "5", "--json", "-"]) == 98
+    printed = capsys.readouterr()
+    assert "attempts" not in json.loads(printed.out)
+    assert "attempt" not in printed.err

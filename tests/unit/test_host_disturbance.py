@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 
 from wsgiload._loadgen import Histogram
-from wsgiload.attribution.host_disturbance import HostSeconds, host_counters, host_seconds
+from wsgiload.attribution.host_disturbance import (
+    HostSeconds,
+    host_counters,
+    host_seconds,
+    hypervisor_counters,
+)
 from wsgiload.documents.load_report import Interval, LoadReport
 from wsgiload.limits.model import Counters
 from wsgiload.sampling.processes import ClientUsage
@@ -124,3 +129,18 @@ def test_without_counters_nothing_is_known() -> None:
     assert watched(report, samples=[Sample(0, 0, Counters(cpu_usage_ns=1))]) is None
     assert watched(load(lambda second: False, seconds=SECONDS + 20)) is None, "read too early"
     assert host_seconds(None, host_counters([], [], CPUS)) is None
+
+
+def test_beside_an_unknown_server_only_the_hypervisor_disturbs() -> None:
+    def sampled(stolen_from: int) -> list[Sample]:
+        """All CPUs busy, and half of one stolen from a second on."""
+        return [
+            Sample(at, 0, Counters(host_busy_ns=CPUS * at, steal_ns=max(0, at - stolen_from) // 2))
+            for at in range(0, (SECONDS + 1) * S, S // 2)
+        ]
+
+    report = load(lambda second: True)
+    for stolen_from, disturbed_s in ((SECONDS * S, 0), (7 * S, 3)):
+        found = host_seconds(report, hypervisor_counters(sampled(stolen_from), CPUS))
+        assert found is not None and found.disturbed_s == disturbed_s
+    assert host_seconds(report, hypervisor_counters([], CPUS)) is None

@@ -38,6 +38,19 @@ def _was_stalled(cell: CellResult) -> bool:
     return any(reason.check == "client-stalls" for reason in verdict.reasons)
 
 
+def reason_of_repeat(cell: CellResult) -> str:
+    """Why a discarded or disturbed trial is made again, in words."""
+    verdict = cell.verdict
+    if verdict is None:
+        return "not measured"
+    if not is_discarded(cell):
+        seconds = f" ({cell.disturbed_s:g} of {cell.duration_s:g} s)" if cell.disturbed_s else ""
+        return f"host disturbed{seconds}"
+
+    checks = sorted({reason.check for reason in verdict.reasons if reason.level == "invalid"})
+    return f"invalid: {verdict.blame}" + (f" ({', '.join(checks)})" if checks else "")
+
+
 def place_of(cell: CellResult) -> str:
     """The place in the plan: the identifier without the number of the attempt."""
     attempt = cell.attempt or 1

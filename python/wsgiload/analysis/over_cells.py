@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from wsgiload.analysis.aggregate import aggregate_cells, server_of
-from wsgiload.analysis.attempts import is_discarded, standing_attempts
+from wsgiload.analysis.attempts import is_discarded, reason_of_repeat, standing_attempts
 from wsgiload.analysis.comparison import compare_servers
 from wsgiload.analysis.objective import Objective, parse_objective
 from wsgiload.analysis.objective_races import objective_states
@@ -137,17 +137,7 @@ def judge_session(cells: Sequence[CellResult], runs: int = FEWEST_RUNS) -> Sessi
     return SessionJudgement(
         status="invalid" if is_invalid else "valid",
         trials=len(cells),
-        discarded=tuple(DiscardedTrial(id=cell.id, reason=_reason(cell)) for cell in uncounted),
+        discarded=tuple(
+            DiscardedTrial(id=cell.id, reason=reason_of_repeat(cell)) for cell in uncounted
+        ),
     )
-
-
-def _reason(cell: CellResult) -> str:
-    verdict = cell.verdict
-    if verdict is None:
-        return "not measured"
-    if not is_discarded(cell):
-        seconds = f" ({cell.disturbed_s:g} of {cell.duration_s:g} s)" if cell.disturbed_s else ""
-        return f"host disturbed{seconds}"
-
-    checks = sorted({reason.check for reason in verdict.reasons if reason.level == "invalid"})
-    return f"invalid: {verdict.blame}" + (f" ({', '.join(checks)})" if checks else "")

@@ -36,28 +36,32 @@ Points = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class HostCounters:
-    """Busy and stolen CPU time of all cores, and the parts of the former that are ours."""
+    """Busy and stolen CPU time of all cores, and the parts of the former that are ours; ``busy`` is
+    None if it is not known which part that is."""
 
-    busy: Points
+    busy: Points | None
     steal: Points
     own: tuple[Points, ...]
     cpus: int
 
     def is_disturbed(self, from_ns: int, to_ns: int) -> bool | None:
         """Whether others took too much between two moments; None where the counters do not say."""
-        busy = grown(self.busy, from_ns, to_ns)
-        own = [grown(points, from_ns, to_ns) for points in self.own]
-        if busy is None or to_ns <= from_ns:
+        if to_ns <= from_ns:
             return None
-        known = [growth for growth in own if growth is not None]
-        if len(known) < len(own):
-            return None
-
         capacity_ns = self.cpus * (to_ns - from_ns)
-        stolen = grown(self.steal, from_ns, to_ns) or 0.0
-        return (
-            busy - sum(known) > MOST_FOREIGN_CPU * capacity_ns or stolen > MOST_STEAL * capacity_ns
-        )
+        stolen = grown(self.steal, from_ns, to_ns)
+        if self.busy is None:
+            return None if stolen is None else stolen > MOST_STEAL * capacity_ns
+
+        foreign = self._foreign(self.busy, from_ns, to_ns)
+        if foreign is None:
+            return None
+        return foreign > MOST_FOREIGN_CPU * capacity_ns or (stolen or 0) > MOST_STEAL * capacity_ns
+
+    def _foreign(self, busy: Points, from_ns: int, to_ns: int) -> float | None:
+        grew = [grown(points, from_ns, to_ns) for points in (busy, *self.own)]
+        known = [growth for growth in grew if growth is not None]
+        return known[0] - sum(known[1:]) if len(known) == len(grew) else None
 
 
 def host_counters(
@@ -75,6 +79,11 @@ def host_counters(
         own=(*usage, generator),
         cpus=cpus,
     )
+
+
+def hypervisor_counters(samples: Sequence[Sample], cpus: int) -> HostCounters:
+    """Of what was sampled beside a server that is not known, and may be what uses the CPUs."""
+    return HostCounters(busy=None, steal=points_of(samples, "steal_ns"), own=(), cpus=cpus)
 
 
 def points_of(samples: Sequence[Sample], name: str) -> Points:

@@ -91,6 +91,7 @@ class ScheduleFlags(TypedDict):
 class LoadCommandFlags(RequestFlags, LoadFlags, TransportFlags, AttachFlags, ScheduleFlags):
     """The options of ``wsgiload load``."""
 
+    reruns: int
     requests: int | None
     max_duration: float | None
     spin: float | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -20,6 +21,12 @@ from wsgiload.analysis.threshold import (
     parse_threshold,
     undecided_thresholds,
 )
+from wsgiload.attribution.host_disturbance import (
+    HostCounters,
+    host_counters,
+    host_seconds,
+    hypervisor_counters,
+)
 from wsgiload.calibration.noise_floor import floor_of_plan
 from wsgiload.cli._attach import attach_options, attached
 from wsgiload.cli._descriptions import described
@@ -28,6 +35,7 @@ from wsgiload.cli._flags import LoadCommandFlags
 from wsgiload.cli._help import option
 from wsgiload.cli._live import LiveView, live_view
 from wsgiload.cli._live_frame import Stage
+from wsgiload.cli._load_attempts import Attempts, longest_sentence
 from wsgiload.cli._options import (
     DURATION,
     FILE,
@@ -62,9 +70,10 @@ from wsgiload.loads.precision import parse_precision, precision_sentence
 from wsgiload.loads.progress import ProgressFile
 from wsgiload.loads.public_options import LoadOptions
 from wsgiload.report import print_load, print_load_screen, terminal, text_of, write_load
-from wsgiload.sampling.observe import Observation
+from wsgiload.results.load_attempts import Attempt, attempt_of, reported
+from wsgiload.sampling.observe import Observation, host_sampler
 from wsgiload.sampling.running_load import watched
-from wsgiload.sampling.sampler import Sample
+from wsgiload.sampling.sampler import Sample, Sampler
 from wsgiload.units import NS_PER_S
 
 # What is printed of the result.
@@ -97,6 +106,14 @@ EXAMPLES = (
     type=click.Choice(get_args(ReceiveStamps)),
     help=described(LoadOptions, "receive_stamps"),
 )
+@option(
+    "Procedure",
+    "--reruns",
+    type=click.IntRange(0, 100),
+    default=0,
+    help="Maximum retries of a load that is invalid because of the generator or the host, or "
+    "disturbed by the host. The least disturbed attempt is reported.",
+)
 @request_options
 @transport_options
 @attach_options
@@ -128,6 +145,8 @@ def load(
     plan = _plan(ctx, url, flags)
     shown = plan if flags["store_secrets"] else public_plan(plan)
     check_and_warn(ctx, plan, open_by="--rate")
+    if flags["reruns"] and not quiet:
+        tell(longest_sentence(plan, flags["reruns"]))
     if dry_run:
         write_json(shown, json_file or "-")
         return EXIT_OK
@@ -239,17 +258,53 @@ def _measure(
     """The report, written to its destinations, and whether an interrupt cut it short; a further
     interrupt waits until it is written."""
     with ExitStack() as until_written:
-        with attached(flags, plan.url) as observation:
-            report, is_interrupted = _carry_out(plan, view, observation)
-            until_written.enter_context(uninterrupted())
-        if report is not None and observation is not None:
-            used = observation.resources(report.document)
-            report = Report(msgspec.structs.replace(report.document, resources=used))
+        attempts = Attempts(flags["reruns"], view, until_written)
+        attempts.make(partial(_attempt, plan, flags, view, until_written))
+        view.stop()
+        if not attempts.made:
+            return None, attempts.is_interrupted
+        chosen = reported(attempts.made) if flags["reruns"] else attempts.made[0]
         # Before the table: nobody may be there to read that.
-        if report is not None:
-            shown = report.document if flags["store_secrets"] else public_report(report.document)
-            destinations.write(shown, () if observation is None else observation.samples)
-    return report, is_interrupted
+        shown = chosen.report if flags["store_secrets"] else public_report(chosen.report)
+        destinations.write(shown, chosen.samples)
+    return Report(chosen.report), attempts.is_interrupted
+
+
+def _attempt(
+    plan: LoadPlan,
+    flags: LoadCommandFlags,
+    view: LiveView,
+    until_written: ExitStack,
+    number: int,
+) -> tuple[Attempt | None, bool]:
+    """One attempt, None if it has no report, and whether it was interrupted; further interrupts
+    then wait."""
+    with ExitStack() as sampling:
+        observation = sampling.enter_context(attached(flags, plan.url))
+        host = host_sampler() if flags["reruns"] and observation is None else None
+        if host is not None:
+            sampling.enter_context(host)
+        report, is_interrupted = _carry_out(plan, view, observation)
+        until_written.enter_context(uninterrupted())
+    if report is None:
+        return None, is_interrupted
+
+    load, counters = report.document, _host_counters(observation, host)
+    seconds = host_seconds(load, counters) if counters is not None else None
+    if observation is not None:
+        load = msgspec.structs.replace(load, resources=observation.resources(load))
+    samples = () if observation is None else observation.samples
+    return attempt_of(load, number, seconds, samples), is_interrupted
+
+
+def _host_counters(observation: Observation | None, host: Sampler | None) -> HostCounters | None:
+    """What the host did: of an attached server it is known what it used itself."""
+    cpus = os.cpu_count() or 1
+    if host is not None:
+        return hypervisor_counters(host.samples, cpus)
+    if observation is None or observation.sampler is None:
+        return None
+    return host_counters(observation.samples, observation.sampler.client, cpus)
 
 
 def _carry_out(
@@ -258,7 +313,6 @@ def _carry_out(
     """The report, and whether Ctrl-C cut it short; what was measured until then is kept."""
     interrupts: list[bool] = []
     with ExitStack() as watching:
-        watching.callback(view.stop)
         progress = watching.enter_context(_watched(plan, observation, view))
         handle = watching.enter_context(Handle(plan, progress))
 

@@ -556,6 +556,28 @@ class AttachedResources(Document, frozen=True, kw_only=True):
     100 ms."""
 
 
+class LoadAttempt(Document, frozen=True, kw_only=True):
+    """One attempt of a load with `--reruns`. The attempt that the host disturbed the least is
+    reported, whatever its result; of the others, only this entry is kept."""
+
+    reported: bool
+    """Whether this report is that of the attempt. Source: derived."""
+    status: Literal["valid", "warn", "invalid"]
+    """Status of its verdict. Source: checks."""
+    disturbance: str | None
+    """Why the attempt is a reason to repeat the load. Source: checks, host. Null: neither invalid
+    nor disturbed."""
+    disturbed_s: NonNegativeFloat | None
+    """How long the host was disturbed during the measurement, in whole intervals; without
+    `--attach-cgroup` or `--attach-pid`, only by the hypervisor. Unit: s. Source: host counters.
+    Null: not observed."""
+    goodput_per_s: NonNegativeFloat | None
+    """Goodput. Unit: 1/s. Source: generator. Null: nothing was measured."""
+    p99_ns: NonNegativeInt | None
+    """p99 of the response times of correct responses. Unit: ns. Source: generator. Null: no correct
+    response."""
+
+
 class SpinUse(Document, frozen=True, kw_only=True):
     """How long the generator busy-waits before a send, and why."""
 
@@ -758,3 +780,5 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     resources: AttachedResources | None = None
     """Resource use of the running server; only with `--attach-cgroup` or `--attach-pid`. Source:
     cgroup or processes."""
+    attempts: tuple[LoadAttempt, ...] = ()
+    """All attempts, the first one first; only with `--reruns`. Source: `wsgiload load`."""

@@ -119,6 +119,7 @@ def _cautions(report: LoadReport) -> list[str]:
     ordered = sorted(report.verdict.reasons, key=lambda reason: reason.level != "invalid")
     lines = [words.reason_words(reason) for reason in ordered]
     lines += [words.reason_words(alarm.reason()) for alarm in alarms_of_load(report)]
+    lines += _repeats(report)
     unchecked = report.stationarity.reason
     if unchecked is not None:
         lines.append(
@@ -126,3 +127,16 @@ def _cautions(report: LoadReport) -> list[str]:
             f"{unchecked} (stationarity)"
         )
     return lines
+
+
+def _repeats(report: LoadReport) -> list[str]:
+    """Which attempts were disturbed, and that the result did not decide which one is reported."""
+    disturbed = {number: one.disturbance for number, one in enumerate(report.attempts, start=1)}
+    reasons = [f"attempt {number}: {why}" for number, why in disturbed.items() if why is not None]
+    if not reasons:
+        return []
+    place = next(number for number, one in enumerate(report.attempts, start=1) if one.reported)
+    return [
+        f"attempt {place} of {len(report.attempts)} is reported, the least disturbed "
+        f"({'; '.join(reasons)})"
+    ]

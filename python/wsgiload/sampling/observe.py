@@ -10,9 +10,11 @@ from urllib.parse import urlsplit
 
 from wsgiload.documents.load_report import AttachedResources, LoadReport
 from wsgiload.limits.attach import Attached
+from wsgiload.limits.files import Source
+from wsgiload.limits.model import Counters
 from wsgiload.sampling.listen_queue import listener_pids
 from wsgiload.sampling.resources import measured_window, summarise
-from wsgiload.sampling.sampler import Sample, Sampler
+from wsgiload.sampling.sampler import HOST_SPACING_NS, Sample, Sampler
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -59,6 +61,21 @@ def observing(attached: Attached, url: str) -> Iterator[Observation]:
                 observation.samples = sampler.stop()
     finally:
         attached.close()
+
+
+class _NoServer:
+    """Beside it, only the host's counters are left."""
+
+    def read_counters(self) -> Counters:
+        return Counters()
+
+    def sources(self) -> tuple[Source, ...]:
+        return ()
+
+
+def host_sampler() -> Sampler:
+    """Samples the host's CPU counters without a server; use it as a context manager."""
+    return Sampler(_NoServer(), interval_ns=HOST_SPACING_NS)
 
 
 def _own_port(attached: Attached, url: str) -> int | None:

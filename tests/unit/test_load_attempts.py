@@ -1,0 +1,172 @@
+"""When a load is repeated, which attempt is reported, and how long all of them take at most: by what
+the host did, not by the result."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import msgspec
+import pytest
+
+from wsgiload.attribution.host_disturbance import HostSeconds
+from wsgiload.cli import _load_attempts
+from wsgiload.cli._live import LiveView
+from wsgiload.cli._load_attempts import Attempts
+from wsgiload.documents.load_plan import LoadPlan, PrecisionTarget
+from wsgiload.documents.load_report import LoadReport
+from wsgiload.errors import UsageError
+from wsgiload.report.load_screen import load_screen
+from wsgiload.results.load_attempts import (
+    Attempt,
+    attempt_of,
+    longest_s,
+    needs_repeat,
+    reported,
+)
+from wsgiload.units import NS_PER_S
+
+from .filled import reason, times, verdict
+from .load_report_fixture import SECONDS, healthy_report
+
+replace = msgspec.structs.replace
+MS = 1_000_000
+
+
+def attempt(number: int, disturbed_s: float | None, p99_ms: int = 1, **parts: object) -> Attempt:
+    known = replace(times(p99_ms * MS), quantiles={"0.99": p99_ms * MS})
+    report = replace(healthy_report(), response_time_ns=known, **parts)
+    host = None if disturbed_s is None else HostSeconds(disturbed_s, {})
+    return attempt_of(report, number, host)
+
+
+def of_host(check: str) -> dict[str, object]:
+    return {"verdict": verdict("invalid", "host", reason(check, "invalid", "m", 2))}
+
+
+def test_the_host_decides_whether_a_load_is_repeated_and_the_result_does_not() -> None:
+    assert not needs_repeat([attempt(1, 0.0, p99_ms=900)])
+    assert not needs_repeat([attempt(1, None)]), "nothing is known of the host"
+    assert not needs_repeat([attempt(1, SECONDS / 100)])
+    assert needs_repeat([attempt(1, 1.0)])
+    assert needs_repeat([attempt(1, 0.0, **of_host("steal"))])
+    stalled = verdict("warn", "host", reason("client-stalls"))
+    assert needs_repeat([attempt(1, 0.0, verdict=stalled)])
+    overloaded = verdict("invalid", "server", reason("backlog", "invalid", "m", 2))
+    assert not needs_repeat([attempt(1, 0.0, verdict=overloaded)])
+
+
+def test_a_share_of_the_time_that_was_measured_is_disturbed() -> None:
+    """A load that --requests ends early is planned for longer."""
+    short = attempt(1, 0.2, measured_ns=10 * NS_PER_S)
+    assert short.disturbance == "host disturbed (0.2 of 10 s)"
+
+
+def test_the_least_disturbed_attempt_is_reported_however_slow_it_was() -> None:
+    fast, slow, last = attempt(1, 3.0), attempt(2, 1.0, p99_ms=99), attempt(3, 5.0)
+    report = reported([fast, slow, last]).report
+    assert report.response_time_ns == slow.report.response_time_ns
+    assert [one.reported for one in report.attempts] == [False, True, False]
+    assert [one.disturbed_s for one in report.attempts] == [3.0, 1.0, 5.0]
+    assert [one.p99_ns for one in report.attempts] == [1 * MS, 99 * MS, 1 * MS]
+    assert [one.disturbance for one in report.attempts] == [
+        f"host disturbed ({seconds} of 10 s)" for seconds in (3, 1, 5)
+    ]
+
+
+def test_an_interrupted_attempt_is_reported_only_if_it_is_the_only_one() -> None:
+    stopped = verdict("warn", "method", reason("interrupted"))
+    disturbed, interrupted = attempt(1, 9.0), attempt(2, 0.0, verdict=stopped)
+    assert reported([disturbed, interrupted]).cell is disturbed.cell
+    assert reported([interrupted]).cell is interrupted.cell
+
+
+def test_the_first_screen_says_which_attempt_is_reported_and_why() -> None:
+    calm = reported([attempt(1, 3.0), attempt(2, 0.0)]).report
+    [line] = [text for text in load_screen(calm).cautions if "attempt" in text]
+    assert line == (
+        "attempt 2 of 2 is reported, the least disturbed (attempt 1: host disturbed (3 of 10 s))"
+    )
+    undisturbed = reported([attempt(1, 0.0)]).report
+    assert not [text for text in load_screen(undisturbed).cautions if "attempt" in text]
+
+
+def plan(**parts: object) -> LoadPlan:
+    return replace(healthy_report().plan, timeout_ns=2 * NS_PER_S, **parts)
+
+
+def test_the_longest_time_is_that_of_all_attempts_and_the_waits_between_them() -> None:
+    assert longest_s(plan(), 0) == SECONDS + 2
+    assert longest_s(plan(), 2) == 3 * (SECONDS + 2) + 2 * 12
+    extended = PrecisionTarget(quantile=0.99, share=0.05, longest_ns=60 * NS_PER_S)
+    assert longest_s(plan(precision=extended), 1) == 2 * 62 + 12
+
+
+class Loads:
+    """Loads that the host disturbs for so many seconds, one after another."""
+
+    def __init__(self, *disturbed: float | Exception | KeyboardInterrupt) -> None:
+        self.disturbed = disturbed
+        self.made = 0
+
+    def __call__(self, number: int) -> tuple[Attempt | None, bool]:
+        self.made += 1
+        assert number == self.made
+        seconds = self.disturbed[number - 1]
+        if isinstance(seconds, BaseException):
+            raise seconds
+        return attempt(number, seconds), False
+
+
+def made(reruns: int, loads: Loads) -> Attempts:
+    with ExitStack() as until_written:
+        attempts = Attempts(reruns, LiveView(quiet=True), until_written)
+        attempts.make(loads)
+    return attempts
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The longest waits for a quiet host, which are not made."""
+    waited: list[int] = []
+    monkeypatch.setattr(_load_attempts, "settle", lambda longest_ns, _: waited.append(longest_ns))
+    return waited
+
+
+@pytest.mark.parametrize(
+    ("reruns", "disturbed", "count"),
+    [
+        (0, (5.0,), 1),
+        (3, (0.0,), 1),
+        (3, (5.0, 0.0), 2),
+        (2, (5.0, 4.0, 6.0), 3),
+    ],
+)
+def test_a_load_is_repeated_while_it_is_disturbed_and_a_retry_is_left(
+    waits: list[int], reruns: int, disturbed: tuple[float, ...], count: int
+) -> None:
+    attempts = made(reruns, Loads(*disturbed))
+    assert len(attempts.made) == count
+    assert not attempts.is_interrupted
+    assert waits == [10 * NS_PER_S] * (count - 1)
+
+
+def test_ctrl_c_while_it_is_repeated_keeps_the_attempts_so_far(waits: list[int]) -> None:
+    attempts = made(3, Loads(5.0, KeyboardInterrupt()))
+    assert len(attempts.made) == 1 and attempts.is_interrupted
+    with pytest.raises(KeyboardInterrupt):
+        made(3, Loads(KeyboardInterrupt()))
+
+
+def test_a_load_that_cannot_be_repeated_keeps_the_attempts_so_far(
+    waits: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    attempts = made(3, Loads(5.0, UsageError("no process 7", "start it")))
+    assert len(attempts.made) == 1 and not attempts.is_interrupted
+    assert "the load could not be repeated: no process 7; start it" in capsys.readouterr().err
+
+
+def test_reports_without_attempts_keep_their_form() -> None:
+    report = healthy_report()
+    assert report.attempts == ()
+    assert b'"attempts"' not in msgspec.json.encode(report)
+    assert msgspec.json.decode(msgspec.json.encode(report), type=LoadReport) == report
