@@ -18,7 +18,12 @@ from jsonschema import Draft202012Validator
 from rich.console import Console
 
 from wsgiload.analysis.objective import parse_objective
-from wsgiload.capacity_search.run import CapacityPlan, CapacityResult, run_capacity
+from wsgiload.capacity_search.run import (
+    USUAL_RERUNS,
+    CapacityPlan,
+    CapacityResult,
+    run_capacity,
+)
 from wsgiload.capacity_search.search import Goal
 from wsgiload.capacity_search.trials import TrialPlan
 from wsgiload.documents.capacity import CapacityResult as CapacityDocument
@@ -81,7 +86,9 @@ Searching = Callable[..., Searched]
 def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Searching:
     """Searches servers that keep a rate of 100 per second, or end as another outcome says."""
 
-    def searched(outcome: Outcome, servers: tuple[str, ...] = ("waitress",)) -> Searched:
+    def searched(
+        outcome: Outcome, servers: tuple[str, ...] = ("waitress",), reruns: int = USUAL_RERUNS
+    ) -> Searched:
         trials = Trials(RunDirectory(tmp_path, "n"), outcome)
 
         @contextmanager
@@ -92,7 +99,11 @@ def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Searching:
         monkeypatch.setattr(MODULE, "remove_stale_scratch", list)
         goal = Goal(width=0.5, trials=1, confirmations=1)
         plan = CapacityPlan(
-            replace(EXPERIMENT, levels=()), parse_objective(["p99<50ms"]), goal, NS_PER_S
+            replace(EXPERIMENT, levels=()),
+            parse_objective(["p99<50ms"]),
+            goal,
+            NS_PER_S,
+            reruns=reruns,
         )
         return Searched(run_capacity(plan), trials.made)
 
@@ -212,6 +223,21 @@ def test_a_closed_loop_without_a_response_is_whose_fault_it_was(
         code,
     )
     assert [trial.discarded for trial in server.trials] == [True] * (trials - 1) + [False]
+
+
+@pytest.mark.parametrize("reruns", [0, 2])
+def test_a_trial_is_made_again_as_often_as_asked(search: Searching, reruns: int) -> None:
+    def spoiled(plan: TrialPlan) -> CellResult:
+        return result() if plan.level.connections else result("invalid", "host")
+
+    done = search(spoiled, reruns=reruns)
+    (server,) = done.result.document.servers
+    at_one_rate = [plan for plan in done.made if plan.level.rate_per_s is not None]
+    assert len(at_one_rate) == 1 + reruns
+    assert server.verdict.blame == "host"
+
+    loops = search(lambda _: no_response("invalid", "host"), reruns=reruns).made
+    assert len(loops) == 1 + reruns
 
 
 def test_a_spoiled_closed_loop_is_made_again_and_spoils_nothing(search: Searching) -> None:

@@ -190,7 +190,6 @@ def test_capacity_takes_what_sweep_takes_where_it_applies() -> None:
         "--precision",
         "--compare",
         "--aggregate",
-        "--reruns",
         "--resume",
         "--warmup-requests",
     }

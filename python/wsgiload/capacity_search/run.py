@@ -43,6 +43,7 @@ from wsgiload.host.facts import host_facts
 from wsgiload.host.memory_guard import lift_guard
 from wsgiload.loads.options import HIGHEST_RATE_PER_S, Level
 from wsgiload.report import write_html
+from wsgiload.report.words import plural
 from wsgiload.results.store import RunDirectory
 from wsgiload.results.stored_plan import raw_plan
 from wsgiload.results.summary import Status
@@ -52,7 +53,7 @@ from wsgiload.serving import launch
 from wsgiload.units import NS_PER_S
 
 GUESS_NS = 5 * NS_PER_S
-REPEATS = 3
+USUAL_RERUNS = 3
 # A closed loop without think time shows the most that is served: a search that leaves this range
 # has lost its way.
 LOWEST_SHARE, HIGHEST_SHARE = 1 / 32, 16.0
@@ -74,6 +75,8 @@ class CapacityPlan:
     url: str | None = None
     settle_ns: int = 0
     budget_s: float | None = None
+    # How often one trial is made again at most.
+    reruns: int = USUAL_RERUNS
 
     def within(self, left_s: float, servers: int, around_s: float) -> CapacityPlan:
         """The same with trials so short that the search of so many servers fits into that time, if
@@ -322,7 +325,7 @@ def _closed_loop(
     good enough to begin with."""
     course, level = searching.course, Level(connections=searching.users)
     duration_ns = min(GUESS_NS, plan.experiment.load.duration_ns)
-    for repeats_left in reversed(range(1 + REPEATS)):
+    for repeats_left in reversed(range(1 + plan.reruns)):
         asked = TrialPlan(course.server, level, searching.next_run(level), duration_ns)
         events.trial_started(course, asked, None)
         cell = trials.carry_out(asked)
@@ -358,7 +361,7 @@ def _advance(
     assert steps is not None
     assert wanted is not None
     judgement = _carry_out(plan, trials, searching, wanted, events)
-    for _ in range(REPEATS):
+    for _ in range(plan.reruns):
         if course.failure is not None or not course.should_repeat(judgement):
             break
         if judgement.met is not None and searching.is_time_up():
@@ -371,8 +374,8 @@ def _advance(
     if judgement.met is None:
         course.discard_last()
         why = (
-            f"{1 + REPEATS} trials at {wanted.rate_per_s:g}/s were invalid; the last one: "
-            f"{judgement.why}"
+            f"invalid at {wanted.rate_per_s:g}/s, {plural(1 + plan.reruns, 'trial')} in a row; "
+            f"the last one: {judgement.why}"
         )
         course.gave_up = (blame_of(course.trials[-1].cell), why)
     try:

@@ -19,7 +19,13 @@ from wsgiload.analysis.threshold import (
 )
 from wsgiload.capacity_search.budget import GOAL, LONGEST_WARMUP_NS
 from wsgiload.capacity_search.result import exit_code, is_unfinished
-from wsgiload.capacity_search.run import CapacityEvents, CapacityPlan, CapacityResult, run_capacity
+from wsgiload.capacity_search.run import (
+    USUAL_RERUNS,
+    CapacityEvents,
+    CapacityPlan,
+    CapacityResult,
+    run_capacity,
+)
 from wsgiload.capacity_search.search import Goal
 from wsgiload.capacity_search.trials import require_closed_loop
 from wsgiload.cli._capacity_progress import CapacityProgress
@@ -218,7 +224,15 @@ def _parse_width(text: str) -> float:
         "--settle",
         type=DURATION,
         default="30s",
-        help="Maximum wait for a quiet host before an invalid trial is repeated.",
+        help="Maximum wait for a quiet host before a trial is repeated.",
+    ),
+    option(
+        "Procedure",
+        "--reruns",
+        type=click.IntRange(0, 100),
+        default=USUAL_RERUNS,
+        help="Maximum retries of a trial that is inconclusive because of the generator or the "
+        "host, or disturbed near a limit of the objective.",
     ),
     option(
         "Output",
@@ -276,6 +290,7 @@ def _plan(app: str | None, flags: CapacityFlags) -> CapacityPlan:
         url=flags["url"],
         settle_ns=seconds_to_ns(flags["settle"]),
         budget_s=flags["budget"],
+        reruns=flags["reruns"],
     )
 
 

@@ -165,6 +165,7 @@ class CapacityFlags(ExperimentFlags):
     confirm_duration: float | None
     budget: float | None
     settle: float
+    reruns: int
 
 
 class CalibrateFlags(TypedDict):
