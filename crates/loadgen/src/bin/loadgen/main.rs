@@ -3,6 +3,7 @@
 mod arguments;
 mod dialects;
 mod explain;
+mod foreign_text;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -76,7 +77,7 @@ fn code_of(ended: Result<LoadReport, Failure>, stop: &StopToken) -> u8 {
     match ended {
         Ok(report) => exit_code(&report, stop),
         Err(failure) => {
-            complain(&failure.message);
+            complain(&foreign_text::shortened(&failure.message));
             failure.exit_code
         }
     }
@@ -227,6 +228,7 @@ fn check_destination(arguments: &Arguments) -> Result<(), String> {
 }
 
 fn write_result(arguments: &Arguments, text: &str) -> Result<(), String> {
+    let text = foreign_text::visible_json(text);
     match arguments.json.as_deref() {
         None | Some("-") => {
             let mut output = std::io::stdout().lock();
@@ -236,14 +238,14 @@ fn write_result(arguments: &Arguments, text: &str) -> Result<(), String> {
                 result => result.map_err(|error| format!("cannot write the result: {error}")),
             }
         }
-        Some(path) => {
-            std::fs::write(path, text).map_err(|error| format!("cannot write {path}: {error}"))
-        }
+        Some(path) => std::fs::write(path, text.as_bytes())
+            .map_err(|error| format!("cannot write {path}: {error}")),
     }
 }
 
 /// A warning for whoever reads standard error; it is no reason to end where nobody does.
 fn complain(message: &str) {
+    let message = foreign_text::visible(message);
     let _ = writeln!(std::io::stderr().lock(), "loadgen: {message}");
 }
 
