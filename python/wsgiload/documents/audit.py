@@ -54,7 +54,7 @@ class Figures(Document, frozen=True, kw_only=True):
     reused: NonNegativeInt | None = None
     """Responses on a connection that had been used before. Source: file. Null: not in the file."""
     client_late_ns: NonNegativeInt | None = None
-    """Largest delay of a send. Unit: ns. Source: derived. Null: not in
+    """Largest send lag. Unit: ns. Source: derived. Null: not in
     the file."""
     min_ns: NonNegativeInt | None = None
     """Shortest response time. Unit: ns. Source: file. Null: not in the file."""

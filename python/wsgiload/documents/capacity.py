@@ -52,7 +52,7 @@ class CapacityTrial(Document, frozen=True, kw_only=True):
 
 
 class ServerCapacity(Document, frozen=True, kw_only=True):
-    """The result of a search for one server."""
+    """The result of the search on one server."""
 
     server: str
     """The server."""
@@ -86,7 +86,7 @@ class ServerCapacity(Document, frozen=True, kw_only=True):
     at_rate: UseAtCapacity | None
     """Resource use of the server at the confirmed rate. Null: `--url`, or no confirmed rate."""
     failure: CellFailure | None
-    """Why the server could not be searched. Null: it was searched."""
+    """Why the search on this server failed. Null: it did not fail."""
     trials: tuple[CapacityTrial, ...]
     """All trials, in the order in which they ran."""
 
@@ -97,7 +97,7 @@ class CapacityResult(Document, frozen=True, kw_only=True):
     schema_version: Literal[2]
     """Version of this document, 2."""
     status: Literal["complete", "interrupted", "failed"]
-    """`complete`, `interrupted` (the search of some servers is unfinished) or `failed`."""
+    """`complete`, `interrupted` (the search is unfinished on some servers) or `failed`."""
     slo: tuple[str, ...]
     """The objectives, including the default limit of the error rate."""
     arrivals: Literal["poisson", "constant"]

@@ -135,8 +135,8 @@ class Bounds(Document, frozen=True, kw_only=True):
     """Lower bound; requests that were cut off (such as by a timeout) count with their elapsed time.
     Unit: ns. Source: outcomes. Null: too many requests failed."""
     high: NonNegativeInt | None
-    """Upper bound; requests that were cut off or failed count as infinitely slow. Equal to `low`
-    if none was cut off below it. Unit: ns. Source: outcomes. Null: too many requests failed."""
+    """Upper bound; requests that were cut off or failed count as infinitely slow. Equal to `low` if
+    no request was cut off earlier than this time. Unit: ns. Source: outcomes. Null: too many requests failed."""
 
 
 class NotChecked(Document, frozen=True, kw_only=True):
@@ -168,8 +168,8 @@ class ErrorBudget(Document, frozen=True, kw_only=True):
     value: NonNegativeInt
     """The quantile as measured. Unit: ns. Source: response times."""
     generator: tuple[NonNegativeInt, NonNegativeInt]
-    """The generator's contribution as a range: from the quantile after subtracting each request's
-    send lag and late reads to the quantile as measured. Unit: ns. Source: generator."""
+    """Range of the quantile. The lower end excludes the generator's delays (send lag and read delay
+    of each request); the upper end is the quantile as measured. Unit: ns. Source: generator."""
     sampling_95: tuple[NonNegativeInt, NonNegativeInt | None] | None
     """95 % confidence interval within this run; the upper end is null if unbounded. Unit: ns.
     Source: batches of the run. Null: fewer than 300 requests, interrupted, or no finite value."""
@@ -338,8 +338,8 @@ class LocalPorts(Document, frozen=True, kw_only=True):
     """The local ports of the connections."""
 
     source_addresses: tuple[str, ...] | None
-    """Source addresses of connections, used round-robin. Source: plan, or chosen over loopback.
-    Null: chosen by the kernel."""
+    """Source addresses of connections, used round-robin. Source: plan; chosen
+    automatically for loopback targets. Null: chosen by the kernel."""
     free: NonNegativeInt
     """Ports that were free for connections to this server. Unit: ports. Source:
     `/proc/sys/net/ipv4`, `/proc/net/tcp`."""
@@ -393,8 +393,8 @@ class ConnectionCounts(Document, frozen=True, kw_only=True):
     """Maximum number of open connections allowed. Unit: connections. Source: plan, file descriptor
     limit, free ports."""
     requests_per_connection: RequestsPerConnection | None
-    """Number of requests per connection. Unit: requests. Source: generator. Null: no connection
-    was closed or counted."""
+    """Number of requests per connection. Unit: requests. Source: generator. Null: not
+    recorded for any connection."""
     allowed_streams: NonNegativeInt | None = None
     """Lowest limit on concurrent streams that the server set for any connection. Unit: streams.
     Source: the server's HTTP/2 settings. Null: at least `plan.streams`."""
@@ -504,7 +504,7 @@ class Interval(Document, frozen=True, kw_only=True):
 
 
 class Flights(Document, frozen=True, kw_only=True):
-    """The periods during which single requests were in the system, each as `[scheduled send time,
+    """When individual requests were in the system, each as `[scheduled send time,
     end]` in ns, monotonic; in a sweep, at most 2,000 in `slowest` and in `sample`. A failure counts
     as slower than any response."""
 
@@ -676,8 +676,8 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     timestamps, for `receive_delay_ns`. Source: generator."""
     user_timestamps: NonNegativeInt
     """Correct responses that were timestamped by the generator, so that their response times may
-    include its delays: all of them unless `receive_stamps` is `kernel`; in that case, only those
-    that ended with the connection or had no usable kernel timestamp. Unit: requests. Source:
+    include its delays: all of them unless `receive_stamps` is `kernel`; in that case, only
+    close-delimited responses and those without a usable kernel timestamp. Unit: requests. Source:
     generator."""
     stamp_doubts: StampDoubts
     """Kernel timestamps that were not used; those responses have the generator's timestamps.
@@ -773,7 +773,7 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     intervals: tuple[Interval, ...]
     """The figures of each interval. Source: generator."""
     flights: Flights | None
-    """The periods during which single requests were in the system, for comparison with other
+    """When individual requests were in the system, for comparison with other
     events. Source: generator. Null: not recorded (always with `wsgiload load`)."""
     clock: ClockReading
     """Two clocks, read at the same time, to convert times to wall-clock time. Source: kernel."""

@@ -258,8 +258,8 @@ class Comparison(Document, frozen=True, kw_only=True):
     """The rate divided by the lower of the two servers' saturated goodputs. Unit: share. Source:
     cells. Null: closed loop, sessions, or one of the servers was never saturated."""
     others: tuple[ComparedFigure, ...] = ()
-    """The figures of p50, p99 and goodput that are known in every round, except `figure`. Source:
-    rounds."""
+    """Comparisons of p50, p99 and goodput, without the one in `figure`. A comparison is present if its
+    values are known in every round. Source: rounds."""
 
 
 class RaceDrop(Document, frozen=True, kw_only=True):
@@ -358,7 +358,7 @@ class Efficiency(Document, frozen=True, kw_only=True):
 
 
 class NoRecommendation(Document, frozen=True, kw_only=True):
-    """Why nothing is recommended, and what would decide it."""
+    """Why no configuration is recommended, and what is needed for a recommendation."""
 
     why: str
     """Why no configuration can be recommended. Source: cells."""
@@ -506,10 +506,11 @@ class ShareInterval(Document, frozen=True, kw_only=True):
 
 
 class ExposureResult(Document, frozen=True, kw_only=True):
-    """How often slow requests overlapped a signal, compared with all requests."""
+    """How often slow requests overlapped an event, compared with all requests."""
 
     signal: Literal["throttled", "without_cpu", "paused", "short_of_memory"]
-    """`throttled`, `without_cpu`, `paused` or `short_of_memory`."""
+    """`throttled` (by the CPU limit), `without_cpu` (runnable, but waiting for a CPU), `paused` (neither
+    running nor runnable while connections waited) or `short_of_memory` (memory pressure)."""
     slowest: ShareInterval
     """Share of the slowest requests that were in the system during the event. Unit: 0 to 1. Source:
     samples, `flights`."""
@@ -517,8 +518,8 @@ class ExposureResult(Document, frozen=True, kw_only=True):
     """Share of all requests that were in the system during the event. Unit: 0 to 1. Source:
     samples, `flights`."""
     risk_ratio: ShareInterval | None
-    """How much more often a request was among the slowest if it overlapped the event. Unit: a
-    share. Source: the two above. Null: every request overlapped, or none did."""
+    """Probability that a request that overlapped the event was among the slowest, divided by the same
+    probability for the other requests. Unit: ratio. Source: the two above. Null: every request overlapped, or none did."""
 
 
 class FingerprintResult(Document, frozen=True, kw_only=True):
@@ -812,8 +813,8 @@ class RecommendedSetting(Document, frozen=True, kw_only=True):
     cpu: CpuHeadroom | None = None
     """CPU use at that rate, and the limit. Source: cgroup. Null: stored by an older version."""
     needs: str | None = None
-    """What is needed for a certain result, if the race ended before it was certain although the
-    configuration met the objective in every run. Source: cells. Null: the result is certain."""
+    """What is needed for a conclusive result. Given if the configuration met the objective in every
+    run, but there were too few runs. Source: cells. Null: the result is conclusive."""
 
 
 class Recommendation(Document, frozen=True, kw_only=True):
