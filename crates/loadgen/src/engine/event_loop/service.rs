@@ -192,11 +192,10 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
                 if is_last && self.places > 1 {
                     self.retire(token, false);
                 }
-                match ended {
-                    Some(exchanged) => self.exchanged(index, &exchanged),
-                    None if self.has_left_unread(token) => self.yields(token),
-                    None => {}
+                if let Some(exchanged) = ended {
+                    self.exchanged(index, &exchanged);
                 }
+                self.read_on_later(token);
                 true
             }
             Err(NothingSent) => self.nothing_sent(index, token, is_fresh),
@@ -207,6 +206,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
     /// whether the arrival has ended.
     fn nothing_sent(&mut self, index: usize, token: u64, is_fresh: bool) -> bool {
         self.retire(token, true);
+        self.read_on_later(token);
         if is_fresh {
             let now_ns = self.read_clock();
             self.finish(index, Outcome::Reset, None, now_ns);
@@ -404,7 +404,16 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
 
     /// Lets the rest of what has arrived be read if no exchange is in progress that would read it.
     fn read_on_if_idle(&mut self, token: u64) {
-        if !self.is_busy(token) && self.has_left_unread(token) {
+        if !self.is_busy(token) {
+            self.read_on_later(token);
+        }
+    }
+
+    /// Lets the rest of what has arrived be read. That a connection has ended, for example, may turn
+    /// out while one of its exchanges begins or is given up; no event reports it to the others.
+    #[inline(always)]
+    fn read_on_later(&mut self, token: u64) {
+        if self.has_left_unread(token) {
             self.yields(token);
         }
     }
@@ -544,6 +553,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             if !goes_on || self.lines.is_retired(work.token) {
                 self.retire(work.token, false);
             }
+            self.read_on_later(work.token);
         } else if work.is_connecting() {
             // It was never established, so there is no connection to count.
             self.close(self.lines.token(line), false);

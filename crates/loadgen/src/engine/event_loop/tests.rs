@@ -48,6 +48,8 @@ struct Script {
     allowed: Option<usize>,
     /// Connections take no more requests.
     is_going_away: bool,
+    /// The next request of a connection finds that it has ended.
+    is_ended: bool,
     /// The second look at a connection that is being opened finds that it was refused.
     is_refused: bool,
     /// Places whose exchanges were given up.
@@ -154,6 +156,10 @@ impl Connection for Scripted {
             stamps,
             is_in_progress: true,
         };
+        if script(|script| script.is_ended) {
+            self.places[place].is_in_progress = false;
+            return Ok(Some(Exchanged::unreusable(Outcome::Reset, None)));
+        }
         script(|script| script.done.push(Deed::Sent(self.number)));
         Ok(None)
     }
@@ -803,6 +809,21 @@ fn a_timeout_gives_up_its_own_stream_and_leaves_the_connection_to_the_others() {
             (measured.of(Outcome::Timeout), measured.of(Outcome::Ok)),
             (1, 1)
         );
+    });
+}
+
+#[test]
+fn a_connection_that_ends_while_a_request_begins_ends_its_other_exchanges_too() {
+    with_places(2, (1, 1), |mut engine| {
+        turns(&mut engine, 1);
+        assert_eq!(engine.in_flight.count(), 1);
+
+        // No event reports what there is to read.
+        script(|script| (script.is_ended, script.response_ns) = (true, Some(monotonic_ns())));
+        engine.source.0.push_back(monotonic_ns());
+        turns(&mut engine, 2);
+        assert_eq!(engine.in_flight.count(), 0);
+        assert_eq!(outcomes(engine), [(Outcome::Ok, 1), (Outcome::Reset, 1)]);
     });
 }
 
