@@ -27,8 +27,9 @@ from studies.results import (
 from wsgiload.analysis import claim_results
 from wsgiload.analysis.aggregate import figures_of, level_of
 from wsgiload.analysis.claims import judged
+from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.over_cells import Aggregate
 from wsgiload.documents.run_info import RunInfo
-from wsgiload.documents.summary import Aggregate, CellResult
 from wsgiload.errors import UsageError
 from wsgiload.report.cells import Cell, conditions, read_sweep
 from wsgiload.report.run_files import RunFiles, read_run

@@ -28,9 +28,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from wsgiload._loadgen import Histogram
     from wsgiload.api import aload, load, resume, start, sweep
+    from wsgiload.documents.cell_result import CellResult
     from wsgiload.documents.load_plan import SessionPlan, WeightedRequest
     from wsgiload.documents.load_report import LoadReport, Reason, Verdict
-    from wsgiload.documents.summary import CellResult, Summary
+    from wsgiload.documents.summary import Summary
     from wsgiload.errors import (
         AppImportError,
         LimitsError,
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "AppImportError": "wsgiload.errors",
     "Cell": "wsgiload.experiment.plan",
-    "CellResult": "wsgiload.documents.summary",
+    "CellResult": "wsgiload.documents.cell_result",
     "Handle": "wsgiload.loads.handle",
     "Histogram": "wsgiload._loadgen",
     "LimitsError": "wsgiload.errors",

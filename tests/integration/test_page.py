@@ -24,8 +24,8 @@ from tests.unit.report_fixture import (
     write_run,
 )
 from wsgiload.cli import run as run_command
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.load_report import Bounds, LoadReport
-from wsgiload.documents.summary import CellResult
 from wsgiload.report import load_page, write_html
 from wsgiload.report.run_files import SampleRow
 

@@ -16,9 +16,10 @@ from wsgiload.analysis.objective import Objective, parse_objective
 from wsgiload.capacity_search.result import Course, JudgedTrial, server_result
 from wsgiload.capacity_search.search import Goal, search
 from wsgiload.documents.capacity import CapacityResult
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.codec import encode
 from wsgiload.documents.load_report import Reason, Verdict
-from wsgiload.documents.summary import CellResult, Summary
+from wsgiload.documents.summary import Summary
 
 from .report_fixture import DURATION_S, make_cell, read_summary, store_summary, write_run
 

@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 
 from wsgiload._loadgen import Histogram
+from wsgiload.documents.cell_result import AppliedLimits, CellResult
+from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.load_report import (
     Bounds,
     Distribution,
@@ -19,7 +21,7 @@ from wsgiload.documents.load_report import (
     Verdict,
 )
 from wsgiload.documents.resources import ResourceUse
-from wsgiload.documents.summary import AppliedLimits, CellResult, ExperimentFacts, Summary
+from wsgiload.documents.summary import Summary
 
 Json = dict[str, Any]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.load_report import Bounds
-from wsgiload.documents.summary import CellResult
 
 from .filled import exactly, filled_cell, outcomes, rates, verdict
 

@@ -11,8 +11,8 @@ import pytest
 
 from wsgiload.analysis.aggregate import FIGURES, aggregate_cells, figures_of
 from wsgiload.analysis.attempts import is_discarded
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.load_report import QuantileUncertainty, Uncertainty
-from wsgiload.documents.summary import CellResult
 
 from .filled import outcomes
 from .invented_cells import cell, invalid, runs_of

@@ -17,6 +17,7 @@ from wsgiload.analysis.alarms import (
     flat_throughput,
     runs_differ,
 )
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.load_plan import ClosedLoop, LoadModel
 from wsgiload.documents.load_report import (
     ConnectionCounts,
@@ -29,7 +30,6 @@ from wsgiload.documents.load_report import (
     RequestsPerConnection,
     TrackedConnections,
 )
-from wsgiload.documents.summary import CellResult
 from wsgiload.limits.model import Counters
 from wsgiload.sampling.memory_growth import memory_growth
 from wsgiload.sampling.sampler import Sample

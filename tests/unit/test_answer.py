@@ -14,15 +14,10 @@ from rich.console import Console
 from wsgiload.analysis.aggregate import server_of
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.analysis.ranking import level_words, rank
+from wsgiload.documents.answer import Answer
+from wsgiload.documents.cell_result import CellFailure, CellResult, ServerSettings, Versions
 from wsgiload.documents.load_report import ErrorBudget, NotChecked
-from wsgiload.documents.summary import (
-    Answer,
-    CellFailure,
-    CellResult,
-    ServerSettings,
-    Summary,
-    Versions,
-)
+from wsgiload.documents.summary import Summary
 from wsgiload.report.answer import answer_of
 from wsgiload.report.cells import read_sweep
 from wsgiload.report.command_line import start_of_cell, to_paste, to_run

@@ -11,7 +11,7 @@ from wsgiload.analysis.attempts import (
     standing_attempt,
     standing_attempts,
 )
-from wsgiload.documents.summary import CellFailure, CellResult
+from wsgiload.documents.cell_result import CellFailure, CellResult
 
 from .filled import reason, verdict
 from .invented_cells import DURATION_S, cell, invalid

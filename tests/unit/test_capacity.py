@@ -27,10 +27,11 @@ from wsgiload.capacity_search.run import (
 from wsgiload.capacity_search.search import Goal
 from wsgiload.capacity_search.trials import TrialPlan
 from wsgiload.documents.capacity import CapacityResult as CapacityDocument
+from wsgiload.documents.cell_result import CellFailure, CellResult
 from wsgiload.documents.codec import read, to_plain
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.schema import load_schema
-from wsgiload.documents.summary import CellFailure, CellResult, Summary
+from wsgiload.documents.summary import Summary
 from wsgiload.report import print_capacity
 from wsgiload.results.store import RunDirectory
 from wsgiload.units import NS_PER_S

@@ -20,16 +20,11 @@ from wsgiload.capacity_search.result import (
     server_result,
 )
 from wsgiload.capacity_search.search import Confirmation, Found, Trial
+from wsgiload.documents.attribution_result import AttributionResult, FingerprintResult
 from wsgiload.documents.capacity import ServerCapacity
+from wsgiload.documents.cell_result import CellFailure, CellResult, ServiceUse
 from wsgiload.documents.codec import to_plain
 from wsgiload.documents.schema import load_schema
-from wsgiload.documents.summary import (
-    AttributionResult,
-    CellFailure,
-    CellResult,
-    FingerprintResult,
-    ServiceUse,
-)
 from wsgiload.errors import UsageError
 from wsgiload.report.capacity import answer_of, memory_words, rate_words, remarks_of
 from wsgiload.units import NS_PER_S

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from wsgiload.analysis.comparison import Change, compare_runs
-from wsgiload.documents.summary import Comparison, Summary
+from wsgiload.documents.over_cells import Comparison
+from wsgiload.documents.summary import Summary
 from wsgiload.report.answer_box import AnswerBox
 from wsgiload.report.cells import read_sweep
 from wsgiload.report.change_screen import MOST_ROWS, change_screen

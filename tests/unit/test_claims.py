@@ -14,8 +14,9 @@ from wsgiload.analysis.claim_judgement import Judgement
 from wsgiload.analysis.claims import CLAIMS, claims_of, judged
 from wsgiload.catalogue.names import load_catalogue
 from wsgiload.cli._reproduce import studies
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.load_report import LoadReport
-from wsgiload.documents.summary import CellResult, Summary
+from wsgiload.documents.summary import Summary
 from wsgiload.report.claims import claims_tables
 
 from .filled import limits, outcomes, rates, resources, times

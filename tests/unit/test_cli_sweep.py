@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.cli import _sweep, run
-from wsgiload.documents.summary import CellResult, Summary
+from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.summary import Summary
 from wsgiload.experiment.plan import Experiment, experiment_facts
 from wsgiload.loads.options import Level, LoadSettings
 from wsgiload.loads.request import Request

@@ -12,10 +12,10 @@ import pytest
 
 from wsgiload.analysis.comparison import unlike, unlike_hosts
 from wsgiload.cli import run
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.codec import encode
 from wsgiload.documents.load_report import Outcomes
 from wsgiload.documents.run_info import HostFacts, RunInfo
-from wsgiload.documents.summary import CellResult
 
 from .invented_cells import cell, experiment, runs_of
 from .report_fixture import store_summary, summary_of

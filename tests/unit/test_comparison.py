@@ -13,7 +13,8 @@ import pytest
 from wsgiload.analysis.comparison import compare_runs, compare_servers, drift_factor
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.analysis.overload import overload_points, saturation_goodputs
-from wsgiload.documents.summary import CellResult, Comparison, Overload, OverloadPoint
+from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.over_cells import Comparison, Overload, OverloadPoint
 from wsgiload.report.over_runs import comparison_lines
 from wsgiload.statistics.effect import holm
 

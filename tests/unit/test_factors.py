@@ -28,9 +28,11 @@ from wsgiload.catalogue.contract import Server
 from wsgiload.cli import run
 from wsgiload.cli._recommend import tell_recommendations
 from wsgiload.documents.capacity import ServerCapacity
+from wsgiload.documents.cell_result import CellFailure, CellResult
 from wsgiload.documents.codec import to_plain
+from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.schema import load_schema
-from wsgiload.documents.summary import CellFailure, CellResult, ExperimentFacts, Summary
+from wsgiload.documents.summary import Summary
 from wsgiload.environments import provide as environments
 from wsgiload.environments import versions as interpreters
 from wsgiload.environments.interpreter import AppInterpreter

@@ -12,9 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from wsgiload.cli._output import complain, say, tell, write_json
+from wsgiload.documents.cell_result import CellFailure
 from wsgiload.documents.codec import encode, read, to_plain
 from wsgiload.documents.load_report import LoadReport
-from wsgiload.documents.summary import CellFailure, Summary
+from wsgiload.documents.summary import Summary
 from wsgiload.errors import ServerError, WsgiloadError
 from wsgiload.foreign_text import (
     MOST_MESSAGE_CHARACTERS,

@@ -11,8 +11,8 @@ from wsgiload.analysis.comparison import compare_runs, compare_servers
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.analysis.threshold import failed_thresholds, parse_threshold, undecided_thresholds
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.load_report import ErrorBudget
-from wsgiload.documents.summary import CellResult
 from wsgiload.report.over_runs import comparison_lines
 
 from .filled import filled_summary, verdict

@@ -13,9 +13,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from wsgiload.documents.cell_result import AppliedLimits, CellFailure, CellResult
 from wsgiload.documents.load_report import Bounds, LoadReport, Stalls
 from wsgiload.documents.page_data import PageData
-from wsgiload.documents.summary import AppliedLimits, CellFailure, CellResult, Summary
+from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
 from wsgiload.report import page as page_of
 from wsgiload.report import write_html

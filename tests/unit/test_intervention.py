@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from wsgiload.attribution.intervention import Half, Pair, Trial, effect_of, first_halves, sentences
-from wsgiload.documents.summary import (
+from wsgiload.documents.attribution_result import (
     AttributionResult,
-    CellResult,
     ExposureResult,
     FingerprintResult,
     ShareInterval,
 )
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import Cell, Experiment, expand
 from wsgiload.host.cpus import CpuPlan

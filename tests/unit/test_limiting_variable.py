@@ -8,7 +8,7 @@ import pytest
 
 from wsgiload.analysis.alarms import alarms_over_cells
 from wsgiload.analysis.limiting_variable import limiting_variables
-from wsgiload.documents.summary import CellResult, ServerSettings, Versions
+from wsgiload.documents.cell_result import CellResult, ServerSettings, Versions
 from wsgiload.report.answer import answer_of
 
 from .filled import filled_summary, rates, reason, verdict

@@ -17,13 +17,10 @@ from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.objective_races import objective_state
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.analysis.races import Stages, Track
-from wsgiload.documents.summary import (
-    CellFailure,
-    CellResult,
-    QualifyingFacts,
-    Recommendation,
-    Summary,
-)
+from wsgiload.documents.cell_result import CellFailure, CellResult
+from wsgiload.documents.experiment_facts import QualifyingFacts
+from wsgiload.documents.recommendation import Recommendation
+from wsgiload.documents.summary import Summary
 from wsgiload.report.answer import answer_of
 from wsgiload.report.first_screen import shown_levels
 from wsgiload.report.recommendation import recommendation_lines

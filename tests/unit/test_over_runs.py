@@ -18,12 +18,10 @@ from wsgiload.analysis.attempts import place_of, standing_attempts
 from wsgiload.analysis.comparison import compare_runs
 from wsgiload.analysis.over_cells import analyse, judge_session
 from wsgiload.cli import run
+from wsgiload.documents.cell_result import CellFailure, CellResult
 from wsgiload.documents.codec import decode, encode, to_plain
 from wsgiload.documents.load_report import Reason
-from wsgiload.documents.schema import load_schema
-from wsgiload.documents.summary import (
-    CellFailure,
-    CellResult,
+from wsgiload.documents.over_cells import (
     ComparedFigure,
     Comparison,
     DiscardedTrial,
@@ -31,8 +29,9 @@ from wsgiload.documents.summary import (
     Overload,
     OverloadPoint,
     SessionJudgement,
-    Summary,
 )
+from wsgiload.documents.schema import load_schema
+from wsgiload.documents.summary import Summary
 from wsgiload.experiment.procedure import Method
 from wsgiload.report import forest, print_sweep, write_html
 from wsgiload.report.over_runs import (

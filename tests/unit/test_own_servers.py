@@ -26,7 +26,7 @@ from wsgiload.catalogue.own import (
     server_of,
 )
 from wsgiload.cli import run
-from wsgiload.documents.summary import ServerSettings, Versions
+from wsgiload.documents.cell_result import ServerSettings, Versions
 from wsgiload.environments.own import OwnEnvironment, own_environment
 from wsgiload.environments.provide import provide
 from wsgiload.errors import EXIT_OK, EXIT_USAGE, AppImportError, ProvisionError, UsageError

@@ -13,9 +13,9 @@ from typing import get_args
 import msgspec
 import pytest
 
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.generate import PAGE_SCHEMA, page_schema_text
 from wsgiload.documents.page_data import PageChart, PagePanel, PageRun, Unit
-from wsgiload.documents.summary import CellResult
 from wsgiload.report import palette, panels, timelines, words
 from wsgiload.report.cells import Cell, Sweep, conditions, median_upper_ns, read_sweep
 from wsgiload.report.grids import of_strip

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from wsgiload.analysis.power import power_of, power_points
-from wsgiload.documents.summary import CellFailure, CellResult, Efficiency
+from wsgiload.documents.cell_result import CellFailure, CellResult
+from wsgiload.documents.over_cells import Efficiency
 
 from .filled import distribution, outcomes, rates
 from .invented_cells import cell, invalid

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wsgiload.documents.summary import CellResult
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.experiment.build import SweepSpec, experiment_of
 from wsgiload.experiment.plan import Cell, Experiment
 from wsgiload.experiment.public_options import SweepOptions

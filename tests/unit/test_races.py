@@ -13,7 +13,10 @@ import pytest
 from wsgiload.analysis.comparison import compare_servers
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.cli import _found_rates, run
-from wsgiload.documents.summary import CellResult, Comparison, QualifyingFacts, Race, Summary
+from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.experiment_facts import QualifyingFacts
+from wsgiload.documents.over_cells import Comparison, Race
+from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
 from wsgiload.experiment.build import SweepSpec, experiment_of
 from wsgiload.experiment.plan import Experiment

@@ -9,8 +9,8 @@ import pytest
 
 from wsgiload.capacity_search import rates
 from wsgiload.capacity_search.trials import TrialPlan
+from wsgiload.documents.cell_result import CellFailure, CellResult
 from wsgiload.documents.run_info import RunInfo
-from wsgiload.documents.summary import CellFailure, CellResult
 from wsgiload.errors import LoadError, ServerError, WsgiloadError
 
 from .filled import filled_cell, verdict

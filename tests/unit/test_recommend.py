@@ -13,12 +13,8 @@ import pytest
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.recommend import recommend, recommend_capacity, t_interval
 from wsgiload.documents.capacity import ServerCapacity, UseAtCapacity
-from wsgiload.documents.summary import (
-    CellFailure,
-    CellResult,
-    NoRecommendation,
-    RecommendedSetting,
-)
+from wsgiload.documents.cell_result import CellFailure, CellResult
+from wsgiload.documents.recommendation import NoRecommendation, RecommendedSetting
 from wsgiload.report.recommendation import recommendation_words
 
 from .filled import exactly, filled_cell, limits, outcomes, rates, reason, resources, verdict

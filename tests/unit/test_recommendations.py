@@ -15,13 +15,9 @@ from wsgiload.analysis.recommend import recommend
 from wsgiload.analysis.recommendations import recommendations
 from wsgiload.cli import run
 from wsgiload.documents.codec import decode, encode, to_plain
+from wsgiload.documents.recommendation import MemoryHeadroom, NoRecommendation, RecommendedSetting
 from wsgiload.documents.schema import load_schema
-from wsgiload.documents.summary import (
-    MemoryHeadroom,
-    NoRecommendation,
-    RecommendedSetting,
-    Summary,
-)
+from wsgiload.documents.summary import Summary
 from wsgiload.report import write_html
 from wsgiload.report.answer import answer_of
 

@@ -15,9 +15,10 @@ import pytest
 from wsgiload.analysis.attempts import standing_attempts
 from wsgiload.attribution.host_disturbance import HostSeconds
 from wsgiload.doctor.settle import Settled
+from wsgiload.documents.cell_result import CellFailure
 from wsgiload.documents.codec import read
 from wsgiload.documents.load_report import LoadReport
-from wsgiload.documents.summary import CellFailure, Summary
+from wsgiload.documents.summary import Summary
 from wsgiload.environments.provision import LockedEnvironment
 from wsgiload.experiment.estimate import trial_s
 from wsgiload.experiment.plan import Cell, Experiment, Level, expand

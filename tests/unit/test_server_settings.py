@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from wsgiload.documents.summary import ServerSettings, Versions
+from wsgiload.documents.cell_result import ServerSettings, Versions
 from wsgiload.report.cells import read_sweep
 from wsgiload.report.server_settings import settings_of
 from wsgiload.report.table import print_sweep

@@ -17,7 +17,7 @@ from wsgiload import SupportingService
 from wsgiload.analysis.service_alarms import are_all_idle, busy_service, what_is_waited_for
 from wsgiload.attribution import foreign_cpu_ratio
 from wsgiload.cli import run
-from wsgiload.documents.summary import ServiceUse
+from wsgiload.documents.cell_result import ServiceUse
 from wsgiload.errors import ServerError, UsageError
 from wsgiload.experiment.build import SweepSpec, experiment_of
 from wsgiload.experiment.redaction import redacted

@@ -11,7 +11,8 @@ import pytest
 from rich.console import Console
 
 from wsgiload.analysis.over_cells import analyse
-from wsgiload.documents.summary import CellResult, ServiceUse, Summary
+from wsgiload.documents.cell_result import CellResult, ServiceUse
+from wsgiload.documents.summary import Summary
 from wsgiload.limits.model import Counters
 from wsgiload.report import panels, timelines
 from wsgiload.report.answer import answer_of

@@ -21,8 +21,9 @@ from studies.page import IMAGES, PAGE, chart_name, files
 from studies.results import Figure, Row, StudyRun, read_runs, write_run
 from studies.sentences import first_paragraph, study_sentences
 from wsgiload.analysis.claims import CLAIMS
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.codec import encode
-from wsgiload.documents.summary import CellResult, Summary
+from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
 
 from .filled import filled_run, outcomes, rates, reason, resources, times, verdict

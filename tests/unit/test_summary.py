@@ -13,10 +13,11 @@ from jsonschema import Draft202012Validator
 
 from wsgiload.analysis.ground_truth import sent_at_most
 from wsgiload.catalogue.names import load_catalogue
+from wsgiload.documents.cell_result import CellFailure, CellResult, ExitStatus
 from wsgiload.documents.codec import read, to_plain
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.schema import load_schema
-from wsgiload.documents.summary import CellFailure, CellResult, ExitStatus, Summary
+from wsgiload.documents.summary import Summary
 from wsgiload.errors import LoadError, ProvisionError, ServerError, UsageError
 from wsgiload.experiment.plan import Cell, Experiment
 from wsgiload.host.cpus import CpuPlan

@@ -8,8 +8,8 @@ from typing import get_args
 import msgspec
 import pytest
 
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.load_report import LoadReport
-from wsgiload.documents.summary import CellResult
 from wsgiload.report.cells import Sweep, read_sweep
 from wsgiload.report.run_files import read_run
 from wsgiload.report.tool_tables import Style, tables_markdown, tool_tables

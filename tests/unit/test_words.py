@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 import pytest
 
+from wsgiload.documents.cell_result import CellFailure
 from wsgiload.documents.load_report import (
     Bounds,
     Outcomes,
@@ -14,7 +15,6 @@ from wsgiload.documents.load_report import (
     Reason,
     Verdict,
 )
-from wsgiload.documents.summary import CellFailure
 from wsgiload.report import words
 
 

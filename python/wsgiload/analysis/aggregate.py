@@ -14,7 +14,8 @@ from statistics import fmean, median, stdev, variance
 from typing import Literal
 
 from wsgiload.analysis.attempts import is_discarded, standing_attempts
-from wsgiload.documents.summary import Aggregate, AggregateFigure, AggregateFigures, CellResult
+from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.over_cells import Aggregate, AggregateFigure, AggregateFigures
 from wsgiload.experiment.procedure import Method
 from wsgiload.statistics.effect import FEWEST_RUNS, Interval, mean_interval
 from wsgiload.statistics.student import t_quantile

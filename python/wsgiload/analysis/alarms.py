@@ -16,8 +16,8 @@ from wsgiload.analysis.response_alarms import wrong_responses
 from wsgiload.analysis.service_alarms import IDLE_SHARE, busy_service, what_is_waited_for
 from wsgiload.analysis.tail_alarms import delayed_acknowledgement, hidden_stalls
 from wsgiload.doctor.machine import MOST_TRACKED_SHARE
+from wsgiload.documents.cell_result import CellResult, ServiceUse
 from wsgiload.documents.load_report import LoadReport
-from wsgiload.documents.summary import CellResult, ServiceUse
 from wsgiload.sampling.memory_growth import LEAST_GROWTH_BYTES, MemoryGrowth
 from wsgiload.serving.cache_probe import CacheProbe
 from wsgiload.units import NS_PER_S

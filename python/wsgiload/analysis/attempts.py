@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from wsgiload.documents.summary import CellResult
+from wsgiload.documents.cell_result import CellResult
 
 # Who is at fault when a trial may be measured again, and is then not counted. Never the server.
 NOT_THE_SERVER = ("client", "host", "method")

@@ -9,8 +9,9 @@ from statistics import fmean, median, stdev
 from typing import TypeAlias
 
 from wsgiload.analysis.attempts import is_discarded, standing_attempts
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.load_report import LoadReport
-from wsgiload.documents.summary import CellResult, Summary
+from wsgiload.documents.summary import Summary
 from wsgiload.statistics.effect import FEWEST_RUNS, Effect, mean_interval, paired_effect
 
 Runs: TypeAlias = Mapping[int, CellResult]

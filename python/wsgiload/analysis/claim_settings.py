@@ -28,7 +28,7 @@ from wsgiload.analysis.claim_results import (
     load_of,
     ratio_of,
 )
-from wsgiload.documents.summary import CellResult
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.statistics.effect import FEWEST_RUNS
 from wsgiload.statistics.trend import complete_table, trend
 

@@ -31,14 +31,11 @@ from wsgiload.analysis.attempts import is_discarded
 from wsgiload.analysis.generator_delay import REASON as DELAY_REASON
 from wsgiload.analysis.generator_delay import remains_slower
 from wsgiload.analysis.overload import saturation_goodputs
+from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.experiment_facts import ExperimentFacts
+from wsgiload.documents.over_cells import ComparedFigure, Comparison
 from wsgiload.documents.run_info import HostFacts
-from wsgiload.documents.summary import (
-    CellResult,
-    ComparedFigure,
-    Comparison,
-    ExperimentFacts,
-    Summary,
-)
+from wsgiload.documents.summary import Summary
 from wsgiload.statistics.effect import (
     FEWEST_RUNS,
     SAME_WITHIN,

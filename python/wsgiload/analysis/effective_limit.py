@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from wsgiload.documents.summary import AppliedLimits, CellResult
+from wsgiload.documents.cell_result import AppliedLimits, CellResult
 
 
 def held_limit(limits: AppliedLimits | None, name: Literal["cpus", "memory_bytes"]) -> float | None:

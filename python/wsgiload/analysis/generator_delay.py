@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from wsgiload.analysis.aggregate import QUANTILES, figure_of
 from wsgiload.analysis.disturbance import delay_of
-from wsgiload.documents.summary import CellResult
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.statistics.effect import Effect
 
 REASON = "the generator's delay could explain the difference"

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from wsgiload.analysis.aggregate import server_of
 from wsgiload.analysis.alarm import Alarm
-from wsgiload.documents.summary import CellResult, ServerSettings
+from wsgiload.documents.cell_result import CellResult, ServerSettings
 
 # More than runs of one setting usually differ by.
 LEAST_FACTOR = 1.2

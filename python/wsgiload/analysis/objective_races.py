@@ -28,7 +28,7 @@ from wsgiload.analysis.recommend import (
     shown_quantile,
 )
 from wsgiload.analysis.threshold import QUANTILES, Threshold
-from wsgiload.documents.summary import CellResult
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.statistics.effect import FEWEST_RUNS
 from wsgiload.statistics.race import Drop, Outcome, RaceState
 from wsgiload.statistics.sequential import mean_at_any_look

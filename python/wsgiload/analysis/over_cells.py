@@ -27,16 +27,11 @@ from wsgiload.analysis.races import (
 from wsgiload.analysis.recommend import recommend
 from wsgiload.analysis.recommend_raced import recommend_raced
 from wsgiload.analysis.recommendations import recommendations
-from wsgiload.documents.summary import (
-    CellResult,
-    Comparison,
-    DiscardedTrial,
-    ExperimentFacts,
-    Race,
-    Recommendation,
-    SessionJudgement,
-    Summary,
-)
+from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.experiment_facts import ExperimentFacts
+from wsgiload.documents.over_cells import Comparison, DiscardedTrial, Race, SessionJudgement
+from wsgiload.documents.recommendation import Recommendation
+from wsgiload.documents.summary import Summary
 from wsgiload.experiment.procedure import Method
 from wsgiload.statistics.effect import FEWEST_RUNS
 

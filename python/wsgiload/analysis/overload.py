@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from wsgiload.analysis.aggregate import GOODPUT, Level, Runs, figure_of, standing
-from wsgiload.documents.summary import CellResult, Overload, OverloadPoint
+from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.over_cells import Overload, OverloadPoint
 
 SATURATED = 0.95
 HELD, COLLAPSED = 0.9, 0.5

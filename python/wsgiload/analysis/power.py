@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from wsgiload.analysis.aggregate import GOODPUT, figure_of, standing
-from wsgiload.documents.summary import CellResult, Efficiency, EfficiencyPoint
+from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.over_cells import Efficiency, EfficiencyPoint
 from wsgiload.units import NS_PER_S
 
 # Two neighbours and what lies between them.

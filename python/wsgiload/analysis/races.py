@@ -31,15 +31,10 @@ from wsgiload.analysis.comparison import (
     of_rounds,
 )
 from wsgiload.analysis.generator_delay import remains_slower
-from wsgiload.documents.summary import (
-    CellResult,
-    Comparison,
-    ExperimentFacts,
-    Race,
-    RaceDrop,
-    RankingEntry,
-    RankingLevel,
-)
+from wsgiload.documents.answer import RankingEntry, RankingLevel
+from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.experiment_facts import ExperimentFacts
+from wsgiload.documents.over_cells import Comparison, Race, RaceDrop
 from wsgiload.statistics.effect import FEWEST_RUNS, paired_effect
 from wsgiload.statistics.halving import Qualified, qualify
 from wsgiload.statistics.race import (

@@ -17,13 +17,9 @@ from typing import Literal
 from msgspec.structs import replace
 
 from wsgiload.analysis.aggregate import Level, has_enough_requests, level_of, standing
-from wsgiload.documents.summary import (
-    CellResult,
-    Comparison,
-    RankedService,
-    RankingEntry,
-    RankingLevel,
-)
+from wsgiload.documents.answer import RankedService, RankingEntry, RankingLevel
+from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.over_cells import Comparison
 from wsgiload.statistics.effect import FEWEST_RUNS
 from wsgiload.statistics.effect import mean_interval as t_interval
 

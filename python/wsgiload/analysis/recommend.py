@@ -20,8 +20,8 @@ from wsgiload.analysis.effective_limit import held_limit, held_memory_bytes
 from wsgiload.analysis.objective import Judgement, Objective
 from wsgiload.analysis.threshold import QUANTILES, Threshold
 from wsgiload.documents.capacity import ServerCapacity
-from wsgiload.documents.summary import (
-    CellResult,
+from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.recommendation import (
     CpuHeadroom,
     MemoryHeadroom,
     NoRecommendation,

@@ -13,12 +13,9 @@ from wsgiload.analysis.objective import Objective
 from wsgiload.analysis.objective_races import Contender, contenders_of, objective_states
 from wsgiload.analysis.races import Stages, Track, stages_of
 from wsgiload.analysis.recommend import as_lean, refusal, shown_quantile
-from wsgiload.documents.summary import (
-    CellResult,
-    ExperimentFacts,
-    NoRecommendation,
-    RecommendedSetting,
-)
+from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.experiment_facts import ExperimentFacts
+from wsgiload.documents.recommendation import NoRecommendation, RecommendedSetting
 from wsgiload.statistics.effect import FEWEST_RUNS
 from wsgiload.statistics.race import RaceState
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from wsgiload.analysis.recommend import Entry, by_app
-from wsgiload.documents.summary import NoRecommendation, Recommendation, RecommendedSetting
+from wsgiload.documents.recommendation import NoRecommendation, Recommendation, RecommendedSetting
 
 
 def recommendations(

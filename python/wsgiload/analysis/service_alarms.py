@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wsgiload.analysis.alarm import Alarm
-from wsgiload.documents.summary import ServiceUse
+from wsgiload.documents.cell_result import ServiceUse
 
 # A tenth of a core's time is lost between requests even where there is always work.
 BUSY_SHARE = 0.9

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from wsgiload.analysis.disturbance import delay_of, delay_words
 from wsgiload.documents.capacity import ServerCapacity
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.load_report import LoadReport, Rates
-from wsgiload.documents.summary import CellResult
 from wsgiload.errors import UsageError
 from wsgiload.units import parse_duration_ns
 

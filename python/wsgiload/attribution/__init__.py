@@ -16,8 +16,8 @@ from wsgiload.attribution.exposure import Signal, Tail, exposure, tail_of
 from wsgiload.attribution.fingerprints import find_fingerprints, wait_ratio
 from wsgiload.attribution.host_disturbance import HostCounters, host_counters
 from wsgiload.attribution.steps import steps_of
+from wsgiload.documents.attribution_result import AttributionResult, ExposureResult
 from wsgiload.documents.load_report import LoadReport
-from wsgiload.documents.summary import AttributionResult, ExposureResult
 from wsgiload.sampling.listen_queue import turned_away
 from wsgiload.sampling.processes import ClientUsage, ProcessUsage
 from wsgiload.sampling.sampler import Sample

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wsgiload.attribution.stretches import Stretch
+from wsgiload.documents.attribution_result import ExposureResult, ShareInterval
 from wsgiload.documents.load_report import LoadReport
-from wsgiload.documents.summary import ExposureResult, ShareInterval
 
 Flight = tuple[int, int]
 Signal = Literal["throttled", "without_cpu", "paused", "short_of_memory"]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from wsgiload.attribution import stretches
 from wsgiload.attribution.evidence import Evidence
-from wsgiload.documents.summary import FingerprintResult
+from wsgiload.documents.attribution_result import FingerprintResult
 
 LEAST_THROTTLED_RATIO = 0.01
 LEAST_WAIT_RATIO = 0.05

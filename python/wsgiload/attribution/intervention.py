@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Literal
 
-from wsgiload.documents.summary import CellResult, InterventionResult
+from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.over_cells import InterventionResult
 from wsgiload.statistics.student import t_quantile
 
 Half = Literal["limited", "lifted"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from wsgiload.analysis.effective_limit import held_limit
 from wsgiload.analysis.service_alarms import BUSY_SHARE, are_all_idle, bottleneck_of
 from wsgiload.documents.capacity import LimitedBy
-from wsgiload.documents.summary import CellResult, ServiceUse
+from wsgiload.documents.cell_result import CellResult, ServiceUse
 
 # Trials farther above the answer drove the server into an overload that says little about it.
 NEAR = 1.25

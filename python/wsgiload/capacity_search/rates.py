@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 from wsgiload.capacity_search.search import rounded
 from wsgiload.capacity_search.trials import ServerTrials, TrialPlan, server_trials
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.run_info import ClosedLoopLook, RunInfo
-from wsgiload.documents.summary import CellResult
 from wsgiload.errors import LoadError, ServerError, UsageError, WsgiloadError
 from wsgiload.experiment.plan import Experiment
 from wsgiload.host.facts import host_facts

@@ -14,8 +14,8 @@ from wsgiload.capacity_search.fit import Threshold, fit_threshold
 from wsgiload.capacity_search.limit import limit_of, limiting_services
 from wsgiload.capacity_search.search import Found, Phase
 from wsgiload.documents.capacity import CapacityTrial, ServerCapacity, UseAtCapacity
+from wsgiload.documents.cell_result import CellFailure, CellResult
 from wsgiload.documents.load_report import Blame, Verdict
-from wsgiload.documents.summary import CellFailure, CellResult
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
 from wsgiload.results.reasons import BlamedReason, Level, reason_of
 from wsgiload.units import NS_PER_S

@@ -33,8 +33,9 @@ from wsgiload.catalogue.budget import USUAL_USERS
 from wsgiload.doctor.settle import settle, watch_host
 from wsgiload.documents.capacity import CapacityResult as CapacityDocument
 from wsgiload.documents.capacity import ServerCapacity
+from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.recommendation import Recommendation
 from wsgiload.documents.run_info import RunInfo
-from wsgiload.documents.summary import CellResult, Recommendation
 from wsgiload.experiment.plan import Experiment
 from wsgiload.experiment.redaction import public_url
 from wsgiload.experiment.settings import resolve_servers

@@ -16,7 +16,8 @@ import msgspec
 from wsgiload.calibration.noise_floor import floor_of_plan
 from wsgiload.catalogue.budget import busy_users
 from wsgiload.catalogue.names import ServerVariant
-from wsgiload.documents.summary import CellResult, Summary
+from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.summary import Summary
 from wsgiload.environments.provide import Environments, provide
 from wsgiload.errors import UsageError, WsgiloadError
 from wsgiload.experiment.plan import Cell, Experiment, arrival_seed

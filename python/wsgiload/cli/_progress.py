@@ -10,7 +10,7 @@ from wsgiload.attribution.intervention import Half
 from wsgiload.cli._live import LiveView
 from wsgiload.cli._live_frame import Stage
 from wsgiload.cli._output import tell
-from wsgiload.documents.summary import CellResult
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.experiment.plan import Cell
 from wsgiload.report.words import (
     enough_requests,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._help import option
 from wsgiload.cli._output import say
-from wsgiload.documents.summary import Recommendation
+from wsgiload.documents.recommendation import Recommendation
 from wsgiload.errors import EXIT_OK, EXIT_THRESHOLD
 from wsgiload.experiment.public_options import SweepOptions
 from wsgiload.report import recommendation_lines

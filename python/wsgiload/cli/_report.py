@@ -19,7 +19,8 @@ from wsgiload.cli._recommend import slo_option, tell_recommendations
 from wsgiload.cli._search_result import print_search
 from wsgiload.documents.capacity import CapacityResult
 from wsgiload.documents.codec import read
-from wsgiload.documents.summary import Recommendation, Summary
+from wsgiload.documents.recommendation import Recommendation
+from wsgiload.documents.summary import Summary
 from wsgiload.errors import EXIT_OK, UsageError
 from wsgiload.experiment.procedure import Method
 from wsgiload.experiment.public_options import SweepOptions

@@ -11,8 +11,9 @@ from wsgiload.documents.base import (
     PositiveFloat,
     PositiveInt,
 )
+from wsgiload.documents.cell_result import CellFailure
 from wsgiload.documents.load_report import Verdict
-from wsgiload.documents.summary import CellFailure, Recommendation
+from wsgiload.documents.recommendation import Recommendation
 
 LimitedBy = Literal[
     "cpu_limit", "cpu_per_process", "memory", "service", "waiting", "workers", "accept_queue"

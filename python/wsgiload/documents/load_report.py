@@ -136,7 +136,8 @@ class Bounds(Document, frozen=True, kw_only=True):
     Unit: ns. Source: outcomes. Null: too many requests failed."""
     high: NonNegativeInt | None
     """Upper bound; requests that were cut off or failed count as infinitely slow. Equal to `low` if
-    no request was cut off earlier than this time. Unit: ns. Source: outcomes. Null: too many requests failed."""
+    no request was cut off earlier than this time. Unit: ns. Source: outcomes. Null: too many
+    requests failed."""
 
 
 class NotChecked(Document, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from wsgiload.catalogue.bundled import bundled_app
 from wsgiload.catalogue.contract import Interface, Profile
 from wsgiload.catalogue.own import OwnServer
 from wsgiload.documents.codec import encode_bytes
-from wsgiload.documents.summary import ExperimentFacts, QualifyingFacts
+from wsgiload.documents.experiment_facts import ExperimentFacts, QualifyingFacts
 from wsgiload.errors import require
 from wsgiload.experiment.bundled_apps import request_of
 from wsgiload.experiment.procedure import Procedure

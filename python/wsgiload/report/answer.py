@@ -13,13 +13,9 @@ import msgspec
 
 from wsgiload.analysis.races import after_qualifying, race_at, ranked_by_race
 from wsgiload.analysis.ranking import rank
-from wsgiload.documents.summary import (
-    Answer,
-    RankingEntry,
-    RankingLevel,
-    Recommendation,
-    Summary,
-)
+from wsgiload.documents.answer import Answer, RankingEntry, RankingLevel
+from wsgiload.documents.recommendation import Recommendation
+from wsgiload.documents.summary import Summary
 from wsgiload.report.answer_needs import compare_needs, separating_needs
 from wsgiload.report.cautions import cautions
 from wsgiload.report.command_line import start_of

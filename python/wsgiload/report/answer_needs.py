@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from wsgiload.analysis.aggregate import server_of
-from wsgiload.documents.summary import Comparison, RankingEntry, RankingLevel, Summary
+from wsgiload.documents.answer import RankingEntry, RankingLevel
+from wsgiload.documents.over_cells import Comparison
+from wsgiload.documents.summary import Summary
 from wsgiload.experiment.estimate import runs_s
 from wsgiload.report import words
 from wsgiload.report.level_sentences import comparison_of

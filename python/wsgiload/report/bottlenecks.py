@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from wsgiload.analysis.aggregate import server_of
 from wsgiload.analysis.limiting_variable import limiting_variables
 from wsgiload.analysis.ranking import level_words
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.load_report import Reason
-from wsgiload.documents.summary import CellResult
 from wsgiload.report import words
 
 # The bottleneck that is known goes before the one that is only narrowed down.

@@ -11,7 +11,8 @@ import msgspec
 from rich.console import Console
 
 from wsgiload.documents.capacity import CapacityResult, ServerCapacity
-from wsgiload.documents.summary import CellResult, Summary
+from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.summary import Summary
 from wsgiload.report import words
 from wsgiload.report.answer_box import AnswerBox, markdown_of, print_answer
 from wsgiload.report.capacity import (

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from textwrap import shorten
 
 from wsgiload.analysis.aggregate import server_of
-from wsgiload.documents.summary import CellFailure, CellResult, RankingEntry, RankingLevel
+from wsgiload.documents.answer import RankingEntry, RankingLevel
+from wsgiload.documents.cell_result import CellFailure, CellResult
 from wsgiload.report import words
 
 MOST_CAUSE_CHARACTERS = 160

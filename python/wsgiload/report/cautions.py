@@ -14,8 +14,10 @@ from wsgiload.analysis.alarms import alarms_over_cells
 from wsgiload.analysis.attempts import standing_attempts
 from wsgiload.analysis.races import after_qualifying
 from wsgiload.analysis.ranking import level_words
+from wsgiload.documents.answer import RankingLevel
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.load_report import ErrorBudget
-from wsgiload.documents.summary import CellResult, RankingLevel, Summary
+from wsgiload.documents.summary import Summary
 from wsgiload.report import words
 from wsgiload.report.bottlenecks import bottleneck_lines
 from wsgiload.report.causes import cause_of_failure, cause_of_no_result

@@ -17,9 +17,11 @@ from wsgiload.analysis.attempts import standing_attempts
 from wsgiload.analysis.effective_limit import held_limit
 from wsgiload.analysis.races import after_qualifying
 from wsgiload.analysis.ranking import KEPT_UP_GOODPUT, KEPT_UP_RATIO
+from wsgiload.documents.cell_result import CellResult, ServiceUse
+from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.load_report import Bounds, Distribution, Outcomes, Rates
 from wsgiload.documents.resources import ResourceUse
-from wsgiload.documents.summary import CellResult, ExperimentFacts, ServiceUse, Summary
+from wsgiload.documents.summary import Summary
 from wsgiload.report import words
 
 _ARRIVALS = {"poisson": "Poisson arrivals", "constant": "constant arrivals"}

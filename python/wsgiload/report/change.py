@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from wsgiload.analysis.comparison import Change
+from wsgiload.documents.over_cells import Comparison
 from wsgiload.documents.page_data import PageChart
-from wsgiload.documents.summary import Comparison, Summary
+from wsgiload.documents.summary import Summary
 from wsgiload.report import findings, forest, grids, page, palette, panels
 from wsgiload.report.answer_box import AnswerBox
 from wsgiload.report.cells import Cell, Sweep, read_sweep

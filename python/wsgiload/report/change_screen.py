@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from wsgiload.analysis.comparison import Change
 from wsgiload.analysis.ranking import interval_of
-from wsgiload.documents.summary import Comparison
+from wsgiload.documents.over_cells import Comparison
 from wsgiload.report import words
 from wsgiload.report.answer_box import AnswerBox, markdown_of
 from wsgiload.report.cautions import at_most_five

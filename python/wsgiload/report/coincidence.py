@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wsgiload.documents.summary import (
+from wsgiload.documents.attribution_result import (
     AttributionResult,
     ExposureResult,
     FingerprintResult,
     ShareInterval,
-    Summary,
 )
+from wsgiload.documents.summary import Summary
 from wsgiload.report import words
 from wsgiload.report.cells import Cell
 

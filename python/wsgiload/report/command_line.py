@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-from wsgiload.documents.summary import CellResult, ServerSettings
+from wsgiload.documents.cell_result import CellResult, ServerSettings
 from wsgiload.environments.app_name import SHIM_MODULE, parse_app
 
 # Where a pasted server listens.

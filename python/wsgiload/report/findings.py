@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from wsgiload.analysis.ranking import KEPT_UP_GOODPUT, KEPT_UP_RATIO
+from wsgiload.documents.cell_result import AppliedLimits
 from wsgiload.documents.load_report import GeneratorUsage, LoadReport
-from wsgiload.documents.summary import AppliedLimits
 from wsgiload.report import words
 from wsgiload.report.cells import (
     Cell,

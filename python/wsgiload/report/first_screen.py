@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from wsgiload.documents.summary import Answer, RankingEntry, RankingLevel, Summary
+from wsgiload.documents.answer import Answer, RankingEntry, RankingLevel
+from wsgiload.documents.summary import Summary
 from wsgiload.report import words
 from wsgiload.report.answer import answer_of
 from wsgiload.report.answer_box import AnswerBox, markdown_of, print_answer

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from wsgiload.documents.over_cells import Comparison
 from wsgiload.documents.page_data import PageFactor, PageForest
-from wsgiload.documents.summary import Comparison
 from wsgiload.report import words
 from wsgiload.report.over_runs import factor_of, load_words
 from wsgiload.statistics.effect import SAME_WITHIN

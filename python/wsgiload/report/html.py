@@ -17,8 +17,9 @@ import msgspec
 
 from wsgiload.documents.codec import to_plain
 from wsgiload.documents.load_plan import KeepaliveLimit
+from wsgiload.documents.over_cells import Comparison
 from wsgiload.documents.page_data import PageChart
-from wsgiload.documents.summary import Comparison, Summary
+from wsgiload.documents.summary import Summary
 from wsgiload.experiment.procedure import Method
 from wsgiload.report import (
     breakdown,

@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wsgiload.analysis.aggregate import GOODPUT
-from wsgiload.documents.summary import (
-    ComparedFigure,
-    Comparison,
-    Race,
-    RankingEntry,
-    RankingLevel,
-)
+from wsgiload.documents.answer import RankingEntry, RankingLevel
+from wsgiload.documents.over_cells import ComparedFigure, Comparison, Race
 from wsgiload.report import words
 from wsgiload.report.over_runs import margin_words
 from wsgiload.report.races import NOBODY, dropped_words, open_words, tie_words

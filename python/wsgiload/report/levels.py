@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wsgiload.documents.summary import RankingEntry, RankingLevel, Summary
+from wsgiload.documents.answer import RankingEntry, RankingLevel
+from wsgiload.documents.summary import Summary
 
 
 def by_app(ranking: Sequence[RankingLevel]) -> list[tuple[RankingLevel, ...]]:

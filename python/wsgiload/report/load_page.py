@@ -11,10 +11,11 @@ import msgspec
 
 from wsgiload.analysis.alarms import alarms_of_load
 from wsgiload.documents.codec import encode_bytes
+from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.load_plan import KeepaliveLimit
 from wsgiload.documents.load_report import LoadReport, RequestCounts
 from wsgiload.documents.page_data import PageTimeline
-from wsgiload.documents.summary import ExperimentFacts, Summary
+from wsgiload.documents.summary import Summary
 from wsgiload.report import (
     findings,
     grids,

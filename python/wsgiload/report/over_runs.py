@@ -16,14 +16,14 @@ from wsgiload.analysis.aggregate import GOODPUT
 from wsgiload.analysis.attempts import standing_attempts
 from wsgiload.analysis.comparison import CAUTIOUS_SHARE, drift_factor
 from wsgiload.analysis.overload import COLLAPSED, HELD, OVERLOADS
-from wsgiload.documents.summary import (
+from wsgiload.documents.over_cells import (
     Aggregate,
     AggregateFigure,
     Comparison,
     Efficiency,
     Overload,
-    Summary,
 )
+from wsgiload.documents.summary import Summary
 from wsgiload.report import words
 from wsgiload.statistics.effect import (
     FEWEST_RUNS,

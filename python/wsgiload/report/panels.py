@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from wsgiload.documents.cell_result import AppliedLimits
 from wsgiload.documents.page_data import (
     PageChart,
     PageLine,
@@ -19,7 +20,6 @@ from wsgiload.documents.page_data import (
     Status,
     Unit,
 )
-from wsgiload.documents.summary import AppliedLimits
 from wsgiload.report import words
 from wsgiload.report.cells import Cell, Sweep, conditions, median_of, median_upper_ns
 

@@ -7,7 +7,9 @@ from typing import Literal
 
 from wsgiload.analysis.effective_limit import held_limit
 from wsgiload.analysis.races import race_at
-from wsgiload.documents.summary import CellResult, RankingLevel, Summary
+from wsgiload.documents.answer import RankingLevel
+from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.summary import Summary
 from wsgiload.report import words
 
 

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-from wsgiload.documents.summary import ExperimentFacts, Race, RaceDrop
+from wsgiload.documents.experiment_facts import ExperimentFacts
+from wsgiload.documents.over_cells import Race, RaceDrop
 from wsgiload.report import words
 
 STATUSES: dict[str, Literal["decided", "tie", "undecided"]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wsgiload.analysis.recommend import LEANER_BY
-from wsgiload.documents.summary import RankingEntry, RankingLevel
+from wsgiload.documents.answer import RankingEntry, RankingLevel
 from wsgiload.report import words
 
 # A smaller saving decides nothing between servers that are equally fast.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wsgiload.analysis.threshold import FEWEST_BEYOND
-from wsgiload.documents.summary import (
+from wsgiload.documents.recommendation import (
     MemoryHeadroom,
     NoRecommendation,
     Recommendation,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from wsgiload.documents.summary import RankingEntry, RankingLevel, Summary
+from wsgiload.documents.answer import RankingEntry, RankingLevel
+from wsgiload.documents.summary import Summary
 from wsgiload.report import words
 from wsgiload.report.levels import ranked
 

@@ -3,7 +3,7 @@ the stored cells."""
 
 from __future__ import annotations
 
-from wsgiload.documents.summary import ServerSettings
+from wsgiload.documents.cell_result import ServerSettings
 from wsgiload.report.cells import Sweep
 from wsgiload.report.command_line import to_paste
 

@@ -19,14 +19,16 @@ from rich.table import Table
 from rich.text import Text
 
 from wsgiload.analysis.alarms import NO_KEEPALIVE
+from wsgiload.documents.attribution_result import FingerprintResult
 from wsgiload.documents.load_report import (
     AttachedResources,
     LoadReport,
     Reason,
     SessionCounts,
 )
+from wsgiload.documents.over_cells import Comparison
 from wsgiload.documents.run_info import DoctorFinding
-from wsgiload.documents.summary import Comparison, FingerprintResult, Summary
+from wsgiload.documents.summary import Summary
 from wsgiload.report import coincidence, grids, load_figures, over_runs, words
 from wsgiload.report.cells import (
     HEADLINE,

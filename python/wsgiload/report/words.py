@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from wsgiload.documents.cell_result import CellFailure
 from wsgiload.documents.load_report import (
     Bounds,
     GeneratorUsage,
@@ -19,7 +20,6 @@ from wsgiload.documents.load_report import (
     Reason,
     Verdict,
 )
-from wsgiload.documents.summary import CellFailure
 
 MISSING = "–"
 NOT_MEASURED = "not measured"

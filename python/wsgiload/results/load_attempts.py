@@ -20,9 +20,9 @@ from wsgiload.analysis.attempts import (
 )
 from wsgiload.attribution.host_disturbance import HostSeconds
 from wsgiload.doctor.settle import WATCH_NS
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.load_report import LoadAttempt, LoadReport
-from wsgiload.documents.summary import CellResult
 from wsgiload.experiment.procedure import SETTLE_BEFORE_RERUN_NS
 from wsgiload.results.load_cell import cell_of_load
 from wsgiload.sampling.sampler import Sample

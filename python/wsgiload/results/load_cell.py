@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from wsgiload.documents.cell_result import AppliedLimits, CellResult
 from wsgiload.documents.load_report import AttachedResources, LoadReport
-from wsgiload.documents.summary import AppliedLimits, CellResult
 from wsgiload.units import NS_PER_S
 
 

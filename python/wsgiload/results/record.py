@@ -10,15 +10,15 @@ import msgspec
 
 from wsgiload.attribution.host_disturbance import HostSeconds
 from wsgiload.doctor.settle import Settled
-from wsgiload.documents.load_report import LoadReport
-from wsgiload.documents.resources import ResourceUse
-from wsgiload.documents.summary import (
-    AttributionResult,
+from wsgiload.documents.attribution_result import AttributionResult
+from wsgiload.documents.cell_result import (
     CellFailure,
     MeasuredConcurrency,
     ServerSettings,
     ServiceUse,
 )
+from wsgiload.documents.load_report import LoadReport
+from wsgiload.documents.resources import ResourceUse
 from wsgiload.environments.provision import Environment
 from wsgiload.errors import LimitsError, ServerError, UsageError, WsgiloadError
 from wsgiload.experiment.plan import Cell, Experiment

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import msgspec
 
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.codec import encode_bytes, read
 from wsgiload.documents.run_info import HostFacts, RunInfo
-from wsgiload.documents.summary import CellResult
 from wsgiload.errors import UsageError
 from wsgiload.experiment.given_again import given_again
 from wsgiload.experiment.plan import Cell, Experiment, plain

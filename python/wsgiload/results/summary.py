@@ -13,15 +13,10 @@ from wsgiload.analysis.attempts import standing_attempts
 from wsgiload.analysis.ground_truth import Finding, check_outside, retransmissions
 from wsgiload.analysis.races import after_qualifying
 from wsgiload.catalogue.names import ServerVariant
+from wsgiload.documents.cell_result import AppliedLimits, CellResult, ExitStatus, ServerSettings
+from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.load_report import Blame, ErrorBudget, NotChecked, Reason, Verdict
-from wsgiload.documents.summary import (
-    AppliedLimits,
-    CellResult,
-    ExitStatus,
-    ExperimentFacts,
-    ServerSettings,
-    Summary,
-)
+from wsgiload.documents.summary import Summary
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
 from wsgiload.experiment.plan import Cell, Experiment, experiment_facts
 from wsgiload.host.cpus import CpuPlan

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from wsgiload.catalogue.apps.counted import COUNT_BYTES, FOLDER_VARIABLE
-from wsgiload.documents.summary import ExternalCounts
+from wsgiload.documents.cell_result import ExternalCounts
 from wsgiload.scratch import SHARED_MEMORY, scratch_folder
 
 

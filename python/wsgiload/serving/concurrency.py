@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from wsgiload.catalogue.apps.conformance import HOLD_S
-from wsgiload.documents.summary import MeasuredConcurrency
+from wsgiload.documents.cell_result import MeasuredConcurrency
 from wsgiload.sampling.listen_queue import read_listen_queue
 
 Address = tuple[str, int]

@@ -16,7 +16,7 @@ from typing import IO
 from wsgiload.catalogue.adjust import adjusted_command
 from wsgiload.catalogue.contract import LaunchContext
 from wsgiload.catalogue.names import ServerVariant
-from wsgiload.documents.summary import ServerSettings
+from wsgiload.documents.cell_result import ServerSettings
 from wsgiload.environments.provision import Environment
 from wsgiload.environments.system import install_command, missing_packages
 from wsgiload.errors import ServerError, UsageError

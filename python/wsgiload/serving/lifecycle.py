@@ -15,7 +15,7 @@ from pathlib import Path
 from wsgiload.catalogue.contract import LaunchContext
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.catalogue.own import filled, split_words
-from wsgiload.documents.summary import ServerSettings
+from wsgiload.documents.cell_result import ServerSettings
 from wsgiload.environments.provision import Environment
 from wsgiload.foreign_text.legible_log import legible_log
 from wsgiload.interrupts import uninterrupted

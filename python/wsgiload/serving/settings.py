@@ -8,7 +8,7 @@ from pathlib import Path
 from wsgiload.catalogue.contract import LaunchContext
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.catalogue.scripts import scripts_in
-from wsgiload.documents.summary import ServerSettings, Versions
+from wsgiload.documents.cell_result import ServerSettings, Versions
 from wsgiload.environments.provision import Environment
 from wsgiload.experiment.variables import without_secrets
 

@@ -23,7 +23,7 @@ from wsgiload.catalogue.adjust import settings_notes
 from wsgiload.catalogue.budget import budget_of
 from wsgiload.catalogue.contract import LaunchContext
 from wsgiload.catalogue.names import ServerVariant
-from wsgiload.documents.summary import CellFailure
+from wsgiload.documents.cell_result import CellFailure
 from wsgiload.environments.app_name import SHIM_APP, needs_shim, shim_folder
 from wsgiload.environments.provision import Environment
 from wsgiload.errors import ServerError, WsgiloadError

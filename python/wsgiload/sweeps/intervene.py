@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from wsgiload.attribution.intervention import USUAL_PAIRS, Half, Pair, Trial, first_halves
-from wsgiload.documents.summary import CellResult, InterventionResult
+from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.over_cells import InterventionResult
 from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import Cell, Experiment
 from wsgiload.host.cpus import CpuPlan

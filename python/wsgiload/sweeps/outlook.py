@@ -12,7 +12,7 @@ from statistics import median
 
 from wsgiload.analysis.aggregate import GOODPUT, Figure, Runs, figure_of, standing
 from wsgiload.analysis.races import Track
-from wsgiload.documents.summary import CellResult
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.experiment.plan import Cell
 from wsgiload.report.words import format_duration_ns, format_per_s, join_words, plural
 from wsgiload.statistics.race import RaceState

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from wsgiload.catalogue.adjust import adjusted_command
 from wsgiload.catalogue.contract import Server
 from wsgiload.catalogue.names import ServerVariant
-from wsgiload.documents.summary import ServerSettings
+from wsgiload.documents.cell_result import ServerSettings
 from wsgiload.environments.provision import Environment
 from wsgiload.experiment.plan import Experiment
 from wsgiload.report.command_line import PORT

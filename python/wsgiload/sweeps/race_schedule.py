@@ -15,7 +15,7 @@ from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.objective_races import objective_state
 from wsgiload.analysis.races import Stages, Track, race_state
 from wsgiload.catalogue.names import ServerVariant
-from wsgiload.documents.summary import CellResult
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.experiment.estimate import REPORT_S, experiment_s, longest_s
 from wsgiload.experiment.plan import Cell, Experiment
 from wsgiload.statistics.race import Drop, RaceState

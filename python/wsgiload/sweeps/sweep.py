@@ -31,9 +31,11 @@ from wsgiload.catalogue.budget import budget_of
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.doctor.checks import look_round
 from wsgiload.doctor.settle import Patience, Settled, watch_host
+from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.codec import encode, read, to_plain
+from wsgiload.documents.over_cells import InterventionResult
 from wsgiload.documents.run_info import RunInfo
-from wsgiload.documents.summary import CellResult, InterventionResult, Summary
+from wsgiload.documents.summary import Summary
 from wsgiload.environments.provide import Environments, provide
 from wsgiload.environments.provision import Environment
 from wsgiload.errors import UsageError, WsgiloadError
