@@ -27,6 +27,9 @@ pub struct Attack {
     pub request_bytes: usize,
     /// One of these; which of them depends on how fast the client is.
     pub expected: Vec<Outcome>,
+    /// What else may come of the other requests of a connection that carries several; the attack is
+    /// about the first.
+    pub expected_of_others: Vec<Outcome>,
 }
 
 /// A server that sends this once and then nothing.
@@ -41,6 +44,7 @@ pub fn sends(name: &'static str, start: impl AsRef<[u8]>, expected: Outcome) -> 
         keepalive: Keepalive::On,
         request_bytes: 0,
         expected: vec![expected],
+        expected_of_others: Vec::new(),
     }
 }
 
@@ -76,6 +80,11 @@ impl Attack {
 
     pub fn ends_as(mut self, expected: &[Outcome]) -> Self {
         self.expected = expected.to_vec();
+        self
+    }
+
+    pub fn others_end_as(mut self, expected: Outcome) -> Self {
+        self.expected_of_others = vec![expected];
         self
     }
 

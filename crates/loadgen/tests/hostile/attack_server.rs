@@ -66,6 +66,8 @@ async fn accept(
 ) {
     let listener = tokio::net::TcpListener::from_std(listener).unwrap();
     while let Ok((stream, _)) = listener.accept().await {
+        // Otherwise each short write over TLS waits 40 ms for the acknowledgement of the one before.
+        let _ = stream.set_nodelay(true);
         let (acceptor, attack) = (acceptor.clone(), attack.clone());
         tokio::spawn(async move {
             let Some(acceptor) = acceptor else {

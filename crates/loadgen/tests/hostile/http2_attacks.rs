@@ -128,7 +128,9 @@ fn floods_of_frames() -> Vec<Attack> {
         floods("PING", &ping),
         floods("PING unread", &ping).unread(),
         floods("PING replies", frame(PING, ACK, 0, &[0; 8])),
-        floods("RST_STREAM", reset(STREAM)).ends_as(&[Reset]),
+        floods("RST_STREAM", reset(STREAM))
+            .ends_as(&[Reset])
+            .others_end_as(BadBody),
         floods("RST_STREAM of another stream", reset(99)),
         floods("CONTINUATION", continued(&fields)).after(&begun),
         floods("empty CONTINUATION", continued(&[])).after(&begun),
@@ -137,7 +139,7 @@ fn floods_of_frames() -> Vec<Attack> {
             head(&[STATUS_103, &bomb()[..]].concat()),
         )
         .ends_as(&[BadBody, Reset, Timeout]),
-        floods("GOAWAY", go_away(STREAM)),
+        floods("GOAWAY", go_away(STREAM)).others_end_as(Reset),
         floods("GOAWAY of the request", go_away(0)).ends_as(&[Reset]),
         floods("PRIORITY", &priority),
         floods("unknown frames", frame(0xee, 0, 0, &[0; 8])),
@@ -149,8 +151,9 @@ fn floods_of_frames() -> Vec<Attack> {
             .ends_as(&[BadBody, Timeout]),
         floods("single bytes", data(0, b"a"))
             .after(head(STATUS_200))
+            .ends_as(&[Timeout])
             // What follows a stream that timed out is a flood for the others of its connection.
-            .ends_as(&[Timeout, BadBody]),
+            .others_end_as(BadBody),
         floods("endless body", &body)
             .after(head(STATUS_200))
             .ends_as(&[BadBody, Timeout]),
@@ -240,7 +243,8 @@ fn stalls() -> Vec<Attack> {
 /// Frames that HTTP/2 forbids.
 fn violations_of_frames() -> Vec<Attack> {
     let on_no_stream = frame(HEADERS, END_HEADERS, 0, STATUS_200);
-    let foreign = frame(HEADERS, END_HEADERS, 7, STATUS_200);
+    // The eighth stream of a connection has number 15.
+    let foreign = frame(HEADERS, END_HEADERS, 99, STATUS_200);
     let promise = frame(PUSH_PROMISE, END_HEADERS, STREAM, &[0, 0, 0, 2, 0x82]);
     let ping = frame(PING, 0, 0, &[0; 8]);
     let interrupted = [frame(HEADERS, 0, STREAM, STATUS_200), ping].concat();
@@ -284,17 +288,18 @@ fn violations_of_messages() -> Vec<Attack> {
     let long = status_and(&field("content-length", "9"));
     let late_status = head(&[&field("a", "b")[..], STATUS_200].concat());
     let with_data = |head: &[u8], body| [head, &data(END_STREAM, body)].concat();
-    let violates = |name, start| sends(name, start, BadBody);
+    // Most violate the rules of their stream alone: the others go on, unanswered.
+    let violates = |name, start| sends(name, start, BadBody).others_end_as(Timeout);
     vec![
         violates("no status", head(&field("a", "b"))),
         violates("two statuses", status_and(STATUS_200)),
         violates("a status after a field", late_status),
-        violates("an upper-case name", status_and(&field("A", "b"))),
+        sends("an upper-case name", status_and(&field("A", "b")), BadBody),
         violates(
             "a field about the connection",
             status_and(&field("connection", "close")),
         ),
-        violates("bad compression", head(&[0xff; 20])),
+        sends("bad compression", head(&[0xff; 20]), BadBody),
         violates("less than the length", with_data(&long, b"hello")),
         violates("more than the length", with_data(&long, b"hello hello")),
         sends("a compression bomb", status_and(&bomb()), BadBody).ends_as(&[BadBody, Reset]),
@@ -310,7 +315,7 @@ fn ends() -> Vec<Attack> {
         closes("the end of half a frame", &head(STATUS_200)[..7]),
         closes("the end of half a response", half.clone()),
         closes("the end after GOAWAY", half_and(go_away(STREAM))),
-        sends("a reset within the body", half_and(reset(STREAM)), Reset),
+        sends("a reset within the body", half_and(reset(STREAM)), Reset).others_end_as(Timeout),
         sends("GOAWAY within the body", half_and(go_away(STREAM)), Timeout),
         sends("a response", whole_response(), Outcome::Ok).once_per_connection(),
     ]

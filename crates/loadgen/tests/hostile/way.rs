@@ -146,10 +146,7 @@ impl Way<'_> {
             expected.extend(failures.iter().filter(|it| !attack.expected.contains(it)));
         }
         if self.protocol.streams > 1 {
-            // The attack is about the first stream; the others get no response, or end with their
-            // connection.
-            let others = [Outcome::Timeout, Outcome::Reset, Outcome::Stale];
-            expected.extend(others.iter().filter(|it| !attack.expected.contains(it)));
+            expected.extend(&attack.expected_of_others);
         }
         if self.certificate.is_some() && expected.contains(&Outcome::Timeout) {
             // The server that floods other connections is slow to shake hands.
