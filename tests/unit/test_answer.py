@@ -372,7 +372,7 @@ def test_what_only_lengthens_response_times_is_one_line_about_the_load_that_deci
     )
     assert found.cautions == (
         "p99 may be too high, never too low, so the order may change: the generator sent requests "
-        "late in 2 of 3 measurements at 1,000/s (send-lag: a and b), the generator stalled in 1 "
+        "late in 2 of 3 measurements at 1,000/s (send-lag: a and b); the generator stalled in 1 "
         "(client-stalls: b)",
         "warnings at other load levels, which do not affect the answer: steal in 3 of 3 measurements",
     )

@@ -91,7 +91,7 @@ def test_the_chart_and_its_table_have_the_same_numbers(sweep: Sweep, files: RunF
         "response time",
     )
     assert chart.caption.startswith(
-        "Largest part of the slowest requests at 3,000/s: server time for "
+        "Where the slowest requests spent most of their time at 3,000/s: server time for "
     )
 
 

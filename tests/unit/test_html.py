@@ -255,7 +255,7 @@ def test_the_generators_own_costs_are_shown_at_their_worst(
     loads = {"a": one, "b": other, "c": replace(load, client=None)}
     facts = generator_facts(read_sweep(only(read_summary(run_dir))), loads)
     assert facts[-4:] == [
-        "Longest total run-queue wait of the generator in one cell: 4.00 ms.",
+        "Run-queue wait of the generator: at most 4.00 ms in total per cell.",
         "Highest CPU utilization of a generator thread in one cell: 40.0 %.",
         "Highest CPU time of the generator per response in one cell: 30.0 µs.",
         said,

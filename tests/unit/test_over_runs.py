@@ -98,8 +98,8 @@ GOODPUT_SAME = replace(P50, figure="goodput", finding="same", margin=0.0)
         ),
         (
             {"finding": "undecided", "p_adjusted": 0.53, "margin": 1.4},
-            "gthread and sync: no significant difference in p99 at 500/s, at most a factor of 2.4 "
-            "(1.31× [1.22, 1.41], p 0.53)",
+            "gthread and sync: no significant difference in p99 at 500/s (at most a factor of 2.4; "
+            "1.31× [1.22, 1.41], p 0.53)",
         ),
         (
             {"others": (P50, GOODPUT_SAME)},
@@ -116,8 +116,8 @@ GOODPUT_SAME = replace(P50, figure="goodput", finding="same", margin=0.0)
                 "margin": 0.21,
                 "others": (replace(P50, finding="undecided", margin=0.04), GOODPUT_SAME),
             },
-            "gthread and sync: no significant difference in p99 at 500/s, at most 21 % "
-            "(1.31× [1.22, 1.41], p 0.53); p50 differs by at most 4 %",
+            "gthread and sync: no significant difference in p99 at 500/s (at most 21 %; "
+            "1.31× [1.22, 1.41], p 0.53); p50 differs by at most 4 %",
         ),
         (
             {

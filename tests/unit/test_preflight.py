@@ -85,8 +85,8 @@ def test_a_single_run_separates_nothing_and_the_runs_that_do_are_named_with_thei
     # Two servers at two rates, six times: 13 s of load, 2 s around it and 5 s for a quiet host.
     assert found.needed_s == 24 * 20
     assert preflight_lines(found) == [
-        "this plan cannot rank servers: it has 1 run of each of 2 servers, but at least 4 runs are needed "
-        "(use --runs 6, about 8 min)"
+        "this plan cannot rank servers: it has 1 run of each of 2 servers, but a ranking needs "
+        "at least 4; to detect 30 %, use --runs 6 (about 8 min)"
     ]
 
 
@@ -98,7 +98,7 @@ def test_the_answer_names_the_time_that_was_named_before_the_first_trial(
     load = LoadOptions(warmup_requests=requests)
     experiment = _experiment(200, 10, runs, load=load)
     [line] = preflight_lines(_found(experiment))
-    span = re.search(r"use --runs 6, (about .+)\)", line)
+    span = re.search(r"use --runs 6 \((about .+)\)", line)
     assert span is not None
     cells = [cell(server, run) for server in TWO for run in range(1, runs + 1)]
     summary = replace_fields(

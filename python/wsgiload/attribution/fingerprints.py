@@ -68,8 +68,8 @@ def contention(evidence: Evidence) -> FingerprintResult | None:
     return FingerprintResult(
         name="contention",
         sentence=(
-            f"the server was runnable but got no CPU for {_percent(ratio)} of the time, which "
-            f"neither throttling nor memory pressure explains: {who} used its cores"
+            f"the server was runnable but got no CPU for {_percent(ratio)} of the time, without "
+            f"throttling or memory pressure; {who} used its cores"
         ),
         rule=f"at least {_percent(LEAST_WAIT_RATIO)} of the time",
         source=("cpu.pressure (full) of the cgroup, in steps without throttling or lack of memory"),

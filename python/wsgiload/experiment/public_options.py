@@ -100,11 +100,11 @@ class ServerOptions:
             process and thread counts. Without --servers, only these commands are measured. To set
             more than the command, use a table [servers.NAME] (in Python, a ServerCommand).
         servers_from: Directory with additional server files in the catalogue's format.
-        server_args: Extra arguments for a catalogue server's command, by server. They take
+        server_args: Extra arguments for a catalogue server's command, per server. They take
             precedence over the profile's.
-        server_config: Configuration file of a catalogue server, by server. Command-line settings,
+        server_config: Configuration file of a catalogue server, per server. Command-line settings,
             including the profile's, take precedence over it.
-        env: Environment variables for all servers, by name.
+        env: Environment variables for all servers.
         env_file: Files with one NAME=VALUE line per environment variable.
     """
 

@@ -116,7 +116,7 @@ def chart(sweep: Sweep, found: Sequence[Breakdown]) -> Chart:
 
 
 def _label(sweep: Sweep) -> str:
-    return f"Parts of the slowest requests. {conditions(sweep.experiment)}"
+    return f"Breakdown of the slowest requests. {conditions(sweep.experiment)}"
 
 
 def _caption(sweep: Sweep, found: Sequence[Breakdown]) -> str:
@@ -127,7 +127,9 @@ def _caption(sweep: Sweep, found: Sequence[Breakdown]) -> str:
         if one.load == load:
             of_part.setdefault(one.largest, []).append(one.label)
     parts = "; ".join(f"{part} for {words.join_words(of)}" for part, of in of_part.items())
-    return f"Largest part of the slowest requests at {sweep.load_words(load)}: {parts}."
+    return (
+        f"Where the slowest requests spent most of their time at {sweep.load_words(load)}: {parts}."
+    )
 
 
 def _grid(found: Sequence[Breakdown], sweep: Sweep) -> Grid:

@@ -236,7 +236,7 @@ def _too_high(measured: _Measured) -> list[str]:
         f"{_LENGTHENING[check]} in {number} ({_of(check, measured)})" for check, number in others
     ]
     figure = "p99 may be too high, never too low" if measured.is_open else "goodput may be too low"
-    return [f"{figure}{_order(measured)}: {', '.join(parts)}"]
+    return [f"{figure}{_order(measured)}: {'; '.join(parts)}"]
 
 
 def _of(check: str, measured: _Measured) -> str:

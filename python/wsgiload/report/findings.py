@@ -83,7 +83,7 @@ def server_sentence(sweep: Sweep, label: str) -> str:
         p99 = words.format_duration_ns(median_upper_ns(cells, 0.99))
         cores = median_of(cells, _mean_cores)
         used = f", {words.format_cores(cores)} CPU cores" if cores is not None else ""
-        reach = "every load, up to " if kept == len(sweep.loads) > 1 else ""
+        reach = "every load level, up to " if kept == len(sweep.loads) > 1 else ""
         parts.append(f"sustained {reach}{sweep.load_words(load)} (p99 {p99}{used})")
     if kept < len(sweep.loads):
         load = sweep.loads[kept]
@@ -179,7 +179,7 @@ def _worst_costs(clients: Sequence[GeneratorUsage]) -> list[str]:
     wait_ns = _worst(clients, lambda client: client.run_queue_wait_ns)
     if wait_ns is not None:
         wait = words.format_duration_ns(wait_ns)
-        facts.append(f"Longest total run-queue wait of the generator in one cell: {wait}.")
+        facts.append(f"Run-queue wait of the generator: at most {wait} in total per cell.")
 
     busy = _worst(clients, lambda client: client.busy_share)
     if busy is not None:
@@ -400,7 +400,7 @@ def strip_caption(strip: Strip) -> str:
     time = strip.middles_s[index]
     text = (
         f"Median p99 per interval: {words.format_duration_ns(middle)}; highest: "
-        f"{words.format_duration_ns(slowest)}, around {time:.1f} s"
+        f"{words.format_duration_ns(slowest)}, at {time:.1f} s"
     )
     return text + _throttling_around(strip, index)
 

@@ -52,7 +52,7 @@ RESOURCE_COLUMNS: tuple[Column, ...] = (
     ("memory peak", lambda cell: words.format_bytes(cell.used.memory_peak_bytes)),
     ("throttled", lambda cell: words.format_ratio(cell.used.throttled_period_ratio)),
     ("CPU pressure", lambda cell: words.format_ratio(cell.used.psi_cpu_some_ratio)),
-    ("listen queue", lambda cell: words.format_count(cell.used.listen_queue_peak)),
+    ("accept queue", lambda cell: words.format_count(cell.used.listen_queue_peak)),
     ("listen drops", lambda cell: words.format_count(cell.used.listen_drops)),
     ("OOM kills", lambda cell: words.format_count(cell.used.oom_kills)),
     ("processes", lambda cell: words.format_count(cell.used.processes_peak)),

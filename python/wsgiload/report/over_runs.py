@@ -203,7 +203,7 @@ def _finding(entry: Comparison) -> str:
             known = _factor_and_p(entry)
             return (
                 f"{first} and {second}: no significant difference in {figure} {where}"
-                f"{_at_most(entry)} ({known}){_why_undecided(entry)}"
+                f" ({_at_most(entry)}{known}){_why_undecided(entry)}"
             )
         case _:
             return f"{first} and {second}: not compared {where}: {entry.reason}"
@@ -217,8 +217,8 @@ def _change(entry: Comparison) -> str:
             within = margin_words(entry.margin) or "5 %"
             return f"{entry.figure} is equivalent within {within} ({_factor_words(entry)})"
         case "undecided":
-            known = f"{_at_most(entry)} ({_factor_and_p(entry)})"
-            return f"no significant difference in {entry.figure}{known}"
+            known = f"{_at_most(entry)}{_factor_and_p(entry)}"
+            return f"no significant difference in {entry.figure} ({known})"
         case _ if entry.factor is not None:
             return (
                 f"{entry.figure} is {_times(entry.factor)} the first run's, without an interval: "
@@ -236,7 +236,7 @@ def margin_words(margin: float | None) -> str:
 
 
 def _at_most(entry: Comparison) -> str:
-    return f", at most {margin_words(entry.margin)}" if entry.margin is not None else ""
+    return f"at most {margin_words(entry.margin)}; " if entry.margin is not None else ""
 
 
 def _others(entry: Comparison) -> str:

@@ -39,8 +39,9 @@ def _of_runs(found: Preflight) -> list[str]:
         further = f"; to detect {_percent(PLANNED_FACTOR)}, {wish} ({span})" if wish else ""
         return [f"{separates}, given typical variation between runs ({of_servers}){further}"]
     if wish:
-        few = f"it has {of_servers}, but at least {FEWEST_RUNS} runs are needed"
-        return [f"this plan cannot rank servers: {few} ({wish}, {span})"]
+        few = f"it has {of_servers}, but a ranking needs at least {FEWEST_RUNS}"
+        detects = f"to detect {_percent(PLANNED_FACTOR)}, {wish} ({span})"
+        return [f"this plan cannot rank servers: {few}; {detects}"]
     return []
 
 
