@@ -17,6 +17,9 @@ use crate::http::template::{Scratch, StandIns, Template};
 use crate::http::values::Inputs;
 use crate::plan::{HttpVersion, ResponseCheck};
 
+/// `HeaderMap` holds 24,576; those of the request and those of the plan share one.
+const MOST_FIELDS: usize = 10_000;
+
 /// A request as specified by the plan.
 pub(crate) struct RequestParts<'a> {
     pub http_version: HttpVersion,
@@ -440,6 +443,13 @@ fn decode(field: &str, text: Option<&str>) -> Result<Option<Bytes>, LoadError> {
 }
 
 fn parse_headers(fields: &[(String, String)]) -> Result<HeaderMap, LoadError> {
+    if fields.len() > MOST_FIELDS {
+        return Err(bad(format!(
+            "a request has {} header fields; at most {MOST_FIELDS} are possible",
+            fields.len()
+        )));
+    }
+
     let mut headers = HeaderMap::new();
     for (name, value) in fields {
         let parsed_name: HeaderName = name
@@ -474,6 +484,21 @@ mod tests {
             captures: None,
             stand_ins: None,
         }
+    }
+
+    #[test]
+    fn more_header_fields_than_a_map_can_hold_are_refused() {
+        let check = ResponseCheck::default();
+        let fields = |count| vec![("x-a".to_owned(), "v".to_owned()); count];
+        let (most, more) = (fields(MOST_FIELDS), fields(MOST_FIELDS + 1));
+        let both = RequestParts {
+            default_headers: &most,
+            ..parts(&most, &check)
+        };
+        assert!(Request::prepare(both).is_ok());
+
+        let error = Request::prepare(parts(&more, &check)).expect_err("too many");
+        assert!(error.to_string().contains("10001 header fields"), "{error}");
     }
 
     #[test]

@@ -393,12 +393,7 @@ impl LoadPlan {
             self.keepalive != Keepalive::Requests(0),
             "requests per connection must be at least 1",
         )?;
-        let mut checks = self
-            .listed_requests()
-            .filter_map(|request| request.check.as_ref());
-        let has_status =
-            !self.check.statuses.is_empty() && checks.all(|check| !check.statuses.is_empty());
-        require(has_status, "at least one status code must be accepted")?;
+        self.validate_statuses()?;
         let intervals = self
             .longest_phases()
             .measure_ns
@@ -407,6 +402,22 @@ impl LoadPlan {
             intervals * INTERVAL_BYTES_ESTIMATE * self.threads as u64 <= RECORDING_BYTES_LIMIT,
             &format!("{intervals} intervals do not fit into memory; use a longer interval"),
         )
+    }
+
+    fn validate_statuses(&self) -> Result<(), LoadError> {
+        let own = self.listed_requests().filter_map(|one| one.check.as_ref());
+        for check in own.chain([&self.check]) {
+            let statuses = &check.statuses;
+            require(
+                !statuses.is_empty(),
+                "at least one status code must be accepted",
+            )?;
+            if let Some(unknown) = statuses.iter().find(|one| !(100..=599).contains(*one)) {
+                let message = format!("{unknown} is not a status code (100 to 599)");
+                return Err(LoadError::Plan(message));
+            }
+        }
+        Ok(())
     }
 
     fn validate_load(&self) -> Result<(), LoadError> {
