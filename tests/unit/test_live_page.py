@@ -154,8 +154,9 @@ def test_readers_are_bounded_and_one_that_leaves_makes_room(
 def test_it_becomes_the_report_for_all_who_read(page: LivePage, tmp_path: Path) -> None:
     report = tmp_path / "report.html"
     report.write_text("<h1>the report</h1>")
+    page.tell("started")
     readers = [Reader(page), Reader(page)]
-    assert soon(lambda: page.has_readers)
+    assert [reader.next()[1] for reader in readers] == ["started"] * 2
     ending = threading.Thread(target=page.end, args=(report,))
     ending.start()
 
