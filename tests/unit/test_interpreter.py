@@ -173,8 +173,14 @@ def test_poetry_is_asked_for_its_environment(
     poetry.chmod(0o755)
     monkeypatch.setenv("PATH", str(poetry.parent), prepend=os.pathsep)
     assert find_app_interpreter(tmp_path).origin == "wsgiload"
-    (tmp_path / "poetry.lock").touch()
-    assert find_app_interpreter(tmp_path).origin == "Poetry"
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    (shop / "poetry.lock").touch()
+    assert find_app_interpreter(shop).origin == "Poetry"
+    make_environment(tmp_path / ".venv")
+    assert find_app_interpreter(shop).origin == "Poetry", "that around it is less surely the app's"
+    make_environment(shop / ".venv")
+    assert find_app_interpreter(shop).origin == ".venv"
 
 
 def test_a_poetry_that_does_not_end_is_named(

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -116,13 +117,15 @@ def find_app_interpreter(chdir: Path, python: str | None = None) -> AppInterpret
             "VIRTUAL_ENV",
         )
     local = project_environment(chdir)
+    # One that is further away is not as surely the app's as Poetry's.
+    is_nearest = local is not None and local.parent == chdir
+    poetry = None if is_nearest else _poetry_environment(chdir)
+    if poetry is not None:
+        return describe_interpreter(_python_of(poetry, "run `poetry install`"), "Poetry")
     if local is not None:
         return describe_interpreter(
             _python_of(local, "recreate it, or choose another with --python"), ".venv"
         )
-    poetry = _poetry_environment(chdir)
-    if poetry is not None:
-        return describe_interpreter(_python_of(poetry, "run `poetry install`"), "Poetry")
     conda = os.environ.get("CONDA_PREFIX")
     if conda and Path(conda).resolve() != Path(sys.prefix).resolve():
         fix = "run `conda deactivate`, or choose another with --python"
@@ -139,8 +142,9 @@ def project_environment(folder: Path) -> Path | None:
     """
     for place in (folder, *folder.parents):
         environment = place / ".venv"
-        if environment.is_dir() and (place == folder or _is_trusted(environment)):
-            return environment
+        with suppress(OSError):  # others may have made it unreadable
+            if environment.is_dir() and (place == folder or _is_trusted(environment)):
+                return environment
         if place == Path.home():
             return None
     return None
