@@ -236,5 +236,19 @@ def test_a_dry_run_imports_the_app_and_starts_no_server(command: Command) -> Non
     assert (broken.code, json.loads(broken.out)["app"]) == (97, "broken:app")
     assert "no database" in broken.err and broken.err.count("\n") == 1
     missing = command.run("capacity", "missing:app", "--slo", "p99<1s", "--dry-run")
-    assert missing.code == 2 and "no module named missing" in missing.err
+    assert missing.code == 2 and "no module 'missing'" in missing.err
     assert not (command.folder / ".wsgiload").exists()
+
+
+def test_a_dry_run_imports_no_app_that_may_need_a_service(command: Command) -> None:
+    (command.folder / "needy.py").write_text("raise ConnectionError('no database')\n")
+    (command.folder / "wsgiload.toml").write_text('[services.db]\ncommand = "sleep 60"\n')
+    done = command.run("sweep", "needy:app", "--servers", "wsgiref", "--rates", 20, "--dry-run")
+    assert (done.code, done.err) == (0, "")
+
+
+def test_a_dry_run_without_limits_accepts_what_the_sweep_does(command: Command) -> None:
+    (command.folder / "fine.py").write_text("def app(environ, start_response): return []\n")
+    words = ("--servers", "wsgiref", "--rates", 20, "--cpus", 4096, "--limits", "none")
+    done = command.run("sweep", "fine:app", *words, "--dry-run")
+    assert (done.code, json.loads(done.out)["app"]) == (0, "fine:app"), done.err

@@ -16,6 +16,7 @@ from wsgiload.experiment.estimate import experiment_s
 from wsgiload.experiment.plan import Cell, Experiment, expand, plain
 from wsgiload.experiment.settings import resolve_servers
 from wsgiload.host.cpus import CpuPlan
+from wsgiload.limits import Policy
 from wsgiload.loads.options import Level
 from wsgiload.report.command_line import to_paste
 from wsgiload.results.record import Setting
@@ -96,10 +97,15 @@ def resolved_plan(
 
 
 def require_importable_app(experiment: Experiment) -> None:
-    """Import the app as a measurement would, within the limits that can be enforced here. Raises
-    UsageError where its name is wrong, and AppImportError where it fails."""
+    """Import the app as a measurement would, within the limits that can be enforced here, unless it
+    may need a service that only a measurement starts. Raises UsageError where its name is wrong,
+    and AppImportError where it fails."""
+    needs_services = any(one.command for one in experiment.services.values())
+    if experiment.bundled or experiment.app is None or needs_services:
+        return
     interpreters = interpreters_of(experiment, resolve_servers(experiment))
-    _, limits = plan_cpus(replace(experiment.limits, policy="best-effort"))
+    policy: Policy = "none" if experiment.limits.policy == "none" else "best-effort"
+    _, limits = plan_cpus(replace(experiment.limits, policy=policy))
     with chosen_place(limits) as place:
         failure = app_failure_of(experiment, interpreters, place)
     if failure is not None:
