@@ -1,5 +1,6 @@
 //! One prepared request: its bytes on the wire, and what counts as a correct response to it.
 
+use std::collections::HashSet;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::http::template::{Scratch, StandIns, Template};
 use crate::http::values::Inputs;
 use crate::plan::{HttpVersion, ResponseCheck};
 
-/// `HeaderMap` holds 24,576; those of the request and those of the plan share one.
+/// `HeaderMap` holds 24,576 names; those of the request and those of the plan share one.
 const MOST_FIELDS: usize = 10_000;
 
 /// A request as specified by the plan.
@@ -278,7 +279,7 @@ impl Common {
 /// All header fields but Content-Length.
 fn headers_of(parts: &RequestParts<'_>) -> Result<HeaderMap, LoadError> {
     let mut headers = parse_headers(parts.headers)?;
-    let names: Vec<_> = headers.keys().cloned().collect();
+    let names: HashSet<_> = headers.keys().cloned().collect();
     for (name, value) in &parse_headers(parts.default_headers)? {
         if !names.contains(name) {
             headers.append(name, value.clone());
@@ -489,10 +490,15 @@ mod tests {
     #[test]
     fn more_header_fields_than_a_map_can_hold_are_refused() {
         let check = ResponseCheck::default();
-        let fields = |count| vec![("x-a".to_owned(), "v".to_owned()); count];
-        let (most, more) = (fields(MOST_FIELDS), fields(MOST_FIELDS + 1));
+        let fields = |prefix: &str, count: usize| -> Vec<_> {
+            (0..count)
+                .map(|number| (format!("{prefix}-{number}"), "v".to_owned()))
+                .collect()
+        };
+        let (most, others) = (fields("x", MOST_FIELDS), fields("y", MOST_FIELDS));
+        let more = fields("x", MOST_FIELDS + 1);
         let both = RequestParts {
-            default_headers: &most,
+            default_headers: &others,
             ..parts(&most, &check)
         };
         assert!(Request::prepare(both).is_ok());

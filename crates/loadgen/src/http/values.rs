@@ -76,9 +76,7 @@ impl Value {
             }
         }
     }
-}
 
-impl Value {
     /// Most bytes that it has in a path or query; a captured value counts as none.
     pub fn longest_target_bytes(&self) -> usize {
         match self {
@@ -99,8 +97,8 @@ fn share_of(point: u64, most: u64) -> u64 {
 fn write_uuid(key: u64, place: u64, out: &mut Vec<u8>) {
     let high = scatter(key, place) & !0xf000 | 0x4000;
     let low = scatter(!key, place) & !(0b11 << 62) | (0b10 << 62);
-    out.extend_from_slice(&[b'-'; 36]);
-    let Some(text) = out.last_chunk_mut::<36>() else {
+    out.extend_from_slice(&[b'-'; UUID_BYTES]);
+    let Some(text) = out.last_chunk_mut::<UUID_BYTES>() else {
         return;
     };
 

@@ -49,7 +49,7 @@ pub struct Open {
 pub enum Act {
     Answer(u32),
     Reset(u32),
-    /// Asks so many times for a sign of life.
+    /// Sends so many PING frames.
     Ping(usize),
     /// Announces that later streams than this one are not served.
     GoAway(u32),
