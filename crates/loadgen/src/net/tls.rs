@@ -223,8 +223,14 @@ impl TlsSession {
         Ok(())
     }
 
-    /// Encrypts and sends, as much as fits.
+    /// Encrypts and sends, as much as fits. Accepts nothing while earlier bytes wait for the
+    /// socket: what rustls buffers would count as sent.
     pub fn send(&mut self, socket: &Socket, bytes: &[u8]) -> Transfer {
+        match self.flush(socket) {
+            Transfer::Bytes(_) => {}
+            blocked_or_over => return blocked_or_over,
+        }
+
         let accepted = self.session.writer().write(bytes).unwrap_or(0);
         match (self.flush(socket), accepted) {
             (Transfer::Over, _) => Transfer::Over,

@@ -114,6 +114,10 @@ impl StreamServer {
         }
     }
 
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }

@@ -12,6 +12,7 @@ use loadgen::{LoadPlan, LoadReport, Outcome, StopToken, run};
 
 use crate::stream_server::{Act, Open, Seen, StreamServer};
 use crate::support::{MS, SECOND, alone, assert_sound, capped, open_loop};
+use crate::tls_server::{Certificate, in_front_of};
 
 const STREAMS: usize = 4;
 
@@ -121,24 +122,46 @@ fn the_servers_limit_is_respected_and_told() {
 
 #[test]
 fn requests_behind_an_upload_that_the_server_does_not_read_wait_for_the_server() {
-    const STALL: Duration = Duration::from_millis(500);
     let _alone = alone();
+    let server = stalling_server();
+    assert_waits_behind_upload(&server, capped(&server.url(), 10.0, SECOND / 2, 1));
+}
+
+#[test]
+fn requests_behind_an_unread_upload_wait_over_tls_too() {
+    let _alone = alone();
+    let server = stalling_server();
+    let certificate = Certificate::for_names(&["127.0.0.1"]);
+    let front = in_front_of(server.address(), &certificate);
+    let plan = LoadPlan {
+        tls: certificate.trusted(),
+        ..capped(&format!("https://{}/", front.address), 10.0, SECOND / 2, 1)
+    };
+    assert_waits_behind_upload(&server, plan);
+}
+
+/// Reads nothing for a while after the first request began.
+fn stalling_server() -> StreamServer {
+    const STALL: Duration = Duration::from_millis(500);
     let is_read_on = AtomicBool::new(false);
-    let server = StreamServer::start(None, move |open: &[Open], _: bool| {
+    StreamServer::start(None, move |open: &[Open], _: bool| {
         if !open.is_empty() && !is_read_on.swap(true, Ordering::Relaxed) {
             sleep(STALL);
         }
         let whole = open.iter().filter(|open| open.is_whole);
         whole.map(|open| Act::Answer(open.id)).collect()
-    });
+    })
+}
+
+fn assert_waits_behind_upload(server: &StreamServer, plan: LoadPlan) {
     // More than the sockets hold, so that the heads of the next requests cannot be sent either.
     let body = vec![b'a'; 16 * 1024 * 1024];
     let plan = LoadPlan {
         method: "POST".to_owned(),
         body_base64: Some(STANDARD.encode(body)),
-        ..capped(&server.url(), 10.0, SECOND / 2, 1)
+        ..plan
     };
-    let (report, seen) = drive(&server, plan);
+    let (report, seen) = drive(server, plan);
     assert_eq!((report.scheduled(), seen.connections), (5, 1));
     assert_eq!(report.outcome(Outcome::Ok), 5, "{:?}", report.outcomes);
 

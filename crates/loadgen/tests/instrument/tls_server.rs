@@ -1,7 +1,7 @@
 //! Servers over TLS, with certificates made on the spot.
 
-use std::io::Write as _;
-use std::net::{Shutdown, TcpStream};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +15,9 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
 use crate::byte_servers::{Scripted, answer_all, read_request};
+
+/// How long a server in front of another waits for bytes from one side.
+const TICK: Duration = Duration::from_millis(1);
 
 /// A certificate that is its own authority, and the file that names it.
 pub struct Certificate {
@@ -148,6 +151,34 @@ pub fn answering_until_close(certificate: &Certificate, end: End) -> Scripted {
         let _ = stream.flush();
         finish(&stream.sock);
     })
+}
+
+/// Ends the TLS of HTTP/2 connections to another server, without taking more bytes than that does.
+pub fn in_front_of(backend: SocketAddr, certificate: &Certificate) -> Scripted {
+    let config = certificate.config(&["h2"]);
+    Scripted::start(move |stream, _| {
+        stream.set_read_timeout(Some(TICK)).unwrap();
+        let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+        let mut client = StreamOwned::new(connection, stream);
+        let mut server = TcpStream::connect(backend).unwrap();
+        server.set_read_timeout(Some(TICK)).unwrap();
+        // What the other server sends can wait until the client has sent everything.
+        while let Some(count) = forward(&mut client, &mut server) {
+            if count == 0 && forward(&mut server, &mut client).is_none() {
+                return;
+            }
+        }
+    })
+}
+
+/// Passes on what arrives within a tick; returns how many bytes, none if a connection has ended.
+fn forward(from: &mut impl Read, to: &mut impl Write) -> Option<usize> {
+    let mut buffer = [0; 16 * 1024];
+    match from.read(&mut buffer) {
+        Ok(0) => None,
+        Ok(count) => to.write_all(&buffer[..count]).ok().map(|()| count),
+        Err(error) => (error.kind() == ErrorKind::WouldBlock).then_some(0),
+    }
 }
 
 /// Ends the sending side and waits for the client's: a reset would destroy what is still on its

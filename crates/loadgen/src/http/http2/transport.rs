@@ -155,7 +155,9 @@ impl AsyncWrite for ObservedTransport {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.0.transport.poll_flush()
+        let flushed = self.0.transport.poll_flush();
+        self.0.is_blocked.set(flushed.is_pending());
+        flushed
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
