@@ -250,7 +250,7 @@ class Load:
         return [
             (quantile, budgets[f"{quantile:g}"])
             for quantile in QUANTILES
-            if budgets.get(f"{quantile:g}", {}).get("standing") == "bounded"
+            if budgets.get(f"{quantile:g}", {}).get("bound_status") == "bounded"
             and budgets[f"{quantile:g}"]["band"] is not None
         ]
 

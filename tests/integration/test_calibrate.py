@@ -21,10 +21,10 @@ def test_the_floor_is_measured_and_kept(
     )
     document = json.loads(done.out)
     assert done.code == (98 if document["verdict"]["status"] == "invalid" else 0)
-    floor = document["floor"]["response_time_ns"]
+    floor = document["noise_floor"]["response_time_ns"]
     assert 0 < floor["p50"] <= floor["p99"] <= floor["p99.9"] <= floor["max"]
-    assert document["floor"]["send_lag_ns"]["p50"] < floor["max"]
-    assert [bias["hold_ns"] for bias in document["bias"]] == [1_000_000, 10_000_000]
+    assert document["noise_floor"]["send_lag_ns"]["p50"] < floor["max"]
+    assert [bias["service_time_ns"] for bias in document["bias"]] == [1_000_000, 10_000_000]
     # A median earlier than the hold is impossible, however disturbed the host is; how late it is,
     # is the host's.
     assert all(bias["bias_ns"] >= 0 for bias in document["bias"])

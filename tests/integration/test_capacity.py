@@ -98,7 +98,7 @@ def test_a_url_is_searched_and_everything_is_kept(command: Command) -> None:
     assert {path.stem for path in (run_dir / "load").iterdir()} == {
         trial["cell"] for trial in server["trials"]
     }
-    assert server["trials"][0]["phase"] == "guess"
+    assert server["trials"][0]["stage"] == "initial"
     assert "p99 depends on the" in done.out, "short trials say what they cost"
     assert "searching 1 server, about " in done.err.splitlines()[0]
 
@@ -128,7 +128,7 @@ def test_a_server_is_searched_with_a_fresh_process_for_each_trial(
     assert schema_errors("summary-2", summary) == []
     assert schema_errors("capacity-2", read_json(done.run_dir / "capacity.json")) == []
     assert {cell["id"] for cell in summary["cells"]} == {
-        trial["cell"] for trial in server["trials"] if trial["phase"] != "guess"
+        trial["cell"] for trial in server["trials"] if trial["stage"] != "initial"
     }
     assert {path.stem for path in (done.run_dir / "server").iterdir()} == {
         one["cell"] for one in server["trials"]
@@ -160,9 +160,9 @@ def test_which_server_to_run_is_part_of_the_document_or_why_none_is_named(
         document["slo"],
         None,
     )
-    assert f"No recommendation: {choice['refused']['why']}; " in done.out
+    assert f"No recommendation: {choice['no_recommendation']['reason']}; " in done.out
     assert "no server could be searched" in done.out
-    assert "no licence" in choice["refused"]["why"]
+    assert "no licence" in choice["no_recommendation"]["reason"]
 
 
 @pytest.mark.servers

@@ -124,7 +124,7 @@ def test_several_runs_are_told_together_and_told_alike_from_the_store(tmp_path: 
     assert schema_errors("summary-2", result.to_dict()) == []
     stored = read_json(result.run_dir / "summary.json")
     assert stored == to_plain(result.summary)
-    judged = ("aggregates", "comparisons", "overload", "session")
+    judged = ("aggregates", "comparisons", "overload", "validity")
     bare = msgspec.structs.replace(result.summary, **dict.fromkeys(judged))
     assert to_plain(analyse(bare)) == stored
     named = [(entry["server"], entry["rate"]) for entry in stored["aggregates"]]

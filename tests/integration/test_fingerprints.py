@@ -121,7 +121,7 @@ def skip_if_disturbed(done: Done, names: set[str]) -> None:
     """INCONCLUSIVE where others, or the hypervisor, had enough of the machine to be what was
     found."""
     (cell,) = done.cells.values()
-    foreign = cell["attribution"]["foreign_cpu_ratio"]
+    foreign = cell["attribution"]["other_cpu_ratio"]
     if foreign is not None and foreign > FOREIGN_CPU:
         pytest.skip(
             f"INCONCLUSIVE(host): others used {foreign:.0%} of the machine's CPU time; found "
@@ -162,7 +162,7 @@ def test_a_quota(command: Command) -> None:
         "sweep", "--app-name", "cpu", "--servers", "waitress", "--cpus", 0.3, *load, *BRIEFLY
     )
     attribution = require_only(done, "throttling")
-    (throttled,) = [one for one in attribution["exposures"] if one["signal"] == "throttled"]
+    (throttled,) = [one for one in attribution["exposures"] if one["event"] == "throttled"]
     assert throttled["slowest"]["value"] > 0.9
     assert throttled["slowest"]["low"] is not None
 
@@ -196,7 +196,7 @@ def test_a_neighbour_on_the_servers_core(command: Command) -> None:
             neighbour.wait()
     attribution = found(done)
     assert [one["name"] for one in attribution["fingerprints"]] == ["contention"]
-    assert attribution["foreign_cpu_ratio"] > 0.2
+    assert attribution["other_cpu_ratio"] > 0.2
     (cell,) = done.cells.values()
     assert "contaminated" in {reason["check"] for reason in cell["verdict"]["reasons"]}
 
@@ -213,7 +213,7 @@ def test_a_worker_that_is_stopped(command: Command) -> None:
     words = ("--servers", "gunicorn-sync", "--workers", 1, "--rates", 100, "--duration", "4s")
     done = under_load(command, *words, act=stop_for_a_while)
     attribution = require_only(done, "pause")
-    (paused,) = [one for one in attribution["exposures"] if one["signal"] == "paused"]
+    (paused,) = [one for one in attribution["exposures"] if one["event"] == "paused"]
     assert paused["slowest"]["value"] > 0.9 > paused["all"]["value"]
 
 

@@ -110,7 +110,7 @@ def waited_ms(run_dir: Path, run: dict[str, Any]) -> float:
 
 def foreign(runs: list[dict[str, Any]]) -> float:
     """The most that others used of the machine in one of the runs."""
-    return max(run["attribution"]["foreign_cpu_ratio"] or 0 for run in runs)
+    return max(run["attribution"]["other_cpu_ratio"] or 0 for run in runs)
 
 
 def test_every_request_is_throttled_and_lifting_the_limit_ends_that(throttled: SweepResult) -> None:
@@ -119,27 +119,25 @@ def test_every_request_is_throttled_and_lifting_the_limit_ends_that(throttled: S
     (trial,) = summary["interventions"]
     spoiled = [
         run["verdict"]
-        for run in [*trial["limited"], *trial["lifted"]]
+        for run in [*trial["with_limit"], *trial["without_limit"]]
         if run["verdict"]["status"] == "invalid"
     ]
     assert {verdict["blame"] for verdict in spoiled} <= {"client", "host"}, spoiled
-    pairs = zip(trial["limited"], trial["lifted"], strict=True)
+    pairs = zip(trial["with_limit"], trial["without_limit"], strict=True)
     standing = sum(
         "invalid" not in (one["verdict"]["status"], other["verdict"]["status"])
         for one, other in pairs
     )
-    assert (trial["pairs"], trial["used"]) == (6 if IS_LONG else 2, standing)
+    assert (trial["pairs"], trial["valid_pairs"]) == (6 if IS_LONG else 2, standing)
     if not standing:
         pytest.skip(f"INCONCLUSIVE(host): no pair of runs stands; {spoiled}")
-    for run in [*summary["cells"], *trial["limited"]]:
+    for run in [*summary["cells"], *trial["with_limit"]]:
         names = [one["name"] for one in run["attribution"]["fingerprints"]]
-        (exposed,) = [
-            one for one in run["attribution"]["exposures"] if one["signal"] == "throttled"
-        ]
+        (exposed,) = [one for one in run["attribution"]["exposures"] if one["event"] == "throttled"]
         assert "throttling" in names
         assert (exposed["all"]["value"], exposed["slowest"]["value"]) == (1.0, 1.0)
         assert run["outcomes"]["ok"] == run["outcomes"]["scheduled"]
-    for run in trial["lifted"]:
+    for run in trial["without_limit"]:
         assert run["resources"]["throttled_period_ratio"] in (None, 0.0)
         assert run["limits"]["cpus"] is None
     changed, gone = trial["sentences"]
@@ -149,8 +147,8 @@ def test_every_request_is_throttled_and_lifting_the_limit_ends_that(throttled: S
     assert "disappeared without it" in page
 
     limited, lifted = (
-        [times_ms(run) for run in trial["limited"]],
-        [times_ms(run) for run in trial["lifted"]],
+        [times_ms(run) for run in trial["with_limit"]],
+        [times_ms(run) for run in trial["without_limit"]],
     )
     assert min(low for low, _, _ in limited) >= 120, "less than two waits for a new period"
     assert min(low for low, _, _ in lifted) >= 50
@@ -160,14 +158,14 @@ def test_every_request_is_throttled_and_lifting_the_limit_ends_that(throttled: S
         or max(high for _, _, high in limited) > 320
         or max(high for _, _, high in lifted) > 70
     )
-    disturbance = foreign([*trial["limited"], *trial["lifted"]])
+    disturbance = foreign([*trial["with_limit"], *trial["without_limit"]])
     if too_slow and disturbance > 0.1:
         pytest.skip(
             f"INCONCLUSIVE(host): others used {disturbance:.0%} of the machine; {limited}, {lifted}"
         )
     assert max(middle for _, middle, _ in limited) <= 220, limited
     assert max(high for _, _, high in limited) <= 320, limited
-    waits = [waited_ms(throttled.run_dir, run) for run in trial["lifted"]]
+    waits = [waited_ms(throttled.run_dir, run) for run in trial["without_limit"]]
     for (_, middle, high), waited in zip(lifted, waits, strict=True):
         is_slow = high > 70 or middle > 55
         if is_slow and waited >= high - 50:

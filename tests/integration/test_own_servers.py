@@ -57,7 +57,7 @@ def test_the_users_configuration_is_measured_where_others_cannot_serve(
             None,
         )
         settings = cell["settings"]
-        assert settings["own_command"] == prod.removeprefix("prod=")
+        assert settings["user_command"] == prod.removeprefix("prod=")
         assert settings["command"][:3] == ["gunicorn", "-c", "gunicorn.conf.py"]
         assert settings["versions"]["packages"]["gunicorn"] == "23.0.0"
         assert cell["limits"]["not_enforced"] == []

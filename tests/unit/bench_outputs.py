@@ -9,7 +9,7 @@ LOADGEN = """\
  "response_time_ns": {"count": 1000, "quantiles": {"0.5": 2069503, "0.9": 3256319, "0.99": 6828031, "0.999": null}},
  "send_lag_ns": {"count": 1000, "quantiles": {"0.5": 1278, "0.99": 3768319, "0.999": 4788223, "0.9999": null}},
  "connections": {"opened": 10, "peak": 10, "max_connections": 64},
- "client": {"cpu_seconds": 0.069214683, "busy_share": 0.030545410464617905, "scheduling": "ordinary"}}
+ "client": {"cpu_seconds": 0.069214683, "busy_share": 0.030545410464617905, "scheduling": "sched_other"}}
 """
 
 WRK = """\

@@ -249,7 +249,7 @@ class _Maker:
                 if resolved
                 else None,
                 "effective_requests": effective,
-                "standing": "headline"
+                "resolution_status": "headline"
                 if beyond >= 100
                 else "resolved"
                 if resolved
@@ -608,7 +608,7 @@ class _Maker:
                 "curtailed_spins": 0,
                 "receive_stamps": "kernel",
                 "user_timestamps": 3,
-                "stamp_doubts": {"rejected": 0, "clock_steps": 0},
+                "rejected_timestamps": {"count": 0, "clock_steps": 0},
                 "stalls": {
                     "count": 0,
                     "total_ns": 0,

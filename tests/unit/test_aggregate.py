@@ -45,7 +45,7 @@ def with_interval(one: CellResult, factor: float | None) -> CellResult:
     known = QuantileUncertainty(
         interval_95_ns=None if factor is None else (round(p99_ns / factor), round(p99_ns * factor)),
         effective_requests=None,
-        standing="resolved",
+        resolution_status="resolved",
         reason=None,
     )
     uncertainty = Uncertainty(offered_quantiles_ns={"0.99": known}, response_time_ns={})

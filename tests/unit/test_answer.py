@@ -74,7 +74,7 @@ def test_who_fell_behind_who_failed_and_who_could_not_be_judged_are_three_things
     assert found == {
         "good": "ranked",
         "behind": "overloaded",
-        "unjudged": "unjudged",
+        "unjudged": "invalid",
         "failed": "failed",
     }
     assert list(found) == ["good", "behind", "unjudged", "failed"], "the ranked come first"
@@ -215,14 +215,14 @@ def test_what_the_disturbed_seconds_did_to_p99_is_a_caution() -> None:
             noise_floor=None,
             undisturbed=undisturbed_ns,
             band=None,
-            standing="bounded",
+            bound_status="bounded",
         )
         return cell(name, p99_ns=9e6, error_budget_ns={"0.99": budget}, disturbed_s=2.0)
 
     for calm_ns in (None, 8_950_000):
-        assert answer([disturbed("a", calm_ns), cell("b")]).cautions == ()
+        assert answer([disturbed("a", calm_ns), cell("b")]).warnings == ()
     found = answer([disturbed("a", 1_200_000), disturbed("b", 3_000_000)])
-    assert found.cautions == (
+    assert found.warnings == (
         "the host was disturbed in 2 measurements, so the order may change: without the "
         "disturbed seconds, p99 of a at 1,000/s is 1.20 ms instead of 9.00 ms",
     )
@@ -231,7 +231,7 @@ def test_what_the_disturbed_seconds_did_to_p99_is_a_caution() -> None:
 def test_it_is_said_where_nobody_looked_for_a_warm_up() -> None:
     few = (NotChecked(check="stationarity", reason="fewer than 50 correct responses"),)
     found = answer([cell("a", not_checked=few), cell("b"), failed("c")])
-    assert found.cautions[-1] == (
+    assert found.warnings[-1] == (
         "p99 may include a warm-up: whether response times changed was not checked in 1 of "
         "2 measurements at 1,000/s: fewer than 50 correct responses (stationarity)"
     )
@@ -249,9 +249,9 @@ def test_at_most_five_cautions_and_the_gravest_first() -> None:
     reasons = (reason(check) for check in (*checks, *others))
     warned = cell("a", verdict=verdict("warn", "host", *reasons))
     found = answer([failed("dead"), warned])
-    assert len(found.cautions) == 5
-    assert found.cautions[0] == "dead failed and is not ranked: it died"
-    assert found.cautions[-1] == "5 more; --verbose and the HTML report list all"
+    assert len(found.warnings) == 5
+    assert found.warnings[0] == "dead failed and is not ranked: it died"
+    assert found.warnings[-1] == "5 more; --verbose and the HTML report list all"
 
 
 # --- the command to paste
@@ -350,7 +350,7 @@ def test_no_pasted_command_has_a_folder_that_is_gone() -> None:
 def test_a_server_without_keepalive_is_named_with_what_it_means() -> None:
     closing = verdict("warn", "server", reason("no-keepalive"))
     found = answer([cell("a", verdict=closing), cell("b"), cell("c", verdict=closing)])
-    assert [line for line in found.cautions if "no-keepalive" in line] == [
+    assert [line for line in found.warnings if "no-keepalive" in line] == [
         "a and c: no keep-alive, so response times include connection setup, unlike those of "
         "others; --keepalive off measures all servers without it (no-keepalive)"
     ]
@@ -370,7 +370,7 @@ def test_what_only_lengthens_response_times_is_one_line_about_the_load_that_deci
             *(cell(name, rate=500.0, verdict=stolen) for name in "abc"),
         ]
     )
-    assert found.cautions == (
+    assert found.warnings == (
         "p99 may be too high, never too low, so the order may change: the generator sent requests "
         "late in 2 of 3 measurements at 1,000/s (send-lag: a and b); the generator stalled in 1 "
         "(client-stalls: b)",
@@ -386,10 +386,10 @@ def test_an_upper_bound_names_its_servers() -> None:
         noise_floor=None,
         undisturbed=None,
         band=None,
-        standing="upper_bound",
+        bound_status="upper_bound",
     )
     found = answer([cell("a", error_budget_ns={"0.99": budget}), cell("b")])
-    assert found.cautions == (
+    assert found.warnings == (
         "p99 of a at 1,000/s may be up to 800 µs lower than shown, because the generator was late "
         "(send-lag)",
     )
@@ -467,7 +467,7 @@ def test_the_command_stands_below_its_label_everywhere() -> None:
 def test_the_cause_of_a_failure_stands_beside_the_server() -> None:
     refusing = cell("refusing", outcomes=outcomes(100, ok=0, refused=97, reset=3))
     found = answer([failed("a"), failed("b"), refusing, cell("good")])
-    assert found.cautions[:2] == (
+    assert found.warnings[:2] == (
         "a and b failed and are not ranked: it died",
         "refusing failed and is not ranked: no correct response (refused 97, reset 3)",
     )
@@ -481,7 +481,7 @@ def test_the_fix_of_a_failure_is_never_cut() -> None:
             step="readiness", message=f"{name}: {'long ' * 90}; {fix}", log_tail=None
         )
         cells.append(replace(failed(name), failure=failure))
-    line = answer(cells).cautions[0]
+    line = answer(cells).warnings[0]
     assert line.startswith("a and b failed and are not ranked: long long ")
     assert line.endswith(f"long …; {fix}")
 
@@ -489,8 +489,8 @@ def test_the_fix_of_a_failure_is_never_cut() -> None:
 def test_a_long_cause_stays_on_one_line() -> None:
     failure = CellFailure(step="start", message="word " * 100 + "\nsecond", log_tail="")
     found = answer([replace(failed("a"), failure=failure), cell("good")])
-    assert found.cautions[0].endswith(" …") and len(found.cautions[0]) < 190
-    assert "second" not in found.cautions[0]
+    assert found.warnings[0].endswith(" …") and len(found.warnings[0]) < 190
+    assert "second" not in found.warnings[0]
 
 
 def test_a_p99_of_few_requests_is_shown_with_its_reason() -> None:
@@ -498,14 +498,14 @@ def test_a_p99_of_few_requests_is_shown_with_its_reason() -> None:
     summary = summary_of([cell("a", p99_ns=2e6, **few), cell("b", p99_ns=9e6, **few)])
     found = answer_of(summary)
     level = found.ranking[0]
-    assert [entry.is_rough for entry in level.entries] == [True, True]
+    assert [entry.few_requests_beyond for entry in level.entries] == [True, True]
     assert "had the lowest p99 at 100/s, ≈ 2.00 ms" in found.sentence
     assert table_of(level, found.ranking)[1][0][4] == "≈ 2.00 ms"
-    assert found.cautions[0] == (
+    assert found.warnings[0] == (
         "p99 at 100/s is imprecise (≈); the order may change. It needs at least 1,000 requests per "
         "run: use --duration 11s"
     )
-    alone = answer([cell("a", p99_ns=2e6, **few)]).cautions[0]
+    alone = answer([cell("a", p99_ns=2e6, **few)]).warnings[0]
     assert alone.startswith("p99 at 100/s is imprecise (≈). It needs")
     # The tables below say the same.
     shown = read_sweep(summary)
@@ -517,5 +517,5 @@ def test_a_p99_of_few_requests_is_shown_with_its_reason() -> None:
 
 def test_a_p99_of_enough_requests_has_no_such_remark() -> None:
     found = answer([cell("a", p99_ns=2e6), cell("b", p99_ns=9e6)])
-    assert not any(entry.is_rough for entry in found.ranking[0].entries)
-    assert "≈" not in found.sentence + "".join(found.cautions)
+    assert not any(entry.few_requests_beyond for entry in found.ranking[0].entries)
+    assert "≈" not in found.sentence + "".join(found.warnings)

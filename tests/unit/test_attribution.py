@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 import wsgiload.attribution
-from wsgiload.attribution import Measured, attribute, foreign_cpu_ratio, stretches
+from wsgiload.attribution import Measured, attribute, other_cpu_ratio, stretches
 from wsgiload.attribution.evidence import Evidence, balance_of, stalls_of
 from wsgiload.attribution.exposure import Tail, exposure, overlaps, tail_of
 from wsgiload.attribution.fingerprints import find_fingerprints
@@ -102,12 +102,12 @@ def test_a_throttled_stretch_begins_a_period_before_it_was_booked() -> None:
 def test_a_wait_beside_throttling_is_not_held_against_others() -> None:
     waited = {"psi_cpu_full_ns": 90 * MS}
     steps = [busy(0, **waited), busy(1, nr_throttled=1, **waited), busy(2), busy(3, **waited)]
-    assert stretches.without_cpu(steps) == [(300 * MS, 400 * MS)]
+    assert stretches.cpu_wait(steps) == [(300 * MS, 400 * MS)]
 
 
 def test_a_wait_while_the_kernel_finds_room_is_not_held_against_others() -> None:
     waits = [busy(index, psi_cpu_full_ns=60 * MS, psi_memory_some_ns=50 * MS) for index in range(6)]
-    assert stretches.without_cpu(waits) == []
+    assert stretches.cpu_wait(waits) == []
     assert names(evidence(*waits)) == ["memory_pressure"]
 
 
@@ -314,8 +314,8 @@ def test_foreign_cpu_is_what_neither_the_server_nor_measuring_it_used() -> None:
         for at in (0, 5000, 10000)
     ]
     client = [ClientUsage(at * S, at * S // 5, 0, None, 1) for at in (0, 5, 10)]
-    assert foreign_cpu_ratio(samples, client, 2) == pytest.approx(0.4)
-    assert foreign_cpu_ratio(samples, (), 2) is None
+    assert other_cpu_ratio(samples, client, 2) == pytest.approx(0.4)
+    assert other_cpu_ratio(samples, (), 2) is None
 
 
 # --- all of it

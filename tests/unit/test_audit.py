@@ -317,7 +317,11 @@ def test_a_missing_run_lowers_the_mean_of_its_level(tmp_path: Path) -> None:
 def test_wrk2_is_open_and_counts_what_it_calibrated_with(tmp_path: Path) -> None:
     report = audited(tmp_path, WRK2, rate_per_s=2000.0)
     (entry,) = report.files
-    assert (entry.tool, entry.figures.load, entry.figures.timed) == ("wrk2", "open", 39_500)
+    assert (entry.tool, entry.figures.load, entry.figures.timed_requests) == (
+        "wrk2",
+        "open",
+        39_500,
+    )
     assert findings(report) == [[]]
     assert findings(audited(tmp_path, WRK2, rate_per_s=3000.0)) == [["rate-not-reached"]]
 

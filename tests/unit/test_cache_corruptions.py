@@ -122,7 +122,7 @@ def test_a_damaged_noise_floor_is_none_or_can_be_used_and_the_next_replaces_it(
     plan = load_plan(
         "http://127.0.0.1:1/", Request(), LoadSettings(NS_PER_S), Level(rate_per_s=9.0), 1
     )
-    require_possible(msgspec.structs.replace(plan, floor=floor))
+    require_possible(msgspec.structs.replace(plan, noise_floor=floor))
 
     store_calibration(CONDITIONS, here)
     assert known_floor("on", here.machine) == here
@@ -138,7 +138,7 @@ def test_figures_that_cannot_be_are_no_noise_floor(figure: str, value: int, cach
     assert floor_of_plan("on") is not None
     stored = json.loads(path.read_text())
     (one,) = stored.values()
-    (one if figure == "created_ns" else one["floor"]["response_time_ns"])[figure] = value
+    (one if figure == "created_ns" else one["noise_floor"]["response_time_ns"])[figure] = value
     path.write_text(json.dumps(stored))
     assert floor_of_plan("on") is None
 

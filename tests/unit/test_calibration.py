@@ -17,7 +17,7 @@ from wsgiload.calibration.noise_floor import (
     missed_biases,
     store_calibration,
 )
-from wsgiload.documents.calibration import Calibration, FloorFigures, MachineFacts
+from wsgiload.documents.calibration import Calibration, MachineFacts, NoiseFloorQuantiles
 from wsgiload.documents.load_plan import NoiseFloor
 from wsgiload.documents.load_report import Distribution, Level, LoadReport, Reason, Verdict
 from wsgiload.errors import UsageError
@@ -84,8 +84,8 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_floor_has_the_figures_of_hold_0_and_null_where_nothing_was_measured() -> None:
-    floor = document().floor
-    assert floor.response_time_ns == FloorFigures(
+    floor = document().noise_floor
+    assert floor.response_time_ns == NoiseFloorQuantiles(
         p50=60_000, p99=120_000, p99_9=180_000, max=240_000
     )
     assert floor.send_lag_ns is not None
@@ -144,7 +144,7 @@ def test_a_known_floor_is_part_of_every_plan_and_the_generator_takes_it() -> Non
     assert floor == NoiseFloor(p50_ns=60_000, p99_ns=120_000, p999_ns=180_000)
     level = LoadLevel(rate_per_s=100.0)
     plan = load_plan("http://127.0.0.1:1/", Request(), LoadSettings(NS_PER_S), level, 1)
-    require_possible(msgspec.structs.replace(plan, floor=floor))
+    require_possible(msgspec.structs.replace(plan, noise_floor=floor))
 
 
 def test_a_cache_of_another_version_is_no_floor(tmp_path: Path) -> None:

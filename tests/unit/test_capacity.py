@@ -256,7 +256,7 @@ def test_a_spoiled_closed_loop_is_made_again_and_spoils_nothing(search: Searchin
     assert [trial.discarded for trial in server.trials[:4]] == [True, True, False, False]
     assert server.rate_per_s is not None
     assert "discarded" not in {reason.check for reason in server.verdict.reasons}
-    assert "invalid and repeated" in server.trials[0].why
+    assert "invalid and repeated" in server.trials[0].reason
 
 
 def test_a_closed_loop_whose_responses_only_came_later_is_good_enough_to_begin_with(

@@ -461,4 +461,4 @@ def test_a_threshold_on_the_capacity_fails_where_there_is_none() -> None:
 
 def test_a_judgement_is_stored_with_the_trial() -> None:
     stored = JudgedTrial(result(), "confirm", Judgement(False, "missed p99<50ms")).document()
-    assert (stored.phase, stored.met, stored.why) == ("confirm", False, "missed p99<50ms")
+    assert (stored.stage, stored.met, stored.reason) == ("confirm", False, "missed p99<50ms")

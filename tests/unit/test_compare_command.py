@@ -59,7 +59,7 @@ def test_the_same_as_json(runs: tuple[Path, Path], capsys: pytest.CaptureFixture
     assert result["schema_version"] == 2
     assert result["runs"] == [str(path) for path in runs]
     assert [
-        (entry["first"], entry["figure"], entry["finding"]) for entry in result["comparisons"]
+        (entry["first"], entry["figure"], entry["conclusion"]) for entry in result["comparisons"]
     ] == [
         ("a", "goodput", "same"),
         ("b", "goodput", "same"),
@@ -145,7 +145,7 @@ def test_a_rate_of_sessions_is_no_share_of_a_capacity(
     ]
     for runs, expected in ((given[:1] * 2, 1.0), (given, None)):
         assert run(["compare", *runs, "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["comparisons"][0]["load_share"] == expected
+        assert json.loads(capsys.readouterr().out)["comparisons"][0]["relative_rate"] == expected
 
 
 HOST = HostFacts(

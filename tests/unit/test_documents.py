@@ -20,6 +20,7 @@ from wsgiload.documents.capacity import CapacityResult
 from wsgiload.documents.codec import decode, encode, read, to_plain
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.load_report import LoadReport
+from wsgiload.documents.renames import RENAMED_KEYS, RENAMED_VALUES
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.schema import load_schema
 from wsgiload.documents.summary import Summary
@@ -29,6 +30,7 @@ from wsgiload.loads.request import Request
 from wsgiload.loads.schedule import Ramp, Replay, Steps
 
 VERSION_1 = Path(__file__).parent / "version_1"
+OLD_NAMES = Path(__file__).parent / "version_2_old_names"
 LOAD = LoadSettings(duration_ns=200_000_000, keep_flights=10)
 
 
@@ -142,9 +144,10 @@ def test_renamed_keys_of_version_1_keep_their_values() -> None:
     points = [point.efficiency_per_s2 for point in summary.efficiency[0].points]
     assert points == [point["power_per_s2"] for point in old["power"][0]["points"]]
     assert summary.recommendations is not None
-    assert summary.recommendations[0].refused is not None
+    assert summary.recommendations[0].no_recommendation is not None
     assert (
-        summary.recommendations[0].refused.needs == old["recommendations"][0]["refused"]["settle"]
+        summary.recommendations[0].no_recommendation.needs
+        == old["recommendations"][0]["refused"]["settle"]
     )
 
     capacity = read(CapacityResult, VERSION_1 / "capacity.json")
@@ -155,6 +158,46 @@ def test_renamed_keys_of_version_1_keep_their_values() -> None:
     old_client = json.loads((VERSION_1 / "load.json").read_text())["client"]
     assert load.client.user_timestamps == old_client["own_instants"]
     assert load.client.stalls.responses == old_client["hiccups"]["answers"]
+
+
+def names_in(plain: Any) -> set[str]:
+    """Every key, and every string value."""
+    match plain:
+        case dict():
+            return set(plain).union(*map(names_in, plain.values()))
+        case list():
+            return set().union(*map(names_in, plain))
+        case str():
+            return {plain}
+    return set()
+
+
+def values_of(plain: Any) -> list[Any]:
+    """Every number, in order."""
+    match plain:
+        case dict():
+            return [found for one in plain.values() for found in values_of(one)]
+        case list():
+            return [found for one in plain for found in values_of(one)]
+    return [] if plain is None or isinstance(plain, str) else [plain]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(LoadReport, "load"), (Summary, "summary"), (CapacityResult, "capacity")]
+)
+def test_old_names_of_version_2_are_read(kind: type[Any], name: str) -> None:
+    old = json.loads((OLD_NAMES / f"{name}.json").read_text())
+    renamed = plain(read(kind, OLD_NAMES / f"{name}.json"))
+
+    validator = Draft202012Validator(load_schema(f"{name}-2"))
+    assert [error.json_path for error in validator.iter_errors(renamed)] == []
+    assert sorted(values_of(old)) == pytest.approx(sorted(values_of(renamed)))
+
+
+def test_every_old_name_of_version_2_is_in_a_stored_document() -> None:
+    stored = [json.loads(path.read_text()) for path in OLD_NAMES.iterdir()]
+    tables = [*RENAMED_KEYS.values(), *RENAMED_VALUES.values()]
+    assert {old for table in tables for old in table} <= names_in(stored)
 
 
 @pytest.mark.parametrize(

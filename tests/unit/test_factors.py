@@ -461,7 +461,7 @@ def test_versions_of_python_are_compared_and_are_no_two_names_for_one_server() -
         for one in invented(2, {"waitress-py3.11": 13e6, "waitress-py3.13": 10e6})
     ]
     (entry,) = compare_servers(cells)
-    assert (entry.finding, entry.same_server) == ("different", False)
+    assert (entry.conclusion, entry.same_server) == ("different", False)
 
 
 def test_the_page_says_that_apps_are_not_compared_and_counts_the_pairs_of_each() -> None:

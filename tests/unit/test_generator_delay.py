@@ -23,13 +23,13 @@ DELAY = "the generator's delay could explain the difference"
 
 
 def delayed(
-    cells: Sequence[CellResult], server: str, share: float, standing: str = "upper_bound"
+    cells: Sequence[CellResult], server: str, share: float, bound_status: str = "upper_bound"
 ) -> list[CellResult]:
     """Of every p99 of this server, the generator may have added ``share``."""
-    return [_delayed(one, share, standing) if one.server == server else one for one in cells]
+    return [_delayed(one, share, bound_status) if one.server == server else one for one in cells]
 
 
-def _delayed(one: CellResult, share: float, standing: str) -> CellResult:
+def _delayed(one: CellResult, share: float, bound_status: str) -> CellResult:
     value = (one.offered_quantiles_ns or {})["0.99"].high
     assert value is not None
     budget = ErrorBudget(
@@ -39,7 +39,7 @@ def _delayed(one: CellResult, share: float, standing: str) -> CellResult:
         noise_floor=None,
         undisturbed=None,
         band=None,
-        standing=standing,  # type: ignore[arg-type]
+        bound_status=bound_status,  # type: ignore[arg-type]
     )
     return msgspec.structs.replace(one, error_budget_ns={"0.99": budget})
 
@@ -64,7 +64,7 @@ def test_servers_differ_by_more_than_the_generator_may_have_added(
     cells: Sequence[CellResult], finding: str, reason: str | None
 ) -> None:
     [entry] = compare_servers(cells)
-    assert (entry.finding, entry.reason) == (finding, reason)
+    assert (entry.conclusion, entry.reason) == (finding, reason)
 
 
 def test_the_reason_is_said() -> None:
@@ -81,7 +81,7 @@ def test_a_run_is_not_slower_than_another_by_what_the_generator_may_have_added()
     ]
     [plain] = compare_runs(before, now)
     [late] = compare_runs(before, delayed(now, "gthread", 0.33))
-    assert (plain.finding, late.finding, late.reason) == ("different", "undecided", DELAY)
+    assert (plain.conclusion, late.conclusion, late.reason) == ("different", "undecided", DELAY)
 
 
 def test_a_race_is_not_won_by_what_the_generator_may_have_added() -> None:
@@ -90,13 +90,13 @@ def test_a_race_is_not_won_by_what_the_generator_may_have_added() -> None:
     late = analyse(filled_summary(plan, delayed(experiment(1, SLOW_AND_FAST, 8), "gthread", 0.33)))
     assert plain.races is not None and late.races is not None
     assert [race.outcome for race in plain.races] == ["winner"]
-    assert [race.outcome for race in late.races] == ["open"]
-    assert [entry.finding for entry in late.comparisons or ()] == ["undecided"]
+    assert [race.outcome for race in late.races] == ["undecided"]
+    assert [entry.conclusion for entry in late.comparisons or ()] == ["undecided"]
 
 
-def _late(added_ms: float, value_ms: float = 60, standing: str = "upper_bound") -> CellResult:
+def _late(added_ms: float, value_ms: float = 60, bound_status: str = "upper_bound") -> CellResult:
     """A run whose p99 the generator may have lengthened by so much."""
-    late = _delayed(cell("sync", p99_ns=value_ms * 1e6), added_ms / value_ms, standing)
+    late = _delayed(cell("sync", p99_ns=value_ms * 1e6), added_ms / value_ms, bound_status)
     return msgspec.structs.replace(late, verdict=verdict("warn", "host"))
 
 
@@ -112,7 +112,7 @@ def _late(added_ms: float, value_ms: float = 60, standing: str = "upper_bound") 
                 "of p99; repeat on a quiet host"
             ],
         ),
-        (_late(12, standing="bounded"), ["threshold p99<50ms failed"], []),
+        (_late(12, bound_status="bounded"), ["threshold p99<50ms failed"], []),
         # An upper bound below the limit meets it all the more.
         (_late(12, value_ms=40), [], []),
     ],
@@ -128,7 +128,8 @@ def test_a_limit_that_only_the_generator_may_have_missed_is_undecided(
 def test_a_trial_near_its_limit_is_doubtful_if_the_generator_was_late() -> None:
     objective = parse_objective(["p99<50ms"])
     near, far, punctual = (
-        objective.judge(one) for one in (_late(12), _late(90, 200), _late(12, standing="bounded"))
+        objective.judge(one)
+        for one in (_late(12), _late(90, 200), _late(12, bound_status="bounded"))
     )
     assert (near.met, near.is_doubtful) == (False, True)
     assert near.disturbance == "the generator's delay may account for up to 12 ms of p99"

@@ -51,7 +51,7 @@ def run(upper_ms: float | None, *, throttled: bool = False, scheduled: int = 200
 def attribution(*, throttled: bool) -> AttributionResult:
     """Every request overlapped throttling, or none did."""
     every = ShareInterval(value=1.0, low=None, high=None)
-    exposure = ExposureResult(signal="throttled", slowest=every, all=every, risk_ratio=None)
+    exposure = ExposureResult(event="throttled", slowest=every, all=every, risk_ratio=None)
     fingerprint = FingerprintResult(
         name="throttling", sentence="", rule="", source="", value=1.0, limit=0.01
     )
@@ -62,7 +62,7 @@ def attribution(*, throttled: bool) -> AttributionResult:
         exposures=(exposure,) if throttled else (),
         fingerprints=(fingerprint,) if throttled else (),
         worker_imbalance=None,
-        foreign_cpu_ratio=None,
+        other_cpu_ratio=None,
         cpu_wait_ratio=None,
     )
 
@@ -186,7 +186,7 @@ def test_an_interrupt_keeps_the_pairs_that_are_whole() -> None:
         expand(EXPERIMENT, ("waitress",))[:1], EXPERIMENT, until_interrupted
     )
     assert not is_complete
-    assert (trials[0].pairs, len(trials[0].limited), trials[0].used) == (2, 1, 1)
+    assert (trials[0].pairs, len(trials[0].with_limit), trials[0].valid_pairs) == (2, 1, 1)
     assert Trial("waitress", 1.0, None).result().factor is None
 
 

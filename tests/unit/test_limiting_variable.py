@@ -21,7 +21,7 @@ FASTER = {"environment": {"POOL": "8", "DEBUG": "0"}, "goodput": 60.0}
 def settings(environment: dict[str, str], **changes: Any) -> ServerSettings:
     plain: dict[str, Any] = {
         "command": ("gunicorn", "shop.wsgi"),
-        "own_command": "gunicorn shop.wsgi --bind {address}",
+        "user_command": "gunicorn shop.wsgi --bind {address}",
         "workers": 1,
         "threads": 8,
         "backlog": None,
@@ -57,7 +57,7 @@ def test_the_only_difference_between_a_waiting_server_and_a_faster_one_is_the_bo
     assert alarm.fix == "use the value of pool-8 for POOL"
     assert [one.check for one in alarms_over_cells(cells)] == ["limiting-variable"]
     summary = filled_summary({"servers": ("pool-1", "pool-8"), "rates": (60.0,)}, cells)
-    cautions = answer_of(summary).cautions
+    cautions = answer_of(summary).warnings
     assert sum(alarm.message == line for line in cautions) == 1
 
 
@@ -80,10 +80,10 @@ def test_several_runs_count_by_their_mean_and_each_server_is_named_once() -> Non
         [slow(), other(60.0, {"POOL": "1", "DEBUG": "0"})],
         [slow(), other(**FASTER, rate=90.0)],
         [slow(), other(**FASTER, workers=2)],
-        [slow(), other(**FASTER, own_command="granian shop.wsgi --port {port}")],
+        [slow(), other(**FASTER, user_command="granian shop.wsgi --port {port}")],
         [slow(verdict=verdict()), other(**FASTER)],
         [slow(verdict=verdict("invalid", "host")), other(**FASTER)],
-        [slow(settings=settings({"POOL": "1", "DEBUG": "0"}, own_command=None)), other(**FASTER)],
+        [slow(settings=settings({"POOL": "1", "DEBUG": "0"}, user_command=None)), other(**FASTER)],
         [slow()],
     ],
     ids=[

@@ -97,7 +97,7 @@ def plan(**parts: object) -> LoadPlan:
 def test_the_longest_time_is_that_of_all_attempts_and_the_waits_between_them() -> None:
     assert longest_s(plan(), 0) == SECONDS + 2
     assert longest_s(plan(), 2) == 3 * (SECONDS + 2) + 2 * 12
-    extended = PrecisionTarget(quantile=0.99, share=0.05, longest_ns=60 * NS_PER_S)
+    extended = PrecisionTarget(quantile=0.99, half_width=0.05, max_duration_ns=60 * NS_PER_S)
     assert longest_s(plan(precision=extended), 1) == 2 * 62 + 12
 
 

@@ -56,7 +56,7 @@ FIRST, FULL = range(1, 2), range(2, 6)
 
 def test_before_the_first_trial_everybody_is_measured() -> None:
     state = _state("abc", [])
-    assert (state.outcome, state.contenders) == ("open", ("a", "b", "c"))
+    assert (state.outcome, state.contenders) == ("undecided", ("a", "b", "c"))
 
 
 def test_short_trials_drop_what_misses_and_keep_the_leanest_and_the_quickest() -> None:
@@ -95,7 +95,7 @@ def test_the_leanest_wins_once_four_full_rounds_met_it() -> None:
         track = Track(1000.0, None, short[0].app)
         return objective_state(track, names, [*short, *full], STAGES, OBJECTIVE)
 
-    assert state(range(2, 5)).outcome == "open"
+    assert state(range(2, 5)).outcome == "undecided"
     assert (state(FULL).outcome, state(FULL).contenders) == ("winner", ("lean", "quick"))
 
 
@@ -110,7 +110,7 @@ def test_a_repeated_trial_counts_once_and_as_the_one_that_stands() -> None:
 
 def test_a_short_trial_never_counts_as_a_full_round() -> None:
     cells = [*_runs("a", range(1, 5), 20.0), *_runs("b", range(1, 5), 5.0)]
-    assert _state("ab", cells).outcome == "open"
+    assert _state("ab", cells).outcome == "undecided"
 
 
 def test_who_missed_while_another_never_did_is_not_measured_again() -> None:
@@ -121,7 +121,7 @@ def test_who_missed_while_another_never_did_is_not_measured_again() -> None:
         _cell("b", 2, 20.0, 80),
     ]
     state = _state("ab", cells)
-    assert (state.outcome, state.contenders) == ("open", ("b",))
+    assert (state.outcome, state.contenders) == ("undecided", ("b",))
     [drop] = state.dropped
     assert (drop.server, drop.in_qualifying) == ("a", False)
 
@@ -148,7 +148,7 @@ def test_an_interval_that_reaches_the_limit_takes_further_rounds() -> None:
         _cell("a", 1, 40.0),
         *(_cell("a", run, p99) for run, p99 in zip(FULL, (30, 45, 49, 48), strict=True)),
     ]
-    assert _state("a", near).outcome == "open"
+    assert _state("a", near).outcome == "undecided"
 
 
 def test_what_could_not_get_a_higher_rate_through_is_not_tried_far_below() -> None:
@@ -165,7 +165,7 @@ def _summary(cells: list[CellResult], rates_per_s: tuple[float, ...] = (1000.0,)
         "runs": STAGES.runs,
         "budget_s": 300.0,
         "duration_s": 10.0,
-        "qualifying": QualifyingFacts(rounds=1, field=4, duration_s=3.0),
+        "qualifying": QualifyingFacts(rounds=1, max_servers=4, duration_s=3.0),
         "slo": tuple(OBJECTIVE.texts),
         "servers": tuple(dict.fromkeys(one.id.rpartition("@")[0] for one in cells)),
         "rates": rates_per_s,
@@ -190,8 +190,8 @@ def test_the_leanest_is_recommended_and_the_others_are_mentioned() -> None:
     found = _only(summary).recommended
     assert found is not None
     assert (found.server, found.runs, found.also_meets, found.tied) == ("lean", 4, ("quick",), ())
-    assert found.interval is not None
-    assert found.interval[0] < 20 * MS < found.interval[1] < 50 * MS
+    assert found.interval_95 is not None
+    assert found.interval_95[0] < 20 * MS < found.interval_95[1] < 50 * MS
 
     answer = answer_of(summary)
     assert answer.status == "decided"
@@ -215,9 +215,9 @@ def test_figures_rest_on_full_rounds_only() -> None:
 
 
 def test_what_is_open_names_the_budget_that_would_decide_it() -> None:
-    refused = _only(_summary([one for one in WON if one.run < 4])).refused
+    refused = _only(_summary([one for one in WON if one.run < 4])).no_recommendation
     assert refused is not None
-    assert refused.why == "lean met it in 2 of 2 runs at 1000/s, which is not enough"
+    assert refused.reason == "lean met it in 2 of 2 runs at 1000/s, which is not enough"
     # Two more rounds of two settings, 20 s each, beyond the budget of 5 minutes.
     assert refused.needs.startswith("use --budget ")
     assert int(refused.needs.removeprefix("use --budget ").removesuffix("m")) in (6, 7)
@@ -261,28 +261,28 @@ def test_the_table_shows_the_rate_of_the_recommendation() -> None:
 
 
 def test_where_nobody_meets_it_the_objective_is_missed() -> None:
-    refused = _only(_summary(_runs("slow", FIRST, 400.0))).refused
+    refused = _only(_summary(_runs("slow", FIRST, 400.0))).no_recommendation
     assert refused is not None
     assert refused.is_missed
-    assert refused.why.startswith("no configuration meets p99<50ms")
+    assert refused.reason.startswith("no configuration meets p99<50ms")
 
 
 def test_nothing_is_missed_by_what_was_not_reached() -> None:
     """After an interrupt, or where the budget ended early."""
     summary = _summary(_runs("slow", FIRST, 400.0))
     facts = msgspec.structs.replace(summary.experiment, servers=("slow", "later"))
-    refused = _only(analyse(msgspec.structs.replace(summary, experiment=facts))).refused
+    refused = _only(analyse(msgspec.structs.replace(summary, experiment=facts))).no_recommendation
     assert refused is not None
-    assert (refused.is_missed, refused.why) == (
+    assert (refused.is_missed, refused.reason) == (
         False,
         "the race ended before any configuration was measured in full at 1000/s",
     )
 
     high = _summary(_runs("slow", FIRST, 400.0), (500.0, 1000.0))
-    refused = _only(high).refused
+    refused = _only(high).no_recommendation
     assert refused is not None
     assert not refused.is_missed
-    assert refused.why.endswith("at 1000/s, and lower rates were not reached")
+    assert refused.reason.endswith("at 1000/s, and lower rates were not reached")
     assert refused.needs == "use --budget 10m, or lower --rates"
 
 
@@ -294,7 +294,7 @@ def test_a_short_trial_without_enough_requests_for_p99_still_selects() -> None:
 def test_a_server_that_could_not_run_is_named_with_its_cause() -> None:
     broken = _cell("broken", 1, 1.0, verdict=verdict("invalid", "server"), failure=KILLED)
     answer = answer_of(_summary([*WON, broken]))
-    assert "broken failed and is not ranked: killed" in answer.cautions
+    assert "broken failed and is not ranked: killed" in answer.warnings
 
 
 # --- how often it is right

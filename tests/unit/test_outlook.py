@@ -47,21 +47,21 @@ def test_nothing_stands_before_a_trial_at_this_load_or_without_a_rival() -> None
 @pytest.mark.parametrize(
     ("state", "rounds", "by_objective", "words"),
     [
-        (RaceState("open", ("a", "b", "c"), ()), 1, False, "a leads b and c after 1 round"),
+        (RaceState("undecided", ("a", "b", "c"), ()), 1, False, "a leads b and c after 1 round"),
         (
-            RaceState("open", ("a", "b"), (Drop("c", 2, "a", 1.6),)),
+            RaceState("undecided", ("a", "b"), (Drop("c", 2, "a", 1.6),)),
             3,
             False,
             "a leads b after 3 rounds; 1 dropped out",
         ),
         (
-            RaceState("open", ("a",), (Drop("b", 1, "a", 2.0, in_qualifying=True),)),
+            RaceState("undecided", ("a",), (Drop("b", 1, "a", 2.0, in_qualifying=True),)),
             0,
             False,
             "a is the only one left after short trials; 1 dropped out",
         ),
         (
-            RaceState("open", ("a", "b"), ()),
+            RaceState("undecided", ("a", "b"), ()),
             2,
             True,
             "a is the leanest that may meet the objective after 2 rounds",

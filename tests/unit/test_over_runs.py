@@ -26,9 +26,9 @@ from wsgiload.documents.over_cells import (
     Comparison,
     DiscardedTrial,
     Efficiency,
+    ExperimentValidity,
     Overload,
     OverloadPoint,
-    SessionJudgement,
 )
 from wsgiload.documents.schema import load_schema
 from wsgiload.documents.summary import Summary
@@ -65,9 +65,9 @@ ENTRY = Comparison(
     p=0.03125,
     p_adjusted=0.03125,
     aa_factor=None,
-    finding="different",
+    conclusion="different",
     reason=None,
-    load_share=0.5,
+    relative_rate=0.5,
 )
 P50 = ComparedFigure(
     figure="p50",
@@ -75,9 +75,9 @@ P50 = ComparedFigure(
     interval_95=(0.65, 0.75),
     p_adjusted=0.001,
     margin=0.5,
-    finding="different",
+    conclusion="different",
 )
-GOODPUT_SAME = replace(P50, figure="goodput", finding="same", margin=0.0)
+GOODPUT_SAME = replace(P50, figure="goodput", conclusion="same", margin=0.0)
 
 
 @pytest.mark.parametrize(
@@ -89,15 +89,20 @@ GOODPUT_SAME = replace(P50, figure="goodput", finding="same", margin=0.0)
             "gthread's goodput is 1.31× [1.22, 1.41] sync's at 100 connections",
         ),
         (
-            {"finding": "same", "factor": 1.01, "interval_95": (0.99, 1.03), "same_server": True},
+            {
+                "conclusion": "same",
+                "factor": 1.01,
+                "interval_95": (0.99, 1.03),
+                "same_server": True,
+            },
             "A/A: gthread and sync: p99 is equivalent within 5 % at 500/s (1.01× [0.99, 1.03])",
         ),
         (
-            {"finding": "same", "factor": 1.01, "interval_95": (0.99, 1.03), "margin": 0.0263},
+            {"conclusion": "same", "factor": 1.01, "interval_95": (0.99, 1.03), "margin": 0.0263},
             "gthread and sync: p99 is equivalent within 2.6 % at 500/s (1.01× [0.99, 1.03])",
         ),
         (
-            {"finding": "undecided", "p_adjusted": 0.53, "margin": 1.4},
+            {"conclusion": "undecided", "p_adjusted": 0.53, "margin": 1.4},
             "gthread and sync: no significant difference in p99 at 500/s (at most a factor of 2.4; "
             "1.31× [1.22, 1.41], p 0.53)",
         ),
@@ -106,22 +111,22 @@ GOODPUT_SAME = replace(P50, figure="goodput", finding="same", margin=0.0)
             "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s; p50 is 0.70× [0.65, 0.75]",
         ),
         (
-            {"others": (replace(P50, finding="same"), GOODPUT_SAME)},
+            {"others": (replace(P50, conclusion="same"), GOODPUT_SAME)},
             "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s",
         ),
         (
             {
-                "finding": "undecided",
+                "conclusion": "undecided",
                 "p_adjusted": 0.53,
                 "margin": 0.21,
-                "others": (replace(P50, finding="undecided", margin=0.04), GOODPUT_SAME),
+                "others": (replace(P50, conclusion="undecided", margin=0.04), GOODPUT_SAME),
             },
             "gthread and sync: no significant difference in p99 at 500/s (at most 21 %; "
             "1.31× [1.22, 1.41], p 0.53); p50 differs by at most 4 %",
         ),
         (
             {
-                "finding": "undecided",
+                "conclusion": "undecided",
                 "factor": 1.02,
                 "interval_95": (0.95, 1.10),
                 "p_adjusted": 0.53,
@@ -130,21 +135,21 @@ GOODPUT_SAME = replace(P50, figure="goodput", finding="same", margin=0.0)
             "p 0.53)",
         ),
         (
-            {"finding": "undecided", "aa_factor": 1.5},
+            {"conclusion": "undecided", "aa_factor": 1.5},
             "gthread and sync: no significant difference in p99 at 500/s (1.31× [1.22, 1.41], "
             "p 0.031); the A/A difference (one server under two names) is 1.50×",
         ),
         (
-            {"finding": "no inference", "reason": "not met in 1 of 6 runs"},
+            {"conclusion": "no inference", "reason": "not met in 1 of 6 runs"},
             "gthread and sync: not compared at 500/s: not met in 1 of 6 runs",
         ),
         (
-            {"load_share": 0.9},
+            {"relative_rate": 0.9},
             "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s; caution: at 90 % of the "
             "saturation throughput, a drift of 1 % changes p99 by about 9.00 %",
         ),
         (
-            {"load_share": 1.2},
+            {"relative_rate": 1.2},
             "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s; caution: one of them is "
             "saturated, so its p99 grows with the duration",
         ),
@@ -171,7 +176,7 @@ def compared(*entries: Comparison) -> list[str]:
 
 def test_too_few_rounds_and_an_unknown_capacity_are_said_beside_the_sentences() -> None:
     wide = (0.9, 1.91)
-    entry = replace(ENTRY, finding="undecided", load_share=None, rounds=6, interval_95=wide)
+    entry = replace(ENTRY, conclusion="undecided", relative_rate=None, rounds=6, interval_95=wide)
     lines = compared(entry, entry, entry)
     assert lines[3].startswith(
         "6 runs of 3 pairs of servers have less than 50 % power to detect a 1.3× difference, given "
@@ -219,10 +224,12 @@ def test_beyond_capacity_it_is_said_what_is_left(
     points: list[tuple[float, float, float]], sentences: list[str]
 ) -> None:
     named = tuple(
-        OverloadPoint(rate=rate, load_share=share, goodput_per_s=1000.0 * kept, kept_ratio=kept)
+        OverloadPoint(
+            rate=rate, relative_rate=share, goodput_per_s=1000.0 * kept, goodput_ratio=kept
+        )
         for rate, share, kept in points
     )
-    overload = Overload(server="a", capacity_per_s=1000.0, points=named)
+    overload = Overload(server="a", max_goodput_per_s=1000.0, points=named)
     lines = overload_lines(replace(summary_of(), overload=(overload,)))
     assert len(lines) == len(sentences)
     assert all(line.startswith(sentence) for line, sentence in zip(lines, sentences, strict=True))
@@ -258,9 +265,9 @@ def test_power_is_in_the_summary_the_terminal_and_the_page(tmp_path: Path) -> No
 
 def test_the_forest_has_the_pairs_that_have_a_factor_and_what_chance_shows_first() -> None:
     pair = ENTRY
-    unknown = replace(ENTRY, factor=None, interval_95=None, finding="no inference")
+    unknown = replace(ENTRY, factor=None, interval_95=None, conclusion="no inference")
     chance = replace(
-        ENTRY, same_server=True, finding="undecided", factor=1.01, interval_95=(0.9, 1.1)
+        ENTRY, same_server=True, conclusion="undecided", factor=1.01, interval_95=(0.9, 1.1)
     )
     assert forest.drawable([pair, unknown, chance]) == [chance, pair]
     assert len(forest.drawable([pair] * 100)) == forest.MOST_ROWS
@@ -295,7 +302,7 @@ def test_a_trial_that_was_measured_again_is_listed_and_does_not_spoil_the_exit_c
     assert standing_attempts(cells) == cells[1:]
     assert [place_of(one) for one in cells[:3]] == ["a@1000#1", "a@1000#1", "a@1000#2"]
     summary = analyse(summary_of(cells, runs=5))
-    assert summary.session == SessionJudgement(
+    assert summary.validity == ExperimentValidity(
         status="valid",
         trials=6,
         discarded=(DiscardedTrial(id="a@1000#1", reason="invalid: host (run-queue-wait)"),),
@@ -311,8 +318,8 @@ def test_more_than_a_fifth_discarded_is_an_invalid_session_also_where_every_reru
 ):
     cells = [invalid(cell("a")), rerun(cell("a"), 2), cell("a", 2), cell("a", 3)]
     summary = analyse(summary_of(cells, runs=3))
-    assert summary.session is not None
-    assert summary.session.status == "invalid"
+    assert summary.validity is not None
+    assert summary.validity.status == "invalid"
     assert session_lines(summary)[-1] == (
         "More than 20 % of the trials were discarded, so the experiment is invalid.",
         "red",
@@ -369,7 +376,7 @@ def test_what_is_computed_keeps_the_schema(stored: Path) -> None:
 def test_analysing_twice_changes_nothing_and_reads_the_cells_alone(stored: Path) -> None:
     once = analyse(read_summary(stored))
     assert analyse(once) == once
-    assert analyse(replace(once, aggregates=(), comparisons=(), session=None)) == once
+    assert analyse(replace(once, aggregates=(), comparisons=(), validity=None)) == once
     stored_again = decode(Summary, encode(once), "summary.json")
     assert stored_again == once, "what is stored is what was computed"
     assert analyse(stored_again) == once

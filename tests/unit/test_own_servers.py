@@ -297,7 +297,7 @@ def test_a_stored_plan_brings_its_commands_back() -> None:
 def test_its_command_is_pasted_as_it_was_given() -> None:
     settings = ServerSettings(
         command=("/opt/shop/bin/gunicorn", "--bind", "127.0.0.1:4321", "shop.wsgi"),
-        own_command="/opt/shop/bin/gunicorn --bind {address} shop.wsgi",
+        user_command="/opt/shop/bin/gunicorn --bind {address} shop.wsgi",
         workers=None,
         threads=None,
         backlog=None,

@@ -28,7 +28,7 @@ def load(low_high: Interval | None = None, scheduled: int = 2_000, **known: Any)
     usual: dict[str, Any] = {
         "interval_95_ns": low_high,
         "effective_requests": 1_500.0,
-        "standing": "resolved" if low_high else "not_resolved",
+        "resolution_status": "resolved" if low_high else "not_resolved",
         "reason": None if low_high else "too_few_effective_requests",
     }
     uncertainty = Uncertainty(
@@ -102,7 +102,7 @@ def test_a_wide_one_says_how_long_a_narrow_one_takes(low_high: Interval, duratio
             {"reason": "not_met"},
             "too many requests failed; a longer measurement does not help",
         ),
-        ({"reason": "measurement_floor"}, "too close to the noise floor"),
+        ({"reason": "below_noise_floor"}, "too close to the noise floor"),
         ({"reason": "interrupted"}, "the load was interrupted"),
     ],
 )
@@ -124,7 +124,9 @@ def test_a_load_that_was_extended_and_did_not_reach_it_says_so() -> None:
 def test_a_plan_goes_on_only_where_a_longest_duration_is_given() -> None:
     target = Precision(0.05, "p99.9")
     assert until_precise(target, None) is until_precise(None, None) is None
-    assert until_precise(target, 7) == PrecisionTarget(quantile=0.999, share=0.05, longest_ns=7)
+    assert until_precise(target, 7) == PrecisionTarget(
+        quantile=0.999, half_width=0.05, max_duration_ns=7
+    )
     with pytest.raises(UsageError, match="--max-duration needs --precision"):
         until_precise(None, 7)
 

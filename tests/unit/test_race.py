@@ -46,19 +46,19 @@ def _constant(values: Mapping[str, float], count: int, wobble: float = 0.02) -> 
 
 def test_nothing_is_said_of_one_round() -> None:
     state = judge_race(("a", "b"), [{"a": 0.0, "b": 5.0}], RULES)
-    assert (state.outcome, state.dropped, state.margin) == ("open", (), None)
+    assert (state.outcome, state.dropped, state.margin) == ("undecided", (), None)
 
 
 def test_the_clearly_slower_drop_out_and_the_last_two_run_a_final() -> None:
     values = {"a": 0.0, "b": 0.5, "c": 1.0, "d": 1.5}
     early = judge_race(("d", "c", "b", "a"), _constant(values, 2), RULES)
-    assert (early.outcome, early.contenders) == ("open", ("a", "b"))
+    assert (early.outcome, early.contenders) == ("undecided", ("a", "b"))
     assert {drop.server for drop in early.dropped} == {"c", "d"}
     drop = next(drop for drop in early.dropped if drop.server == "c")
     assert (drop.behind, drop.after_round) == ("a", 2)
     assert drop.factor == pytest.approx(math.e, rel=0.05)
 
-    assert judge_race(("d", "c", "b", "a"), _constant(values, 3), RULES).outcome == "open"
+    assert judge_race(("d", "c", "b", "a"), _constant(values, 3), RULES).outcome == "undecided"
     late = judge_race(("d", "c", "b", "a"), _constant(values, 6), RULES)
     assert (late.outcome, late.leader) == ("winner", "a")
 
@@ -84,7 +84,7 @@ def test_equal_servers_tie_with_the_margin_that_the_rounds_support() -> None:
 def test_an_open_race_says_how_many_rounds_are_expected() -> None:
     rounds = [{"a": 0.0, "b": 0.3}, {"a": 0.2, "b": 0.3}, {"a": 0.0, "b": 0.25}]
     state = judge_race(("a", "b"), rounds, RULES)
-    assert state.outcome == "open"
+    assert state.outcome == "undecided"
     assert state.rounds_left is not None
     assert 1 <= state.rounds_left <= MOST_ROUNDS - 3
 
@@ -110,7 +110,7 @@ def test_the_one_that_does_not_fail_wins() -> None:
 
 def test_a_single_server_has_no_race() -> None:
     state = judge_race(("a",), [{"a": 0.1}] * 5, RULES)
-    assert (state.outcome, state.contenders) == ("open", ("a",))
+    assert (state.outcome, state.contenders) == ("undecided", ("a",))
 
 
 def test_a_trial_that_does_not_stand_costs_its_round_only() -> None:

@@ -68,7 +68,7 @@ def test_a_winner_is_the_answer_and_who_dropped_out_is_said() -> None:
     summary = _summary(WON)
     race = _only(summary)
     assert (race.outcome, race.contenders) == ("winner", ("fast", "near"))
-    assert [(drop.server, drop.rounds, drop.behind) for drop in race.dropped] == [
+    assert [(drop.server, drop.rounds, drop.behind) for drop in race.dropped_out] == [
         ("slow", 2, "fast")
     ]
 
@@ -108,8 +108,8 @@ def test_what_is_tied_in_p99_may_differ_in_its_median() -> None:
     summary = _summary(with_p50(TIED, {"near": 2 * MS, "fast": 4 * MS}))
     assert _only(summary).outcome == "ties"
     [comparison] = summary.comparisons or ()
-    assert comparison.finding != "different"
-    assert [(one.figure, one.finding) for one in comparison.others] == [
+    assert comparison.conclusion != "different"
+    assert [(one.figure, one.conclusion) for one in comparison.others] == [
         ("p50", "different"),
         ("goodput", "same"),
     ]
@@ -134,7 +134,7 @@ def test_equal_medians_hardly_ever_differ_at_whichever_round_a_race_stops() -> N
         ]
         for rounds in (4, 7, 11):
             seen = _summary([one for one in both if one.run <= rounds]).comparisons or ()
-            found = [other.finding for one in seen for other in one.others]
+            found = [other.conclusion for one in seen for other in one.others]
             wrong += "different" in found
     assert wrong <= 3 * 40 * 0.05
 
@@ -146,7 +146,7 @@ def _qualified(rounds: Mapping[str, int], p99s_ms: Mapping[str, float]) -> Summa
         "runs": 8,
         "budget_s": BUDGET_S,
         "duration_s": 10.0,
-        "qualifying": QualifyingFacts(rounds=1, field=3, duration_s=3.0),
+        "qualifying": QualifyingFacts(rounds=1, max_servers=3, duration_s=3.0),
         "servers": tuple(p99s_ms),
         "rates": (1000.0,),
     }
@@ -158,7 +158,7 @@ def test_who_did_not_qualify_is_counted_and_no_figure_rests_on_short_trials() ->
     summary = _qualified({"far": 1, "slow": 1, "mid": 4, "near": 8, "fast": 8}, p99s_ms)
     race = _only(summary)
     assert (race.outcome, race.contenders) == ("winner", ("fast", "near"))
-    assert {drop.server: drop.in_qualifying for drop in race.dropped} == {
+    assert {drop.server: drop.in_qualifying for drop in race.dropped_out} == {
         "far": True,
         "slow": True,
         "mid": False,
@@ -182,7 +182,7 @@ def test_who_did_not_qualify_is_counted_and_no_figure_rests_on_short_trials() ->
 
 def test_a_budget_that_ends_with_the_short_trials_shows_what_they_saw() -> None:
     summary = _qualified({"mid": 1, "near": 1, "fast": 1}, {"mid": 18.0, "near": 14.0, "fast": 10})
-    assert _only(summary).outcome == "open"
+    assert _only(summary).outcome == "undecided"
     answer = answer_of(summary)
     assert answer.status == "undecided"
     assert [entry.label for entry in answer.ranking[0].entries] == ["fast", "near", "mid"]
@@ -192,7 +192,7 @@ def test_a_budget_that_ends_with_the_short_trials_shows_what_they_saw() -> None:
 
 def test_what_is_open_names_the_rounds_and_the_budget_that_would_decide_it() -> None:
     race = _only(_summary(OPEN))
-    assert (race.outcome, set(race.contenders)) == ("open", {"fast", "near"})
+    assert (race.outcome, set(race.contenders)) == ("undecided", {"fast", "near"})
     answer = answer_of(_summary(OPEN))
     assert answer.status == "undecided"
     assert "but near is not significantly worse." in answer.sentence
@@ -230,9 +230,9 @@ def test_comparisons_of_a_race_allow_for_looking_after_every_round() -> None:
 def test_only_the_rounds_of_the_final_compare_the_finalists() -> None:
     found = _summary(WON).comparisons
     final = _of_pair(found, "fast", "near")
-    assert (final.finding, final.rounds) == ("different", 6)
+    assert (final.conclusion, final.rounds) == ("different", 6)
     dropped = _of_pair(found, "fast", "slow")
-    assert (dropped.finding, dropped.reason) == (
+    assert (dropped.conclusion, dropped.reason) == (
         "no inference",
         "too few runs (2)",
     )

@@ -14,7 +14,7 @@ from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.recommend import recommend, recommend_capacity, t_interval
 from wsgiload.documents.capacity import ServerCapacity, UseAtCapacity
 from wsgiload.documents.cell_result import CellFailure, CellResult
-from wsgiload.documents.recommendation import NoRecommendation, RecommendedSetting
+from wsgiload.documents.recommendation import NoRecommendation, RecommendedConfiguration
 from wsgiload.report.recommendation import recommendation_words
 
 from .filled import exactly, filled_cell, limits, outcomes, rates, reason, resources, verdict
@@ -54,9 +54,9 @@ def runs(
     ]
 
 
-def recommended(cells: Sequence[CellResult]) -> RecommendedSetting:
+def recommended(cells: Sequence[CellResult]) -> RecommendedConfiguration:
     result = recommend(cells, OBJECTIVE)
-    assert isinstance(result, RecommendedSetting)
+    assert isinstance(result, RecommendedConfiguration)
     return result
 
 
@@ -80,8 +80,8 @@ def test_the_setting_that_holds_the_largest_rate_is_recommended_with_interval_an
         6,
         "small",
     )
-    assert found.interval is not None
-    assert found.interval[0] < 60e6 < found.interval[1]
+    assert found.interval_95 is not None
+    assert found.interval_95[0] < 60e6 < found.interval_95[1]
     said = recommendation_words(found, "p99<100ms")
     assert said.startswith(
         "Recommended: large, which meets p99<100ms at 200/s (p99 60.2 ms, 95 % CI 58.8 ms to "
@@ -99,16 +99,16 @@ def test_a_quantile_that_rests_on_few_requests_is_marked() -> None:
     cells = runs("only", {100: 30.0})
     many = recommend(cells, OBJECTIVE)
     few = recommend([*cells[:-1], replace(cells[-1], outcomes=outcomes(650))], OBJECTIVE)
-    assert isinstance(many, RecommendedSetting)
-    assert isinstance(few, RecommendedSetting)
-    assert (many.fewest_beyond, few.fewest_beyond) == (50, 6)
+    assert isinstance(many, RecommendedConfiguration)
+    assert isinstance(few, RecommendedConfiguration)
+    assert (many.min_requests_beyond, few.min_requests_beyond) == (50, 6)
     told = (
         "only 6 requests lay beyond p99 in one run, so use a longer --duration for a more certain "
         "result"
     )
     assert told in recommendation_words(few, "p99<100ms")
     assert "lay beyond" not in recommendation_words(many, "p99<100ms")
-    none = replace(few, fewest_beyond=0)
+    none = replace(few, min_requests_beyond=0)
     assert "; no request lay beyond p99 in one run" in recommendation_words(none, "p99<100ms")
 
 
@@ -210,7 +210,7 @@ def test_a_smaller_size_that_needs_more_memory_is_not_recommended() -> None:
 @pytest.mark.parametrize("count", [1, 3])
 def test_too_few_runs_carry_none(count: int) -> None:
     refusal = refused(runs("small", {100: 400.0}, count) + runs("large", {100: 30.0}, count))
-    assert "4 valid runs" in refusal.why
+    assert "4 valid runs" in refusal.reason
     assert "--runs 6" in refusal.needs
 
 
@@ -219,7 +219,8 @@ def test_invalid_cells_of_a_setting_that_may_be_the_best_carry_none() -> None:
         runs("small", {100: 30.0, 200: 300.0}) + runs("large", {100: 30.0, 200: 50.0}, **INVALID)
     )
     assert (
-        "large at 100/s is undecided: only 0 of 6 runs are conclusive; 4 are needed" in refusal.why
+        "large at 100/s is undecided: only 0 of 6 runs are conclusive; 4 are needed"
+        in refusal.reason
     )
 
 
@@ -253,7 +254,7 @@ def test_one_that_may_hold_more_carries_no_recommendation_of_one_that_holds_the_
     refusal = refused(
         runs("sure", {100: 30.0, 200: 400.0}) + undecided_at_200("maybe", p99_ms, **changes)
     )
-    assert refusal.why == "maybe at 200/s is undecided: met in only 5 of 6 runs"
+    assert refusal.reason == "maybe at 200/s is undecided: met in only 5 of 6 runs"
 
 
 def test_the_one_that_is_recommended_may_hold_more_itself() -> None:
@@ -281,20 +282,20 @@ def test_what_misses_while_disturbed_is_undecided() -> None:
     )
     assert (
         "large at 100/s is undecided: missed in 6 of 6 runs, 6 of which were disturbed: 2 % was taken"
-        in refusal.why
+        in refusal.reason
     )
 
 
 def test_a_miss_in_a_short_run_is_a_miss_too() -> None:
     short = {"outcomes": outcomes(500)}
     near = [cell("short", 50, run, 90.0 if run <= 4 else 110.0, **short) for run in range(1, 7)]
-    assert "short at 50/s is undecided: met in only 4 of 6 runs" in refused(near).why
+    assert "short at 50/s is undecided: met in only 4 of 6 runs" in refused(near).reason
 
 
 def test_disturbed_and_clean_misses_are_told_apart() -> None:
     mixed = [cell("mixed", 100, run, 150.0, **(STOLEN if run == 1 else {})) for run in (1, 2)]
     refusal = refused(mixed + [cell("mixed", 100, run, 30.0) for run in range(3, 7)])
-    assert "missed in 2 of 6 runs, 1 of which was disturbed: 2 % was taken" in refusal.why
+    assert "missed in 2 of 6 runs, 1 of which was disturbed: 2 % was taken" in refusal.reason
 
 
 def test_of_a_run_that_was_made_again_the_last_attempt_counts() -> None:
@@ -309,7 +310,7 @@ def test_what_holds_only_within_its_own_scatter_is_not_safe() -> None:
         cell("near", 100, run, p99_ms)
         for run, p99_ms in enumerate((60.0, 99.0, 70.0, 98.0, 99.5, 97.0), 1)
     ]
-    assert "the 95 % CI of p99 reaches beyond p99<100ms" in refused(near).why
+    assert "the 95 % CI of p99 reaches beyond p99<100ms" in refused(near).reason
 
 
 @pytest.mark.parametrize("order", [("p50<7ms", "p99<100ms"), ("p99<100ms", "p50<7ms")])
@@ -330,13 +331,13 @@ def test_the_interval_of_every_quantile_counts_in_any_order_and_that_of_the_high
 
     objective = parse_objective(order)
     safe = recommend(with_medians((5.0, 5.1, 4.9, 5.0, 5.1, 4.9)), objective)
-    assert isinstance(safe, RecommendedSetting)
+    assert isinstance(safe, RecommendedConfiguration)
     assert safe.figure == "p99"
     assert safe.interval is not None
     assert safe.interval[0] < 60e6 < safe.interval[1]
     near = recommend(with_medians((3.0, 6.9, 4.0, 6.8, 6.9, 6.9)), objective)
     assert isinstance(near, NoRecommendation)
-    assert "met in all 6 runs, but the 95 % CI of p50 reaches beyond p50<7ms" in near.why
+    assert "met in all 6 runs, but the 95 % CI of p50 reaches beyond p50<7ms" in near.reason
 
 
 def test_failures_under_load_are_misses_and_not_invalid() -> None:
@@ -400,14 +401,14 @@ def searched(
 def test_of_capacities_the_largest_is_recommended_unless_intervals_overlap() -> None:
     low, high = searched("low", 100.0, (97.0, 104.0)), searched("high", 200.0, (190.0, 205.0))
     found = recommend_capacity([low, high])
-    assert isinstance(found, RecommendedSetting)
+    assert isinstance(found, RecommendedConfiguration)
     assert (found.server, found.runner_up) == ("high", "low")
     assert "meets p99<50ms at 200/s (95 % CI of the capacity 190 to 205" in recommendation_words(
         found, "p99<50ms"
     )
     near = recommend_capacity([searched("near", 195.0, (185.0, 199.0)), high])
     assert isinstance(near, NoRecommendation)
-    assert "too close" in near.why
+    assert "too close" in near.reason
 
 
 def test_a_rate_that_may_be_larger_carries_none_for_another() -> None:
@@ -416,12 +417,12 @@ def test_a_rate_that_may_be_larger_carries_none_for_another() -> None:
     other = searched("other", 200.0, (190.0, 210.0), verdict=doubtful)
     found = recommend_capacity([clean, other])
     assert isinstance(found, NoRecommendation)
-    assert "other may have a higher capacity" in found.why
+    assert "other may have a higher capacity" in found.reason
     assert isinstance(
         recommend_capacity(
             [replace(clean, verdict=doubtful), replace(other, verdict=clean.verdict)]
         ),
-        RecommendedSetting,
+        RecommendedConfiguration,
     )
 
 
@@ -430,4 +431,4 @@ def test_an_invalid_search_carries_no_recommendation() -> None:
         [searched("low", None, None, **INVALID), searched("high", 200.0, (190.0, 205.0))]
     )
     assert isinstance(found, NoRecommendation)
-    assert "low is invalid (host)" in found.why
+    assert "low is invalid (host)" in found.reason

@@ -15,7 +15,11 @@ from wsgiload.analysis.recommend import recommend
 from wsgiload.analysis.recommendations import recommendations
 from wsgiload.cli import run
 from wsgiload.documents.codec import decode, encode, to_plain
-from wsgiload.documents.recommendation import MemoryHeadroom, NoRecommendation, RecommendedSetting
+from wsgiload.documents.recommendation import (
+    MemoryHeadroom,
+    NoRecommendation,
+    RecommendedConfiguration,
+)
 from wsgiload.documents.schema import load_schema
 from wsgiload.documents.summary import Summary
 from wsgiload.report import write_html
@@ -26,18 +30,18 @@ from .report_fixture import read_summary, store_summary, write_run
 
 replace = msgspec.structs.replace
 
-CERTAIN = RecommendedSetting(
+CERTAIN = RecommendedConfiguration(
     server="a-w2",
     rate_per_s=300.0,
     figure="p99",
-    centre=2e6,
-    interval=(1e6, 3e6),
+    estimate=2e6,
+    interval_95=(1e6, 3e6),
     runs=6,
     disturbed=1,
     memory=MemoryHeadroom(peak_bytes=2**25, limit_bytes=2**29),
     runner_up=None,
     tied=("a-w4", "a-w8"),
-    fewest_beyond=None,
+    min_requests_beyond=None,
 )
 RESULTS = [
     CERTAIN,
@@ -45,26 +49,28 @@ RESULTS = [
         CERTAIN,
         server="b",
         figure="error_rate",
-        centre=None,
-        interval=None,
+        estimate=None,
+        interval_95=None,
         memory=MemoryHeadroom(peak_bytes=None, limit_bytes=None),
         runner_up="c",
         tied=(),
     ),
     NoRecommendation(
-        why="b at 200/s is undecided: met in 4 of 6 runs", needs="use --runs 12", is_missed=False
+        reason="b at 200/s is undecided: met in 4 of 6 runs", needs="use --runs 12", is_missed=False
     ),
     NoRecommendation(
-        why="no configuration meets p99<1ms at 100/s", needs="use lower --rates", is_missed=True
+        reason="no configuration meets p99<1ms at 100/s", needs="use lower --rates", is_missed=True
     ),
 ]
 
 
 @pytest.mark.parametrize("result", RESULTS)
-def test_what_is_stored_is_what_was_found(result: RecommendedSetting | NoRecommendation) -> None:
+def test_what_is_stored_is_what_was_found(
+    result: RecommendedConfiguration | NoRecommendation,
+) -> None:
     (entry,) = recommendations([filled_cell(app="m:app")], lambda _: result, ["p99<50ms"])
     assert (entry.app, entry.objective) == ("m:app", ("p99<50ms",))
-    assert (entry.recommended or entry.refused) == result
+    assert (entry.recommended or entry.no_recommendation) == result
     assert (entry.recommended is None) == isinstance(result, NoRecommendation)
 
     summary = filled_summary({}, [], recommendations=(entry,))
@@ -96,7 +102,7 @@ def test_summary_page_and_terminal_say_the_same(
     assert wanted.texts == [objective, "error_rate<=0.1%"]
     assert summary.experiment.slo == tuple(wanted.texts)
     (entry,) = summary.recommendations or ()
-    assert (entry.recommended or entry.refused) == recommend(summary.cells, wanted)
+    assert (entry.recommended or entry.no_recommendation) == recommend(summary.cells, wanted)
     assert run(["report", str(stored), "--slo", objective]) == (0 if objective == "p99<1s" else 99)
     sentence = answer_of(summary).sentence
     assert sentence in " ".join(capsys.readouterr().out.split())
@@ -117,8 +123,8 @@ def test_a_stored_objective_is_judged_again_and_another_takes_its_place(stored: 
     assert analyse(replace(summary, recommendations=())) == summary
     other = analyse(summary, slo=["p99<1us"])
     (entry,) = other.recommendations or ()
-    assert entry.refused is not None
-    assert entry.refused.is_missed
+    assert entry.no_recommendation is not None
+    assert entry.no_recommendation.is_missed
     assert other.experiment.slo == ("p99<1us", "error_rate<=0.1%")
 
 

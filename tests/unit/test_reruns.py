@@ -123,8 +123,8 @@ def test_a_spoiled_trial_is_made_again_at_once_and_everything_is_kept(
     ]
     summary = made.sweep.write_status("complete")
     assert errors(summary) == []
-    assert summary.session is not None
-    assert [trial.id for trial in summary.session.discarded] == made.ids[:2]
+    assert summary.validity is not None
+    assert [trial.id for trial in summary.validity.discarded] == made.ids[:2]
     assert summary.order == ("wsgiref@1000#1", "wsgiref@1000#2")
     assert sorted(path.stem for path in (made.directory.path / "load").iterdir()) == sorted(
         made.ids
@@ -190,7 +190,7 @@ def test_a_quick_look_repeats_a_fifth_of_its_trials_once_and_waits_first(
     assert made.events.longest_s == pytest.approx(seconds + 2 * (seconds / count + 10))
 
     summary = made.sweep.write_status("complete")
-    assert summary.session is not None and summary.session.status == "valid"
+    assert summary.validity is not None and summary.validity.status == "valid"
     [(line, _)] = session_lines(summary)
     assert line.startswith("Discarded: 2 of 12 trials")
     assert all(f"{one} " in line for one in made.ids[:4:2])
@@ -221,8 +221,8 @@ def test_a_trial_that_the_host_disturbed_is_made_again_and_the_calmest_stands(
     summary = made.sweep.write_status("complete")
     [stands] = [one for one in standing_attempts(summary.cells) if one.rate == 100 and one.run == 1]
     assert stands.disturbed_s == 1.0
-    assert summary.session is not None and summary.session.status == "valid"
-    reasons = {one.id: one.reason for one in summary.session.discarded}
+    assert summary.validity is not None and summary.validity.status == "valid"
+    reasons = {one.id: one.reason for one in summary.validity.discarded}
     assert reasons[repeated[0].id] == "host disturbed (4 of 20 s)"
     assert stands.id not in reasons
 
@@ -314,7 +314,7 @@ def test_an_interrupt_while_a_run_of_an_intervention_waits_keeps_the_pairs_so_fa
     interventions = made.sweep.write_status("interrupted").interventions
     assert interventions is not None
     (trial,) = interventions
-    assert (trial.pairs, trial.used, len(trial.limited), len(trial.lifted)) == (
+    assert (trial.pairs, trial.valid_pairs, len(trial.with_limit), len(trial.without_limit)) == (
         2,
         1,
         1,

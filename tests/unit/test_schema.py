@@ -86,5 +86,5 @@ def test_the_schemas_define_shared_parts_alike() -> None:
     assert all(load[name] == summary[name] for name in shared)
     assert {name for name in capacity if capacity[name] == summary.get(name)} >= {
         *("Verdict", "Reason", "CellFailure", "Recommendation"),
-        *("RecommendedSetting", "NoRecommendation"),
+        *("RecommendedConfiguration", "NoRecommendation"),
     }

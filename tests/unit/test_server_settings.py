@@ -34,7 +34,7 @@ def test_each_server_has_one_line_with_its_command_and_what_ran_before() -> None
     own = settings(
         "gunicorn",
         "shop.wsgi",
-        own_command="gunicorn shop.wsgi",
+        user_command="gunicorn shop.wsgi",
         environment={"POOL_SIZE": "2"},
         setup=("python manage.py migrate", "python manage.py loaddata shop"),
     )

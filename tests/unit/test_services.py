@@ -15,7 +15,7 @@ import pytest
 
 from wsgiload import SupportingService
 from wsgiload.analysis.service_alarms import are_all_idle, busy_service, what_is_waited_for
-from wsgiload.attribution import foreign_cpu_ratio
+from wsgiload.attribution import other_cpu_ratio
 from wsgiload.cli import run
 from wsgiload.documents.cell_result import ServiceUse
 from wsgiload.errors import ServerError, UsageError
@@ -263,8 +263,8 @@ def test_what_a_service_uses_is_no_foreign_cpu_time() -> None:
     server = [sample(t, host_busy_ns=t * 2 * S, cpu_usage_ns=t * S // 2) for t in (0, 1, 2)]
     database = [sample(t, cpu_usage_ns=t * S) for t in (0, 1, 2)]
     client = [ClientUsage(t_ns=t * S, **client_counters(t)) for t in (0, 2)]
-    alone = foreign_cpu_ratio(server, client, 2)
-    beside = foreign_cpu_ratio(server, client, 2, [database])
+    alone = other_cpu_ratio(server, client, 2)
+    beside = other_cpu_ratio(server, client, 2, [database])
     assert alone is not None and beside is not None
     assert alone - beside == pytest.approx(0.5)
 

@@ -84,12 +84,12 @@ def test_the_answer_names_the_bottleneck_beside_the_server() -> None:
         beside("b", used(0.05), **idle),
         beside("b", used(0.05), **reasons("idle-server", "later"), rate=2000.0),
     ]
-    cautions = answer_of(summary_of(*cells)).cautions
+    cautions = answer_of(summary_of(*cells)).warnings
     assert cautions[0] == (
         "a at 1,000/s: db used 0.95 of its 1 cores: db is the bottleneck (busy-service); likewise c"
     )
     assert cautions[1] == "b at 1,000/s: uses only 9 % of its CPU limit (idle-server)"
-    alone = answer_of(summary_of(beside("b", **idle))).cautions
+    alone = answer_of(summary_of(beside("b", **idle))).warnings
     assert not any("idle-server" in line for line in alone), "without services as before"
 
 

@@ -116,14 +116,14 @@ def test_a_quantile_needs_ten_requests_beyond_it() -> None:
     assert not words.enough_requests(None, 0.5)
 
 
-Unresolved = Literal["too_few_effective_requests", "measurement_floor"]
+Unresolved = Literal["too_few_effective_requests", "below_noise_floor"]
 
 
 def known(reason: Unresolved | None) -> QuantileUncertainty:
     return QuantileUncertainty(
         interval_95_ns=None if reason == "too_few_effective_requests" else (17_900_000, 19_200_000),
         effective_requests=700.0,
-        standing="resolved",
+        resolution_status="resolved",
         reason=reason,
     )
 
@@ -137,7 +137,7 @@ def test_dependent_requests_know_less_than_their_number() -> None:
 
 def test_a_quantile_is_told_with_what_is_known_of_it() -> None:
     assert words.with_uncertainty("18.4 ms", known(None)) == "18.4 ms (95 % CI 17.9 ms to 19.2 ms)"
-    near = words.with_uncertainty("18.4 ms", known("measurement_floor"))
+    near = words.with_uncertainty("18.4 ms", known("below_noise_floor"))
     assert near == "<= 18.4 ms (upper bound: too close to the noise floor)"
     assert words.with_uncertainty("18.4 ms", None) == "18.4 ms"
     assert words.with_uncertainty("–", known(None)) == "–"

@@ -198,10 +198,10 @@ def compared_figures(comparisons: Sequence[Comparison]) -> tuple[ComparedFigure,
             interval_95=one.interval_95,
             p_adjusted=one.p_adjusted,
             margin=one.margin,
-            finding=one.finding,
+            conclusion=one.conclusion,
         )
         for one in comparisons
-        if one.finding != "no inference"
+        if one.conclusion != "no inference"
         and one.factor is not None
         and one.interval_95 is not None
         and one.p_adjusted is not None
@@ -426,9 +426,9 @@ def comparison_of(
         p_adjusted=p_adjusted,
         aa_factor=math.exp(aa_spread) if aa_spread is not None else None,
         margin=math.expm1(effect.interval.margin) if effect else None,
-        finding="undecided" if is_open else finding,
+        conclusion="undecided" if is_open else finding,
         reason=DELAY_REASON if is_open else pair.reason,
-        load_share=_load_share(pair, saturation or {}),
+        relative_rate=_relative_rate(pair, saturation or {}),
     )
 
 
@@ -448,7 +448,7 @@ def judge(effect: Effect | None, p_adjusted: float | None, aa_spread: float | No
     return "undecided"
 
 
-def _load_share(pair: Pair, saturation: Mapping[str, float]) -> float | None:
+def _relative_rate(pair: Pair, saturation: Mapping[str, float]) -> float | None:
     """The larger share of its capacity at which one of the two was; None unless both were driven
     into saturation."""
     if pair.level.rate is None or not {pair.first, pair.second} <= saturation.keys():

@@ -49,7 +49,7 @@ def delay_of(budgets: Mapping[str, ErrorBudget], quantile: str) -> int:
     """Nanoseconds of a quantile that the generator may have added, where that makes it an upper
     bound only; otherwise 0, because the band of the quantile covers them."""
     budget = budgets.get(quantile)
-    if budget is None or budget.standing != "upper_bound":
+    if budget is None or budget.bound_status != "upper_bound":
         return 0
     least, value = budget.generator
     return value - least

@@ -49,7 +49,7 @@ def _measured(cells: Sequence[CellResult]) -> list[_Measured]:
 
 def _is_valid_and_own(cell: CellResult) -> bool:
     is_valid = cell.verdict is not None and cell.verdict.status != "invalid"
-    is_own = cell.settings is not None and cell.settings.own_command is not None
+    is_own = cell.settings is not None and cell.settings.user_command is not None
     return is_valid and is_own and cell.failure is None and cell.rate_result is not None
 
 
@@ -68,7 +68,7 @@ def _is_faster(one: _Measured, slow: _Measured) -> bool:
 
 
 def _size(settings: ServerSettings) -> tuple[str | None, int | None, int | None]:
-    return settings.own_command, settings.workers, settings.threads
+    return settings.user_command, settings.workers, settings.threads
 
 
 def _only_difference(one: _Measured, other: _Measured) -> str | None:

@@ -78,7 +78,7 @@ def objective_state(
     candidates = _candidates(track, servers, cells)
     short = _standing_by_server(cell for cell in here if cell.run <= stages.qualifying)
     if not short:
-        return RaceState("open" if candidates else "failed", tuple(candidates), ())
+        return RaceState("undecided" if candidates else "failed", tuple(candidates), ())
 
     field, drops = _qualified(candidates, short, stages, objective)
     full = [cell for cell in here if cell.run > stages.qualifying and server_of(cell) in field]
@@ -238,7 +238,7 @@ def _raced(
     left = [name for name in order if misses.get(name, 0) == fewest]
     drops = tuple(_drop(name, full) for name in order if name not in left)
     holding = {one.record.server for one in measured if one.holds}
-    outcome: Outcome = "winner" if left[0] in holding else "open"
+    outcome: Outcome = "winner" if left[0] in holding else "undecided"
     return RaceState(outcome, tuple(left), drops)
 
 

@@ -29,7 +29,7 @@ from wsgiload.analysis.recommend_raced import recommend_raced
 from wsgiload.analysis.recommendations import recommendations
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.experiment_facts import ExperimentFacts
-from wsgiload.documents.over_cells import Comparison, DiscardedTrial, Race, SessionJudgement
+from wsgiload.documents.over_cells import Comparison, DiscardedTrial, ExperimentValidity, Race
 from wsgiload.documents.recommendation import Recommendation
 from wsgiload.documents.summary import Summary
 from wsgiload.experiment.procedure import Method
@@ -59,7 +59,7 @@ def analyse(summary: Summary, method: Method | None = None, slo: Sequence[str] =
         overload=() if of_sessions else overload_points(cells),
         efficiency=power_points(cells),
         recommendations=_recommendations(made, facts, objective),
-        session=judge_session(cells, facts.runs),
+        validity=judge_session(cells, facts.runs),
     )
 
 
@@ -119,7 +119,7 @@ def _by_plan(cells: Sequence[CellResult], servers: Sequence[str]) -> list[CellRe
     return sorted(cells, key=key)
 
 
-def judge_session(cells: Sequence[CellResult], runs: int = FEWEST_RUNS) -> SessionJudgement:
+def judge_session(cells: Sequence[CellResult], runs: int = FEWEST_RUNS) -> ExperimentValidity:
     """Every trial that was not counted, with its reason; more than a fifth of several runs spoiled
     and nothing stands.
 
@@ -129,7 +129,7 @@ def judge_session(cells: Sequence[CellResult], runs: int = FEWEST_RUNS) -> Sessi
     uncounted = [cell for cell in cells if is_discarded(cell) or cell.id not in stand]
     spoiled = sum(is_discarded(cell) for cell in cells)
     is_invalid = runs > 1 and spoiled > MOST_DISCARDED_SHARE * len(cells)
-    return SessionJudgement(
+    return ExperimentValidity(
         status="invalid" if is_invalid else "valid",
         trials=len(cells),
         discarded=tuple(

@@ -41,25 +41,25 @@ def overload_points(cells: Sequence[CellResult]) -> tuple[Overload, ...]:
     return tuple(
         Overload(
             server=server,
-            capacity_per_s=capacity_per_s,
-            points=_points(capacity_per_s, goodputs[server]),
+            max_goodput_per_s=max_goodput_per_s,
+            points=_points(max_goodput_per_s, goodputs[server]),
         )
-        for server, capacity_per_s in saturation_goodputs(cells).items()
+        for server, max_goodput_per_s in saturation_goodputs(cells).items()
     )
 
 
 def _points(
-    capacity_per_s: float, goodputs_per_s: Mapping[float, float]
+    max_goodput_per_s: float, goodputs_per_s: Mapping[float, float]
 ) -> tuple[OverloadPoint, ...]:
     return tuple(
         OverloadPoint(
             rate=rate,
-            load_share=rate / capacity_per_s,
+            relative_rate=rate / max_goodput_per_s,
             goodput_per_s=goodput_per_s,
-            kept_ratio=goodput_per_s / capacity_per_s,
+            goodput_ratio=goodput_per_s / max_goodput_per_s,
         )
         for rate, goodput_per_s in sorted(goodputs_per_s.items())
-        if rate > capacity_per_s
+        if rate > max_goodput_per_s
     )
 
 

@@ -34,7 +34,7 @@ from wsgiload.analysis.generator_delay import remains_slower
 from wsgiload.documents.answer import RankingEntry, RankingLevel
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.experiment_facts import ExperimentFacts
-from wsgiload.documents.over_cells import Comparison, Race, RaceDrop
+from wsgiload.documents.over_cells import Comparison, Race, RaceDropout
 from wsgiload.statistics.effect import FEWEST_RUNS, paired_effect
 from wsgiload.statistics.halving import Qualified, qualify
 from wsgiload.statistics.race import (
@@ -79,7 +79,7 @@ class Stages:
 def stages_of(facts: ExperimentFacts) -> Stages:
     """Of a stored experiment."""
     first = facts.qualifying
-    return Stages(facts.runs, first.rounds, first.field) if first else Stages(facts.runs)
+    return Stages(facts.runs, first.rounds, first.max_servers) if first else Stages(facts.runs)
 
 
 def after_qualifying(cells: Sequence[CellResult], facts: ExperimentFacts) -> Sequence[CellResult]:
@@ -110,7 +110,7 @@ def race_state(
         winner, rival = state.contenders[:2]
         counted = [cell for cell in cells if cell.run in raced]
         if _may_be_delay(track, track.figure, (rival, winner), counted):
-            state = replaced(state, outcome="open")
+            state = replaced(state, outcome="undecided")
     return replaced(state, dropped=(*qualified.drops, *state.dropped))
 
 
@@ -230,8 +230,8 @@ def race_document(track: Track, state: RaceState) -> Race:
         app=track.app,
         outcome=state.outcome,
         contenders=state.contenders,
-        dropped=tuple(
-            RaceDrop(
+        dropped_out=tuple(
+            RaceDropout(
                 server=drop.server,
                 rounds=drop.after_round,
                 behind=drop.behind,
@@ -316,7 +316,7 @@ def race_at(found: Sequence[Race] | None, level: RankingLevel) -> Race | None:
 
 def ranked_by_race(level: RankingLevel, race: Race) -> RankingLevel:
     """Contenders first, then who dropped out last; contenders without a winner are tied."""
-    order = [*race.contenders, *(drop.server for drop in reversed(race.dropped))]
+    order = [*race.contenders, *(drop.server for drop in reversed(race.dropped_out))]
     places = {name: place for place, name in enumerate(order)}
     tied = () if race.outcome == "winner" else race.contenders
 

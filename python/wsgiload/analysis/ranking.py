@@ -32,7 +32,7 @@ KEPT_UP_GOODPUT = 0.95
 # Goodputs of fewer than four runs that differ by less are not told apart.
 CLOSE_GOODPUT = 1.1
 
-Status = Literal["ranked", "overloaded", "unjudged", "failed"]
+Status = Literal["ranked", "overloaded", "invalid", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _ranked_level(
 
 
 def _order(entry: RankingEntry, *, is_open: bool) -> tuple[int, float]:
-    group = ("ranked", "overloaded", "unjudged", "failed").index(entry.status)
+    group = ("ranked", "overloaded", "invalid", "failed").index(entry.status)
     if is_open and entry.status == "ranked":
         return group, entry.value_ns if entry.value_ns is not None else math.inf
     return group, -(entry.goodput_per_s or 0.0)
@@ -119,7 +119,7 @@ def _entry(place: _Place) -> RankingEntry:
         workers=settings.workers if settings is not None else None,
         threads=settings.threads if settings is not None else None,
         tied_with=(),
-        is_rough=not all(has_enough_requests(cell, float(P99)) for cell in runs),
+        few_requests_beyond=not all(has_enough_requests(cell, float(P99)) for cell in runs),
         services=_services(runs),
     )
 
@@ -139,7 +139,7 @@ def _services(runs: Sequence[CellResult]) -> tuple[RankedService, ...]:
 def _status(place: _Place) -> Status:
     if not place.runs:
         answered = any(cell.outcomes is not None and cell.outcomes.ok for cell in place.trials)
-        return "unjudged" if answered else "failed"
+        return "invalid" if answered else "failed"
     if all(_has_no_result(cell) for cell in place.runs):
         return "failed"
     return "ranked" if all(_kept_up(cell) for cell in place.runs) else "overloaded"
@@ -213,10 +213,10 @@ def _ties(
     """By server, those that it cannot be told apart from."""
     figure = "p99" if rate is not None else "goodput"
     different = {
-        frozenset((one.first, one.second)): one.finding == "different"
+        frozenset((one.first, one.second)): one.conclusion == "different"
         for one in comparisons
         if (one.rate, one.connections, one.app, one.figure) == (rate, connections, app, figure)
-        and one.finding != "no inference"
+        and one.conclusion != "no inference"
     }
     ties: dict[str, tuple[str, ...]] = {}
     ranked = [entry for entry in entries if entry.status == "ranked"]

@@ -25,7 +25,7 @@ from wsgiload.documents.recommendation import (
     CpuHeadroom,
     MemoryHeadroom,
     NoRecommendation,
-    RecommendedSetting,
+    RecommendedConfiguration,
 )
 from wsgiload.statistics.student import t_quantile
 
@@ -69,7 +69,7 @@ class AtRate:
     centre: float | None
     runs: int
     disturbed: int
-    fewest_beyond: int | None
+    min_requests_beyond: int | None
     cpu: CpuHeadroom
 
 
@@ -106,7 +106,7 @@ def by_app(entries: Sequence[Entry]) -> dict[str | None, list[Entry]]:
 
 def recommend(
     cells: Sequence[CellResult], objective: Objective
-) -> RecommendedSetting | NoRecommendation:
+) -> RecommendedConfiguration | NoRecommendation:
     """From the open-loop cells of one app in a sweep, every setting at the same rates."""
     records = setting_records(cells, objective)
     if not records:
@@ -134,7 +134,7 @@ def recommend(
 
 def refusal(why: str, needs: str, *, is_missed: bool = False) -> NoRecommendation:
     """Why none is recommended, and what would decide it."""
-    return NoRecommendation(why=why, needs=needs, is_missed=is_missed)
+    return NoRecommendation(reason=why, needs=needs, is_missed=is_missed)
 
 
 def _none_holds(records: Sequence[SettingRecord], objective: Objective) -> NoRecommendation:
@@ -179,24 +179,24 @@ def _leanest_of(
     sure: Mapping[str, AtRate | None],
     next_best: str | None,
     thresholds: Sequence[Threshold],
-) -> RecommendedSetting:
+) -> RecommendedConfiguration:
     """Of settings that hold the same rate the one that needs the least."""
     order = lean_first([(record, at) for record in tied if (at := sure[record.server])])
     record, at = order[0]
     quantile = shown_quantile(thresholds)
     others = tuple(other.server for other, _ in order[1:])
-    return RecommendedSetting(
+    return RecommendedConfiguration(
         server=record.server,
         rate_per_s=at.rate_per_s,
         figure=quantile.figure if quantile is not None else "error_rate",
-        centre=at.centre,
-        interval=at.interval,
+        estimate=at.centre,
+        interval_95=at.interval,
         runs=at.runs,
         disturbed=at.disturbed,
         memory=record.memory,
         runner_up=None if others else next_best,
         tied=as_lean(order),
-        fewest_beyond=at.fewest_beyond,
+        min_requests_beyond=at.min_requests_beyond,
         also_meets=others,
         cpu=at.cpu,
     )
@@ -425,7 +425,7 @@ def _requested_counts(cell: CellResult) -> RequestedCounts:
 
 def recommend_capacity(
     servers: Sequence[ServerCapacity],
-) -> RecommendedSetting | NoRecommendation:
+) -> RecommendedConfiguration | NoRecommendation:
     """From the entries of one app in a capacity document: the largest confirmed rate, if no other
     can be as large."""
     for server in servers:
@@ -441,19 +441,19 @@ def recommend_capacity(
 
     rate_per_s, runs, first = confirmed[0]
     others = [server for server in servers if server is not first]
-    return _doubtful_capacity(others, first) or RecommendedSetting(
+    return _doubtful_capacity(others, first) or RecommendedConfiguration(
         server=first.server,
         rate_per_s=rate_per_s,
         figure="capacity",
-        centre=first.estimate_per_s,
-        interval=_closed_interval(first),
+        estimate=first.estimate_per_s,
+        interval_95=_closed_interval(first),
         runs=runs,
         disturbed=0,
         memory=_memory_at_capacity(first),
         cpu=_cpu_at_capacity(first),
         runner_up=confirmed[1][2].server if len(confirmed) > 1 else None,
         tied=(),
-        fewest_beyond=None,
+        min_requests_beyond=None,
     )
 
 

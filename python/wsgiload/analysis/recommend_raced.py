@@ -15,7 +15,7 @@ from wsgiload.analysis.races import Stages, Track, stages_of
 from wsgiload.analysis.recommend import as_lean, refusal, shown_quantile
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.experiment_facts import ExperimentFacts
-from wsgiload.documents.recommendation import NoRecommendation, RecommendedSetting
+from wsgiload.documents.recommendation import NoRecommendation, RecommendedConfiguration
 from wsgiload.statistics.effect import FEWEST_RUNS
 from wsgiload.statistics.race import RaceState
 
@@ -25,7 +25,7 @@ AROUND_A_TRIAL_S = 7.0
 
 def recommend_raced(
     cells: Sequence[CellResult], facts: ExperimentFacts, objective: Objective
-) -> RecommendedSetting | NoRecommendation:
+) -> RecommendedConfiguration | NoRecommendation:
     """From the cells of one app; at a rate that is still open a lower one may be decided."""
     stages = stages_of(facts)
     states = objective_states(cells, stages, objective, facts.servers)
@@ -34,7 +34,7 @@ def recommend_raced(
             measured = _measured(track, state, cells, stages, objective)
             return _recommended([one for one in measured if one.holds], objective)
     for track, state in states.items():
-        if state.outcome == "open":
+        if state.outcome == "undecided":
             measured = _measured(track, state, cells, stages, objective)
             return _open(track, state, measured, facts, objective)
 
@@ -70,22 +70,22 @@ def _measured(
     return contenders_of(state.contenders, full, stages, objective)
 
 
-def _recommended(holding: Sequence[Contender], objective: Objective) -> RecommendedSetting:
+def _recommended(holding: Sequence[Contender], objective: Objective) -> RecommendedConfiguration:
     first, order = holding[0], [(one.record, one.at) for one in holding]
     quantile = shown_quantile(objective.thresholds)
     disturbed = [one for one in first.judgements if one.disturbance is not None]
-    return RecommendedSetting(
+    return RecommendedConfiguration(
         server=first.record.server,
         rate_per_s=first.at.rate_per_s,
         figure=quantile.figure if quantile is not None else "error_rate",
-        centre=first.at.centre,
-        interval=first.at.interval,
+        estimate=first.at.centre,
+        interval_95=first.at.interval,
         runs=first.at.runs,
         disturbed=len(disturbed),
         memory=first.record.memory,
         runner_up=None,
         tied=as_lean(order),
-        fewest_beyond=first.at.fewest_beyond,
+        min_requests_beyond=first.at.min_requests_beyond,
         also_meets=tuple(one.record.server for one in holding[1:]),
         cpu=first.at.cpu,
     )
@@ -97,7 +97,7 @@ def _open(
     measured: Sequence[Contender],
     facts: ExperimentFacts,
     objective: Objective,
-) -> RecommendedSetting | NoRecommendation:
+) -> RecommendedConfiguration | NoRecommendation:
     """The leader with what would make it certain, if it met the objective in every one of enough
     runs; else why none is named."""
     leader = next((one for one in measured if one.record.server == state.contenders[0]), None)

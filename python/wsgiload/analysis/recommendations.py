@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from wsgiload.analysis.recommend import Entry, by_app
-from wsgiload.documents.recommendation import NoRecommendation, Recommendation, RecommendedSetting
+from wsgiload.documents.recommendation import (
+    NoRecommendation,
+    Recommendation,
+    RecommendedConfiguration,
+)
 
 
 def recommendations(
     entries: Sequence[Entry],
-    judge: Callable[[Sequence[Entry]], RecommendedSetting | NoRecommendation],
+    judge: Callable[[Sequence[Entry]], RecommendedConfiguration | NoRecommendation],
     objective: Sequence[str],
 ) -> tuple[Recommendation, ...]:
     """What ``judge`` makes of the entries of each app: cells of a summary, or entries of a capacity
@@ -22,11 +26,11 @@ def recommendations(
 
 
 def _recommendation(
-    app: str | None, objective: tuple[str, ...], result: RecommendedSetting | NoRecommendation
+    app: str | None, objective: tuple[str, ...], result: RecommendedConfiguration | NoRecommendation
 ) -> Recommendation:
     return Recommendation(
         app=app,
         objective=objective,
-        recommended=result if isinstance(result, RecommendedSetting) else None,
-        refused=result if isinstance(result, NoRecommendation) else None,
+        recommended=result if isinstance(result, RecommendedConfiguration) else None,
+        no_recommendation=result if isinstance(result, NoRecommendation) else None,
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from wsgiload.attribution import stretches
 from wsgiload.attribution.evidence import Evidence, balance_of, late_connects, stalls_of
-from wsgiload.attribution.exposure import Signal, Tail, exposure, tail_of
+from wsgiload.attribution.exposure import Event, Tail, exposure, tail_of
 from wsgiload.attribution.fingerprints import find_fingerprints, wait_ratio
 from wsgiload.attribution.host_disturbance import HostCounters, host_counters
 from wsgiload.attribution.steps import steps_of
@@ -75,9 +75,7 @@ def attribute(measured: Measured) -> AttributionResult | None:
         slowest=len(tail.slowest) if tail is not None else None,
         slowest_ratio=tail.slowest_share if tail is not None else None,
         worker_imbalance=None if evidence.balance is None else evidence.balance.imbalance,
-        foreign_cpu_ratio=foreign_cpu_ratio(
-            inside, measured.client, measured.cpus, measured.services
-        ),
+        other_cpu_ratio=other_cpu_ratio(inside, measured.client, measured.cpus, measured.services),
         cpu_wait_ratio=wait_ratio(evidence),
         resolution_ns=period_ns,
     )
@@ -100,13 +98,13 @@ def window_of(measured: Measured) -> tuple[int, int]:
 
 def _exposures(tail: Tail, evidence: Evidence) -> list[ExposureResult]:
     steps, period_ns = evidence.steps, evidence.period_ns
-    found: dict[Signal, Stretches] = {
+    found: dict[Event, Stretches] = {
         "throttled": stretches.throttled(steps, period_ns),
-        "without_cpu": stretches.without_cpu(steps),
+        "cpu_wait": stretches.cpu_wait(steps),
         "paused": stretches.paused(steps),
-        "short_of_memory": stretches.short_of_memory(steps),
+        "memory_pressure": stretches.memory_pressure(steps),
     }
-    return [exposure(signal, tail, there) for signal, there in found.items() if there]
+    return [exposure(event, tail, there) for event, there in found.items() if there]
 
 
 def _grown(samples: Sequence[Sample], name: str) -> int | None:
@@ -114,7 +112,7 @@ def _grown(samples: Sequence[Sample], name: str) -> int | None:
     return max(0, values[-1] - values[0]) if len(values) > 1 else None
 
 
-def foreign_cpu_ratio(
+def other_cpu_ratio(
     samples: Sequence[Sample],
     client: Sequence[ClientUsage],
     cpus: int,

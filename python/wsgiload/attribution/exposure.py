@@ -21,7 +21,7 @@ from wsgiload.documents.attribution_result import ExposureResult, ShareInterval
 from wsgiload.documents.load_report import LoadReport
 
 Flight = tuple[int, int]
-Signal = Literal["throttled", "without_cpu", "paused", "short_of_memory"]
+Event = Literal["throttled", "cpu_wait", "paused", "memory_pressure"]
 
 SLOWEST_SHARE = 0.01
 FEWEST_SLOWEST = 10
@@ -52,7 +52,7 @@ def tail_of(load: LoadReport) -> Tail | None:
 
 
 def exposure(
-    signal: Signal, tail: Tail, stretches: Sequence[Stretch], seed: int = 1
+    event: Event, tail: Tail, stretches: Sequence[Stretch], seed: int = 1
 ) -> ExposureResult:
     """The shares that overlapped, with bounds."""
     blocks = _blocks(tail, stretches)
@@ -62,7 +62,7 @@ def exposure(
     slowest = [_share(block[0], block[1]) for block in drawn if block[1]]
     every = [_share(block[2], block[3]) for block in drawn if block[3]]
     return ExposureResult(
-        signal=signal,
+        event=event,
         slowest=_interval(_share(whole[0], whole[1]), slowest),
         all=_interval(_share(whole[2], whole[3]), every),
         risk_ratio=_risk(whole, drawn, tail.slowest_share),

@@ -58,14 +58,14 @@ class Trial:
             rate=self.rate,
             connections=self.connections,
             pairs=len(self.pairs),
-            used=effect.pairs if effect is not None else 0,
+            valid_pairs=effect.pairs if effect is not None else 0,
             quantile=effect.quantile if effect is not None else None,
             factor=effect.factor if effect is not None else None,
             low=effect.low if effect is not None else None,
             high=effect.high if effect is not None else None,
             sentences=tuple(sentences(self.pairs, effect)),
-            limited=tuple(limited for limited, _ in whole),
-            lifted=tuple(lifted for _, lifted in whole),
+            with_limit=tuple(limited for limited, _ in whole),
+            without_limit=tuple(lifted for _, lifted in whole),
         )
 
 
@@ -199,7 +199,7 @@ def _is_throttled(run: CellResult) -> bool:
 
 def _throttled_share(run: CellResult) -> float | None:
     exposures = run.attribution.exposures if run.attribution is not None else ()
-    shares = [one.all.value for one in exposures if one.signal == "throttled"]
+    shares = [one.all.value for one in exposures if one.event == "throttled"]
     return shares[0] if shares else None
 
 

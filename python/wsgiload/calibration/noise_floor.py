@@ -15,10 +15,10 @@ import msgspec
 
 from wsgiload.documents.calibration import (
     Calibration,
-    Floor,
-    FloorFigures,
     MachineFacts,
+    MeasuredNoiseFloor,
     MedianBias,
+    NoiseFloorQuantiles,
 )
 from wsgiload.documents.load_plan import NoiseFloor
 from wsgiload.documents.load_report import Blame, Distribution, LoadReport, Reason, Verdict
@@ -71,7 +71,7 @@ def calibration(
         threads=conditions.threads,
         server_cpus=conditions.server_cpus,
         client_cpus=conditions.client_cpus,
-        floor=Floor(
+        noise_floor=MeasuredNoiseFloor(
             response_time_ns=_figures(floor.response_time_ns),
             send_lag_ns=_figures(floor.send_lag_ns),
             receive_delay_ns=_figures(floor.receive_delay_ns),
@@ -81,11 +81,11 @@ def calibration(
     )
 
 
-def _figures(distribution: Distribution | None) -> FloorFigures | None:
+def _figures(distribution: Distribution | None) -> NoiseFloorQuantiles | None:
     if distribution is None:
         return None
     quantiles = distribution.quantiles
-    return FloorFigures(
+    return NoiseFloorQuantiles(
         p50=quantiles["0.5"],
         p99=quantiles["0.99"],
         p99_9=quantiles["0.999"],
@@ -99,7 +99,7 @@ def _bias(hold_ns: int, load: LoadReport) -> MedianBias:
     p50_ns = None if times is None else times.quantiles["0.5"]
     bias_ns = None if p50_ns is None else p50_ns - hold_ns
     is_within = bias_ns is not None and 0 <= bias_ns <= MOST_BIAS_NS
-    return MedianBias(hold_ns=hold_ns, p50_ns=p50_ns, bias_ns=bias_ns, is_within=is_within)
+    return MedianBias(service_time_ns=hold_ns, p50_ns=p50_ns, bias_ns=bias_ns, is_within=is_within)
 
 
 def _verdict(holds: Mapping[int, LoadReport]) -> Verdict:
@@ -163,7 +163,7 @@ def _read() -> dict[str, Calibration]:
 
 def _is_plausible(document: Calibration) -> bool:
     """Whether it may be what was measured: of the past, with quantiles in their order."""
-    figures = document.floor.response_time_ns
+    figures = document.noise_floor.response_time_ns
     if figures is None or figures.p50 is None or figures.p99 is None or figures.p99_9 is None:
         return True
     is_ordered = figures.p50 <= figures.p99 <= figures.p99_9 <= LONGEST_NS
@@ -189,7 +189,7 @@ def floor_of_plan(keepalive: Keepalive) -> NoiseFloor | None:
     """The floor in a plan, so that the generator can judge how close a figure is to it (check
     noise-floor); None where no floor is known."""
     document = known_floor(keepalive, machine_of(host_facts()))
-    figures = None if document is None else document.floor.response_time_ns
+    figures = None if document is None else document.noise_floor.response_time_ns
     if figures is None or figures.p50 is None or figures.p99 is None or figures.p99_9 is None:
         return None
     return NoiseFloor(p50_ns=figures.p50, p99_ns=figures.p99, p999_ns=figures.p99_9)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from wsgiload.capacity_search.search import rounded
 from wsgiload.capacity_search.trials import ServerTrials, TrialPlan, server_trials
 from wsgiload.documents.cell_result import CellResult
-from wsgiload.documents.run_info import ClosedLoopLook, RunInfo
+from wsgiload.documents.run_info import InitialClosedLoop, RunInfo
 from wsgiload.errors import LoadError, ServerError, UsageError, WsgiloadError
 from wsgiload.experiment.plan import Experiment
 from wsgiload.host.facts import host_facts
@@ -64,7 +64,7 @@ def find_levels(
 
 def _run_of(experiment: Experiment, trials: ServerTrials) -> RunInfo:
     looks = [
-        ClosedLoopLook(server=cell.server, rate_result=cell.rate_result) for cell in trials.cells
+        InitialClosedLoop(server=cell.server, rate_result=cell.rate_result) for cell in trials.cells
     ]
     return RunInfo(
         schema_version=2,

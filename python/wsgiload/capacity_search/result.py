@@ -58,13 +58,13 @@ class JudgedTrial:
         judgement = self.judgement
         return CapacityTrial(
             cell=self.cell.id,
-            phase=self.phase or "guess",
+            stage=self.phase or "initial",
             rate_per_s=self.cell.rate,
             connections=self.cell.connections,
             met=judgement.met if judgement else None,
             discarded=self.is_discarded,
             doubtful=judgement.is_doubtful if judgement else False,
-            why=self.why,
+            reason=self.why,
         )
 
 

@@ -197,7 +197,7 @@ class UrlTrials:
         load = replace(self.experiment.load, duration_ns=plan.duration_ns)
         cell = Cell(plan.server, plan.level, plan.run, _seed(self.experiment, plan))
         wanted = load_plan(self.url, self.experiment.request, load, plan.level, cell.seed)
-        wanted = msgspec.structs.replace(wanted, floor=floor_of_plan(load.keepalive))
+        wanted = msgspec.structs.replace(wanted, noise_floor=floor_of_plan(load.keepalive))
 
         with watched(self.events, wanted) as progress:
             report = drive(wanted, self.cpu_plan, progress=progress)

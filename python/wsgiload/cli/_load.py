@@ -181,7 +181,7 @@ def _plan(ctx: click.Context, url: str, flags: LoadCommandFlags) -> LoadPlan:
         request=request_options_of(flags),
         transport=transport_options_of(flags),
     )
-    return msgspec.structs.replace(plan_of(spec), floor=floor_of_plan(options.keepalive))
+    return msgspec.structs.replace(plan_of(spec), noise_floor=floor_of_plan(options.keepalive))
 
 
 def _print(load: LoadReport, form: Form, precision: str | None, *, quiet: bool) -> None:

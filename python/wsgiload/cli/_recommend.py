@@ -26,5 +26,8 @@ def tell_recommendations(
     and return the exit code: an objective that no setting meets has failed."""
     for sentence in () if is_told else recommendation_lines(recommendations):
         say(sentence, aside=aside)
-    is_missed = any(one.refused is not None and one.refused.is_missed for one in recommendations)
+    is_missed = any(
+        one.no_recommendation is not None and one.no_recommendation.is_missed
+        for one in recommendations
+    )
     return EXIT_THRESHOLD if is_missed and code == EXIT_OK else code

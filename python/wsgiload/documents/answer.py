@@ -23,9 +23,9 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     """The server, as in the identifiers of its cells. Source: cells."""
     cell_ids: tuple[str, ...]
     """The cells that count. Source: cells."""
-    status: Literal["ranked", "overloaded", "unjudged", "failed"]
+    status: Literal["ranked", "overloaded", "invalid", "failed"]
     """`ranked`; `overloaded` (goodput below 95 % of the scheduled rate, or less than 99 % correct
-    responses); `unjudged` (it responded, but the generator or the host made every run invalid); or
+    responses); `invalid` (it responded, but the generator or the host made every run invalid); or
     `failed` (no result). Source: cells."""
     value_ns: NonNegativeFloat | None
     """p99 over all offered requests, median over runs. Unit: ns. Source: cells. Null: no finite
@@ -51,7 +51,7 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     tied_with: tuple[str, ...]
     """Ranked servers at this load level whose difference from this one is within the noise. Source:
     comparisons, or overlapping intervals with fewer than four runs."""
-    is_rough: bool = False
+    few_requests_beyond: bool = False
     """Whether fewer than ten requests of some run lie beyond `value_ns`. Source: cells."""
     services: tuple[RankedService, ...] = ()
     """The supporting services. Source: cells."""
@@ -88,7 +88,7 @@ class Answer(Document, frozen=True, kw_only=True):
     measured by an older version."""
     needs: str | None
     """What is needed for a decision. Null: decided."""
-    cautions: tuple[str, ...]
+    warnings: tuple[str, ...]
     """Warnings about the conclusion, the most important first."""
     ranking: tuple[RankingLevel, ...]
     """All load levels, the highest first."""

@@ -22,9 +22,9 @@ class ShareInterval(Document, frozen=True, kw_only=True):
 class ExposureResult(Document, frozen=True, kw_only=True):
     """How often slow requests overlapped an event, compared with all requests."""
 
-    signal: Literal["throttled", "without_cpu", "paused", "short_of_memory"]
-    """`throttled` (by the CPU limit), `without_cpu` (runnable, but waiting for a CPU), `paused`
-    (neither running nor runnable while connections waited) or `short_of_memory` (memory
+    event: Literal["throttled", "cpu_wait", "paused", "memory_pressure"]
+    """`throttled` (by the CPU limit), `cpu_wait` (runnable, but waiting for a CPU), `paused`
+    (neither running nor runnable while connections waited) or `memory_pressure` (memory
     pressure)."""
     slowest: ShareInterval
     """Share of the slowest requests that were in the system during the event. Unit: 0 to 1. Source:
@@ -73,7 +73,7 @@ class AttributionResult(Document, frozen=True, kw_only=True):
     worker_imbalance: NonNegativeFloat | None
     """0 if all workers use the same CPU time, 1 if one uses all of it. Unit: 0 to 1. Source:
     processes.csv. Null: fewer than two workers."""
-    foreign_cpu_ratio: Share | None
+    other_cpu_ratio: Share | None
     """Share of the machine's CPU time used neither by the server nor by the measurement. Unit: 0
     to 1. Source: `/proc/stat` in ticks, cgroup, client.csv. Null: not readable."""
     cpu_wait_ratio: NonNegativeFloat | None

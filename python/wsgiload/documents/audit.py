@@ -42,7 +42,7 @@ class Figures(Document, frozen=True, kw_only=True):
     """Duration of the run. Unit: ns. Source: file. Null: not in the file."""
     requests: NonNegativeInt | None = None
     """Responses, including those with an error status. Source: file. Null: not in the file."""
-    timed: NonNegativeInt | None = None
+    timed_requests: NonNegativeInt | None = None
     """Number of requests on which the quantiles are based. Source: file. Null: as `requests`."""
     errors: dict[ErrorKind, PositiveInt] = msgspec.field(default_factory=dict)
     """Failed requests by kind: `connect`, `read`, `write`, `timeout`, `status`, `body`, `client`
@@ -53,7 +53,7 @@ class Figures(Document, frozen=True, kw_only=True):
     """Whether the tool requested keep-alive. Source: file. Null: not in the file."""
     reused: NonNegativeInt | None = None
     """Responses on a connection that had been used before. Source: file. Null: not in the file."""
-    client_late_ns: NonNegativeInt | None = None
+    max_send_lag_ns: NonNegativeInt | None = None
     """Largest send lag. Unit: ns. Source: derived. Null: not in
     the file."""
     min_ns: NonNegativeInt | None = None

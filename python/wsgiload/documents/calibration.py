@@ -27,7 +27,7 @@ class MachineFacts(Document, frozen=True, kw_only=True):
     """Version of wsgiload."""
 
 
-class FloorFigures(Document, frozen=True, kw_only=True):
+class NoiseFloorQuantiles(Document, frozen=True, kw_only=True):
     """One of the measured times, for a server that responds immediately."""
 
     p50: NonNegativeInt | None
@@ -40,21 +40,21 @@ class FloorFigures(Document, frozen=True, kw_only=True):
     """Maximum. Unit: ns. Source: load. Null: empty."""
 
 
-class Floor(Document, frozen=True, kw_only=True):
+class MeasuredNoiseFloor(Document, frozen=True, kw_only=True):
     """The times measured with a server that responds immediately."""
 
-    response_time_ns: FloorFigures | None
+    response_time_ns: NoiseFloorQuantiles | None
     """As in a load. Unit: ns. Null: nothing was measured."""
-    send_lag_ns: FloorFigures | None
+    send_lag_ns: NoiseFloorQuantiles | None
     """As in a load. Unit: ns. Null: nothing was measured."""
-    receive_delay_ns: FloorFigures | None
+    receive_delay_ns: NoiseFloorQuantiles | None
     """As in a load. Unit: ns. Null: nothing was measured."""
 
 
 class MedianBias(Document, frozen=True, kw_only=True):
     """The error of the median for a server with a known service time."""
 
-    hold_ns: NonNegativeInt
+    service_time_ns: NonNegativeInt
     """Service time: how long the server delayed each response. Unit: ns. Source: plan."""
     p50_ns: NonNegativeInt | None
     """Measured median. Unit: ns. Source: load. Null: no correct response."""
@@ -84,7 +84,7 @@ class Calibration(Document, frozen=True, kw_only=True):
     """CPUs of the server. Source: plan."""
     client_cpus: tuple[NonNegativeInt, ...]
     """CPUs of the generator. Source: plan."""
-    floor: Floor
+    noise_floor: MeasuredNoiseFloor
     """The times of the load on a server that responds immediately."""
     bias: tuple[MedianBias, ...]
     """One entry for each load on a server that delays its responses."""

@@ -36,8 +36,8 @@ class CapacityTrial(Document, frozen=True, kw_only=True):
 
     cell: str
     """Identifier of its cell."""
-    phase: Literal["guess", "bracket", "bisect", "confirm"]
-    """`guess` (the initial closed loop), `bracket`, `bisect` or `confirm`."""
+    stage: Literal["initial", "bracket", "bisect", "confirm"]
+    """`initial` (the closed loop), `bracket`, `bisect` or `confirm`."""
     rate_per_s: PositiveFloat | None
     """Offered rate. Unit: 1/s. Null: closed loop."""
     connections: PositiveInt | None
@@ -48,7 +48,7 @@ class CapacityTrial(Document, frozen=True, kw_only=True):
     """Whether it was discarded and repeated."""
     doubtful: bool
     """Whether a disturbance may have changed the outcome."""
-    why: str
+    reason: str
     """The reason as text."""
 
 

@@ -84,7 +84,7 @@ class ServerSettings(Document, frozen=True, kw_only=True):
 
     command: tuple[str, ...]
     """The command as it was executed. Source: catalogue, plan."""
-    own_command: str | None = None
+    user_command: str | None = None
     """The command as the user gave it, with its placeholders. Source: plan. Null: a server of the
     catalogue."""
     folder: str | None = None

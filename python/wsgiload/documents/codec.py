@@ -1,7 +1,8 @@
 """The boundary between stored bytes and typed documents: the only place that handles plain data.
 
-Version 1 documents are migrated while they are read. Anything else is refused with one line that
-names the file. Encoding writes every key, so that a missing measurement is ``null``.
+Documents of version 1, and those of version 2 with old names, are migrated while they are read.
+Anything else is refused with one line that names the file. Encoding writes every key, so that a
+missing measurement is ``null``.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from wsgiload.documents.migration import (
     migrate_run,
     migrate_summary,
 )
+from wsgiload.documents.renames import with_new_names
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
@@ -61,7 +63,7 @@ def decode(kind: type[T], data: bytes | str, source: str) -> T:
     """
     try:
         version = msgspec.json.decode(data, type=_Versioned).schema_version
-        return msgspec.json.decode(_current(kind, data, version, source), type=kind)
+        return _decoded(kind, _current(kind, data, version, source))
     except msgspec.ValidationError as error:
         raise UsageError(f"{source} is not a valid {_TITLES[kind]}: {error}") from error
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -127,3 +129,12 @@ def _current(kind: type[T], data: bytes | str, version: int | None, source: str)
         return msgspec.json.encode(_MIGRATIONS[kind](msgspec.json.decode(data)))
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise UsageError(f"{source} is not a valid {_TITLES[kind]}: {error!r}") from error
+
+
+def _decoded(kind: type[T], data: bytes | str) -> T:
+    """The document, also if it has the old names of version 2."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.ValidationError:
+        renamed = with_new_names(kind, msgspec.json.decode(data))
+        return msgspec.json.decode(msgspec.json.encode(renamed), type=kind)

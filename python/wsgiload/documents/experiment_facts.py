@@ -23,7 +23,7 @@ class QualifyingFacts(Document, frozen=True, kw_only=True):
     rounds: PositiveInt
     """Number of rounds of short trials. They are included in `runs`, but no figure is based on
     them. Unit: rounds. Source: plan."""
-    field: PositiveInt
+    max_servers: PositiveInt
     """Maximum number of servers in the race. Unit: servers. Source: plan."""
     duration_s: NonNegativeFloat
     """Duration of the measurement of a short trial. Unit: s. Source: plan."""

@@ -219,9 +219,9 @@ class PrecisionTarget(Document, frozen=True, kw_only=True):
 
     quantile: float
     """The quantile over all offered requests."""
-    share: float
+    half_width: float
     """Half-width of its 95 % confidence interval, relative to the quantile."""
-    longest_ns: NonNegativeInt
+    max_duration_ns: NonNegativeInt
     """Maximum duration of the measurement. Unit: ns."""
 
 
@@ -285,7 +285,7 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     """TLS options."""
     source_addresses: tuple[str, ...] = ()
     """Source addresses of connections, used round-robin; empty: chosen by the kernel."""
-    floor: NoiseFloor | None = None
+    noise_floor: NoiseFloor | None = None
     """This machine's noise floor. Null: not measured."""
     requests: PositiveInt | None = None
     """A closed loop ends after this many requests, or after the duration. Null: no limit."""

@@ -186,7 +186,7 @@ class ErrorBudget(Document, frozen=True, kw_only=True):
     """The range of values that an undisturbed generator would measure: `sampling_95`, with its
     lower end reduced by the generator's contribution and the median noise floor. Unit: ns. Source:
     derived. Null: as `sampling_95`."""
-    standing: Literal["bounded", "upper_bound", "few_responses"]
+    bound_status: Literal["bounded", "upper_bound", "few_responses"]
     """`bounded`; `upper_bound` if the generator may have added more than 10 % and 100 µs; or
     `few_responses` if the interval is not reliable. Source: derived."""
 
@@ -211,7 +211,7 @@ class QuantileUncertainty(Document, frozen=True, kw_only=True):
     effective_requests: NonNegativeFloat | None
     """Number of independent requests that would give the same precision. Unit: requests. Source:
     variance over 30, 60 and 120 batches. Null: fewer than 300 requests, or interrupted."""
-    standing: Literal["headline", "resolved", "not_resolved"]
+    resolution_status: Literal["headline", "resolved", "not_resolved"]
     """`headline` (at least 100 effective requests lie beyond it), `resolved` (at least 10) or
     `not_resolved`. Source: derived."""
     reason: (
@@ -219,13 +219,13 @@ class QuantileUncertainty(Document, frozen=True, kw_only=True):
             "too_few_requests",
             "too_few_effective_requests",
             "not_met",
-            "measurement_floor",
+            "below_noise_floor",
             "interrupted",
         ]
         | None
     )
     """Why it is not resolved: `too_few_requests` (fewer than 300), `too_few_effective_requests`
-    (fewer than 10 beyond it), `not_met` (too many failed), `measurement_floor` (below three times
+    (fewer than 10 beyond it), `not_met` (too many failed), `below_noise_floor` (below three times
     the plan's `floor`, so only an upper bound) or `interrupted`. Source: derived. Null:
     resolved."""
 
@@ -240,7 +240,7 @@ class Uncertainty(Document, frozen=True, kw_only=True):
     """By quantile, over correct responses. Source: batches of the run."""
 
 
-class LevelChange(Document, frozen=True, kw_only=True):
+class ChangePoint(Document, frozen=True, kw_only=True):
     """A change point of the median response time."""
 
     at_ns: NonNegativeInt
@@ -277,7 +277,7 @@ class Stationarity(Document, frozen=True, kw_only=True):
     p50_range: NonNegativeFloat | None
     """Relative difference between the highest and the lowest level of the median. Unit: ratio.
     Source: slices. Null: not checked."""
-    changes: tuple[LevelChange, ...]
+    changes: tuple[ChangePoint, ...]
     """Change points of the median. Source: slices."""
     settled_after_ns: NonNegativeInt | None
     """Time after which response times were steady; the warm-up should be longer by this time. Unit:
@@ -565,7 +565,7 @@ class LoadAttempt(Document, frozen=True, kw_only=True):
     """Whether this report is that of the attempt. Source: derived."""
     status: Literal["valid", "warn", "invalid"]
     """Status of its verdict. Source: checks."""
-    disturbance: str | None
+    rerun_reason: str | None
     """Why the attempt is a reason to repeat the load. Source: checks, host. Null: neither invalid
     nor disturbed."""
     disturbed_s: NonNegativeFloat | None
@@ -585,8 +585,8 @@ class SpinUse(Document, frozen=True, kw_only=True):
     window_ns: NonNegativeInt
     """How long before a send the generator polls its sockets instead of sleeping. Unit: ns. Source:
     generator."""
-    reason: Literal["asked", "automatic", "off_at_this_rate", "off_on_shared_cores"]
-    """Why this window was used: `asked` (given by the user), `automatic`, `off_at_this_rate` (it
+    reason: Literal["user_set", "automatic", "off_at_this_rate", "off_on_shared_cores"]
+    """Why this window was used: `user_set`, `automatic`, `off_at_this_rate` (it
     would use more than a fifth of a core, or there is no rate) or `off_on_shared_cores` (other
     processes use the generator's cores). Source: generator."""
 
@@ -610,10 +610,10 @@ class Stalls(Document, frozen=True, kw_only=True):
     generator."""
 
 
-class StampDoubts(Document, frozen=True, kw_only=True):
+class RejectedTimestamps(Document, frozen=True, kw_only=True):
     """Kernel timestamps that were not used."""
 
-    rejected: NonNegativeInt
+    count: NonNegativeInt
     """Kernel timestamps that were inconsistent with their request. Source: generator."""
     clock_steps: NonNegativeInt
     """Steps of the wall clock. Source: kernel."""
@@ -639,7 +639,7 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     steal_share: NonNegativeFloat | None
     """Share of the host's CPU time that the hypervisor took. Unit: ratio. Source: `/proc/stat`.
     Null: no `/proc/stat`."""
-    scheduling: Literal["ordinary", "realtime"] | None
+    scheduling: Literal["sched_other", "realtime"] | None
     """Scheduling class of the generator's threads: `ordinary`, or `realtime` (ahead of every
     ordinary process). They take real-time priority (`SCHED_RR`, 1) where permitted, except on cores
     that the server shares, with as many threads as cores, with a limit on the CPU time of real-time
@@ -680,7 +680,7 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     include its delays: all of them unless `receive_stamps` is `kernel`; in that case, only
     close-delimited responses and those without a usable kernel timestamp. Unit: requests. Source:
     generator."""
-    stamp_doubts: StampDoubts
+    rejected_timestamps: RejectedTimestamps
     """Kernel timestamps that were not used; those responses have the generator's timestamps.
     Source: generator."""
 

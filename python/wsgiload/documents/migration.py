@@ -1,4 +1,7 @@
-"""Version 1 of the stored documents as version 2: checks got names, and some keys plainer ones."""
+"""Version 1 of the stored documents as version 2: checks got names, and some keys plainer ones.
+
+``renames`` then replaces names that version 2 no longer has.
+"""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class ComparedFigure(Document, frozen=True, kw_only=True):
     rounds."""
     margin: NonNegativeFloat
     """As in the comparison. Unit: share. Source: rounds."""
-    finding: Literal["different", "same", "undecided"]
+    conclusion: Literal["different", "same", "undecided"]
     """`different`, `same` (within 5 %) or `undecided`. Source: rounds."""
 
 
@@ -98,12 +98,12 @@ class Comparison(Document, frozen=True, kw_only=True):
     margin: NonNegativeFloat | None = None
     """The two differ by at most this share, with 95 % confidence (0.09 is 9 %); two one-sided
     tests. Unit: share. Source: rounds. Null: see `reason`, or stored by an older version."""
-    finding: Literal["different", "same", "undecided", "no inference"]
+    conclusion: Literal["different", "same", "undecided", "no inference"]
     """`different`, `same` (within 5 %), `undecided` or `no inference`. Source: rounds."""
     reason: str | None
     """Why no conclusion is possible, or why a difference is not reported. Source: rounds. Null:
     neither applies."""
-    load_share: NonNegativeFloat | None
+    relative_rate: NonNegativeFloat | None
     """The rate divided by the lower of the two servers' saturated goodputs. Unit: share. Source:
     cells. Null: closed loop, sessions, or one of the servers was never saturated."""
     others: tuple[ComparedFigure, ...] = ()
@@ -111,7 +111,7 @@ class Comparison(Document, frozen=True, kw_only=True):
     its values are known in every round. Source: rounds."""
 
 
-class RaceDrop(Document, frozen=True, kw_only=True):
+class RaceDropout(Document, frozen=True, kw_only=True):
     """Why a server dropped out of a race. Dropping out is not proof that it is slower."""
 
     server: str
@@ -137,12 +137,12 @@ class Race(Document, frozen=True, kw_only=True):
     """Number of connections. Unit: connections. Source: plan. Null: open loop."""
     app: str | None
     """The app that the servers served. Source: cells. Null: not recorded."""
-    outcome: Literal["winner", "ties", "open", "failed"]
-    """`winner`, `ties` (more rounds are unlikely to separate the contenders), `open` (the budget
-    ran out first) or `failed` (every server failed). Source: cells."""
+    outcome: Literal["winner", "ties", "undecided", "failed"]
+    """`winner`, `ties` (more rounds are unlikely to separate the contenders), `undecided` (the
+    budget ran out first) or `failed` (every server failed). Source: cells."""
     contenders: tuple[str, ...]
     """The servers that did not drop out, the fastest first. Source: cells."""
-    dropped: tuple[RaceDrop, ...]
+    dropped_out: tuple[RaceDropout, ...]
     """The servers that dropped out. Source: cells."""
     margin: NonNegativeFloat | None
     """Maximum difference between the contenders and the first, with 95 % confidence (0.09 is 9 %).
@@ -157,11 +157,11 @@ class OverloadPoint(Document, frozen=True, kw_only=True):
 
     rate: NonNegativeFloat
     """Offered rate. Unit: 1/s. Source: plan."""
-    load_share: float
+    relative_rate: float
     """The rate divided by the maximum goodput. Unit: share. Source: cells."""
     goodput_per_s: NonNegativeFloat
     """Correct responses. Unit: 1/s. Source: cells."""
-    kept_ratio: Share
+    goodput_ratio: Share
     """Goodput divided by the maximum goodput: 1 means that the goodput was kept, 0 that it
     collapsed. Unit: 0 to 1. Source: cells."""
 
@@ -172,7 +172,7 @@ class Overload(Document, frozen=True, kw_only=True):
     server: str
     """A server whose goodput was below 95 % of the scheduled rate in every run at some rate.
     Source: cells."""
-    capacity_per_s: NonNegativeFloat
+    max_goodput_per_s: NonNegativeFloat
     """Its highest goodput at any rate. Unit: 1/s. Source: cells."""
     points: tuple[OverloadPoint, ...]
     """The rates above that goodput. Source: cells."""
@@ -219,7 +219,7 @@ class InterventionResult(Document, frozen=True, kw_only=True):
     """As in a cell. Unit: connections. Source: plan. Null: open loop."""
     pairs: NonNegativeInt
     """Pairs of runs that were started."""
-    used: NonNegativeInt
+    valid_pairs: NonNegativeInt
     """Pairs in which both runs are valid and have the quantile."""
     quantile: NonNegativeFloat | None
     """The compared quantile: the highest for which every valid run has enough requests, otherwise
@@ -234,9 +234,9 @@ class InterventionResult(Document, frozen=True, kw_only=True):
     """Upper 95 % bound. Source: the same. Null: fewer than four pairs."""
     sentences: tuple[str, ...]
     """The result as sentences."""
-    limited: tuple[CellResult, ...]
+    with_limit: tuple[CellResult, ...]
     """The runs with the limit, pair by pair. Unit: as cells."""
-    lifted: tuple[CellResult, ...]
+    without_limit: tuple[CellResult, ...]
     """The runs without the limit, pair by pair. Unit: as cells."""
 
 
@@ -280,7 +280,7 @@ class DiscardedTrial(Document, frozen=True, kw_only=True):
     """Why it does not count."""
 
 
-class SessionJudgement(Document, frozen=True, kw_only=True):
+class ExperimentValidity(Document, frozen=True, kw_only=True):
     """The discarded trials, and whether there were so many that the experiment is invalid."""
 
     status: Literal["valid", "invalid"]

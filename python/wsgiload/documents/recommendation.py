@@ -14,7 +14,7 @@ from wsgiload.documents.base import (
 class NoRecommendation(Document, frozen=True, kw_only=True):
     """Why no configuration is recommended, and what is needed for a recommendation."""
 
-    why: str
+    reason: str
     """Why no configuration can be recommended. Source: cells."""
     needs: str
     """What is needed for a recommendation. Source: cells."""
@@ -43,7 +43,7 @@ class CpuHeadroom(Document, frozen=True, kw_only=True):
     """Its CPU limit. Unit: cores. Source: cgroup. Null: no limit."""
 
 
-class RecommendedSetting(Document, frozen=True, kw_only=True):
+class RecommendedConfiguration(Document, frozen=True, kw_only=True):
     """The configuration to run."""
 
     server: str
@@ -52,14 +52,14 @@ class RecommendedSetting(Document, frozen=True, kw_only=True):
     """The highest rate at which every configuration was measured and this one meets the objective.
     Unit: 1/s. Source: cells."""
     figure: str
-    """The figure of `centre` and `interval`: the highest quantile of the objective, or
+    """The figure of `estimate` and `interval_95`: the highest quantile of the objective, or
     `error_rate`. Source: objective."""
-    centre: NonNegativeFloat | None
+    estimate: NonNegativeFloat | None
     """Geometric mean of that figure over the runs. Unit: ns. Source: cells. Null: the objective
     has no quantile."""
-    interval: tuple[NonNegativeFloat, NonNegativeFloat] | None
+    interval_95: tuple[NonNegativeFloat, NonNegativeFloat] | None
     """95 % confidence interval over the runs (Student's t). Unit: ns. Source: cells. Null: as
-    `centre`."""
+    `estimate`."""
     runs: PositiveInt
     """Number of runs that count. Unit: runs. Source: cells."""
     disturbed: NonNegativeInt
@@ -73,7 +73,7 @@ class RecommendedSetting(Document, frozen=True, kw_only=True):
     tied: tuple[str, ...]
     """Configurations that meet the objective and do not differ from the recommended one in
     resources or, beyond the noise, in performance. Source: cells."""
-    fewest_beyond: NonNegativeInt | None
+    min_requests_beyond: NonNegativeInt | None
     """Lowest number of requests beyond the quantile in any run; the recommendation mentions it if
     it is below ten. Unit: requests. Source: cells. Null: the objective has no quantile, or the rate
     was found by a search."""
@@ -95,8 +95,8 @@ class Recommendation(Document, frozen=True, kw_only=True):
     """`module:callable` of the app. Source: cells. Null: not recorded."""
     objective: tuple[str, ...]
     """The objective. Source: plan."""
-    recommended: RecommendedSetting | None
+    recommended: RecommendedConfiguration | None
     """The recommended configuration. Source: cells. Null: there is no recommendation; see
-    `refused`."""
-    refused: NoRecommendation | None
+    `no_recommendation`."""
+    no_recommendation: NoRecommendation | None
     """Why there is no recommendation. Source: cells. Null: there is a recommendation."""

@@ -83,7 +83,7 @@ class DoctorFinding(Document, frozen=True, kw_only=True):
     """The command that fixes it. Null: nothing to fix, or no command fixes it."""
 
 
-class ClosedLoopLook(Document, frozen=True, kw_only=True):
+class InitialClosedLoop(Document, frozen=True, kw_only=True):
     """A short closed loop that determined the rates of the measurement."""
 
     server: str
@@ -108,5 +108,5 @@ class RunInfo(Document, frozen=True, kw_only=True):
     """The machine."""
     doctor: tuple[DoctorFinding, ...] = ()
     """Findings of `wsgiload doctor` before the run."""
-    closed_loops: tuple[ClosedLoopLook, ...] = ()
+    closed_loops: tuple[InitialClosedLoop, ...] = ()
     """Closed loops that determined the rates of the measurement; only if no rates were given."""

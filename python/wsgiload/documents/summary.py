@@ -12,10 +12,10 @@ from wsgiload.documents.over_cells import (
     Aggregate,
     Comparison,
     Efficiency,
+    ExperimentValidity,
     InterventionResult,
     Overload,
     Race,
-    SessionJudgement,
 )
 from wsgiload.documents.recommendation import Recommendation
 
@@ -54,7 +54,7 @@ class Summary(Document, frozen=True, kw_only=True):
     recommendations: tuple[Recommendation, ...] | None = None
     """The recommended configuration for each app; empty without `--slo`. Source: cells, `slo`.
     Null: absent until the sweep has ended."""
-    session: SessionJudgement | None = None
+    validity: ExperimentValidity | None = None
     """The discarded trials. Source: cells. Null: absent until the sweep has ended."""
     answer: Answer | None = None
     """The conclusion. Source: cells, comparisons. Null: the sweep has not ended, or it was measured

@@ -318,7 +318,7 @@ def _qualifying_facts(found: Qualifying | None) -> QualifyingFacts | None:
     if found is None:
         return None
     duration_s = found.load.duration_ns / NS_PER_S
-    return QualifyingFacts(rounds=found.rounds, field=found.field, duration_s=duration_s)
+    return QualifyingFacts(rounds=found.rounds, max_servers=found.field, duration_s=duration_s)
 
 
 def _varied(values: Sequence[T]) -> T | tuple[T, ...]:

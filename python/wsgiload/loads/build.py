@@ -49,11 +49,11 @@ def plan_of(spec: LoadSpec) -> LoadPlan:
     settings = load.settings(duration_ns, spec.transport.transport())
     require_of_generator(settings.check_thresholds)
     precision = None if load.precision is None else parse_precision(load.precision)
-    longest_ns = None if load.max_duration is None else seconds_to_ns(load.max_duration)
+    max_duration_ns = None if load.max_duration is None else seconds_to_ns(load.max_duration)
     request = _requests_of(spec).request()
     plan = load_plan(spec.url, request, settings, spec.schedule, load.seed or 0)
     return msgspec.structs.replace(
-        plan, requests=load.requests, precision=until_precise(precision, longest_ns)
+        plan, requests=load.requests, precision=until_precise(precision, max_duration_ns)
     )
 
 

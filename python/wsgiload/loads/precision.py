@@ -26,7 +26,7 @@ WIDEST = 0.5
 _FORM = re.compile(r"(?:(?P<quantile>p[0-9.]+):)?(?P<percent>[0-9.]+)%")
 _HOPELESS = {
     "not_met": "too many requests failed",
-    "measurement_floor": "it is too close to the noise floor",
+    "below_noise_floor": "it is too close to the noise floor",
     "interrupted": "the load was interrupted",
 }
 
@@ -59,15 +59,19 @@ def parse_precision(text: str) -> Precision:
     return Precision(share, name)
 
 
-def until_precise(precision: Precision | None, longest_ns: int | None) -> PrecisionTarget | None:
+def until_precise(
+    precision: Precision | None, max_duration_ns: int | None
+) -> PrecisionTarget | None:
     """What a plan has for its load to continue until the quantile is known well enough; nothing
     without a longest duration."""
-    if longest_ns is None:
+    if max_duration_ns is None:
         return None
     if precision is None:
         raise UsageError("--max-duration needs --precision", "add --precision p99:5%")
     quantile = QUANTILES[precision.name]
-    return PrecisionTarget(quantile=quantile, share=precision.share, longest_ns=longest_ns)
+    return PrecisionTarget(
+        quantile=quantile, half_width=precision.share, max_duration_ns=max_duration_ns
+    )
 
 
 def precision_sentence(load: LoadReport, target: Precision) -> str:

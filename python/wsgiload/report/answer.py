@@ -71,7 +71,7 @@ def _of_several_apps(
         sentence=" ".join(f"{one.ranking[0].app}: {one.sentence}" for one in answers),
         command_line=None,
         needs="; ".join(needs) or None,
-        cautions=tuple(cautions(summary, ranking)),
+        warnings=tuple(cautions(summary, ranking)),
         ranking=ranking,
     )
 
@@ -110,7 +110,7 @@ def _of_level(summary: Summary, ranking: tuple[RankingLevel, ...], main: Ranking
         command_line=command_line,
         command_of=None if command_line is None else recommended.label,
         needs=needs,
-        cautions=tuple(cautions(summary, ranking)),
+        warnings=tuple(cautions(summary, ranking)),
         ranking=ranking,
     )
 
@@ -125,7 +125,7 @@ def _of_objective(
     entries: Sequence[Recommendation],
     decided: Sequence[Recommendation],
 ) -> Answer:
-    needs = [found.needs for one in entries if (found := one.refused or one.recommended)]
+    needs = [found.needs for one in entries if (found := one.no_recommendation or one.recommended)]
     open_needs = list(dict.fromkeys(need for need in needs if need is not None))
     has_ties = any(one.recommended is not None and one.recommended.tied for one in entries)
     status: Status = "undecided" if open_needs else "tie" if has_ties else "decided"
@@ -139,7 +139,7 @@ def _of_objective(
         command_line=command_line,
         command_of=None if command_line is None else label,
         needs="; ".join(open_needs) or None,
-        cautions=tuple(cautions(summary, ranking)),
+        warnings=tuple(cautions(summary, ranking)),
         ranking=ranking,
     )
 
@@ -164,7 +164,7 @@ def _nothing_ranked(summary: Summary, ranking: tuple[RankingLevel, ...]) -> Answ
         sentence=sentence,
         command_line=None,
         needs="use lower --rates; the reasons are listed below" if ranking else None,
-        cautions=tuple(cautions(summary, ranking)),
+        warnings=tuple(cautions(summary, ranking)),
         ranking=ranking,
     )
 
@@ -172,7 +172,7 @@ def _nothing_ranked(summary: Summary, ranking: tuple[RankingLevel, ...]) -> Answ
 def _counts(entries: Iterable[RankingEntry]) -> str:
     names = {
         "overloaded": "saturated",
-        "unjudged": "without a valid result",
+        "invalid": "without a valid result",
         "failed": "failed",
     }
     statuses = [entry.status for entry in entries]

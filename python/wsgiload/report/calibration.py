@@ -7,7 +7,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from wsgiload.documents.calibration import Calibration, FloorFigures, MedianBias
+from wsgiload.documents.calibration import Calibration, MedianBias, NoiseFloorQuantiles
 from wsgiload.report import words
 
 _FIGURES = ("p50", "p99", "p99.9", "max")
@@ -33,7 +33,7 @@ def _table(document: Calibration) -> Table:
     for figure in _FIGURES:
         table.add_column(figure, justify="right", no_wrap=True)
 
-    floor = document.floor
+    floor = document.noise_floor
     times = {
         "response time": floor.response_time_ns,
         "send lag": floor.send_lag_ns,
@@ -44,7 +44,7 @@ def _table(document: Calibration) -> Table:
     return table
 
 
-def _row(figures: FloorFigures | None) -> list[str]:
+def _row(figures: NoiseFloorQuantiles | None) -> list[str]:
     if figures is None:
         return [words.MISSING] * len(_FIGURES)
     times_ns = (figures.p50, figures.p99, figures.p99_9, figures.max)
@@ -57,7 +57,7 @@ def bias_sentences(document: Calibration) -> list[str]:
 
 
 def _bias_sentence(bias: MedianBias) -> str:
-    hold = words.format_duration_ns(bias.hold_ns)
+    hold = words.format_duration_ns(bias.service_time_ns)
     if bias.bias_ns is None:
         return f"service time {hold}: no correct response"
     if bias.bias_ns < 0:

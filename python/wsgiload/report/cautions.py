@@ -156,7 +156,7 @@ def _not_ranked(ranking: Sequence[RankingLevel], cells: Sequence[CellResult]) ->
             if entry.status == "failed":
                 cause = cause_of_no_result(entry, level, cells)
                 failed.setdefault((cause, entry.label), []).append(level.level)
-            elif entry.status == "unjudged":
+            elif entry.status == "invalid":
                 unjudged.setdefault(entry.label, []).append(level.level)
 
     by_cause: dict[str, list[str]] = {}
@@ -208,7 +208,7 @@ def _upper_bounds(measured: _Measured) -> list[str]:
     bound = [
         (cell, budget)
         for cell in measured.here
-        if (budget := _budget(cell)) is not None and budget.standing == "upper_bound"
+        if (budget := _budget(cell)) is not None and budget.bound_status == "upper_bound"
     ]
     if not bound:
         return []
@@ -287,7 +287,7 @@ def _rough(ranking: Sequence[RankingLevel], decisive: Sequence[RankingLevel]) ->
     rough = [
         level
         for level in ranking
-        if level.rate is not None and any(entry.is_rough for entry in ranked(level))
+        if level.rate is not None and any(entry.few_requests_beyond for entry in ranked(level))
     ]
     rates = [level.rate for level in rough if level.rate]
     if not rates:

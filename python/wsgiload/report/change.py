@@ -46,7 +46,7 @@ def render(change: Change, summaries: tuple[Summary, Summary]) -> str:
         runs=change.runs,
         answer=change_screen(change, (read_sweep(summaries[0]), read_sweep(summaries[1]))),
         note=NOTE,
-        sentences=[(change_sentence(entry), entry.finding) for entry in change.comparisons],
+        sentences=[(change_sentence(entry), entry.conclusion) for entry in change.comparisons],
         unlike=list(change.unlike),
         forest=None if factors is None else _forest(change.comparisons),
         charts=_charts(sweep, drawn),

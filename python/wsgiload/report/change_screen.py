@@ -51,26 +51,26 @@ def change_screen(change: Change, sweeps: tuple[Sweep, Sweep]) -> AnswerBox:
 def _order(entry: Comparison) -> tuple[bool, float]:
     """Certain differences first, and of those and the others the largest."""
     size = abs(math.log(entry.factor)) if entry.factor else 0.0
-    return (entry.finding != "different", -size)
+    return (entry.conclusion != "different", -size)
 
 
 def _sentence(ranked: Sequence[Comparison]) -> str:
-    different = [entry for entry in ranked if entry.finding == "different"]
+    different = [entry for entry in ranked if entry.conclusion == "different"]
     count, all_of_them = len(different), words.plural(len(ranked), "comparison")
     if count:
         lead = f"{count} of {all_of_them} differ{'s' if count == 1 else ''}"
         most = ", most of all" if count > 1 else ""
         return f"{lead}{most} {change_sentence(different[0])}."
-    if all(entry.finding == "no inference" for entry in ranked):
+    if all(entry.conclusion == "no inference" for entry in ranked):
         return f"Too few valid runs for a comparison: {change_sentence(ranked[0])}."
-    same = sum(entry.finding == "same" for entry in ranked)
+    same = sum(entry.conclusion == "same" for entry in ranked)
     verb = "is" if same == 1 else "are"
     known = f"; {same} of {all_of_them} {verb} equivalent within ±5 %" if same else ""
     return f"No significant difference in {ranked[0].figure}{known}."
 
 
 def _needs(ranked: Sequence[Comparison]) -> str | None:
-    if any(entry.finding == "no inference" and entry.factor is not None for entry in ranked):
+    if any(entry.conclusion == "no inference" and entry.factor is not None for entry in ranked):
         return f"repeat both with --runs {FEWEST_RUNS} or more"
     return None
 
@@ -87,7 +87,7 @@ def _row(entry: Comparison, sweeps: tuple[Sweep, Sweep]) -> list[str]:
         words.MISSING
         if interval is None
         else f"{words.three_digits(interval[0])} to {words.three_digits(interval[1])}",
-        _VERDICTS.get(entry.finding, "not decided"),
+        _VERDICTS.get(entry.conclusion, "not decided"),
     ]
 
 

@@ -28,12 +28,12 @@ NAMES = {
     "busy_pause": "GC or long computation",
     "worker_imbalance": "one busy worker",
 }
-# The signal of each fingerprint, and what its periods are called.
-_SIGNALS = {
+# The event of each fingerprint, and what its periods are called.
+_EVENTS = {
     "throttling": ("throttled", "a throttled period"),
-    "contention": ("without_cpu", "a period without CPU"),
+    "contention": ("cpu_wait", "a period without CPU"),
     "pause": ("paused", "a pause"),
-    "memory_pressure": ("short_of_memory", "a memory stall"),
+    "memory_pressure": ("memory_pressure", "a memory stall"),
 }
 
 
@@ -56,8 +56,8 @@ def sentence(cell: Cell, fingerprint: FingerprintResult) -> str:
     attribution = cell.result.attribution
     if attribution is None:
         return coincided
-    signal, called = _SIGNALS.get(fingerprint.name, ("", ""))
-    exposure = next((one for one in attribution.exposures if one.signal == signal), None)
+    event, called = _EVENTS.get(fingerprint.name, ("", ""))
+    exposure = next((one for one in attribution.exposures if one.event == event), None)
     if exposure is None:
         return coincided
     return f"{coincided} {exposure_words(attribution, exposure, called)}"

@@ -88,7 +88,7 @@ def to_paste(settings: ServerSettings) -> str:
     port = _port(settings.command)
     words = [_renumbered(word, port) for word in settings.command]
     variables = dict(settings.environment)
-    if settings.own_command is None:
+    if settings.user_command is None:
         words = _plain(words, settings)
         variables = {name: _without_ours(name, value) for name, value in variables.items()}
     assignments = [f"{name}={value}" for name, value in sorted(variables.items())]

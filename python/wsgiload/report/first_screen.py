@@ -18,7 +18,7 @@ from wsgiload.report.ranked_figures import p99_words
 
 _NOT_RANKED = {
     "overloaded": "saturated",
-    "unjudged": "invalid",
+    "invalid": "invalid",
     "failed": "failed",
 }
 # Narrower terminals get fewer columns; server names and the figures at the main level stay.
@@ -51,7 +51,7 @@ def first_screen(summary: Summary) -> AnswerBox:
         needs=answer.needs,
         notice=words.status_words(summary.status),
         tables=tables,
-        cautions=answer.cautions,
+        cautions=answer.warnings,
         markdown="",
         dispensable=_dispensable([heading for headings, _ in tables for heading in headings]),
     )
@@ -126,7 +126,7 @@ def _places(entries: Sequence[RankingEntry]) -> dict[str, str]:
 
 
 def _figure(entry: RankingEntry, *, is_open: bool) -> str:
-    if entry.status in ("failed", "unjudged") or (entry.status != "ranked" and is_open):
+    if entry.status in ("failed", "invalid") or (entry.status != "ranked" and is_open):
         answered = (
             f" ({words.format_per_s(entry.goodput_per_s)})"
             if entry.status == "overloaded" and entry.goodput_per_s is not None

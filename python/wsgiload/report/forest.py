@@ -50,7 +50,7 @@ def _factor(entry: Comparison, name: str) -> PageFactor:
         value=factor.value,
         low=factor.low,
         high=factor.high,
-        is_finding=entry.finding in ("different", "same"),
+        is_finding=entry.conclusion in ("different", "same"),
         is_chance=entry.same_server,
     )
 
@@ -71,7 +71,9 @@ def row_numbers(entry: Comparison) -> tuple[str, ...]:
 def caption(comparisons: Sequence[Comparison]) -> str:
     """How many comparisons show a difference, and how many show equivalence."""
     pairs = [entry for entry in comparisons if not entry.same_server]
-    counts = [sum(entry.finding == finding for entry in pairs) for finding in ("different", "same")]
+    counts = [
+        sum(entry.conclusion == finding for entry in pairs) for finding in ("different", "same")
+    ]
     if not pairs:
         return "A/A test (one server under two names): every difference is due to chance."
     return (

@@ -36,12 +36,12 @@ _LOWEST_EDGE_NS = 1_000
 _FEWEST_CLASSES, _MOST_CLASSES = 8, 30
 # A column is marked where at least this share of its slowest requests overlapped.
 MARKED_SHARE = 0.5
-# What the signals of an attribution are called here.
-_SIGNALS = {
+# What the events of an attribution are called here.
+_EVENTS = {
     "throttled": "throttling",
-    "without_cpu": "CPU contention",
+    "cpu_wait": "CPU contention",
     "paused": "pause",
-    "short_of_memory": "memory pressure",
+    "memory_pressure": "memory pressure",
 }
 SCALE = "Darker fields of a heatmap contain more responses (logarithmic)."
 MARKS = (
@@ -59,7 +59,7 @@ class Heat:
     counts: tuple[tuple[int, ...], ...]
     # By column: how many of the slowest requests were scheduled in it. Empty: not recorded.
     slowest: tuple[int, ...]
-    # By column: each signal that at least half of these overlapped, and how many did.
+    # By column: each event that at least half of these overlapped, and how many did.
     signals: tuple[tuple[tuple[str, int], ...], ...]
 
     def texts(self) -> list[str]:
@@ -173,10 +173,10 @@ def _coincidences(
 def _overlapped(
     flights: Sequence[Flight], found: dict[str, list[stretches.Stretch]]
 ) -> Iterator[tuple[str, int]]:
-    for signal, there in found.items():
+    for event, there in found.items():
         count = sum(overlaps(flight, there) for flight in flights)
         if count and count >= MARKED_SHARE * len(flights):
-            yield _SIGNALS[signal], count
+            yield _EVENTS[event], count
 
 
 def _stretches(samples: Sequence[SampleRow]) -> dict[str, list[stretches.Stretch]]:
@@ -184,9 +184,9 @@ def _stretches(samples: Sequence[SampleRow]) -> dict[str, list[stretches.Stretch
     steps = steps_of([_sample(row) for row in samples], CFS_PERIOD_NS)
     return {
         "throttled": stretches.throttled(steps),
-        "without_cpu": stretches.without_cpu(steps),
+        "cpu_wait": stretches.cpu_wait(steps),
         "paused": stretches.paused(steps),
-        "short_of_memory": stretches.short_of_memory(steps),
+        "memory_pressure": stretches.memory_pressure(steps),
     }
 
 

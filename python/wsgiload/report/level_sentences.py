@@ -129,7 +129,7 @@ def raced(
         ending = f"{tie_words(names, race.margin, what, lead)}{elsewhere}{lean}"
     else:
         ending = open_words(names, what, lead)
-    return " ".join(part for part in (ending, dropped_words(race.dropped)) if part)
+    return " ".join(part for part in (ending, dropped_words(race.dropped_out)) if part)
 
 
 def _better_elsewhere(
@@ -143,7 +143,7 @@ def _better_elsewhere(
             assert comparison is not None
             times = _times_of(one, of_first=comparison.first == rival.label)
             is_better = (times[0] > 1) == (one.figure == GOODPUT)
-            if one.finding == "different" and is_better:
+            if one.conclusion == "different" and is_better:
                 factor, low, high = times
                 sentences.append(
                     f" {rival.label}'s {one.figure} is {factor:.2f}× [{low:.2f}, {high:.2f}] "

@@ -131,7 +131,7 @@ def _cautions(report: LoadReport) -> list[str]:
 
 def _repeats(report: LoadReport) -> list[str]:
     """Which attempts were disturbed, and that the result did not decide which one is reported."""
-    disturbed = {number: one.disturbance for number, one in enumerate(report.attempts, start=1)}
+    disturbed = {number: one.rerun_reason for number, one in enumerate(report.attempts, start=1)}
     reasons = [f"attempt {number}: {why}" for number, why in disturbed.items() if why is not None]
     if not reasons:
         return []

@@ -157,7 +157,7 @@ def comparison_lines(summary: Summary) -> list[tuple[str, str]]:
     """A sentence per pair and load with its style, and what must be known beside them."""
     entries = summary.comparisons or ()
     styles = {"different": "bold", "same": "green"}
-    lines = [(comparison_sentence(entry), styles.get(entry.finding, "")) for entry in entries]
+    lines = [(comparison_sentence(entry), styles.get(entry.conclusion, "")) for entry in entries]
     if len({entry.app for entry in entries}) > 1:
         lines.append((_APPS_APART, ""))
     of_sessions = bool(summary.experiment.sessions)
@@ -192,7 +192,7 @@ def load_words(entry: Comparison) -> str:
 def _finding(entry: Comparison) -> str:
     first, second, figure = entry.first, entry.second, entry.figure
     where = f"at {load_words(entry)}"
-    match entry.finding:
+    match entry.conclusion:
         case "different":
             return f"{first}'s {figure} is {_factor_words(entry)} {second}'s {where}"
         case "same":
@@ -210,7 +210,7 @@ def _finding(entry: Comparison) -> str:
 
 
 def _change(entry: Comparison) -> str:
-    match entry.finding:
+    match entry.conclusion:
         case "different":
             return f"{entry.figure} is {_factor_words(entry)} the first run's"
         case "same":
@@ -242,12 +242,12 @@ def _at_most(entry: Comparison) -> str:
 def _others(entry: Comparison) -> str:
     """Figures in which the two differ beside the one that is compared; and where that one tells
     nothing, how close they are in the median."""
-    if entry.finding == "no inference":
+    if entry.conclusion == "no inference":
         return ""
-    is_open = entry.finding != "different"
+    is_open = entry.conclusion != "different"
     found = []
     for one in entry.others:
-        if one.finding == "different":
+        if one.conclusion == "different":
             low, high = one.interval_95
             times = f"{_times(one.factor)} [{_number(low)}, {_number(high)}]"
             found.append(f"; {one.figure} is {times}")
@@ -284,7 +284,7 @@ def _number(factor: float) -> str:
 
 
 def _near_capacity(entry: Comparison) -> str:
-    share = entry.load_share
+    share = entry.relative_rate
     if share is None or share <= CAUTIOUS_SHARE or entry.figure == GOODPUT:
         return ""
     if share >= 1:
@@ -311,7 +311,7 @@ def _cautions(
             f"{PLANNED_FACTOR:g}× difference, given how these runs vary; use {_runs(needed)}."
         )
 
-    unknown = any(entry.load_share is None and entry.rate is not None for entry in entries)
+    unknown = any(entry.relative_rate is None and entry.rate is not None for entry in entries)
     if unknown and entries[0].figure != GOODPUT:
         why = "rates are in sessions per second" if of_sessions else "some servers never saturated"
         yield (
@@ -345,7 +345,7 @@ def overload_lines(summary: Summary) -> list[str]:
     measured."""
     entries = summary.overload or ()
     lines = [_overload_sentence(entry) for entry in entries]
-    largest = max((point.load_share for entry in entries for point in entry.points), default=0.0)
+    largest = max((point.relative_rate for entry in entries for point in entry.points), default=0.0)
     if lines and largest < OVERLOADS[-1]:
         lines.append(
             f"No server was offered {OVERLOADS[-1] * 100:.0f} % of its maximum goodput or more, so "
@@ -355,17 +355,17 @@ def overload_lines(summary: Summary) -> list[str]:
 
 
 def _overload_sentence(entry: Overload) -> str:
-    text = f"{entry.server} peaked at a goodput of {words.format_per_s(entry.capacity_per_s)}"
-    beyond = [point for point in entry.points if point.load_share >= OVERLOADS[0]]
+    text = f"{entry.server} peaked at a goodput of {words.format_per_s(entry.max_goodput_per_s)}"
+    beyond = [point for point in entry.points if point.relative_rate >= OVERLOADS[0]]
     if not beyond:
         return f"{text}."
 
-    worst = min(beyond, key=lambda point: point.kept_ratio)
-    where = f"an offered {words.format_per_s(worst.rate)} ({worst.load_share * 100:.0f} %)"
-    if worst.kept_ratio >= HELD:
+    worst = min(beyond, key=lambda point: point.goodput_ratio)
+    where = f"an offered {words.format_per_s(worst.rate)} ({worst.relative_rate * 100:.0f} %)"
+    if worst.goodput_ratio >= HELD:
         return f"{text} and sustained it at {where}."
-    ending = "collapsed" if worst.kept_ratio < COLLAPSED else "fell"
-    kept = words.format_ratio(worst.kept_ratio)
+    ending = "collapsed" if worst.goodput_ratio < COLLAPSED else "fell"
+    kept = words.format_ratio(worst.goodput_ratio)
     return f"{text}, which {ending} to {kept} of that at {where}."
 
 
@@ -398,7 +398,7 @@ def _power_sentence(entry: Efficiency) -> str:
 def session_lines(summary: Summary) -> list[tuple[str, str]]:
     """Which trials were discarded and why, and whether too many were; a sentence and its style
     each."""
-    session = summary.session
+    session = summary.validity
     discarded = session.discarded if session is not None else ()
     if summary.experiment.runs == 1:
         # What was not repeated says the same of itself.

@@ -34,7 +34,7 @@ def _competitors(summary: Summary, level: RankingLevel) -> int:
     race = race_at(summary.races, level)
     if race is None:
         return len({entry.label for entry in level.entries})
-    return len(race.contenders) + len(race.dropped)
+    return len(race.contenders) + len(race.dropped_out)
 
 
 def limits_words(summary: Summary) -> str:

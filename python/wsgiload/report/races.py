@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Literal
 
 from wsgiload.documents.experiment_facts import ExperimentFacts
-from wsgiload.documents.over_cells import Race, RaceDrop
+from wsgiload.documents.over_cells import Race, RaceDropout
 from wsgiload.report import words
 
 STATUSES: dict[str, Literal["decided", "tie", "undecided"]] = {
     "winner": "decided",
     "ties": "tie",
-    "open": "undecided",
+    "undecided": "undecided",
     "failed": "undecided",
 }
 MOST_DROPS = 3
@@ -40,7 +40,7 @@ def open_words(names: Sequence[str], aim: str, lead: str) -> str:
     return f"{leader} has {aim} so far, {lead}, but {rivals} {are} not significantly worse."
 
 
-def dropped_words(dropped: Sequence[RaceDrop]) -> str:
+def dropped_words(dropped: Sequence[RaceDropout]) -> str:
     """``Dropped out: c (2.31× a's figure after 2 rounds).``; nothing where nobody did."""
     if not dropped:
         return ""
@@ -56,18 +56,18 @@ def dropped_words(dropped: Sequence[RaceDrop]) -> str:
 def objective_words(race: Race) -> str:
     """``Of 48 configurations, 20 missed it in a short trial and 24 were neither leaner nor
     faster.``"""
-    early = [drop for drop in race.dropped if drop.in_qualifying]
+    early = [drop for drop in race.dropped_out if drop.in_qualifying]
     missed = sum(drop.behind is None for drop in early)
     others = len(early) - missed
     parts = [f"{missed} missed it in a short trial"] if missed else []
     if others:
         were = "was" if others == 1 else "were"
         parts.append(f"{others} {were} neither leaner nor faster than the others")
-    count = len(race.contenders) + len(race.dropped)
+    count = len(race.contenders) + len(race.dropped_out)
     return f"Of {count} configurations, {' and '.join(parts)}." if parts else ""
 
 
-def _why(drop: RaceDrop) -> str:
+def _why(drop: RaceDropout) -> str:
     if drop.factor is None:
         return "failed twice"
     rounds = words.plural(drop.rounds, "round")

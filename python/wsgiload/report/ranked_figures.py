@@ -26,7 +26,9 @@ def figure_words(entry: RankingEntry, level: RankingLevel) -> str:
 
 def p99_words(entry: RankingEntry) -> str:
     """``0.24 ms [0.22 ms, 0.28 ms]``, or ``≈ 0.24 ms``."""
-    value = words.rough(words.format_duration_ns(entry.value_ns), is_rough=entry.is_rough)
+    value = words.rough(
+        words.format_duration_ns(entry.value_ns), is_rough=entry.few_requests_beyond
+    )
     return f"{value}{interval_words(entry)}"
 
 

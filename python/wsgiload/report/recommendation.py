@@ -9,7 +9,7 @@ from wsgiload.documents.recommendation import (
     MemoryHeadroom,
     NoRecommendation,
     Recommendation,
-    RecommendedSetting,
+    RecommendedConfiguration,
 )
 from wsgiload.report import words
 
@@ -19,7 +19,7 @@ def recommendation_lines(entries: Sequence[Recommendation]) -> list[str]:
     return [
         f"{sentence.removesuffix('.')}; {found.needs}." if found.needs is not None else sentence
         for sentence, entry in zip(recommendation_sentences(entries), entries, strict=True)
-        if (found := entry.recommended or entry.refused) is not None
+        if (found := entry.recommended or entry.no_recommendation) is not None
     ]
 
 
@@ -28,17 +28,17 @@ def recommendation_sentences(entries: Sequence[Recommendation]) -> list[str]:
     sentences = []
     for entry in entries:
         lead = f"{entry.app}: " if len(entries) > 1 else ""
-        found = entry.recommended or entry.refused
+        found = entry.recommended or entry.no_recommendation
         assert found is not None  # a document has one of the two
         sentences.append(lead + recommendation_words(found, words.join_words(entry.objective)))
     return sentences
 
 
-def recommendation_words(found: RecommendedSetting | NoRecommendation, objective: str) -> str:
+def recommendation_words(found: RecommendedConfiguration | NoRecommendation, objective: str) -> str:
     """``Recommended: …`` or ``Probably …`` with interval and headroom, or ``No recommendation:
     …``."""
     if isinstance(found, NoRecommendation):
-        return f"No recommendation: {found.why}."
+        return f"No recommendation: {found.reason}."
     if found.needs is not None:
         return _probable(found, objective)
     leanest = f", the leanest of {1 + len(found.also_meets)} configurations that meet"
@@ -50,7 +50,7 @@ def recommendation_words(found: RecommendedSetting | NoRecommendation, objective
     )
 
 
-def _probable(found: RecommendedSetting, objective: str) -> str:
+def _probable(found: RecommendedConfiguration, objective: str) -> str:
     return (
         f"Probably {found.server}, which met {objective} in all {found.runs} runs at "
         f"{words.format_per_s(found.rate_per_s)}{_interval(found)}; "
@@ -58,7 +58,7 @@ def _probable(found: RecommendedSetting, objective: str) -> str:
     )
 
 
-def _others(found: RecommendedSetting) -> str:
+def _others(found: RecommendedConfiguration) -> str:
     if not found.also_meets:
         return f" Next best: {found.runner_up}." if found.runner_up is not None else ""
     meet = "meets" if len(found.also_meets) == 1 else "meet"
@@ -70,7 +70,7 @@ def _others(found: RecommendedSetting) -> str:
     return f"{also}; {tied} {needs} no more resources and {performs} equally well."
 
 
-def _disturbed(found: RecommendedSetting) -> str:
+def _disturbed(found: RecommendedConfiguration) -> str:
     if not found.disturbed:
         return ""
     runs = words.plural(found.runs, "run")
@@ -80,12 +80,12 @@ def _disturbed(found: RecommendedSetting) -> str:
     )
 
 
-def _thin(found: RecommendedSetting) -> str:
-    if found.fewest_beyond is None or found.fewest_beyond >= FEWEST_BEYOND:
+def _thin(found: RecommendedConfiguration) -> str:
+    if found.min_requests_beyond is None or found.min_requests_beyond >= FEWEST_BEYOND:
         return ""
     few = (
-        f"only {words.plural(found.fewest_beyond, 'request')}"
-        if found.fewest_beyond
+        f"only {words.plural(found.min_requests_beyond, 'request')}"
+        if found.min_requests_beyond
         else "no request"
     )
     return (
@@ -94,22 +94,22 @@ def _thin(found: RecommendedSetting) -> str:
     )
 
 
-def _interval(found: RecommendedSetting) -> str:
-    if found.interval is None or found.centre is None:
+def _interval(found: RecommendedConfiguration) -> str:
+    if found.interval_95 is None or found.estimate is None:
         return f" in {words.plural(found.runs, 'run')}"
-    low, high = found.interval
+    low, high = found.interval_95
     if found.figure == "capacity":
         span = f"{words.format_rate(low)} to {words.format_rate(high)}"
         runs = words.plural(found.runs, "confirmation run")
         return f" (95 % CI of the capacity {span}, {runs})"
     span = f"{words.format_duration_ns(low)} to {words.format_duration_ns(high)}"
     return (
-        f" ({found.figure} {words.format_duration_ns(found.centre)}, 95 % CI {span}, "
+        f" ({found.figure} {words.format_duration_ns(found.estimate)}, 95 % CI {span}, "
         f"{found.runs} runs)"
     )
 
 
-def use_words(found: RecommendedSetting) -> str:
+def use_words(found: RecommendedConfiguration) -> str:
     """``peak memory 58 MiB of 256 MiB (77 % free), CPU 0.62 of 1 core (38 % free)``."""
     cpu = found.cpu
     if cpu is None or cpu.cores_mean is None:

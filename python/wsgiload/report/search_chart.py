@@ -14,7 +14,7 @@ from wsgiload.report.grids import Grid
 from wsgiload.report.page import Chart
 
 _PHASES = {
-    "guess": "closed loop",
+    "initial": "closed loop",
     "bracket": "doubling",
     "bisect": "bisection",
     "confirm": "confirmation",
@@ -119,7 +119,7 @@ def _trial(
 ) -> PageTrial:
     return PageTrial(
         number=number,
-        phase=_PHASES[trial.phase],
+        phase=_PHASES[trial.stage],
         rate_per_s=trial.rate_per_s or 0.0,
         outcome="inconclusive" if trial.met is None else "met" if trial.met else "missed",
         is_repeated=trial.discarded,
@@ -154,9 +154,9 @@ def _grid(server: ServerCapacity, thresholds: Sequence[Threshold], loads: Loads)
     rows = tuple(
         (
             str(number),
-            _PHASES[trial.phase],
+            _PHASES[trial.stage],
             _outcome_words(trial),
-            trial.why,
+            trial.reason,
             _load_words(trial),
             *(_text(threshold, loads.get(trial.cell)) for threshold in thresholds),
         )
@@ -172,6 +172,6 @@ def _load_words(trial: CapacityTrial) -> str:
 
 
 def _outcome_words(trial: CapacityTrial) -> str:
-    if trial.phase == "guess":
+    if trial.stage == "initial":
         return words.MISSING
     return f"{_OUTCOMES[trial.met]}{', repeated' if trial.discarded else ''}"

@@ -78,7 +78,7 @@ def print_comparison(
 ) -> None:
     """What changed between two stored runs, and what else was not alike."""
     lines = [
-        Text(over_runs.change_sentence(entry), style=_FINDINGS.get(entry.finding, ""))
+        Text(over_runs.change_sentence(entry), style=_FINDINGS.get(entry.conclusion, ""))
         for entry in entries
     ]
     _print(console, Group(*lines, *(Text(remark, style="yellow") for remark in remarks)))

@@ -206,7 +206,7 @@ def with_uncertainty(shown: str, known: QuantileUncertainty | None) -> str:
     """A quantile in words with its uncertainty: "18.4 ms (95 % CI 17.9 ms to 19.2 ms)"."""
     if known is None or shown == MISSING:
         return shown
-    if known.reason == "measurement_floor":
+    if known.reason == "below_noise_floor":
         return f"<= {shown} (upper bound: too close to the noise floor)"
     if known.interval_95_ns is None:
         return shown

@@ -57,7 +57,7 @@ class Attempt:
         return LoadAttempt(
             reported=is_reported,
             status=self.report.verdict.status,
-            disturbance=self.disturbance,
+            rerun_reason=self.disturbance,
             disturbed_s=self.cell.disturbed_s,
             goodput_per_s=self.report.rate.goodput_per_s,
             p99_ns=times.quantiles.get("0.99") if times is not None else None,
@@ -99,6 +99,6 @@ def _best(attempts: Sequence[Attempt]) -> Attempt:
 def longest_s(plan: LoadPlan, reruns: int) -> float:
     """Seconds that the load takes at most if it is repeated so often."""
     phases = plan.phases
-    measure_ns = phases.measure_ns if plan.precision is None else plan.precision.longest_ns
+    measure_ns = phases.measure_ns if plan.precision is None else plan.precision.max_duration_ns
     load_ns = phases.warmup_ns + measure_ns + phases.cooldown_ns + plan.timeout_ns
     return ((1 + reruns) * load_ns + reruns * WAIT_NS) / NS_PER_S

@@ -235,7 +235,7 @@ def _contamination(record: CellRecord) -> Reason | None:
     if attribution is None:
         return None
 
-    foreign, waited = attribution.foreign_cpu_ratio, attribution.cpu_wait_ratio
+    foreign, waited = attribution.other_cpu_ratio, attribution.cpu_wait_ratio
     if foreign is not None and foreign > MOST_FOREIGN_CPU:
         message = (
             f"other processes used {100 * foreign:.0f} % of the machine's CPU time; repeat on an "
@@ -328,7 +328,7 @@ def exit_code(
     cells = standing_attempts(after_qualifying(summary.cells, summary.experiment))
     if any(_has_failed(cell) for cell in (*broken, *cells)):
         return EXIT_SERVER
-    if summary.session is not None and summary.session.status == "invalid":
+    if summary.validity is not None and summary.validity.status == "invalid":
         return EXIT_INVALID
     if any(cell.verdict is None or cell.verdict.status == "invalid" for cell in cells):
         return EXIT_INVALID

@@ -24,7 +24,7 @@ def settings_of(
     variant, own = found.variant, found.server.own
     return ServerSettings(
         command=tuple(command),
-        own_command=own.command if own is not None else None,
+        user_command=own.command if own is not None else None,
         folder=str(own.working_folder) if own is not None else None,
         setup=own.setup if own is not None else (),
         teardown=own.teardown if own is not None else (),

@@ -40,7 +40,7 @@ from wsgiload.statistics.sequential import (
 )
 from wsgiload.statistics.student import t_quantile
 
-Outcome = Literal["winner", "ties", "open", "failed"]
+Outcome = Literal["winner", "ties", "undecided", "failed"]
 Pair = tuple[str, str]
 
 # How probable a wrong selection is for one pair, by the ratio of likelihoods.
@@ -103,7 +103,7 @@ class RaceState:
     @property
     def is_decided(self) -> bool:
         """Whether further rounds would change nothing."""
-        return self.outcome != "open"
+        return self.outcome != "undecided"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def judge_race(servers: Sequence[str], rounds: Sequence[Round], rules: Rules) ->
     leads = [lead for name in others if (lead := lead_of(leader, name, rounds)) is not None]
     is_tied = len(leads) == len(others) and _are_tied(leads, spread, rules)
     return RaceState(
-        "ties" if is_tied else "open",
+        "ties" if is_tied else "undecided",
         field.contenders,
         field.drops,
         _margin(field.contenders, effects),
@@ -251,7 +251,7 @@ def _without_rivals(field: _Field) -> Outcome:
     """Where all others failed, nobody needs a test."""
     if not field.contenders:
         return "failed"
-    return "winner" if len(field.contenders) == 1 and field.drops else "open"
+    return "winner" if len(field.contenders) == 1 and field.drops else "undecided"
 
 
 def _winner(field: _Field, effects: Mapping[Pair, RaceEffect | None]) -> str | None:

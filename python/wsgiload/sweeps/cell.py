@@ -150,7 +150,7 @@ def _measure(
         try:
             plan = msgspec.structs.replace(
                 load_plan(url, request, load, cell.level, cell.seed),
-                floor=floor_of_plan(load.keepalive),
+                noise_floor=floor_of_plan(load.keepalive),
             )
             limits = _held_limits(bench, record)
             with watched(bench.events, plan, sampler, limits) as progress:

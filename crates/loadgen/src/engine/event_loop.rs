@@ -23,7 +23,7 @@ use crate::engine::lines::Lines;
 use crate::engine::reactor::{Reactor, Readiness};
 use crate::engine::slot::Slot;
 use crate::http::connection::Connection;
-use crate::http::inbox::{Inbox, StampDoubts};
+use crate::http::inbox::{Inbox, RejectedTimestamps};
 use crate::http::target::Target;
 use crate::pacing::pacer::Pacer;
 use crate::pacing::run_queue::RunQueueWaits;
@@ -130,7 +130,7 @@ pub(crate) struct Ended {
     /// When the last of a limited number of requests ended, if they all did.
     pub finished_ns: Option<u64>,
     pub stalls: Stalls,
-    pub stamp_doubts: StampDoubts,
+    pub rejected_timestamps: RejectedTimestamps,
 }
 
 impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
@@ -250,7 +250,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             recorder,
             finished_ns: self.source.finished_ns(),
             stalls: self.stalls,
-            stamp_doubts: self.inbox.doubts(),
+            rejected_timestamps: self.inbox.rejected_timestamps(),
         }
     }
 

@@ -211,8 +211,8 @@ mod tests {
     fn what_has_ended_is_counted_before_a_look_at_the_record() {
         let precision = Some(Precision {
             quantile: 0.5,
-            share: 0.1,
-            longest_ns: 9 * NS_PER_S,
+            half_width: 0.1,
+            max_duration_ns: 9 * NS_PER_S,
         });
         let plan = LoadPlan {
             precision,

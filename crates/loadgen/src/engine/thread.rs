@@ -218,7 +218,7 @@ fn run_engine<C: Connection, S: Source>(
     let ended = engine.end();
     let load = ThreadCost {
         stalls: ended.stalls,
-        stamp_doubts: ended.stamp_doubts,
+        rejected_timestamps: ended.rejected_timestamps,
         ..load
     };
 

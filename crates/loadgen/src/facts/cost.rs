@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::base::clock::{monotonic_ns, thread_cpu_ns};
-use crate::http::inbox::StampDoubts;
+use crate::http::inbox::RejectedTimestamps;
 use crate::pacing::pacer::Pacer;
 use crate::pacing::run_queue::run_queue_wait_ns;
 use crate::pacing::stalls::Stalls;
@@ -33,7 +33,7 @@ pub struct ThreadCost {
     /// Gaps in which its loop should have been turning and was not.
     pub stalls: Stalls,
     /// What cast doubt on the kernel timestamps of what it received.
-    pub stamp_doubts: StampDoubts,
+    pub rejected_timestamps: RejectedTimestamps,
 }
 
 impl ThreadCost {
@@ -62,7 +62,7 @@ impl ThreadCost {
 #[serde(rename_all = "snake_case")]
 pub enum Scheduling {
     /// In turn with every other process.
-    Ordinary,
+    SchedOther,
     /// Ahead of every ordinary process.
     Realtime,
 }
@@ -82,7 +82,7 @@ pub(crate) fn scheduling() -> Option<Scheduling> {
     Some(if FIFO_AND_ROUND_ROBIN.contains(&policy) {
         Scheduling::Realtime
     } else {
-        Scheduling::Ordinary
+        Scheduling::SchedOther
     })
 }
 
@@ -118,7 +118,7 @@ impl CostMeter {
             run_queue_wait_ns: waited,
             scheduling: self.scheduling,
             stalls: Stalls::default(),
-            stamp_doubts: StampDoubts::default(),
+            rejected_timestamps: RejectedTimestamps::default(),
         }
     }
 }
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_thread_is_scheduled_as_an_ordinary_one_unless_somebody_said_otherwise() {
-        assert_eq!(scheduling(), Some(Scheduling::Ordinary));
+        assert_eq!(scheduling(), Some(Scheduling::SchedOther));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! saw.
 
 use crate::facts::cost::ThreadCost;
-use crate::http::inbox::StampDoubts;
+use crate::http::inbox::RejectedTimestamps;
 use crate::net::conntrack::TrackedConnections;
 use crate::net::ports::SourcePorts;
 use crate::pacing::pacer::Spin;
@@ -68,11 +68,11 @@ impl RunFacts {
     }
 
     /// What cast doubt on the kernel timestamps, all threads together.
-    pub(crate) fn stamp_doubts(&self) -> StampDoubts {
-        let mut all = StampDoubts::default();
+    pub(crate) fn rejected_timestamps(&self) -> RejectedTimestamps {
+        let mut all = RejectedTimestamps::default();
         self.costs
             .iter()
-            .for_each(|cost| all.add(&cost.stamp_doubts));
+            .for_each(|cost| all.add(&cost.rejected_timestamps));
         all
     }
 

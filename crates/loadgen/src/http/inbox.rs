@@ -47,18 +47,18 @@ pub(crate) struct Received {
 
 /// Doubts about kernel timestamps; affected responses use the time of the read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
-pub struct StampDoubts {
+pub struct RejectedTimestamps {
     /// Timestamps outside the exchange that they belong to, and those that could not be converted
     /// to `CLOCK_MONOTONIC`.
-    pub rejected: u64,
+    pub count: u64,
     /// Steps of the wall clock.
     pub clock_steps: u64,
 }
 
-impl StampDoubts {
-    /// Adds another thread's doubts.
+impl RejectedTimestamps {
+    /// Adds another thread's counts.
     pub(crate) fn add(&mut self, other: &Self) {
-        self.rejected += other.rejected;
+        self.count += other.count;
         self.clock_steps += other.clock_steps;
     }
 }
@@ -126,13 +126,13 @@ impl Inbox {
             .offset
             .monotonic_of(realtime_ns, to_ns)
             .filter(|queued_ns| plausible.contains(queued_ns));
-        self.offset.doubts.rejected += u64::from(queued_ns.is_none());
+        self.offset.rejected_timestamps.count += u64::from(queued_ns.is_none());
         Some(queued_ns?.clamp(from_ns, to_ns))
     }
 
     /// Doubts about kernel timestamps.
-    pub fn doubts(&self) -> StampDoubts {
-        self.offset.doubts
+    pub fn rejected_timestamps(&self) -> RejectedTimestamps {
+        self.offset.rejected_timestamps
     }
 }
 
@@ -186,7 +186,7 @@ struct ClockOffset {
     reading: Option<Reading>,
     /// Timestamps from before a step belong to a clock that can no longer be read.
     valid_from_ns: u64,
-    doubts: StampDoubts,
+    rejected_timestamps: RejectedTimestamps,
 }
 
 impl ClockOffset {
@@ -194,7 +194,7 @@ impl ClockOffset {
         Self {
             reading: Reading::take(),
             valid_from_ns: 0,
-            doubts: StampDoubts::default(),
+            rejected_timestamps: RejectedTimestamps::default(),
         }
     }
 
@@ -211,7 +211,7 @@ impl ClockOffset {
 
     fn renew(&mut self, fresh: Reading) {
         if self.reading.is_some_and(|reading| reading.is_step(&fresh)) {
-            self.doubts.clock_steps += 1;
+            self.rejected_timestamps.clock_steps += 1;
             self.valid_from_ns = fresh.read_ns;
         }
         self.reading = Some(fresh);
@@ -288,7 +288,7 @@ mod tests {
             inbox.queued_ns(realtime_ns() - NS_PER_S, now_ns - 1_000, now_ns),
             None
         );
-        assert_eq!(inbox.doubts().rejected, 2);
+        assert_eq!(inbox.rejected_timestamps().count, 2);
     }
 
     #[test]
@@ -315,7 +315,7 @@ mod tests {
         // Read later, but taken before the step was noticed.
         assert_eq!(offset.monotonic_of(stamp_ns, monotonic_ns()), None);
         assert!(offset.monotonic_of(realtime_ns(), monotonic_ns()).is_some());
-        assert_eq!(offset.doubts.clock_steps, 1);
+        assert_eq!(offset.rejected_timestamps.clock_steps, 1);
     }
 
     #[test]

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::judge::uncertainty::{Interval, Standing, Uncertainty};
-use crate::plan::floor::Floor;
+use crate::judge::uncertainty::{Interval, ResolutionStatus, Uncertainty};
+use crate::plan::floor::NoiseFloor;
 use crate::plan::precision::REPORTED_QUANTILES;
 use crate::plan::thresholds::LagImpactLimits;
 use crate::plan::{LoadPlan, ReceiveStamps};
@@ -38,13 +38,13 @@ pub struct ErrorBudget {
     /// not known; without an upper end it is unbounded.
     pub band: Option<Interval>,
     /// What the figure is good for.
-    pub standing: FigureStanding,
+    pub bound_status: BoundStatus,
 }
 
 /// What a figure is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FigureStanding {
+pub enum BoundStatus {
     /// It holds within its band.
     Bounded,
     /// The generator may have added a relevant part: the true value is not larger.
@@ -74,13 +74,20 @@ pub(crate) fn error_budget(
             value,
             generator: (without_generator_ns(plan, measures, quantile)?, value),
             sampling_95: known.interval_95_ns,
-            noise_floor: plan.floor.as_ref().and_then(|floor| floor.at(quantile)),
+            noise_floor: plan
+                .noise_floor
+                .as_ref()
+                .and_then(|floor| floor.at(quantile)),
             undisturbed: None,
             band: None,
-            standing: FigureStanding::Bounded,
+            bound_status: BoundStatus::Bounded,
         };
-        budget.band = band(&budget, plan.floor.as_ref());
-        budget.standing = standing(&budget, known.standing, &plan.thresholds.lag_impact);
+        budget.band = band(&budget, plan.noise_floor.as_ref());
+        budget.bound_status = bound_status(
+            &budget,
+            known.resolution_status,
+            &plan.thresholds.lag_impact,
+        );
         Some((name, budget))
     };
     REPORTED_QUANTILES.into_iter().filter_map(budget).collect()
@@ -105,23 +112,27 @@ fn without_generator_ns(plan: &LoadPlan, measures: &Measures, quantile: f64) -> 
     )
 }
 
-fn band(budget: &ErrorBudget, floor: Option<&Floor>) -> Option<Interval> {
+fn band(budget: &ErrorBudget, floor: Option<&NoiseFloor>) -> Option<Interval> {
     let (low_ns, high_ns) = budget.sampling_95?;
     let typical_floor_ns = floor.and_then(|floor| floor.at(0.5)).unwrap_or(0);
     let added_ns = budget.generator_ns() + typical_floor_ns;
     Some((low_ns.saturating_sub(added_ns), high_ns))
 }
 
-fn standing(budget: &ErrorBudget, known: Standing, limits: &LagImpactLimits) -> FigureStanding {
+fn bound_status(
+    budget: &ErrorBudget,
+    known: ResolutionStatus,
+    limits: &LagImpactLimits,
+) -> BoundStatus {
     let added_ns = budget.generator_ns() as f64;
     let is_relevant =
         added_ns > limits.bound_ns && added_ns > limits.bound * budget.generator.0 as f64;
     if is_relevant {
-        FigureStanding::UpperBound
-    } else if known == Standing::NotResolved {
-        FigureStanding::FewResponses
+        BoundStatus::UpperBound
+    } else if known == ResolutionStatus::NotResolved {
+        BoundStatus::FewResponses
     } else {
-        FigureStanding::Bounded
+        BoundStatus::Bounded
     }
 }
 
@@ -147,13 +158,13 @@ mod tests {
             noise_floor: None,
             undisturbed: None,
             band: None,
-            standing: FigureStanding::Bounded,
+            bound_status: BoundStatus::Bounded,
         }
     }
 
     #[test]
     fn the_band_is_the_sampling_interval_lowered_by_generator_and_floor() {
-        let floor = Floor {
+        let floor = NoiseFloor {
             p50_ns: 20_000,
             p99_ns: 200_000,
             p999_ns: 900_000,
@@ -170,21 +181,23 @@ mod tests {
 
     #[test]
     fn a_figure_is_an_upper_bound_beyond_a_share_and_a_time() {
-        let standing_of =
-            |without_ns, value| standing(&budget(without_ns, value), Standing::Resolved, &LIMITS);
-        assert_eq!(standing_of(100_000, 190_000), FigureStanding::Bounded);
-        assert_eq!(standing_of(9_000_000, 9_500_000), FigureStanding::Bounded);
+        let status_of = |without_ns, value| {
+            bound_status(
+                &budget(without_ns, value),
+                ResolutionStatus::Resolved,
+                &LIMITS,
+            )
+        };
+        assert_eq!(status_of(100_000, 190_000), BoundStatus::Bounded);
+        assert_eq!(status_of(9_000_000, 9_500_000), BoundStatus::Bounded);
+        assert_eq!(status_of(1_000_000, 1_300_000), BoundStatus::UpperBound);
         assert_eq!(
-            standing_of(1_000_000, 1_300_000),
-            FigureStanding::UpperBound
-        );
-        assert_eq!(
-            standing(
+            bound_status(
                 &budget(1_000_000, 1_000_000),
-                Standing::NotResolved,
+                ResolutionStatus::NotResolved,
                 &LIMITS
             ),
-            FigureStanding::FewResponses
+            BoundStatus::FewResponses
         );
     }
 }

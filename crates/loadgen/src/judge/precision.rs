@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::judge::offered::Bounds;
-use crate::judge::uncertainty::{QuantileUncertainty, Standing};
+use crate::judge::uncertainty::{QuantileUncertainty, ResolutionStatus};
 use crate::plan::Precision;
 
 /// What came of it.
@@ -26,7 +26,7 @@ impl PrecisionReport {
     ) -> Self {
         // An interval of a quantile that is not resolved covers too rarely to stop on.
         let interval = known
-            .filter(|known| known.standing != Standing::NotResolved)
+            .filter(|known| known.resolution_status != ResolutionStatus::NotResolved)
             .and_then(|known| known.interval_95_ns);
         let closed = interval.and_then(|(low_ns, high_ns)| Some((low_ns, high_ns?)));
         let half_width = closed
@@ -36,7 +36,7 @@ impl PrecisionReport {
                     .filter(|value_ns| *value_ns > 0),
             )
             .map(|((low_ns, high_ns), value_ns)| (high_ns - low_ns) as f64 / 2.0 / value_ns as f64);
-        let is_reached = half_width.is_some_and(|half_width| half_width <= asked.share);
+        let is_reached = half_width.is_some_and(|half_width| half_width <= asked.half_width);
         Self {
             half_width,
             is_reached,
@@ -47,7 +47,7 @@ impl PrecisionReport {
     #[must_use]
     pub fn sentence(&self, asked: &Precision) -> String {
         let name = format!("p{}", asked.quantile * 100.0);
-        let asked_for = format!("± {:.1} %", asked.share * 100.0);
+        let asked_for = format!("± {:.1} %", asked.half_width * 100.0);
         let told = self.half_width.map_or_else(
             || format!("{name} has no finite 95 % CI (see `uncertainty` in the report)"),
             |half_width| format!("{name} is known to ± {:.1} %", half_width * 100.0),
@@ -70,8 +70,8 @@ mod tests {
 
     const ASKED: Precision = Precision {
         quantile: 0.99,
-        share: 0.05,
-        longest_ns: 600 * NS_PER_S,
+        half_width: 0.05,
+        max_duration_ns: 600 * NS_PER_S,
     };
 
     #[test]
@@ -79,7 +79,7 @@ mod tests {
         let known = |high_ns| QuantileUncertainty {
             interval_95_ns: Some((960, high_ns)),
             effective_requests: Some(1e4),
-            standing: Standing::Headline,
+            resolution_status: ResolutionStatus::Headline,
             reason: None,
         };
         let value = Bounds {

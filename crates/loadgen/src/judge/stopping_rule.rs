@@ -27,7 +27,8 @@ pub(crate) fn look(asked: &Precision, ends: &Ends, threads: usize, shown: &Recei
             }
         };
         if count == threads
-            && half_width(&all, asked.quantile).is_some_and(|half| half <= STRICTER * asked.share)
+            && half_width(&all, asked.quantile)
+                .is_some_and(|half| half <= STRICTER * asked.half_width)
         {
             // Too late, where this took too long: the measurement then goes on to the next end.
             ends.end_at(one.place);
@@ -60,21 +61,21 @@ mod tests {
 
     const S: u64 = NS_PER_S;
 
-    fn plan(share: f64) -> LoadPlan {
+    fn plan(half_width: f64) -> LoadPlan {
         let mut plan = LoadPlan::open("http://h/", 100.0, 10 * S);
         (plan.phases.warmup_ns, plan.phases.cooldown_ns) = (5 * S, 2 * S);
         plan.precision = Some(Precision {
             quantile: 0.5,
-            share,
-            longest_ns: 50 * S,
+            half_width,
+            max_duration_ns: 50 * S,
         });
         plan
     }
 
     /// What two threads show ahead of the first end: every request takes as long as the one before,
     /// or they scatter.
-    fn looked_at(share: f64, response_ns: impl Fn(u64) -> u64) -> Arc<Ends> {
-        let ends = Ends::of(&plan(share), 0).expect("a precision is asked for");
+    fn looked_at(half_width: f64, response_ns: impl Fn(u64) -> u64) -> Arc<Ends> {
+        let ends = Ends::of(&plan(half_width), 0).expect("a precision is asked for");
         let (shows, shown) = channel();
         for half in 0..2_u64 {
             let mut batches = Batches::new(5 * S, 15 * S);
@@ -88,8 +89,8 @@ mod tests {
         look(
             &Precision {
                 quantile: 0.5,
-                share,
-                longest_ns: 50 * S,
+                half_width,
+                max_duration_ns: 50 * S,
             },
             &ends,
             2,
@@ -122,8 +123,8 @@ mod tests {
         look(
             &Precision {
                 quantile: 0.5,
-                share: 0.5,
-                longest_ns: 50 * S,
+                half_width: 0.5,
+                max_duration_ns: 50 * S,
             },
             &ends,
             2,

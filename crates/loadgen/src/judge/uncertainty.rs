@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::plan::floor::Floor;
+use crate::plan::floor::NoiseFloor;
 use crate::plan::precision::REPORTED_QUANTILES;
 use crate::record::batches::Batches;
 use crate::record::histogram::{LatencyHistogram, rank_of};
@@ -37,7 +37,7 @@ pub struct QuantileUncertainty {
     /// As many independent requests would know it as well; `None` where that cannot be told.
     pub effective_requests: Option<f64>,
     /// What it is good for.
-    pub standing: Standing,
+    pub resolution_status: ResolutionStatus,
     /// Why it is not resolved; `None` where it is.
     pub reason: Option<NotResolved>,
 }
@@ -45,7 +45,7 @@ pub struct QuantileUncertainty {
 /// What a quantile is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum ResolutionStatus {
     /// A headline.
     Headline,
     /// A table.
@@ -67,7 +67,7 @@ pub enum NotResolved {
     /// It is less than three times what the generator measures of a server that responds at once:
     /// an
     /// upper bound.
-    MeasurementFloor,
+    BelowNoiseFloor,
     /// The run was stopped before its end.
     Interrupted,
 }
@@ -77,7 +77,7 @@ impl QuantileUncertainty {
         Self {
             interval_95_ns: None,
             effective_requests: None,
-            standing: Standing::NotResolved,
+            resolution_status: ResolutionStatus::NotResolved,
             reason: Some(reason),
         }
     }
@@ -105,15 +105,15 @@ impl QuantileUncertainty {
                 ..Self::unknown(NotResolved::TooFewEffectiveRequests)
             };
         }
-        let standing = if beyond < HEADLINE_BEYOND {
-            Standing::Resolved
+        let resolution_status = if beyond < HEADLINE_BEYOND {
+            ResolutionStatus::Resolved
         } else {
-            Standing::Headline
+            ResolutionStatus::Headline
         };
         Self {
             interval_95_ns: Some(interval),
             effective_requests,
-            standing,
+            resolution_status,
             reason: None,
         }
     }
@@ -121,7 +121,7 @@ impl QuantileUncertainty {
     /// What is resolved by its number may still be too near to the floor.
     fn above(
         self,
-        floor: Option<&Floor>,
+        floor: Option<&NoiseFloor>,
         quantile: f64,
         value_ns: Option<u64>,
         least_ratio: f64,
@@ -129,11 +129,12 @@ impl QuantileUncertainty {
         let ratio = floor
             .zip(value_ns)
             .and_then(|(floor, value_ns)| floor.ratio(quantile, value_ns));
-        if self.standing != Standing::NotResolved && ratio.is_some_and(|ratio| ratio < least_ratio)
+        if self.resolution_status != ResolutionStatus::NotResolved
+            && ratio.is_some_and(|ratio| ratio < least_ratio)
         {
             return Self {
-                standing: Standing::NotResolved,
-                reason: Some(NotResolved::MeasurementFloor),
+                resolution_status: ResolutionStatus::NotResolved,
+                reason: Some(NotResolved::BelowNoiseFloor),
                 ..self
             };
         }
@@ -148,7 +149,7 @@ pub(crate) struct Measured<'a> {
     pub given_up: &'a LatencyHistogram,
     pub offered: u64,
     pub is_interrupted: bool,
-    pub floor: Option<&'a Floor>,
+    pub floor: Option<&'a NoiseFloor>,
     /// A quantile below so many times the floor is not resolved.
     pub least_floor_ratio: f64,
 }
@@ -240,7 +241,7 @@ mod tests {
 
     /// As many requests, evenly over time, with the response times 1 to 1,000 µs in turn; every
     /// `failing`-th fails.
-    fn uncertainty(requests: u64, failing: u64, floor: Option<&Floor>) -> Uncertainty {
+    fn uncertainty(requests: u64, failing: u64, floor: Option<&NoiseFloor>) -> Uncertainty {
         let (mut batches, mut right) = (Batches::new(0, LENGTH_NS), LatencyHistogram::new());
         for index in 0..requests {
             let at_ns = index * LENGTH_NS / requests;
@@ -266,14 +267,14 @@ mod tests {
     #[test]
     fn ten_beyond_make_a_quantile_and_a_hundred_a_headline() {
         let told = uncertainty(20_000, 0, None);
-        let standing = |quantile: &str| told.response_time_ns[quantile].standing;
+        let resolution_status = |quantile: &str| told.response_time_ns[quantile].resolution_status;
         assert_eq!(
-            (standing("0.5"), standing("0.99")),
-            (Standing::Headline, Standing::Headline)
+            (resolution_status("0.5"), resolution_status("0.99")),
+            (ResolutionStatus::Headline, ResolutionStatus::Headline)
         );
         assert_eq!(
-            (standing("0.999"), standing("0.9999")),
-            (Standing::Resolved, Standing::NotResolved)
+            (resolution_status("0.999"), resolution_status("0.9999")),
+            (ResolutionStatus::Resolved, ResolutionStatus::NotResolved)
         );
         assert_eq!(
             told.response_time_ns["0.9999"].reason,
@@ -294,8 +295,8 @@ mod tests {
         let told = uncertainty(20_000, 10, None);
         let failed = told.offered_quantiles_ns["0.95"];
         assert_eq!(
-            (failed.standing, failed.reason),
-            (Standing::NotResolved, Some(NotResolved::NotMet))
+            (failed.resolution_status, failed.reason),
+            (ResolutionStatus::NotResolved, Some(NotResolved::NotMet))
         );
         assert!(failed.effective_requests.is_some());
         assert!(told.offered_quantiles_ns["0.5"].interval_95_ns.is_some());
@@ -311,13 +312,13 @@ mod tests {
             uncertainty(200, 0, None).response_time_ns["0.5"].reason,
             Some(NotResolved::TooFewRequests)
         );
-        let floor = Floor {
+        let floor = NoiseFloor {
             p50_ns: 200_000,
             p99_ns: 300_000,
             p999_ns: 400_000,
         };
         let near = uncertainty(20_000, 0, Some(&floor)).response_time_ns;
-        assert_eq!(near["0.5"].reason, Some(NotResolved::MeasurementFloor));
+        assert_eq!(near["0.5"].reason, Some(NotResolved::BelowNoiseFloor));
         assert!(near["0.5"].interval_95_ns.is_some(), "its interval stands");
         assert_eq!(near["0.99"].reason, None, "3.3 times the floor");
     }

@@ -26,7 +26,7 @@ const LONGEST_POLL_NS: u64 = 10_000;
 #[serde(rename_all = "snake_case")]
 pub enum SpinReason {
     /// The plan sets it.
-    Asked,
+    UserSet,
     /// The default window.
     Automatic,
     /// Off: at this rate it would use a fifth of a core or more.
@@ -58,7 +58,7 @@ impl Spin {
         match requested_ns {
             Some(window_ns) => Self {
                 window_ns,
-                reason: SpinReason::Asked,
+                reason: SpinReason::UserSet,
             },
             None if !has_spare_core => Self {
                 window_ns: 0,
@@ -450,7 +450,7 @@ mod tests {
         let requested = Spin::decide(Some(7), Some(20_000.0), false);
         assert_eq!(
             (requested.window_ns, requested.reason),
-            (7, SpinReason::Asked)
+            (7, SpinReason::UserSet)
         );
     }
 }

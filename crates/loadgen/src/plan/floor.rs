@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// connections. Shown as a systematic uncertainty; it is never subtracted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Floor {
+pub struct NoiseFloor {
     /// Median.
     pub p50_ns: u64,
     /// What 99 % do not exceed.
@@ -17,7 +17,7 @@ pub struct Floor {
     pub p999_ns: u64,
 }
 
-impl Floor {
+impl NoiseFloor {
     /// The floor of a quantile: that of the next one known, which is not lower. `None` above the
     /// highest.
     #[must_use]

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::clock::{NS_PER_MS, NS_PER_S};
 use crate::base::error::LoadError;
 pub use crate::plan::captures::{CapturePlan, CaptureSource};
-pub use crate::plan::floor::Floor;
+pub use crate::plan::floor::NoiseFloor;
 pub use crate::plan::mix::{RequestPlan, SessionPlan, StepPlan, WeightedRequest};
 pub use crate::plan::open::{Arrivals, OnBusy, OpenLoop};
 pub use crate::plan::order::Order;
@@ -137,7 +137,7 @@ pub struct LoadPlan {
     pub source_addresses: Vec<String>,
     /// What the generator measures here of a server that responds at once; `None`: not measured.
     #[serde(default)]
-    pub floor: Option<Floor>,
+    pub noise_floor: Option<NoiseFloor>,
     /// A closed loop ends after so many requests, or after its measure phase; `None`: only after
     /// that.
     #[serde(default)]
@@ -292,7 +292,7 @@ impl LoadPlan {
             streams: default_streams(),
             tls: TlsOptions::default(),
             source_addresses: Vec::new(),
-            floor: None,
+            noise_floor: None,
             requests: None,
             precision: None,
             thresholds: Thresholds::default(),

@@ -16,16 +16,16 @@ const WIDEST_SHARE: f64 = 0.5;
 
 /// How well a quantile is to be known, and how long that may take. The measurement ends after 1, 2,
 /// 4, 8 … times its shortest length, as soon as it is known so well, and at the latest after the
-/// last of these that `longest_ns` allows.
+/// last of these that `max_duration_ns` allows.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Precision {
     /// Over all offered requests; one of those that a report has.
     pub quantile: f64,
     /// Half of its 95 % interval, as a share of it.
-    pub share: f64,
+    pub half_width: f64,
     /// Longest measurement.
-    pub longest_ns: u64,
+    pub max_duration_ns: u64,
 }
 
 impl Precision {
@@ -35,11 +35,11 @@ impl Precision {
             "precision: the quantile must be one of those in the report",
         )?;
         require(
-            self.share > 0.0 && self.share <= WIDEST_SHARE,
-            "precision: the share must be above 0 and at most 0.5",
+            self.half_width > 0.0 && self.half_width <= WIDEST_SHARE,
+            "precision: the half-width must be above 0 and at most 0.5",
         )?;
         require(
-            self.longest_ns / 2 >= measure_ns,
+            self.max_duration_ns / 2 >= measure_ns,
             "precision: the maximum duration must be at least twice the duration, so that the \
             load can be extended",
         )
@@ -48,8 +48,9 @@ impl Precision {
     /// Lengths after which a measurement of this shortest length may end, ascending.
     #[must_use]
     pub fn lengths_ns(&self, measure_ns: u64) -> Vec<u64> {
-        let is_longer =
-            |length_ns: u64, twice_ns: u64| length_ns < twice_ns && twice_ns <= self.longest_ns;
+        let is_longer = |length_ns: u64, twice_ns: u64| {
+            length_ns < twice_ns && twice_ns <= self.max_duration_ns
+        };
         let doubled = |length_ns: &u64| {
             length_ns
                 .checked_mul(2)
@@ -112,8 +113,8 @@ mod tests {
 
     const ASKED: Precision = Precision {
         quantile: 0.99,
-        share: 0.05,
-        longest_ns: 600 * NS_PER_S,
+        half_width: 0.05,
+        max_duration_ns: 600 * NS_PER_S,
     };
 
     #[test]
@@ -139,17 +140,17 @@ mod tests {
                 NS_PER_S,
             ),
             (
-                "share",
+                "half-width",
                 Precision {
-                    share: 0.0,
+                    half_width: 0.0,
                     ..ASKED
                 },
                 NS_PER_S,
             ),
             (
-                "share",
+                "half-width",
                 Precision {
-                    share: f64::NAN,
+                    half_width: f64::NAN,
                     ..ASKED
                 },
                 NS_PER_S,

@@ -215,13 +215,13 @@ mod tests {
 
     const S: u64 = NS_PER_S;
 
-    fn plan(share: f64) -> LoadPlan {
+    fn plan(half_width: f64) -> LoadPlan {
         let mut plan = LoadPlan::open("http://h/", 100.0, 10 * S);
         (plan.phases.warmup_ns, plan.phases.cooldown_ns) = (5 * S, 2 * S);
         plan.precision = Some(Precision {
             quantile: 0.5,
-            share,
-            longest_ns: 50 * S,
+            half_width,
+            max_duration_ns: 50 * S,
         });
 
         plan

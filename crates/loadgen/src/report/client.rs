@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::base::clock::NS_PER_S;
 use crate::facts::cost::Scheduling;
 use crate::facts::run::RunFacts;
-use crate::http::inbox::StampDoubts;
+use crate::http::inbox::RejectedTimestamps;
 use crate::pacing::pacer::Spin;
 use crate::pacing::stalls::Stalls;
 use crate::plan::{LoadPlan, ReceiveStamps};
@@ -55,7 +55,7 @@ pub struct Client {
     /// whose stamp is missing or in doubt.
     pub user_timestamps: u64,
     /// What cast doubt on the kernel's; such responses have our own.
-    pub stamp_doubts: StampDoubts,
+    pub rejected_timestamps: RejectedTimestamps,
     /// Stalls of the generator's own loop of more than 5 ms.
     pub stalls: Stalls,
     /// Periods in which the generator's own control group was throttled; `None` where it has no CPU
@@ -91,7 +91,7 @@ impl Client {
             curtailed_spins: facts.costs.iter().map(|cost| cost.curtailed_spins).sum(),
             receive_stamps: stamps_in_use(plan, recorder),
             user_timestamps: user_timestamps(plan, recorder),
-            stamp_doubts: facts.stamp_doubts(),
+            rejected_timestamps: facts.rejected_timestamps(),
             stalls: facts.stalls(),
             throttled_periods: facts.throttled_periods,
         }

@@ -15,11 +15,11 @@ use crate::support::{
 
 const RATE_PER_S: f64 = 500.0;
 
-fn until(quantile: f64, share: f64, longest_ns: u64) -> Option<Precision> {
+fn until(quantile: f64, half_width: f64, max_duration_ns: u64) -> Option<Precision> {
     Some(Precision {
         quantile,
-        share,
-        longest_ns,
+        half_width,
+        max_duration_ns,
     })
 }
 

@@ -211,10 +211,12 @@ fn a_trace_is_sent_arrival_for_arrival() {
 #[test]
 fn on_shared_cores_nothing_spins_unless_it_was_asked_to() {
     let _alone = alone();
-    for (asked_ns, window_ns, reason) in [(None, 0, "off_on_shared_cores"), (Some(9), 9, "asked")] {
+    for (requested_ns, window_ns, reason) in
+        [(None, 0, "off_on_shared_cores"), (Some(9), 9, "user_set")]
+    {
         let trial = Trial::of(holding(0), |url| LoadPlan {
             shares_cores: true,
-            spin_window_ns: asked_ns,
+            spin_window_ns: requested_ns,
             ..constant(url, 100.0, SECOND / 10)
         });
         let spin = serde_json::to_value(trial.report.client.spin).unwrap();

@@ -136,7 +136,7 @@ fn assert_stays_ordinary(commands: &[&str]) {
     };
     assert_eq!(
         (&client["scheduling"], &client["real_time_off_share"]),
-        (&"ordinary".into(), &Value::Null)
+        (&"sched_other".into(), &Value::Null)
     );
     assert_eq!(client["curtailed_spins"], 0);
 }
@@ -158,7 +158,7 @@ fn a_generator_without_a_core_to_spare_takes_no_real_time_priority() {
     let threads = allowed_cores().len().to_string();
     let load = ["--rate", "100", "--threads", &threads];
     if let Some(client) = client_of(&PERMITTED, &load) {
-        assert_eq!(client["scheduling"], "ordinary");
+        assert_eq!(client["scheduling"], "sched_other");
     }
 }
 
@@ -245,7 +245,7 @@ fn an_ordinary_generator_may_spin_throughout() {
     let client = spun_throughout(&ORDINARY).unwrap();
     assert_eq!(
         (&client["scheduling"], &client["real_time_off_share"]),
-        (&"ordinary".into(), &Value::Null)
+        (&"sched_other".into(), &Value::Null)
     );
     assert_eq!(client["curtailed_spins"], 0);
 }

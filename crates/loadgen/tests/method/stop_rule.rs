@@ -39,7 +39,7 @@ fn interval(batches: &Batches, times: &LatencyHistogram) -> Option<(u64, u64)> {
 }
 
 /// After how many seconds the measurement ends, and its interval.
-fn measure(utilisation: f64, share: f64, seed: u64) -> (u64, Option<(u64, u64)>) {
+fn measure(utilisation: f64, half_width: f64, seed: u64) -> (u64, Option<(u64, u64)>) {
     let mut arrivals = queue(utilisation, seed).peekable();
     let mut seen: Vec<(u64, u64)> = Vec::new();
     let mut times = LatencyHistogram::new();
@@ -54,8 +54,9 @@ fn measure(utilisation: f64, share: f64, seed: u64) -> (u64, Option<(u64, u64)>)
         });
         let found = interval(&batches, &times);
         let value_ns = times.quantile_ns(QUANTILE).expect("response times") as f64;
-        let is_narrow = found
-            .is_some_and(|(low_ns, high_ns)| (high_ns - low_ns) as f64 / 2.0 <= share * value_ns);
+        let is_narrow = found.is_some_and(|(low_ns, high_ns)| {
+            (high_ns - low_ns) as f64 / 2.0 <= half_width * value_ns
+        });
         if is_narrow || Some(&length_s) == LENGTHS_S.last() {
             return (length_s, found);
         }
@@ -64,10 +65,10 @@ fn measure(utilisation: f64, share: f64, seed: u64) -> (u64, Option<(u64, u64)>)
 }
 
 /// The share that covers, with its figures told, and the median length.
-fn covers(utilisation: f64, share: f64) -> (f64, u64) {
+fn covers(utilisation: f64, half_width: f64) -> (f64, u64) {
     let truth_ns = (-(1.0 - QUANTILE).ln() * utilisation * GAP_NS / (1.0 - utilisation)) as u64;
     let ended: Vec<_> = (0..REPLICATIONS)
-        .map(|seed| measure(utilisation, share, seed))
+        .map(|seed| measure(utilisation, half_width, seed))
         .collect();
     let is_right = |found: &Option<(u64, u64)>| {
         found.is_some_and(|(low, high)| (low..=high).contains(&truth_ns))
@@ -77,7 +78,7 @@ fn covers(utilisation: f64, share: f64) -> (f64, u64) {
     let mut lengths_s: Vec<u64> = ended.iter().map(|(length_s, _)| *length_s).collect();
     lengths_s.sort_unstable();
     tell(&format!(
-        "M/M/1 at {utilisation}, ± {share}: cover {cover:.3}, lengths {lengths_s:?}"
+        "M/M/1 at {utilisation}, ± {half_width}: cover {cover:.3}, lengths {lengths_s:?}"
     ));
     (cover, lengths_s[lengths_s.len() / 2])
 }
@@ -91,8 +92,8 @@ fn tell(line: &str) {
 fn the_lengths_are_those_of_the_rule() {
     let asked = Precision {
         quantile: QUANTILE,
-        share: 0.1,
-        longest_ns: 600 * S,
+        half_width: 0.1,
+        max_duration_ns: 600 * S,
     };
     assert_eq!(
         asked.lengths_ns(60 * S),

@@ -38,7 +38,7 @@ def _too_slow(run: Run) -> AuditAlarm | None:
 
 def _too_late(run: Run) -> AuditAlarm | None:
     figures = run.figures
-    late_ns, usual_ns = figures.client_late_ns or 0, figures.mean_ns or 0
+    late_ns, usual_ns = figures.max_send_lag_ns or 0, figures.mean_ns or 0
     limit_ns = max(MOST_LATE_NS, usual_ns)
     if late_ns <= limit_ns or figures.requested_per_s is None:
         return None

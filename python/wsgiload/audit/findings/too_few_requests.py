@@ -19,7 +19,7 @@ HIGHEST = 0.99
 def too_few_requests(run: Run) -> AuditAlarm | None:
     """The highest quantile up to p99 is based on too few requests."""
     figures = run.figures
-    count = figures.requests if figures.timed is None else figures.timed
+    count = figures.requests if figures.timed_requests is None else figures.timed_requests
     printed = sorted(float(key) for key in figures.quantiles_ns if 0.5 <= float(key) <= HIGHEST)
     if not printed or not count or not figures.requests or enough_requests(count, printed[-1]):
         return None

@@ -45,7 +45,7 @@ def _figures(piece: str) -> Figures:
         achieved_per_s=requests * 1e9 / took_ns if took_ns else None,
         duration_ns=took_ns,
         requests=requests,
-        timed=min(requests, MOST_TIMES),
+        timed_requests=min(requests, MOST_TIMES),
         errors=_errors(statuses, broken),
         min_ns=_seconds("Fastest", piece) if requests else None,
         mean_ns=_seconds("Average", piece) if requests else None,

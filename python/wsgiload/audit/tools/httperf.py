@@ -56,7 +56,7 @@ def _figures(piece: str) -> Figures:
         errors=_errors(piece),
         keepalive=calls > 1,
         reused=max(0, replies - connections),
-        client_late_ns=_late_ns(piece, rate_per_s),
+        max_send_lag_ns=_late_ns(piece, rate_per_s),
         resolution_ns=_BIN_NS,
     )
 

@@ -111,7 +111,7 @@ def _figures(
         achieved_per_s=responses * 1e9 / took_ns if took_ns else None,
         duration_ns=took_ns,
         requests=responses,
-        timed=sent[0],
+        timed_requests=sent[0],
         errors=_errors(codes, messages),
         min_ns=known.get("min"),
         mean_ns=known.get("mean"),

@@ -64,7 +64,7 @@ def _figures(piece: str, *, is_open: bool) -> Figures:
         achieved_per_s=float(rate[1]),
         duration_ns=text.duration_ns(total[2]),
         requests=requests,
-        timed=text.find_count(_COUNTED, piece),
+        timed_requests=text.find_count(_COUNTED, piece),
         errors=_errors(piece),
         keepalive=True,
         mean_ns=mean if requests else None,

@@ -332,7 +332,7 @@ impl Arguments {
                 client_key: self.client_key.clone(),
             },
             source_addresses: self.source_addresses.clone(),
-            floor: None,
+            noise_floor: None,
             requests: self.requests,
             precision: self.precision(),
             thresholds: self
@@ -359,11 +359,11 @@ impl Arguments {
     }
 
     fn precision(&self) -> Option<Precision> {
-        let ((quantile, share), longest_ns) = self.precision.zip(self.max_duration)?;
+        let ((quantile, half_width), max_duration_ns) = self.precision.zip(self.max_duration)?;
         Some(Precision {
             quantile,
-            share,
-            longest_ns,
+            half_width,
+            max_duration_ns,
         })
     }
 
@@ -649,8 +649,8 @@ mod tests {
             .expect("a precision");
         let expected = Precision {
             quantile: 0.999,
-            share: 0.02,
-            longest_ns: 60_000_000_000,
+            half_width: 0.02,
+            max_duration_ns: 60_000_000_000,
         };
         assert_eq!(plan.precision, Some(expected));
         plan.validate().expect("possible");

@@ -4,10 +4,10 @@ use crate::facts::cost::ThreadCost;
 use crate::facts::run::{RunFacts, ThreadTail};
 use crate::judge::derived::{Known, SelfChecks};
 use crate::judge::stationarity::{Backlog, Stationarity};
-use crate::judge::uncertainty::{NotResolved, Standing, Uncertainty};
+use crate::judge::uncertainty::{NotResolved, ResolutionStatus, Uncertainty};
 use crate::net::connection_cap::AUTOMATIC_MAX_CONNECTIONS;
 use crate::pacing::stalls::Stalls;
-use crate::plan::floor::Floor;
+use crate::plan::floor::NoiseFloor;
 use crate::plan::precision::REPORTED_QUANTILES;
 use crate::plan::{Arrivals, LoadModel, LoadPlan, LoadProfile};
 use crate::record::exchange::Outcome;
@@ -137,7 +137,7 @@ impl Evidence {
             unanswered_share: (counts.scheduled - counts.of(Outcome::Ok)) as f64 / scheduled,
             is_interrupted: facts.is_interrupted,
             sent_in_time_share: sent_in_time_share(plan, recorder),
-            floor_ratio: floor_ratio(plan.floor.as_ref(), measures, &checks.uncertainty),
+            floor_ratio: floor_ratio(plan.noise_floor.as_ref(), measures, &checks.uncertainty),
             send_gaps: checks.send_gaps,
             differing_threads: differing_threads(
                 &facts.thread_tails,
@@ -227,7 +227,7 @@ fn dropped_by_server(plan: &LoadPlan, recorder: &Recorder) -> u64 {
 }
 
 fn floor_ratio(
-    floor: Option<&Floor>,
+    floor: Option<&NoiseFloor>,
     measures: &Measures,
     uncertainty: &Uncertainty,
 ) -> Known<(f64, f64)> {
@@ -237,7 +237,7 @@ fn floor_ratio(
         .filter(|quantile| {
             uncertainty.response_time_ns[&quantile.to_string()]
                 .reason
-                .is_none_or(|reason| reason == NotResolved::MeasurementFloor)
+                .is_none_or(|reason| reason == NotResolved::BelowNoiseFloor)
         })
         .filter_map(|quantile| {
             let value_ns = measures.response.quantile_ns(quantile)?;
@@ -269,7 +269,7 @@ fn differing_threads(
     let known = &uncertainty.response_time_ns[&QUANTILE.to_string()];
     let Some(effective) = known
         .effective_requests
-        .filter(|_| known.standing != Standing::NotResolved)
+        .filter(|_| known.resolution_status != ResolutionStatus::NotResolved)
     else {
         return Err("p99 is not resolved");
     };
@@ -306,7 +306,7 @@ mod tests {
         let known = QuantileUncertainty {
             interval_95_ns: Some((1, None)),
             effective_requests: Some(effective),
-            standing: Standing::Resolved,
+            resolution_status: ResolutionStatus::Resolved,
             reason: None,
         };
         let all = || {
@@ -361,7 +361,7 @@ mod tests {
     fn only_resolved_quantiles_are_compared_with_the_floor() {
         let mut measures = Measures::default();
         (1..=1_000).for_each(|value| measures.response.record(value * 1_000));
-        let floor = Floor {
+        let floor = NoiseFloor {
             p50_ns: 100_000,
             p99_ns: 300_000,
             p999_ns: 900_000,

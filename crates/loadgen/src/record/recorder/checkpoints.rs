@@ -86,8 +86,8 @@ mod tests {
     fn plan() -> LoadPlan {
         let precision = Some(Precision {
             quantile: 0.5,
-            share: 0.1,
-            longest_ns: 9 * S,
+            half_width: 0.1,
+            max_duration_ns: 9 * S,
         });
         let phases = Phases {
             warmup_ns: S,
