@@ -8,74 +8,78 @@ from wsgiload.documents.base import Document, NonNegativeFloat, NonNegativeInt, 
 
 
 class ShareInterval(Document, frozen=True, kw_only=True):
-    """A share with its confidence interval."""
+    """A share or a ratio, with its confidence interval."""
 
     value: NonNegativeFloat
     """The share, or the ratio."""
     low: NonNegativeFloat | None
-    """Lower 95 % bound. Source: bootstrap over seconds of the measurement. Null: fewer than five
-    seconds."""
+    """Lower end of the 95 % confidence interval. Source: bootstrap over seconds of the measurement.
+    Null: fewer than five seconds."""
     high: NonNegativeFloat | None
-    """Upper 95 % bound. Source: the same. Null: fewer than five seconds."""
+    """Upper end of the 95 % confidence interval. Source: bootstrap over seconds of the measurement.
+    Null: fewer than five seconds."""
 
 
 class ExposureResult(Document, frozen=True, kw_only=True):
-    """How often slow requests overlapped an event, compared with all requests."""
+    """How many of the slowest requests, and of all requests, overlapped one kind of event."""
 
     event: Literal["throttled", "cpu_wait", "paused", "memory_pressure"]
-    """`throttled` (by the CPU limit), `cpu_wait` (runnable, but waiting for a CPU), `paused`
-    (neither running nor runnable while connections waited) or `memory_pressure` (memory
-    pressure)."""
+    """Kind of event: `throttled` (stopped by the CPU limit), `cpu_wait` (runnable, but waiting for
+    a CPU), `paused` (no progress while connections waited, although CPUs were available) or
+    `memory_pressure` (waiting for memory). [attribution.md](attribution.md#exposures) has the exact
+    definitions."""
     slowest: ShareInterval
-    """Share of the slowest requests that were in the system during the event. Unit: 0 to 1. Source:
+    """Share of the slowest requests that were in the system during an event. Unit: 0 to 1. Source:
     samples, `flights`."""
     all: ShareInterval
-    """Share of all requests that were in the system during the event. Unit: 0 to 1. Source:
-    samples, `flights`."""
+    """Share of all requests that were in the system during an event. Unit: 0 to 1. Source: samples,
+    `flights`."""
     risk_ratio: ShareInterval | None
-    """Probability that a request that overlapped the event was among the slowest, divided by the
-    same probability for the other requests. Unit: ratio. Source: the two above. Null: every
-    request overlapped, or none did."""
+    """Probability that a request was among the slowest if it overlapped an event, divided by the
+    probability if it did not. Unit: ratio. Source: `slowest` and `all`. Null: every request
+    overlapped, or none did."""
 
 
 class FingerprintResult(Document, frozen=True, kw_only=True):
-    """A known pattern in the samples that indicates a cause."""
+    """A pattern in the resource samples that a fixed rule detected."""
 
     name: str
-    """Name of the pattern."""
+    """Name of the fingerprint."""
     sentence: str
     """The observation as a sentence."""
     rule: str
-    """Condition for reporting the pattern."""
+    """Condition under which the fingerprint is reported."""
     source: str
-    """Source of the value."""
+    """Counters from which the value was calculated."""
     value: float
-    """Measured value. Unit: as in `rule`. Source: `source`."""
+    """Measured value. Unit: as in `rule`. Source: as in `source`."""
     limit: float
-    """Threshold of the rule. Unit: as in `rule`."""
+    """Threshold in the rule. Unit: as in `rule`."""
 
 
 class AttributionResult(Document, frozen=True, kw_only=True):
-    """Events that coincided with slow requests, which does not imply a cause;
+    """Events that coincided with slow requests; they are not necessarily the cause.
     [attribution.md](attribution.md) has the rules."""
 
     slowest: NonNegativeInt | None
-    """Number of requests that count as the slowest: 1 %, but at least ten. Unit: requests. Source:
-    load. Null: the load has no `flights`."""
+    """Number of requests that count as the slowest: 1 % of all requests, but at least ten. Unit:
+    requests. Source: load. Null: the load has no `flights`."""
     slowest_ratio: Share | None
-    """Their share of all requests. Unit: 0 to 1. Source: load. Null: as `slowest`."""
+    """Share of these requests among all requests. Unit: 0 to 1. Source: load. Null: the load has no
+    `flights`."""
     resolution_ns: NonNegativeInt
     """Time resolution of the events: one CPU period. Unit: ns. Source: cgroup."""
     exposures: tuple[ExposureResult, ...]
-    """How many requests overlapped each signal that occurred. Source: samples, `flights`."""
+    """Exposure to each kind of event that occurred. Source: samples, `flights`."""
     fingerprints: tuple[FingerprintResult, ...]
-    """The patterns that were detected. Source: samples."""
+    """All fingerprints that were detected. Source: samples."""
     worker_imbalance: NonNegativeFloat | None
-    """0 if all workers use the same CPU time, 1 if one uses all of it. Unit: 0 to 1. Source:
-    processes.csv. Null: fewer than two workers."""
+    """Imbalance of CPU time between the workers: 0 if all use the same CPU time, 1 if one uses all
+    of it. Unit: 0 to 1. Source: processes.csv. Null: fewer than two workers."""
     other_cpu_ratio: Share | None
-    """Share of the machine's CPU time used neither by the server nor by the measurement. Unit: 0
-    to 1. Source: `/proc/stat` in ticks, cgroup, client.csv. Null: not readable."""
+    """Share of the machine's CPU time that other processes used (neither the server nor the
+    measurement). Unit: 0 to 1. Source: `/proc/stat` in ticks, cgroup, client.csv. Null: not
+    readable."""
     cpu_wait_ratio: NonNegativeFloat | None
-    """Share of the time in which the whole cgroup waited for a CPU without throttling or memory
-    pressure. Unit: 0 to 1. Source: `cpu.pressure`. Null: no PSI."""
+    """Share of the time in which all runnable tasks of the server waited for a CPU, without
+    throttling or memory pressure. Unit: 0 to 1. Source: `cpu.pressure`. Null: no PSI."""

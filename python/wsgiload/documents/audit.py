@@ -24,38 +24,41 @@ ErrorKind = Literal["connect", "read", "write", "timeout", "status", "body", "cl
 
 
 class Figures(Document, frozen=True, kw_only=True):
-    """The figures of one run, as its tool printed them."""
+    """The figures of one run, as printed by the tool that measured it."""
 
     load: Literal["closed", "open"] | None = None
     """`closed` (each connection waits for its response) or `open` (requests are sent on a
-    schedule). Null: not in the file."""
+    schedule). Source: file. Null: not in the file."""
     connections: PositiveInt | None = None
-    """Connections or users. Source: file, or `--connections`. Null: not in the file."""
+    """Number of connections or users. Source: file, or `--connections`. Null: not in the file."""
     requested_per_s: PositiveFloat | None = None
     """Requested rate. Unit: 1/s. Source: file, or `--rate`. Null: closed loop,
     or not in the file."""
     sent_per_s: NonNegativeFloat | None = None
-    """Rate at which the tool sent requests. Unit: 1/s. Source: file. Null: not in the file."""
+    """Requests sent per second. Unit: 1/s. Source: file. Null: not in the file."""
     achieved_per_s: NonNegativeFloat | None = None
     """Responses per second. Unit: 1/s. Source: file. Null: not in the file."""
     duration_ns: NonNegativeInt | None = None
     """Duration of the run. Unit: ns. Source: file. Null: not in the file."""
     requests: NonNegativeInt | None = None
-    """Responses, including those with an error status. Source: file. Null: not in the file."""
+    """Number of responses, including those with an error status. Unit: requests. Source: file.
+    Null: not in the file."""
     timed_requests: NonNegativeInt | None = None
-    """Number of requests on which the quantiles are based. Source: file. Null: as `requests`."""
+    """Number of requests on which the quantiles are based. Unit: requests. Source: file. Null: all
+    `requests`."""
     errors: dict[ErrorKind, PositiveInt] = msgspec.field(default_factory=dict)
-    """Failed requests by kind: `connect`, `read`, `write`, `timeout`, `status`, `body`, `client`
-    (out of file descriptors or ports) or `other`. Source: file."""
+    """Number of failed requests of each kind: `connect`, `read`, `write`, `timeout`, `status`,
+    `body`, `client` (out of file descriptors or ports) or `other`. Unit: requests. Source: file."""
     dropped: NonNegativeInt | None = None
-    """Requests that were scheduled but never sent. Source: file. Null: not in the file."""
+    """Requests that were scheduled but never sent. Unit: requests. Source: file. Null: not in the
+    file."""
     keepalive: bool | None = None
     """Whether the tool requested keep-alive. Source: file. Null: not in the file."""
     reused: NonNegativeInt | None = None
-    """Responses on a connection that had been used before. Source: file. Null: not in the file."""
+    """Number of responses on a connection that had already been used. Unit: requests. Source: file.
+    Null: not in the file."""
     max_send_lag_ns: NonNegativeInt | None = None
-    """Largest send lag. Unit: ns. Source: derived. Null: not in
-    the file."""
+    """Largest send lag of the tool. Unit: ns. Source: derived. Null: not in the file."""
     min_ns: NonNegativeInt | None = None
     """Shortest response time. Unit: ns. Source: file. Null: not in the file."""
     mean_ns: NonNegativeInt | None = None
@@ -65,8 +68,8 @@ class Figures(Document, frozen=True, kw_only=True):
     max_ns: NonNegativeInt | None = None
     """Longest response time. Unit: ns. Source: file. Null: not in the file."""
     transfer_ns: NonNegativeInt | None = None
-    """Mean time from the first byte of a response to its last. Unit: ns. Source: file. Null:
-    not in the file."""
+    """Mean transfer time: first to last byte of a response. Unit: ns. Source: file. Null: not in
+    the file."""
     quantiles_ns: dict[QuantileKey, NonNegativeInt] = msgspec.field(default_factory=dict)
     """Quantiles of the response time. Unit: ns. Source: file."""
     resolution_ns: PositiveInt | None = None
@@ -76,22 +79,22 @@ class Figures(Document, frozen=True, kw_only=True):
 
 
 class AuditAlarm(Document, frozen=True, kw_only=True):
-    """One pattern that makes figures misleading."""
+    """A finding of the audit: a pattern that makes the figures misleading."""
 
     alarm: str
-    """Name of the alarm; `wsgiload explain` describes it."""
+    """Name of the finding; `wsgiload explain` describes it."""
     code: str | None
-    """Code of the alarm in older results. Null: the alarm has no code."""
+    """Code of the finding in older results. Null: the finding has no code."""
     message: str
-    """What is wrong, in one sentence."""
+    """What is misleading, in one sentence."""
     arithmetic: str
-    """The calculation behind it, with the figures of the file."""
+    """The calculation, with the figures of the file."""
     fix: str
-    """How to measure it correctly."""
+    """How to measure correctly."""
     value: float
-    """The computed value."""
+    """The calculated value. Unit: depends on the finding."""
     limit: float
-    """The limit that the value exceeds or falls below."""
+    """The limit that the value exceeds or falls below. Unit: depends on the finding."""
 
 
 class AuditedRun(Document, frozen=True, kw_only=True):
@@ -100,13 +103,13 @@ class AuditedRun(Document, frozen=True, kw_only=True):
     file: str
     """Path of the file."""
     part: str | None
-    """Which run, load level or URL of the file. Null: the file contains one run."""
+    """Run, load level or URL within the file. Null: the file contains one run."""
     tool: ToolName | None
-    """The tool that wrote it. Null: the file is empty."""
+    """Name of the tool that wrote the file. Null: the file is empty."""
     figures: Figures
-    """Its figures."""
+    """The figures of the run."""
     alarms: tuple[AuditAlarm, ...]
-    """The patterns that make it misleading."""
+    """Findings: patterns that make the figures misleading."""
 
 
 class RejectedFile(Document, frozen=True, kw_only=True):
@@ -115,7 +118,7 @@ class RejectedFile(Document, frozen=True, kw_only=True):
     file: str
     """Path of the file."""
     reason: str
-    """Why, and what to do about it."""
+    """Why the file could not be audited, and how to fix this."""
 
 
 class AuditReport(Document, frozen=True, kw_only=True):
@@ -124,6 +127,6 @@ class AuditReport(Document, frozen=True, kw_only=True):
     schema_version: Literal[2]
     """Version of this document, 2."""
     files: tuple[AuditedRun, ...]
-    """One entry for each run in the files."""
+    """Findings for each run in the files."""
     rejected: tuple[RejectedFile, ...]
     """Files that could not be audited."""

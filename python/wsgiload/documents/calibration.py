@@ -28,41 +28,42 @@ class MachineFacts(Document, frozen=True, kw_only=True):
 
 
 class NoiseFloorQuantiles(Document, frozen=True, kw_only=True):
-    """One of the measured times, for a server that responds immediately."""
+    """Quantiles of one time, measured with a server that responds immediately."""
 
     p50: NonNegativeInt | None
-    """Median. Unit: ns. Source: load. Null: empty."""
+    """Median. Unit: ns. Source: load. Null: there are no values."""
     p99: NonNegativeInt | None
-    """p99. Unit: ns. Source: load. Null: empty."""
+    """p99. Unit: ns. Source: load. Null: there are no values."""
     p99_9: NonNegativeInt | None = msgspec.field(name="p99.9")
-    """p99.9. Unit: ns. Source: load. Null: empty."""
+    """p99.9. Unit: ns. Source: load. Null: there are no values."""
     max: NonNegativeInt | None
-    """Maximum. Unit: ns. Source: load. Null: empty."""
+    """Maximum. Unit: ns. Source: load. Null: there are no values."""
 
 
 class MeasuredNoiseFloor(Document, frozen=True, kw_only=True):
-    """The times measured with a server that responds immediately."""
+    """The noise floor: times measured with a server that responds immediately."""
 
     response_time_ns: NoiseFloorQuantiles | None
-    """As in a load. Unit: ns. Null: nothing was measured."""
+    """Response time. Unit: ns. Null: nothing was measured."""
     send_lag_ns: NoiseFloorQuantiles | None
-    """As in a load. Unit: ns. Null: nothing was measured."""
+    """Send lag. Unit: ns. Null: nothing was measured."""
     receive_delay_ns: NoiseFloorQuantiles | None
-    """As in a load. Unit: ns. Null: nothing was measured."""
+    """Delay from the arrival of the last byte in the kernel until the generator read it. Unit: ns.
+    Null: no kernel timestamps."""
 
 
 class MedianBias(Document, frozen=True, kw_only=True):
-    """The error of the median for a server with a known service time."""
+    """The error of the measured median, for a server with a known service time."""
 
     service_time_ns: NonNegativeInt
-    """Service time: how long the server delayed each response. Unit: ns. Source: plan."""
+    """Time for which the server delayed each response. Unit: ns. Source: plan."""
     p50_ns: NonNegativeInt | None
-    """Measured median. Unit: ns. Source: load. Null: no correct response."""
+    """Measured median response time. Unit: ns. Source: load. Null: no correct response."""
     bias_ns: int | None
-    """Measured median minus the service time. Unit: ns. Source: derived. Null: no correct
+    """Measured median minus `service_time_ns`. Unit: ns. Source: derived. Null: no correct
     response."""
     is_within: bool
-    """Whether the error is between 0 and 50 µs, as on a quiet machine."""
+    """Whether `bias_ns` is between 0 and 50 µs, as expected on a quiet machine."""
 
 
 class Calibration(Document, frozen=True, kw_only=True):
@@ -71,23 +72,23 @@ class Calibration(Document, frozen=True, kw_only=True):
     schema_version: Literal[1]
     """Version of this document, 1."""
     created_ns: NonNegativeInt
-    """When it was measured. Unit: ns since 1970. Source: kernel."""
+    """Time of the calibration. Unit: ns since 1970. Source: kernel."""
     machine: MachineFacts
     """The machine that was calibrated."""
     rate_per_s: PositiveFloat
-    """Offered rate. Unit: 1/s. Source: plan."""
+    """Offered rate of the loads. Unit: 1/s. Source: plan."""
     keepalive: Literal["on", "off"] | PositiveInt
-    """`on`, `off`, or requests per connection. Source: plan."""
+    """Connection reuse: `on`, `off`, or a number of requests per connection. Source: plan."""
     threads: PositiveInt
-    """Generator threads. Source: plan."""
+    """Number of generator threads. Unit: threads. Source: plan."""
     server_cpus: tuple[NonNegativeInt, ...]
-    """CPUs of the server. Source: plan."""
+    """CPUs to which the server was pinned. Unit: CPU numbers. Source: plan."""
     client_cpus: tuple[NonNegativeInt, ...]
-    """CPUs of the generator. Source: plan."""
+    """CPUs to which the generator was pinned. Unit: CPU numbers. Source: plan."""
     noise_floor: MeasuredNoiseFloor
-    """The times of the load on a server that responds immediately."""
+    """The measured noise floor."""
     bias: tuple[MedianBias, ...]
-    """One entry for each load on a server that delays its responses."""
+    """Error of the median for each load on a server that delays its responses."""
     verdict: Verdict
     """Whether the loads were disturbed. Send lag does not count as a disturbance here, because it
     is part of the noise floor."""

@@ -26,7 +26,7 @@ class UseAtCapacity(Document, frozen=True, kw_only=True):
     memory_peak_bytes: NonNegativeInt | None
     """Peak memory at the confirmed rate. Unit: bytes. Source: cells. Null: not measured."""
     memory_limit_bytes: NonNegativeInt | None
-    """Memory limit in force. Unit: bytes. Source: cells. Null: no limit."""
+    """Memory limit of the server. Unit: bytes. Source: cells. Null: no limit."""
     cpu_cores_mean: NonNegativeFloat | None
     """Mean CPU use at the confirmed rate. Unit: cores. Source: cells. Null: not measured."""
 
@@ -35,55 +35,60 @@ class CapacityTrial(Document, frozen=True, kw_only=True):
     """One trial of a capacity search."""
 
     cell: str
-    """Identifier of its cell."""
+    """Identifier of the trial's cell."""
     stage: Literal["initial", "bracket", "bisect", "confirm"]
-    """`initial` (the closed loop), `bracket`, `bisect` or `confirm`."""
+    """Stage of the search: `initial` (closed loop), `bracket` (doubling the rate), `bisect` or
+    `confirm`."""
     rate_per_s: PositiveFloat | None
     """Offered rate. Unit: 1/s. Null: closed loop."""
     connections: PositiveInt | None
-    """Users of the closed loop. Null: open loop."""
+    """Number of users in the initial closed loop. Null: open loop."""
     met: bool | None
-    """Whether the trial met the objective. Null: invalid, too short, or the initial closed loop."""
+    """Whether the trial met the objective. Null: invalid trial, trial too short, or initial closed
+    loop."""
     discarded: bool
-    """Whether it was discarded and repeated."""
+    """Whether the trial was discarded and repeated."""
     doubtful: bool
-    """Whether a disturbance may have changed the outcome."""
+    """Whether a disturbance may have changed the outcome of the trial."""
     reason: str
-    """The reason as text."""
+    """Why the trial met or missed the objective, or why it is inconclusive."""
 
 
 class ServerCapacity(Document, frozen=True, kw_only=True):
-    """The result of the search on one server."""
+    """The result of the capacity search on one server."""
 
     server: str
-    """The server."""
+    """Name of the server."""
     app: str | None = None
-    """The `module:callable` that it served. Null: `--url`."""
+    """The app as `module:callable`. Null: `--url`."""
     rate_per_s: PositiveFloat | None
-    """The confirmed rate. Unit: 1/s. Null: none was confirmed."""
+    """The confirmed rate. Unit: 1/s. Null: no rate was confirmed."""
     bracket: tuple[PositiveFloat | None, PositiveFloat | None]
     """Lower and upper bound of the capacity. Unit: 1/s. Null: an entry: no such bound was found."""
     confirmed: tuple[NonNegativeInt, NonNegativeInt] | None
-    """Number of confirmation trials that met the objective, and number of all confirmation trials.
-    Null: there were none."""
+    """Number of confirmation trials that met the objective, and total number of confirmation
+    trials. Unit: trials. Null: no confirmation trial."""
     verdict: Verdict
-    """Whether the rate can be trusted, as in a load."""
+    """Whether the rate can be trusted ([Verdict](#verdict))."""
     estimate_per_s: PositiveFloat | None
-    """The rate at which half of the trials meet the objective. Unit: 1/s. Source: fit over all
-    trials. Null: not enough trials."""
+    """Estimated rate at which half of the trials meet the objective. Unit: 1/s. Source: fit over
+    all trials. Null: not enough trials."""
     interval_95: tuple[NonNegativeFloat | None, NonNegativeFloat | None] | None
-    """95 % confidence interval of `estimate_per_s`, extended to include the confirmed rate. Unit:
-    1/s. Null: unknown; an end: unbounded."""
+    """Lower and upper end of the 95 % confidence interval of `estimate_per_s`, extended to include
+    the confirmed rate. Unit: 1/s. Null: unknown; an entry: unbounded."""
     limited_by: LimitedBy | None
-    """The bottleneck in the trials that missed the objective just above the rate: the CPU limit,
-    one core per process, memory, a supporting service that saturates its cores, waiting (for a
-    thread or for a connection to a service, although the server and its services have CPU time
-    left), workers (connections wait although CPU time is left), or a full accept queue. Source:
-    cgroup, kernel. Null: none of these, or not sampled."""
+    """Bottleneck in the trials that missed the objective just above the rate: `cpu_limit`,
+    `cpu_per_process` (each process is limited to one core), `memory`, `service` (a supporting
+    service saturates its cores), `waiting` (requests wait for a thread or for a connection to a
+    service, although the server and its services have CPU time left), `workers` (connections wait
+    although CPU time is left) or `accept_queue` (full accept queue). Source: cgroup, kernel. Null:
+    none of these, or resources were not sampled."""
     limiting_services: tuple[str, ...] = ()
-    """The services that saturated their cores in these trials. Source: cgroup."""
+    """Names of the supporting services that saturated their cores in these trials. Source:
+    cgroup."""
     strict_per_s: PositiveFloat | None
-    """The highest rate up to which no trial missed the objective. Unit: 1/s. Null: none."""
+    """Highest rate below the lowest rate at which any trial missed the objective. Unit: 1/s. Null:
+    no such rate."""
     at_rate: UseAtCapacity | None
     """Resource use of the server at the confirmed rate. Null: `--url`, or no confirmed rate."""
     failure: CellFailure | None
@@ -100,22 +105,22 @@ class CapacityResult(Document, frozen=True, kw_only=True):
     status: Literal["complete", "interrupted", "failed"]
     """`complete`, `interrupted` (the search is unfinished on some servers) or `failed`."""
     slo: tuple[str, ...]
-    """The objectives, including the default limit of the error rate."""
+    """The conditions of the objective, including the default limit for the error rate."""
     arrivals: Literal["poisson", "constant"]
-    """Inter-arrival distribution."""
+    """Inter-arrival distribution: `poisson` or `constant`."""
     keepalive: Literal["on", "off"] | PositiveInt
-    """`on`, `off`, or requests per connection."""
+    """Connection reuse: `on`, `off`, or a number of requests per connection."""
     duration_s: PositiveFloat
-    """Duration of a search trial. Unit: s."""
+    """Duration of the measurement of a search trial. Unit: s."""
     confirm_duration_s: PositiveFloat
-    """Duration of a confirmation trial. Unit: s."""
+    """Duration of the measurement of a confirmation trial. Unit: s."""
     width: PositiveFloat
-    """Relative width of the bracket at which the search ends."""
+    """Relative width of the bracket at which the search ends. Unit: ratio."""
     url: str | None
     """URL of the running server. Null: wsgiload launched the servers."""
     servers: tuple[ServerCapacity, ...]
-    """One entry per server."""
+    """Result of the search on each server."""
     recommendations: tuple[Recommendation, ...]
-    """The recommended configuration for each app, or why there is none."""
+    """The recommended configuration for each app, or why no configuration is recommended."""
     run_dir: str
     """Path of the run directory."""

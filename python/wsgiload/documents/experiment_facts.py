@@ -18,110 +18,117 @@ Keepalive = Literal["on", "off"] | PositiveInt
 
 
 class QualifyingFacts(Document, frozen=True, kw_only=True):
-    """The short trials before a race, which select the servers that take part."""
+    """The short trials before a race, which select the servers for the race."""
 
     rounds: PositiveInt
-    """Number of rounds of short trials. They are included in `runs`, but no figure is based on
-    them. Unit: rounds. Source: plan."""
+    """Number of rounds of short trials. `runs` includes them, but they are used only for the
+    selection. Unit: rounds. Source: plan."""
     max_servers: PositiveInt
     """Maximum number of servers in the race. Unit: servers. Source: plan."""
     duration_s: NonNegativeFloat
-    """Duration of the measurement of a short trial. Unit: s. Source: plan."""
+    """Duration of the measurement of each short trial. Unit: s. Source: plan."""
 
 
 class ExperimentFacts(Document, frozen=True, kw_only=True):
-    """The plan of the sweep, with every default filled in."""
+    """The plan of the sweep, including default values."""
 
     name: str | None
-    """Name of the experiment. Source: plan. Null: not named."""
+    """Name of the experiment. Source: plan. Null: no name was given."""
     title: str | None = None
-    """Title of the experiment. Source: experiment file. Null: none was given."""
+    """Title of the experiment. Source: experiment file. Null: no title was given."""
     source: str | None = None
-    """Publication or origin of the experiment. Source: experiment file. Null: not given."""
+    """Publication or other origin of the experiment. Source: experiment file. Null: no source was
+    given."""
     notes: tuple[str, ...] = ()
     """Notes on the experiment, such as how it was scaled. Source: experiment file."""
     profile: Literal["tuned", "stock"] | tuple[Literal["tuned", "stock"], ...] | None = None
-    """`tuned` (equivalent settings) or `stock` (each server's defaults); a list if
-    `--grid profile=` combines both. Source: plan. Null: only the user's own commands."""
+    """Profile of the server settings: `tuned` (equivalent settings) or `stock` (each server's
+    defaults). A list if `--grid profile=` combines both. Source: plan. Null: only the user's own
+    commands were measured."""
     interface: Literal["wsgi", "asgi"] | None = None
-    """How the servers call the app. Source: plan. Null: not stored, or only the user's own
-    commands."""
+    """How the servers call the app: `wsgi` or `asgi`. Source: plan. Null: only the user's own
+    commands were measured, or stored by an older version."""
     app: str | tuple[str, ...] | None
-    """`module:callable`; a list if `--grid app=` combines several. Source: plan. Null:
-    unknown for the user's own commands."""
+    """The app as `module:callable`. A list if `--grid app=` combines several apps. Source: plan.
+    Null: unknown for the user's own commands."""
     app_revision: str | None = None
     """Checked-out commit of the app, with `+changes` if tracked files were modified. Source: git.
-    Null: no git work tree, or a bundled app."""
+    Null: the app is not in a git work tree, or it is a bundled app."""
     path: str | tuple[str, ...] | None
-    """Requested path; a list if the apps of a grid have different ones. Source: plan. Null:
+    """Path of the requests. A list if the apps of a grid have different paths. Source: plan. Null:
     several targets."""
     method: str | None = None
-    """Method of the requests. Source: plan. Null: not stored, or the apps of a grid have different
-    ones."""
+    """Method of the requests. Source: plan. Null: the apps of a grid have different methods, or
+    stored by an older version."""
     targets: PositiveInt | None = None
-    """Number of weighted requests. Source: plan. Null: one request."""
+    """Number of weighted requests. Source: plan. Null: a single request."""
     sessions: PositiveInt | None = None
-    """Number of different sessions. Source: plan. Null: no sessions."""
+    """Number of different sessions. Source: plan. Null: a load without sessions."""
     rates: tuple[PositiveFloat, ...] | None
     """Offered rates. Unit: 1/s. Source: plan. Null: closed loop."""
     connections: tuple[PositiveInt, ...] | int | None
-    """Numbers of connections of a closed loop, or the fixed number of an open loop. Unit:
+    """Numbers of connections in a closed loop, or the fixed number in an open loop. Unit:
     connections. Source: plan. Null: open loop without a fixed number."""
     arrivals: Literal["poisson", "constant"] | None
-    """`poisson` or `constant`. Source: plan. Null: closed loop."""
+    """Inter-arrival distribution: `poisson` or `constant`. Source: plan. Null: closed loop."""
     on_busy: Literal["grow", "queue", "shed"] | None
-    """`grow`, `queue` or `shed`. Source: plan. Null: closed loop."""
+    """What happens to a request when the maximum number of connections is reached: `grow` and
+    `queue` queue it, `shed` drops it. Source: plan. Null: closed loop."""
     max_connections: PositiveInt | None = None
     """Maximum number of open connections. Unit: connections. Source: plan. Null: closed loop."""
     max_pending: NonNegativeInt | None = None
-    """Maximum number of arrivals waiting for a connection. Unit: requests. Source: plan. Null:
+    """Maximum number of requests waiting for a connection. Unit: requests. Source: plan. Null:
     closed loop, or the default: 10 s worth of requests, at least 10 per connection."""
     keepalive: Keepalive | tuple[Keepalive, ...] | None = None
-    """`on`, `off`, or requests per connection; a list if a grid combines several. Source: plan.
-    Null: not stored."""
+    """Connection reuse: `on`, `off`, or a number of requests per connection. A list if a grid
+    combines several. Source: plan. Null: stored by an older version."""
     think_time_s: NonNegativeFloat | None = None
     """Mean think time of a user. Unit: s. Source: plan. Null: open loop."""
     duration_s: NonNegativeFloat
-    """Duration of the measurement. Unit: s. Source: plan."""
+    """Duration of each measurement. Unit: s. Source: plan."""
     warmup_s: NonNegativeFloat
-    """Length of the warm-up. Unit: s. Source: plan."""
+    """Duration of each warm-up. Unit: s. Source: plan."""
     warmup_requests: PositiveInt | None = None
-    """Minimum number of scheduled requests in the warm-up. Unit: requests. Source: plan. Null: not
-    set."""
+    """Minimum number of scheduled requests in each warm-up. Unit: requests. Source: plan. Null: no
+    minimum."""
     cooldown_s: NonNegativeFloat | None = None
-    """Length of the cool-down. Unit: s. Source: plan. Null: not stored."""
+    """Duration of each cool-down. Unit: s. Source: plan. Null: stored by an older version."""
     timeout_s: NonNegativeFloat | None = None
-    """Request timeout. Unit: s. Source: plan. Null: not stored."""
+    """Timeout of a request. Unit: s. Source: plan. Null: stored by an older version."""
     check_thresholds: dict[str, float] = msgspec.field(default_factory=dict)
-    """Overridden check thresholds, by name. Source: plan."""
+    """Check thresholds that differ from the defaults, such as `send-lag.warn`. Source: plan."""
     runs: PositiveInt
-    """Runs of each cell. Source: plan."""
+    """Number of runs of each cell. Unit: runs. Source: plan."""
     settle_s: NonNegativeFloat | None = None
-    """Maximum wait for a quiet host before each trial. Unit: s. Source: plan. Null: not stored."""
+    """Maximum wait for a quiet host before each trial. Unit: s. Source: plan. Null: stored by an
+    older version."""
     reruns: NonNegativeInt | None = None
-    """Maximum retries of a disturbed trial. Source: plan. Null: not stored."""
+    """Maximum number of reruns of each trial. Source: plan. Null: stored by an older version."""
     budget_s: NonNegativeFloat | None = None
-    """Time limit of a race, in which `runs` is the maximum number of rounds. Unit: s. Source:
-    plan. Null: no race."""
+    """Time limit of a race; `runs` is then the maximum number of rounds. Unit: s. Source: plan.
+    Null: no race."""
     qualifying: QualifyingFacts | None = None
-    """The short trials before the race. Source: plan. Null: there are none."""
+    """The short trials before the race. Source: plan. Null: no short trials."""
     aggregate: Literal["interval", "trim"] = "interval"
-    """How runs are combined: `interval` (mean with confidence interval) or `trim` (additionally a
+    """How runs are combined: `interval` (mean with confidence interval) or `trim` (in addition, a
     mean without the lowest and the highest run). Source: plan."""
     slo: tuple[str, ...] | None = None
-    """The objective of the recommendation, including the default limit of the error rate. Source:
-    plan, or `wsgiload report --slo`. Null: none was given."""
+    """The conditions of the objective, including the default limit for the error rate. Source:
+    plan, or `wsgiload report --slo`. Null: no objective was given."""
     cpus: NonNegativeFloat | None
     """CPU limit of the server. Unit: cores. Source: plan. Null: no limit."""
     memory_bytes: NonNegativeInt | None
     """Memory limit of the server. Unit: bytes. Source: plan. Null: no limit."""
     pids: NonNegativeInt | None
-    """Limit of processes and threads. Source: plan. Null: no limit."""
+    """Limit on the number of processes and threads. Unit: processes and threads. Source: plan.
+    Null: no limit."""
     limits_policy: Literal["strict", "best-effort", "none"] | None = None
-    """What happens to a limit that cannot be enforced. Source: plan. Null: not stored."""
+    """What happens if a limit cannot be enforced: `strict` (the sweep does not start),
+    `best-effort` (the limit is listed in `not_enforced`) or `none` (no limits). Source: plan. Null:
+    stored by an older version."""
     server_cpus: str | tuple[NonNegativeInt, ...] | None
-    """CPUs that the server is pinned to. Unit: CPU numbers. Source: plan. Null: not pinned."""
+    """CPUs to which the server is pinned. Unit: CPU numbers. Source: plan. Null: not pinned."""
     client_cpus: str | tuple[NonNegativeInt, ...] | None
-    """CPUs that the generator is pinned to. Unit: CPU numbers. Source: plan. Null: not pinned."""
+    """CPUs to which the generator is pinned. Unit: CPU numbers. Source: plan. Null: not pinned."""
     servers: tuple[str, ...]
-    """The measured servers. Source: plan."""
+    """Names of the measured servers. Source: plan."""

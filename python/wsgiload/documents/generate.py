@@ -29,8 +29,8 @@ Times are integer nanoseconds of CLOCK_MONOTONIC, sizes are bytes, rates are per
 values are `null` in JSON and empty in CSV, never 0. [terminology.md](terminology.md) explains the \
 terms. The package contains the JSON Schemas {names} \
 (`wsgiload.documents.schema.load_schema`). `schema_version` is 2; documents of version 1 are \
-migrated when they are read. In the last column, *an entry* is a single value of a list or of a \
-mapping by quantile.
+migrated when they are read. A ratio or share of 0.09 is 9 %. In the last column, *an entry* \
+means that a single value in a list or mapping is null.
 """
 _PARTS = {
     "load_report": "The JSON of one load (`--json`, `load/<cell>.json`)",

@@ -25,8 +25,8 @@ class Ramp(Document, frozen=True, kw_only=True):
     to_per_s: float
     """Rate at the end of the ramp. Unit: 1/s."""
     over_ns: NonNegativeInt | None = None
-    """Duration of the ramp; the rate is constant after it. Unit: ns. Null: the whole
-    measurement."""
+    """Duration of the ramp; the rate is constant after it. Unit: ns. Null: the ramp lasts for the
+    whole measurement."""
 
 
 class Step(Document, frozen=True, kw_only=True):
@@ -42,9 +42,9 @@ class Replay(Document, frozen=True, kw_only=True, omit_defaults=True):
     """Recorded arrivals, replayed at the original or another speed."""
 
     offsets_ns: tuple[NonNegativeInt, ...]
-    """Arrival times relative to the first. Unit: ns."""
+    """Arrival times, relative to the first arrival. Unit: ns."""
     speed: PositiveFloat
-    """Speed factor; 2 replays twice as fast."""
+    """Speed factor; 2 replays twice as fast. Unit: ratio."""
     requests: tuple[NonNegativeInt, ...] | None = None
     """For each arrival, the index of its request in `targets`. If absent, requests are chosen by
     weight."""
@@ -55,89 +55,92 @@ class OpenLoop(Document, frozen=True, kw_only=True, omit_defaults=True):
     one of `rate_per_s`, `ramp`, `steps` and `replay` is present."""
 
     rate_per_s: float | None = None
-    """Arrivals per second over all threads. Unit: 1/s. Null: absent with another schedule."""
+    """Constant rate: arrivals per second over all threads. Unit: 1/s. Null: absent with another
+    schedule."""
     ramp: Ramp | None = None
-    """A linear ramp. Null: absent with another schedule."""
+    """Linear change of the rate. Null: absent with another schedule."""
     steps: tuple[Step, ...] | None = None
-    """Stepped rates. Null: absent with another schedule."""
+    """Constant rates, one after the other. Null: absent with another schedule."""
     replay: Replay | None = None
     """Recorded arrivals. Null: absent with another schedule."""
     arrivals: Arrivals | None = None
-    """Inter-arrival distribution. Null: absent in a replay."""
+    """Inter-arrival distribution: `poisson` or `constant`. Null: absent in a replay."""
     on_busy: OnBusy
-    """When the maximum number of connections is reached: `grow` and `queue` queue the request,
-    `shed` drops it."""
+    """What happens to a request when the maximum number of connections is reached: `grow` and
+    `queue` queue it, `shed` drops it."""
     max_connections: NonNegativeInt | None
-    """Maximum number of open connections. Null: as many as the process limits allow, at most
-    4,096."""
+    """Maximum number of open connections. Unit: connections. Null: as many as the process limits
+    allow, at most 4,096."""
     max_pending: NonNegativeInt | None
-    """Maximum number of requests waiting for a connection; more are dropped and counted. Null: 10 s
-    worth of requests, at least 10 per connection."""
+    """Maximum number of requests waiting for a connection; further requests are dropped. Unit:
+    requests. Null: 10 s worth of requests, at least 10 per connection."""
 
 
 class ClosedLoop(Document, frozen=True, kw_only=True):
-    """A closed loop: a fixed number of users. Each waits for its response, then for a think time,
-    before its next request."""
+    """A closed loop: a fixed number of users. After each response, a user waits for a think time
+    and then sends the next request."""
 
     connections: NonNegativeInt
-    """Number of connections, each with one user, or `streams` users."""
+    """Number of connections. Each has one user or, with HTTP/2, `streams` users. Unit:
+    connections."""
     think_time_ns: NonNegativeInt = 0
-    """Mean think time, exponentially distributed; 0 for none. Unit: ns."""
+    """Mean of the exponentially distributed think time; 0 for none. Unit: ns."""
 
 
 class LoadModel(Document, frozen=True, kw_only=True, omit_defaults=True):
-    """Open or closed loop. Exactly one of `open` and `closed` is present."""
+    """An open or a closed loop. Exactly one of `open` and `closed` is present."""
 
     open: OpenLoop | None = None
-    """Open loop: a schedule. Null: absent in a closed loop."""
+    """The open loop. Null: absent in a closed loop."""
     closed: ClosedLoop | None = None
-    """Closed loop: a number of users. Null: absent in an open loop."""
+    """The closed loop. Null: absent in an open loop."""
 
 
 class Phases(Document, frozen=True, kw_only=True):
     """The durations of the phases of a load."""
 
     warmup_ns: NonNegativeInt = 0
-    """Warm-up: load before the measurement. Unit: ns."""
+    """Duration of the warm-up: load before the measurement. Unit: ns."""
     measure_ns: NonNegativeInt
-    """The measurement. Unit: ns."""
+    """Duration of the measurement. Unit: ns."""
     drain_ns: NonNegativeInt | None = None
     """Maximum wait for responses after the last send. Unit: ns. Null: the request timeout."""
     cooldown_ns: NonNegativeInt = 0
-    """Cool-down: load after the measurement, so that the server is under load until the last
-    measured response. Unit: ns."""
+    """Duration of the cool-down: load after the measurement, so that the server is under load until
+    the last measured response. Unit: ns."""
 
 
 class ResponseCheck(Document, frozen=True, kw_only=True):
-    """When a response counts as correct. All other responses are failures."""
+    """The criteria of a correct response. All other responses are failures."""
 
     statuses: tuple[int, ...] = (200,)
     """Accepted status codes."""
     body_base64: str | None = None
-    """The exact body, base64. Null: not checked."""
+    """Expected body, base64. Null: not checked."""
     length: NonNegativeInt | None = None
-    """Length of the body. Unit: bytes. Null: not checked."""
+    """Expected length of the body. Unit: bytes. Null: not checked."""
     sha256: str | None = None
-    """SHA-256 hash of the body, hexadecimal. Null: not checked."""
+    """Expected SHA-256 hash of the body, hexadecimal. Null: not checked."""
     regex: str | None = None
     """Regular expression that the first MiB of the body must match. Null: not checked."""
 
 
 class RequestPlan(Document, frozen=True, kw_only=True):
-    """One of several requests. All of them go to the server in the plan's URL."""
+    """One of several requests of a plan. All go to the server in the plan's URL."""
 
     name: str | None = None
-    """Name in the report. Null: method and path."""
+    """Name of the request in the report. Null: method and path."""
     method: str = "GET"
     """Request method."""
     url: str
-    """Path and query, or a URL of the same host."""
+    """Path and query, or a URL with the same host as the plan's URL."""
     headers: tuple[tuple[str, str], ...] = ()
-    """Header fields, in order; those of the plan are added unless overridden here."""
+    """Header fields, in order. The plan's header fields are added, except those with the same
+    name."""
     body_base64: str | None = None
     """Request body, base64. Null: no body."""
     check: ResponseCheck | None = None
-    """The criteria of a correct response. Null: those of the plan."""
+    """The criteria of a correct response. Null: the plan's `check` applies."""
 
 
 class WeightedRequest(Document, frozen=True, kw_only=True):
@@ -146,19 +149,22 @@ class WeightedRequest(Document, frozen=True, kw_only=True):
     request: RequestPlan
     """The request."""
     weight: float = 1.0
-    """Its share of the arrivals is its weight divided by the sum of all weights."""
+    """Weight of the request. Its share of the arrivals is the weight divided by the sum of all
+    weights."""
 
 
 class CapturePlan(Document, frozen=True, kw_only=True):
     """A value that is taken from a response and sent in later requests of the session."""
 
     name: str
-    """Its name: later requests contain it as `{{name}}`."""
+    """Name of the value: later requests contain it as `{{name}}`."""
     source: Literal["json", "header", "regex"]
-    """Where to find the value: in a JSON body, in a header field, or in any body."""
+    """Where to find the value: `json` (in a JSON body), `header` (in a header field) or `regex` (in
+    any body)."""
     expression: str
-    """A path such as `.user.token`, the name of the header field, or a regular expression. If the
-    expression has a group, the value is the first group; otherwise, it is the whole match."""
+    """How to find the value: a path such as `.user.token`, the name of the header field, or a
+    regular expression. The value is the expression's first group or, without a group, the whole
+    match."""
 
 
 class StepPlan(Document, frozen=True, kw_only=True):
@@ -167,20 +173,21 @@ class StepPlan(Document, frozen=True, kw_only=True):
     request: RequestPlan
     """The request."""
     think_time_ns: NonNegativeInt = 0
-    """Mean think time before the next request, exponentially distributed. Unit: ns."""
+    """Mean of the exponentially distributed think time before the next request. Unit: ns."""
     captures: tuple[CapturePlan, ...] = ()
-    """The values to take from its response for later requests of the session."""
+    """Values to take from the response for later requests of the session."""
 
 
 class SessionPlan(Document, frozen=True, kw_only=True):
-    """A session: requests one after the other over one connection, with cookies."""
+    """A session: requests in sequence over one connection, with cookies."""
 
     name: str
-    """Name in the report."""
+    """Name of the session in the report."""
     weight: float = 1.0
-    """Its share of the sessions is its weight divided by the sum of all weights."""
+    """Weight of the session. Its share of all sessions is the weight divided by the sum of all
+    weights."""
     steps: tuple[StepPlan, ...]
-    """Its requests, in order."""
+    """Requests of the session, in order."""
 
 
 class KeepaliveLimit(Document, frozen=True, kw_only=True):
@@ -196,31 +203,33 @@ class TlsOptions(Document, frozen=True, kw_only=True):
     insecure: bool = False
     """Whether certificates are accepted without verification."""
     ca_file: str | None = None
-    """PEM file of trusted certificate authorities. Null: the system's."""
+    """PEM file of trusted certificate authorities. Null: the system's certificate authorities."""
     client_cert: str | None = None
-    """PEM file of the client certificate. Null: none is sent."""
+    """PEM file of the client certificate. Null: no client certificate."""
     client_key: str | None = None
-    """PEM file of the key of the client certificate. Null: it is in the same file."""
+    """PEM file of the client certificate's private key. Null: the key is in `client_cert`."""
 
 
 class NoiseFloor(Document, frozen=True, kw_only=True):
-    """Response times of a server that responds immediately, measured in advance on this machine."""
+    """The noise floor: response times of a server that responds immediately, measured in advance on
+    this machine."""
 
     p50_ns: NonNegativeInt
-    """Median. Unit: ns."""
+    """Median response time. Unit: ns."""
     p99_ns: NonNegativeInt
-    """p99. Unit: ns."""
+    """p99 response time. Unit: ns."""
     p999_ns: NonNegativeInt
-    """p99.9. Unit: ns."""
+    """p99.9 response time. Unit: ns."""
 
 
 class PrecisionTarget(Document, frozen=True, kw_only=True):
-    """Target precision: the measurement is extended until it is reached."""
+    """The target precision. The measurement is extended until it is reached."""
 
     quantile: float
-    """The quantile over all offered requests."""
+    """The quantile, over all scheduled requests. Unit: 0 to 1."""
     half_width: float
-    """Half-width of its 95 % confidence interval, relative to the quantile."""
+    """Largest acceptable half-width of the quantile's 95 % confidence interval, relative to the
+    quantile. Unit: ratio."""
     max_duration_ns: NonNegativeInt
     """Maximum duration of the measurement. Unit: ns."""
 
@@ -229,70 +238,74 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     """The complete definition of one load."""
 
     url: str
-    """`http://host[:port]/path?query`, or `https://` for TLS."""
+    """URL of the request: `http://host[:port]/path?query`, or `https://` for TLS."""
     unix_socket: str | None = None
-    """Path of a Unix socket to connect to instead of the URL's host. Null: TCP."""
+    """Path of the Unix socket to connect to, instead of the URL's host. Null: TCP."""
     connect_to: str | None = None
-    """Host and port to connect to instead of those of the URL. Null: those of the URL."""
+    """Host and port to connect to, instead of those in the URL. Null: those in the URL."""
     method: str = "GET"
     """Method of every request."""
     headers: tuple[tuple[str, str], ...] = ()
-    """Extra header fields, in order. A report contains a hash instead of a secret."""
+    """Additional header fields, in order. A report contains a hash instead of each secret."""
     body_base64: str | None = None
-    """Request body, base64; in a report a hash of it. Null: no body."""
+    """Request body, base64. A report contains a hash of the body instead. Null: no body."""
     targets: tuple[WeightedRequest, ...] = ()
-    """Weighted requests, instead of a single one."""
+    """Weighted requests, used instead of the single request."""
     sessions: tuple[SessionPlan, ...] = ()
-    """Sessions, instead of single requests; the rate is in sessions per second."""
+    """Sessions, used instead of single requests. The rate is then in sessions per second."""
     load: LoadModel
     """Open or closed loop."""
     phases: Phases
     """Durations of the phases."""
     interval_ns: NonNegativeInt | None = None
-    """Length of a report interval. Unit: ns. Null: depends on the duration."""
+    """Length of a report interval. Unit: ns. Null: chosen according to the duration."""
     keep_flights: NonNegativeInt = 0
-    """How many requests are listed in `flights` in the report: the slowest ones, and as many in a
-    random sample."""
+    """Number of slowest requests in the report's `flights`; the random sample has the same size.
+    Unit: requests."""
     keepalive: Literal["on", "off"] | KeepaliveLimit = "on"
-    """Connection reuse: on, off, or the number of requests per connection."""
+    """Connection reuse: `on`, `off`, or a fixed number of requests per connection."""
     timeout_ns: NonNegativeInt = 10_000_000_000
-    """Request timeout, including connection setup. Unit: ns."""
+    """Timeout of a request, including connection setup. Unit: ns."""
     deadline_ns: NonNegativeInt | None = None
-    """Requests not sent this long after their scheduled send time are dropped. Unit: ns. Null: no
-    deadline."""
+    """Longest time from the scheduled to the actual send. A request that is not sent within this
+    time is dropped. Unit: ns. Null: no deadline."""
     threads: PositiveInt = 1
-    """Generator threads."""
+    """Number of generator threads. Unit: threads."""
     seed: NonNegativeInt = 0
-    """Random seed."""
+    """Seed of all random numbers."""
     spin_window_ns: NonNegativeInt | None = None
-    """How long before a send the generator busy-waits. Unit: ns. Null: depends on the rate and the
-    cores."""
+    """How long before a send the generator busy-waits. Unit: ns. Null: chosen according to the rate
+    and the cores."""
     shares_cores: bool = False
-    """Whether other processes use the generator's cores. If so, the generator busy-waits only if
-    `spin_window_ns` is set, and takes no real-time priority."""
+    """Whether other processes use the generator's cores. If so, the generator does not use
+    real-time priority, and busy-waits only if `spin_window_ns` is set."""
     receive_stamps: ReceiveStamps | None = None
-    """How responses are timestamped: by the `kernel`, by the generator (`user`), or `sampled`
-    (mostly by the generator). Null: `kernel` in an open loop, `user` in a closed loop."""
+    """How responses are timestamped: by the kernel (`kernel`), by the generator (`user`), or by the
+    generator with additional kernel timestamps on some connections (`sampled`). Null: `kernel` in
+    an open loop, `user` in a closed loop."""
     check: ResponseCheck = ResponseCheck()
     """The criteria of a correct response."""
     wire: Literal["native", "hyper"] = "native"
-    """HTTP implementation."""
+    """HTTP implementation of the generator: its own (`native`), or `hyper`."""
     http_version: HttpVersion = "http1"
-    """HTTP version: 1.0, 1.1 or 2."""
+    """HTTP version: `http1_0`, `http1` (HTTP/1.1) or `http2`."""
     streams: PositiveInt = 1
-    """Maximum number of concurrent requests on each connection; more than 1 only over HTTP/2."""
+    """Maximum number of concurrent requests on each connection; above 1 only with HTTP/2. Unit:
+    requests."""
     tls: TlsOptions = TlsOptions()
     """TLS options."""
     source_addresses: tuple[str, ...] = ()
-    """Source addresses of connections, used round-robin; empty: chosen by the kernel."""
+    """Source addresses of the connections, used round-robin. If empty, the kernel chooses the
+    address."""
     noise_floor: NoiseFloor | None = None
-    """This machine's noise floor. Null: not measured."""
+    """Noise floor of this machine. Null: the machine was not calibrated."""
     requests: PositiveInt | None = None
-    """A closed loop ends after this many requests, or after the duration. Null: no limit."""
+    """Number of requests after which a closed loop ends, unless its duration ends first. Unit:
+    requests. Null: no limit."""
     precision: PrecisionTarget | None = None
-    """Target precision that extends the measurement. Null: fixed duration."""
+    """Target precision, for which the measurement is extended. Null: fixed duration."""
     thresholds: dict[str, dict[str, float]] = msgspec.field(default_factory=dict)
-    """Thresholds of the checks, by check and key."""
+    """Thresholds of each check, by key."""
 
     @property
     def users(self) -> int | None:

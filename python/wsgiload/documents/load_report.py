@@ -26,31 +26,31 @@ class Reason(Document, frozen=True, kw_only=True):
     """One finding of a check."""
 
     check: str
-    """Name of the check, such as `send-lag`."""
+    """Name of the check that fired, such as `send-lag`."""
     code: str | None = None
     """Code of the check in older results, such as `C4`. Null: the check has no code."""
     level: Level
-    """`warn` or `invalid`."""
+    """`warn` (the figures are usable) or `invalid` (they must not be used)."""
     message: str
-    """What was found, in one sentence."""
+    """What the check found, in one sentence."""
     fix: str | None = None
-    """What to do about it. Null: no fix, or the message contains it."""
+    """How to fix the cause. Null: no fix is known, or `message` contains it."""
     value: float | str | bool | None
     """Measured value. Unit: depends on the check. Source: the check. Null: the check compares no
     value."""
     limit: float | str | bool | None
-    """Limit of the value. Unit: depends on the check. Source: the check. Null: the check compares
-    no value."""
+    """Limit for the measured value. Unit: depends on the check. Source: the check. Null: the check
+    compares no value."""
 
 
 class Verdict(Document, frozen=True, kw_only=True):
-    """Whether the figures can be trusted and, if not, the cause."""
+    """Whether the figures can be trusted and, if not, why."""
 
     status: Literal["valid", "warn", "invalid"]
-    """`valid`, `warn` or `invalid`. Source: checks."""
+    """`valid`, `warn` or `invalid` ([terminology.md](terminology.md#validity)). Source: checks."""
     blame: Blame | None
-    """Cause of the most severe finding: `client`, `host`, `method` or `server`. Source: checks.
-    Null: no finding."""
+    """Cause of the most severe finding: `client` (the generator), `host` (the machine), `method`
+    (the plan) or `server`. Source: checks. Null: no check fired."""
     reasons: tuple[Reason, ...]
     """One entry per check that fired. Source: checks."""
 
@@ -59,85 +59,91 @@ class Rates(Document, frozen=True, kw_only=True):
     """Rates of a load (key `rate`) or of a cell (key `rate_result`)."""
 
     offered_per_s: NonNegativeFloat | None
-    """Scheduled arrivals divided by the length of the measurement; the mean if the [rate
+    """Scheduled requests divided by the length of the measurement; the mean rate if the [rate
     varies](schedules.md). Unit: 1/s. Source: plan. Null: closed loop."""
     sent_per_s: NonNegativeFloat | None
-    """Requests sent. Unit: 1/s. Source: generator. Null: nothing was measured."""
+    """Requests sent per second. Unit: 1/s. Source: generator. Null: nothing was measured."""
     achieved_per_s: NonNegativeFloat | None
-    """Complete responses, correct or not. Unit: 1/s. Source: generator. Null: nothing was
-    measured."""
+    """Complete responses per second, correct or not. Unit: 1/s. Source: generator. Null: nothing
+    was measured."""
     goodput_per_s: NonNegativeFloat | None
-    """Correct responses. Unit: 1/s. Source: generator. Null: nothing was measured."""
+    """Correct responses per second. Unit: 1/s. Source: generator. Null: nothing was measured."""
 
 
 class Outcomes(Document, frozen=True, kw_only=True):
-    """Requests by outcome. Each has exactly one: `scheduled` is the sum of all others."""
+    """The number of requests with each outcome. Every request has exactly one outcome, so
+    `scheduled` is the sum of all other values."""
 
     scheduled: NonNegativeInt
-    """Requests with a scheduled send time within the measurement. Unit: requests. Source:
+    """Requests whose scheduled send time is in the measurement. Unit: requests. Source:
     schedule."""
     ok: NonNegativeInt
-    """Response with the expected status and body. Unit: requests. Source: generator."""
+    """Requests with a correct response: expected status and body. Unit: requests. Source:
+    generator."""
     http_status: NonNegativeInt
-    """Response with an unexpected status. Unit: requests. Source: generator."""
+    """Requests whose response has an unexpected status. Unit: requests. Source: generator."""
     bad_body: NonNegativeInt
-    """Response with the expected status but a body of wrong length, content or framing; or not a
-    valid HTTP response. Unit: requests. Source: generator."""
+    """Requests whose response has the expected status but a body of wrong length, content or
+    framing, or is not valid HTTP. Unit: requests. Source: generator."""
     reset: NonNegativeInt
-    """Connection lost in the middle of the response, or a new connection lost before it. Unit:
-    requests. Source: generator."""
+    """Requests whose connection was lost in the middle of the response or, on a new connection,
+    before the response. Unit: requests. Source: generator."""
     stale: NonNegativeInt
-    """Reused connection that the server had closed, before the first byte of the response. Unit:
-    requests. Source: generator."""
+    """Requests on a reused connection that the server had closed before the first byte of the
+    response. Unit: requests. Source: generator."""
     refused: NonNegativeInt
-    """Connection refused. Unit: requests. Source: generator."""
+    """Requests whose connection was refused. Unit: requests. Source: generator."""
     connect_timeout: NonNegativeInt
-    """No connection within the timeout. Unit: requests. Source: generator."""
+    """Requests whose connection was not established within the timeout. Unit: requests. Source:
+    generator."""
     timeout: NonNegativeInt
-    """Sent, or waiting for a stream of its connection, but no response within the timeout. Unit:
-    requests. Source: generator."""
+    """Requests without a complete response within the timeout, after they were sent or while they
+    waited for an HTTP/2 stream. Unit: requests. Source: generator."""
     dropped: NonNegativeInt
-    """Never sent: the queue was full (`--max-pending`), all connections were busy (`--on-busy
-    shed`), or the deadline passed first. Unit: requests. Source: generator."""
+    """Requests that were never sent because the queue was full (`--max-pending`), all connections
+    were busy (`--on-busy shed`) or the deadline passed (`--deadline`). Unit: requests. Source:
+    generator."""
     unfinished: NonNegativeInt
-    """Still in the system when the drain ended. Unit: requests. Source: generator."""
+    """Requests that were still in the system when the drain ended. Unit: requests. Source:
+    generator."""
     client_error: NonNegativeInt
-    """Failed because the generator ran out of file descriptors, ports or memory; the measurement is
-    then invalid. Unit: requests. Source: generator."""
+    """Requests that failed because the generator ran out of file descriptors, ports or memory. The
+    measurement is then invalid. Unit: requests. Source: generator."""
 
 
 class Distribution(Document, frozen=True, kw_only=True):
-    """The distribution of one of the times of a request in the measurement phase."""
+    """The distribution of one time, such as the response time, over the requests of the
+    measurement."""
 
     count: NonNegativeInt
     """Number of values. Unit: requests. Source: generator."""
     min: NonNegativeInt | None
-    """Minimum, exact. Unit: ns. Source: generator. Null: empty."""
+    """Minimum, exact. Unit: ns. Source: generator. Null: there are no values."""
     mean: NonNegativeFloat | None
-    """Mean. Unit: ns. Source: generator. Null: empty."""
+    """Mean. Unit: ns. Source: generator. Null: there are no values."""
     max: NonNegativeInt | None
-    """Maximum, exact. Unit: ns. Source: generator. Null: empty."""
+    """Maximum, exact. Unit: ns. Source: generator. Null: there are no values."""
     quantiles: dict[QuantileKey, NonNegativeInt | None]
-    """By quantile, from "0.5" to "0.9999"; at most 0.1 % above the true value. Unit: ns. Source:
+    """Quantiles from `0.5` to `0.9999`; at most 0.1 % above the true value. Unit: ns. Source:
     histogram. Null: an entry: there are no values."""
     intervals_95: dict[QuantileKey, tuple[NonNegativeInt | None, NonNegativeInt | None] | None]
-    """By quantile: lower and upper end of this run's 95 % confidence interval; the upper end is
-    null if unbounded. Unit: ns. Source: batches of the run. Null: an entry: not resolved (the
-    reason is in `uncertainty`), or not a response time."""
+    """Lower and upper end of each quantile's 95 % confidence interval within this run; the upper
+    end is null if unbounded. Unit: ns. Source: batches of the run. Null: an entry: the quantile is
+    not resolved (`uncertainty` gives the reason), or the distribution is not the response time."""
     hdr_v2: str | None
     """Full histogram: HdrHistogram V2, compressed, base64. Source: generator. Null: not stored."""
 
 
 class Bounds(Document, frozen=True, kw_only=True):
-    """Lower and upper bound of a quantile over all offered requests."""
+    """Lower and upper bound of a quantile over all scheduled requests."""
 
     low: NonNegativeInt | None
-    """Lower bound; requests that were cut off (such as by a timeout) count with their elapsed time.
-    Unit: ns. Source: outcomes. Null: too many requests failed."""
+    """Lower bound: a request that was cut off, for example by a timeout, counts with the time until
+    then. Unit: ns. Source: outcomes. Null: too many requests failed."""
     high: NonNegativeInt | None
-    """Upper bound; requests that were cut off or failed count as infinitely slow. Equal to `low` if
-    no request was cut off earlier than this time. Unit: ns. Source: outcomes. Null: too many
-    requests failed."""
+    """Upper bound: a request that was cut off or failed counts as infinitely slow. Equal to `low`
+    if no request was cut off before this time. Unit: ns. Source: outcomes. Null: too many requests
+    failed."""
 
 
 class NotChecked(Document, frozen=True, kw_only=True):
@@ -150,16 +156,17 @@ class NotChecked(Document, frozen=True, kw_only=True):
 
 
 class Diagnostic(Document, frozen=True, kw_only=True):
-    """An observation that does not affect the verdict but can help to explain a result."""
+    """An observation by a check that does not affect the verdict but can help to explain a
+    result."""
 
     check: str
     """Name of the check."""
     message: str
-    """What was found."""
+    """The observation, in one sentence."""
     value: float
     """Measured value. Unit: depends on the check."""
     limit: float
-    """Limit that it exceeded. Unit: depends on the check."""
+    """Limit that the value exceeded. Unit: depends on the check."""
 
 
 class ErrorBudget(Document, frozen=True, kw_only=True):
@@ -172,48 +179,50 @@ class ErrorBudget(Document, frozen=True, kw_only=True):
     """Range of the quantile. The lower end excludes the generator's delays (send lag and read delay
     of each request); the upper end is the quantile as measured. Unit: ns. Source: generator."""
     sampling_95: tuple[NonNegativeInt, NonNegativeInt | None] | None
-    """95 % confidence interval within this run; the upper end is null if unbounded. Unit: ns.
-    Source: batches of the run. Null: fewer than 300 requests, interrupted, or no finite value."""
+    """Lower and upper end of the 95 % confidence interval within this run; the upper end is null if
+    unbounded. Unit: ns. Source: batches of the run. Null: fewer than 300 requests, interrupted run,
+    or no finite value."""
     noise_floor: NonNegativeInt | None
-    """Noise floor of the machine at this quantile. Unit: ns. Source: `wsgiload calibrate`. Null:
-    not calibrated."""
+    """Noise floor of this machine at this quantile. Unit: ns. Source: `wsgiload calibrate`. Null:
+    the machine was not calibrated."""
     undisturbed: NonNegativeInt | None
-    """The quantile over the intervals in which the host was not disturbed (`disturbed_s` of the
-    cell), except those directly after a disturbed one; equal to `value` if the host was never
-    disturbed. Unit: ns. Source: intervals, host. Null: the host was not observed (always with
-    `wsgiload load`), or fewer than ten responses lie beyond the quantile."""
+    """The quantile over the intervals in which the host was not disturbed, without the first
+    interval after each disturbed one. Equal to `value` if the host was never disturbed. Unit: ns.
+    Source: intervals, host. Null: the host was not observed (always with `wsgiload load`), or fewer
+    than ten responses lie beyond the quantile."""
     band: tuple[NonNegativeInt, NonNegativeInt | None] | None
-    """The range of values that an undisturbed generator would measure: `sampling_95`, with its
-    lower end reduced by the generator's contribution and the median noise floor. Unit: ns. Source:
-    derived. Null: as `sampling_95`."""
+    """Range in which the value of an undisturbed generator would lie: `sampling_95`, with the lower
+    end reduced by the generator's contribution and the median noise floor. Unit: ns. Source:
+    derived. Null: `sampling_95` is null."""
     bound_status: Literal["bounded", "upper_bound", "few_responses"]
-    """`bounded`; `upper_bound` if the generator may have added more than 10 % and 100 µs; or
-    `few_responses` if the interval is not reliable. Source: derived."""
+    """`bounded` (the true value lies in `band`), `upper_bound` (the generator may have added more
+    than 10 % and 100 µs, so the true value may be lower) or `few_responses` (too few responses for
+    a reliable interval). Source: derived."""
 
 
 class PrecisionReached(Document, frozen=True, kw_only=True):
-    """The precision that was reached; the target is in the plan's `precision`."""
+    """The precision of the quantile that the plan's `precision` names."""
 
     half_width: NonNegativeFloat | None
-    """Half-width of the quantile's 95 % confidence interval, relative to the quantile. Unit: share.
-    Source: `uncertainty`. Null: there is no interval, or it is unbounded."""
+    """Half-width of the quantile's 95 % confidence interval, relative to the quantile. Unit: ratio.
+    Source: `uncertainty`. Null: the interval is unknown or unbounded."""
     is_reached: bool
-    """Whether the target was reached. Source: derived."""
+    """Whether the half-width is at most that in the plan. Source: derived."""
 
 
 class QuantileUncertainty(Document, frozen=True, kw_only=True):
-    """The uncertainty of a quantile within one run."""
+    """The uncertainty of one quantile within one run."""
 
     interval_95_ns: tuple[NonNegativeInt, NonNegativeInt | None] | None
-    """Lower and upper end of the 95 % confidence interval within this run; the upper end is null
-    if unbounded. Unit: ns. Source: derived. Null: fewer than 300 requests, no finite value, or
-    interrupted."""
+    """Lower and upper end of the 95 % confidence interval within this run; the upper end is null if
+    unbounded. Unit: ns. Source: derived. Null: fewer than 300 requests, interrupted run, or no
+    finite value."""
     effective_requests: NonNegativeFloat | None
     """Number of independent requests that would give the same precision. Unit: requests. Source:
-    variance over 30, 60 and 120 batches. Null: fewer than 300 requests, or interrupted."""
+    variance over 30, 60 and 120 batches. Null: fewer than 300 requests, or interrupted run."""
     resolution_status: Literal["headline", "resolved", "not_resolved"]
-    """`headline` (at least 100 effective requests lie beyond it), `resolved` (at least 10) or
-    `not_resolved`. Source: derived."""
+    """`headline` (at least 100 effective requests lie beyond the quantile), `resolved` (at least
+    10) or `not_resolved`. Source: derived."""
     reason: (
         Literal[
             "too_few_requests",
@@ -224,24 +233,26 @@ class QuantileUncertainty(Document, frozen=True, kw_only=True):
         ]
         | None
     )
-    """Why it is not resolved: `too_few_requests` (fewer than 300), `too_few_effective_requests`
-    (fewer than 10 beyond it), `not_met` (too many failed), `below_noise_floor` (below three times
-    the plan's `floor`, so only an upper bound) or `interrupted`. Source: derived. Null:
+    """Why the quantile is not resolved: `too_few_requests` (fewer than 300),
+    `too_few_effective_requests` (fewer than 10 lie beyond the quantile), `not_met` (too many
+    requests failed), `below_noise_floor` (less than three times the plan's `noise_floor`, so the
+    value is only an upper bound) or `interrupted`. Source: derived. Null: the quantile is
     resolved."""
 
 
 class Uncertainty(Document, frozen=True, kw_only=True):
-    """The uncertainty of the quantiles of one run, and which of them are shown."""
+    """The uncertainty of each quantile within one run, which determines where the quantile is
+    shown."""
 
     offered_quantiles_ns: dict[QuantileKey, QuantileUncertainty]
-    """By quantile, over all offered requests; failures count as slower than any response. Source:
-    batches of the run."""
+    """Uncertainty of each quantile over all scheduled requests; failures count as slower than any
+    response. Source: batches of the run."""
     response_time_ns: dict[QuantileKey, QuantileUncertainty]
-    """By quantile, over correct responses. Source: batches of the run."""
+    """Uncertainty of each quantile over correct responses. Source: batches of the run."""
 
 
 class ChangePoint(Document, frozen=True, kw_only=True):
-    """A change point of the median response time."""
+    """A change of the median response time during the measurement."""
 
     at_ns: NonNegativeInt
     """Time of the change. Unit: ns from the start of the measurement. Source: derived."""
@@ -255,34 +266,37 @@ class Stationarity(Document, frozen=True, kw_only=True):
     """Whether response times changed over the measurement."""
 
     state: Literal["stationary", "drifting", "non_stationary", "unstable"] | None
-    """`stationary`, `drifting` (changed between the first and the last third, confirmed by KPSS),
-    `non_stationary` (the median changed by more than a quarter) or `unstable` (the backlog grew,
-    or the queue was full). Source: checks stationarity and backlog-growth. Null: not checked."""
+    """`stationary`; `drifting` (response times changed between the first and the last third,
+    confirmed by the KPSS test); `non_stationary` (the median changed by more than 25 %); or
+    `unstable` (the backlog grew, or the queue was full). Source: checks stationarity and
+    backlog-growth. Null: not checked."""
     reason: str | None
     """Why the response times were not checked. Null: they were checked."""
     slice_ns: NonNegativeInt | None
-    """Length of the compared slices: 1 s, or the time of 1,000 responses if that is longer, but at
-    most 5 s or one interval. If fewer than ten such slices fit into the measurement: a thirtieth to
-    a tenth of the measurement. Unit: ns. Source: derived. Null: not checked."""
+    """Length of the time slices that are compared: the time of 1,000 responses, but at least 1 s,
+    at most 5 s, and never less than a report interval. A measurement with fewer than ten such
+    slices is divided into 10 to 30 slices instead. Unit: ns. Source: derived. Null: not checked."""
     p50_drift: float | None
-    """Relative change of the median between the first and the last third. Unit: ratio. Source:
-    slices. Null: not checked."""
+    """Relative change of the median between the first and the last third of the measurement. Unit:
+    ratio. Source: slices. Null: not checked."""
     p99_drift: float | None
-    """The same for p99. Unit: ratio. Source: slices. Null: not checked, or shorter slices."""
+    """Relative change of p99 between the first and the last third of the measurement. Unit: ratio.
+    Source: slices. Null: not checked, or too few responses per slice."""
     p50_kpss: NonNegativeFloat | None
-    """KPSS statistic of the logarithm of the median; 1 % of stationary series exceed 0.739.
+    """KPSS statistic of the logarithm of the median. It exceeds 0.739 in 1 % of stationary series.
     Source: slices. Null: not checked."""
     p99_kpss: NonNegativeFloat | None
-    """The same for p99. Source: slices. Null: not checked, or shorter slices."""
+    """KPSS statistic of the logarithm of p99. It exceeds 0.739 in 1 % of stationary series. Source:
+    slices. Null: not checked, or too few responses per slice."""
     p50_range: NonNegativeFloat | None
     """Relative difference between the highest and the lowest level of the median. Unit: ratio.
     Source: slices. Null: not checked."""
     changes: tuple[ChangePoint, ...]
-    """Change points of the median. Source: slices."""
+    """All changes of the median. Source: slices."""
     settled_after_ns: NonNegativeInt | None
-    """Time after which response times were steady; the warm-up should be longer by this time. Unit:
-    ns from the start of the measurement. Source: derived. Null: no change, or a change in the
-    second half."""
+    """Time of the last change; afterwards, response times were steady. The warm-up should be longer
+    by this time. Unit: ns from the start of the measurement. Source: derived. Null: no change, or a
+    change in the second half."""
 
 
 class RequestsInSystem(Document, frozen=True, kw_only=True):
@@ -291,22 +305,23 @@ class RequestsInSystem(Document, frozen=True, kw_only=True):
     mean: NonNegativeFloat
     """Mean number over the measurement. Unit: requests. Source: generator."""
     growth: float | None
-    """Growth over the measurement, relative to the mean; about 2 for a backlog that grew from
-    zero. Unit: ratio. Source: median slope. Null: closed loop, varying rate, fewer than 1,000
-    requests, or interrupted."""
+    """Growth of this number over the measurement, divided by the mean; about 2 if a backlog grew
+    steadily from zero. Unit: ratio. Source: median slope. Null: closed loop, varying rate, fewer
+    than 1,000 requests, or interrupted run."""
 
 
 class SendGaps(Document, frozen=True, kw_only=True):
-    """Consecutive send times, compared with the requested Poisson process."""
+    """A comparison of the send times with the requested Poisson process."""
 
     count: NonNegativeInt
-    """Number of inter-arrival times tested, from the middle of the measurement. Source:
-    generator."""
+    """Number of inter-arrival times that were tested; they are taken from the middle of the
+    measurement. Source: generator."""
     anderson_darling: float
-    """Anderson-Darling statistic for exponential inter-arrival times; 1 % of true Poisson
-    processes exceed 1.959. Source: derived."""
+    """Anderson-Darling statistic for exponential inter-arrival times. It exceeds 1.959 for 1 % of
+    true Poisson processes. Source: derived."""
     kolmogorov_distance: NonNegativeFloat
-    """Kolmogorov-Smirnov distance from the exponential distribution. Source: derived."""
+    """Kolmogorov-Smirnov distance of the inter-arrival times from the exponential distribution.
+    Source: derived."""
     dispersion_deviation: NonNegativeFloat | None
     """Largest deviation from 1 of the index of dispersion (variance divided by mean) of the number
     of sends per 10 ms, 100 ms and 1 s. Unit: standard errors. Source: derived. Null: too few
@@ -319,33 +334,35 @@ class Build(Document, frozen=True, kw_only=True):
     profile: str
     """`release` or `debug`; debug builds are unsuitable for measurements. Source: build."""
     target_cpu: str | None
-    """Instruction set for which it was built. Source: build. Null: the compiler's default."""
+    """Instruction set for which the generator was built. Source: build. Null: the compiler's
+    default."""
     git_sha: str | None
-    """Commit from which it was built. Source: build. Null: built outside a git checkout."""
+    """Commit from which the generator was built. Source: build. Null: built outside a git
+    checkout."""
 
 
 class Tool(Document, frozen=True, kw_only=True):
     """The tool that made the measurement."""
 
     name: str
-    """`wsgiload`, also for the binary `loadgen`."""
+    """`wsgiload`; the binary `loadgen` reports the same name."""
     version: str
-    """Its version. Source: build."""
+    """Version of the tool. Source: build."""
     build: Build
-    """How it was built. Source: build."""
+    """How the generator was built. Source: build."""
 
 
 class LocalPorts(Document, frozen=True, kw_only=True):
-    """The local ports of the connections."""
+    """The local ports that connections can use."""
 
     source_addresses: tuple[str, ...] | None
-    """Source addresses of connections, used round-robin. Source: plan; chosen
-    automatically for loopback targets. Null: chosen by the kernel."""
+    """Source addresses of the connections, used round-robin. Source: plan; chosen automatically for
+    loopback targets. Null: chosen by the kernel."""
     free: NonNegativeInt
-    """Ports that were free for connections to this server. Unit: ports. Source:
+    """Ports that were free for connections to this server before the load. Unit: ports. Source:
     `/proc/sys/net/ipv4`, `/proc/net/tcp`."""
     needed_at_most: NonNegativeInt
-    """Maximum number of ports that the plan may need at the same time. Unit: ports. Source:
+    """Maximum number of ports that the load may need at the same time. Unit: ports. Source:
     derived."""
     warning: str | None
     """Warning that ports may run out, with a fix. Source: derived. Null: there are enough ports."""
@@ -359,50 +376,54 @@ class TrackedConnections(Document, frozen=True, kw_only=True):
     """Entries before the first connection of the load. Unit: connections. Source:
     `/proc/sys/net/netfilter/nf_conntrack_count`."""
     after: NonNegativeInt
-    """Entries after the last connection; the kernel keeps an entry for a while after its
-    connection has ended, usually 2 minutes. Unit: connections. Source: the same."""
+    """Entries after the last connection. The kernel keeps an entry after its connection has ended,
+    usually for 2 minutes. Unit: connections. Source:
+    `/proc/sys/net/netfilter/nf_conntrack_count`."""
     max: NonNegativeInt
-    """Size of the table. Unit: connections. Source: `/proc/sys/net/netfilter/nf_conntrack_max`."""
+    """Maximum number of entries. Unit: connections. Source:
+    `/proc/sys/net/netfilter/nf_conntrack_max`."""
 
 
 class RequestsPerConnection(Document, frozen=True, kw_only=True):
     """The number of requests per connection."""
 
     min: NonNegativeInt | None
-    """Minimum. Unit: requests. Source: generator. Null: no connection."""
+    """Lowest number of requests on one connection. Unit: requests. Source: generator. Null: no
+    connection was opened."""
     mean: NonNegativeFloat | None
-    """Mean. Unit: requests. Source: generator. Null: no connection."""
+    """Mean number of requests on one connection. Unit: requests. Source: generator. Null: no
+    connection was opened."""
     max: NonNegativeInt | None
-    """Maximum. Unit: requests. Source: generator. Null: no connection."""
+    """Highest number of requests on one connection. Unit: requests. Source: generator. Null: no
+    connection was opened."""
 
 
 class ConnectionCounts(Document, frozen=True, kw_only=True):
     """How connections were used."""
 
     opened: NonNegativeInt
-    """Connections opened. Unit: connections. Source: generator."""
+    """Connections that the generator opened. Unit: connections. Source: generator."""
     reused: NonNegativeInt | None
-    """Requests sent on a connection that had been used before. Unit: requests. Source:
-    generator. Null: not recorded."""
+    """Requests sent on a connection that had already been used. Unit: requests. Source: generator.
+    Null: not recorded."""
     closed_by_server: NonNegativeInt | None
     """Connections that the server closed. Unit: connections. Source: generator. Null: not
     recorded."""
     peak: NonNegativeInt | None
-    """Peak number of open connections. Unit: connections. Source: generator. Null: not
-    recorded."""
+    """Highest number of connections open at the same time. Unit: connections. Source: generator.
+    Null: not recorded."""
     max_connections: PositiveInt
-    """Maximum number of open connections allowed. Unit: connections. Source: plan, file descriptor
-    limit, free ports."""
+    """Maximum number of connections allowed at the same time. Unit: connections. Source: plan, file
+    descriptor limit, free ports."""
     requests_per_connection: RequestsPerConnection | None
-    """Number of requests per connection. Unit: requests. Source: generator. Null: not
-    recorded for any connection."""
+    """Number of requests per connection. Unit: requests. Source: generator. Null: not recorded for
+    any connection."""
     allowed_streams: NonNegativeInt | None = None
-    """Lowest limit on concurrent streams that the server set for any connection. Unit: streams.
-    Source: the server's HTTP/2 settings. Null: at least `plan.streams`."""
+    """Lowest limit on concurrent streams that the server set on any connection. Unit: streams.
+    Source: the server's HTTP/2 settings. Null: every limit is at least `plan.streams`."""
     failures: dict[str, PositiveInt]
-    """Causes of failed connections and how often each occurred, in all phases; after the first
-    eight causes, all others are counted as `further causes`. Unit: connections. Source: kernel,
-    TLS."""
+    """Number of failed connections by cause, in all phases. After the first eight causes, all
+    others count as `further causes`. Unit: connections. Source: kernel, TLS."""
     local_ports: LocalPorts | None
     """Local ports before the first connection ([transports.md](transports.md)). Source: kernel.
     Null: Unix socket, or no `/proc`."""
@@ -415,44 +436,46 @@ class RequestCounts(Document, frozen=True, kw_only=True):
     """The results of one target, or of one request of a session."""
 
     name: str
-    """Its name, or its method and path; in a session preceded by the session and the position,
-    such as `browse[2] GET /cart`. Source: options."""
+    """Name of the target, or its method and path. For a request of a session, the session's name
+    and the request's position come first, as in `browse[2] GET /cart`. Source: options."""
     scheduled: NonNegativeInt
-    """Scheduled requests of this target in the measurement; those of all targets add up to the
-    load's `scheduled`. Unit: requests. Source: generator."""
+    """Scheduled requests of this target in the measurement; the sum over all targets is the load's
+    `scheduled`. Unit: requests. Source: generator."""
     ok: NonNegativeInt
-    """Those with a correct response. Unit: requests. Source: generator."""
+    """Requests of this target with a correct response. Unit: requests. Source: generator."""
     failed: NonNegativeInt
-    """All others. Unit: requests. Source: generator."""
+    """Requests of this target without a correct response. Unit: requests. Source: generator."""
     p50_ns: NonNegativeInt | None
-    """Median response time. Unit: ns. Source: generator, socket times. Null: no correct response,
-    or so many targets that their histograms would need more than 256 MiB (more than 900 targets
-    with one thread)."""
+    """Median response time of the correct responses. Unit: ns. Source: generator, socket times.
+    Null: no correct response, or the histograms of all targets would need more than 256 MiB (with
+    one thread: more than 900 targets)."""
     p99_ns: NonNegativeInt | None
-    """p99 response time. Unit: ns. Source: generator, socket times. Null: as `p50_ns`."""
+    """p99 response time of the correct responses. Unit: ns. Source: generator, socket times. Null:
+    as `p50_ns`."""
     max_ns: NonNegativeInt | None
-    """Longest response time. Unit: ns. Source: generator, socket times. Null: as `p50_ns`."""
+    """Longest response time of the correct responses. Unit: ns. Source: generator, socket times.
+    Null: as `p50_ns`."""
 
 
 class WrongResponse(Document, frozen=True, kw_only=True):
-    """The first wrong response with this outcome and status."""
+    """The first incorrect response with this outcome and status."""
 
     outcome: Literal["http_status", "bad_body"]
     """`http_status` or `bad_body`. Source: generator."""
     status: NonNegativeInt | None
-    """Its status. Source: server. Null: its head could not be read."""
+    """Status of the response. Source: server. Null: the response head could not be read."""
     reason: str | None
-    """Why its head or body was rejected. Source: generator. Null: it was rejected because of its
-    status."""
+    """Why the response head or body was rejected. Source: generator. Null: the response was
+    rejected because of its status."""
     first_line: str
-    """The first 300 bytes of its first line. Source: server."""
+    """The first 300 bytes of the response's first line. Source: server."""
     location: str | None
-    """Its header `Location`. Source: server. Null: it has none."""
+    """Header `Location` of the response. Source: server. Null: no such header."""
     content_encoding: str | None
-    """Its header `Content-Encoding`. Source: server. Null: it has none."""
+    """Header `Content-Encoding` of the response. Source: server. Null: no such header."""
     body: str | None
-    """The first 300 bytes of its body, as text. Source: server. Null: it is encoded, or its head
-    could not be read."""
+    """The first 300 bytes of the response body, as text. Source: server. Null: the body is encoded,
+    or the response head could not be read."""
 
 
 class SessionCounts(Document, frozen=True, kw_only=True):
@@ -467,13 +490,13 @@ class SessionCounts(Document, frozen=True, kw_only=True):
     """Sessions that ended because a request got no correct response, or that were dropped before
     their first request. Unit: sessions. Source: generator."""
     unfinished: NonNegativeInt
-    """Sessions still running when the load ended. Unit: sessions. Source: generator."""
+    """Sessions that were still running when the load ended. Unit: sessions. Source: generator."""
     requests_not_reached: NonNegativeInt
-    """Requests that were never scheduled because their session failed or was unfinished; they
-    are not included in any other count. Unit: requests. Source: generator."""
+    """Requests that were never scheduled because their session failed or was unfinished. No other
+    count includes them. Unit: requests. Source: generator."""
     duration_ns: Distribution | None
-    """Duration of the completed sessions, with think times, from the scheduled start to the last
-    response. Unfinished sessions are not included, so long sessions may be missing. Unit: ns,
+    """Duration of the completed sessions, including think times, from the scheduled start to the
+    last response. Unfinished sessions are not included, so long sessions may be missing. Unit: ns,
     histogram. Source: generator. Null: no session was completed."""
 
 
@@ -485,138 +508,144 @@ class Interval(Document, frozen=True, kw_only=True):
     length_ns: NonNegativeInt
     """Length of the interval. Unit: ns. Source: generator."""
     scheduled: NonNegativeInt
-    """Requests scheduled in the interval. Unit: requests. Source: generator."""
+    """Requests that were due in this interval. Unit: requests. Source: generator."""
     sent: NonNegativeInt
-    """Those that were sent. Unit: requests. Source: generator."""
+    """Requests due in this interval that were sent. Unit: requests. Source: generator."""
     ok: NonNegativeInt
-    """Those with a correct response. Unit: requests. Source: generator."""
+    """Requests due in this interval that got a correct response. Unit: requests. Source:
+    generator."""
     failed: NonNegativeInt
-    """Those that failed. Unit: requests. Source: generator."""
+    """Requests due in this interval that failed. Unit: requests. Source: generator."""
     p50_ns: NonNegativeInt | None
     """Median response time of the correct responses. Unit: ns. Source: generator. Null: no correct
     response."""
     p99_ns: NonNegativeInt | None
-    """p99 response time. Unit: ns. Source: generator. Null: no correct response."""
+    """p99 response time of the correct responses. Unit: ns. Source: generator. Null: no correct
+    response."""
     max_ns: NonNegativeInt | None
-    """Longest response time. Unit: ns. Source: generator. Null: none."""
+    """Longest response time of the correct responses. Unit: ns. Source: generator. Null: no correct
+    response."""
     hdr_v2: str | None
-    """Histogram of the response times: HdrHistogram V2, compressed, base64. Source: generator.
-    Null: no correct response."""
+    """Histogram of the response times of the correct responses: HdrHistogram V2, compressed,
+    base64. Source: generator. Null: no correct response."""
 
 
 class Flights(Document, frozen=True, kw_only=True):
-    """When individual requests were in the system, each as `[scheduled send time,
-    end]` in ns, monotonic; in a sweep, at most 2,000 in `slowest` and in `sample`. A failure counts
-    as slower than any response."""
+    """When individual requests were in the system, as pairs `[scheduled send time, end]`. In a
+    sweep, `slowest` and `sample` have at most 2,000 requests each. A failure counts as slower than
+    any response."""
 
     slowest: tuple[tuple[NonNegativeInt, NonNegativeInt], ...]
-    """The slowest requests of the measurement, slowest first. Unit: ns, monotonic. Source:
-    generator."""
+    """The slowest requests of the measurement, in descending order of their response times. Unit:
+    ns, monotonic. Source: generator."""
     slowest_parts: tuple[
         tuple[NonNegativeInt, NonNegativeInt, NonNegativeInt, NonNegativeInt] | None, ...
     ] = ()
-    """The parts of the response time of each slowest request, in the same order: wait for a
-    connection, connect time, time to first byte, transfer. The rest is the send lag. Unit: ns.
-    Source: generator. Null: an entry: a failure. Empty: measured by an older version."""
+    """For each request in `slowest`: pool wait, connect time, time to first byte, and transfer. The
+    rest of the response time is the send lag. Empty in reports of older versions. Unit: ns. Source:
+    generator. Null: an entry: the request failed."""
     sample: tuple[tuple[NonNegativeInt, NonNegativeInt], ...]
-    """Random sample of the requests, in the order of their scheduled send times. Unit: ns,
+    """A random sample of the requests, in the order of their scheduled send times. Unit: ns,
     monotonic. Source: generator."""
 
 
 class ClockReading(Document, frozen=True, kw_only=True):
-    """Two clocks, read at the same time."""
+    """Two clocks, read at the same time at the start of the load."""
 
     monotonic_ns: NonNegativeInt
-    """CLOCK_MONOTONIC. Unit: ns. Source: kernel."""
+    """Reading of CLOCK_MONOTONIC. Unit: ns. Source: kernel."""
     realtime_ns: NonNegativeInt
-    """CLOCK_REALTIME at the same time. Unit: ns since 1970. Source: kernel."""
+    """Reading of CLOCK_REALTIME. Unit: ns since 1970. Source: kernel."""
     drift_ns: int
-    """Drift between the two clocks by the end of the load. Unit: ns. Source: kernel."""
+    """By how much CLOCK_REALTIME advanced more than CLOCK_MONOTONIC during the load. Unit: ns.
+    Source: kernel."""
 
 
 class AttachedResources(Document, frozen=True, kw_only=True):
-    """The key `resources` of a load with `--attach-cgroup` or `--attach-pid`. Attaching does not
-    set limits; these are the limits that were already in force."""
+    """Limits and resource use of a running server, with `--attach-cgroup` or `--attach-pid`.
+    Attaching does not set limits; these limits were already in force."""
 
     source: Literal["cgroup-v2", "cgroup-v1", "processes"]
-    """`cgroup-v2` or `cgroup-v1`; `processes` (the process and its descendants) if their cgroup
+    """`cgroup-v2`, `cgroup-v1`, or `processes` (the process and its descendants) if their cgroup
     also contains the generator. Source: host."""
     name: str
-    """The cgroup, or the process ID. Source: host."""
+    """Path of the cgroup, or the process ID. Source: host."""
     effective_cpus: NonNegativeFloat | None
     """Smallest CPU limit on the path to the root cgroup. Unit: cores. Source: cgroup. Null: no
     limit, or `processes`."""
     effective_memory_bytes: NonNegativeFloat | None
-    """Smallest memory limit on that path. Unit: bytes. Source: cgroup. Null: no limit, or
-    `processes`."""
+    """Smallest memory limit on the path to the root cgroup. Unit: bytes. Source: cgroup. Null: no
+    limit, or `processes`."""
     effective_pids: NonNegativeFloat | None
-    """Smallest limit on processes and threads on that path. Source: cgroup. Null: no limit, or
-    `processes`."""
+    """Smallest limit on processes and threads on the path to the root cgroup. Source: cgroup. Null:
+    no limit, or `processes`."""
     used: ResourceUse
     """Resource use during the measurement ([ResourceUse](#resourceuse)). Source: samples every
     100 ms."""
 
 
 class LoadAttempt(Document, frozen=True, kw_only=True):
-    """One attempt of a load with `--reruns`. The attempt that the host disturbed the least is
-    reported, whatever its result; of the others, only this entry is kept."""
+    """One attempt of a load with `--reruns`. The report is that of the attempt that the host
+    disturbed the least, whatever its result. Of the other attempts, only this entry is kept."""
 
     reported: bool
-    """Whether this report is that of the attempt. Source: derived."""
+    """Whether the report is that of this attempt. Source: derived."""
     status: Literal["valid", "warn", "invalid"]
-    """Status of its verdict. Source: checks."""
+    """Status of the attempt's verdict. Source: checks."""
     rerun_reason: str | None
-    """Why the attempt is a reason to repeat the load. Source: checks, host. Null: neither invalid
-    nor disturbed."""
+    """Why the load should be repeated after this attempt. Source: checks, host. Null: the attempt
+    is neither invalid nor disturbed."""
     disturbed_s: NonNegativeFloat | None
-    """How long the host was disturbed during the measurement, in whole intervals; without
-    `--attach-cgroup` or `--attach-pid`, only by the hypervisor. Unit: s. Source: host counters.
-    Null: not observed."""
+    """Total length of the intervals in which the host was disturbed. Without `--attach-cgroup` or
+    `--attach-pid`, only disturbances by the hypervisor count. Unit: s. Source: host counters. Null:
+    not observed."""
     goodput_per_s: NonNegativeFloat | None
-    """Goodput. Unit: 1/s. Source: generator. Null: nothing was measured."""
+    """Correct responses per second. Unit: 1/s. Source: generator. Null: nothing was measured."""
     p99_ns: NonNegativeInt | None
-    """p99 of the response times of correct responses. Unit: ns. Source: generator. Null: no correct
+    """p99 response time of the correct responses. Unit: ns. Source: generator. Null: no correct
     response."""
 
 
 class SpinUse(Document, frozen=True, kw_only=True):
-    """How long the generator busy-waits before a send, and why."""
+    """Busy-waiting before sends."""
 
     window_ns: NonNegativeInt
-    """How long before a send the generator polls its sockets instead of sleeping. Unit: ns. Source:
-    generator."""
+    """How long before a send the generator busy-waits: it polls its sockets instead of sleeping.
+    Unit: ns. Source: generator."""
     reason: Literal["user_set", "automatic", "off_at_this_rate", "off_on_shared_cores"]
-    """Why this window was used: `user_set`, `automatic`, `off_at_this_rate` (it
-    would use more than a fifth of a core, or there is no rate) or `off_on_shared_cores` (other
+    """Why the window has this length: `user_set`, `automatic`, `off_at_this_rate` (busy-waiting
+    would use more than 20 % of a core, or there is no rate) or `off_on_shared_cores` (other
     processes use the generator's cores). Source: generator."""
 
 
 class Stalls(Document, frozen=True, kw_only=True):
-    """Stalls of the generator's event loop of more than 5 ms."""
+    """Stalls of the generator's event loop that were longer than 5 ms."""
 
     count: NonNegativeInt
     """Number of stalls. Source: generator."""
     total_ns: NonNegativeInt
-    """Total duration. Unit: ns. Source: generator."""
+    """Total duration of the stalls. Unit: ns. Source: generator."""
     longest_ns: NonNegativeInt
-    """Longest stall. Unit: ns. Source: generator."""
+    """Duration of the longest stall. Unit: ns. Source: generator."""
     waited_ns: NonNegativeInt | None = None
-    """Part of the total duration in which the thread was runnable and waited for a core. Unit: ns.
-    Source: kernel. Null: measured by an older version."""
+    """Part of `total_ns` in which the thread was runnable but had no CPU. Unit: ns. Source: kernel.
+    Null: measured by an older version."""
     arrivals: NonNegativeInt
-    """Measured requests that were due during a stall. Unit: requests. Source: generator."""
-    responses: NonNegativeInt
-    """Measured responses that may have been read late because of a stall. Unit: requests. Source:
+    """Requests of the measurement that were due during a stall. Unit: requests. Source:
     generator."""
+    responses: NonNegativeInt
+    """Responses of the measurement that may have been read late because of a stall. Unit: requests.
+    Source: generator."""
 
 
 class RejectedTimestamps(Document, frozen=True, kw_only=True):
     """Kernel timestamps that were not used."""
 
     count: NonNegativeInt
-    """Kernel timestamps that were inconsistent with their request. Source: generator."""
+    """Kernel timestamps outside the time of their request, or that could not be converted to
+    CLOCK_MONOTONIC. Source: generator."""
     clock_steps: NonNegativeInt
-    """Steps of the wall clock. Source: kernel."""
+    """Number of times that the wall clock was set during the load. Source: kernel."""
 
 
 class GeneratorUsage(Document, frozen=True, kw_only=True):
@@ -628,94 +657,95 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     """CPU time per complete response of the whole load, correct or not. Unit: ns. Source: derived.
     Null: no response."""
     run_queue_wait_ns: NonNegativeInt | None
-    """Time that the generator was runnable without a CPU. Unit: ns. Source:
+    """Time in which generator threads were runnable but had no CPU. Unit: ns. Source:
     `/proc/self/task/*/schedstat`. Null: not readable."""
     max_send_lag_ns: NonNegativeInt | None
     """Largest send lag of all requests that were sent or dropped, including those that failed.
     Unit: ns. Source: generator. Null: no request was sent or dropped."""
     busy_share: NonNegativeFloat
-    """Share of the wall time that the busiest generator thread was busy, excluding busy-waiting
-    before sends. Unit: ratio. Source: kernel, per-thread clock."""
+    """Share of the elapsed time in which the busiest generator thread used a CPU, without
+    busy-waiting before sends. Unit: ratio. Source: kernel, per-thread clock."""
     steal_share: NonNegativeFloat | None
-    """Share of the host's CPU time that the hypervisor took. Unit: ratio. Source: `/proc/stat`.
-    Null: no `/proc/stat`."""
+    """Steal: share of the host's CPU time that the hypervisor took. Unit: ratio. Source:
+    `/proc/stat`. Null: no `/proc/stat`."""
     scheduling: Literal["sched_other", "realtime"] | None
-    """Scheduling class of the generator's threads: `ordinary`, or `realtime` (ahead of every
-    ordinary process). They take real-time priority (`SCHED_RR`, 1) where permitted, except on cores
-    that the server shares, with as many threads as cores, with a limit on the CPU time of real-time
-    threads (`RLIMIT_RTTIME`), or if the generator was started with a policy or niceness of its own
-    (`nice`, `chrt`). Source: `/proc`. Null: not readable."""
+    """Scheduling policy of the generator's threads: `sched_other` (SCHED_OTHER) or `realtime`
+    (SCHED_RR or SCHED_FIFO, which preempt all SCHED_OTHER threads). The generator uses SCHED_RR
+    with priority 1 if permitted. It does not if the server shares its cores, if it has as many
+    threads as cores, if the CPU time of real-time threads is limited (`RLIMIT_RTTIME`), or if it
+    was started with another policy or niceness (`nice`, `chrt`). Source: `/proc`. Null: not
+    readable."""
     real_time_off_share: Share | None
-    """Share of the load in which busy generator threads ran without real-time priority, to avoid RT
+    """Share of the load in which busy generator threads gave up real-time priority to avoid RT
     throttling (the kernel stops real-time threads that use more than 95 % of a second). Threads
     that hardly sleep give up this priority for 7 % of the time. Meanwhile, a CPU quota applies to
     them, and they run at niceness 0, or at -10 if the generator was started at real-time priority
-    and this is permitted. Unit: ratio. Source: generator. Null: ordinary priority, or threads that
-    could not regain real-time priority and sleep instead (`curtailed_spins`)."""
+    and this is permitted. Unit: ratio. Source: generator. Null: `scheduling` is not `realtime`, or
+    the threads could not regain real-time priority and sleep instead (`curtailed_spins`)."""
     spin: SpinUse
-    """Busy-waiting before sends ([SpinUse](#spinuse)). In addition, timers are set earlier by the
+    """Busy-waiting before sends ([SpinUse](#spinuse)). In addition, timers expire early: by the
     shortest of the last 16 wake-up delays, at most 20 µs. Source: generator."""
     spin_off_share: Share | None
-    """Share of the load without busy-waiting, because the generator's cores were idle for less than
-    a tenth of a core per thread. Busy-waiting resumes above three tenths; this is checked every 0.5
-    s. Unit: ratio. Source: `/proc/stat`. Null: the window was set by the user or is 0, or the load
+    """Share of the load in which busy-waiting was off because fewer than 0.1 cores per generator
+    thread were idle. It resumes above 0.3 idle cores per thread; idle time is checked every 0.5 s.
+    Unit: ratio. Source: `/proc/stat`. Null: the window was set by the user or is 0, or the load
     ended before the first check."""
     spin_cpu_seconds: NonNegativeFloat
-    """CPU time of the busy-waiting. Unit: s. Source: generator."""
+    """CPU time that busy-waiting used. Unit: s. Source: generator."""
     curtailed_spins: NonNegativeInt
-    """How often busy-waiting was interrupted by a sleep. Real-time threads that cannot change their
+    """How often a thread slept instead of busy-waiting. Real-time threads that cannot change their
     priority sleep for 7 % of the time to avoid RT throttling; this rarely delays a send. Source:
     generator."""
     stalls: Stalls
     """Stalls of the generator's event loop of more than 5 ms. Source: generator."""
     throttled_periods: NonNegativeInt | None
     """CPU periods in which the generator's own cgroup was throttled. Unit: periods. Source:
-    `cpu.stat` of that cgroup. Null: no CPU controller."""
+    `cpu.stat` of the cgroup. Null: no CPU controller."""
     receive_stamps: Literal["kernel", "sampled", "user"]
-    """How responses were timestamped: by the `kernel`, when the data arrived; by the generator
-    (`user`), when it read them; or `sampled`: like `user`, but one connection in 16 also has kernel
-    timestamps, for `receive_delay_ns`. Source: generator."""
+    """How responses were timestamped: `kernel` (when the data arrived), `user` (when the generator
+    read the data), or `sampled` (like `user`, but one connection in 16 also has kernel timestamps,
+    for `receive_delay_ns`). Source: generator."""
     user_timestamps: NonNegativeInt
-    """Correct responses that were timestamped by the generator, so that their response times may
-    include its delays: all of them unless `receive_stamps` is `kernel`; in that case, only
-    close-delimited responses and those without a usable kernel timestamp. Unit: requests. Source:
+    """Correct responses with the generator's timestamps, whose response times may include its
+    delays. If `receive_stamps` is `kernel`, these are only the close-delimited responses and those
+    without a usable kernel timestamp; otherwise, all correct responses. Unit: requests. Source:
     generator."""
     rejected_timestamps: RejectedTimestamps
-    """Kernel timestamps that were not used; those responses have the generator's timestamps.
-    Source: generator."""
+    """Kernel timestamps that were not used. The affected responses have the generator's timestamps
+    instead. Source: generator."""
 
 
 class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
-    """The report. Times are integer nanoseconds of CLOCK_MONOTONIC, sizes bytes, rates per second.
-    Unknown values are null, never 0."""
+    """The report of one load. Times are integer nanoseconds of CLOCK_MONOTONIC, sizes bytes, rates
+    per second. Unknown values are null, never 0."""
 
     schema_version: Literal[2]
     """Version of this document, 2."""
     tool: Tool
     """The tool that made the measurement."""
     plan: LoadPlan
-    """The plan with its defaults filled in, including seeds. Values that the generator chooses are
-    `null`. The keys match the options. Source: options."""
+    """The plan of the load, including default values and seeds. Values that the generator chooses
+    are `null`. The keys match the options. Source: options."""
     verdict: Verdict
-    """Whether the figures can be trusted. Source: checks."""
+    """Whether the figures can be trusted and, if not, why. Source: checks."""
     diagnostics: tuple[Diagnostic, ...]
     """Observations that do not affect the verdict. Source: checks."""
     not_checked: tuple[NotChecked, ...]
-    """Checks that could not run, and why; [checks.md](checks.md) lists all checks and thresholds.
-    Source: checks."""
+    """Checks that could not run, with the reasons; [checks.md](checks.md) lists all checks and
+    thresholds. Source: checks."""
     measured_ns: NonNegativeInt
-    """Actual duration of the measurement phase; shorter than planned if the run was stopped or the
-    server died. Unit: ns. Source: generator."""
+    """Actual duration of the measurement; shorter than planned if the run was stopped or the server
+    died. Unit: ns. Source: generator."""
     rate: Rates
-    """Rates of the measurement phase."""
+    """Rates over the measurement."""
     outcomes: Outcomes
-    """Outcome of every scheduled request. Unit: requests. Source: generator."""
+    """Number of scheduled requests with each outcome. Unit: requests. Source: generator."""
     status_codes: dict[StatusCode, NonNegativeInt]
-    """Responses by HTTP status, including those that ended prematurely after the head. Unit:
-    requests. Source: generator."""
+    """Number of responses with each HTTP status, including responses that ended prematurely after
+    the head. Unit: requests. Source: generator."""
     wrong_responses: tuple[WrongResponse, ...] = ()
-    """The first wrong response of each outcome and status in any phase, at most eight; always empty
-    with HTTP/2 or hyper. Source: generator."""
+    """The first incorrect response with each outcome and status, in any phase; at most eight.
+    Always empty with HTTP/2 or hyper. Source: generator."""
     response_time_ns: Distribution | None
     """Response time of correct responses: scheduled send time to last byte. Unit: ns. Source:
     generator, socket times. Null: no correct response."""
@@ -723,63 +753,65 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     """Service time of correct responses: actual send to last byte. Unit: ns. Source: generator,
     socket times. Null: no correct response."""
     send_lag_ns: Distribution | None
-    """Send lag of correct responses: the generator's own delay. Unit: ns. Source: generator. Null:
+    """Send lag (the generator's own delay) of correct responses. Unit: ns. Source: generator. Null:
     no correct response."""
     pool_wait_ns: Distribution | None
-    """Wait for a free connection, for correct responses. Unit: ns. Source: generator. Null: no
-    correct response."""
-    connect_time_ns: Distribution | None
-    """Connect time of correct responses over a new connection. Unit: ns. Source: generator. Null:
-    there was no such response."""
-    first_byte_ns: Distribution | None
-    """Time to first byte: actual send to first byte. Unit: ns. Source: generator, socket times.
+    """Pool wait (wait for a free connection) of correct responses. Unit: ns. Source: generator.
     Null: no correct response."""
+    connect_time_ns: Distribution | None
+    """Connect time of correct responses over new connections. Unit: ns. Source: generator. Null: no
+    such response."""
+    first_byte_ns: Distribution | None
+    """Time to first byte of correct responses: actual send to first byte. Unit: ns. Source:
+    generator, socket times. Null: no correct response."""
     transfer_ns: Distribution | None
-    """First to last byte; 0 if the response arrived in one piece. Unit: ns. Source: generator,
-    socket times. Null: no correct response, or a report of version 1."""
+    """Transfer of correct responses: first to last byte; 0 if the response arrived in one piece.
+    Unit: ns. Source: generator, socket times. Null: no correct response, or a report of version
+    1."""
     receive_delay_ns: Distribution | None
-    """Delay between the kernel's and the generator's receipt of the last byte. It is included in
-    the response times of responses without a kernel timestamp (`client.user_timestamps`). Unit: ns.
-    Source: kernel timestamps. Null: there are no kernel timestamps (Unix sockets, TLS, HTTP/2,
-    hyper, responses that end with their connection, or `--receive-stamps user`)."""
+    """Delay from the arrival of the last byte in the kernel until the generator read it. The
+    response times of responses without a kernel timestamp include this delay
+    (`client.user_timestamps`). Unit: ns. Source: kernel timestamps. Null: no kernel timestamps:
+    Unix sockets, TLS, HTTP/2, hyper, close-delimited responses, or `--receive-stamps user`."""
     offered_quantiles_ns: dict[QuantileKey, Bounds] | None
-    """The headline figures: quantiles over all offered requests. Unit: ns. Source: outcomes and
-    response times. Null: never; empty if nothing was scheduled."""
+    """Headline quantiles: quantiles over all scheduled requests. Empty if nothing was scheduled.
+    Unit: ns. Source: outcomes and response times."""
     error_budget_ns: dict[QuantileKey, ErrorBudget] = msgspec.field(default_factory=dict)
     """The error budget of each quantile of `response_time_ns`. Unit: ns. Source: derived."""
     uncertainty: Uncertainty
-    """Uncertainty of each quantile, and whether the quantile is shown
+    """Uncertainty of each quantile, which determines where the quantile is shown
     ([statistics.md](statistics.md)). Source: batches of the run."""
     precision: PrecisionReached | None
-    """Whether the target precision was reached. Source: batches of the run. Null: no
-    `precision` in the plan (`--precision` with `--max-duration`)."""
+    """Whether the target precision was reached. Source: batches of the run. Null: the plan has no
+    `precision` (`--precision` with `--max-duration`)."""
     stationarity: Stationarity
     """Whether response times were stationary. Source: slices of the run."""
     in_system: RequestsInSystem
     """The number of requests in the system. Source: generator."""
     send_gaps: SendGaps | None
-    """Send times, compared with the requested Poisson process. Source: generator. Null: not Poisson
-    arrivals at a constant rate, fewer than 1,000 sends, requests that waited for a connection or
-    were dropped, or sessions."""
+    """Comparison of the send times with the requested Poisson process. Source: generator. Null:
+    other arrivals than Poisson at a constant rate, fewer than 1,000 sends, requests that waited for
+    a connection or were dropped, or sessions."""
     connections: ConnectionCounts | None
     """How connections were used. Source: generator. Null: not recorded."""
     client: GeneratorUsage | None
     """Resource use of the generator. Source: kernel, generator. Null: not recorded."""
     targets: tuple[RequestCounts, ...]
-    """Results of each target, or of each request of each session; empty for a single request.
+    """Results for each target, or for each request of each session; empty for a single request.
     Source: generator."""
     sessions: SessionCounts | None
     """Outcomes of the sessions that began in the measurement. Unit: sessions. Source: generator.
     Null: the load has no sessions."""
     intervals: tuple[Interval, ...]
-    """The figures of each interval. Source: generator."""
+    """Results for each report interval. Source: generator."""
     flights: Flights | None
-    """When individual requests were in the system, for comparison with other
-    events. Source: generator. Null: not recorded (always with `wsgiload load`)."""
+    """When individual requests were in the system, to find events at the same time. Source:
+    generator. Null: not recorded (always with `wsgiload load`)."""
     clock: ClockReading
-    """Two clocks, read at the same time, to convert times to wall-clock time. Source: kernel."""
+    """Two clocks, read at the same time at the start of the load, to convert times to wall-clock
+    time. Source: kernel."""
     resources: AttachedResources | None = None
-    """Resource use of the running server; only with `--attach-cgroup` or `--attach-pid`. Source:
+    """Resource use of a running server; only with `--attach-cgroup` or `--attach-pid`. Source:
     cgroup or processes."""
     attempts: tuple[LoadAttempt, ...] = ()
-    """All attempts, the first one first; only with `--reruns`. Source: `wsgiload load`."""
+    """All attempts of the load, in order; only with `--reruns`. Source: `wsgiload load`."""

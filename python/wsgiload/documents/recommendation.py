@@ -19,72 +19,74 @@ class NoRecommendation(Document, frozen=True, kw_only=True):
     needs: str
     """What is needed for a recommendation. Source: cells."""
     is_missed: bool
-    """Whether no configuration meets the objective, so that the command exits with code 99. Source:
+    """Whether no configuration meets the objective; the command then exits with code 99. Source:
     cells."""
 
 
 class MemoryHeadroom(Document, frozen=True, kw_only=True):
-    """Memory of the recommended configuration, compared with its limit."""
+    """Memory of the recommended configuration and its limit."""
 
     peak_bytes: NonNegativeInt | None
-    """Memory peak of the server at the recommended rate. Unit: bytes. Source: cgroup.
-    Null: not measured."""
+    """Peak memory of the server: in a sweep at any rate, in a capacity search at the confirmed
+    rate. Unit: bytes. Source: cgroup. Null: not measured."""
     limit_bytes: NonNegativeInt | None
-    """Its memory limit. Unit: bytes. Source: cgroup. Null: no limit."""
+    """Memory limit of the server. Unit: bytes. Source: cgroup. Null: no limit."""
 
 
 class CpuHeadroom(Document, frozen=True, kw_only=True):
-    """CPU use of the recommended configuration, compared with its limit."""
+    """CPU use of the recommended configuration and its limit."""
 
     cores_mean: NonNegativeFloat | None
-    """CPU use at the recommended rate, mean over the runs. Unit: cores. Source: cgroup. Null: not
+    """CPU use at the recommended rate, mean over runs. Unit: cores. Source: cgroup. Null: not
     measured."""
     limit_cores: NonNegativeFloat | None
-    """Its CPU limit. Unit: cores. Source: cgroup. Null: no limit."""
+    """CPU limit of the server. Unit: cores. Source: cgroup. Null: no limit."""
 
 
 class RecommendedConfiguration(Document, frozen=True, kw_only=True):
-    """The configuration to run."""
+    """The recommended configuration and the reasons for recommending it."""
 
     server: str
-    """The configuration, as in the identifiers of its cells. Source: cells."""
+    """Name of the configuration, as in the identifiers of its cells. Source: cells."""
     rate_per_s: PositiveFloat
-    """The highest rate at which every configuration was measured and this one meets the objective.
-    Unit: 1/s. Source: cells."""
+    """Highest rate at which all configurations were measured and this configuration meets the
+    objective; in a capacity search, the confirmed rate. Unit: 1/s. Source: cells."""
     figure: str
-    """The figure of `estimate` and `interval_95`: the highest quantile of the objective, or
-    `error_rate`. Source: objective."""
+    """The figure to which `estimate` and `interval_95` refer: the highest quantile of the
+    objective, `error_rate` if the objective has no quantile, or `capacity` in a capacity search.
+    Source: objective."""
     estimate: NonNegativeFloat | None
-    """Geometric mean of that figure over the runs. Unit: ns. Source: cells. Null: the objective
-    has no quantile."""
+    """Estimate of `figure`: geometric mean of the quantile over the runs (ns), or the estimated
+    capacity (1/s). Unit: ns, or 1/s. Source: cells. Null: `figure` is `error_rate`, or the capacity
+    could not be estimated."""
     interval_95: tuple[NonNegativeFloat, NonNegativeFloat] | None
-    """95 % confidence interval over the runs (Student's t). Unit: ns. Source: cells. Null: as
-    `estimate`."""
+    """Lower and upper end of the 95 % confidence interval of `estimate`; for a quantile, over the
+    runs (Student's t). Unit: ns, or 1/s. Source: cells. Null: unknown or unbounded."""
     runs: PositiveInt
-    """Number of runs that count. Unit: runs. Source: cells."""
+    """Number of runs in the estimate. Unit: runs. Source: cells."""
     disturbed: NonNegativeInt
     """Number of runs that met the objective although the generator or the host was disturbed. Unit:
     runs. Source: cells."""
     memory: MemoryHeadroom
-    """Peak memory at any rate, and the limit. Unit: bytes. Source: cgroup. Null: an entry: not
-    measured, or no limit."""
+    """Peak memory and memory limit. Unit: bytes. Source: cgroup."""
     runner_up: str | None
-    """The next best configuration. Source: cells. Null: there is none."""
+    """The next best configuration. Source: cells. Null: no other configuration is comparable."""
     tied: tuple[str, ...]
-    """Configurations that meet the objective and do not differ from the recommended one in
-    resources or, beyond the noise, in performance. Source: cells."""
+    """Configurations that also meet the objective, need the same resources, and whose performance
+    differs from that of the recommended one by no more than noise. Source: cells."""
     min_requests_beyond: NonNegativeInt | None
-    """Lowest number of requests beyond the quantile in any run; the recommendation mentions it if
-    it is below ten. Unit: requests. Source: cells. Null: the objective has no quantile, or the rate
-    was found by a search."""
+    """Number of requests beyond the quantile in the run with the fewest; reports show it if it is
+    below ten. Unit: requests. Source: cells. Null: the objective has no quantile, or the rate was
+    found by a search."""
     also_meets: tuple[str, ...] = ()
-    """All other configurations that meet the objective at that rate, the leanest first. Source:
+    """All other configurations that meet the objective at `rate_per_s`, the leanest first. Source:
     cells."""
     cpu: CpuHeadroom | None = None
-    """CPU use at that rate, and the limit. Source: cgroup. Null: stored by an older version."""
+    """CPU use at `rate_per_s`, and the CPU limit. Source: cgroup. Null: stored by an older
+    version."""
     needs: str | None = None
-    """What is needed for a conclusive result. Given if the configuration met the objective in every
-    run, but there were too few runs. Source: cells. Null: the result is conclusive."""
+    """What is needed for a conclusive result, if the configuration met the objective in every run
+    but there were too few runs. Source: cells. Null: the result is conclusive."""
 
 
 class Recommendation(Document, frozen=True, kw_only=True):
@@ -92,11 +94,10 @@ class Recommendation(Document, frozen=True, kw_only=True):
     ([capacity.md](capacity.md#choosing-a-configuration))."""
 
     app: str | None
-    """`module:callable` of the app. Source: cells. Null: not recorded."""
+    """The app as `module:callable`. Source: cells. Null: not recorded."""
     objective: tuple[str, ...]
-    """The objective. Source: plan."""
+    """The conditions of the objective. Source: plan."""
     recommended: RecommendedConfiguration | None
-    """The recommended configuration. Source: cells. Null: there is no recommendation; see
-    `no_recommendation`."""
+    """The recommended configuration. Source: cells. Null: `no_recommendation` says why."""
     no_recommendation: NoRecommendation | None
     """Why there is no recommendation. Source: cells. Null: there is a recommendation."""

@@ -16,40 +16,40 @@ class ProcessorFacts(Document, frozen=True, kw_only=True):
     cpu: NonNegativeInt
     """CPU number."""
     core: NonNegativeInt
-    """Lowest CPU number of the same core."""
+    """Lowest CPU number on the same core."""
     cache: NonNegativeInt
     """Lowest CPU number with the same last-level cache."""
     node: NonNegativeInt
-    """NUMA node."""
+    """NUMA node of the CPU."""
 
 
 class HostFacts(Document, frozen=True, kw_only=True):
-    """The machine: everything that can affect a result."""
+    """The properties of the machine that can affect a result."""
 
     kernel: str | None = None
-    """Kernel release. Source: uname."""
+    """Kernel release. Source: uname. Null: not recorded."""
     os: str | None = None
     """Name of the operating system. Source: os-release. Null: no such file."""
     machine: str | None = None
-    """Architecture. Source: uname."""
+    """CPU architecture. Source: uname. Null: not recorded."""
     cpu_model: str | None = None
     """Model of the CPU. Source: `/proc/cpuinfo`. Null: not listed."""
     cpus: NonNegativeInt | None = None
     """Number of CPUs of the machine. Source: kernel. Null: unknown."""
     available_cpus: tuple[NonNegativeInt, ...] = ()
-    """CPUs that this process may use. Source: kernel."""
+    """CPUs that wsgiload may use. Unit: CPU numbers. Source: kernel."""
     topology: tuple[ProcessorFacts, ...] = ()
-    """CPUs that share cores, caches and memory. Source: sysfs."""
+    """Cores, caches and NUMA nodes of the CPUs. Source: sysfs."""
     memory_bytes: NonNegativeInt | None = None
     """Memory of the machine. Unit: bytes. Source: `/proc/meminfo`. Null: not readable."""
     python: str | None = None
-    """Version of the Python that ran wsgiload."""
+    """Version of the Python that ran wsgiload. Null: not recorded."""
     python_build: str | None = None
-    """How that Python was built."""
+    """Build of the Python that ran wsgiload. Null: not recorded."""
     wsgiload: str | None = None
-    """Version of wsgiload."""
+    """Version of wsgiload. Null: not recorded."""
     generator: Build | None = None
-    """How the generator was built."""
+    """How the generator was built. Null: not recorded."""
     cpu_governor: str | None = None
     """CPU frequency governor. Source: sysfs. Null: not visible."""
     smt: str | None = None
@@ -57,56 +57,57 @@ class HostFacts(Document, frozen=True, kw_only=True):
     clocksource: str | None = None
     """Clock source of the kernel. Source: sysfs. Null: not visible."""
     tcp_congestion_control: str | None = None
-    """TCP congestion control. Source: sysctl. Null: not visible."""
+    """Algorithm for TCP congestion control. Source: sysctl. Null: not visible."""
     somaxconn: str | None = None
     """Maximum listen backlog. Source: sysctl. Null: not visible."""
     port_range: str | None = None
     """Range of local ports. Source: sysctl. Null: not visible."""
     load_average: str | None = None
-    """Load average when the file was written. Source: `/proc/loadavg`. Null: not visible."""
+    """Load average at the start of the run. Source: `/proc/loadavg`. Null: not visible."""
     timens_offsets: str | None = None
     """Clock offsets of this time namespace. Source: `/proc`. Null: not visible."""
 
 
 class DoctorFinding(Document, frozen=True, kw_only=True):
-    """A finding of `wsgiload doctor` before the run."""
+    """A result of `wsgiload doctor` before the run."""
 
     check: str
-    """What was checked."""
+    """What `wsgiload doctor` checked."""
     level: Literal["green", "amber", "red"]
-    """`green`, `amber` or `red`."""
+    """`green` (good), `amber` (may affect results) or `red` (affects results)."""
     value: float | str | bool | None
-    """Measured value. Null: not readable."""
+    """Measured value. Unit: depends on the check. Null: not readable."""
     message: str
-    """The finding as text."""
+    """The result in one sentence."""
     fix: str | None
-    """The command that fixes it. Null: nothing to fix, or no command fixes it."""
+    """Command that fixes the problem. Null: no problem, or no command fixes it."""
 
 
 class InitialClosedLoop(Document, frozen=True, kw_only=True):
     """A short closed loop that determined the rates of the measurement."""
 
     server: str
-    """The server."""
+    """Name of the server."""
     rate_result: Rates | None
-    """Its rates. Null: it failed."""
+    """Rates over the closed loop ([Rates](#rates)). Unit: 1/s. Null: the closed loop failed."""
 
 
 class RunInfo(Document, frozen=True, kw_only=True):
-    """Everything about a run except its results."""
+    """Everything about a run directory except the results."""
 
     schema_version: Literal[2]
     """Version of this document, 2."""
     started_utc: str
-    """Start time, ISO 8601."""
+    """Start time in UTC, ISO 8601."""
     status: Literal["complete", "interrupted", "failed"]
     """`complete`, `interrupted` (some cells are missing) or `failed`."""
     plan: msgspec.Raw
-    """The fully resolved plan, which `--resume` continues. Its keys match the options and may
-    change between versions."""
+    """The plan, including default values, with which `--resume` continues. Its keys match the
+    options and may change between versions."""
     host: HostFacts
-    """The machine."""
+    """The machine on which wsgiload ran."""
     doctor: tuple[DoctorFinding, ...] = ()
-    """Findings of `wsgiload doctor` before the run."""
+    """Results of `wsgiload doctor` before the run."""
     closed_loops: tuple[InitialClosedLoop, ...] = ()
-    """Closed loops that determined the rates of the measurement; only if no rates were given."""
+    """Short closed loops that determined the rates of the measurement. Empty if rates were
+    given."""

@@ -21,44 +21,45 @@ from wsgiload.documents.recommendation import Recommendation
 
 
 class Summary(Document, frozen=True, kw_only=True):
-    """The summary. Times are integer nanoseconds of CLOCK_MONOTONIC, sizes bytes, rates per second.
-    Unknown values are null, never 0."""
+    """The summary of a sweep. Times are integer nanoseconds of CLOCK_MONOTONIC, sizes bytes, rates
+    per second. Unknown values are null, never 0."""
 
     schema_version: Literal[2]
     """Version of this document, 2."""
     status: Literal["complete", "interrupted", "failed"]
     """`complete`, `interrupted` (some cells are missing) or `failed`."""
     experiment: ExperimentFacts
-    """The plan. Source: plan."""
+    """The plan of the sweep. Source: plan."""
     order: tuple[str, ...]
-    """Cell identifiers in the order in which they were run. Source: seed."""
+    """Identifiers of the cells, in the order in which the cells ran. Source: seed."""
     seed: int | None
-    """Seed of that order and of the arrivals. Source: plan. Null: not fixed."""
+    """Seed of the order and of the arrivals. Source: plan. Null: no fixed seed."""
     cells: tuple[CellResult, ...]
-    """The results."""
+    """Results of all cells."""
     aggregates: tuple[Aggregate, ...] | None = None
-    """Each server at each load level, over its runs. Source: cells. Null: absent until the sweep
-    has ended."""
+    """Results of each server at each load level, over all runs. Source: cells. Null: absent until
+    the sweep has ended."""
     comparisons: tuple[Comparison, ...] | None = None
-    """Pairs of servers at each load level; empty with fewer than four runs. Source: cells. Null:
-    absent until the sweep has ended."""
+    """Comparisons of two servers at one load level; empty with fewer than four runs. Source: cells.
+    Null: absent until the sweep has ended."""
     races: tuple[Race, ...] | None = None
     """The race at each load level. Source: cells. Null: no `--budget`, or the sweep has not
     ended."""
     overload: tuple[Overload, ...] | None = None
-    """Servers that were saturated: at some rate, their goodput was below 95 % of the scheduled
+    """Results of saturated servers: at some rate, their goodput was below 95 % of the scheduled
     rate. Source: cells. Null: absent until the sweep has ended."""
     efficiency: tuple[Efficiency, ...] | None = None
-    """The most efficient rate of each server that was measured at three rates or more. Source:
+    """The most efficient rate of each server that was measured at three or more rates. Source:
     cells. Null: absent until the sweep has ended."""
     recommendations: tuple[Recommendation, ...] | None = None
     """The recommended configuration for each app; empty without `--slo`. Source: cells, `slo`.
     Null: absent until the sweep has ended."""
     validity: ExperimentValidity | None = None
-    """The discarded trials. Source: cells. Null: absent until the sweep has ended."""
+    """The discarded trials, and whether the experiment is valid in spite of them. Source: cells.
+    Null: absent until the sweep has ended."""
     answer: Answer | None = None
-    """The conclusion. Source: cells, comparisons. Null: the sweep has not ended, or it was measured
-    by an older version."""
+    """The conclusion of the sweep. Source: cells, comparisons. Null: the sweep has not ended, or it
+    was measured by an older version."""
     interventions: tuple[InterventionResult, ...] | None = None
     """The effect of removing a limit, for each server and load level. Source: `--intervene`. Null:
     not requested."""
