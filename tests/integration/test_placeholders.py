@@ -62,7 +62,7 @@ def test_an_unknown_placeholder_is_refused_before_anything_starts(
     done = command.run("load", f"{target.url}{{{{user}}}}", *BRIEFLY)
     assert done.code == 2
     (line,) = done.complaints
-    assert "{{user}} is unknown; known are {{seq:1}}" in line
+    assert "{{user}} is unknown; use {{seq:1}}" in line
     done = command.run("sweep", "--path", "/{{csv:missing.csv:id}}", "--rates", "10")
     assert done.code == 2
     assert "missing.csv" in done.err

@@ -42,7 +42,7 @@ def test_a_body_that_is_no_text_is_sent_as_it_is() -> None:
 
 def test_what_stands_for_nothing_is_refused_in_one_line() -> None:
     target = WeightedRequest(request=RequestPlan(url="/{{sequence}}"))
-    with pytest.raises(UsageError, match=r"\{\{sequence\}\} is unknown; known are") as caught:
+    with pytest.raises(UsageError, match=r"\{\{sequence\}\} is unknown; use") as caught:
         _ = Request(targets=(target,)).first
     assert "\n" not in str(caught.value)
 

@@ -257,7 +257,7 @@ def test_a_warm_up_that_swallows_the_trace_is_refused(capsys: pytest.CaptureFixt
         ),
         (
             {"schedule": Replay([11, 12]), "duration": 10},
-            "plan: no arrival of the trace falls into the measurement",
+            "plan: no arrival of the trace is within the measurement",
         ),
     ],
 )

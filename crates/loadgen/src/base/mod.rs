@@ -1,7 +1,8 @@
-//! What every other module may use: clocks, errors, durations, and the stop signal.
+//! Used by every other module: clocks, errors, durations, numbers in messages, and the stop signal.
 
 pub mod clock;
 pub(crate) mod duration;
 pub(crate) mod error;
 pub(crate) mod random;
 pub(crate) mod stop;
+pub(crate) mod thousands;

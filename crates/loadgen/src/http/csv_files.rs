@@ -101,9 +101,7 @@ impl CsvFile {
         }
 
         if file.ends.is_empty() {
-            return Err(format!(
-                "{path} has no row below the names of its columns, which are its first line"
-            ));
+            return Err(format!("{path} has no rows below its header line"));
         }
         Ok(file)
     }
@@ -168,8 +166,8 @@ mod tests {
                 "id,mail\n1,a\n",
                 "has no column \"x\"; it has id, mail",
             ),
-            ("empty.csv", "", "no row below"),
-            ("head.csv", "x\n", "no row below"),
+            ("empty.csv", "", "no rows below"),
+            ("head.csv", "x\n", "no rows below"),
             ("ragged.csv", "x,y\n1,2\n3\n", "not a CSV file"),
         ] {
             let message = with_file(name, content.as_bytes(), |path| {

@@ -12,6 +12,7 @@ use hyper::body::Bytes;
 use regex::bytes::Regex;
 
 use crate::base::error::LoadError;
+use crate::base::thousands::thousands;
 use crate::http::body_check::ExpectedBody;
 use crate::http::captures::Captures;
 use crate::http::template::{Scratch, StandIns, Template};
@@ -446,8 +447,9 @@ fn decode(field: &str, text: Option<&str>) -> Result<Option<Bytes>, LoadError> {
 fn parse_headers(fields: &[(String, String)]) -> Result<HeaderMap, LoadError> {
     if fields.len() > MOST_FIELDS {
         return Err(bad(format!(
-            "a request has {} header fields; at most {MOST_FIELDS} are possible",
-            fields.len()
+            "a request has {} header fields; at most {} are possible",
+            thousands(fields.len() as u64),
+            thousands(MOST_FIELDS as u64)
         )));
     }
 

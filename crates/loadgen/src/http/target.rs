@@ -7,6 +7,7 @@ use http::Uri;
 use http::uri::{Authority, PathAndQuery};
 
 use crate::base::error::LoadError;
+use crate::base::thousands::thousands;
 use crate::http::captures::Captures;
 use crate::http::request::{Request, RequestParts};
 use crate::http::texts::Texts;
@@ -109,7 +110,7 @@ fn url_of(plan: &LoadPlan) -> Result<(Uri, Authority), LoadError> {
         // Not repeated here: it may hold a password.
         let header = "Authorization: Basic <base64 of user:password>";
         return Err(bad(format!(
-            "url: a user name is not sent; remove it and add --header '{header}'"
+            "url: user names are not sent; remove it and add --header '{header}'"
         )));
     }
 
@@ -120,9 +121,9 @@ fn url_of(plan: &LoadPlan) -> Result<(Uri, Authority), LoadError> {
 fn parsed_url(url: &str, written: &str) -> Result<Uri, LoadError> {
     if url.len() > LONGEST_URL_BYTES {
         return Err(bad(format!(
-            "url of {} bytes: at most {LONGEST_URL_BYTES} can be sent; shorten it, or send the data \
-            in a body",
-            url.len()
+            "url of {} bytes: at most {} can be sent; shorten it, or send the data in a body",
+            thousands(url.len() as u64),
+            thousands(LONGEST_URL_BYTES as u64)
         )));
     }
     url.parse()
@@ -136,9 +137,10 @@ fn require_possible(longest_bytes: usize) -> Result<(), LoadError> {
         return Ok(());
     }
     Err(bad(format!(
-        "url of up to {longest_bytes} bytes with the values of its placeholders: over HTTP/2, and \
-        with --wire hyper, at most {LONGEST_URL_BYTES} can be sent; use shorter values, or send them \
-        in a body"
+        "url of up to {} bytes with placeholder values: over HTTP/2, and with --wire hyper, at most \
+        {} can be sent; use shorter values, or send them in a body",
+        thousands(longest_bytes as u64),
+        thousands(LONGEST_URL_BYTES as u64)
     )))
 }
 
@@ -280,7 +282,7 @@ impl Base<'_> {
         {
             return Err(bad(format!(
                 "its host is not {authority}; a load targets a single server, so put the requests \
-                of each server into a file of its own"
+                for each server into a separate file"
             )));
         }
 
@@ -436,7 +438,7 @@ mod tests {
             .expect_err("too long")
             .to_string();
         assert!(
-            message.contains("url of 65535 bytes: at most 65534") && message.len() < 200,
+            message.contains("url of 65,535 bytes: at most 65,534") && message.len() < 200,
             "{message}"
         );
     }

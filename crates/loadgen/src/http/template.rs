@@ -4,6 +4,7 @@
 //! The request is first prepared like any other, with a stand-in at the place of each value: a word
 //! that occurs nowhere else in it. Its bytes are then split at these words.
 
+use crate::base::thousands::thousands;
 use crate::http::digits::write_decimal;
 use crate::http::values::{Inputs, Value};
 use crate::plan::placeholders::{self, Part};
@@ -80,7 +81,10 @@ impl StandIns {
         }
 
         if self.uses.len() > MOST_USES {
-            return Err(format!("more than {MOST_USES} placeholders"));
+            return Err(format!(
+                "more than {} placeholders",
+                thousands(MOST_USES as u64)
+            ));
         }
         Ok(replaced)
     }

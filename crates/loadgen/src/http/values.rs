@@ -199,12 +199,12 @@ fn captured(name: &str, variables: Option<&[String]>) -> Result<Value, String> {
     let is_word = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
     if variables.is_some() && !name.is_empty() && name.chars().all(is_word) {
         return Err(format!(
-            "no earlier step of its session captures {{{{{name}}}}}; write below that step for \
+            "no earlier step of the session captures {{{{{name}}}}}; add a line below that step, for \
             example: --capture {name}=json:.{name}"
         ));
     }
     Err(format!(
-        "{{{{{name}}}}} is unknown; known are {FORMS}; write {{{{{{{{ to send {{{{ itself"
+        "{{{{{name}}}}} is unknown; use {FORMS}, or write {{{{{{{{ to send {{{{"
     ))
 }
 
@@ -300,7 +300,7 @@ mod tests {
         let variables = vec!["token".to_owned()];
         for (name, variables, word) in [
             ("", None, "{{seq:1}}"),
-            ("user", None, "{{user}} is unknown; known are {{seq:1}}"),
+            ("user", None, "{{user}} is unknown; use {{seq:1}}"),
             ("seq", None, "write it like {{seq:1}}"),
             ("seq:-1", None, "write it like {{seq:1}}"),
             ("random:5", None, "{{random:1:100}}"),
@@ -308,7 +308,7 @@ mod tests {
             ("uuid:4", None, "is unknown"),
             ("csv:users.csv", None, "{{csv:users.csv:id}}"),
             ("tokn", Some(&variables[..]), "--capture tokn=json:.tokn"),
-            ("7*7", Some(&variables[..]), "write {{{{ to send {{ itself"),
+            ("7*7", Some(&variables[..]), "write {{{{ to send {{"),
         ] {
             let message = Names::new(1).value_of(name, variables).expect_err(name);
             assert!(message.contains(word), "{message}");

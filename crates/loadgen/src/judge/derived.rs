@@ -104,7 +104,7 @@ fn stationarity(
         return Stationarity::unknown("the offered rate varied");
     }
     if facts.is_interrupted {
-        return Stationarity::unknown("the run was stopped early");
+        return Stationarity::unknown("the load was stopped early");
     }
     let answers_per_s = answers as f64 * NS_PER_S as f64 / facts.measured_ns.max(1) as f64;
     let in_slice = intervals_in_slice(plan.interval_ns(), answers_per_s);

@@ -20,7 +20,7 @@ pub struct PrecisionReport {
 impl PrecisionReport {
     /// What the figures of the whole measurement say of it.
     pub(crate) fn of(
-        asked: &Precision,
+        precision: &Precision,
         known: Option<&QuantileUncertainty>,
         value: Option<&Bounds>,
     ) -> Self {
@@ -36,7 +36,7 @@ impl PrecisionReport {
                     .filter(|value_ns| *value_ns > 0),
             )
             .map(|((low_ns, high_ns), value_ns)| (high_ns - low_ns) as f64 / 2.0 / value_ns as f64);
-        let is_reached = half_width.is_some_and(|half_width| half_width <= asked.half_width);
+        let is_reached = half_width.is_some_and(|half_width| half_width <= precision.half_width);
         Self {
             half_width,
             is_reached,
@@ -45,19 +45,17 @@ impl PrecisionReport {
 
     /// In words, for whoever asked.
     #[must_use]
-    pub fn sentence(&self, asked: &Precision) -> String {
-        let name = format!("p{}", asked.quantile * 100.0);
-        let asked_for = format!("± {:.1} %", asked.half_width * 100.0);
-        let told = self.half_width.map_or_else(
+    pub fn sentence(&self, precision: &Precision) -> String {
+        let name = format!("p{}", precision.quantile * 100.0);
+        let target = format!("± {:.1} %", precision.half_width * 100.0);
+        let known = self.half_width.map_or_else(
             || format!("{name} has no finite 95 % CI (see `uncertainty` in the report)"),
-            |half_width| format!("{name} is known to ± {:.1} %", half_width * 100.0),
+            |half_width| format!("{name} is known to within ± {:.1} %", half_width * 100.0),
         );
         if self.is_reached {
-            format!("{told}; the target was {asked_for}")
+            format!("{known} (target: {target})")
         } else {
-            format!(
-                "precision of {asked_for} not reached: {told}; a larger --max-duration may reach it"
-            )
+            format!("{known}, so the target of {target} was not reached; raise --max-duration")
         }
     }
 }
@@ -128,8 +126,8 @@ mod tests {
     }
 
     #[test]
-    fn what_came_of_it_is_told_in_words() {
-        let told = |half_width, is_reached| {
+    fn a_sentence_gives_the_precision_and_its_target() {
+        let sentence = |half_width, is_reached| {
             PrecisionReport {
                 half_width,
                 is_reached,
@@ -137,14 +135,14 @@ mod tests {
             .sentence(&ASKED)
         };
         assert_eq!(
-            told(Some(0.042), true),
-            "p99 is known to ± 4.2 %; the target was ± 5.0 %"
+            sentence(Some(0.042), true),
+            "p99 is known to within ± 4.2 % (target: ± 5.0 %)"
         );
-        let missed = told(Some(0.08), false);
-        assert!(
-            missed.contains("not reached: p99 is known to ± 8.0 %; a larger --max-duration"),
-            "{missed}"
+        assert_eq!(
+            sentence(Some(0.08), false),
+            "p99 is known to within ± 8.0 %, so the target of ± 5.0 % was not reached; raise \
+            --max-duration"
         );
-        assert!(told(None, false).contains("not reached: p99 has no finite 95 % CI"));
+        assert!(sentence(None, false).starts_with("p99 has no finite 95 % CI"));
     }
 }

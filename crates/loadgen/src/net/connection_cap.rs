@@ -3,6 +3,7 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::base::error::LoadError;
+use crate::base::thousands::thousands;
 use crate::plan::{LoadModel, LoadPlan};
 
 /// File descriptors that the process needs for anything but connections.
@@ -24,8 +25,10 @@ pub(crate) fn connection_cap(plan: &LoadPlan) -> Result<(Option<usize>, usize), 
     let least = requested.unwrap_or(plan.threads);
     if least > possible {
         return Err(LoadError::Plan(format!(
-            "{least} connections need more file descriptors than this process may open \
-            ({file_descriptors}); raise the limit with: ulimit -n {}",
+            "{} connections need more file descriptors than this process may open ({}); raise the \
+            limit with: ulimit -n {}",
+            thousands(least as u64),
+            thousands(file_descriptors),
             least as u64 + SPARE_FILE_DESCRIPTORS
         )));
     }

@@ -5,6 +5,7 @@ use std::fs;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::base::clock::{NS_PER_MS, NS_PER_S};
+use crate::base::thousands::thousands;
 use crate::plan::{Keepalive, LoadModel, LoadPlan, SessionPlan};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -106,7 +107,9 @@ impl LocalPorts {
     pub fn describe(&self) -> String {
         format!(
             "net.ipv4.ip_local_port_range {}-{}, {} in use",
-            self.first, self.last, self.in_use
+            self.first,
+            self.last,
+            thousands(self.in_use)
         )
     }
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 use crate::base::error::LoadError;
+use crate::base::thousands::thousands;
 use crate::net::conntrack::TrackingTable;
 use crate::net::ports::LocalPorts;
 use crate::net::ports::SourcePorts;
@@ -94,8 +95,10 @@ impl Route {
         if least > free {
             let description = ports.describe();
             return Err(LoadError::Plan(format!(
-                "{least} connections need more local ports than are free ({free} on {addresses} \
-                source addresses; {description}); {}",
+                "{} connections need more local ports than are free ({} on {addresses} source \
+                addresses; {description}); {}",
+                thousands(least),
+                thousands(free),
                 hint(&server)
             )));
         }
@@ -134,15 +137,16 @@ fn spread(server: &SocketAddr, ports: &LocalPorts, needed: u64) -> Option<Source
 fn warning(needed: u64, free: u64, ports: &LocalPorts, server: &SocketAddr) -> String {
     let description = ports.describe();
     format!(
-        "the load may need {needed} local ports but only {free} are free ({description}); if they \
-        run out, {}",
+        "the load may need {} local ports, but only {} are free ({description}); {}",
+        thousands(needed),
+        thousands(free),
         hint(server)
     )
 }
 
 fn hint(server: &SocketAddr) -> &'static str {
     if server.is_ipv4() && server.ip().is_loopback() {
-        "add source addresses: --source-addresses 127.0.0.0/8"
+        "add --source-addresses 127.0.0.0/8"
     } else {
         "add addresses of this machine with --source-addresses, or widen \
         net.ipv4.ip_local_port_range"

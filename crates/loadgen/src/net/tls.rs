@@ -403,8 +403,8 @@ fn explained(error: &Error) -> io::Error {
         Error::AlertReceived(
             AlertDescription::CertificateRequired | AlertDescription::HandshakeFailure,
         ) => format!(
-            "the server refused the TLS handshake ({error}): it requires a client certificate, \
-            which --client-cert FILE sends, or another one, or has no cipher in common"
+            "the server refused the TLS handshake ({error}); if it requires a client certificate, \
+            send one that it trusts with --client-cert FILE"
         ),
         Error::AlertReceived(
             AlertDescription::UnknownCA

@@ -73,7 +73,7 @@ impl CapturePlan {
         }
         if TAKEN_NAMES.contains(&name.as_str()) {
             return Err(format!(
-                "{name:?} is a placeholder with a meaning of its own; use another name"
+                "{name:?} is the name of a built-in placeholder; use another name"
             ));
         }
         Ok(())

@@ -83,8 +83,8 @@ pub(crate) static ARRIVAL_COUNT: CheckInfo = CheckInfo {
     name: "arrival-count",
     code: Some("C2"),
     looks_at: "the number of scheduled arrivals, compared with the rate and the duration",
-    fires_when: "The number differs by more than four standard errors (Poisson arrivals) or by \
-        more than one arrival (constant arrivals), or a trace has any difference.",
+    fires_when: "The number differs by more than four standard errors (Poisson arrivals), by more \
+        than one arrival (constant arrivals), or at all (trace).",
     fix: Some("try another --seed; if it recurs, file a bug"),
 };
 
@@ -101,7 +101,9 @@ pub(crate) static NO_RESPONSE: CheckInfo = CheckInfo {
     code: None,
     looks_at: "whether any correct response arrived",
     fires_when: "No correct response arrived, so there is no latency to report.",
-    fix: Some("check that the server responds to this URL, and what --expect-... accepts"),
+    fix: Some(
+        "check that the server responds to this URL and that --expect-... accepts the response",
+    ),
 };
 
 pub(crate) static CLIENT_THROTTLING: CheckInfo = CheckInfo {
@@ -137,8 +139,8 @@ pub(crate) static SEND_LAG_ABSOLUTE: CheckInfo = CheckInfo {
 pub(crate) static CLIENT_STALLS: CheckInfo = CheckInfo {
     name: "client-stalls",
     code: Some("C11"),
-    looks_at: "stalls of the generator's event loop of more than 5 ms, and how many requests they \
-        affected compared with the number beyond p99",
+    looks_at: "stalls of more than 5 ms in the generator's event loop, and the number of requests \
+        they affected relative to the number beyond p99",
     fires_when: "Stalls were long enough and affected enough requests to change p99. Requests due \
         during a stall are covered by send-lag; responses read late without a kernel timestamp \
         make the load invalid.",
@@ -148,7 +150,7 @@ pub(crate) static CLIENT_STALLS: CheckInfo = CheckInfo {
 pub(crate) static MISSED_SENDS: CheckInfo = CheckInfo {
     name: "missed-sends",
     code: Some("C3"),
-    looks_at: "the share of the requests of the measurement that were sent in time",
+    looks_at: "the share of the measurement's requests that were sent in time",
     fires_when: "The generator was so late that requests were sent after the end of the \
         measurement or missed their deadline.",
     fix: Some("lower the rate, or use more threads (--threads)"),
@@ -214,7 +216,7 @@ pub(crate) static NOISE_FLOOR: CheckInfo = CheckInfo {
     code: Some("C6"),
     looks_at: "each quantile, compared with this machine's noise floor (`wsgiload calibrate`)",
     fires_when: "A quantile is less than three times the noise floor, so it is only an upper \
-        bound. Below ten times, it is a diagnostic.",
+        bound. Below ten times the noise floor, this is only a diagnostic.",
     fix: Some("compare servers by CPU time per request instead, or use a quieter machine"),
 };
 

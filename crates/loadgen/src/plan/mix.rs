@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::LoadError;
+use crate::base::thousands::thousands;
 use crate::plan::placeholders;
 use crate::plan::{
     CapturePlan, LoadModel, LoadPlan, LoadProfile, Order, Replay, ResponseCheck, default_method,
@@ -146,7 +147,7 @@ impl LoadPlan {
         if has_mix && (self.body_base64.is_some() || self.method != default_method()) {
             return refuse(
                 "with targets or sessions, each request has its own method and body; omit the \
-                plan's",
+                plan's method and body",
             );
         }
         if !self.sessions.is_empty() && !matches!(self.load, LoadModel::Open(_)) {
@@ -172,14 +173,16 @@ impl LoadPlan {
             && !order.fits(replay.offsets_ns.offsets_ns().len(), self.targets.len())
         {
             return Err(LoadError::Plan(
-                "the requests of a replay must name one of the targets for each arrival".to_owned(),
+                "a replay must name one target for each arrival".to_owned(),
             ));
         }
 
         let most = replay.map_or(MOST_REQUESTS, |_| MOST_RECORDED_REQUESTS);
         if count > most {
             return Err(LoadError::Plan(format!(
-                "{count} requests; a plan may have at most {most}"
+                "{} requests; a plan may have at most {}",
+                thousands(count as u64),
+                thousands(most as u64)
             )));
         }
         Ok(())

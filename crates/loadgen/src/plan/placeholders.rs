@@ -37,7 +37,7 @@ pub(crate) fn parts(text: &str) -> Result<Vec<Part<'_>>, String> {
 
         let Some(length) = inside.find(CLOSING) else {
             return Err(format!(
-                "{:?} has {{{{ without }}}}; write {{{{{{{{ to send {{{{ itself",
+                "{:?} has {{{{ without }}}}; write {{{{{{{{ to send {{{{",
                 beginning(&rest[place..])
             ));
         };
@@ -144,7 +144,7 @@ mod tests {
     fn braces_without_an_end_are_refused_with_the_way_to_send_them() {
         let message = parts("/a{{b}").expect_err("no end");
         assert!(
-            message.contains("\"{{b}\"") && message.contains("write {{{{ to send {{ itself"),
+            message.contains("\"{{b}\"") && message.contains("write {{{{ to send {{"),
             "{message}"
         );
     }

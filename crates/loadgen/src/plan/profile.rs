@@ -225,11 +225,11 @@ impl Replay {
         let (from_ns, length_ns) = (phases.warmup_ns, phases.measure_ns);
         let to_ns = from_ns.saturating_add(length_ns);
         let window = format!(
-            "between {} and {} of the load",
+            "{} to {} after the start of the load",
             seconds(from_ns),
             seconds(to_ns)
         );
-        let message = format!("no arrival of the trace falls into the measurement, {window}");
+        let message = format!("no arrival of the trace is within the measurement ({window})");
         require(self.due_within(from_ns, to_ns) > 0, &message)
     }
 }
@@ -378,7 +378,7 @@ mod tests {
             ("the replay speed must be between 0", replay(&[0], 0.0)),
             ("the replay speed must be between 0", replay(&[0], f64::NAN)),
             (
-                "no arrival of the trace falls into the measurement, between 0s and 10s",
+                "no arrival of the trace is within the measurement (0s to 10s after the start",
                 replay(&[10 * S], 1.0),
             ),
         ];

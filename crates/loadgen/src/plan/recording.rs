@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::base::clock::NS_PER_S;
 use crate::base::error::LoadError;
+use crate::base::thousands::thousands;
 use crate::plan::access_line::{self, Requested, Visit};
 use crate::plan::mix::{MOST_RECORDED_REQUESTS, default_weight};
 use crate::plan::order::Order;
@@ -144,7 +145,8 @@ impl Log {
         let next = self.indices.len();
         if next == MOST_RECORDED_REQUESTS && !self.indices.contains_key(&request) {
             return Err(format!(
-                "more than {MOST_RECORDED_REQUESTS} different requests; replay only part of the log"
+                "more than {} different requests; replay only part of the log",
+                thousands(MOST_RECORDED_REQUESTS as u64)
             ));
         }
 
@@ -183,21 +185,23 @@ impl Log {
         if skipped > 0 {
             let lines = self.lines;
             notes.push(format!(
-                "skipped {skipped} of {lines} lines without a request that can be sent"
+                "skipped {} of {} lines without a request that can be sent",
+                thousands(skipped as u64),
+                thousands(lines as u64)
             ));
         }
         if !self.has_fractions {
             notes.push(
-                "the log has a resolution of 1 s; requests of the same second are spread evenly"
+                "the log has a resolution of 1 s; requests within the same second are spread evenly"
                     .to_owned(),
             );
         }
         if self.without_body > 0 {
             notes.push(format!(
-                "{} of {} requests (POST, PUT or PATCH) are sent without a body, because logs contain \
-                none",
-                self.without_body,
-                self.arrivals.len()
+                "{} of {} requests (POST, PUT or PATCH) are sent without a body, because logs do not \
+                contain bodies",
+                thousands(self.without_body as u64),
+                thousands(self.arrivals.len() as u64)
             ));
         }
         notes

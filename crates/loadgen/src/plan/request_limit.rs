@@ -24,8 +24,8 @@ impl LoadPlan {
         require(requests > 0, "requests must be at least 1")?;
         require(
             matches!(self.load, LoadModel::Closed(_)),
-            "requests: the schedule of an open loop says how many requests it has; omit --requests \
-            and set --duration to their number divided by the rate",
+            "requests: only a closed loop can end after a number of requests; omit --requests and \
+            set --duration to that number divided by the rate",
         )?;
         require(
             self.phases.warmup_ns == 0 && self.phases.cooldown_ns == 0,

@@ -223,8 +223,7 @@ impl<'a> Parser<'a> {
     fn request(&mut self) -> Result<&mut RequestPlan, String> {
         let open = self.open.as_mut().map(|found| &mut found.request);
         open.ok_or_else(|| {
-            "this line does not belong to a request; start one first, for example: GET \
-            /index.html"
+            "this line belongs to no request; begin one above it, for example: GET /index.html"
                 .to_owned()
         })
     }
@@ -556,8 +555,8 @@ mod tests {
     fn what_is_wrong_is_named_with_its_line() {
         let folder = Folder::new("wrong");
         let targets = [
-            ("GET /\n\nAccept: a\n", 3, "does not belong to a request"),
-            ("--weight 3\n", 1, "does not belong to a request"),
+            ("GET /\n\nAccept: a\n", 3, "belongs to no request"),
+            ("--weight 3\n", 1, "belongs to no request"),
             ("GET /\n--wieght 3\n", 2, "--wieght"),
             ("GET /\n--weight 0\n", 2, "greater than 0"),
             ("GET /\n--weight\n", 2, "needs a value"),
@@ -579,7 +578,7 @@ mod tests {
             ("[a\n", 1, "[name]"),
             ("[a]\nGET /\n--think-time 1 fortnight\n", 3, "fortnight"),
             ("[a]\nGET /\n--capture token\n", 3, "token=json:.token"),
-            ("[a]\n--capture a=json:.b\n", 2, "does not belong"),
+            ("[a]\n--capture a=json:.b\n", 2, "belongs to no request"),
         ];
         let check = |(text, line, word): (&str, usize, &str), error: Option<LoadError>| {
             let message = error.expect(text).to_string();

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::clock::NS_PER_S;
 use crate::base::duration::parse_duration_ns;
+use crate::base::thousands::thousands;
 
 /// A plan holds its trace, and a report its plan: about eleven bytes of JSON for each arrival.
 const MOST_ARRIVALS: usize = 10_000_000;
@@ -44,9 +45,10 @@ impl Trace {
         }
         match offsets_ns.len() {
             0 => Err("the trace is empty".to_owned()),
-            count if count > MOST_ARRIVALS => {
-                Err(format!("the trace has more than {MOST_ARRIVALS} arrivals"))
-            }
+            count if count > MOST_ARRIVALS => Err(format!(
+                "the trace has more than {} arrivals",
+                thousands(MOST_ARRIVALS as u64)
+            )),
             _ => Ok(Self(offsets_ns.into())),
         }
     }

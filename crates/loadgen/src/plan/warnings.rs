@@ -49,8 +49,8 @@ pub fn without_effect(plan: &LoadPlan, given: &[impl AsRef<str>], open_by: &str)
     }
     if is_given("receive_stamps") && !kernel_can_stamp(plan) {
         warnings.push(
-            "--receive-stamps has no effect over TLS, Unix sockets, HTTP/2 and hyper: the \
-            generator's own clock is used there"
+            "--receive-stamps has no effect over TLS, Unix sockets or HTTP/2, or with --wire hyper; \
+            the generator's clock is used"
                 .to_owned(),
         );
     }

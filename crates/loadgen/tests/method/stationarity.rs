@@ -61,7 +61,7 @@ fn f21_a_warm_up_of_five_seconds_is_found_at_its_end() {
         );
         let said = sentence(&trial, "stationarity");
         timing.expect(
-            said.contains("warm up for longer"),
+            said.contains("longer (--warmup)"),
             &format!("it said {said:?}"),
         );
     });

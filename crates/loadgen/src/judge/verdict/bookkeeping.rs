@@ -1,7 +1,7 @@
 //! Do the counts and timestamps of the load agree with each other and with the plan?
 
 use super::evidence::Evidence;
-use super::words::{number, plural};
+use super::words::{percent, plural, thousands};
 use super::{Blame, Finding, Level};
 use crate::plan::thresholds::Thresholds;
 
@@ -10,7 +10,7 @@ use crate::plan::thresholds::Thresholds;
 /// are an error: there is no report.
 pub(super) fn timestamps_are_in_order(evidence: &Evidence, _: &Thresholds) -> Finding {
     let message = format!(
-        "contradictory timestamps in {}",
+        "timestamps are out of order in {}",
         plural(evidence.inconsistent, "response")
     );
     Finding::invalid_above(Blame::Client, evidence.inconsistent as f64, 0.0, message)
@@ -23,8 +23,8 @@ pub(super) fn two_counts_agree(evidence: &Evidence, thresholds: &Thresholds) -> 
     let (by_flows, by_stays) = evidence.in_system;
     let error = (by_flows - by_stays).abs() / by_flows.max(by_stays).max(f64::MIN_POSITIVE);
     let message = format!(
-        "{by_flows:.4} requests in the system according to arrivals and departures, but \
-        {by_stays:.4} according to the time each spent there"
+        "two counts of the requests in the system differ by {}",
+        percent(error)
     );
     Finding::invalid_above(
         Blame::Client,
@@ -52,16 +52,16 @@ pub(super) fn arrivals_are_as_planned(evidence: &Evidence, _: &Thresholds) -> Fi
         .filter(|_| !evidence.is_interrupted)
     else {
         return Finding::NotChecked(if evidence.is_interrupted {
-            "the run was stopped early"
+            "the load was stopped early"
         } else {
             "a closed loop has no schedule"
         });
     };
     let off = (evidence.arrivals as f64 - expected.mean).abs();
     let message = format!(
-        "{} scheduled instead of {}",
+        "the schedule has {} instead of {}",
         plural(evidence.arrivals, "arrival"),
-        number(expected.mean.round() as u64)
+        thousands(expected.mean.round() as u64)
     );
     Finding::warn_above(Blame::Method, off, expected.tolerance, message)
 }

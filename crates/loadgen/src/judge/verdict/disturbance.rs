@@ -1,7 +1,7 @@
 //! Did the generator have what it needs: time, a core, file descriptors?
 
 use super::evidence::Evidence;
-use super::words::{number, percent, plural};
+use super::words::{percent, plural, thousands};
 use super::{Blame, Finding, Level, lateness};
 use crate::plan::thresholds::Thresholds;
 
@@ -82,10 +82,10 @@ pub(super) fn resources_sufficed(evidence: &Evidence, _: &Thresholds) -> Finding
             Level::Warn
         };
         let message = format!(
-            "{} of the requests waited for one of {} connections: the generator reached its \
-            file descriptor limit",
+            "{} of requests waited because the generator's file descriptor limit allows only {} \
+            connections",
             percent(waited_share),
-            number(evidence.max_connections as u64)
+            thousands(evidence.max_connections as u64)
         );
         return Finding::doubt(level, Blame::Client, (waited_share, MOST_WAITS), message);
     }

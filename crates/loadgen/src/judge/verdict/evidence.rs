@@ -264,7 +264,7 @@ fn differing_threads(
 ) -> Known<usize> {
     const QUANTILE: f64 = 0.99;
     if tails.len() < 2 {
-        return Err("only one generator thread");
+        return Err("the generator has only one thread");
     }
     let known = &uncertainty.response_time_ns[&QUANTILE.to_string()];
     let Some(effective) = known

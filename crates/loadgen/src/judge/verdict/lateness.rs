@@ -59,7 +59,7 @@ pub(super) fn lengthened_no_quantile(evidence: &Evidence, thresholds: &Threshold
         impacts.filter(|impact| level(impact)).max_by(by_share)
     };
     if evidence.lag_impact.is_empty() {
-        return Finding::NotChecked("fewer than ten correct responses lie beyond each quantile");
+        return Finding::NotChecked("no quantile has ten correct responses beyond it");
     }
 
     let blame = blame(evidence, thresholds);
@@ -91,11 +91,11 @@ fn lengthened(impact: &LagImpact) -> String {
 pub(super) fn was_short_in_itself(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
     let (Some(p99_ns), Some(p999_ns)) = (evidence.send_lag_p99_ns, evidence.send_lag_p999_ns)
     else {
-        return Finding::NotChecked("nothing was sent");
+        return Finding::NotChecked("no request was sent");
     };
     let limits = &thresholds.lag;
     let message = format!(
-        "send lag: p99 {}, p99.9 {}",
+        "send lag was {} at p99 and {} at p99.9",
         duration(p99_ns),
         duration(p999_ns)
     );
@@ -116,8 +116,7 @@ pub(super) fn stalled_for_few_requests(evidence: &Evidence, thresholds: &Thresho
     let stalls = &evidence.stalls;
     let limits = thresholds.stalls;
     let message = format!(
-        "the generator stalled {}, for up to {}; {} came due meanwhile, and {} may have been read \
-        late",
+        "the generator stalled {} for up to {}, delaying up to {} and {}",
         plural(stalls.count, "time"),
         duration(stalls.longest_ns),
         plural(stalls.arrivals, "request"),

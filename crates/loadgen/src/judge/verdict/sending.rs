@@ -1,7 +1,7 @@
 //! Did the generator send what it should have, when it should have, alike in all its threads?
 
 use super::evidence::Evidence;
-use super::words::{number, percent, plural};
+use super::words::{percent, plural, thousands};
 use super::{Blame, Finding, Level, lateness};
 use crate::plan::thresholds::Thresholds;
 
@@ -11,7 +11,7 @@ use crate::plan::thresholds::Thresholds;
 /// miss its deadline. Other generators are content with 0.99.
 pub(super) fn all_went_out_in_time(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
     let Some(share) = evidence.sent_in_time_share else {
-        return Finding::NotChecked("a closed loop has no send schedule");
+        return Finding::NotChecked("a closed loop has no schedule");
     };
     let limits = thresholds.sent;
     let message = format!(
@@ -71,15 +71,15 @@ pub(super) fn gaps_are_exponential(evidence: &Evidence, thresholds: &Thresholds)
     let message = format!(
         "send times deviate from the requested Poisson process (Anderson-Darling {statistic:.1}, \
         Kolmogorov-Smirnov distance {distance:.3}, {} inter-arrival times)",
-        number(gaps.count)
+        thousands(gaps.count)
     );
     if statistic > limits.note_anderson_darling {
         return Finding::noted(blame, (statistic, limits.note_anderson_darling), message);
     }
     let deviation = gaps.dispersion_deviation.unwrap_or(0.0);
     let message = format!(
-        "the number of sends per 10 ms, 100 ms or 1 s does not vary as in a Poisson process \
-        ({deviation:.1} standard errors off)"
+        "the variance of the sends per 10 ms, 100 ms or 1 s deviates from a Poisson process by \
+        {deviation:.1} standard errors"
     );
     Finding::noted_above(blame, deviation, limits.note_dispersion, message)
 }

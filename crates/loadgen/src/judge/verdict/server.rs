@@ -2,7 +2,7 @@
 //! here invalidates.
 
 use super::evidence::Evidence;
-use super::words::{number, percent, plural};
+use super::words::{percent, plural, rate, thousands};
 use super::{Blame, Finding, Level};
 use crate::judge::stationarity::{Backlog, State};
 use crate::plan::thresholds::Thresholds;
@@ -49,9 +49,9 @@ pub(super) fn backlog_did_not_grow(evidence: &Evidence, thresholds: &Thresholds)
     }
     if in_system.growth.is_none() {
         return Finding::NotChecked(if evidence.is_interrupted {
-            "the run was stopped early"
+            "the load was stopped early"
         } else {
-            "fewer than 1,000 requests, too few to detect a growing backlog"
+            "at least 1,000 requests are needed to detect a growing backlog"
         });
     }
     Finding::Sound
@@ -120,35 +120,33 @@ pub(super) fn nobody_waited_for_a_connection(evidence: &Evidence, _: &Thresholds
     }
     let message = format!(
         "{} of requests waited because all {} connections were busy, so the load was partly a \
-        closed loop{}",
+        closed loop",
         percent(waited),
-        number(evidence.max_connections as u64),
-        pools(evidence)
+        thousands(evidence.max_connections as u64)
     );
-    Finding::warn_above(Blame::Server, waited, 0.0, message)
+    let finding = Finding::warn_above(Blame::Server, waited, 0.0, message);
+    with_pools(finding, "raise --max-connections", evidence)
 }
 
-/// Threads share no connections, so that one may be full while another is not: several small queues
-/// wait longer than one.
-fn pools(evidence: &Evidence) -> String {
+/// Threads do not share connections: one thread's connections can all be busy while another's are
+/// idle, and several small queues wait longer than one large queue.
+fn with_pools(finding: Finding, fix: &str, evidence: &Evidence) -> Finding {
     match evidence.threads {
-        1 => String::new(),
-        threads => {
-            format!(
-                "; each of the {threads} threads has its own connections; --threads 1 shares them all"
-            )
-        }
+        1 => finding,
+        _ => finding.fixed_by(format!(
+            "{fix}, or use --threads 1, because threads do not share connections"
+        )),
     }
 }
 
-/// What was dropped counts as not answered.
+/// `shed`: dropped arrivals count as failed requests.
 pub(super) fn nothing_was_dropped(evidence: &Evidence, _: &Thresholds) -> Finding {
     let message = format!(
-        "{} dropped before sending, counted as failed{}",
-        plural(evidence.dropped, "arrival"),
-        pools(evidence)
+        "the generator dropped {} before sending (counted as failed)",
+        plural(evidence.dropped, "arrival")
     );
-    Finding::warn_above(Blame::Server, evidence.dropped as f64, 0.0, message)
+    let finding = Finding::warn_above(Blame::Server, evidence.dropped as f64, 0.0, message);
+    with_pools(finding, "lower the rate, raise --max-pending", evidence)
 }
 
 /// No quantile stands without the share that it leaves out.
@@ -166,10 +164,11 @@ pub(super) fn one_rate_was_offered(evidence: &Evidence, _: &Thresholds) -> Findi
     let Some((lowest, highest)) = evidence.offered_rates_per_s else {
         return Finding::Sound;
     };
-    let [from, to] = [lowest, highest].map(|rate| (rate * 100.0).round() / 100.0);
     let message = format!(
-        "the offered rate varied between {from} and {to}/s, so the quantiles do not describe any \
-        single rate"
+        "the offered rate varied between {} and {}/s, so the quantiles do not describe any single \
+        rate",
+        rate(lowest),
+        rate(highest)
     );
     Finding::warn_above(Blame::Method, highest, lowest, message)
 }

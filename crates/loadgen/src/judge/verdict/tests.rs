@@ -422,7 +422,7 @@ fn what_could_not_be_looked_at_is_listed_with_the_reason() {
         .iter()
         .find(|missing| missing.check == "backlog-growth")
         .map(|missing| missing.reason);
-    assert_eq!(reason, Some("the run was stopped early"));
+    assert_eq!(reason, Some("the load was stopped early"));
 }
 
 #[test]
@@ -639,8 +639,8 @@ fn an_overloaded_server_is_to_blame_and_does_not_invalidate() {
 }
 
 #[test]
-fn several_pools_of_connections_are_named_where_one_was_full() {
-    let message = |threads| {
+fn a_full_pool_of_one_of_several_threads_is_explained_in_the_fix() {
+    let fixes = |threads| {
         let evidence = Evidence {
             threads,
             waited_for_connection_share: 0.9,
@@ -650,18 +650,18 @@ fn several_pools_of_connections_are_named_where_one_was_full() {
         judge(&evidence)
             .reasons
             .into_iter()
-            .map(|reason| reason.message)
+            .filter_map(|reason| reason.fix)
             .collect::<Vec<_>>()
             .join("\n")
     };
-    assert!(!message(1).contains("threads"), "{}", message(1));
+    assert!(!fixes(1).contains("threads"), "{}", fixes(1));
     assert_eq!(
-        message(2)
-            .matches("each of the 2 threads has its own connections")
+        fixes(2)
+            .matches("or use --threads 1, because threads do not share connections")
             .count(),
         2,
         "{}",
-        message(2)
+        fixes(2)
     );
 }
 

@@ -1,4 +1,6 @@
-//! Figures as they appear in messages: three significant digits, thousands separated.
+//! Numbers in messages: three significant digits, with thousands separators.
+
+pub(super) use crate::base::thousands::thousands;
 
 const DURATION_UNITS: [(f64, &str); 3] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs")];
 
@@ -19,6 +21,9 @@ pub(super) fn duration(ns: u64) -> String {
     for (unit_ns, unit) in DURATION_UNITS {
         if rounded >= unit_ns {
             let value = rounded / unit_ns;
+            if value >= 1_000.0 {
+                return format!("{} {unit}", thousands(value as u64));
+            }
             let decimals = if value >= 100.0 {
                 0
             } else if value >= 10.0 {
@@ -32,23 +37,19 @@ pub(super) fn duration(ns: u64) -> String {
     format!("{rounded:.0} ns")
 }
 
-/// 10000 becomes "10,000".
-pub(super) fn number(count: u64) -> String {
-    let digits = count.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
+/// A rate as a user would write it: `1500.0` becomes "1,500", `0.25` stays "0.25".
+pub(super) fn rate(per_s: f64) -> String {
+    if per_s >= 100.0 {
+        thousands(per_s.round() as u64)
+    } else {
+        ((per_s * 100.0).round() / 100.0).to_string()
     }
-    grouped
 }
 
 /// "1 response", "10,000 responses".
 pub(super) fn plural(count: u64, noun: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
-    format!("{} {noun}{ending}", number(count))
+    format!("{} {noun}{ending}", thousands(count))
 }
 
 #[cfg(test)]
@@ -64,7 +65,7 @@ mod tests {
             (819_400, "819 µs"),
             (999_600, "1.00 ms"),
             (2_346_000_000, "2.35 s"),
-            (86_400_000_000_000, "86400 s"),
+            (86_400_000_000_000, "86,400 s"),
         ];
         for (ns, text) in cases {
             assert_eq!(duration(ns), text);
@@ -77,6 +78,14 @@ mod tests {
         assert_eq!(plural(1, "request"), "1 request");
         assert_eq!(plural(999, "request"), "999 requests");
         assert_eq!(plural(1_234_567, "request"), "1,234,567 requests");
+    }
+
+    #[test]
+    fn rates_are_separated_and_keep_two_decimals_below_100() {
+        let cases = [(0.25, "0.25"), (99.5, "99.5"), (1_500.0, "1,500")];
+        for (per_s, text) in cases {
+            assert_eq!(rate(per_s), text);
+        }
     }
 
     #[test]
