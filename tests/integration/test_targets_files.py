@@ -96,7 +96,7 @@ def test_a_target_that_no_server_takes_is_refused_in_few_words(
     done = command.run("load", target.url, *BRIEFLY, "--targets", "long")
     assert (done.code, target.answered) == (2, 0)
     (complaint,) = done.complaints
-    assert "url of 5000001 bytes: at most 65534 can be sent" in complaint
+    assert "url of 5,000,001 bytes: at most 65,534 can be sent" in complaint
     assert len(complaint) < 5_000
 
 

@@ -1,9 +1,8 @@
-//! Open-loop and closed-loop HTTP load generation whose latency starts at the *intended* send.
+//! Open-loop and closed-loop HTTP load generation whose latency starts at the *scheduled* send.
 //!
-//! A [`LoadPlan`] says what to send, when, and what counts as a correct response; [`run`] carries
-//! it
-//! out and returns a [`LoadReport`]. Every arrival of the plan ends in exactly one [`Outcome`], and
-//! only correct responses have a latency:
+//! A [`LoadPlan`] says what to send, when, and what counts as a correct response; [`run`] runs it
+//! and returns a [`LoadReport`]. Every arrival of the plan has exactly one [`Outcome`], and only
+//! correct responses have a latency:
 //!
 //! ```no_run
 //! use loadgen::{LoadPlan, StopToken, run};

@@ -28,8 +28,10 @@ fn source_folder() -> PathBuf {
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    let found = std::fs::read_dir(folder).expect("a readable folder");
-    let mut paths: Vec<PathBuf> = found.map(|entry| entry.expect("an entry").path()).collect();
+    let folder_entries = std::fs::read_dir(folder).expect("a readable folder");
+    let mut paths: Vec<PathBuf> = folder_entries
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
     paths.sort();
     paths
 }

@@ -1,11 +1,11 @@
-//! The one place where a Rust error becomes a Python exception.
+//! Conversion of Rust errors to Python exceptions.
 
 use loadgen::LoadError;
 use pyo3::PyErr;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 
-/// What the caller gave cannot be used: `ValueError`. Anything else: `RuntimeError`. The Python
-/// package turns both into its own error tree.
+/// `ValueError` for invalid arguments, `RuntimeError` for everything else. The Python package
+/// converts both to its own exceptions.
 pub(crate) fn to_python(error: LoadError) -> PyErr {
     match error {
         LoadError::Plan(_)

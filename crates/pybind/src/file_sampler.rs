@@ -1,13 +1,13 @@
-//! A sampler for Python: started, stopped, its looks taken.
+//! The sampler for Python: start it, stop it, get its samples.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use sampler::{Look, Sampler, SamplerPlan};
+use sampler::{Sample, Sampler, SamplerPlan};
 
-type PyLook<'py> = (
+type PySample<'py> = (
     u64,
     u64,
     u64,
@@ -15,7 +15,7 @@ type PyLook<'py> = (
     Vec<Bound<'py, PyBytes>>,
 );
 
-/// Reads files and asks the kernel about sockets at fixed moments, without the interpreter.
+/// Reads files and queries the kernel about sockets at fixed times, without the interpreter.
 #[pyclass(frozen, module = "wsgiload._loadgen")]
 pub(crate) struct FileSampler(Mutex<Option<Sampler>>);
 
@@ -31,7 +31,7 @@ impl FileSampler {
         })?))))
     }
 
-    /// Reads these files, too; they take the next places. Does nothing once it was stopped.
+    /// Also reads these files; they get the next indices. Does nothing after a stop.
     fn add(&self, files: Vec<(PathBuf, u64)>) {
         if let Some(sampler) = self
             .0
@@ -43,32 +43,38 @@ impl FileSampler {
         }
     }
 
-    /// The latest look, as one of those that `stop` gives back; None before the first and at the end.
-    fn latest<'py>(&self, py: Python<'py>) -> Option<PyLook<'py>> {
+    /// The latest sample, in the format of `stop`; None before the first sample and after a stop.
+    fn latest<'py>(&self, py: Python<'py>) -> Option<PySample<'py>> {
         let sampler = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let look = sampler.as_ref().and_then(Sampler::latest);
-        look.map(|look| to_python(py, &look))
+        let sample = sampler.as_ref().and_then(Sampler::latest);
+        sample.map(|sample| to_python(py, &sample))
     }
 
-    /// Takes a last look and gives back all: `(due, begun, ended, [(place, content)], [answer])`.
+    /// Takes a last sample and returns all: `(due, begun, ended, [(index, content)], [response])`.
     /// Empty the second time.
-    fn stop<'py>(&self, py: Python<'py>) -> Vec<PyLook<'py>> {
+    fn stop<'py>(&self, py: Python<'py>) -> Vec<PySample<'py>> {
         let sampler = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let looks = py.detach(|| sampler.map(Sampler::stop)).unwrap_or_default();
-        looks.iter().map(|look| to_python(py, look)).collect()
+        let samples = py.detach(|| sampler.map(Sampler::stop)).unwrap_or_default();
+        samples.iter().map(|sample| to_python(py, sample)).collect()
     }
 }
 
-fn to_python<'py>(py: Python<'py>, look: &Look) -> PyLook<'py> {
-    let texts = look
+fn to_python<'py>(py: Python<'py>, sample: &Sample) -> PySample<'py> {
+    let texts = sample
         .texts
         .iter()
         .map(|(place, text)| (*place, PyBytes::new(py, text)))
         .collect();
-    let answers = look
+    let answers = sample
         .answers
         .iter()
         .map(|answer| PyBytes::new(py, answer))
         .collect();
-    (look.due_ns, look.begun_ns, look.ended_ns, texts, answers)
+    (
+        sample.due_ns,
+        sample.begun_ns,
+        sample.ended_ns,
+        texts,
+        answers,
+    )
 }

@@ -1,4 +1,4 @@
-//! A running load: started, waited for with the interpreter free, stopped.
+//! A running load: start it, wait for it without holding the GIL, stop it.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -11,12 +11,12 @@ use pyo3::prelude::*;
 
 use crate::errors::to_python;
 
-/// Signals are looked at this often while a load is waited for: Ctrl-C works within it.
+/// How often signals are handled during a wait, so that Ctrl-C works.
 const SIGNAL_CHECK: Duration = Duration::from_millis(50);
 
 type Running = JoinHandle<Result<LoadReport, LoadError>>;
 
-/// A load that runs in threads of its own. Dropping it stops the load.
+/// A load that runs in its own threads. Dropping it stops the load.
 #[pyclass(frozen, module = "wsgiload._loadgen")]
 pub(crate) struct LoadHandle {
     stop: StopToken,
@@ -25,8 +25,7 @@ pub(crate) struct LoadHandle {
 
 #[pymethods]
 impl LoadHandle {
-    /// Starts the load that this plan (JSON) describes; `progress` is an existing file that shows how
-    /// it progresses.
+    /// Starts a load from its plan (JSON); `progress` is an existing file for its progress.
     #[new]
     #[pyo3(signature = (plan_json, progress=None))]
     fn new(plan_json: &str, progress: Option<PathBuf>) -> PyResult<Self> {
@@ -43,7 +42,7 @@ impl LoadHandle {
         })
     }
 
-    /// Asks the load to end; its result then holds what was measured, marked as interrupted.
+    /// Stops the load; its result contains the measurements so far, marked as interrupted.
     fn stop(&self) {
         self.stop.stop();
     }
@@ -53,12 +52,12 @@ impl LoadHandle {
         self.lock().as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Waits until the load has ended, no longer than `timeout_s`; says whether it has. A signal
-    /// handler that raises (Ctrl-C) ends the wait with its exception; the load goes on until it is
-    /// stopped.
+    /// Waits for the end of the load, at most `timeout_s`; returns whether it has ended. A signal
+    /// handler that raises (Ctrl-C) ends the wait with its exception; the load continues until it
+    /// is stopped.
     #[pyo3(signature = (timeout_s=None))]
     fn wait(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<bool> {
-        // Negative is "no wait"; too large for a duration is "no limit".
+        // Negative means no wait; too large for a duration means no limit.
         let limit =
             timeout_s.and_then(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).ok());
         let until = limit.map(|limit| Instant::now() + limit);
@@ -75,7 +74,7 @@ impl LoadHandle {
         Ok(true)
     }
 
-    /// The report as JSON. Waits for the end as `wait` does. Can be taken once.
+    /// The report as JSON. Waits for the end like `wait`. Available once.
     fn result_json(&self, py: Python<'_>) -> PyResult<String> {
         self.wait(py, None)?;
         let running = self.lock().take();

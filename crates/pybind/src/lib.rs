@@ -1,5 +1,4 @@
-//! `wsgiload._loadgen`: the load generator for Python. Arguments in, values out; no logic lives
-//! here.
+//! `wsgiload._loadgen`: Python bindings of the load generator, without any logic.
 
 mod errors;
 mod file_sampler;
@@ -18,8 +17,8 @@ fn monotonic_ns() -> u64 {
     loadgen::clock::monotonic_ns()
 }
 
-/// How a load with so many threads stands, as its file of progress shows it (JSON); None before all
-/// threads have shown something.
+/// Progress of a load with this number of threads, from its progress file (JSON); None until all
+/// threads have written.
 #[pyfunction]
 fn read_progress(path: PathBuf, threads: usize) -> PyResult<Option<String>> {
     let file = ProgressFile::at(path)?;
@@ -43,8 +42,8 @@ fn build_info() -> (
     )
 }
 
-/// Refuses a plan (JSON) that cannot be carried out, without starting anything. Returns a warning
-/// for each of the `given` options that has no effect on it.
+/// Validates a plan (JSON) without starting a load. Returns a warning for each of the `given`
+/// options without effect.
 #[pyfunction]
 #[pyo3(signature = (plan_json, given=Vec::new(), open_by="--rate"))]
 fn check_plan(plan_json: &str, given: Vec<String>, open_by: &str) -> PyResult<Vec<String>> {
@@ -53,8 +52,8 @@ fn check_plan(plan_json: &str, given: Vec<String>, open_by: &str) -> PyResult<Ve
     Ok(loadgen::plan::without_effect(&plan, &given, open_by))
 }
 
-/// A text with the placeholders of a load's first request filled in, as it is sent in this part of
-/// it: "target", "field" or "body".
+/// A text with its placeholders filled in as in the load's first request, for this part of the
+/// request: "target", "field" or "body".
 #[pyfunction]
 fn first_text(text: &str, part: &str) -> PyResult<String> {
     let place = match part {
@@ -65,7 +64,7 @@ fn first_text(text: &str, part: &str) -> PyResult<String> {
     loadgen::first_text(text, place).map_err(errors::to_python)
 }
 
-/// The checks of a load (JSON): name, code, what each looks at, when it fires, fix, thresholds.
+/// The checks of a load (JSON): name, code, what each examines, when it fires, fix, thresholds.
 #[pyfunction]
 fn check_catalogue() -> String {
     loadgen::check_catalogue_json()

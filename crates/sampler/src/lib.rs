@@ -48,7 +48,7 @@ pub struct SamplerPlan {
 
 /// One sample.
 #[derive(Clone, Debug)]
-pub struct Look {
+pub struct Sample {
     /// Its scheduled time.
     pub due_ns: u64,
     /// When it started.
@@ -67,7 +67,7 @@ pub struct Look {
 pub struct Sampler {
     is_stopping: Arc<AtomicBool>,
     added: Arc<Mutex<Vec<Spaced>>>,
-    samples: Arc<Mutex<Vec<Look>>>,
+    samples: Arc<Mutex<Vec<Sample>>>,
     thread: JoinHandle<()>,
 }
 
@@ -103,14 +103,14 @@ impl Sampler {
 
     /// The latest sample; `None` before the first.
     #[must_use]
-    pub fn latest(&self) -> Option<Look> {
+    pub fn latest(&self) -> Option<Sample> {
         locked(&self.samples).last().cloned()
     }
 
     /// Takes a last sample of everything, and returns all samples: those before a panic if the
     /// thread panicked, which it never should.
     #[must_use]
-    pub fn stop(self) -> Vec<Look> {
+    pub fn stop(self) -> Vec<Sample> {
         self.is_stopping.store(true, Ordering::Release);
         self.thread.thread().unpark();
         let _ = self.thread.join();
@@ -151,7 +151,7 @@ fn run(
     plan: SamplerPlan,
     is_stopping: &AtomicBool,
     added: &Mutex<Vec<Spaced>>,
-    samples: &Mutex<Vec<Look>>,
+    samples: &Mutex<Vec<Sample>>,
 ) {
     let interval_ns = plan.interval_ns.max(1);
     let mut due_ns = monotonic_ns();
@@ -215,7 +215,7 @@ impl Reader {
         self.begun_ns + (now_ns - self.begun_ns).next_multiple_of(spacing_ns.max(1))
     }
 
-    fn sample(&mut self, due_ns: u64) -> Look {
+    fn sample(&mut self, due_ns: u64) -> Sample {
         let begun_ns = monotonic_ns();
         let texts = self.read_files(due_ns);
         // A leftover of one response must not be read as the response to the next query.
@@ -224,7 +224,7 @@ impl Reader {
             Vec::new()
         });
 
-        Look {
+        Sample {
             due_ns,
             begun_ns,
             ended_ns: monotonic_ns(),
@@ -320,8 +320,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn times_of(samples: &[Look], place: usize) -> Vec<usize> {
-        let has_it = |sample: &Look| sample.texts.iter().any(|(there, _)| *there == place);
+    fn times_of(samples: &[Sample], place: usize) -> Vec<usize> {
+        let has_it = |sample: &Sample| sample.texts.iter().any(|(there, _)| *there == place);
         samples
             .iter()
             .enumerate()

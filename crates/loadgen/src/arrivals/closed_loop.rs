@@ -1,11 +1,11 @@
-//! Closed loop: each user waits for the response, thinks, and sends the next request. The intended
-//! send of a request is the end of the previous one plus the think time, so the generator's own
-//! delay still shows as send lag.
+//! Closed loop: each user waits for the response, thinks, and sends the next request. A request's
+//! scheduled send is the end of the user's previous request plus the think time, so the generator's
+//! own delay still shows as send lag.
 
 use rand_chacha::ChaCha8Rng;
 
 use crate::arrivals::draw::Draw;
-use crate::arrivals::own_requests::OwnRequests;
+use crate::arrivals::filled_requests::FilledRequests;
 use crate::arrivals::source::{Due, Next, Source};
 use crate::arrivals::think_time::Thinkers;
 use crate::base::clock::{NS_PER_MS, monotonic_ns};
@@ -52,7 +52,7 @@ pub(crate) struct ClosedSource<'a> {
     requests_left: Option<u64>,
     latest_end_ns: u64,
     /// The requests that differ from the shared ones.
-    own: Option<OwnRequests<'a>>,
+    filled_requests: Option<FilledRequests<'a>>,
 }
 
 impl<'a> ClosedSource<'a> {
@@ -73,7 +73,7 @@ impl<'a> ClosedSource<'a> {
             users_left: 0,
             requests_left: plan.requests,
             latest_end_ns: plan.start_ns,
-            own: None,
+            filled_requests: None,
         };
         let per_connection = plan.users_per_connection;
         let gap_ns = plan.think_time_ns / (plan.connections * per_connection) as u64;
@@ -99,8 +99,11 @@ impl<'a> ClosedSource<'a> {
     }
 
     /// The same, with requests of its own.
-    pub fn filling(self, own: Option<OwnRequests<'a>>) -> Self {
-        Self { own, ..self }
+    pub fn with_filled_requests(self, filled_requests: Option<FilledRequests<'a>>) -> Self {
+        Self {
+            filled_requests,
+            ..self
+        }
     }
 
     /// Whether a user may begin another request; it then has it ahead of it.
@@ -175,13 +178,13 @@ impl Source for ClosedSource<'_> {
     }
 
     fn prepare(&mut self, slot: usize, arrival: &Arrival) {
-        if let Some(own) = &mut self.own {
-            own.fill(slot, arrival);
+        if let Some(filled_requests) = &mut self.filled_requests {
+            filled_requests.fill(slot, arrival);
         }
     }
 
     fn slot_request(&self, slot: usize) -> Option<&Request> {
-        self.own.as_ref()?.get(slot)
+        self.filled_requests.as_ref()?.get(slot)
     }
 }
 

@@ -3,8 +3,8 @@
 pub(crate) mod closed_loop;
 pub(crate) mod cookies;
 pub(crate) mod draw;
+pub(crate) mod filled_requests;
 pub(crate) mod open_loop;
-pub(crate) mod own_requests;
 pub(crate) mod schedule;
 pub(crate) mod sessions;
 pub(crate) mod source;

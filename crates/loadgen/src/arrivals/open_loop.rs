@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::arrivals::draw::Draw;
-use crate::arrivals::own_requests::OwnRequests;
+use crate::arrivals::filled_requests::FilledRequests;
 use crate::arrivals::schedule::Share;
 use crate::arrivals::source::{Due, Next, Source};
 use crate::http::request::Request;
@@ -36,7 +36,7 @@ pub(crate) struct OpenSource<'a> {
     /// When the load may end before its schedule does.
     ends: Option<Arc<Ends>>,
     /// The requests that differ from the shared ones.
-    own: Option<OwnRequests<'a>>,
+    filled_requests: Option<FilledRequests<'a>>,
 }
 
 impl<'a> OpenSource<'a> {
@@ -53,13 +53,16 @@ impl<'a> OpenSource<'a> {
             start_ns,
             next_ns,
             ends,
-            own: None,
+            filled_requests: None,
         }
     }
 
     /// The same, with requests of its own.
-    pub fn filling(self, own: Option<OwnRequests<'a>>) -> Self {
-        Self { own, ..self }
+    pub fn with_filled_requests(self, filled_requests: Option<FilledRequests<'a>>) -> Self {
+        Self {
+            filled_requests,
+            ..self
+        }
     }
 }
 
@@ -99,13 +102,13 @@ impl Source for OpenSource<'_> {
     }
 
     fn prepare(&mut self, slot: usize, arrival: &Arrival) {
-        if let Some(own) = &mut self.own {
-            own.fill(slot, arrival);
+        if let Some(filled_requests) = &mut self.filled_requests {
+            filled_requests.fill(slot, arrival);
         }
     }
 
     fn slot_request(&self, slot: usize) -> Option<&Request> {
-        self.own.as_ref()?.get(slot)
+        self.filled_requests.as_ref()?.get(slot)
     }
 }
 

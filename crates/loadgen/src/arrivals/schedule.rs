@@ -1,4 +1,4 @@
-//! Arrival schedules: pure iterators of intended offsets, in nanoseconds from the start of the
+//! Arrival schedules: pure iterators of scheduled offsets, in nanoseconds from the start of the
 //! load.
 //!
 //! Time is not involved: an offset is data, so a late send cannot shift the next one. The union

@@ -1,5 +1,5 @@
 //! Sessions: users arrive by a schedule, whatever the server does; each then waits for responses
-//! and thinks, as in a closed loop. The intended send of a later request is the end of the previous
+//! and thinks, as in a closed loop. The scheduled send of a later request is the end of the previous
 //! one plus the think time.
 
 use rand_chacha::ChaCha8Rng;
@@ -29,13 +29,13 @@ struct Step {
 /// A session in a slot.
 #[derive(Default)]
 struct Session {
-    /// Its intended start, if that is in the measurement.
+    /// Its scheduled start, if that is in the measurement.
     measured_since_ns: Option<u64>,
     jar: CookieJar,
     /// What it has captured.
     values: Vec<Option<Vec<u8>>>,
     /// Its next request, if it differs from the shared one.
-    own_request: Option<Request>,
+    filled_request: Option<Request>,
     /// Its next request, by index.
     next: u32,
     /// Its place among all sessions.
@@ -195,9 +195,9 @@ impl<'a> SessionSource<'a> {
     ) -> Option<Request> {
         let shared = &self.requests[request as usize];
         shared.has_placeholders().then(|| {
-            let mut own = shared.clone();
-            own.fill(shared, &Inputs { place, captured }, &mut self.scratch, true);
-            own
+            let mut filled_request = shared.clone();
+            filled_request.fill(shared, &Inputs { place, captured }, &mut self.scratch, true);
+            filled_request
         })
     }
 
@@ -214,10 +214,10 @@ impl<'a> SessionSource<'a> {
 
         session.next = completed + 1;
         let shared = &self.requests[session.next as usize];
-        session.own_request = self.filled(session.next, session.place, &session.values);
-        let request = session.own_request.as_ref().unwrap_or(shared);
+        session.filled_request = self.filled(session.next, session.place, &session.values);
+        let request = session.filled_request.as_ref().unwrap_or(shared);
         if let Some(cookie) = session.jar.field(request.cookies()) {
-            session.own_request = Some(request.with_cookie(&cookie));
+            session.filled_request = Some(request.with_cookie(&cookie));
         }
     }
 
@@ -298,10 +298,10 @@ impl Source for SessionSource<'_> {
         if !self.steps[arrival.request as usize].is_first {
             return;
         }
-        if let Some(own) = self.filled(arrival.request, arrival.place, &[]) {
+        if let Some(filled_request) = self.filled(arrival.request, arrival.place, &[]) {
             // Until it has a response, only its request counts.
             let session = Session {
-                own_request: Some(own),
+                filled_request: Some(filled_request),
                 ..Session::default()
             };
             self.put(slot, Box::new(session));
@@ -316,7 +316,7 @@ impl Source for SessionSource<'_> {
     }
 
     fn slot_request(&self, slot: usize) -> Option<&Request> {
-        self.by_slot.get(slot)?.as_ref()?.own_request.as_ref()
+        self.by_slot.get(slot)?.as_ref()?.filled_request.as_ref()
     }
 
     fn set_cookies(&mut self, fields: Vec<Vec<u8>>) {
@@ -446,7 +446,7 @@ mod tests {
                     slot: Some(3)
                 }
             );
-            // Without a think time the end of the response is the next intended send, however late
+            // Without a think time the end of the response is the next scheduled send, however late
             // it is noticed.
             let third = Due {
                 intended_ns: second_ns + 7,

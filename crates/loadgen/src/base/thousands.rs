@@ -1,4 +1,4 @@
-//! The thousands separator of all messages.
+//! Counts in messages, with thousands separators.
 
 /// `10000` becomes "10,000".
 pub(crate) fn thousands(count: u64) -> String {
@@ -11,4 +11,14 @@ pub(crate) fn thousands(count: u64) -> String {
         grouped.push(digit);
     }
     grouped
+}
+
+/// "1 response", "10,000 responses", "2 addresses".
+pub(crate) fn plural(count: u64, noun: &str) -> String {
+    let ending = match count {
+        1 => "",
+        _ if noun.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{} {noun}{ending}", thousands(count))
 }

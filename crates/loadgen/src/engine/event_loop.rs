@@ -30,7 +30,7 @@ use crate::pacing::run_queue::RunQueueWaits;
 use crate::pacing::stalls::Stalls;
 use crate::plan::{LoadPlan, OnBusy};
 use crate::record::exchange::{Arrival, Completion, Outcome, Stamps};
-use crate::record::possible_ends::Course;
+use crate::record::possible_ends::EndCursor;
 use crate::record::progress::Progress;
 use crate::record::recorder::Recorder;
 
@@ -52,7 +52,7 @@ pub(crate) struct EngineConfig<'a> {
     pub policy: BusyPolicy,
     pub stop: StopToken,
     /// How the measurement ends, if its length is not fixed.
-    pub course: Option<Course>,
+    pub cursor: Option<EndCursor>,
     /// Where the thread shows how its load progresses, if anybody watches.
     pub progress: Option<Progress>,
 }
@@ -142,7 +142,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         start_ns: u64,
     ) -> Result<Self, LoadError> {
         let now_ns = monotonic_ns();
-        let recorder = Recorder::new(config.plan, start_ns).on(config.course.clone());
+        let recorder = Recorder::new(config.plan, start_ns).on(config.cursor.clone());
         let ledger = Ledger::new(recorder).showing(config.progress.take());
         let reactor = config.reactor().map_err(|source| LoadError::System {
             action: "watch sockets",
@@ -191,9 +191,9 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     }
 
     fn end_ns(&self) -> u64 {
-        let course = self.config.course.as_ref();
-        course
-            .map_or(u64::MAX, |course| course.ends().load_end_ns())
+        let cursor = self.config.cursor.as_ref();
+        cursor
+            .map_or(u64::MAX, |cursor| cursor.ends().load_end_ns())
             .min(self.last_end_ns)
     }
 
@@ -429,7 +429,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         }
     }
 
-    /// Records whether a measured arrival was intended while the loop was stalled.
+    /// Records whether a measured arrival was due while the loop was stalled.
     fn note_arrival(&mut self, intended_ns: u64) {
         if self.stalls.has_kept_arrival(intended_ns) && self.ledger.is_measured(intended_ns) {
             self.stalls.arrivals += 1;

@@ -127,7 +127,7 @@ mod tests {
     use crate::base::clock::NS_PER_S;
     use crate::plan::{LoadPlan, Precision};
     use crate::record::exchange::{Arrival, Outcome, Stamps};
-    use crate::record::possible_ends::{Course, Ends};
+    use crate::record::possible_ends::{EndCursor, Ends};
     use crate::record::recorder::Phase;
 
     fn plan() -> LoadPlan {
@@ -219,9 +219,9 @@ mod tests {
             ..plan()
         };
         let (sender, snapshots) = channel();
-        let course = Course::new(Ends::of(&plan, 0).expect("a precision"), Some(sender));
-        let checkpoint_ns = course.checkpoint_ns();
-        let mut ledger = Ledger::new(Recorder::new(&plan, 0).on(Some(course)));
+        let cursor = EndCursor::new(Ends::of(&plan, 0).expect("a precision"), Some(sender));
+        let checkpoint_ns = cursor.checkpoint_ns();
+        let mut ledger = Ledger::new(Recorder::new(&plan, 0).on(Some(cursor)));
         let timestamps_ns = [0, checkpoint_ns / 2, checkpoint_ns - 200];
         timestamps_ns
             .into_iter()

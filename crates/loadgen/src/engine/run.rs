@@ -12,19 +12,19 @@ use crate::facts::cost::HostTicks;
 use crate::facts::run::{RunFacts, ThreadTail};
 use crate::facts::throttling::throttled_periods;
 use crate::http::target::Target;
-use crate::judge::stopping_rule::look;
+use crate::judge::stopping_rule;
 use crate::net::connection_cap::connection_cap;
 use crate::net::conntrack::{TrackedConnections, TrackingTable};
 use crate::net::ports::SourcePorts;
 use crate::pacing::decision::Pacing;
 use crate::pacing::pacer::Pacer;
 use crate::plan::{LoadPlan, Phases};
-use crate::record::possible_ends::{Course, Ends};
+use crate::record::possible_ends::{EndCursor, Ends};
 use crate::record::progress::ProgressFile;
 use crate::record::recorder::Recorder;
 use crate::report::LoadReport;
 
-/// The first intended send is this far ahead, so that every thread is ready for it.
+/// The first scheduled send is this far ahead, so that every thread is ready for it.
 const LEAD_NS: u64 = 20 * NS_PER_MS;
 
 /// Runs the plan and returns its report. Blocks; [`StopToken::stop`] from another thread ends it
@@ -205,10 +205,10 @@ fn drive(
             pacer: pacer.clone(),
             start_ns: start.monotonic_ns,
             progress: load.progress.clone(),
-            course: start.ends.as_ref().map(|ends| {
+            cursor: start.ends.as_ref().map(|ends| {
                 // Without a precision nobody looks at snapshots.
                 let sender = plan.precision.is_some().then(|| sender.clone());
-                Course::new(Arc::clone(ends), sender)
+                EndCursor::new(Arc::clone(ends), sender)
             }),
         })
         .collect();
@@ -216,7 +216,7 @@ fn drive(
 
     run_threads(threads, stop, || {
         if let Some((precision, ends)) = plan.precision.as_ref().zip(start.ends.as_deref()) {
-            look(precision, ends, plan.threads, &snapshots);
+            stopping_rule::apply(precision, ends, plan.threads, &snapshots);
         }
     })
 }
@@ -236,11 +236,11 @@ fn with_actual_length(plan: &LoadPlan, measure_ns: u64) -> LoadPlan {
 /// The record of the whole load. Its measurement ended at the same time for all threads, whether or
 /// not all of them reached it.
 fn merged(plan: &LoadPlan, start: &Start, records: &mut [ThreadRecord]) -> Recorder {
-    let course = start
+    let cursor = start
         .ends
         .as_ref()
-        .map(|ends| Course::new(Arc::clone(ends), None));
-    let mut all = Recorder::new(plan, start.monotonic_ns).on(course);
+        .map(|ends| EndCursor::new(Arc::clone(ends), None));
+    let mut all = Recorder::new(plan, start.monotonic_ns).on(cursor);
     all.settle();
 
     for record in records {

@@ -3,8 +3,8 @@
 
 use crate::arrivals::closed_loop::{ClosedPlan, ClosedSource};
 use crate::arrivals::draw::Draw;
+use crate::arrivals::filled_requests::FilledRequests;
 use crate::arrivals::open_loop::{Choice, OpenSource};
-use crate::arrivals::own_requests::OwnRequests;
 use crate::arrivals::schedule::Share;
 use crate::arrivals::sessions::SessionSource;
 use crate::arrivals::source::Source;
@@ -26,7 +26,7 @@ use crate::plan::{
     ClosedLoop, HttpVersion, Keepalive, LoadModel, LoadPlan, LoadProfile, OnBusy, OpenLoop, Replay,
     Wire,
 };
-use crate::record::possible_ends::Course;
+use crate::record::possible_ends::EndCursor;
 use crate::record::progress::{Progress, ProgressFile};
 use crate::record::recorder::Recorder;
 
@@ -38,7 +38,7 @@ pub(crate) struct ThreadPlan {
     pub max_connections: usize,
     pub pacer: Pacer,
     pub start_ns: u64,
-    pub course: Option<Course>,
+    pub cursor: Option<EndCursor>,
     pub progress: Option<ProgressFile>,
 }
 
@@ -116,15 +116,16 @@ fn open_source<'a>(input: &'a ThreadPlan, open: &OpenLoop) -> OpenSource<'a> {
         input.thread,
         plan.threads,
     );
-    let ends = input.course.as_ref().map(Course::ends);
+    let ends = input.cursor.as_ref().map(EndCursor::ends);
 
-    OpenSource::new(share, choice(plan, open), input.start_ns, ends).filling(own_requests(input))
+    OpenSource::new(share, choice(plan, open), input.start_ns, ends)
+        .with_filled_requests(filled_requests(input))
 }
 
-fn own_requests(input: &ThreadPlan) -> Option<OwnRequests<'_>> {
+fn filled_requests(input: &ThreadPlan) -> Option<FilledRequests<'_>> {
     let target = &input.target;
     let may_be_last = target.shortest_keepalive(&input.plan) != Keepalive::On;
-    OwnRequests::of(&target.requests, may_be_last)
+    FilledRequests::of(&target.requests, may_be_last)
 }
 
 fn choice(plan: &LoadPlan, open: &OpenLoop) -> Choice {
@@ -176,7 +177,7 @@ fn closed_source<'a>(
         draw(&input.plan, Stream::UserRequests(input.thread)),
         stop.clone(),
     )
-    .filling(own_requests(input))
+    .with_filled_requests(filled_requests(input))
 }
 
 fn draw(plan: &LoadPlan, stream: Stream) -> Draw {
@@ -202,7 +203,7 @@ fn run_engine<C: Connection, S: Source>(
         target: &input.target,
         policy,
         stop: stop.clone(),
-        course: input.course.clone(),
+        cursor: input.cursor.clone(),
         progress: input
             .progress
             .as_ref()

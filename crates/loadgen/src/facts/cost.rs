@@ -1,4 +1,4 @@
-//! What the generator costs and how much it was disturbed: the basis of the verdict on itself.
+//! The generator's cost, and how much it was disturbed: evidence for the verdict on the generator.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,36 +14,36 @@ use crate::pacing::stalls::Stalls;
 pub struct ThreadCost {
     /// CPU time used.
     pub cpu_ns: u64,
-    /// CPU time of the pacer's spin, part of `cpu_ns`.
+    /// CPU time of busy-waiting, part of `cpu_ns`.
     pub spin_cpu_ns: u64,
-    /// How often the spin was cut short so that the thread slept at all.
+    /// Number of busy-waits that were shortened to let the thread sleep.
     pub curtailed_spins: u64,
-    /// For how long the spin was off, because the cores had hardly any idle time; `None` where that
-    /// was not looked at.
+    /// Time in which busy-waiting was off because the cores had too little idle time; `None` if
+    /// idle time was not monitored.
     pub spin_off_ns: Option<u64>,
-    /// For how long it was busy with its real-time priority given up; `None` where it did not have
-    /// to, or could not.
+    /// CPU time without its real-time priority; `None` if it did not have to give it up, or could
+    /// not.
     pub real_time_off_ns: Option<u64>,
-    /// Wall time from the first to the last instant of the thread's work.
+    /// Wall time from the start to the end of the thread's work.
     pub wall_ns: u64,
-    /// Time spent runnable but not running; `None` where the kernel does not say.
+    /// Run-queue wait; `None` if the kernel does not report it.
     pub run_queue_wait_ns: Option<u64>,
-    /// How the thread was scheduled at first; `None` where the kernel does not say.
+    /// Scheduling policy at the start; `None` if the kernel does not report it.
     pub scheduling: Option<Scheduling>,
-    /// Gaps in which its loop should have been turning and was not.
+    /// Stalls of the event loop.
     pub stalls: Stalls,
-    /// What cast doubt on the kernel timestamps of what it received.
+    /// Rejected kernel timestamps.
     pub rejected_timestamps: RejectedTimestamps,
 }
 
 impl ThreadCost {
-    /// Share of the wall time in which the thread was busy with more than its spin.
+    /// CPU use, excluding busy-waiting.
     #[must_use]
     pub fn busy_share(&self) -> f64 {
         self.cpu_ns.saturating_sub(self.spin_cpu_ns) as f64 / self.wall_ns.max(1) as f64
     }
 
-    /// Share of the wall time that its stalls took.
+    /// Share of the wall time that the thread was stalled.
     #[must_use]
     pub fn stalled_share(&self) -> f64 {
         self.stalls.total_ns as f64 / self.wall_ns.max(1) as f64
@@ -57,20 +57,20 @@ impl ThreadCost {
     }
 }
 
-/// How the kernel schedules a thread.
+/// Scheduling policy of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scheduling {
-    /// In turn with every other process.
+    /// SCHED_OTHER.
     SchedOther,
-    /// Ahead of every ordinary process.
+    /// SCHED_FIFO or SCHED_RR, which preempt all SCHED_OTHER threads.
     Realtime,
 }
 
-/// How the calling thread is scheduled; `None` where the kernel does not say.
+/// Scheduling policy of the calling thread; `None` if the kernel does not report it.
 pub(crate) fn scheduling() -> Option<Scheduling> {
     let text = std::fs::read_to_string("/proc/thread-self/stat").ok()?;
-    // The name in parentheses may hold blanks; the policy is the 39th field after it.
+    // The name in parentheses may contain blanks; the policy is the 39th field after it.
     let policy: u32 = text
         .rsplit_once(')')?
         .1
@@ -113,7 +113,7 @@ impl CostMeter {
             spin_cpu_ns: pacer.spin_ns(),
             curtailed_spins: pacer.curtailed(),
             spin_off_ns: pacer.off_ns(),
-            real_time_off_ns: pacer.as_ordinary_ns(),
+            real_time_off_ns: pacer.sched_other_ns(),
             wall_ns: monotonic_ns() - self.wall_ns,
             run_queue_wait_ns: waited,
             scheduling: self.scheduling,
@@ -123,7 +123,7 @@ impl CostMeter {
     }
 }
 
-/// CPU time of the host that the hypervisor gave to others, and all CPU time, in clock ticks.
+/// Steal time and total CPU time of the host, in clock ticks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostTicks {
     steal: u64,
@@ -131,7 +131,7 @@ pub(crate) struct HostTicks {
 }
 
 impl HostTicks {
-    /// Reads `/proc/stat`; `None` where there is none.
+    /// Reads `/proc/stat`; `None` without this file.
     pub fn read() -> Option<Self> {
         let text = std::fs::read_to_string("/proc/stat").ok()?;
         let fields: Vec<u64> = text
@@ -148,7 +148,7 @@ impl HostTicks {
         })
     }
 
-    /// Share of the host's CPU time since `then` that was stolen.
+    /// Steal share of the host's CPU time since `then`.
     pub fn steal_share_since(&self, then: &Self) -> f64 {
         let all = self.all.saturating_sub(then.all).max(1);
         self.steal.saturating_sub(then.steal) as f64 / all as f64

@@ -1,5 +1,4 @@
-//! Facts of a run that its record does not hold: what it cost, what the host did, what each thread
-//! saw.
+//! Facts of a load that its record does not contain: cost, host, and results per thread.
 
 use crate::facts::cost::ThreadCost;
 use crate::http::inbox::RejectedTimestamps;
@@ -9,39 +8,40 @@ use crate::pacing::pacer::Spin;
 use crate::pacing::stalls::Stalls;
 use crate::record::histogram::LatencyHistogram;
 
-/// Facts of a run that the record does not hold.
+/// Facts of a load that the record does not contain.
 #[derive(Clone, Debug)]
 pub struct RunFacts {
-    /// CPU time of all generator threads over the whole run, and of the one that watches the cores,
-    /// in nanoseconds.
+    /// CPU time of all generator threads and of the idle-core monitor over the whole load, in
+    /// nanoseconds.
     pub cpu_ns: u64,
-    /// Cost of each generator thread from its start to the end of the load's time.
+    /// Cost of each generator thread, from its start to the end of the load.
     pub costs: Vec<ThreadCost>,
     /// Share of the host's CPU time that the hypervisor took.
     pub steal_share: Option<f64>,
-    /// How its threads waited for the instant of a send.
+    /// How the generator's threads wait before a send.
     pub spin: Spin,
-    /// Periods in which the generator's own control group was throttled; `None` where it has no CPU
+    /// CPU periods in which the generator's own cgroup was throttled; `None` without a CPU
     /// controller.
     pub throttled_periods: Option<u64>,
-    /// `CLOCK_REALTIME` at the instant at which the load began.
+    /// `CLOCK_REALTIME` at the start of the load.
     pub start_realtime_ns: u64,
-    /// How much of the measure phase took place.
+    /// Length of the measurement that took place.
     pub measured_ns: u64,
-    /// Whether the run was stopped early.
+    /// Whether the load was stopped early.
     pub is_interrupted: bool,
-    /// Most connections that the run was allowed.
+    /// Maximum number of connections.
     pub max_connections: usize,
     /// Local ports and addresses; `None` over a Unix socket.
     pub source_ports: Option<SourcePorts>,
-    /// Connections that the kernel tracked; `None` over a Unix socket, or where it tracks none.
+    /// Connections in the kernel's connection tracking; `None` over a Unix socket, or without
+    /// tracking.
     pub tracked: Option<TrackedConnections>,
-    /// What each generator thread measured.
+    /// Results of each generator thread.
     pub thread_tails: Vec<ThreadTail>,
 }
 
 impl RunFacts {
-    /// Busy share of the busiest thread, its spin not counted.
+    /// CPU use of the busiest thread, excluding busy-waiting.
     pub(crate) fn busiest_share(&self) -> f64 {
         self.costs
             .iter()
@@ -49,14 +49,14 @@ impl RunFacts {
             .fold(0.0, f64::max)
     }
 
-    /// Share of the threads' time in which they did not spin, because the cores had hardly any idle
-    /// time; `None` where that was not looked at.
+    /// Share of the threads' time in which busy-waiting was off because the cores had too little
+    /// idle time; `None` if idle time was not monitored.
     pub(crate) fn spin_off_share(&self) -> Option<f64> {
         self.share_of_time(|cost| cost.spin_off_ns)
     }
 
-    /// Share of the threads' time in which they were busy with their real-time priority given up;
-    /// `None` where they did not have to, or could not.
+    /// Share of the threads' time that they ran without their real-time priority; `None` if that
+    /// was not necessary, or not possible.
     pub(crate) fn real_time_off_share(&self) -> Option<f64> {
         self.share_of_time(|cost| cost.real_time_off_ns)
     }
@@ -67,7 +67,7 @@ impl RunFacts {
         Some((part_ns as f64 / wall_ns.max(1) as f64).min(1.0))
     }
 
-    /// What cast doubt on the kernel timestamps, all threads together.
+    /// Rejected kernel timestamps of all threads.
     pub(crate) fn rejected_timestamps(&self) -> RejectedTimestamps {
         let mut all = RejectedTimestamps::default();
         self.costs
@@ -84,19 +84,19 @@ impl RunFacts {
     }
 }
 
-/// What one thread measured.
+/// Results of one thread.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadTail {
     /// Correct responses.
-    pub answers: u64,
-    /// Response time of the 99th of a hundred.
+    pub responses: u64,
+    /// p99 of the response time.
     pub p99_ns: Option<u64>,
 }
 
 impl ThreadTail {
     pub(crate) fn of(response: &LatencyHistogram) -> Self {
         Self {
-            answers: response.count(),
+            responses: response.count(),
             p99_ns: response.quantile_ns(0.99),
         }
     }

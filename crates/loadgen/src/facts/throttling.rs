@@ -1,10 +1,10 @@
-//! Whether the generator's own control group was throttled: then its lateness is its limit's doing.
+//! CPU throttling of the generator's own cgroup, which makes it send late.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Periods in which the process's control group has been throttled so far, in either hierarchy;
-/// `None` where there is no CPU controller to ask.
+/// Number of throttled CPU periods of the process's cgroup so far (cgroup v1 or v2); `None` without
+/// a CPU controller.
 pub(crate) fn throttled_periods() -> Option<u64> {
     let memberships = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
@@ -25,8 +25,8 @@ fn count(cpu_stat: &str) -> Option<u64> {
         .ok()
 }
 
-/// The folder of one line of `/proc/self/cgroup`, `number:controllers:path`, if its hierarchy has a
-/// CPU controller.
+/// The directory for one line of `/proc/self/cgroup` (`number:controllers:path`), if its hierarchy
+/// has a CPU controller.
 fn group_folder(membership: &str, mounts: &str) -> Option<PathBuf> {
     let mut fields = membership.splitn(3, ':').skip(1);
     let (controllers, path) = (fields.next()?, fields.next()?);

@@ -135,9 +135,9 @@ impl Capture {
             Place::Field(index) => kept.fields.get(*index)?.clone(),
             Place::Json(path) => path.find(kept.body.bytes),
             Place::Regex(regex) => {
-                let found = regex.captures(kept.body.bytes)?;
+                let matched = regex.captures(kept.body.bytes)?;
                 // The whole match only if there is no group, not if the group matched nothing.
-                let group = found.get(usize::from(regex.captures_len() > 1))?;
+                let group = matched.get(usize::from(regex.captures_len() > 1))?;
                 Some(group.as_bytes().to_vec())
             }
         }

@@ -93,8 +93,8 @@ pub(crate) struct NothingSent;
 
 /// A protocol over one connection. Implementations know nothing of schedules, pools or records.
 pub(crate) trait Connection: Sized {
-    /// Starts to connect. `stamps`: whose timestamps of responses count. `places`: for how many
-    /// concurrent exchanges, at most.
+    /// Starts to connect. `stamps`: source of the response timestamps. `places`: maximum number of
+    /// concurrent exchanges.
     fn open(route: &Route, stamps: ReceiveStamps, places: usize) -> io::Result<Self>;
 
     /// The socket, for the reactor.
@@ -103,13 +103,13 @@ pub(crate) trait Connection: Sized {
     /// Continues connecting; returns whether requests can be sent now.
     fn is_connected(&mut self) -> io::Result<bool>;
 
-    /// How many exchanges the server allows at once, as far as is known.
+    /// Concurrent exchanges that the server allows, as far as known.
     #[inline(always)]
     fn most_exchanges(&self) -> usize {
         1
     }
 
-    /// The same, once the server itself has said so.
+    /// The limit that the server announced, if it did.
     fn announced_limit(&self) -> Option<usize> {
         None
     }
@@ -138,12 +138,12 @@ pub(crate) trait Connection: Sized {
         inbox: &mut Inbox,
     ) -> Progress;
 
-    /// The values of the `Set-Cookie` fields of the response just received in this place, if its
-    /// request asks to keep them.
+    /// The values of the `Set-Cookie` fields of the latest response in this place, if its request
+    /// keeps cookies.
     fn take_set_cookies(&mut self, place: usize) -> Vec<Vec<u8>>;
 
-    /// Gives up the exchange in this place, if it has not ended; returns whether the connection can
-    /// go on without it.
+    /// Cancels the exchange in this place if it has not ended; returns whether the connection is
+    /// still usable.
     fn cancel(&mut self, _place: usize) -> bool {
         false
     }
@@ -158,7 +158,7 @@ pub(crate) trait Connection: Sized {
     /// connection is closed.
     fn is_over_while_idle(&mut self, inbox: &mut Inbox) -> bool;
 
-    /// Whether the latest turn left something to do, which the reactor will not report again.
+    /// Whether the latest turn left unread data that the reactor will not report again.
     fn has_left_unread(&self) -> bool {
         false
     }
@@ -167,7 +167,8 @@ pub(crate) trait Connection: Sized {
     /// the socket.
     fn is_closed(&self) -> bool;
 
-    /// Why the server ended the connection before it sent anything, if it said so; once.
+    /// Why the server closed the connection before it sent anything, if it gave a reason; returned
+    /// once.
     fn take_refusal(&mut self) -> Option<io::Error> {
         None
     }

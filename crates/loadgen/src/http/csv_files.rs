@@ -80,8 +80,8 @@ impl CsvFile {
         let bytes = bytes_of(Path::new(path))?;
         let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
         let mut reader = csv::Reader::from_reader(text);
-        let told = |error: csv::Error| format!("{path} is not a CSV file: {error}");
-        let headers = reader.byte_headers().map_err(told)?;
+        let message_of = |error: csv::Error| format!("{path} is not a CSV file: {error}");
+        let headers = reader.byte_headers().map_err(message_of)?;
         let names = headers
             .iter()
             .map(|name| String::from_utf8_lossy(name).trim().to_owned())
@@ -93,7 +93,7 @@ impl CsvFile {
             ends: Vec::new(),
         };
         let mut record = csv::ByteRecord::new();
-        while reader.read_byte_record(&mut record).map_err(told)? {
+        while reader.read_byte_record(&mut record).map_err(message_of)? {
             for cell in &record {
                 file.cells.extend_from_slice(cell);
                 file.ends.push(file.cells.len() as u32);
@@ -108,16 +108,16 @@ impl CsvFile {
 }
 
 fn bytes_of(path: &Path) -> Result<Vec<u8>, String> {
-    let told = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
+    let message_of = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
     // Opening a pipe waits for its writer.
-    if !std::fs::metadata(path).map_err(told)?.is_file() {
+    if !std::fs::metadata(path).map_err(message_of)?.is_file() {
         return Err(format!("{} is not a file", path.display()));
     }
 
-    let file = File::open(path).map_err(told)?;
+    let file = File::open(path).map_err(message_of)?;
     let mut bytes = Vec::new();
     let mut limited = file.take(MOST_BYTES as u64 + 1);
-    limited.read_to_end(&mut bytes).map_err(told)?;
+    limited.read_to_end(&mut bytes).map_err(message_of)?;
     if bytes.len() > MOST_BYTES {
         return Err(format!(
             "{} is larger than 64 MiB; use a part of it",

@@ -40,7 +40,7 @@ pub(crate) struct Observed {
     pub transport: Transport,
     pub stamps: Cell<ExchangeStamps>,
     pub end: Cell<bool>,
-    /// From the latest response, if its request asked to keep them.
+    /// Cookies of the latest response, if its request keeps them.
     set_cookies: RefCell<Vec<Vec<u8>>>,
     /// The values that its request takes from it.
     captured: RefCell<Vec<Vec<u8>>>,
@@ -203,7 +203,7 @@ impl Write for StampedTransport {
     }
 }
 
-/// Remembers that some future asked to be polled again.
+/// Records that a future must be polled again.
 #[derive(Default)]
 pub(crate) struct WakeFlag(AtomicBool);
 
@@ -214,7 +214,7 @@ impl Wake for WakeFlag {
 }
 
 impl WakeFlag {
-    /// Whether it was asked since the last run.
+    /// Whether it was woken since the last run.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -104,7 +104,7 @@ fn bracketed(inside: &str) -> Option<(Step, &str)> {
 mod tests {
     use super::*;
 
-    fn found(path: &str, text: &str) -> Option<String> {
+    fn value_at(path: &str, text: &str) -> Option<String> {
         let value = JsonPath::parse(path).expect(path).find(text.as_bytes())?;
         Some(String::from_utf8(value).expect("text"))
     }
@@ -125,11 +125,11 @@ mod tests {
             (".missing", None),
             (".token.deeper", None),
         ] {
-            assert_eq!(found(path, text).as_deref(), expected, "{path}");
+            assert_eq!(value_at(path, text).as_deref(), expected, "{path}");
         }
-        assert_eq!(found(".", "\"whole\"").as_deref(), Some("whole"));
-        assert_eq!(found("[0]", "[7]").as_deref(), Some("7"));
-        assert_eq!(found(".token", "<html>"), None);
+        assert_eq!(value_at(".", "\"whole\"").as_deref(), Some("whole"));
+        assert_eq!(value_at("[0]", "[7]").as_deref(), Some("7"));
+        assert_eq!(value_at(".token", "<html>"), None);
     }
 
     #[test]

@@ -506,7 +506,10 @@ mod tests {
         assert!(Request::prepare(both).is_ok());
 
         let error = Request::prepare(parts(&more, &check)).expect_err("too many");
-        assert!(error.to_string().contains("10001 header fields"), "{error}");
+        assert!(
+            error.to_string().contains("10,001 header fields"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -623,21 +626,21 @@ mod tests {
             let request = Request::prepare(parts).expect("request");
             String::from_utf8(request.bytes(is_last).to_vec()).expect("text")
         };
-        let own = |value: &str| [("Connection".to_owned(), value.to_owned())];
+        let connection_field = |value: &str| [("Connection".to_owned(), value.to_owned())];
 
         let kept = text(&[], false);
         assert!(kept.starts_with("POST /a?b HTTP/1.0\r\n"), "{kept}");
         assert!(kept.contains("connection: Keep-Alive\r\n"), "{kept}");
         assert!(!text(&[], true).contains("connection:"));
 
-        let own_word = text(&own("keep-alive"), false);
+        let keep_alive_text = text(&connection_field("keep-alive"), false);
         assert!(
-            own_word.contains("connection: keep-alive\r\n"),
-            "{own_word}"
+            keep_alive_text.contains("connection: keep-alive\r\n"),
+            "{keep_alive_text}"
         );
-        assert!(!text(&own("keep-alive"), true).contains("connection:"));
+        assert!(!text(&connection_field("keep-alive"), true).contains("connection:"));
         for is_last in [false, true] {
-            assert!(text(&own("close"), is_last).contains("connection: close\r\n"));
+            assert!(text(&connection_field("close"), is_last).contains("connection: close\r\n"));
         }
     }
 

@@ -468,7 +468,7 @@ mod tests {
             let refused = check(&impossible);
             let message = refused.expect_err("too long").to_string();
             assert!(
-                message.contains("url of up to 65535 bytes") && message.contains("shorter values"),
+                message.contains("url of up to 65,535 bytes") && message.contains("shorter values"),
                 "{message}"
             );
         }

@@ -69,7 +69,7 @@ impl<'a> Texts<'a> {
         let is_sent = |(name, _): &&(String, String)| {
             !headers
                 .iter()
-                .any(|(own, _)| own.eq_ignore_ascii_case(name))
+                .any(|(known, _)| known.eq_ignore_ascii_case(name))
         };
         let inherited: Vec<_> = default_headers.iter().filter(is_sent).cloned().collect();
         Ok(Self {

@@ -1,9 +1,9 @@
-//! The error budget of each quantile: what the generator, its machine and the sampling may have
-//! contributed to it, and the band that follows.
+//! The error budget of each quantile: the possible contributions of the generator, its machine and
+//! sampling, and the resulting range of the value.
 //!
-//! In an open loop, response times begin at the intended send. A late generator or a disturbed host
-//! can therefore only lengthen them: the measured value is an upper bound whatever happened, and
-//! what the generator added, request by request, lowers the band's lower end.
+//! In an open loop, response times start at the scheduled send. A late generator or a disturbed
+//! host can only lengthen them, so the measured value is always an upper bound. The generator's
+//! contribution, request by request, lowers the lower end of the range.
 
 use std::collections::BTreeMap;
 
@@ -22,39 +22,38 @@ use crate::record::measures::Measures;
 pub struct ErrorBudget {
     /// The quantile as measured.
     pub value: u64,
-    /// The generator's share, request by request: the quantile without its send lag and receive
-    /// delay, and the quantile as measured. The lower end is no result, because a late send changes
-    /// what the server sees.
+    /// Lower end: the quantile without the generator's delays (send lag and receive delay of each
+    /// request); upper end: the quantile as measured. The lower end is not a result, because a late
+    /// send changes what the server sees.
     pub generator: (u64, u64),
-    /// 95 % confidence interval of the sampling inside this run; `None` where it is not known.
+    /// 95 % confidence interval within this run; `None` if unknown.
     pub sampling_95: Option<Interval>,
-    /// The noise floor of this machine at this quantile; `None` where it was not calibrated.
+    /// The machine's noise floor at this quantile; `None` without a calibration.
     pub noise_floor: Option<u64>,
-    /// The same quantile over the seconds in which the host was not disturbed; `None` where nobody
-    /// watched the host.
+    /// The same quantile over the undisturbed seconds only; `None` if the host was not monitored.
     pub undisturbed: Option<u64>,
-    /// The band of an undisturbed generator's value: the sampling interval, its lower end lowered
-    /// by the generator's share and the typical noise floor. `None` where the sampling interval is
-    /// not known; without an upper end it is unbounded.
+    /// Range of the value for an undisturbed generator: the confidence interval, with the lower end
+    /// lowered by the generator's contribution and the typical noise floor. `None` without a
+    /// confidence interval; unbounded without an upper end.
     pub band: Option<Interval>,
-    /// What the figure is good for.
+    /// How the value can be used.
     pub bound_status: BoundStatus,
 }
 
-/// What a figure is good for.
+/// How a value can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BoundStatus {
-    /// It holds within its band.
+    /// The true value is within the range.
     Bounded,
-    /// The generator may have added a relevant part: the true value is not larger.
+    /// The generator may have contributed a relevant part, so the value is only an upper bound.
     UpperBound,
-    /// Too few responses lie beyond it for a reliable interval.
+    /// Too few responses beyond the quantile for a reliable confidence interval.
     FewResponses,
 }
 
 impl ErrorBudget {
-    /// What the generator may have added.
+    /// The generator's possible contribution.
     pub(crate) fn generator_ns(&self) -> u64 {
         self.generator.1 - self.generator.0
     }
@@ -93,8 +92,9 @@ pub(crate) fn error_budget(
     REPORTED_QUANTILES.into_iter().filter_map(budget).collect()
 }
 
-/// The quantile with each request's send lag removed, and less what late reads may have added. With
-/// kernel timestamps a late read is in no response time; a closed loop samples some connections.
+/// The quantile after subtracting each request's send lag and the receive delay. With kernel
+/// timestamps, response times contain no receive delay; a closed loop measures the delay on some
+/// connections.
 fn without_generator_ns(plan: &LoadPlan, measures: &Measures, quantile: f64) -> Option<u64> {
     let value_ns = measures.response.quantile_ns(quantile)?;
     let without_lag_ns = measures.response_without_lag.quantile_ns(quantile)?;

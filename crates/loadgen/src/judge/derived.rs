@@ -1,5 +1,4 @@
-//! What the record says of the load itself, derived once: it stands in the report and is evidence
-//! for the verdict.
+//! Values derived once from the record, for the report and as evidence for the verdict.
 
 use crate::base::clock::NS_PER_S;
 use crate::facts::run::RunFacts;
@@ -14,10 +13,10 @@ use crate::record::recorder::{Phase, Recorder};
 use crate::record::send_sample::{SendGaps, poisson_rate_per_s};
 use crate::statistics::group;
 
-/// A figure, or why there is none.
+/// A value, or why it is unknown.
 pub(crate) type Known<T> = Result<T, &'static str>;
 
-/// What was derived.
+/// The derived values.
 #[derive(Clone, Debug)]
 pub(crate) struct SelfChecks {
     pub uncertainty: Uncertainty,
@@ -36,10 +35,10 @@ impl SelfChecks {
             &recorder.observations().batches,
             may_grow.then_some(scheduled),
         );
-        let turned_away_share = turned_away(plan, recorder) as f64 / scheduled.max(1) as f64;
+        let queue_full_share = queue_full_drops(plan, recorder) as f64 / scheduled.max(1) as f64;
         let backlog = Backlog {
             in_system,
-            turned_away_share,
+            queue_full_share,
         };
         let is_unstable = is_steady && backlog.is_unstable(&plan.thresholds.backlog);
         Self {
@@ -65,7 +64,7 @@ fn uncertainty(
 ) -> Uncertainty {
     let measured = Measured {
         batches: &recorder.observations().batches,
-        right: response,
+        correct: response,
         given_up: recorder.censored(),
         offered: recorder.phase(Phase::Measure).scheduled,
         is_interrupted: facts.is_interrupted,
@@ -75,14 +74,15 @@ fn uncertainty(
     measured.uncertainty()
 }
 
-/// Whether the load is one that a server either keeps up with or does not.
+/// Whether the load is an open loop at a constant rate, which a server either sustains or does not.
 fn is_steady_open_loop(plan: &LoadPlan) -> bool {
     matches!(&plan.load, LoadModel::Open(open) if matches!(open.profile, LoadProfile::Flat { .. }))
 }
 
-/// A queue that is full after ten seconds' worth of arrivals is an overload. Where arrivals are
-/// shed at once, or are dropped by their deadline, one long answer suffices.
-fn turned_away(plan: &LoadPlan, recorder: &Recorder) -> u64 {
+/// Arrivals dropped because the queue was full. A queue holds ten seconds' worth of arrivals, so a
+/// full one means overload. With shedding or a deadline, one slow response is enough to drop
+/// arrivals, so these do not count.
+fn queue_full_drops(plan: &LoadPlan, recorder: &Recorder) -> u64 {
     let LoadModel::Open(open) = &plan.load else {
         return 0;
     };
@@ -97,7 +97,7 @@ fn turned_away(plan: &LoadPlan, recorder: &Recorder) -> u64 {
 fn stationarity(
     plan: &LoadPlan,
     recorder: &Recorder,
-    answers: u64,
+    responses: u64,
     facts: &RunFacts,
 ) -> Stationarity {
     if matches!(&plan.load, LoadModel::Open(_)) && !is_steady_open_loop(plan) {
@@ -106,13 +106,13 @@ fn stationarity(
     if facts.is_interrupted {
         return Stationarity::unknown("the load was stopped early");
     }
-    let answers_per_s = answers as f64 * NS_PER_S as f64 / facts.measured_ns.max(1) as f64;
-    let in_slice = intervals_in_slice(plan.interval_ns(), answers_per_s);
+    let responses_per_s = responses as f64 * NS_PER_S as f64 / facts.measured_ns.max(1) as f64;
+    let in_slice = intervals_in_slice(plan.interval_ns(), responses_per_s);
     let intervals: Vec<&IntervalRecord> = recorder
         .intervals(facts.measured_ns)
         .map(|(_, _, record)| record)
         .collect();
-    let slices: Vec<LatencyHistogram> = group(&intervals, in_slice).map(together).collect();
+    let slices: Vec<LatencyHistogram> = group(&intervals, in_slice).map(merged).collect();
     Stationarity::of(
         &slices,
         in_slice as u64 * plan.interval_ns(),
@@ -121,7 +121,7 @@ fn stationarity(
     )
 }
 
-fn together(intervals: &[&IntervalRecord]) -> LatencyHistogram {
+fn merged(intervals: &[&IntervalRecord]) -> LatencyHistogram {
     let mut all = LatencyHistogram::new();
     intervals
         .iter()
@@ -129,7 +129,7 @@ fn together(intervals: &[&IntervalRecord]) -> LatencyHistogram {
     all
 }
 
-/// Consecutive sends against a Poisson process, tested where nothing but ourselves shapes them.
+/// Compares consecutive sends with a Poisson process, if only the generator determined their times.
 fn send_gaps(plan: &LoadPlan, recorder: &Recorder) -> Known<SendGaps> {
     poisson_rate_per_s(plan).ok_or("only Poisson arrivals at a constant rate are tested")?;
     if recorder.sending().waited > 0 || recorder.phase(Phase::Measure).of(Outcome::Dropped) > 0 {

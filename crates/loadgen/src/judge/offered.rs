@@ -1,4 +1,4 @@
-//! Quantiles over all offered requests: failures count, and what was given up is a bound.
+//! Quantiles over all offered requests: failures count, and unfinished requests give bounds.
 
 use std::collections::BTreeMap;
 
@@ -8,30 +8,30 @@ use serde::Serialize;
 use crate::plan::precision::REPORTED_QUANTILES;
 use crate::record::histogram::{LatencyHistogram, rank_of};
 
-/// A quantile that is only known to lie between bounds; `None` is beyond every measured value.
+/// Bounds of a quantile; `None` is above every measured value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Bounds {
-    /// At least this; `None`: not met, because more requests failed than the quantile leaves.
+    /// Lower bound; `None`: not met, because more requests failed than the quantile allows.
     pub low: Option<u64>,
-    /// At most this; `None`: unbounded, because requests were given up before their answer came.
+    /// Upper bound; `None`: unbounded, because some requests were abandoned before their response.
     pub high: Option<u64>,
 }
 
-/// Quantiles over all offered requests. A failure counts as never answered. A request that was
-/// given up counts, for the lower bound, as answered when it was given up, and for the upper bound
-/// as never answered.
+/// Quantiles over all offered requests. A failure counts as infinitely slow. For the lower bound,
+/// an abandoned request counts as completed when it was abandoned; for the upper bound, as
+/// infinitely slow.
 pub(crate) fn offered_quantiles(
-    right: &LatencyHistogram,
+    correct: &LatencyHistogram,
     given_up: &LatencyHistogram,
     offered: u64,
 ) -> BTreeMap<String, Bounds> {
-    let mut lower = right.clone();
+    let mut lower = correct.clone();
     lower.add(given_up);
     let bounds = |quantile: f64| {
         let rank = rank_of(quantile, offered);
         Bounds {
             low: lower.at_rank_ns(rank),
-            high: right.at_rank_ns(rank),
+            high: correct.at_rank_ns(rank),
         }
     };
     if offered == 0 {

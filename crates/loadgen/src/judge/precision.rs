@@ -1,4 +1,4 @@
-//! How well a quantile came to be known, where the plan asked for a precision.
+//! The achieved precision of a quantile, for plans with a target precision.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,24 +7,25 @@ use crate::judge::offered::Bounds;
 use crate::judge::uncertainty::{QuantileUncertainty, ResolutionStatus};
 use crate::plan::Precision;
 
-/// What came of it.
+/// The achieved precision.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct PrecisionReport {
-    /// Half of the quantile's 95 % interval as a share of it; `None` where it has none, or an open
-    /// one.
+    /// Half-width of the 95 % confidence interval relative to the quantile; `None` without a finite
+    /// interval.
     pub half_width: Option<f64>,
-    /// Whether that is as little as was asked for.
+    /// Whether the target was reached.
     pub is_reached: bool,
 }
 
 impl PrecisionReport {
-    /// What the figures of the whole measurement say of it.
+    /// Computes the precision from the whole measurement.
     pub(crate) fn of(
         precision: &Precision,
         known: Option<&QuantileUncertainty>,
         value: Option<&Bounds>,
     ) -> Self {
-        // An interval of a quantile that is not resolved covers too rarely to stop on.
+        // The confidence interval of a quantile that is not resolved has too little coverage for a
+        // stopping rule.
         let interval = known
             .filter(|known| known.resolution_status != ResolutionStatus::NotResolved)
             .and_then(|known| known.interval_95_ns);
@@ -43,7 +44,7 @@ impl PrecisionReport {
         }
     }
 
-    /// In words, for whoever asked.
+    /// One sentence for the user.
     #[must_use]
     pub fn sentence(&self, precision: &Precision) -> String {
         let name = format!("p{}", precision.quantile * 100.0);

@@ -1,5 +1,4 @@
-//! Did the server stay as it was? Whether response times wandered or jumped, and whether a backlog
-//! grew.
+//! Whether response times drifted or jumped during the measurement, and whether a backlog grew.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,143 +11,144 @@ use crate::statistics::changes::{changes, drift, kpss, median, median_slope};
 use crate::statistics::group;
 use crate::statistics::over_dispersion::BATCHES;
 
-/// Slices of the series last from one to five seconds: as long as a thousand requests take.
+/// Slices last one to five seconds: the time of a thousand requests.
 const REQUESTS_IN_SLICE: f64 = 1_000.0;
 const LONGEST_SLICE_NS: u64 = 5 * NS_PER_S;
-/// Two stretches between which a change may lie.
+/// Minimum number of slices for detecting a change.
 const FEWEST_SLICES: usize = 10;
 
-/// A load with fewer slices of that length has as many as this, or fewer if they had less than
-/// [`RESPONSES_IN_MEDIAN`]; each divides [`BATCHES`]. They are judged by their medians alone.
+/// A shorter load is divided into this many slices, or fewer if a slice would have less than
+/// [`RESPONSES_IN_MEDIAN`] responses; each count divides [`BATCHES`]. Only the medians of short
+/// slices are compared.
 const COUNTS_OF_SHORT_SLICES: [usize; 6] = [30, 24, 20, 15, 12, FEWEST_SLICES];
 const RESPONSES_IN_MEDIAN: u64 = 5;
 
 const EMPTY_SLICE: &str = "a slice of the measurement has no correct response";
 
-/// The growth of a backlog is looked for in so many stretches.
-const GROWTH_STRETCHES: usize = 30;
-/// Fewer requests than these scatter so much over the stretches that they seem to grow by chance.
+/// Number of slices for detecting the growth of a backlog.
+const GROWTH_SLICES: usize = 30;
+/// With fewer requests, random variation between slices can look like growth.
 const FEWEST_REQUESTS: u64 = 1_000;
-/// A backlog that grew by fewer requests than this is none.
+/// Growth by fewer requests than this is ignored.
 const LEAST_BACKLOG: f64 = 4.0;
 
-/// Whether the measurement has one answer to give.
+/// Whether one quantile describes the whole measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Nothing was found that changed.
+    /// No change was detected.
     Stationary,
-    /// Response times moved on from the first to the last third.
+    /// Response times drifted between the first and the last third.
     Drifting,
-    /// They jumped or moved so far that one quantile does not describe them.
+    /// Response times changed so much that one quantile does not describe them.
     NonStationary,
-    /// A backlog grew: more was offered than the server could serve, and its quantiles grow with
-    /// the duration.
+    /// A backlog grew: the server cannot sustain the offered rate, and quantiles grow with the
+    /// duration.
     Unstable,
 }
 
-/// A place at which the median response time changed.
+/// A change of the median response time.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Change {
-    /// When, from the beginning of the measurement.
+    /// Time since the start of the measurement.
     pub at_ns: u64,
-    /// The median before, back to the change before.
+    /// Median between the previous change and this one.
     pub p50_before_ns: u64,
-    /// The median after, up to the next change.
+    /// Median between this change and the next one.
     pub p50_after_ns: u64,
 }
 
-/// What became of the response times over the measurement.
+/// Changes of the response times during the measurement.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct Stationarity {
-    /// What was found; `None` where nobody could look.
+    /// The classification; `None` if it could not be determined.
     pub state: Option<State>,
-    /// Why nobody could look at the response times.
+    /// Why it could not be determined.
     pub reason: Option<&'static str>,
-    /// Length of the slices that were compared.
+    /// Length of the compared slices.
     pub slice_ns: Option<u64>,
-    /// How much larger the median was in the last third than in the first, as a share.
+    /// Relative change of the median from the first to the last third.
     pub p50_drift: Option<f64>,
-    /// The same of the 99th of a hundred.
+    /// Relative change of p99.
     pub p99_drift: Option<f64>,
-    /// KPSS statistic of the logarithm of the median; above 0.739 once in a hundred times by
-    /// chance.
+    /// KPSS statistic of the logarithm of the median; exceeds 0.739 in 1 % of stationary series.
     pub p50_kpss: Option<f64>,
-    /// The same of the 99th of a hundred.
+    /// KPSS statistic of the logarithm of p99.
     pub p99_kpss: Option<f64>,
-    /// How much larger the highest level of the median was than the lowest, as a share; 0 without a
+    /// Relative difference between the highest and the lowest level of the median; 0 without a
     /// change.
     pub p50_range: Option<f64>,
     /// Changes of the median, in order.
     pub changes: Vec<Change>,
-    /// From here on nothing changed, where that lies in the first half: as much more warm-up was
-    /// needed.
+    /// Time of the last change, if it is in the first half: the warm-up should have been this much
+    /// longer.
     pub settled_after_ns: Option<u64>,
 }
 
-/// Requests in the system, from their intended send to their end.
+/// Requests in the system, from their scheduled send to their end.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct InSystem {
     /// Mean over the measurement.
     pub mean: f64,
-    /// By how many times their mean they grew from its beginning to its end; `None` where that is
-    /// not asked (a closed loop, a rate that varies) or cannot be told.
+    /// Growth during the measurement, in multiples of the mean; `None` if it does not apply (a
+    /// closed loop, a varying rate) or cannot be determined.
     pub growth: Option<f64>,
 }
 
 impl InSystem {
-    /// Counts them; `requests` is how many the measurement had, where growth is asked for.
+    /// Computes it from the batches; `requests` is the number of requests if growth is to be
+    /// computed.
     pub(crate) fn of(batches: &Batches, requests: Option<u64>) -> Self {
         let mean = batches.mean_in_system();
-        let is_asked = requests.is_some_and(|requests| requests >= FEWEST_REQUESTS);
+        let is_enough = requests.is_some_and(|requests| requests >= FEWEST_REQUESTS);
         Self {
             mean,
-            growth: (is_asked && mean > 0.0).then(|| growth(&batches.in_system()) / mean),
+            growth: (is_enough && mean > 0.0).then(|| growth(&batches.in_system()) / mean),
         }
     }
 
-    /// Whether a backlog grew by more than so many times its mean, and by more than a few requests.
+    /// Whether the backlog grew by more than `limit` times its mean, and by more than a few
+    /// requests.
     pub(crate) fn grew_beyond(&self, limit: f64) -> bool {
         self.growth
             .is_some_and(|growth| growth > limit && growth * self.mean >= LEAST_BACKLOG)
     }
 }
 
-/// What may say that more was offered than the server can serve.
+/// Signs that the server cannot sustain the offered rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Backlog {
     pub in_system: InSystem,
-    /// Of all arrivals, those that found a queue full that was meant to hold them.
-    pub turned_away_share: f64,
+    /// Share of arrivals that were dropped because the queue was full.
+    pub queue_full_share: f64,
 }
 
 impl Backlog {
     pub fn is_unstable(&self, limits: &BacklogLimits) -> bool {
         self.in_system.grew_beyond(limits.unstable)
-            || self.turned_away_share > limits.unstable_turned_away
+            || self.queue_full_share > limits.unstable_turned_away
     }
 }
 
-/// By how many requests the system filled, by the median slope: a stall is a bump, an overload a
-/// line.
+/// Growth of the number of requests in the system, from the median slope, which a stall does not
+/// affect.
 fn growth(in_system: &[f64; BATCHES]) -> f64 {
-    let stretches: Vec<f64> = group(in_system, BATCHES / GROWTH_STRETCHES)
-        .map(|stretch| stretch.iter().sum::<f64>() / stretch.len() as f64)
+    let slices: Vec<f64> = group(in_system, BATCHES / GROWTH_SLICES)
+        .map(|slice| slice.iter().sum::<f64>() / slice.len() as f64)
         .collect();
-    median_slope(&stretches) * stretches.len() as f64
+    median_slope(&slices) * slices.len() as f64
 }
 
 /// Equal slices of the measurement, each with the logarithms of its quantiles.
 struct Series {
     slice_ns: u64,
     ln_p50: Vec<f64>,
-    /// `None` where slices have too few responses for it.
+    /// `None` if the slices have too few responses.
     ln_p99: Option<Vec<f64>>,
 }
 
 impl Stationarity {
-    /// Judges response times by equal slices of this length, in order; by the medians of shorter
-    /// ones where these are too few.
+    /// Compares equal slices of this length, or the medians of shorter slices if there are too few.
     pub(crate) fn of(
         slices: &[LatencyHistogram],
         slice_ns: u64,
@@ -201,7 +201,7 @@ impl Stationarity {
         }
     }
 
-    /// A backlog that grows is the graver finding, and explains the others.
+    /// A growing backlog is more severe and explains the other states.
     pub(crate) fn with_backlog(self, is_unstable: bool) -> Self {
         if is_unstable {
             Self {
@@ -230,19 +230,19 @@ impl Series {
             });
         let range = (high - low).exp_m1();
         let limits = &thresholds.stationarity;
-        let wanders = |ln: &[f64], kpss: f64, limit: f64| {
+        let drifts = |ln: &[f64], kpss: f64, limit: f64| {
             drift(ln).exp_m1().abs() > limit
                 && kpss > limits.warn_kpss
                 && drift_ns(ln) > limits.warn_ns
         };
         let state = if range > limits.non_stationary && high.exp() - low.exp() > limits.warn_ns {
             State::NonStationary
-        } else if wanders(&self.ln_p50, p50_kpss, limits.warn_p50_drift)
+        } else if drifts(&self.ln_p50, p50_kpss, limits.warn_p50_drift)
             || self
                 .ln_p99
                 .as_ref()
                 .zip(p99)
-                .is_some_and(|(ln, (_, kpss))| wanders(ln, kpss, limits.warn_p99_drift))
+                .is_some_and(|(ln, (_, kpss))| drifts(ln, kpss, limits.warn_p99_drift))
         {
             State::Drifting
         } else {
@@ -257,13 +257,12 @@ impl Series {
             p50_kpss: Some(p50_kpss),
             p99_kpss: p99.map(|(_, kpss)| kpss),
             p50_range: Some(range),
-            changes: self.told(&places, &levels),
+            changes: self.changes_at(&places, &levels),
             settled_after_ns: self.settled_after_ns(&places),
         }
     }
 
-    /// The changes over which the level itself changed by more than this share: not the edges of a
-    /// stall.
+    /// Changes of the level by more than this share; excludes the edges of stalls.
     fn changes_of_level(&self, least: f64) -> Vec<usize> {
         let mut places = changes(&self.ln_p50);
         loop {
@@ -281,8 +280,7 @@ impl Series {
         }
     }
 
-    /// The level of each stretch between two changes: its median, which a stall of one slice does
-    /// not move.
+    /// The level between two changes: the median, which a stall of one slice does not affect.
     fn levels(&self, places: &[usize]) -> Vec<f64> {
         let begins = std::iter::once(0).chain(places.iter().copied());
         let ends = places.iter().copied().chain([self.ln_p50.len()]);
@@ -292,7 +290,7 @@ impl Series {
             .collect()
     }
 
-    fn told(&self, places: &[usize], levels: &[f64]) -> Vec<Change> {
+    fn changes_at(&self, places: &[usize], levels: &[f64]) -> Vec<Change> {
         let change = |(&place, pair): (&usize, &[f64])| Change {
             at_ns: place as u64 * self.slice_ns,
             p50_before_ns: pair[0].exp() as u64,
@@ -307,19 +305,19 @@ impl Series {
     }
 }
 
-/// By how many nanoseconds the mean level of the last third differs from that of the first.
+/// Difference in nanoseconds between the mean level of the last and the first third.
 fn drift_ns(ln: &[f64]) -> f64 {
     let third = (ln.len() / 3).max(1);
     let first = ln[..third].iter().sum::<f64>() / third as f64;
     first.exp() * drift(ln).exp_m1().abs()
 }
 
-/// How many recording intervals make one slice.
-pub(crate) fn intervals_in_slice(interval_ns: u64, answers_per_s: f64) -> usize {
-    let wanted_ns = REQUESTS_IN_SLICE / answers_per_s * NS_PER_S as f64;
-    let wanted_ns = wanted_ns.min(LONGEST_SLICE_NS as f64) as u64;
-    // A rate that is nearly a thousand per second has slices of one second, too.
-    let whole_s = wanted_ns
+/// Number of recording intervals per slice.
+pub(crate) fn intervals_in_slice(interval_ns: u64, responses_per_s: f64) -> usize {
+    let target_ns = REQUESTS_IN_SLICE / responses_per_s * NS_PER_S as f64;
+    let target_ns = target_ns.min(LONGEST_SLICE_NS as f64) as u64;
+    // Rates slightly below 1,000/s also get slices of one second.
+    let whole_s = target_ns
         .saturating_sub(NS_PER_S / 20)
         .div_ceil(NS_PER_S)
         .max(1);
@@ -354,16 +352,16 @@ mod tests {
     #[test]
     fn f21_a_warm_up_of_five_seconds_is_placed_at_its_end() {
         for (slow_ms, seconds) in [(20.0, 30), (1.5, 60)] {
-            let told = judged(seconds, |second| if second < 5 { slow_ms } else { 1.0 });
-            assert_eq!(told.state, Some(State::NonStationary));
-            let [change] = told.changes[..] else {
-                panic!("one change: {told:?}")
+            let result = judged(seconds, |second| if second < 5 { slow_ms } else { 1.0 });
+            assert_eq!(result.state, Some(State::NonStationary));
+            let [change] = result.changes[..] else {
+                panic!("one change: {result:?}")
             };
             assert!(
                 change.at_ns.abs_diff(5 * NS_PER_S) <= NS_PER_S,
                 "{change:?}"
             );
-            assert_eq!(told.settled_after_ns, Some(change.at_ns));
+            assert_eq!(result.settled_after_ns, Some(change.at_ns));
             assert!(
                 change.p50_before_ns as f64 > change.p50_after_ns as f64 * slow_ms * 0.9,
                 "{change:?}"
@@ -373,12 +371,15 @@ mod tests {
 
     #[test]
     fn f21_a_hold_that_rises_by_a_hundredth_each_second_is_not_stationary() {
-        let told = judged(60, |second| 1.01_f64.powi(second as i32));
-        assert_eq!(told.state, Some(State::NonStationary));
-        assert_eq!(told.settled_after_ns, None, "it never settles: {told:?}");
+        let result = judged(60, |second| 1.01_f64.powi(second as i32));
+        assert_eq!(result.state, Some(State::NonStationary));
+        assert_eq!(
+            result.settled_after_ns, None,
+            "it never settles: {result:?}"
+        );
         assert!(
-            told.p50_drift > Some(0.4) && told.p50_kpss > Some(0.739),
-            "{told:?}"
+            result.p50_drift > Some(0.4) && result.p50_kpss > Some(0.739),
+            "{result:?}"
         );
     }
 
@@ -391,9 +392,9 @@ mod tests {
         );
         // A stall of one slice, or of one in ten, is part of how such a server is.
         for period in [10, 60] {
-            let told = judged(60, |second| if second % period == 7 { 50.0 } else { 1.0 });
+            let result = judged(60, |second| if second % period == 7 { 50.0 } else { 1.0 });
             assert_eq!(
-                (told.state, told.changes),
+                (result.state, result.changes),
                 (Some(State::Stationary), vec![]),
                 "every {period} s"
             );
@@ -405,14 +406,15 @@ mod tests {
         let short = judged(9, |_| 1.0);
         assert_eq!(short.reason, Some("fewer than 50 correct responses"));
         let empty = vec![LatencyHistogram::new(); 20];
-        let told = Stationarity::of(
+        let result = Stationarity::of(
             &empty,
             NS_PER_S,
             &Batches::new(0, 1),
             &Thresholds::default(),
         );
         assert!(
-            told.reason
+            result
+                .reason
                 .is_some_and(|reason| reason.contains("no correct response"))
         );
     }
@@ -444,12 +446,12 @@ mod tests {
             few(1, 49, |_| 1.0).reason,
             Some("fewer than 50 correct responses")
         );
-        let told = few(1, 50, |_| 1.0);
+        let result = few(1, 50, |_| 1.0);
         assert_eq!(
-            (told.state, told.reason, told.p99_drift),
+            (result.state, result.reason, result.p99_drift),
             (Some(State::Stationary), None, None)
         );
-        assert_eq!(told.slice_ns, Some(NS_PER_S));
+        assert_eq!(result.slice_ns, Some(NS_PER_S));
         assert_eq!(few(1, 1_000, |_| 1.0).slice_ns, Some(NS_PER_S / 3));
     }
 
@@ -464,9 +466,9 @@ mod tests {
         );
 
         let drift = |place: f64| 1.0 + place * (8.1 / 5.9 - 1.0);
-        let found =
+        let detected =
             share(1_000, drift, State::NonStationary) + share(1_000, drift, State::Drifting);
-        assert!(found >= 80, "{found}");
+        assert!(detected >= 80, "{detected}");
     }
 
     #[test]
@@ -497,11 +499,11 @@ mod tests {
             (1.0, 5),
             (0.0, 5),
         ];
-        for (answers_per_s, seconds) in cases {
+        for (responses_per_s, seconds) in cases {
             assert_eq!(
-                intervals_in_slice(NS_PER_S, answers_per_s),
+                intervals_in_slice(NS_PER_S, responses_per_s),
                 seconds,
-                "{answers_per_s}"
+                "{responses_per_s}"
             );
         }
         assert_eq!(intervals_in_slice(NS_PER_S / 10, 1_000.0), 10);
@@ -543,8 +545,8 @@ mod tests {
             for seed in 0..50 {
                 let (batches, slices) = queue(seed, 30, |_| utilisation * 1e6);
                 unstable += u32::from(InSystem::of(&batches, Some(30_000)).grew_beyond(1.0));
-                let told = Stationarity::of(&slices, NS_PER_S, &batches, &Thresholds::default());
-                not_stationary += u32::from(told.state == Some(State::NonStationary));
+                let result = Stationarity::of(&slices, NS_PER_S, &batches, &Thresholds::default());
+                not_stationary += u32::from(result.state == Some(State::NonStationary));
             }
             assert!(unstable <= 1, "{unstable} of 50 unstable at {utilisation}");
             assert!(

@@ -1,4 +1,4 @@
-//! Where a measurement ends whose length depends on how well a quantile is known.
+//! The stopping rule of a measurement that runs until a quantile reaches its target precision.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
@@ -6,39 +6,44 @@ use std::sync::mpsc::Receiver;
 use crate::judge::uncertainty::FEWEST_BEYOND;
 use crate::plan::Precision;
 use crate::record::batches::Batches;
-use crate::record::possible_ends::{Ends, Shown};
+use crate::record::possible_ends::{Ends, Snapshot};
 use crate::statistics::over_dispersion::Dispersion;
 
-/// Of what was asked for: a look knows less than the report, because some responses are still out
-/// and
-/// it has no more than the slots of the stretches, which are up to 3 % wide.
-const STRICTER: f64 = 0.97;
+/// Factor on the target half-width. The rule has less data than the report: some responses are
+/// still missing, and its histogram slots are up to 3 % wide.
+const SAFETY_FACTOR: f64 = 0.97;
 
-/// Looks at what the threads show, until none of them shows anything any more, and ends the
-/// measurement at the first end at which the quantile is known as well as was asked for.
-pub(crate) fn look(asked: &Precision, ends: &Ends, threads: usize, shown: &Receiver<Shown>) {
-    let mut looks: BTreeMap<usize, (usize, Batches)> = BTreeMap::new();
-    while let Ok(one) = shown.recv() {
-        let (count, all) = match looks.remove(&one.place) {
-            None => (1, one.batches),
+/// Analyzes the threads' snapshots until all threads stop submitting them. Ends the measurement at
+/// the first possible end at which the quantile reaches the target precision.
+pub(crate) fn apply(
+    precision: &Precision,
+    ends: &Ends,
+    threads: usize,
+    snapshots: &Receiver<Snapshot>,
+) {
+    let mut merged: BTreeMap<usize, (usize, Batches)> = BTreeMap::new();
+    while let Ok(snapshot) = snapshots.recv() {
+        let (count, all) = match merged.remove(&snapshot.place) {
+            None => (1, snapshot.batches),
             Some((count, mut all)) => {
-                all.add(&one.batches);
+                all.add(&snapshot.batches);
                 (count + 1, all)
             }
         };
         if count == threads
-            && half_width(&all, asked.quantile)
-                .is_some_and(|half| half <= STRICTER * asked.half_width)
+            && half_width(&all, precision.quantile)
+                .is_some_and(|half| half <= SAFETY_FACTOR * precision.half_width)
         {
-            // Too late, where this took too long: the measurement then goes on to the next end.
-            ends.end_at(one.place);
+            // No effect if the analysis took too long; the measurement then continues to the next
+            // end.
+            ends.end_at(snapshot.place);
         }
-        looks.insert(one.place, (count, all));
+        merged.insert(snapshot.place, (count, all));
     }
 }
 
-/// Half of the 95 % interval as a share of the quantile, from the stretches alone while a load
-/// runs: the quantiles lie within a slot, shared out evenly.
+/// Half-width of the 95 % confidence interval relative to the quantile, estimated from the batches
+/// while the load runs. Quantiles are interpolated within a slot.
 fn half_width(batches: &Batches, quantile: f64) -> Option<f64> {
     let dispersion = Dispersion::of(&batches.beyond_of_offered(quantile), quantile)?;
     if dispersion.effective_beyond(quantile) < FEWEST_BEYOND || dispersion.high >= 1.0 {
@@ -57,7 +62,7 @@ mod tests {
     use super::*;
     use crate::base::clock::NS_PER_S;
     use crate::plan::LoadPlan;
-    use crate::record::possible_ends::Course;
+    use crate::record::possible_ends::EndCursor;
 
     const S: u64 = NS_PER_S;
 
@@ -72,21 +77,20 @@ mod tests {
         plan
     }
 
-    /// What two threads show ahead of the first end: every request takes as long as the one before,
-    /// or they scatter.
-    fn looked_at(half_width: f64, response_ns: impl Fn(u64) -> u64) -> Arc<Ends> {
+    /// Snapshots of two threads before the first end: constant response times, or scattered ones.
+    fn ends_after(half_width: f64, response_ns: impl Fn(u64) -> u64) -> Arc<Ends> {
         let ends = Ends::of(&plan(half_width), 0).expect("a precision is asked for");
-        let (shows, shown) = channel();
+        let (sender, snapshots) = channel();
         for half in 0..2_u64 {
             let mut batches = Batches::new(5 * S, 15 * S);
             (0..900).for_each(|index| {
                 let at_ns = 5 * S + (2 * index + half) * S / 200;
                 batches.record(at_ns, at_ns, Some(response_ns(2 * index + half)));
             });
-            Course::new(Arc::clone(&ends), Some(shows.clone())).show(batches);
+            EndCursor::new(Arc::clone(&ends), Some(sender.clone())).submit(batches);
         }
-        drop(shows);
-        look(
+        drop(sender);
+        apply(
             &Precision {
                 quantile: 0.5,
                 half_width,
@@ -94,7 +98,7 @@ mod tests {
             },
             &ends,
             2,
-            &shown,
+            &snapshots,
         );
         ends
     }
@@ -102,25 +106,25 @@ mod tests {
     #[test]
     fn a_measurement_ends_where_the_quantile_is_known_well_enough_and_goes_on_otherwise() {
         let scattered = |index: u64| (index * 377 % 1_000 + 1) * 1_000_000;
-        assert_eq!(looked_at(0.1, |_| 1_000_000).load_end_ns(), 17 * S);
+        assert_eq!(ends_after(0.1, |_| 1_000_000).load_end_ns(), 17 * S);
         assert_eq!(
-            looked_at(0.1, scattered).load_end_ns(),
+            ends_after(0.1, scattered).load_end_ns(),
             17 * S,
             "half-width 5 %"
         );
-        assert_eq!(looked_at(0.01, scattered).load_end_ns(), u64::MAX);
+        assert_eq!(ends_after(0.01, scattered).load_end_ns(), u64::MAX);
     }
 
     #[test]
     fn nothing_is_decided_before_every_thread_has_shown_what_it_has() {
         let ends = Ends::of(&plan(0.5), 0).expect("a precision is asked for");
-        let (shows, shown) = channel();
+        let (sender, snapshots) = channel();
         let mut batches = Batches::new(5 * S, 15 * S);
         (0..1_000)
             .map(|index| 5 * S + index * S / 200)
             .for_each(|at_ns| batches.record(at_ns, at_ns, Some(1_000)));
-        Course::new(Arc::clone(&ends), Some(shows)).show(batches);
-        look(
+        EndCursor::new(Arc::clone(&ends), Some(sender)).submit(batches);
+        apply(
             &Precision {
                 quantile: 0.5,
                 half_width: 0.5,
@@ -128,7 +132,7 @@ mod tests {
             },
             &ends,
             2,
-            &shown,
+            &snapshots,
         );
         assert_eq!(ends.load_end_ns(), u64::MAX);
     }
@@ -137,8 +141,7 @@ mod tests {
     fn the_stretches_know_a_half_width_as_the_whole_histogram_does() {
         let length_ns = 120 * NS_PER_S;
         let (mut batches, requests) = (Batches::new(0, length_ns), 60_000_u64);
-        // Every thousandth part of a second from 1 to 1,000 ms, in an order that scatters them over
-        // the stretches.
+        // Every millisecond from 1 to 1,000 ms, in an order that scatters them over the batches.
         for index in 0..requests {
             let at_ns = index * (length_ns / requests);
             batches.record(
@@ -147,11 +150,14 @@ mod tests {
                 Some((index * 377 % 1_000 + 1) * 1_000_000),
             );
         }
-        // Of independent requests: 2.045 √(0.5 · 0.5 / 60,000) of quantile, which is as much of the
-        // values from 1 to 1,000.
+        // For independent requests: 2.045 √(0.5 · 0.5 / 60,000) in quantile, and the same half_width of
+        // the values from 1 to 1,000.
         let expected = 2.045 * (0.25 / requests as f64).sqrt() / 0.5;
-        let found = half_width(&batches, 0.5).expect("enough requests");
-        assert!((found / expected - 1.0).abs() < 0.1, "{found} {expected}");
+        let measured = half_width(&batches, 0.5).expect("enough requests");
+        assert!(
+            (measured / expected - 1.0).abs() < 0.1,
+            "{measured} {expected}"
+        );
         assert_eq!(
             half_width(&batches, 0.9999),
             None,

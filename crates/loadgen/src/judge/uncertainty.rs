@@ -1,4 +1,4 @@
-//! How well each quantile of one load is known, and whether it may be shown at all.
+//! The uncertainty of each quantile of one load, and whether it may be shown.
 
 use std::collections::BTreeMap;
 
@@ -11,46 +11,47 @@ use crate::record::batches::Batches;
 use crate::record::histogram::{LatencyHistogram, rank_of};
 use crate::statistics::over_dispersion::Dispersion;
 
-/// Effective requests beyond a quantile without which it is not shown: below, its interval covers
-/// too rarely.
+/// Minimum number of effective requests beyond a resolved quantile; with fewer, the confidence
+/// interval has too little coverage.
 pub(crate) const FEWEST_BEYOND: f64 = 10.0;
-/// With so many it may stand in a headline.
+/// Minimum number of effective requests beyond a headline quantile.
 const HEADLINE_BEYOND: f64 = 100.0;
 
-/// Ends of a 95 % interval; without an upper end it is unbounded.
+/// Ends of a 95 % confidence interval; unbounded without an upper end.
 pub(crate) type Interval = (u64, Option<u64>);
 
-/// What is known of the quantiles of one load. Nothing here knows of the difference between runs.
+/// Uncertainty of the quantiles of one load, excluding run-to-run variation.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Uncertainty {
-    /// Of the quantiles over all offered requests.
+    /// For quantiles over all offered requests.
     pub offered_quantiles_ns: BTreeMap<String, QuantileUncertainty>,
-    /// Of the quantiles of the response times of correct responses.
+    /// For quantiles of correct responses.
     pub response_time_ns: BTreeMap<String, QuantileUncertainty>,
 }
 
-/// What is known of one quantile.
+/// Uncertainty of one quantile.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct QuantileUncertainty {
-    /// The 95 % interval inside this run.
+    /// 95 % confidence interval within this run.
     pub interval_95_ns: Option<Interval>,
-    /// As many independent requests would know it as well; `None` where that cannot be told.
+    /// Effective requests: the number of independent requests with the same precision; `None` if
+    /// unknown.
     pub effective_requests: Option<f64>,
-    /// What it is good for.
+    /// Where the quantile may be shown.
     pub resolution_status: ResolutionStatus,
-    /// Why it is not resolved; `None` where it is.
+    /// Why it is not resolved; `None` if it is.
     pub reason: Option<NotResolved>,
 }
 
-/// What a quantile is good for.
+/// Where a quantile may be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResolutionStatus {
-    /// A headline.
+    /// In headlines and tables.
     Headline,
-    /// A table.
+    /// In tables.
     Resolved,
-    /// Nothing: not shown, or only as a bound.
+    /// Not shown, or only as a bound.
     NotResolved,
 }
 
@@ -58,17 +59,15 @@ pub enum ResolutionStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NotResolved {
-    /// Fewer than 300 requests: their scatter over time says nothing.
+    /// Fewer than 300 requests, too few to estimate their correlation.
     TooFewRequests,
     /// Fewer than ten effective requests lie beyond it.
     TooFewEffectiveRequests,
-    /// More requests failed than the quantile leaves.
+    /// More requests failed than the quantile allows.
     NotMet,
-    /// It is less than three times what the generator measures of a server that responds at once:
-    /// an
-    /// upper bound.
+    /// Less than three times the noise floor, so only an upper bound.
     BelowNoiseFloor,
-    /// The run was stopped before its end.
+    /// The load was stopped early.
     Interrupted,
 }
 
@@ -82,7 +81,7 @@ impl QuantileUncertainty {
         }
     }
 
-    /// `interval_of` finds the interval between two quantiles; `None` where the lower is not met.
+    /// `interval_of` computes the confidence interval; `None` if its lower end is not met.
     fn of(
         dispersion: &Dispersion,
         quantile: f64,
@@ -97,8 +96,7 @@ impl QuantileUncertainty {
             };
         };
         if beyond < FEWEST_BEYOND {
-            // The interval stands all the same: showing only what seems certain selects intervals
-            // that are too narrow.
+            // The interval is still reported: hiding it would select intervals that are too narrow.
             return Self {
                 effective_requests,
                 interval_95_ns: Some(interval),
@@ -118,7 +116,7 @@ impl QuantileUncertainty {
         }
     }
 
-    /// What is resolved by its number may still be too near to the floor.
+    /// A quantile with enough requests may still be too close to the noise floor.
     fn above(
         self,
         floor: Option<&NoiseFloor>,
@@ -142,22 +140,22 @@ impl QuantileUncertainty {
     }
 }
 
-/// What the uncertainty of a load is made of.
+/// Input of the uncertainty of a load.
 pub(crate) struct Measured<'a> {
     pub batches: &'a Batches,
-    pub right: &'a LatencyHistogram,
+    pub correct: &'a LatencyHistogram,
     pub given_up: &'a LatencyHistogram,
     pub offered: u64,
     pub is_interrupted: bool,
-    pub floor: Option<&'a NoiseFloor>,
-    /// A quantile below so many times the floor is not resolved.
+    pub floor: Option<&'a Floor>,
+    /// A quantile below this many times the noise floor is not resolved.
     pub least_floor_ratio: f64,
 }
 
 impl Measured<'_> {
-    /// Judges every reported quantile.
+    /// The uncertainty of every reported quantile.
     pub fn uncertainty(&self) -> Uncertainty {
-        let mut lower = self.right.clone();
+        let mut lower = self.correct.clone();
         lower.add(self.given_up);
         let by_quantile = |judge: &dyn Fn(f64) -> QuantileUncertainty| {
             REPORTED_QUANTILES
@@ -173,7 +171,7 @@ impl Measured<'_> {
 
     fn of_offered(&self, quantile: f64, lower: &LatencyHistogram) -> QuantileUncertainty {
         let dispersion = Dispersion::of(&self.batches.beyond_of_offered(quantile), quantile);
-        let value_ns = self.right.at_rank_ns(rank_of(quantile, self.offered));
+        let value_ns = self.correct.at_rank_ns(rank_of(quantile, self.offered));
         self.judge(quantile, dispersion, value_ns, |dispersion| {
             let low_ns = lower.at_rank_ns(rank_of(dispersion.low, self.offered))?;
             Some((low_ns, self.upper_ns(dispersion.high, self.offered)))
@@ -185,10 +183,10 @@ impl Measured<'_> {
         self.judge(
             quantile,
             dispersion,
-            self.right.quantile_ns(quantile),
+            self.correct.quantile_ns(quantile),
             |dispersion| {
-                let low_ns = self.right.quantile_ns(dispersion.low)?;
-                Some((low_ns, self.upper_ns(dispersion.high, self.right.count())))
+                let low_ns = self.correct.quantile_ns(dispersion.low)?;
+                Some((low_ns, self.upper_ns(dispersion.high, self.correct.count())))
             },
         )
     }
@@ -216,7 +214,7 @@ impl Measured<'_> {
 
     fn upper_ns(&self, quantile: f64, requests: u64) -> Option<u64> {
         if quantile < 1.0 {
-            self.right.at_rank_ns(rank_of(quantile, requests))
+            self.correct.at_rank_ns(rank_of(quantile, requests))
         } else {
             None
         }
@@ -224,7 +222,7 @@ impl Measured<'_> {
 }
 
 impl Uncertainty {
-    /// The intervals of the response times alone, as a distribution has them.
+    /// Confidence intervals of the response times.
     pub(crate) fn of_response_times(&self) -> BTreeMap<String, Option<Interval>> {
         self.response_time_ns
             .iter()
@@ -242,19 +240,19 @@ mod tests {
     /// As many requests, evenly over time, with the response times 1 to 1,000 µs in turn; every
     /// `failing`-th fails.
     fn uncertainty(requests: u64, failing: u64, floor: Option<&NoiseFloor>) -> Uncertainty {
-        let (mut batches, mut right) = (Batches::new(0, LENGTH_NS), LatencyHistogram::new());
+        let (mut batches, mut correct) = (Batches::new(0, LENGTH_NS), LatencyHistogram::new());
         for index in 0..requests {
             let at_ns = index * LENGTH_NS / requests;
             let response_ns = (index * 7 % 1_000 + 1) * 1_000;
             let is_right = failing == 0 || index % failing != 0;
             batches.record(at_ns, at_ns + response_ns, is_right.then_some(response_ns));
             if is_right {
-                right.record(response_ns);
+                correct.record(response_ns);
             }
         }
         let measured = Measured {
             batches: &batches,
-            right: &right,
+            correct: &correct,
             given_up: &LatencyHistogram::new(),
             offered: requests,
             is_interrupted: false,
@@ -266,8 +264,9 @@ mod tests {
 
     #[test]
     fn ten_beyond_make_a_quantile_and_a_hundred_a_headline() {
-        let told = uncertainty(20_000, 0, None);
-        let resolution_status = |quantile: &str| told.response_time_ns[quantile].resolution_status;
+        let result = uncertainty(20_000, 0, None);
+        let resolution_status =
+            |quantile: &str| result.response_time_ns[quantile].resolution_status;
         assert_eq!(
             (resolution_status("0.5"), resolution_status("0.99")),
             (ResolutionStatus::Headline, ResolutionStatus::Headline)
@@ -277,14 +276,14 @@ mod tests {
             (ResolutionStatus::Resolved, ResolutionStatus::NotResolved)
         );
         assert_eq!(
-            told.response_time_ns["0.9999"].reason,
+            result.response_time_ns["0.9999"].reason,
             Some(NotResolved::TooFewEffectiveRequests)
         );
         assert_eq!(
-            told.offered_quantiles_ns, told.response_time_ns,
+            result.offered_quantiles_ns, result.response_time_ns,
             "where nothing fails they are one"
         );
-        let (low, high) = told.response_time_ns["0.99"]
+        let (low, high) = result.response_time_ns["0.99"]
             .interval_95_ns
             .expect("an interval");
         assert!(low < 990_000 && high > Some(990_000), "{low} {high:?}");
@@ -292,16 +291,16 @@ mod tests {
 
     #[test]
     fn what_failed_lies_beyond_every_answer() {
-        let told = uncertainty(20_000, 10, None);
-        let failed = told.offered_quantiles_ns["0.95"];
+        let result = uncertainty(20_000, 10, None);
+        let failed = result.offered_quantiles_ns["0.95"];
         assert_eq!(
             (failed.resolution_status, failed.reason),
             (ResolutionStatus::NotResolved, Some(NotResolved::NotMet))
         );
         assert!(failed.effective_requests.is_some());
-        assert!(told.offered_quantiles_ns["0.5"].interval_95_ns.is_some());
+        assert!(result.offered_quantiles_ns["0.5"].interval_95_ns.is_some());
         assert!(
-            told.response_time_ns["0.95"].interval_95_ns.is_some(),
+            result.response_time_ns["0.95"].interval_95_ns.is_some(),
             "of correct responses it is known"
         );
     }

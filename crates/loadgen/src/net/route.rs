@@ -6,7 +6,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 use crate::base::error::LoadError;
-use crate::base::thousands::thousands;
+use crate::base::thousands::{plural, thousands};
 use crate::net::conntrack::TrackingTable;
 use crate::net::ports::LocalPorts;
 use crate::net::ports::SourcePorts;
@@ -95,10 +95,11 @@ impl Route {
         if least > free {
             let description = ports.describe();
             return Err(LoadError::Plan(format!(
-                "{} connections need more local ports than are free ({} on {addresses} source \
-                addresses; {description}); {}",
+                "{} connections need more local ports than are free ({} on {}; {description}); \
+                {}",
                 thousands(least),
                 thousands(free),
+                plural(addresses, "source address"),
                 hint(&server)
             )));
         }
@@ -223,7 +224,7 @@ mod tests {
             .to_string();
 
         assert!(
-            error.contains("100000 connections") && error.contains("--source-addresses"),
+            error.contains("100,000 connections") && error.contains("--source-addresses"),
             "{error}"
         );
     }

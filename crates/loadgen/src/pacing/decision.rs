@@ -1,4 +1,4 @@
-//! How the threads of a load wait for their sends: decided once, before it starts.
+//! How a load's threads wait for their sends; decided once, before it starts.
 
 use rustix::thread::sched_getaffinity;
 
@@ -7,7 +7,7 @@ use crate::pacing::pacer::{MOST_SPIN_SHARE, Pacer, Spin, SpinReason};
 use crate::pacing::rt_budget::RtBudget;
 use crate::plan::{LoadModel, LoadPlan};
 
-/// How the threads of a load wait, and the watch that decides whether they may spin.
+/// How a load's threads wait, and the idle-core monitor that decides whether they may busy-wait.
 pub(crate) struct Pacing {
     spin: Spin,
     /// Every thread waits with a copy of it.
@@ -16,7 +16,7 @@ pub(crate) struct Pacing {
 }
 
 impl Pacing {
-    /// Decides for a plan, and starts to watch the cores' idle time unless the plan sets the spin
+    /// Decides for a plan, and starts to monitor the cores' idle time unless the plan sets the spin
     /// window.
     pub fn of(plan: &LoadPlan) -> Self {
         let thread_rate_per_s = match &plan.load {
@@ -40,7 +40,7 @@ impl Pacing {
         }
     }
 
-    /// Ends the watch; returns what was decided, and the CPU time of the watch in nanoseconds.
+    /// Stops the monitor; returns the decision and the monitor's CPU time in nanoseconds.
     pub fn end(self) -> (Spin, u64) {
         (self.spin, self.idle_watch.map_or(0, IdleWatch::end))
     }

@@ -38,7 +38,7 @@ impl IdleTime {
         }
     }
 
-    /// Whether the latest sample had hardly any idle time.
+    /// Whether the latest sample had too little idle time.
     pub fn is_gone(&self) -> bool {
         self.is_gone.load(Ordering::Relaxed)
     }
@@ -106,7 +106,7 @@ impl IdleWatch {
         Arc::clone(&self.seen)
     }
 
-    /// Ends the watch; returns its CPU time in nanoseconds.
+    /// Stops sampling; returns its CPU time in nanoseconds.
     pub fn end(mut self) -> u64 {
         self.join()
     }

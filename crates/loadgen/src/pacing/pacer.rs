@@ -147,7 +147,7 @@ impl Pacer {
             lead_ns: 0,
             wake_ups: WakeUps::default(),
             spin_ns: 0,
-            rt_budget: RtBudget::not_at_all(),
+            rt_budget: RtBudget::unlimited(),
             curtailed: 0,
             off_ns: 0,
         }
@@ -235,8 +235,8 @@ impl Pacer {
 
     /// How long the thread was busy without its real-time priority; `None` if it did not have to
     /// be, or could not.
-    pub fn as_ordinary_ns(&self) -> Option<u64> {
-        self.rt_budget.as_ordinary_ns()
+    pub fn sched_other_ns(&self) -> Option<u64> {
+        self.rt_budget.sched_other_ns()
     }
 
     /// Time spent polling without an event: CPU time spent only on precision.
@@ -262,7 +262,7 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pacing::rt_budget::{BUDGET_NS, LEAST_REST_SHARE};
+    use crate::pacing::rt_budget::{BUDGET_NS, MIN_REST_SHARE};
 
     #[test]
     fn the_window_before_a_send_is_not_slept_through() {
@@ -366,9 +366,9 @@ mod tests {
 
     #[test]
     fn a_real_time_thread_that_only_spins_sleeps_before_it_is_made_to() {
-        let mut pacer = Pacer::new(60_000).with_rt_budget(RtBudget::asleep());
+        let mut pacer = Pacer::new(60_000).with_rt_budget(RtBudget::sleeping());
         let share = slept_share(&mut pacer);
-        assert!((share - LEAST_REST_SHARE).abs() < 0.01, "{share}");
+        assert!((share - MIN_REST_SHARE).abs() < 0.01, "{share}");
         assert!(pacer.curtailed() > 1_000, "{}", pacer.curtailed());
     }
 
@@ -381,7 +381,7 @@ mod tests {
 
     #[test]
     fn who_owes_sleep_naps_where_the_send_is_far_enough_away() {
-        let mut pacer = Pacer::new(60_000).with_rt_budget(RtBudget::asleep());
+        let mut pacer = Pacer::new(60_000).with_rt_budget(RtBudget::sleeping());
         (0..WAKE_UPS as u64).for_each(|late_us| pacer.woke((5 + late_us) * 1_000));
         pacer.passed(BUDGET_NS / 8, 0);
         assert_eq!(
@@ -419,7 +419,7 @@ mod tests {
     #[test]
     fn the_cost_of_a_sleep_is_counted_only_before_a_send_and_where_little_was_slept() {
         for requested_window_ns in [0, 60_000] {
-            let mut pacer = Pacer::new(requested_window_ns).with_rt_budget(RtBudget::asleep());
+            let mut pacer = Pacer::new(requested_window_ns).with_rt_budget(RtBudget::sleeping());
             pacer.passed(BUDGET_NS / 16, 0);
             assert!(!pacer.counts_sleep(1), "a short burst");
             pacer.passed(BUDGET_NS / 8, 0);

@@ -1,4 +1,4 @@
-//! Real-time priority, taken, given up for a while and taken back.
+//! Real-time priority: taking it, giving it up for a while, and taking it back.
 
 use std::thread;
 
@@ -34,7 +34,7 @@ pub(crate) struct RealTime {
 }
 
 impl RealTime {
-    /// That of the calling thread, which threads it starts inherit; `None` at SCHED_OTHER.
+    /// The priority of the calling thread, which its child threads inherit; `None` at SCHED_OTHER.
     pub fn of_this_thread() -> Option<Self> {
         let (policy, parameters) = thread_schedule_policy_param(thread_native_id()).ok()?;
         let real_time = Self {
@@ -45,9 +45,9 @@ impl RealTime {
         matches!(policy, ThreadSchedulePolicy::Realtime(_)).then_some(real_time)
     }
 
-    /// The lowest real-time priority, which is ahead of every SCHED_OTHER thread, for threads that
-    /// the calling thread starts; `None` if the user chose how they are scheduled (`nice`, `chrt`),
-    /// or if the kernel would kill a thread that works for long without sleeping.
+    /// The lowest real-time priority, for threads that the calling thread starts; it preempts every
+    /// SCHED_OTHER thread. `None` if the user chose the scheduling (`nice`, `chrt`), or if the
+    /// kernel would kill a thread that runs for long without sleeping.
     pub fn of_threads_to_start() -> Option<Self> {
         let (policy, _) = thread_schedule_policy_param(thread_native_id()).ok()?;
         let niceness = getpriority_process(None).ok()?;
@@ -86,7 +86,7 @@ impl RealTime {
         set_thread_priority_and_policy(thread_native_id(), self.given_up, OTHER)
     }
 
-    /// Makes the calling thread a real-time thread, at first or again.
+    /// Gives the calling thread real-time priority, at first or again.
     pub fn take_back(self) -> Result<(), Error> {
         set_thread_priority_and_policy(thread_native_id(), self.priority, self.policy)
     }

@@ -7,33 +7,33 @@ use crate::pacing::priority::RealTime;
 
 /// Share of time in which a real-time thread must rest: sleep, or run as SCHED_OTHER. Slightly more
 /// than the kernel requires.
-pub(crate) const LEAST_REST_SHARE: f64 = 0.07;
+pub(crate) const MIN_REST_SHARE: f64 = 0.07;
 
 /// The share is kept over this period, so that a short burst need not rest at all.
 pub(crate) const BUDGET_NS: u64 = 20 * NS_PER_MS;
 
 /// A thread with more RT-throttling debt than this must rest.
-const MOST_OWED_NS: f64 = BUDGET_NS as f64 * LEAST_REST_SHARE;
+const MAX_DEBT_NS: f64 = BUDGET_NS as f64 * MIN_REST_SHARE;
 
 /// A thread with more debt than this rests if that delays no send.
-const WORTHWHILE_NS: f64 = MOST_OWED_NS / 4.0;
+const EARLY_REST_DEBT_NS: f64 = MAX_DEBT_NS / 4.0;
 
 /// How often a thread that may give up its priority checks its CPU time.
 const CHECK_NS: u64 = 200_000;
 
 /// At most this much of a sleep brings the next check nearer: a thread that sleeps long has rested
 /// anyway.
-const MOST_SLEPT_NS: u64 = 20_000;
+const MAX_SLEPT_NS: u64 = 20_000;
 
-/// How a thread rests.
+/// How a thread reduces its RT-throttling debt.
 #[derive(Clone, Copy, Debug)]
-enum RestKind {
-    /// A SCHED_OTHER thread need not: the kernel shares the core fairly.
-    NotAtAll,
-    /// It gives up its priority for a while and continues.
-    AsOrdinary(RealTime),
-    /// It is not permitted to take its priority back, so it sleeps.
-    Asleep,
+enum RestMode {
+    /// A SCHED_OTHER thread has no debt: the kernel shares the core fairly.
+    Never,
+    /// It gives up its real-time priority for a while and continues.
+    SchedOther(RealTime),
+    /// It may not take its priority back, so it sleeps.
+    Sleep,
 }
 
 /// Wall and CPU time of the calling thread at one point in time.
@@ -55,11 +55,11 @@ impl Clocks {
 /// The RT-throttling debt of a thread, and how it rests.
 #[derive(Clone, Debug)]
 pub(crate) struct RtBudget {
-    kind: RestKind,
-    /// RtBudget due but not yet taken; being busy increases it.
-    owed_ns: f64,
+    mode: RestMode,
+    /// RT-throttling debt; CPU time at real-time priority increases it.
+    debt_ns: f64,
     has_given_up_priority: bool,
-    as_ordinary_ns: u64,
+    sched_other_ns: u64,
     read_clocks: fn() -> Clocks,
     last_check: Option<Clocks>,
     /// Time passed since.
@@ -67,57 +67,57 @@ pub(crate) struct RtBudget {
 }
 
 impl RtBudget {
-    /// For the generator threads that the calling thread starts: at the real-time priority that
-    /// they inherit, or else at one of their own if they may go ahead of others.
+    /// For the generator threads that the calling thread starts: with the inherited real-time
+    /// priority, or else with a new one if `may_go_ahead`.
     pub fn for_generator_threads(may_go_ahead: bool) -> Self {
         if let Some(inherited) = RealTime::of_this_thread() {
-            return Self::by(
+            return Self::with_mode(
                 inherited
                     .that_can_be_taken_back()
-                    .map_or(RestKind::Asleep, RestKind::AsOrdinary),
+                    .map_or(RestMode::Sleep, RestMode::SchedOther),
             );
         }
 
-        // None that cannot be given up for a while: others must not have to wait.
-        let own = may_go_ahead
+        // Only a priority that can be given up for a while: other processes must not be blocked.
+        let real_time = may_go_ahead
             .then(RealTime::of_threads_to_start)
             .flatten()
             .and_then(RealTime::that_can_be_taken_back);
-        Self::by(own.map_or(RestKind::NotAtAll, RestKind::AsOrdinary))
+        Self::with_mode(real_time.map_or(RestMode::Never, RestMode::SchedOther))
     }
 
     /// For a SCHED_OTHER thread.
-    pub fn not_at_all() -> Self {
-        Self::by(RestKind::NotAtAll)
+    pub fn unlimited() -> Self {
+        Self::with_mode(RestMode::Never)
     }
 
     /// For a real-time thread that is not permitted to take its priority back.
     #[cfg(test)]
-    pub fn asleep() -> Self {
-        Self::by(RestKind::Asleep)
+    pub fn sleeping() -> Self {
+        Self::with_mode(RestMode::Sleep)
     }
 
-    fn by(kind: RestKind) -> Self {
+    fn with_mode(mode: RestMode) -> Self {
         let read_clocks = Clocks::read;
         Self {
-            kind,
-            owed_ns: 0.0,
+            mode,
+            debt_ns: 0.0,
             has_given_up_priority: false,
-            as_ordinary_ns: 0,
+            sched_other_ns: 0,
             read_clocks,
             last_check: None,
             unchecked_ns: 0,
         }
     }
 
-    /// Makes the calling thread a real-time thread if it is to be one and did not inherit it. Other
-    /// threads of the process stay as they are.
+    /// Gives the calling thread real-time priority if it should have it and did not inherit it.
+    /// Other threads of the process are not affected.
     pub fn take_priority(&mut self) {
-        if let RestKind::AsOrdinary(real_time) = self.kind
+        if let RestMode::SchedOther(real_time) = self.mode
             && RealTime::of_this_thread().is_none()
             && real_time.take_back().is_err()
         {
-            self.kind = RestKind::NotAtAll;
+            self.mode = RestMode::Never;
         }
     }
 
@@ -125,15 +125,17 @@ impl RtBudget {
     /// rested. A thread about to sleep until a send rests by that, and wakes up sooner as a
     /// real-time thread.
     pub fn change_priority(&mut self, is_about_to_sleep: bool) {
-        let RestKind::AsOrdinary(real_time) = self.kind else {
+        let RestMode::SchedOther(real_time) = self.mode else {
             return;
         };
-        if self.has_given_up_priority && (self.owed_ns <= 0.0 || is_about_to_sleep) {
+        if self.has_given_up_priority && (self.debt_ns <= 0.0 || is_about_to_sleep) {
             self.check();
             // A thread that is refused what was permitted before the start stays SCHED_OTHER, and
             // tries again.
             self.has_given_up_priority = real_time.take_back().is_err();
-        } else if !self.has_given_up_priority && self.owed_ns > WORTHWHILE_NS && !is_about_to_sleep
+        } else if !self.has_given_up_priority
+            && self.debt_ns > EARLY_REST_DEBT_NS
+            && !is_about_to_sleep
         {
             self.check();
             // Every thread may become SCHED_OTHER; an error can only concern the niceness.
@@ -144,21 +146,21 @@ impl RtBudget {
 
     /// Whether it should sleep if that delays no send.
     pub fn should_sleep(&self) -> bool {
-        matches!(self.kind, RestKind::Asleep) && self.owed_ns > WORTHWHILE_NS
+        matches!(self.mode, RestMode::Sleep) && self.debt_ns > EARLY_REST_DEBT_NS
     }
 
     /// Whether it must sleep, even if that delays a send.
     pub fn must_sleep(&self) -> bool {
-        matches!(self.kind, RestKind::Asleep) && self.owed_ns > MOST_OWED_NS
+        matches!(self.mode, RestMode::Sleep) && self.debt_ns > MAX_DEBT_NS
     }
 
     /// Records how an interval was spent, as far as known without checking CPU time.
     pub fn passed(&mut self, busy_ns: u64, slept_ns: u64) {
-        match self.kind {
-            RestKind::NotAtAll => {}
-            RestKind::Asleep => self.spent(busy_ns, slept_ns),
-            RestKind::AsOrdinary(_) => {
-                self.unchecked_ns += busy_ns + slept_ns.min(MOST_SLEPT_NS);
+        match self.mode {
+            RestMode::Never => {}
+            RestMode::Sleep => self.spent(busy_ns, slept_ns),
+            RestMode::SchedOther(_) => {
+                self.unchecked_ns += busy_ns + slept_ns.min(MAX_SLEPT_NS);
                 if self.unchecked_ns >= CHECK_NS {
                     self.check();
                 }
@@ -185,26 +187,26 @@ impl RtBudget {
 
     fn spent(&mut self, busy_ns: u64, slept_ns: u64) {
         let worked_ns = if self.has_given_up_priority {
-            self.as_ordinary_ns += busy_ns;
+            self.sched_other_ns += busy_ns;
             -(busy_ns as f64)
         } else {
-            busy_ns as f64 * LEAST_REST_SHARE / (1.0 - LEAST_REST_SHARE)
+            busy_ns as f64 * MIN_REST_SHARE / (1.0 - MIN_REST_SHARE)
         };
         // Excess rest is a credit, because a rest lasts at least one turn of the loop.
-        let owed_ns = (self.owed_ns + worked_ns).max(-(BUDGET_NS as f64));
+        let debt_ns = (self.debt_ns + worked_ns).max(-(BUDGET_NS as f64));
         // A long sleep is not: the kernel does not credit it.
-        self.owed_ns = (owed_ns - slept_ns as f64).max(owed_ns.min(0.0));
+        self.debt_ns = (debt_ns - slept_ns as f64).max(debt_ns.min(0.0));
     }
 
     /// Whether the CPU time of the next sleep must be measured. Falling asleep and waking up take
     /// some, on some virtual machines 20 µs, and only the remainder is sleep to the kernel.
     pub fn counts_sleep(&self) -> bool {
-        matches!(self.kind, RestKind::Asleep) && self.owed_ns > WORTHWHILE_NS / 2.0
+        matches!(self.mode, RestMode::Sleep) && self.debt_ns > EARLY_REST_DEBT_NS / 2.0
     }
 
     /// How long it was busy as SCHED_OTHER; `None` for a thread that always is, or never.
-    pub fn as_ordinary_ns(&self) -> Option<u64> {
-        matches!(self.kind, RestKind::AsOrdinary(_)).then_some(self.as_ordinary_ns)
+    pub fn sched_other_ns(&self) -> Option<u64> {
+        matches!(self.mode, RestMode::SchedOther(_)).then_some(self.sched_other_ns)
     }
 }
 
@@ -226,12 +228,12 @@ mod tests {
         budget.passed(100 * BUDGET_NS, 0);
         budget.change_priority(false);
         assert!(!budget.should_sleep() && !budget.must_sleep() && !budget.counts_sleep());
-        assert_eq!(budget.as_ordinary_ns(), None);
+        assert_eq!(budget.sched_other_ns(), None);
     }
 
     #[test]
     fn who_may_not_take_its_priority_back_owes_sleep() {
-        let mut budget = RtBudget::asleep();
+        let mut budget = RtBudget::sleeping();
         budget.passed(BUDGET_NS / 8, 0);
 
         assert!(!budget.should_sleep());
@@ -246,7 +248,7 @@ mod tests {
         budget.passed(BUDGET_NS / 8, 0);
 
         assert!(!budget.should_sleep(), "a long sleep");
-        assert_eq!(budget.as_ordinary_ns(), None);
+        assert_eq!(budget.sched_other_ns(), None);
     }
 
     /// Policy and niceness of the calling thread, according to the kernel.
@@ -279,7 +281,7 @@ mod tests {
             ..RtBudget::for_generator_threads(false)
         };
 
-        matches!(budget.kind, RestKind::AsOrdinary(_)).then_some(budget)
+        matches!(budget.mode, RestMode::SchedOther(_)).then_some(budget)
     }
 
     /// An interval in which the thread believes it slept for `slept_ns`.
@@ -293,9 +295,9 @@ mod tests {
     }
 
     /// The share of time in which it is SCHED_OTHER, over this many such intervals.
-    fn ordinary_share(interval: [u64; 3], intervals: u64) -> Option<f64> {
+    fn sched_other_share(interval: [u64; 3], intervals: u64) -> Option<f64> {
         let mut budget = real_time_budget()?;
-        let mut ordinary = 0;
+        let mut sched_other = 0;
 
         for _ in 0..intervals {
             budget.change_priority(false);
@@ -305,19 +307,19 @@ mod tests {
                 (policy, niceness) == (0, -10) || policy == 2,
                 "round robin: {policy}"
             );
-            ordinary += u64::from(policy == 0);
+            sched_other += u64::from(policy == 0);
             pass(&mut budget, interval);
         }
 
         budget.check();
-        let reported_ns = budget.as_ordinary_ns().expect("it was one");
+        let reported_ns = budget.sched_other_ns().expect("it was one");
 
         assert!(
-            reported_ns.abs_diff(ordinary * interval[1]) <= CHECK_NS + interval[1],
-            "{reported_ns} {ordinary}"
+            reported_ns.abs_diff(sched_other * interval[1]) <= CHECK_NS + interval[1],
+            "{reported_ns} {sched_other}"
         );
 
-        Some(ordinary as f64 / intervals as f64)
+        Some(sched_other as f64 / intervals as f64)
     }
 
     #[test]
@@ -329,11 +331,11 @@ mod tests {
             [1_000_000, 1_000_000, 0],
             [2_500_000, 2_500_000, 0],
         ] {
-            let Some(share) = ordinary_share(interval, 20_000) else {
+            let Some(share) = sched_other_share(interval, 20_000) else {
                 return;
             };
             assert!(
-                (share - LEAST_REST_SHARE).abs() < 0.005,
+                (share - MIN_REST_SHARE).abs() < 0.005,
                 "{interval:?}: {share}"
             );
         }
@@ -342,7 +344,7 @@ mod tests {
     #[test]
     fn a_real_time_thread_that_sleeps_for_its_share_stays_one() {
         for interval in [[100_000, 92_000, 8_000], [5_000_000, 40_000, 4_960_000]] {
-            let Some(share) = ordinary_share(interval, 2_000) else {
+            let Some(share) = sched_other_share(interval, 2_000) else {
                 return;
             };
             assert_eq!(share, 0.0, "{interval:?}");

@@ -1,4 +1,4 @@
-//! How long the calling thread waited for a core: runnable, and not running.
+//! Run-queue wait of the calling thread: time in which it was runnable but not running.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -11,14 +11,14 @@ const OLDEST_NS: u64 = 100 * NS_PER_MS;
 
 /// The waits of one thread since the latest reading.
 pub(crate) struct RunQueueWaits {
-    /// The thread's `schedstat`; `None` where the kernel has none.
+    /// The thread's `schedstat`; `None` if the kernel has none.
     file: Option<File>,
     waited_ns: u64,
     read_at_ns: u64,
 }
 
 impl RunQueueWaits {
-    /// Those of the calling thread from now on.
+    /// The waits of the calling thread from now on.
     pub fn of_this_thread(now_ns: u64) -> Self {
         let file = File::open("/proc/thread-self/schedstat").ok();
         let waited_ns = file.as_ref().and_then(read).unwrap_or(0);
@@ -56,7 +56,7 @@ fn read(file: &File) -> Option<u64> {
     text.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// How long the calling thread has waited since it began; `None` where the kernel does not say.
+/// Total run-queue wait of the calling thread; `None` if the kernel does not report it.
 pub(crate) fn run_queue_wait_ns() -> Option<u64> {
     read(&File::open("/proc/thread-self/schedstat").ok()?)
 }

@@ -1,39 +1,37 @@
-//! Gaps in which the loop should have been turning and was not: our own stalls, which no server is
-//! responsible for.
+//! Stalls of the generator's event loop, which no server causes.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::base::clock::NS_PER_MS;
 
-/// A gap that is longer than this is a stall.
+/// A longer gap between turns of the loop is a stall.
 const SHORTEST_NS: u64 = 5 * NS_PER_MS;
 
-/// The stalls of one thread, or of all together.
+/// The stalls of one thread, or of all threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Stalls {
-    /// How many.
+    /// Number of stalls.
     pub count: u64,
-    /// How long all of them were together.
+    /// Total length.
     pub total_ns: u64,
-    /// How long the longest was.
+    /// Length of the longest stall.
     pub longest_ns: u64,
-    /// Of `total_ns`, the time in which the thread was runnable and waited for a core. A stall that
-    /// this does not explain is the generator's own, or somebody stopped it.
+    /// Part of `total_ns` in which the thread was runnable but waited for a core. Otherwise the
+    /// generator itself stalled, or was stopped.
     pub waited_ns: u64,
-    /// Measured arrivals that were intended in one.
+    /// Measured arrivals that were due during a stall.
     pub arrivals: u64,
-    /// Measured responses that may have come in one and waited to be read, where their instant is
-    /// our
-    /// own, and connections that may have been made in one.
+    /// Measured responses without a kernel timestamp, and connections, that may have become ready
+    /// during a stall.
     pub responses: u64,
     #[serde(skip)]
     latest: (u64, u64),
 }
 
 impl Stalls {
-    /// The loop turned at `now_ns` and should have at `expected_ns`. `waited` returns how long the
-    /// thread waited for a core lately; it is called only in a stall.
+    /// The loop turned at `now_ns`, but should have turned at `expected_ns`. `waited` returns the
+    /// thread's recent run-queue wait; it is called only after a stall.
     pub(crate) fn note(&mut self, expected_ns: u64, now_ns: u64, waited: impl FnOnce() -> u64) {
         let gap_ns = now_ns.saturating_sub(expected_ns);
         if gap_ns > SHORTEST_NS {
@@ -45,19 +43,19 @@ impl Stalls {
         }
     }
 
-    /// Whether an arrival that becomes due was intended in the latest of them.
+    /// Whether an arrival that becomes due was scheduled during the latest stall.
     pub(crate) fn has_kept_arrival(&self, intended_ns: u64) -> bool {
         (self.latest.0..self.latest.1).contains(&intended_ns)
     }
 
-    /// Whether a response that was read to a request sent at `sent_ns` may have come in the latest
-    /// of them, where all that had come by `looked_ns` had been read before.
+    /// Whether a response to a request sent at `sent_ns` may have arrived during the latest stall,
+    /// if everything that had arrived by `looked_ns` was read before.
     pub(crate) fn may_have_kept_response(&self, sent_ns: u64, looked_ns: u64) -> bool {
         let ended_ns = self.latest.1;
         ended_ns > looked_ns && ended_ns > sent_ns
     }
 
-    /// Adds another thread's.
+    /// Adds the stalls of another thread.
     pub(crate) fn add(&mut self, other: &Self) {
         self.count += other.count;
         self.total_ns += other.total_ns;

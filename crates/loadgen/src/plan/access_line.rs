@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::plan::timestamp::{self, Timestamp};
 
-/// Names that JSON logs use, the first that is there counts.
+/// Field names in JSON logs; the first one present is used.
 const TIMES: [&str; 9] = [
     "time",
     "timestamp",
@@ -29,7 +29,7 @@ pub(crate) struct Visit {
     pub status: Option<u16>,
 }
 
-/// What was requested, if it can be sent again.
+/// The request, if it can be sent again.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Requested {
     pub method: String,
@@ -37,7 +37,7 @@ pub(crate) struct Requested {
     pub path: String,
 }
 
-/// Whether a file that begins with this line is an access log.
+/// Whether a file with this first line is an access log.
 pub(crate) fn is_one(line: &str) -> bool {
     line.starts_with('{') || (line.contains('[') && line.contains('"'))
 }
@@ -45,7 +45,7 @@ pub(crate) fn is_one(line: &str) -> bool {
 /// The request on this line.
 ///
 /// # Errors
-/// A sentence that says what is wrong with the line.
+/// A sentence that describes the error.
 pub(crate) fn parse(line: &str) -> Result<Visit, String> {
     if line.starts_with('{') {
         return of_json(line);
@@ -97,7 +97,7 @@ fn of_json(line: &str) -> Result<Visit, String> {
         format!("{time:?} is not a timestamp; write it like 2026-11-25T10:00:00.123Z")
     })?;
 
-    // Caddy has the request as an object, nginx as the request line.
+    // Caddy logs the request as an object, nginx as the request line.
     let inner = fields.get("request").and_then(Value::as_object);
     let parts = inner.unwrap_or(&fields);
     let line = fields.get("request").and_then(Value::as_str);
@@ -130,7 +130,7 @@ fn text_of(fields: &Map<String, Value>, names: &[&str]) -> Option<String> {
     })
 }
 
-/// `GET /path HTTP/1.1`; attacks and broken clients leave other things in logs.
+/// Parses `GET /path HTTP/1.1`; attacks and broken clients leave other texts in logs.
 fn request_line(line: &str) -> Option<Requested> {
     let (method, rest) = line.split_once(' ')?;
     let (target, version) = rest.split_once(' ')?;
@@ -144,7 +144,7 @@ fn requested(method: &str, target: &str) -> Option<Requested> {
     let is_method = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase());
     let path = path_of(target)?;
     let is_path = path.starts_with('/')
-        // A backslash begins an escape of the log, such as \x22.
+        // A backslash starts an escape sequence of the log, such as \x22.
         && path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
         && path.parse::<PathAndQuery>().is_ok();
 
@@ -154,7 +154,7 @@ fn requested(method: &str, target: &str) -> Option<Requested> {
     })
 }
 
-/// Without the scheme and the host that a proxy is given.
+/// Removes the scheme and the host of a request to a proxy.
 fn path_of(target: &str) -> Option<&str> {
     if target.starts_with('/') {
         return Some(target);

@@ -1,11 +1,11 @@
-//! Values that a step of a session takes from its response, for the steps after it.
+//! Values that a session's step captures from its response for later steps.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 const EXAMPLE: &str = "--capture token=json:.token";
 
-/// Placeholders with a meaning of their own.
+/// Names of built-in placeholders.
 const TAKEN_NAMES: [&str; 4] = ["seq", "random", "uuid", "csv"];
 
 /// One value of a response.
@@ -37,7 +37,7 @@ impl CapturePlan {
     /// Reads `NAME=json:PATH`, `NAME=header:NAME` or `NAME=regex:PATTERN`.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with the text.
+    /// A sentence that describes the error.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(

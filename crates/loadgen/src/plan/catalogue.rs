@@ -1,7 +1,7 @@
-//! Every check of a load: its name, what it looks at, when it fires, and what to do.
+//! All checks of a load: name, what it examines, when it fires, and the fix.
 //!
-//! The one place that names a check. `loadgen --explain`, `wsgiload explain` and the reasons of a
-//! verdict all read it; default thresholds come from [`Thresholds`].
+//! The single source of the checks' names and descriptions: `loadgen --explain`, `wsgiload explain`
+//! and the reasons of a verdict use it. Default thresholds come from [`Thresholds`].
 
 use std::collections::BTreeMap;
 
@@ -25,8 +25,8 @@ pub struct CheckInfo {
     pub fix: Option<&'static str>,
 }
 
-/// Every check of a load. Those that need the server or the host (`app-calls`, `kernel-drops`,
-/// `shared-cores`) are the orchestrator's.
+/// All checks of a load. The orchestrator has the checks that need the server or the host
+/// (`app-calls`, `kernel-drops`, `shared-cores`).
 pub const ALL: [&CheckInfo; 24] = [
     &TIMESTAMP_ORDER,
     &IN_SYSTEM_COUNT,
@@ -273,7 +273,7 @@ pub(crate) static MIXED_RATES: CheckInfo = CheckInfo {
     fix: Some("measure each rate separately, for example with `wsgiload sweep`"),
 };
 
-/// An entry of the catalogue with its default thresholds.
+/// A check with its default thresholds.
 #[derive(Debug, JsonSchema, Serialize)]
 struct Explained {
     #[serde(flatten)]
@@ -299,7 +299,7 @@ pub fn check_catalogue_json() -> String {
     serde_json::to_string(&explained).expect("the catalogue is plain data")
 }
 
-/// The name of a check by its name or its old code.
+/// The name of a check, given its name or its former code.
 pub(crate) fn name_of(identifier: &str) -> Option<&'static str> {
     ALL.into_iter()
         .find(|info| info.name == identifier || info.code == Some(identifier))

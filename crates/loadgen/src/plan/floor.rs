@@ -1,5 +1,5 @@
-//! The noise floor: what the generator measures of a server that responds at once, on this
-//! machine.
+//! The noise floor: the response times that the generator measures against a server that responds
+//! immediately, on this machine.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub struct NoiseFloor {
 }
 
 impl NoiseFloor {
-    /// The floor of a quantile: that of the next one known, which is not lower. `None` above the
+    /// The noise floor of a quantile, from the next higher known quantile; `None` above the
     /// highest.
     #[must_use]
     pub fn at(&self, quantile: f64) -> Option<u64> {
@@ -30,7 +30,7 @@ impl NoiseFloor {
         }
     }
 
-    /// How many times the floor a quantile is.
+    /// The ratio of a quantile to its noise floor.
     pub(crate) fn ratio(&self, quantile: f64, value_ns: u64) -> Option<f64> {
         self.at(quantile)
             .map(|floor_ns| value_ns as f64 / floor_ns.max(1) as f64)

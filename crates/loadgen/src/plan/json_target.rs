@@ -27,7 +27,7 @@ struct JsonTarget {
 /// The request on this line.
 ///
 /// # Errors
-/// A sentence that says what is wrong with the line.
+/// A sentence that describes the error.
 pub(crate) fn request_of(line: &str) -> Result<RequestPlan, String> {
     let target: JsonTarget = serde_json::from_str(line).map_err(|error| {
         format!(

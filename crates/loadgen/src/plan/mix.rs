@@ -1,5 +1,4 @@
-//! What is sent besides one request: weighted targets, and sessions of requests with think times
-//! between.
+//! Mixes of requests: weighted targets, and sessions with think times.
 
 use std::borrow::Cow;
 
@@ -13,10 +12,10 @@ use crate::plan::{
     CapturePlan, LoadModel, LoadPlan, LoadProfile, Order, Replay, ResponseCheck, default_method,
 };
 
-/// More requests than this in one plan are refused: each has counts of its own in the report.
+/// Maximum number of requests in a plan; each has its own counts in the report.
 const MOST_REQUESTS: usize = 10_000;
 
-/// The same for a replay that names the request of each arrival.
+/// Maximum for a replay that names the request of each arrival.
 pub(crate) const MOST_RECORDED_REQUESTS: usize = 100_000;
 
 /// One of several requests to the server that the plan's URL names.
@@ -86,7 +85,7 @@ pub(crate) fn default_weight() -> f64 {
     1.0
 }
 
-/// A URL with the names of CSV files instead of their paths.
+/// The URL with file names instead of the paths of CSV files.
 fn shown(url: &str) -> Cow<'_, str> {
     if !placeholders::has_any(url) {
         return Cow::Borrowed(url);
@@ -104,8 +103,8 @@ impl RequestPlan {
 }
 
 impl LoadPlan {
-    /// The plan's several requests in the order in which the report lists them; none where it has
-    /// only its own.
+    /// The plan's targets or session steps, in the order of the report; empty if the plan has a
+    /// single request.
     pub(crate) fn listed_requests(&self) -> impl Iterator<Item = &RequestPlan> {
         let steps = self
             .sessions
@@ -118,7 +117,7 @@ impl LoadPlan {
             .chain(steps)
     }
 
-    /// What the report calls each of [`Self::listed_requests`].
+    /// Names of [`Self::listed_requests`] in the report.
     pub(crate) fn request_labels(&self) -> Vec<String> {
         let of_step = |session: &SessionPlan| {
             let label = |(place, step): (usize, &StepPlan)| {
@@ -188,7 +187,7 @@ impl LoadPlan {
         Ok(())
     }
 
-    /// The replay, and which request each of its arrivals sends; `None` where they are drawn.
+    /// The replay and the request of each of its arrivals; `None` if targets are drawn by weight.
     fn recorded_requests(&self) -> Option<(&Replay, &Order)> {
         let LoadModel::Open(open) = &self.load else {
             return None;
@@ -285,7 +284,7 @@ mod tests {
                 },
             ),
             (
-                "10000",
+                "10,000",
                 LoadPlan {
                     targets: vec![target(1.0).remove(0); MOST_REQUESTS + 1],
                     ..good.clone()

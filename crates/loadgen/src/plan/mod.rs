@@ -1,5 +1,5 @@
-//! What is asked for: one immutable, validated [`LoadPlan`]. All times are nanoseconds, all rates
-//! per second.
+//! The plan of a load: one immutable, validated [`LoadPlan`]. All times are in nanoseconds, all
+//! rates per second.
 
 pub(crate) mod access_line;
 pub(crate) mod captures;
@@ -221,19 +221,19 @@ fn default_streams() -> usize {
     1
 }
 
-/// A timeout is noticed somewhat after it has expired. A drain that ended with the timeout would
-/// report the last requests as unfinished; one that is longer ends with them.
+/// A timeout is noticed slightly after it expired. A drain that ended with the timeout would report
+/// the last requests as unfinished, so it lasts longer.
 const TIMEOUT_NOTICE_NS: u64 = 500 * NS_PER_MS;
 
-/// They are in the report one by one.
+/// The report lists them individually.
 const MOST_FLIGHTS: usize = 100_000;
 
-/// A packed interval with many different values, and what its report needs.
+/// Size of a packed interval with many different values, including its part of the report.
 const INTERVAL_BYTES_ESTIMATE: u64 = 16 * 1024;
 const RECORDING_BYTES_LIMIT: u64 = 256 << 20;
 
 impl LoadPlan {
-    /// A plan with every default: Poisson arrivals at `rate_per_s` for `measure_ns`.
+    /// A plan with all defaults: Poisson arrivals at `rate_per_s` for `measure_ns`.
     #[must_use]
     pub fn open(url: &str, rate_per_s: f64, measure_ns: u64) -> Self {
         let load = LoadModel::Open(OpenLoop {
@@ -246,7 +246,7 @@ impl LoadPlan {
         Self::with_load(url, load, measure_ns)
     }
 
-    /// A plan with every default: `connections` users without think time for `measure_ns`.
+    /// A plan with all defaults: `connections` users without think time for `measure_ns`.
     #[must_use]
     pub fn closed(url: &str, connections: usize, measure_ns: u64) -> Self {
         Self::with_load(
@@ -299,7 +299,7 @@ impl LoadPlan {
         }
     }
 
-    /// How long to wait for answers once the sends have ended.
+    /// Maximum wait for responses after the last send.
     #[must_use]
     pub fn drain_ns(&self) -> u64 {
         self.phases
@@ -307,7 +307,7 @@ impl LoadPlan {
             .unwrap_or(self.timeout_ns + TIMEOUT_NOTICE_NS)
     }
 
-    /// Whose instants of responses are reported.
+    /// Source of the response timestamps.
     #[must_use]
     pub fn receive_stamps(&self) -> ReceiveStamps {
         self.receive_stamps.unwrap_or(match self.load {
@@ -328,8 +328,8 @@ impl LoadPlan {
         self.interval_ns.unwrap_or(shortest_ns.max(NS_PER_S))
     }
 
-    /// Scheduled send times that the measure phase spans, as offsets from the start. It ends at the
-    /// first of its possible ends.
+    /// The range of scheduled send times in the measurement, as offsets from the start. It ends at
+    /// the first of its possible ends.
     #[must_use]
     pub fn measure_window(&self) -> (u64, u64) {
         let first_ns = self
@@ -341,11 +341,11 @@ impl LoadPlan {
         )
     }
 
-    /// Refuses a plan that cannot be carried out; the URL, headers and bodies are checked when they
-    /// are prepared.
+    /// Refuses a plan that cannot be run; the URL, headers and bodies are checked when they are
+    /// prepared.
     ///
     /// # Errors
-    /// [`LoadError::Plan`] naming the field, what it holds and what is allowed.
+    /// [`LoadError::Plan`] with the field, its value and the allowed values.
     pub fn validate(&self) -> Result<(), LoadError> {
         require(
             self.phases.measure_ns > 0,
@@ -405,8 +405,8 @@ impl LoadPlan {
     }
 
     fn validate_statuses(&self) -> Result<(), LoadError> {
-        let own = self.listed_requests().filter_map(|one| one.check.as_ref());
-        for check in own.chain([&self.check]) {
+        let request_checks = self.listed_requests().filter_map(|one| one.check.as_ref());
+        for check in request_checks.chain([&self.check]) {
             let statuses = &check.statuses;
             require(
                 !statuses.is_empty(),

@@ -1,4 +1,4 @@
-//! What a plan says of an open loop. In its JSON what is offered stands in one key of several.
+//! The open loop of a plan. Its JSON has exactly one of several keys for the load profile.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,8 +49,8 @@ pub enum OnBusy {
     Shed,
 }
 
-/// The keys of an open loop. Serde cannot flatten an enumeration and refuse unknown keys at once,
-/// so it reads this.
+/// The JSON keys of an open loop. Serde cannot combine a flattened enum with the rejection of
+/// unknown keys, so it reads this struct.
 #[derive(JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OpenKeys {

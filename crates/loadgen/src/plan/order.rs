@@ -1,4 +1,4 @@
-//! Which request each arrival of a recording sends.
+//! The request that each arrival of a replay sends.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use serde::{Deserialize, Serialize};
 pub struct Order(Arc<[u32]>);
 
 impl Order {
-    /// The order of these indices.
+    /// Creates an order from these indices.
     #[must_use]
     pub fn new(indices: Vec<u32>) -> Self {
         Self(indices.into())
     }
 
-    /// The target of the arrival with this index in the whole schedule.
+    /// The target of this arrival, by its index in the whole schedule.
     pub(crate) fn at(&self, place: u64) -> u32 {
         self.0[place as usize]
     }
 
-    /// Whether it names one of so many targets for each of so many arrivals.
+    /// Whether it has one index per arrival, each within the number of targets.
     pub(crate) fn fits(&self, arrivals: usize, targets: usize) -> bool {
         self.0.len() == arrivals && self.0.iter().all(|index| (*index as usize) < targets)
     }

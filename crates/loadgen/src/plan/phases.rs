@@ -1,4 +1,4 @@
-//! How the time of a load is divided.
+//! The phases of a load.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub struct Phases {
 }
 
 impl Phases {
-    /// From the first intended send to the end of the last.
+    /// Time from the first scheduled send to the end of the last phase with sends.
     #[must_use]
     pub fn load_ns(&self) -> u64 {
         self.warmup_ns
@@ -34,7 +34,7 @@ impl Phases {
     }
 }
 
-/// A field of a plan that must be so.
+/// Returns an error with this message unless the condition holds.
 pub(crate) fn require(holds: bool, otherwise: &str) -> Result<(), LoadError> {
     if holds {
         Ok(())

@@ -1,20 +1,20 @@
-//! Placeholders in the texts of requests: `{{name}}`. Here they are only found; what each stands
-//! for is decided when the requests are prepared.
+//! Placeholders in requests: `{{name}}`. This module only parses them; their values are determined
+//! when the requests are prepared.
 
-/// Begins a placeholder; twice, it is sent once, as it is.
+/// Starts a placeholder; written twice, it is sent once, unchanged.
 const OPENING: &str = "{{";
 const CLOSING: &str = "}}";
 
 /// A part of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part<'a> {
-    /// Sent as it is.
+    /// Sent unchanged.
     Text(&'a str),
-    /// What is between the braces.
+    /// The text between the braces.
     Placeholder(&'a str),
 }
 
-/// Whether a text has a placeholder, or braces that are sent as they are.
+/// Whether a text has a placeholder or escaped braces.
 pub(crate) fn has_any(text: &str) -> bool {
     text.contains(OPENING)
 }
@@ -22,7 +22,7 @@ pub(crate) fn has_any(text: &str) -> bool {
 /// The parts of a text, in order.
 ///
 /// # Errors
-/// A sentence that says what is wrong with a placeholder.
+/// A sentence that describes the error.
 pub(crate) fn parts(text: &str) -> Result<Vec<Part<'_>>, String> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -50,12 +50,12 @@ pub(crate) fn parts(text: &str) -> Result<Vec<Part<'_>>, String> {
     Ok(parts)
 }
 
-/// A text that is sent as it is, written so that nothing in it is a placeholder.
+/// Escapes a text so that none of it is a placeholder.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace(OPENING, &OPENING.repeat(2))
 }
 
-/// The text with something that is in every URL in place of its placeholders.
+/// Replaces placeholders with a text that is valid in every URL.
 pub(crate) fn without_any(text: &str) -> String {
     let Ok(parts) = parts(text) else {
         return text.to_owned();
@@ -67,7 +67,7 @@ pub(crate) fn without_any(text: &str) -> String {
     parts.into_iter().map(sample).collect()
 }
 
-/// The text with other paths of CSV files in its placeholders. What is wrong in it stays.
+/// Replaces the paths of CSV files in placeholders. Invalid placeholders stay unchanged.
 pub(crate) fn with_csv_paths(text: &str, other: impl Fn(&str) -> String) -> String {
     let Ok(parts) = parts(text) else {
         return text.to_owned();
@@ -86,13 +86,13 @@ pub(crate) fn with_csv_paths(text: &str, other: impl Fn(&str) -> String) -> Stri
     parts.into_iter().map(written).collect()
 }
 
-/// The path in front of the column, and everything after it.
+/// The path before the column, and everything after it.
 fn csv_path(text: &str) -> Option<(&str, &str)> {
     let columns = text.strip_suffix(":random").unwrap_or(text);
     Some(text.split_at(columns.rfind(':')?))
 }
 
-/// As much of a text as fits into a message.
+/// The length of a text in a message.
 fn beginning(text: &str) -> String {
     const SHOWN: usize = 40;
     let mut shown: String = text.chars().take(SHOWN).collect();

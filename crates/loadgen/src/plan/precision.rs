@@ -1,4 +1,4 @@
-//! A measurement that goes on until a quantile is known well enough: what is asked for.
+//! Target precision: measurements that continue until a quantile is known precisely enough.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,10 +8,10 @@ use crate::plan::phases::require;
 use crate::plan::request_limit::lengths_up_to_ns;
 use crate::plan::{LoadModel, LoadPlan, LoadProfile, Phases};
 
-/// Quantiles that a report names.
+/// Quantiles in reports.
 pub const REPORTED_QUANTILES: [f64; 6] = [0.5, 0.9, 0.95, 0.99, 0.999, 0.9999];
 
-/// A wider interval says nothing.
+/// A wider interval has no use.
 const WIDEST_SHARE: f64 = 0.5;
 
 /// How well a quantile is to be known, and how long that may take. The measurement ends after 1, 2,
@@ -45,7 +45,7 @@ impl Precision {
         )
     }
 
-    /// Lengths after which a measurement of this shortest length may end, ascending.
+    /// Possible lengths of a measurement with this shortest length, ascending.
     #[must_use]
     pub fn lengths_ns(&self, measure_ns: u64) -> Vec<u64> {
         let is_longer = |length_ns: u64, twice_ns: u64| {
@@ -61,19 +61,19 @@ impl Precision {
 }
 
 impl LoadPlan {
-    /// Lengths of the measurement after which it may end or is extended, ascending; `None` if its
-    /// length is fixed.
+    /// Lengths at which the measurement ends or is extended, ascending; `None` if its length is
+    /// fixed.
     #[must_use]
     pub fn possible_lengths_ns(&self) -> Option<Vec<u64>> {
         let measure_ns = self.phases.measure_ns;
         match (&self.precision, self.requests) {
-            (Some(asked), _) => Some(asked.lengths_ns(measure_ns)),
+            (Some(precision), _) => Some(precision.lengths_ns(measure_ns)),
             (None, Some(_)) => Some(lengths_up_to_ns(measure_ns)),
             (None, None) => None,
         }
     }
 
-    /// The phases with the longest measurement that this may become.
+    /// The phases with the longest possible measurement.
     #[must_use]
     pub fn longest_phases(&self) -> Phases {
         let measure_ns = self
@@ -156,8 +156,8 @@ mod tests {
                 NS_PER_S,
             ),
         ];
-        for (word, asked, measure_ns) in cases {
-            let message = asked.validate(measure_ns).expect_err(word).to_string();
+        for (word, precision, measure_ns) in cases {
+            let message = precision.validate(measure_ns).expect_err(word).to_string();
             assert!(message.contains(word), "{message}");
         }
     }

@@ -1,4 +1,4 @@
-//! What an open loop offers over time: one rate, a ramp, steps, or the arrivals of a trace.
+//! Load profiles: a constant rate, a ramp, steps, or the arrivals of a trace.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::plan::trace::Trace;
 const HIGHEST_RATE_PER_S: f64 = 10_000_000.0;
 const HIGHEST_SPEED: f64 = 1_000_000.0;
 
-/// The peak rate of a trace is that of its busiest tenth of a second.
+/// The peak rate of a trace is measured over a tenth of a second.
 const PEAK_SPAN_NS: u64 = 100 * NS_PER_MS;
 const PEAK_SPANS_PER_S: f64 = 10.0;
 
@@ -79,12 +79,12 @@ fn own_speed() -> f64 {
 }
 
 impl Replay {
-    /// When the arrival at a recorded offset is due.
+    /// Scheduled time of the arrival at a recorded offset.
     pub(crate) fn due_ns(&self, offset_ns: u64) -> u64 {
         (offset_ns as f64 / self.speed).round() as u64
     }
 
-    /// Arrivals due in `[from_ns, to_ns)`.
+    /// Number of arrivals due in `[from_ns, to_ns)`.
     fn due_within(&self, from_ns: u64, to_ns: u64) -> usize {
         let offsets_ns = self.offsets_ns.offsets_ns();
         let before = |limit_ns: u64| {
@@ -95,8 +95,8 @@ impl Replay {
 }
 
 impl LoadProfile {
-    /// How long the profile lasts of itself; `None` where the plan decides. A trace's warm-up is a
-    /// part of it.
+    /// Length of the profile; `None` if the plan determines it. For a trace, it includes the
+    /// warm-up.
     #[must_use]
     pub fn own_length_ns(&self) -> Option<u64> {
         match self {
@@ -112,7 +112,7 @@ impl LoadProfile {
         }
     }
 
-    /// The highest rate that is ever offered.
+    /// The highest offered rate.
     #[must_use]
     pub fn peak_rate_per_s(&self) -> f64 {
         match self {
@@ -126,7 +126,7 @@ impl LoadProfile {
         }
     }
 
-    /// The rate over the whole load; `None` for a trace, which has arrivals and no rate.
+    /// The rate over the whole load; `None` for a trace.
     pub(crate) fn curve(&self, phases: &Phases) -> Option<RateCurve> {
         let Phases {
             warmup_ns,
@@ -162,8 +162,7 @@ impl LoadProfile {
         }
     }
 
-    /// How many arrivals fall into `[from_ns, to_ns)` of the load: exactly for a trace, else on
-    /// average.
+    /// Number of arrivals in `[from_ns, to_ns)`: exact for a trace, otherwise the mean.
     pub(crate) fn arrivals_between(&self, phases: &Phases, from_ns: u64, to_ns: u64) -> f64 {
         match (self, self.curve(phases)) {
             (Self::Replay(replay), _) => replay.due_within(from_ns, to_ns) as f64,
@@ -245,7 +244,7 @@ fn validate_peak(rate: f64) -> Result<(), LoadError> {
     )
 }
 
-/// Rates of which some, but not all, may be 0.
+/// Refuses negative and infinite rates, and rates that are all 0.
 fn validate_rates(rates: &[f64]) -> Result<(), LoadError> {
     for &rate in rates {
         require(rate >= 0.0, &format!("a rate must not be negative: {rate}"))?;

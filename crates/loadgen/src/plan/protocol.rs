@@ -1,5 +1,4 @@
-//! How requests get to the server and answers back: version and framing, trust, how long a
-//! connection is kept, and whose instants count.
+//! Protocol settings: HTTP version, framing, TLS, connection reuse, and the source of timestamps.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,7 +21,7 @@ pub enum HttpVersion {
 }
 
 impl HttpVersion {
-    /// Whether messages are text, one after the other on a connection.
+    /// Whether messages are text, one after another on a connection.
     #[must_use]
     pub fn is_http1(self) -> bool {
         self != Self::Http2
@@ -33,12 +32,12 @@ impl HttpVersion {
 pub(crate) const MOST_STREAMS: usize = 250;
 
 impl LoadPlan {
-    /// Whether messages are framed by our own implementation, not by a library.
+    /// Whether the generator's own implementation frames the messages, rather than a library.
     pub(crate) fn is_native(&self) -> bool {
         self.http_version.is_http1() && self.wire == Wire::Native
     }
 
-    /// Refuses a version that the chosen implementation does not speak.
+    /// Refuses a version that the chosen implementation does not support.
     pub(super) fn validate_http_version(&self) -> Result<(), LoadError> {
         require(
             self.http_version != HttpVersion::Http1_0 || self.wire == Wire::Native,
@@ -46,7 +45,7 @@ impl LoadPlan {
         )
     }
 
-    /// Refuses streams that the rest of the plan cannot have.
+    /// Refuses streams that do not fit the rest of the plan.
     pub(super) fn validate_streams(&self) -> Result<(), LoadError> {
         require(
             (1..=MOST_STREAMS).contains(&self.streams),
@@ -128,8 +127,7 @@ pub enum Keepalive {
 }
 
 impl Keepalive {
-    /// Whether a connection that has carried `served` requests must not carry more than the next
-    /// one.
+    /// Whether a connection that has carried `served` requests may carry only one more.
     #[must_use]
     pub fn is_last(self, served: u64) -> bool {
         match self {

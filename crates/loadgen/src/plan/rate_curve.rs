@@ -7,7 +7,7 @@
 
 use crate::base::clock::NS_PER_S;
 
-/// A stretch of time over which the rate changes evenly.
+/// An interval with a linearly changing rate.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     start_ns: u64,
@@ -25,7 +25,7 @@ impl Piece {
         (self.to_per_s - self.from_per_s) / self.length_s()
     }
 
-    /// Rate at an offset from the start of the load that lies in the piece.
+    /// Rate at an offset from the start of the load within the piece.
     fn rate_at(&self, offset_ns: u64) -> f64 {
         self.from_per_s + self.slope() * ((offset_ns - self.start_ns) as f64 / NS_PER_S as f64)
     }
@@ -36,15 +36,15 @@ impl Piece {
         (self.from_per_s + self.slope() * time_s / 2.0) * time_s
     }
 
-    /// The offset at which so many arrivals of the piece have come.
+    /// The offset at which this many arrivals of the piece are due.
     fn offset_ns(&self, arrivals: f64) -> u64 {
-        // The root of slope/2·t² + from·t = arrivals, in the form that neither cancels nor divides
-        // by a slope of 0.
+        // The root of slope/2·t² + from·t = arrivals, in a form without cancellation or division by
+        // a zero slope.
         let root = (self.from_per_s.powi(2) + 2.0 * self.slope() * arrivals)
             .max(0.0)
             .sqrt();
         let time_ns = 2.0 * arrivals * NS_PER_S as f64 / (self.from_per_s + root);
-        // 0/0 at the foot of a ramp from 0, where nothing has come yet.
+        // 0/0 at the start of a ramp from 0, before the first arrival.
         self.start_ns
             + if time_ns.is_nan() {
                 0
@@ -62,7 +62,7 @@ pub(crate) struct RateCurve {
 }
 
 impl RateCurve {
-    /// The curve that goes on evenly from one rate to another for `length_ns` more.
+    /// Appends a piece of `length_ns` with a linear change from one rate to another.
     #[must_use]
     pub fn then(mut self, length_ns: u64, from_per_s: f64, to_per_s: f64) -> Self {
         if length_ns > 0 {
@@ -89,7 +89,7 @@ impl RateCurve {
         self.pieces.iter().map(within).sum()
     }
 
-    /// Lowest and highest rate within `[from_ns, to_ns]`; `None` where that is empty.
+    /// Lowest and highest rate within `[from_ns, to_ns]`; `None` for an empty range.
     pub fn range_within(&self, from_ns: u64, to_ns: u64) -> Option<(f64, f64)> {
         let ends = |piece: &Piece| {
             let first_ns = from_ns.max(piece.start_ns);
@@ -102,7 +102,7 @@ impl RateCurve {
             .reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
     }
 
-    /// Walks the curve; for questions that ascend.
+    /// A walk along the curve, for ascending arguments.
     pub fn walk(&self) -> Walk {
         Walk {
             pieces: self.pieces.clone().into_iter(),
@@ -112,7 +112,7 @@ impl RateCurve {
     }
 }
 
-/// The inverse of Λ, asked for ascending numbers of arrivals.
+/// The inverse of Λ for ascending numbers of arrivals.
 #[derive(Debug)]
 pub(crate) struct Walk {
     pieces: std::vec::IntoIter<Piece>,
@@ -122,8 +122,8 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// The offset from the start of the load at which so many arrivals have come; `None` after its
-    /// end.
+    /// The offset from the start of the load at which this many arrivals are due; `None` after the
+    /// end of the curve.
     pub fn offset_ns(&mut self, arrivals: f64) -> Option<u64> {
         loop {
             let piece = match self.current {

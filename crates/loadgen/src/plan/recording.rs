@@ -1,6 +1,8 @@
-//! What `--replay` replays: a trace of arrivals, or an access log with its arrivals and requests.
+//! Input of `--replay`: a trace with arrival times, or an access log with arrival times and
+//! requests.
 //!
-//! For command lines; a load itself reads no file. `docs/schedules.md` describes both formats.
+//! For command lines; a load itself does not read files. `docs/schedules.md` describes both
+//! formats.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read as _};
@@ -18,23 +20,23 @@ use crate::plan::placeholders;
 use crate::plan::requests_text::{open, shown, without_mark};
 use crate::plan::{RequestPlan, ResponseCheck, Trace, WeightedRequest};
 
-/// Methods that have a body as a rule; a log has none.
+/// Methods that usually have a body; logs do not contain bodies.
 const WITH_BODY: [&str; 3] = ["POST", "PUT", "PATCH"];
 
-/// Recorded arrivals, and what each of them requested if that is known.
+/// Recorded arrivals and, if known, their requests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Recording {
-    /// When the requests arrived, since the first.
+    /// Arrival times since the first arrival.
     pub offsets_ns: Trace,
-    /// The different requests; none in a trace.
+    /// The distinct requests; empty for a trace.
     pub targets: Vec<WeightedRequest>,
-    /// For each arrival the index of its request; `None` in a trace.
+    /// For each arrival, the index of its request; `None` for a trace.
     pub requests: Option<Order>,
-    /// What a user should know about the replay of this log.
+    /// Notes for the user about the replay of this log.
     pub notes: Vec<String>,
 }
 
-/// Reads a trace or an access log, which its first line tells apart; `-` is standard input.
+/// Reads a trace or an access log, depending on the first line; `-` is standard input.
 ///
 /// # Errors
 /// [`LoadError::RequestsFile`] naming the file, the line and what is wrong with it.
@@ -53,7 +55,8 @@ pub fn read_recording(path: &Path) -> Result<Recording, LoadError> {
     recording.map_err(refused)
 }
 
-/// The beginning up to the first line that is no comment, and whether it is that of a log.
+/// The text up to the first line that is not a comment, and whether this line is from an access
+/// log.
 fn head(input: &mut dyn BufRead) -> io::Result<(Vec<u8>, bool)> {
     let mut head = Vec::new();
     loop {
@@ -108,11 +111,11 @@ fn recording_of_log(mut input: impl BufRead) -> Result<Recording, String> {
     log.into_recording()
 }
 
-/// The lines so far. Each different request is kept once.
+/// The lines read so far. Each distinct request is stored once.
 #[derive(Default)]
 struct Log {
     indices: HashMap<Requested, u32>,
-    /// Recorded statuses of each request that a replay can have, too.
+    /// Also contains the recorded statuses of each request that a replay can get again.
     statuses: Vec<Vec<u16>>,
     /// Timestamp and request of each line.
     arrivals: Vec<(u64, u32)>,
@@ -158,7 +161,7 @@ impl Log {
     }
 
     fn into_recording(mut self) -> Result<Recording, String> {
-        // Servers log a request when it has ended, so neighbours may be swapped.
+        // Servers log a request at its end, so neighboring lines may be out of order.
         self.arrivals.sort_by_key(|(time_ns, _)| *time_ns);
         let notes = self.notes();
         let Some(&(first_ns, _)) = self.arrivals.first() else {
@@ -208,20 +211,20 @@ impl Log {
     }
 }
 
-/// The status that a request with this one in the log gets again. A replay has no conditions and
-/// no ranges, and an error of the server is never correct.
+/// The expected status of a request with this status in the log. A replay has no conditional and
+/// range requests, and a server error is never correct.
 fn repeatable(status: u16) -> Option<u16> {
     match status {
         206 | 304 => Some(200),
-        // Too slow, too many, and gone: these depend on the moment.
+        // Timeouts, rate limits and removed resources depend on the time of the request.
         408 | 429 | 499 => None,
         200..=498 => Some(status),
         _ => None,
     }
 }
 
-/// Spreads the arrivals of each second evenly over it: sent at once they would be bursts that
-/// nobody caused.
+/// Spreads the arrivals of each second evenly over it. Sent at once, they would form bursts that
+/// did not occur.
 fn spread_seconds(arrivals: &mut [(u64, u32)]) {
     for second in arrivals.chunk_by_mut(|one, next| one.0 == next.0) {
         let count = second.len() as u64;
@@ -253,7 +256,7 @@ fn target(requested: Requested, mut statuses: Vec<u16>) -> WeightedRequest {
         request: RequestPlan {
             name: None,
             method: requested.method,
-            // Whoever tried to inject a template has its braces in the log.
+            // Attempts at template injection leave such braces in logs.
             url: placeholders::escaped(&requested.path),
             headers: Vec::new(),
             body_base64: None,

@@ -1,15 +1,15 @@
-//! A closed loop that ends after a number of requests: how long it takes is known only then.
+//! Closed loops that end after a number of requests; their duration is not known in advance.
 
 use crate::base::clock::NS_PER_MS;
 use crate::base::error::LoadError;
 use crate::plan::phases::require;
 use crate::plan::{LoadModel, LoadPlan};
 
-/// Shorter loads leave most batches of their statistics empty.
+/// Shorter loads leave most batches empty.
 const SHORTEST_NS: u64 = 10 * NS_PER_MS;
 
-/// The lengths that a measurement of at most `longest_ns` grows through: each is twice the one
-/// before, and the last is the longest, but for a ten-millionth at most.
+/// Possible lengths of a measurement of at most `longest_ns`: each is twice the previous one, and
+/// the last is `longest_ns` (to within one ten-millionth).
 pub(crate) fn lengths_up_to_ns(longest_ns: u64) -> Vec<u64> {
     let halvings = (longest_ns / SHORTEST_NS).max(1).ilog2();
     let first_ns = (longest_ns >> halvings).max(1);

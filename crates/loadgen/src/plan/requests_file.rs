@@ -1,7 +1,7 @@
-//! Targets and sessions as files: vegeta's HTTP format with options, which can be written by hand,
-//! vegeta's JSON lines, and lists of URLs.
+//! Files of targets and sessions: vegeta's HTTP format with options, vegeta's JSON lines, and lists
+//! of URLs.
 //!
-//! For command lines; a load itself reads no file. `docs/requests.md` describes the format.
+//! For command lines; a load itself does not read files. `docs/requests.md` describes the format.
 
 use std::path::Path;
 
@@ -16,20 +16,21 @@ use crate::plan::{
 };
 use crate::plan::{default_method, json_target, placeholders, requests_text};
 
-/// Reads a file of weighted requests; `-` is standard input. Body files are looked for beside it.
+/// Reads a file of weighted requests; `-` is standard input. Paths of body files are relative to
+/// it.
 ///
 /// # Errors
 /// [`LoadError::RequestsFile`] naming the file, the line and what is wrong with it.
 pub fn read_targets(path: &Path) -> Result<Vec<WeightedRequest>, LoadError> {
     let parsed = parse_file(path, Kind::Targets)?;
-    let weighted = |found: Found| WeightedRequest {
-        request: found.request,
-        weight: found.weight,
+    let weighted = |parsed: ParsedRequest| WeightedRequest {
+        request: parsed.request,
+        weight: parsed.weight,
     };
     Ok(parsed.targets.into_iter().map(weighted).collect())
 }
 
-/// Reads a file of sessions; `-` is standard input. Body files are looked for beside it.
+/// Reads a file of sessions; `-` is standard input. Paths of body files are relative to it.
 ///
 /// # Errors
 /// [`LoadError::RequestsFile`] naming the file, the line and what is wrong with it.
@@ -43,8 +44,8 @@ enum Kind {
     Sessions,
 }
 
-/// A request of the file, with what is said of it beside.
-struct Found {
+/// A request in the file, with its options.
+struct ParsedRequest {
     request: RequestPlan,
     weight: f64,
     think_time_ns: u64,
@@ -81,9 +82,9 @@ fn parse_file(path: &Path, kind: Kind) -> Result<Parser<'_>, LoadError> {
 struct Parser<'a> {
     kind: Kind,
     folder: &'a Path,
-    /// The request that further lines belong to.
-    open: Option<Found>,
-    targets: Vec<Found>,
+    /// The request that subsequent lines belong to.
+    open: Option<ParsedRequest>,
+    targets: Vec<ParsedRequest>,
     sessions: Vec<SessionPlan>,
 }
 
@@ -167,7 +168,7 @@ impl<'a> Parser<'a> {
             return Err(format!("{url:?} has a space; write it as %20"));
         }
 
-        self.open = Some(Found {
+        self.open = Some(ParsedRequest {
             request,
             weight: default_weight(),
             think_time_ns: 0,
@@ -177,33 +178,33 @@ impl<'a> Parser<'a> {
     }
 
     fn end_request(&mut self) {
-        let Some(mut found) = self.open.take() else {
+        let Some(mut parsed) = self.open.take() else {
             return;
         };
-        self.find_tables(&mut found.request);
+        self.find_tables(&mut parsed.request);
         match self.sessions.last_mut() {
             Some(session) => {
                 let step = StepPlan {
-                    request: found.request,
-                    think_time_ns: found.think_time_ns,
-                    captures: found.captures,
+                    request: parsed.request,
+                    think_time_ns: parsed.think_time_ns,
+                    captures: parsed.captures,
                 };
                 session.steps.push(step);
             }
-            None => self.targets.push(found),
+            None => self.targets.push(parsed),
         }
     }
 
     /// Paths of CSV files are relative to the file that names them, like those of bodies.
     fn find_tables(&self, request: &mut RequestPlan) {
-        let found = |path: &str| {
+        let beside_file = |path: &str| {
             let path = self.folder.join(path);
             let path = std::path::absolute(&path).unwrap_or(path);
             path.to_string_lossy().into_owned()
         };
         let replace = |text: &mut String| {
             if placeholders::has_any(text) {
-                *text = placeholders::with_csv_paths(text, found);
+                *text = placeholders::with_csv_paths(text, beside_file);
             }
         };
         replace(&mut request.url);
@@ -221,7 +222,7 @@ impl<'a> Parser<'a> {
     }
 
     fn request(&mut self) -> Result<&mut RequestPlan, String> {
-        let open = self.open.as_mut().map(|found| &mut found.request);
+        let open = self.open.as_mut().map(|parsed| &mut parsed.request);
         open.ok_or_else(|| {
             "this line belongs to no request; begin one above it, for example: GET /index.html"
                 .to_owned()
@@ -285,7 +286,7 @@ impl<'a> Parser<'a> {
             return Err(format!("a weight must be greater than 0, not {value}"));
         }
         match (self.kind, &mut self.open, self.sessions.last_mut()) {
-            (Kind::Targets, Some(found), _) => found.weight = weight,
+            (Kind::Targets, Some(parsed), _) => parsed.weight = weight,
             (Kind::Sessions, None, Some(session)) if session.steps.is_empty() => {
                 session.weight = weight
             }
@@ -303,8 +304,8 @@ impl<'a> Parser<'a> {
         }
         self.request()?;
         let think_time_ns = parse_duration_ns(value)?;
-        if let Some(found) = &mut self.open {
-            found.think_time_ns = think_time_ns;
+        if let Some(parsed) = &mut self.open {
+            parsed.think_time_ns = think_time_ns;
         }
         Ok(())
     }
@@ -315,8 +316,8 @@ impl<'a> Parser<'a> {
         }
         self.request()?;
         let capture = CapturePlan::parse(value)?;
-        if let Some(found) = &mut self.open {
-            found.captures.push(capture);
+        if let Some(parsed) = &mut self.open {
+            parsed.captures.push(capture);
         }
         Ok(())
     }

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal as _};
 use std::path::Path;
 
-/// Stands for standard input where a file is expected.
+/// The file name that means standard input.
 const STANDARD_INPUT: &str = "-";
 
-/// How messages name the file.
+/// The file's name in messages.
 pub(crate) fn shown(path: &Path) -> String {
     if is_standard_input(path) {
         "standard input".to_owned()
@@ -16,10 +16,10 @@ pub(crate) fn shown(path: &Path) -> String {
     }
 }
 
-/// The whole text, without a byte-order mark.
+/// The whole text, without a byte order mark.
 ///
 /// # Errors
-/// A sentence that says why it cannot be read.
+/// A sentence that says why the file cannot be read.
 pub(crate) fn read(path: &Path) -> Result<String, String> {
     let text = std::io::read_to_string(open(path)?)
         .map_err(|error| format!("cannot read {}: {error}", shown(path)))?;
@@ -29,7 +29,7 @@ pub(crate) fn read(path: &Path) -> Result<String, String> {
 /// The file, or standard input.
 ///
 /// # Errors
-/// A sentence that says why it cannot be opened.
+/// A sentence that says why the file cannot be opened.
 pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>, String> {
     if !is_standard_input(path) {
         let file =
@@ -39,7 +39,7 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>, String> {
 
     let input = std::io::stdin();
     if input.is_terminal() {
-        // Nobody could interrupt the wait from Python.
+        // Python could not interrupt the wait.
         return Err(
             "standard input is a terminal; pipe a file into it, or name the file".to_owned(),
         );
@@ -51,8 +51,8 @@ fn is_standard_input(path: &Path) -> bool {
     path == Path::new(STANDARD_INPUT)
 }
 
-/// What a text is that has to be converted first, and the words of `wsgiload import` before its
-/// name.
+/// If the text must be converted first: its kind, and the arguments of `wsgiload import` before the
+/// file name.
 pub(crate) fn importable(text: &str) -> Option<(&'static str, &'static str)> {
     let text = text.trim_start();
     if text.starts_with("curl ") {
@@ -69,7 +69,7 @@ pub(crate) fn importable(text: &str) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// The text without the mark that some editors write at its beginning.
+/// The text without a byte order mark.
 pub(crate) fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }

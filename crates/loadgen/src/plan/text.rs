@@ -1,10 +1,10 @@
-//! A plan as text: JSON in, and what is wrong with it by the name of the field.
+//! Plans as JSON, with error messages that name the field.
 
 use crate::base::error::LoadError;
 use crate::plan::LoadPlan;
 
 impl LoadPlan {
-    /// A plan that can be carried out, from its JSON.
+    /// Parses and validates a plan.
     ///
     /// # Errors
     /// [`LoadError::Plan`] naming the field and what is wrong with it.
@@ -26,7 +26,7 @@ impl LoadPlan {
     }
 }
 
-/// Enough of any field's name or value to recognise it.
+/// Maximum length of a field's name or value in a message.
 const MOST_CHARACTERS: usize = 300;
 
 fn shortened(text: String) -> String {
@@ -36,7 +36,7 @@ fn shortened(text: String) -> String {
     }
 }
 
-/// Without the line and the column: whoever made the text with a program knows neither.
+/// The message without line and column, which mean nothing to a user whose program wrote the JSON.
 pub(crate) fn in_words(error: &serde_json::Error) -> String {
     error
         .to_string()

@@ -1,7 +1,6 @@
-//! Every threshold of every check of a load, in one place: its default here, its reason at the
-//! check.
+//! The thresholds of all checks of a load, with their defaults.
 //!
-//! A plan overrides single ones by check and key: `{"send-lag": {"warn": 0.02}}`.
+//! A plan can override single thresholds by check and key: `{"send-lag": {"warn": 0.02}}`.
 
 use std::collections::BTreeMap;
 
@@ -291,10 +290,11 @@ impl TryFrom<Overrides> for Thresholds {
 }
 
 impl Thresholds {
-    /// These with one of them changed.
+    /// A copy with one threshold changed.
     ///
     /// # Errors
-    /// In words, when there is no such check or key, or the limit is no finite number from 0 on.
+    /// A sentence if the check or the key does not exist, or the limit is not a finite number of at
+    /// least 0.
     pub fn with(&self, check: &str, key: &str, limit: f64) -> Result<Self, String> {
         if !limit.is_finite() || limit < 0.0 {
             return Err(format!(
@@ -318,10 +318,10 @@ impl Thresholds {
             .map_err(|error| error.to_string())
     }
 
-    /// These with one of them changed as the command line writes it: ``send-lag`.warn=0.02`.
+    /// A copy with one threshold changed, given as on the command line: `send-lag.warn=0.02`.
     ///
     /// # Errors
-    /// As [`Self::with`], and when the text has another form.
+    /// Like [`Self::with`], and if the text has another form.
     pub fn with_text(&self, text: &str) -> Result<Self, String> {
         let parts = text
             .split_once('=')
@@ -335,7 +335,7 @@ impl Thresholds {
         self.with(check, key, limit)
     }
 
-    /// The thresholds of one check by key; empty for a check without any.
+    /// The thresholds of one check by key; empty if it has none.
     #[must_use]
     pub fn of_check(&self, check: &str) -> BTreeMap<String, f64> {
         let table = serde_json::to_value(self.0).unwrap_or_default();

@@ -6,12 +6,12 @@ const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
 
-/// A timestamp of a log.
+/// A timestamp in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timestamp {
     /// Nanoseconds since 1970.
     pub unix_ns: u64,
-    /// Whether it is finer than a second.
+    /// Whether it has a fraction of a second.
     pub has_fraction: bool,
 }
 
@@ -43,7 +43,7 @@ fn iso_8601(text: &str) -> Option<Timestamp> {
     at(days_since_1970(year, month.parse().ok()?, day)?, clock)
 }
 
-/// The unit follows from the number of digits: today's seconds have ten.
+/// The number of digits determines the unit: current times in seconds have ten digits.
 fn since_1970(text: &str) -> Option<Timestamp> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let unit_ns = match whole.len() {
@@ -83,7 +83,7 @@ fn at(day: i64, clock: &str) -> Option<Timestamp> {
     })
 }
 
-/// How far `+0100`, `-05:30` or `Z` is ahead of UTC.
+/// Offset of `+0100`, `-05:30` or `Z` from UTC.
 fn zone_s(zone: &str) -> Option<i64> {
     if zone.is_empty() || zone.eq_ignore_ascii_case("z") {
         return Some(0);
@@ -118,13 +118,13 @@ fn days_since_1970(year: &str, month: usize, day: &str) -> Option<i64> {
     Some(era * 146_097 + day_of_era - 719_468)
 }
 
-/// Digits only: `parse` alone would take a sign.
+/// Digits only: `parse` would also accept a sign.
 fn number(digits: &str) -> Option<u64> {
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| digits.parse().ok()).flatten()
 }
 
-/// The digits behind a decimal point as billionths; more than nine are cut.
+/// The digits after a decimal point as billionths; more than nine are truncated.
 fn billionths(fraction: &str) -> Option<u64> {
     let digits = fraction.get(..9).unwrap_or(fraction);
     number(&format!("{digits:0<9}"))

@@ -1,4 +1,4 @@
-//! A recorded load: the instants of its arrivals. Reads text, never a file.
+//! Traces: recorded arrival times. Reads text, not files.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use crate::base::clock::NS_PER_S;
 use crate::base::duration::parse_duration_ns;
 use crate::base::thousands::thousands;
 
-/// A plan holds its trace, and a report its plan: about eleven bytes of JSON for each arrival.
+/// A plan contains its trace, and a report its plan: about 11 bytes of JSON per arrival.
 const MOST_ARRIVALS: usize = 10_000_000;
 
-/// An offset beyond this is an instant of the calendar.
+/// A larger offset must be a date, not an offset.
 const LAST_OFFSET_NS: u64 = 366 * 24 * 3600 * NS_PER_S;
 
 /// Instants of arrivals, ascending, as offsets from the start of the load in nanoseconds. Cheap to
@@ -22,10 +22,11 @@ const LAST_OFFSET_NS: u64 = 366 * 24 * 3600 * NS_PER_S;
 pub struct Trace(Arc<[u64]>);
 
 impl Trace {
-    /// A trace of these offsets.
+    /// Creates a trace with these offsets.
     ///
     /// # Errors
-    /// Says which offset lies before the one in front of it, or that there are none or too many.
+    /// Names the first offset that is smaller than the previous one, or says that there are no or
+    /// too many offsets.
     pub fn new(offsets_ns: Vec<u64>) -> Result<Self, String> {
         if let Some(place) = offsets_ns.windows(2).position(|pair| pair[1] < pair[0]) {
             let (before, after) = (offsets_ns[place], offsets_ns[place + 1]);
@@ -54,10 +55,10 @@ impl Trace {
     }
 
     /// Reads one offset per line: seconds as a decimal number, or a number with a unit (`250ms`).
-    /// `#` begins a comment; empty lines are passed over.
+    /// `#` begins a comment; empty lines are skipped.
     ///
     /// # Errors
-    /// A sentence with the number of the line.
+    /// A sentence with the line number.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut offsets_ns: Vec<u64> = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
@@ -91,14 +92,15 @@ impl Trace {
         &self.0
     }
 
-    /// From the start to one mean gap after the last arrival, so that arrivals by length is the
-    /// trace's rate; `None` when all its arrivals are at one instant.
+    /// Time from the start to one mean inter-arrival time after the last arrival, so that the
+    /// number of arrivals divided by it is the trace's rate; `None` if all arrivals are at the same
+    /// time.
     pub(crate) fn length_ns(&self) -> Option<u64> {
         let (first_ns, last_ns) = (self.0.first()?, self.0.last()?);
         (last_ns > first_ns).then(|| last_ns + (last_ns - first_ns) / (self.0.len() as u64 - 1))
     }
 
-    /// The most arrivals within any span of this length.
+    /// The maximum number of arrivals within any interval of this length.
     pub(crate) fn most_within(&self, span_ns: u64) -> usize {
         let mut first = 0;
         let mut most = 0;

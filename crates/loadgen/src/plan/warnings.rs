@@ -1,7 +1,7 @@
-//! Options that were given and change nothing, because the load is of another kind.
+//! Warnings about options without effect on this kind of load.
 //!
-//! They are not refused, so that one script can drive loads of both kinds. Both command lines print
-//! what is said here.
+//! They are not refused, so that one script can run both kinds of loads. Both command lines print
+//! these warnings.
 
 use crate::plan::{LoadModel, LoadPlan, ReceiveStamps, Wire};
 
@@ -66,7 +66,8 @@ fn is_tls(plan: &LoadPlan) -> bool {
     scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
 }
 
-/// Whether the receive timestamps that the plan asks for can be had; the generator's own always.
+/// Whether the generator can use the receive timestamps that the plan requests; its own clock
+/// always works.
 fn kernel_can_stamp(plan: &LoadPlan) -> bool {
     let is_plain = plan.wire == Wire::Native
         && plan.http_version.is_http1()
@@ -174,11 +175,11 @@ mod tests {
             },
         ] {
             assert_eq!(warned_about(&plan, "receive_stamps"), ["--receive-stamps"]);
-            let own = LoadPlan {
+            let user_stamped = LoadPlan {
                 receive_stamps: Some(ReceiveStamps::User),
                 ..plan
             };
-            assert!(warned_about(&own, "receive_stamps").is_empty());
+            assert!(warned_about(&user_stamped, "receive_stamps").is_empty());
         }
     }
 }

@@ -79,7 +79,7 @@ impl Batches {
         }
     }
 
-    /// Counts a request by its intended send and its end; `response_ns` if the response was
+    /// Counts a request by its scheduled send and its end; `response_ns` if the response was
     /// correct.
     pub fn record(&mut self, intended_ns: u64, ended_ns: u64, response_ns: Option<u64>) {
         if intended_ns >= self.to_ns {

@@ -1,5 +1,4 @@
-//! Why connections failed, in words, and how often: the outcome alone does not tell the user what
-//! to do.
+//! Causes of connect failures, with counts: the outcome alone does not show what to fix.
 
 use std::collections::BTreeMap;
 use std::io;

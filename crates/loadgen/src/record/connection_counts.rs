@@ -1,4 +1,4 @@
-//! How many connections there were, and how long they lived.
+//! The number of connections and their lifetimes.
 
 /// Connection counts of one thread.
 #[derive(Clone, Copy, Debug, Default)]

@@ -70,15 +70,15 @@ impl Outcome {
     }
 }
 
-/// An arrival to be served: its intended send time and the time from which it could have been sent.
+/// An arrival to be served: its scheduled send time and the time from which it could have been sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
     /// When it should have been sent.
     pub intended_ns: u64,
-    /// When it would have started to wait for a slot if handled on time: the intended send, or a
+    /// When it would have started to wait for a slot if handled on time: the scheduled send, or a
     /// later time up to which a slot was idle.
     pub waits_from_ns: u64,
-    /// When a connection slot became free for it; the intended send unless it was queued.
+    /// When a connection slot became free for it; the scheduled send unless it was queued.
     pub eligible_ns: u64,
     /// Which of the target's requests it sends.
     pub request: u32,
@@ -261,7 +261,7 @@ impl Completion {
         }
     }
 
-    /// Time from the intended send to the end, whatever the outcome.
+    /// Time from the scheduled send to the end, whatever the outcome.
     pub fn elapsed_ns(&self) -> u64 {
         self.ended_ns.saturating_sub(self.arrival.intended_ns)
     }

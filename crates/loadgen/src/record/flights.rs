@@ -1,4 +1,5 @@
-//! When single requests were in the system: the slowest, and an equally large random sample.
+//! When individual requests were in the system: the slowest requests, and an equally large random
+//! sample.
 //!
 //! Histograms show how slow, not when. Only a request's own timestamps show whether it was in
 //! the system while the server stalled; a bounded number is kept, however long the load is.
@@ -37,7 +38,7 @@ pub struct FlightReport {
     pub slowest: Vec<Flight>,
     /// The parts of each of the slowest requests, in the same order; `None` for a failure.
     pub slowest_parts: Vec<Option<FlightParts>>,
-    /// An equally large uniform random sample of all requests, by intended send.
+    /// An equally large uniform random sample of all requests, by scheduled send.
     pub sample: Vec<Flight>,
 }
 

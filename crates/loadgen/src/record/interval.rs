@@ -5,7 +5,7 @@
 
 use crate::record::histogram::{LatencyHistogram, PackedHistogram};
 
-/// Arrivals whose intended send is in one slice of the measure phase.
+/// Arrivals whose scheduled send is in one slice of the measure phase.
 #[derive(Clone, Debug, Default)]
 pub struct IntervalRecord {
     /// Arrivals.

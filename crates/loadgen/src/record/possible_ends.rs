@@ -110,7 +110,7 @@ impl Ends {
 
 /// The snapshot of one thread, shortly before the end at this index.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub(crate) struct Snapshot {
     pub place: usize,
     pub batches: Batches,
 }
@@ -119,7 +119,7 @@ pub(crate) struct Shown {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// It is time to submit a snapshot.
-    Show,
+    Submit,
     /// The measurement continues until this timestamp.
     Extended(u64),
     /// It has ended.
@@ -128,16 +128,16 @@ pub(crate) enum Step {
 
 /// One thread's progress through the possible ends.
 #[derive(Clone, Debug)]
-pub(crate) struct Course {
+pub(crate) struct EndCursor {
     ends: Arc<Ends>,
     place: usize,
     has_submitted: bool,
-    sender: Option<Sender<Shown>>,
+    sender: Option<Sender<Snapshot>>,
 }
 
-impl Course {
+impl EndCursor {
     /// Starts before the first end; without `sender` no snapshot is ever submitted.
-    pub fn new(ends: Arc<Ends>, sender: Option<Sender<Shown>>) -> Self {
+    pub fn new(ends: Arc<Ends>, sender: Option<Sender<Snapshot>>) -> Self {
         Self {
             ends,
             place: 0,
@@ -154,22 +154,22 @@ impl Course {
     /// When the next step is due.
     pub fn checkpoint_ns(&self) -> u64 {
         let end_ns = self.ends.end_ns(self.place);
-        if self.has_to_show() {
+        if self.must_submit() {
             end_ns - self.ends.ahead_ns()
         } else {
             end_ns
         }
     }
 
-    fn has_to_show(&self) -> bool {
+    fn must_submit(&self) -> bool {
         self.sender.is_some() && !self.has_submitted && self.place + 1 < self.ends.lengths_ns.len()
     }
 
     /// Takes that step.
     pub fn step(&mut self) -> Step {
-        if self.has_to_show() {
+        if self.must_submit() {
             self.has_submitted = true;
-            return Step::Show;
+            return Step::Submit;
         }
         if self.ends.is_extended(self.place) {
             self.advance()
@@ -190,10 +190,10 @@ impl Course {
     }
 
     /// Submits a snapshot.
-    pub fn show(&self, batches: Batches) {
+    pub fn submit(&self, batches: Batches) {
         if let Some(sender) = &self.sender {
             // Nobody receives it any more once the load is being aborted.
-            let _ = sender.send(Shown {
+            let _ = sender.send(Snapshot {
                 place: self.place,
                 batches,
             });
@@ -280,26 +280,26 @@ mod tests {
     fn a_thread_shows_what_it_has_ahead_of_each_end_but_the_last() {
         let ends = ends();
         let (sender, snapshots) = channel();
-        let mut course = Course::new(Arc::clone(&ends), Some(sender));
+        let mut cursor = EndCursor::new(Arc::clone(&ends), Some(sender));
         let mut steps = Vec::new();
 
         while steps.last().is_none_or(|(_, step)| *step != Step::Ends) {
-            steps.push((course.checkpoint_ns() / S, course.step()));
+            steps.push((cursor.checkpoint_ns() / S, cursor.step()));
         }
 
         let is_extended = |until_s: u64| Step::Extended(until_s * S);
         assert_eq!(
             steps,
             [
-                (114, Step::Show),
+                (114, Step::Submit),
                 (115, is_extended(125)),
-                (124, Step::Show),
+                (124, Step::Submit),
                 (125, is_extended(145)),
                 (145, Step::Ends)
             ]
         );
 
-        let mut late = Course::new(ends, None);
+        let mut late = EndCursor::new(ends, None);
         let behind: Vec<Step> = std::iter::from_fn(|| late.step_behind()).collect();
 
         assert_eq!(
@@ -308,7 +308,7 @@ mod tests {
             "where nothing came, others settled it"
         );
 
-        drop(course);
+        drop(cursor);
         assert!(
             snapshots.recv().is_err(),
             "with the threads ends what they show"

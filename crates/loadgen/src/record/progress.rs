@@ -1,8 +1,8 @@
-//! What a load shows while it runs: each thread writes its counts to its own part of a small file a
-//! few times a second, and whoever watches reads that file.
+//! Live progress: each thread writes its counts to its own part of a small file a few times per
+//! second, for any process to read.
 //!
-//! Nobody waits for anybody, and a load that nobody watches writes nothing. The file is best one in
-//! memory.
+//! Neither side waits for the other, and a load without this file writes nothing. The file is best
+//! kept in memory.
 
 use std::fs::File;
 use std::io;
@@ -14,7 +14,7 @@ use crate::record::batches::{SLOTS, bounds_of, slot_of};
 use crate::record::exchange::{Completion, Outcome};
 use crate::record::recorder::{Phase, PhaseCounts, Recorder};
 
-/// Time between two writes of one thread.
+/// Time between two writes of a thread.
 const SPACING_NS: u64 = 250 * NS_PER_MS;
 /// Numbers at the start of a part: its sequence number, four timestamps, and the counts of each
 /// phase. The sequence number is also at the end.
@@ -23,8 +23,8 @@ const WORD_BYTES: usize = size_of::<u64>();
 const SLOT_BYTES: usize = size_of::<u32>();
 const PART_BYTES: usize = (NUMBERS + 1) * WORD_BYTES + SLOTS * SLOT_BYTES;
 
-/// The file that shows how a load progresses, by its path: the threads of a load share no file
-/// descriptors, so each opens it.
+/// The progress file, by its path. The threads of a load share no file descriptors, so each opens
+/// it.
 #[derive(Clone, Debug)]
 pub struct ProgressFile(PathBuf);
 
@@ -43,8 +43,7 @@ impl ProgressFile {
         File::options().read(true).write(true).open(&self.0)
     }
 
-    /// What the threads have shown, one after another; `None` while one of them has shown nothing,
-    /// or is just writing.
+    /// The latest progress of each thread; `None` while a thread has written nothing or is writing.
     #[must_use]
     pub fn parts(&self, threads: usize) -> Option<Vec<Part>> {
         let file = self.open().ok()?;
@@ -61,12 +60,12 @@ fn offset_of(thread: usize) -> u64 {
     (thread * PART_BYTES) as u64
 }
 
-/// What one thread shows.
+/// The progress of one thread.
 #[derive(Clone, Debug)]
 pub struct Part {
     /// When it was written.
     pub written_ns: u64,
-    /// When the load began.
+    /// Start of the load.
     pub start_ns: u64,
     /// The measurement, which may still be extended.
     pub measure_ns: (u64, u64),
@@ -77,7 +76,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// The whole load, from what all threads show; `None` without a thread.
+    /// The whole load, from the progress of all threads; `None` without a thread.
     #[must_use]
     pub fn of_all(parts: Vec<Self>) -> Option<Self> {
         parts.into_iter().reduce(|mut all, part| {
@@ -150,7 +149,7 @@ fn number(eight: &[u8]) -> u64 {
     eight.try_into().map_or(0, u64::from_le_bytes)
 }
 
-/// What one thread is about to show.
+/// The next progress of one thread.
 pub(crate) struct Progress {
     file: File,
     thread: usize,
@@ -162,8 +161,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Of the calling thread, which is the n-th of its load; `None` if it cannot open the file: the
-    /// load is more important than to show it.
+    /// For the calling thread, by its index; `None` if it cannot open the file, because the load is
+    /// more important than its progress.
     pub fn open(file: &ProgressFile, thread: usize) -> Option<Self> {
         Some(Self {
             file: file.open().ok()?,
@@ -184,12 +183,12 @@ impl Progress {
         }
     }
 
-    /// Whether it is time to show something again.
+    /// Whether the next write is due.
     pub fn is_due(&self, now_ns: u64) -> bool {
         now_ns >= self.due_ns
     }
 
-    /// Shows what was recorded until now.
+    /// Writes what was recorded so far.
     pub fn show(&mut self, now_ns: u64, recorder: &Recorder) {
         self.due_ns = now_ns + SPACING_NS;
         self.sequence += 1;
@@ -226,7 +225,7 @@ mod tests {
     use crate::plan::LoadPlan;
     use crate::record::exchange::{Arrival, Stamps};
 
-    /// A file in memory, which lasts as long as the descriptor.
+    /// A file in memory, which exists as long as the file descriptor.
     fn file() -> (OwnedFd, ProgressFile) {
         let descriptor = memfd_create("progress", MemfdFlags::CLOEXEC).expect("a file in memory");
         let path = format!("/proc/self/fd/{}", descriptor.as_raw_fd());

@@ -18,7 +18,7 @@ use crate::record::histogram::LatencyHistogram;
 use crate::record::interval::IntervalRecord;
 use crate::record::measures::{Measures, Tally};
 use crate::record::observations::Observations;
-use crate::record::possible_ends::Course;
+use crate::record::possible_ends::EndCursor;
 use crate::record::request_record::RequestRecord;
 use crate::record::session_tally::SessionTally;
 use crate::record::wrong_responses::WrongResponses;
@@ -36,7 +36,7 @@ pub struct Recorder {
     phases: [PhaseCounts; 3],
     tally: Tally,
     intervals: Vec<IntervalRecord>,
-    /// Slices that are not packed, and the latest slice with an intended send.
+    /// Slices that are not packed, and the latest slice with an scheduled send.
     open_intervals: Vec<usize>,
     latest_interval: usize,
     /// The most recently used slice: its start and its index.
@@ -59,7 +59,7 @@ pub struct Recorder {
     /// measured.
     checkpoint_ns: u64,
     /// How that gets settled, if the length of the measurement is not fixed.
-    course: Option<Course>,
+    cursor: Option<EndCursor>,
     /// Connection counts; maintained by the engine.
     pub connections: ConnectionCounts,
     /// Causes of failed connections; maintained by the engine.
@@ -98,7 +98,7 @@ impl Recorder {
             requests: RequestRecord::for_each(plan),
             flights: Flights::new(plan.keep_flights),
             checkpoint_ns: u64::MAX,
-            course: None,
+            cursor: None,
             connections: ConnectionCounts::default(),
             connect_failures: ConnectFailures::default(),
             wrong_responses: WrongResponses::default(),
@@ -116,7 +116,7 @@ impl Recorder {
         }
     }
 
-    /// Whether an arrival with this intended send belongs to the measurement.
+    /// Whether an arrival with this scheduled send belongs to the measurement.
     pub(crate) fn is_measured(&self, intended_ns: u64) -> bool {
         self.phase_of(intended_ns) == Phase::Measure
     }

@@ -9,7 +9,7 @@ pub struct SessionTally {
     pub(crate) failed: u64,
     pub(crate) requests_planned: u64,
     pub(crate) requests_scheduled: u64,
-    /// From the intended start of each completed session to its last response.
+    /// From the scheduled start of each completed session to its last response.
     pub(crate) completed: LatencyHistogram,
 }
 

@@ -1,4 +1,4 @@
-//! The first wrong response of each kind, as it arrived: counts alone do not tell what a server
+//! The first incorrect response of each kind, as received: counts alone do not show what a server
 //! sent.
 
 use crate::record::exchange::Outcome;
@@ -9,7 +9,7 @@ const MAX_KINDS: usize = 8;
 /// How much of a response is kept: usual heads, and more of the body than is quoted.
 pub(crate) const KEPT_BYTES: usize = 2_048;
 
-/// The beginning of a wrong response.
+/// The beginning of an incorrect response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WrongResponse {
     pub outcome: Outcome,
@@ -26,7 +26,7 @@ pub(crate) struct WrongResponse {
 pub(crate) struct WrongResponses(Vec<WrongResponse>);
 
 impl WrongResponses {
-    /// Whether a response is wrong, and the first of its kind.
+    /// Whether a response is incorrect and the first of its kind.
     #[inline(always)]
     pub fn wants(&self, outcome: Outcome, status: Option<u16>) -> bool {
         matches!(outcome, Outcome::HttpStatus | Outcome::BadBody) && self.is_new(outcome, status)

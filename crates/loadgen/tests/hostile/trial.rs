@@ -87,13 +87,13 @@ impl Trial {
         }
 
         let report = &self.report;
-        let found: u64 = expected
+        let attributed: u64 = expected
             .iter()
             .map(|outcome| report.outcome(*outcome))
             .sum();
         // The end of the plan cuts off some.
-        let has_others = found + report.outcome(Outcome::Unfinished) != report.scheduled();
-        if found == 0 || has_others {
+        let has_others = attributed + report.outcome(Outcome::Unfinished) != report.scheduled();
+        if attributed == 0 || has_others {
             faults.push(format!("{:?}, not {expected:?}", report.outcomes));
         }
         faults

@@ -41,14 +41,14 @@ fn the_analysis_gives_the_published_figures() {
         (10, 392.71, 5.464),
         (20, 499.07, 20.075),
     ] {
-        let (found, found_s) = mean_value_analysis(users);
+        let (measured, measured_s) = mean_value_analysis(users);
         assert!(
-            (found / throughput - 1.0).abs() < 1e-4,
-            "{users} users: {found} per second"
+            (measured / throughput - 1.0).abs() < 1e-4,
+            "{users} users: {measured} per second"
         );
         assert!(
-            (found_s * 1e3 / response_ms - 1.0).abs() < 2e-4,
-            "{users} users: {found_s} s"
+            (measured_s * 1e3 / response_ms - 1.0).abs() < 2e-4,
+            "{users} users: {measured_s} s"
         );
     }
 }
@@ -148,11 +148,11 @@ fn users_follow_the_analysis(timing: &mut Timing, users: &Users, measure_ns: u64
         per_s <= most_per_s,
         "{per_s} per second: users who think are not that fast on any host"
     );
-    let mut expect = |what: &str, found: f64, expected: f64, tolerance: f64| {
-        let off = found / expected - 1.0;
+    let mut expect = |what: &str, measured: f64, expected: f64, tolerance: f64| {
+        let off = measured / expected - 1.0;
         timing.expect(
             off.abs() <= tolerance,
-            &format!("{what}: {found:.4}, expected {expected:.4}"),
+            &format!("{what}: {measured:.4}, expected {expected:.4}"),
         );
     };
     expect(

@@ -177,12 +177,12 @@ fn whatever_a_server_sends_each_request_ends_in_time_and_in_little_memory() {
 }
 
 fn assert_all_are(report: &LoadReport, expected: &[Outcome], what: &str) {
-    let found: u64 = expected
+    let attributed: u64 = expected
         .iter()
         .map(|outcome| report.outcome(*outcome))
         .sum();
     assert_eq!(
-        found,
+        attributed,
         report.scheduled(),
         "{what}: not {expected:?} but {:?}",
         report.outcomes

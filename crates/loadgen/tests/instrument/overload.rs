@@ -60,7 +60,7 @@ fn f12_below_capacity_nobody_waits_for_a_connection() {
 }
 
 #[test]
-fn f12_beyond_capacity_the_queue_fills_and_the_rest_is_dropped_and_both_are_said() {
+fn f12_beyond_capacity_the_queue_fills_and_further_requests_are_dropped_and_both_are_reported() {
     judge_timing(|timing| {
         let trial = ten_connections(timing, 200.0, OnBusy::Queue, Some(20));
         assert!(blames_the_server_for(&trial, "capped") && blames_the_server_for(&trial, "shed"));

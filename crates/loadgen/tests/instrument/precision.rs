@@ -125,13 +125,13 @@ fn what_is_never_known_well_enough_ends_with_the_last_doubling_and_says_so() {
         },
     );
     assert_lasted(&trial, 4);
-    let found = trial.report.precision.unwrap();
+    let precision = trial.report.precision.unwrap();
     assert!(
-        !found.is_reached
-            && found
+        !precision.is_reached
+            && precision
                 .half_width
                 .is_some_and(|half_width| half_width > 0.000_1),
-        "{found:?}"
+        "{precision:?}"
     );
 }
 

@@ -13,8 +13,8 @@ fn stamped(stamps: Option<ReceiveStamps>, plan: impl FnOnce(&str) -> LoadPlan) -
         ..plan(url)
     });
     assert_eq!(trial.count(Outcome::Ok), trial.scheduled());
-    let told = trial.report.measures().receive_delay.count();
-    (trial, told)
+    let stamped_responses = trial.report.measures().receive_delay.count();
+    (trial, stamped_responses)
 }
 
 /// Responses of a load that may lack the kernel's timestamp: Linux switches timestamps on in the
@@ -23,10 +23,10 @@ fn stamped(stamps: Option<ReceiveStamps>, plan: impl FnOnce(&str) -> LoadPlan) -
 const UNTIMED_AT_FIRST: u64 = 3;
 
 /// Asserts that the kernel timed all of a hundred responses, but perhaps the first.
-fn assert_all_kernel(trial: &Trial, told: u64) {
+fn assert_all_kernel(trial: &Trial, stamped_responses: u64) {
     let client = &trial.report.client;
     assert_eq!(client.receive_stamps, ReceiveStamps::Kernel);
-    assert_eq!(told + client.user_timestamps, 100);
+    assert_eq!(stamped_responses + client.user_timestamps, 100);
     assert!(client.user_timestamps <= UNTIMED_AT_FIRST, "{client:?}");
 }
 
@@ -37,11 +37,11 @@ fn hundred(url: &str) -> LoadPlan {
 #[test]
 fn the_kernel_tells_of_every_answer_or_of_none() {
     let _alone = alone();
-    let (trial, told) = stamped(Some(ReceiveStamps::Kernel), hundred);
-    assert_all_kernel(&trial, told);
-    let (trial, told) = stamped(Some(ReceiveStamps::User), hundred);
+    let (trial, stamped_responses) = stamped(Some(ReceiveStamps::Kernel), hundred);
+    assert_all_kernel(&trial, stamped_responses);
+    let (trial, stamped_responses) = stamped(Some(ReceiveStamps::User), hundred);
     assert_eq!(
-        (trial.report.client.receive_stamps, told),
+        (trial.report.client.receive_stamps, stamped_responses),
         (ReceiveStamps::User, 0)
     );
 }
@@ -51,7 +51,7 @@ fn the_report_says_of_how_many_answers_the_instant_is_our_own() {
     let _alone = alone();
     let of_five = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
     let until_close = "HTTP/1.1 200 OK\r\n\r\nhello";
-    for (unstamped, said) in [(20, ReceiveStamps::Kernel), (80, ReceiveStamps::User)] {
+    for (unstamped, expected) in [(20, ReceiveStamps::Kernel), (80, ReceiveStamps::User)] {
         let stamped = (unstamped..100).map(|_| Answer::of(of_five));
         let server = ScriptedServer::start(
             stamped
@@ -66,7 +66,7 @@ fn the_report_says_of_how_many_answers_the_instant_is_our_own() {
         let client = &report.client;
         assert_eq!(
             (report.outcome(Outcome::Ok), client.receive_stamps),
-            (100, said)
+            (100, expected)
         );
         let expected = unstamped..=unstamped + UNTIMED_AT_FIRST;
         assert!(expected.contains(&client.user_timestamps), "{client:?}");
@@ -76,11 +76,11 @@ fn the_report_says_of_how_many_answers_the_instant_is_our_own() {
 #[test]
 fn an_open_loop_asks_the_kernel_and_a_closed_one_does_not() {
     let _alone = alone();
-    let (trial, told) = stamped(None, hundred);
-    assert_all_kernel(&trial, told);
-    let (trial, told) = stamped(None, |url| LoadPlan::closed(url, 2, SECOND / 10));
+    let (trial, stamped_responses) = stamped(None, hundred);
+    assert_all_kernel(&trial, stamped_responses);
+    let (trial, stamped_responses) = stamped(None, |url| LoadPlan::closed(url, 2, SECOND / 10));
     assert_eq!(
-        (trial.report.client.receive_stamps, told),
+        (trial.report.client.receive_stamps, stamped_responses),
         (ReceiveStamps::User, 0)
     );
 }
@@ -89,15 +89,15 @@ fn an_open_loop_asks_the_kernel_and_a_closed_one_does_not() {
 fn of_sampled_connections_the_kernel_tells_of_one_in_sixteen() {
     let _alone = alone();
     let users = 32;
-    let (trial, told) = stamped(Some(ReceiveStamps::Sampled), |url| {
+    let (trial, stamped_responses) = stamped(Some(ReceiveStamps::Sampled), |url| {
         LoadPlan::closed(url, users, SECOND / 5)
     });
     assert_eq!(trial.report.client.receive_stamps, ReceiveStamps::Sampled);
     // Who waits for the same hold asks about as often as everybody else.
-    let share = told as f64 / trial.scheduled() as f64;
+    let share = stamped_responses as f64 / trial.scheduled() as f64;
     assert!(
         (0.03..0.13).contains(&share),
-        "{told} of {} answers",
+        "{stamped_responses} of {} answers",
         trial.scheduled()
     );
 }

@@ -162,7 +162,7 @@ fn each_session_has_a_connection_and_cookies_of_its_own() {
 }
 
 #[test]
-fn a_failure_ends_the_session_and_what_it_did_not_reach_is_told() {
+fn a_failure_ends_the_session_and_what_it_did_not_reach_is_reported() {
     let _alone = alone();
     let server = WitnessServer::start(|seen| match (seen.line.as_str(), seen.connection % 4) {
         ("GET /b", 0) => answer(500, "", "no"),

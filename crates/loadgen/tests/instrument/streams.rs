@@ -55,13 +55,13 @@ fn is_fifth(open: &Open) -> bool {
 
 /// Every answer of the server is right, and counted once.
 fn assert_answered(report: &LoadReport, seen: &Seen) {
-    let said = format!("{:?} {seen:?}", report.outcomes);
-    assert!(seen.answered > 40, "{said}");
-    assert_eq!(report.outcome(Outcome::Ok), seen.answered, "{said}");
+    let details = format!("{:?} {seen:?}", report.outcomes);
+    assert!(seen.answered > 40, "{details}");
+    assert_eq!(report.outcome(Outcome::Ok), seen.answered, "{details}");
     let connections = &report.connections;
-    assert_eq!(connections.opened, seen.connections, "{said}");
+    assert_eq!(connections.opened, seen.connections, "{details}");
     let sent = connections.opened + connections.reused;
-    assert_eq!(sent, seen.requests, "{connections:?} {said}");
+    assert_eq!(sent, seen.requests, "{connections:?} {details}");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn requests_of_an_open_loop_do_not_wait_for_those_before_them() {
 }
 
 #[test]
-fn the_servers_limit_is_respected_and_told() {
+fn the_servers_limit_is_respected_and_reported() {
     let _alone = alone();
     let server = StreamServer::start(Some(2), |open: &[Open], is_quiet: bool| {
         let is_ready = open.len() >= 2 || is_quiet;

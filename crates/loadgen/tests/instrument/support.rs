@@ -433,10 +433,10 @@ impl Others {
             .iter()
             .filter_map(|&field| fields.get(field))
             .sum();
-        let own = std::fs::read_to_string("/proc/self/stat").ok()?;
+        let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
         // The name in parentheses may hold blanks; utime, stime and those of the children that have
         // ended are the 12th to 15th fields behind it.
-        let own: u64 = own
+        let process_ticks: u64 = stat
             .rsplit_once(')')?
             .1
             .split_ascii_whitespace()
@@ -444,6 +444,6 @@ impl Others {
             .take(4)
             .map_while(|field| field.parse::<u64>().ok())
             .sum();
-        Some(busy.saturating_sub(own))
+        Some(busy.saturating_sub(process_ticks))
     }
 }

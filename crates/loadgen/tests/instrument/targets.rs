@@ -96,14 +96,14 @@ fn each_request_goes_out_as_it_was_asked_for_and_as_often_as_its_weight_says() {
             "{lines:?}"
         );
 
-        let told: Vec<_> = report
+        let reported: Vec<_> = report
             .targets
             .iter()
             .map(|target| (target.name.as_str(), target.scheduled, target.ok))
             .collect();
         let index_name = format!("GET {}index", server.url());
         assert_eq!(
-            told,
+            reported,
             [
                 (index_name.as_str(), index, index),
                 ("order", orders, orders),

@@ -178,13 +178,16 @@ fn a_certificate_of_another_name_is_told_as_that() {
 #[test]
 fn a_certificate_that_nobody_vouches_for_is_refused_unless_that_is_asked_for() {
     let _alone = alone();
-    let (own, others) = (
+    let (certificate, other_certificate) = (
         Certificate::for_names(&["127.0.0.1"]),
         Certificate::for_names(&["127.0.0.1"]),
     );
     for wire in WIRES {
-        let server = answering(&own, b"hello".to_vec());
-        let report = fifty(&server, others.trusted(), |plan| LoadPlan { wire, ..plan });
+        let server = answering(&certificate, b"hello".to_vec());
+        let report = fifty(&server, other_certificate.trusted(), |plan| LoadPlan {
+            wire,
+            ..plan
+        });
         only(&report, Outcome::Refused);
         let cause = cause(&report);
         assert!(
@@ -213,16 +216,16 @@ fn authority_of_its_own(name: &str) -> Certificate {
 #[test]
 fn a_self_signed_certificate_is_trusted_where_it_is_named_as_its_own_authority() {
     let _alone = alone();
-    let (own, other) = (
+    let (certificate, other_certificate) = (
         authority_of_its_own("127.0.0.1"),
         authority_of_its_own("127.0.0.1"),
     );
     for wire in WIRES {
-        let server = answering(&own, b"hello".to_vec());
+        let server = answering(&certificate, b"hello".to_vec());
         let change = |plan| LoadPlan { wire, ..plan };
-        only(&fifty(&server, own.trusted(), change), Outcome::Ok);
+        only(&fifty(&server, certificate.trusted(), change), Outcome::Ok);
 
-        let report = fifty(&server, other.trusted(), change);
+        let report = fifty(&server, other_certificate.trusted(), change);
         only(&report, Outcome::Refused);
         assert!(cause(&report).contains("--ca-file"), "{}", cause(&report));
     }
@@ -399,7 +402,7 @@ fn a_file_that_names_no_authority_is_refused_before_the_load() {
 #[test]
 fn a_server_that_requires_a_certificate_serves_a_client_that_has_it() {
     let _alone = alone();
-    let own = Certificate::for_names(&["127.0.0.1"]);
+    let certificate = Certificate::for_names(&["127.0.0.1"]);
     let (known, unknown) = (
         Certificate::for_names(&["client"]),
         Certificate::for_names(&["client"]),
@@ -408,18 +411,18 @@ fn a_server_that_requires_a_certificate_serves_a_client_that_has_it() {
     for (client, accepted) in [(&known, 50), (&unknown, 0)] {
         std::fs::write(&file, client.pem_with_key()).unwrap();
         for insecure in [false, true] {
-            let server = answering_client(&own, &known);
+            let server = answering_client(&certificate, &known);
             let tls = TlsOptions {
                 insecure,
                 client_cert: Some(file.display().to_string()),
-                ..own.trusted()
+                ..certificate.trusted()
             };
             let report = fifty(&server, tls, |plan| plan);
             let causes = &report.connections.failures;
-            let said = format!("{:?} {causes:?}", report.outcomes);
-            assert_eq!(report.outcome(Outcome::Ok), accepted, "{said}");
+            let details = format!("{:?} {causes:?}", report.outcomes);
+            assert_eq!(report.outcome(Outcome::Ok), accepted, "{details}");
             let is_named = causes.keys().any(|cause| cause.contains("certificate"));
-            assert_eq!(is_named, accepted == 0, "{said}");
+            assert_eq!(is_named, accepted == 0, "{details}");
         }
     }
     std::fs::remove_file(&file).unwrap();
@@ -427,8 +430,8 @@ fn a_server_that_requires_a_certificate_serves_a_client_that_has_it() {
 
 #[test]
 fn a_client_certificate_that_cannot_be_used_is_refused_before_the_load() {
-    let own = Certificate::for_names(&["127.0.0.1"]);
-    let without_key = own.ca_file.display().to_string();
+    let certificate = Certificate::for_names(&["127.0.0.1"]);
+    let without_key = certificate.ca_file.display().to_string();
     for (client_cert, client_key, cause) in [
         (Some(without_key.as_str()), None, "no items found"),
         (Some("/nowhere/client.pem"), None, "/nowhere/client.pem"),
@@ -442,7 +445,7 @@ fn a_client_certificate_that_cannot_be_used_is_refused_before_the_load() {
         let tls = TlsOptions {
             client_cert: client_cert.map(str::to_owned),
             client_key: client_key.map(str::to_owned),
-            ..own.trusted()
+            ..certificate.trusted()
         };
         let plan = LoadPlan {
             tls,

@@ -52,7 +52,7 @@ enum Trouble {
 impl Trouble {
     /// What a reader of this report would think had happened. A throttled thread also waits for its
     /// core, and a thread that waits is also late, so the more specific finding decides.
-    fn told_by(report: &Value) -> Self {
+    fn blamed_by(report: &Value) -> Self {
         let longest_ns = report["response_time_ns"]["max"].as_u64().unwrap_or(0);
         if has_check(report, "client-throttling", "invalid") {
             Self::ClientThrottled
@@ -83,7 +83,7 @@ fn has_check(report: &Value, check: &str, level: &str) -> bool {
 /// Makes one kind of trouble until [`RUNS`] loads on an undisturbed host have been told rightly.
 /// Told wrongly there is a failure at once; a disturbed load proves nothing. `expect` holds for
 /// every load, disturbed or not.
-fn assert_told(made: Trouble, mut make: impl FnMut() -> Value, expect: impl Fn(&Value)) {
+fn assert_blamed(made: Trouble, mut make: impl FnMut() -> Value, expect: impl Fn(&Value)) {
     judge(1, |timing| {
         let (mut conclusive, mut disturbance, mut row) = (0, None, String::new());
         for _ in 0..MOST_RUNS {
@@ -93,18 +93,18 @@ fn assert_told(made: Trouble, mut make: impl FnMut() -> Value, expect: impl Fn(&
             let sleepers = is_idle.then(Sleepers::start);
             let report = make();
             let pause = sleepers.and_then(Sleepers::disturbance);
-            let told = Trouble::told_by(&report);
-            write!(row, " {told:?}").unwrap();
+            let blamed = Trouble::blamed_by(&report);
+            write!(row, " {blamed:?}").unwrap();
             let outcomes = &report["outcomes"];
             assert_eq!(outcomes["ok"], outcomes["scheduled"], "{outcomes}");
             expect(&report);
             // What is told rightly in spite of a pause is told rightly; a client that the host
             // stopped did stand still.
-            if let Some(found) = others.disturbance().or(pause.filter(|_| told != made)) {
-                disturbance = Some(found);
+            if let Some(detected) = others.disturbance().or(pause.filter(|_| blamed != made)) {
+                disturbance = Some(detected);
                 continue;
             }
-            assert_eq!(told, made, "{}", report["verdict"]);
+            assert_eq!(blamed, made, "{}", report["verdict"]);
             conclusive += 1;
             if conclusive == RUNS {
                 break;
@@ -167,8 +167,8 @@ fn f14_a_client_that_was_stopped_blames_itself() {
         generator.signal(Signal::CONT);
         generator.report()
     };
-    assert_told(Trouble::ClientStopped, make, |report| {
-        // The pause is in the response times, whoever is to blame: they begin at the intended send.
+    assert_blamed(Trouble::ClientStopped, make, |report| {
+        // The pause is in the response times, whoever is to blame: they begin at the scheduled send.
         assert!(
             report["response_time_ns"]["max"].as_u64() >= Some(SEEN_NS),
             "{}",
@@ -204,7 +204,7 @@ fn f14_a_server_that_stalled_is_not_the_clients_fault() {
         let server = stalling_once();
         Generator::start(&arguments(&url_of(&server))).report()
     };
-    assert_told(Trouble::ServerStalled, make, |report| {
+    assert_blamed(Trouble::ServerStalled, make, |report| {
         assert!(
             report["response_time_ns"]["max"].as_u64() >= Some(SEEN_NS),
             "{}",
@@ -248,7 +248,7 @@ fn with_a_hog(arguments: &[&str]) -> Value {
 #[ignore = "20 to 30 loads of 1.5 s: make test-long"]
 fn f14_a_core_that_others_use_is_the_hosts_fault() {
     let server = server_with(holding(MS));
-    assert_told(
+    assert_blamed(
         Trouble::CoreShared,
         // Who hardly ever needs the core may get it whenever it does; a spin that never ends has to
         // share it.
@@ -269,13 +269,13 @@ fn on_a_core_that_others_use_nothing_is_spun_unless_it_was_asked_for() {
     judge(3, |timing| {
         let others = Others::now();
         let by_itself = with_a_hog(&arguments(&url))["client"].take();
-        let as_asked: Vec<&str> = arguments(&url)
+        let with_requested_spin: Vec<&str> = arguments(&url)
             .into_iter()
             .chain(["--spin", "60us"])
             .collect();
-        let asked = with_a_hog(&as_asked)["client"].take();
+        let requested = with_a_hog(&with_requested_spin)["client"].take();
         timing.disturbed_by(others.disturbance());
-        let was_throttled = [&by_itself, &asked]
+        let was_throttled = [&by_itself, &requested]
             .iter()
             .any(|client| client["throttled_periods"].as_u64() > Some(0));
         timing.disturbed_by(
@@ -288,7 +288,7 @@ fn on_a_core_that_others_use_nothing_is_spun_unless_it_was_asked_for() {
             ),
             (&"automatic".into(), &60_000.into())
         );
-        assert!(asked["spin_off_share"].is_null(), "{asked}");
+        assert!(requested["spin_off_share"].is_null(), "{requested}");
         // It knows after the first half second of one and a half.
         let off_share = by_itself["spin_off_share"].as_f64().unwrap();
         timing.expect(
@@ -299,9 +299,9 @@ fn on_a_core_that_others_use_nothing_is_spun_unless_it_was_asked_for() {
         let what = format!(
             "it spun for {} s, and {} s where it was asked to",
             spun(&by_itself),
-            spun(&asked)
+            spun(&requested)
         );
-        timing.expect(spun(&by_itself) < 0.6 * spun(&asked), &what);
+        timing.expect(spun(&by_itself) < 0.6 * spun(&requested), &what);
     });
 }
 
@@ -364,7 +364,7 @@ fn f14_a_client_under_a_quota_says_that_it_was_throttled() {
     let url = url_of(&server);
     // A spin that never ends needs more than a fifth of a core.
     let make = || Generator::start_in(&quota.procs_file(), &spinning(&url)).report();
-    assert_told(Trouble::ClientThrottled, make, |report| {
+    assert_blamed(Trouble::ClientThrottled, make, |report| {
         assert_eq!(report["verdict"]["status"], "invalid");
     });
 }

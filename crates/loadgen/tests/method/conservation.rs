@@ -100,11 +100,11 @@ fn assert_sane(policy: OnBusy, manner: Manner, trial: &Trial) {
         let may_be = manner.ends().contains(&outcome) || unsent(policy).contains(&outcome);
         assert!(may_be || trial.count(outcome) == 0, "{outcome:?} in {case}");
     }
-    let served = |wanted: Served| {
+    let served = |outcome: Served| {
         trial
             .log
             .iter()
-            .filter(|entry| entry.outcome == wanted)
+            .filter(|entry| entry.outcome == outcome)
             .count() as u64
     };
     assert_eq!(

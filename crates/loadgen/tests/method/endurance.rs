@@ -1,5 +1,5 @@
-//! Ten thousand connections for a long time: nothing lost, and no memory that grows with time or
-//! with connections.
+//! 10,000 connections for a long time: no request is lost, and memory does not grow over time or
+//! with the number of connections.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,13 +11,13 @@ use crate::seconds_from;
 use crate::support::{MS, Others, judge, server_with, url_of};
 
 const RATE_PER_S: u64 = 5_000;
-/// As many requests are out at once as arrive in this time: just below ten thousand.
+/// Requests in flight are the arrivals of this time: just below 10,000.
 const HOLD_NS: u64 = 1_998 * MS;
 const LEAST_CONNECTIONS: u64 = 9_900;
 const MOST_RESIDENT_BYTES: u64 = 64 << 20;
 const MOST_GROWTH_BYTES: u64 = 2 << 20;
 
-/// Until every connection is open and every buffer has its size.
+/// Time until every connection is open and every buffer has its final size.
 const SETTLING: Duration = Duration::from_secs(10);
 const BETWEEN_SAMPLES: Duration = Duration::from_millis(500);
 
@@ -35,7 +35,7 @@ fn resident_bytes(process: u32) -> Option<u64> {
         .map(|kib| kib * 1_024)
 }
 
-/// Samples while a load of this length runs, the time of settling left out.
+/// Samples during a load of this length, excluding the settling time.
 fn sample(process: u32, load: Duration) -> Vec<u64> {
     let begin = Instant::now();
     thread::sleep(SETTLING);
@@ -47,7 +47,7 @@ fn sample(process: u32, load: Duration) -> Vec<u64> {
     samples
 }
 
-/// Drives the load and judges the generator's memory.
+/// Runs the load and checks the generator's memory.
 fn endure(more: &[&str]) {
     let seconds = seconds_from("WSGILOAD_ENDURANCE_SECONDS", 60).max(2 * SETTLING.as_secs());
     judge(1, |timing| {
@@ -99,13 +99,13 @@ fn endure(more: &[&str]) {
             *samples.iter().min().unwrap(),
             *samples.iter().max().unwrap(),
         );
-        told(peak, least, most);
+        print_summary(peak, least, most);
         assert!(
             most <= MOST_RESIDENT_BYTES,
             "{most} bytes resident for {peak} connections"
         );
-        // Where the host holds the load up, more connections are opened and response times spread
-        // over more slots.
+        // If the host delays the load, more connections are opened, and response times cover more
+        // slots.
         let growth = format!("from {least} to {most} bytes resident in {seconds} s");
         timing.expect(most - least <= MOST_GROWTH_BYTES, &growth);
     });
@@ -124,6 +124,6 @@ fn ten_thousand_connections_and_a_record_of_every_second_fit_into_64_mib() {
 }
 
 #[expect(clippy::print_stdout, reason = "the figures, shown by --nocapture")]
-fn told(peak: u64, least: u64, most: u64) {
+fn print_summary(peak: u64, least: u64, most: u64) {
     println!("{peak} connections, {least} to {most} bytes resident");
 }

@@ -23,7 +23,7 @@ const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
 const MOST_URGENT: i32 = -20;
 
 /// How long the clock is looked at, before a load and after it.
-const LOOK: Duration = Duration::from_secs(2);
+const LENGTH: Duration = Duration::from_secs(2);
 
 /// Two readings that are farther apart than this had something between them; the loop itself takes
 /// some 50 ns.
@@ -48,11 +48,11 @@ pub fn trial_on_own_core(
     // The server's thread stays on the core of the one that starts it, at its priority.
     let server = on_core(server_core, || server_with(config));
     let plan = plan(&url_of(&server));
-    let before = urgently_on_core(client_core, ClockLateness::look);
+    let before = urgently_on_core(client_core, ClockLateness::measure);
     let stolen = Stolen::from(client_core);
     let trial = timing.observe(|| urgently_on_core(client_core, || Trial::on(&server, &plan)));
     timing.disturbed_by(stolen.disturbance(limits));
-    let after = urgently_on_core(client_core, ClockLateness::look);
+    let after = urgently_on_core(client_core, ClockLateness::measure);
     timing.disturbed_by(limits.iter().filter_map(|&(share, limit_ns)| {
         let late_ns = before
             .quantile_ns(1.0 - share)
@@ -169,9 +169,9 @@ struct ClockLateness {
 }
 
 impl ClockLateness {
-    fn look() -> Self {
+    fn measure() -> Self {
         let begin_ns = monotonic_ns();
-        let end_ns = begin_ns + LOOK.as_nanos() as u64;
+        let end_ns = begin_ns + LENGTH.as_nanos() as u64;
         let (mut last_ns, mut pauses_ns) = (begin_ns, Vec::new());
         while last_ns < end_ns {
             let now_ns = monotonic_ns();

@@ -169,7 +169,7 @@ fn f22_requests_in_the_system_are_rate_times_stay_at_both_ends() {
             most_ns,
         );
 
-        // What it counted itself, from each intended send on. Who is in the system at the end has
+        // What it counted itself, from each scheduled send on. Who is in the system at the end has
         // stays beyond it.
         let counted_ns = (trial.report.in_system.mean * 2.0 * SECOND as f64) as u64;
         let longest_ns = trial.times_in_server().into_iter().max().unwrap_or(0);

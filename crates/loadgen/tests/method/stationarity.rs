@@ -34,7 +34,7 @@ fn sentence(trial: &Trial, check: &str) -> String {
     reasons
         .iter()
         .find(|reason| reason.check == check)
-        .map(|reason| reason.message.clone())
+        .map(|reason| reason.sentence())
         .unwrap_or_default()
 }
 
@@ -47,23 +47,20 @@ fn f21_a_warm_up_of_five_seconds_is_found_at_its_end() {
             .map(|index| if index < 5_000 { 20 * MS } else { MS })
             .collect();
         let trial = poisson(timing, listed(holds_ns), 30);
-        let told = &trial.report.stationarity;
+        let stationarity = &trial.report.stationarity;
         timing.expect(
-            told.state == Some(State::NonStationary),
-            &format!("{told:?}"),
+            stationarity.state == Some(State::NonStationary),
+            &format!("{stationarity:?}"),
         );
-        let settled_ns = told.settled_after_ns.unwrap_or(0);
+        let settled_ns = stationarity.settled_after_ns.unwrap_or(0);
         timing.about(
             "the end of the warm-up",
             Some(settled_ns),
             4 * SECOND,
             6 * SECOND,
         );
-        let said = sentence(&trial, "stationarity");
-        timing.expect(
-            said.contains("longer (--warmup)"),
-            &format!("it said {said:?}"),
-        );
+        let reason = sentence(&trial, "stationarity");
+        timing.expect(reason.contains("longer (--warmup)"), &format!("{reason:?}"));
     });
 }
 
@@ -74,10 +71,10 @@ fn f21_a_hold_that_rises_by_a_hundredth_each_second_is_not_stationary() {
         let hold_ns =
             |index: i32| (5.0 * MS as f64 * 1.01_f64.powf(f64::from(index) / RATE_PER_S)) as u64;
         let trial = poisson(timing, listed((0..70_000).map(hold_ns).collect()), 60);
-        let said = sentence(&trial, "stationarity");
+        let reason = sentence(&trial, "stationarity");
         timing.expect(
-            said.starts_with("NON-STATIONARY"),
-            &format!("{said:?}: {:?}", trial.report.stationarity),
+            reason.starts_with("NON-STATIONARY"),
+            &format!("{reason:?}: {:?}", trial.report.stationarity),
         );
     });
 }

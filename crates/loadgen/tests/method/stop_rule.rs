@@ -52,29 +52,32 @@ fn measure(utilisation: f64, half_width: f64, seed: u64) -> (u64, Option<(u64, u
         seen.iter().for_each(|&(at_ns, response_ns)| {
             batches.record(at_ns, at_ns + response_ns, Some(response_ns))
         });
-        let found = interval(&batches, &times);
+        let interval_ns = interval(&batches, &times);
         let value_ns = times.quantile_ns(QUANTILE).expect("response times") as f64;
-        let is_narrow = found.is_some_and(|(low_ns, high_ns)| {
+        let is_narrow = interval_ns.is_some_and(|(low_ns, high_ns)| {
             (high_ns - low_ns) as f64 / 2.0 <= half_width * value_ns
         });
         if is_narrow || Some(&length_s) == LENGTHS_S.last() {
-            return (length_s, found);
+            return (length_s, interval_ns);
         }
     }
     unreachable!("the last length ends it");
 }
 
-/// The share that covers, with its figures told, and the median length.
+/// The half_width that covers, with its figures told, and the median length.
 fn covers(utilisation: f64, half_width: f64) -> (f64, u64) {
     let truth_ns = (-(1.0 - QUANTILE).ln() * utilisation * GAP_NS / (1.0 - utilisation)) as u64;
     let ended: Vec<_> = (0..REPLICATIONS)
         .map(|seed| measure(utilisation, half_width, seed))
         .collect();
-    let is_right = |found: &Option<(u64, u64)>| {
-        found.is_some_and(|(low, high)| (low..=high).contains(&truth_ns))
+    let is_right = |interval_ns: &Option<(u64, u64)>| {
+        interval_ns.is_some_and(|(low, high)| (low..=high).contains(&truth_ns))
     };
-    let cover =
-        ended.iter().filter(|(_, found)| is_right(found)).count() as f64 / REPLICATIONS as f64;
+    let cover = ended
+        .iter()
+        .filter(|(_, interval_ns)| is_right(interval_ns))
+        .count() as f64
+        / REPLICATIONS as f64;
     let mut lengths_s: Vec<u64> = ended.iter().map(|(length_s, _)| *length_s).collect();
     lengths_s.sort_unstable();
     tell(&format!(
@@ -90,13 +93,13 @@ fn tell(line: &str) {
 
 #[test]
 fn the_lengths_are_those_of_the_rule() {
-    let asked = Precision {
+    let precision = Precision {
         quantile: QUANTILE,
         half_width: 0.1,
         max_duration_ns: 600 * S,
     };
     assert_eq!(
-        asked.lengths_ns(60 * S),
+        precision.lengths_ns(60 * S),
         LENGTHS_S.map(|length_s| length_s * S)
     );
 }

@@ -269,8 +269,8 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             _ => return,
         }
         while self.read_on(token, is_hangup) {
-            // Who was answered asks again, and what has become due is sent, before the next
-            // response is read.
+            // Before reading the next response, users that got one send their next request, and due
+            // requests are sent.
             self.serve_waiting(line_of(token).0);
             self.serve_ready();
             self.dispatch_due();

@@ -302,7 +302,7 @@ fn with_engine(
         policy,
         stop: StopToken::new(),
         progress: None,
-        course: None,
+        cursor: None,
     };
     let start_ns = monotonic_ns();
     let source = Timestamps(std::iter::repeat_n(start_ns, arrivals).collect());
@@ -456,7 +456,7 @@ fn what_a_sleep_took_of_cpu_time_is_no_sleep() {
             |_| {},
             (0, 1),
             |mut engine| {
-                engine.pacer = Pacer::new(0).with_rt_budget(RtBudget::asleep());
+                engine.pacer = Pacer::new(0).with_rt_budget(RtBudget::sleeping());
                 engine.now_ns = monotonic_ns() - 50 * MS;
                 engine.awake_since_ns = engine.now_ns;
                 engine.waited(&Wait {

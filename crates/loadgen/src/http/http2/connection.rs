@@ -59,13 +59,13 @@ pub(crate) struct Http2Connection {
     observed: Rc<Observed>,
     stage: Stage,
     places: Vec<Place>,
-    /// Places whose streams have something new.
+    /// Places whose streams have news.
     wakes: Wakes,
-    /// Whether the protocol itself has.
+    /// Whether the connection itself has news.
     wake: Arc<WakeFlag>,
     requests: u64,
     in_progress: usize,
-    /// How many streams the server allows; until it has said so, one, which any allows.
+    /// Concurrent streams that the server allows; one until it announces its limit.
     allowed: usize,
     has_limit: bool,
     reads_left: usize,

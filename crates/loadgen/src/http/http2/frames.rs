@@ -1,7 +1,8 @@
 //! What the transport sees of the frames that h2 reads and writes.
 //!
-//! h2 queues empty data, and answers pings and settings for as long as they come. The transport
-//! counts frames before h2 sees them, so that a flood of them takes little memory and ends.
+//! h2 queues empty data, and responds to pings and settings for as long as they arrive. The
+//! transport counts frames before h2 sees them, so that a flood of them uses little memory and
+//! ends.
 
 /// Type, flags and length of a frame and its stream: RFC 9113, section 4.1.
 const FRAME_HEADER_BYTES: usize = 9;
@@ -57,7 +58,7 @@ struct FrameFinder {
 
 impl FrameFinder {
     /// Takes the next bytes, and passes on each header that ends in them.
-    fn take(&mut self, mut bytes: &[u8], mut found: impl FnMut(FrameHeader)) {
+    fn take(&mut self, mut bytes: &[u8], mut on_header: impl FnMut(FrameHeader)) {
         while !bytes.is_empty() {
             let skipped = self.payload_left_bytes.min(bytes.len());
             self.payload_left_bytes -= skipped;
@@ -74,7 +75,7 @@ impl FrameFinder {
                 self.header_bytes = 0;
                 let header = self.current();
                 self.payload_left_bytes = header.payload_bytes;
-                found(header);
+                on_header(header);
             }
         }
     }
@@ -90,7 +91,7 @@ impl FrameFinder {
     }
 }
 
-/// When the heads of requests were sent: h2 writes them when it can, which may be later than asked.
+/// Send times of request heads: h2 may write them later than requested.
 #[derive(Debug)]
 pub(crate) struct SentHeads {
     finder: FrameFinder,

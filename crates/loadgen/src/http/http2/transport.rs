@@ -1,5 +1,5 @@
-//! The transport that h2 uses: it reads when the connection says so, timestamps what passes, and
-//! looks at the frames.
+//! The transport below h2: it reads on request of the connection, timestamps the bytes, and parses
+//! frame headers.
 //!
 //! One read at a time: what it brought is passed to the streams before the next, so that each
 //! stream gets the timestamp of its own bytes, and little waits in memory.

@@ -1,4 +1,4 @@
-//! Which exchanges have something new, so that nobody has to ask each of many.
+//! The queue of exchanges with news, so that the connection need not poll all of them.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,56 +1,58 @@
-//! Did the generator have what it needs: time, a core, file descriptors?
+//! Checks of the generator's resources: CPU time, cores, file descriptors.
 
 use super::evidence::Evidence;
 use super::words::{percent, plural, thousands};
-use super::{Blame, Finding, Level, lateness};
+use super::{Blame, CheckResult, Level, lateness};
 use crate::plan::thresholds::Thresholds;
 
-/// `client-cpu`: a busy thread is late more often; its spin is not counted.
-pub(super) fn threads_had_time_left(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
+/// `client-cpu`: a busy thread sends late more often; busy-waiting is not counted.
+pub(super) fn client_cpu(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let busy = evidence.busiest_thread_share;
     let message = format!("a generator thread was busy {} of the time", percent(busy));
-    Finding::graded(Blame::Client, busy, thresholds.busy, message)
+    CheckResult::graded(Blame::Client, busy, thresholds.busy, message)
 }
 
-/// `run-queue-wait`: time on a run queue, from the thread's `schedstat`. A diagnostic: every wake-up
-/// waits for some microseconds, and what a wait did to the figures is `send-lag`'s.
-pub(super) fn threads_had_their_cores(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
+/// `run-queue-wait`: time in the run queue, from the thread's `schedstat`. Only a diagnostic,
+/// because every wake-up waits a few microseconds; `send-lag` shows the effect on response times.
+pub(super) fn run_queue_wait(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let Some(share) = evidence.run_queue_share else {
-        return Finding::NotChecked("the kernel does not report how long threads wait for a core");
+        return CheckResult::NotChecked(
+            "the kernel does not report how long threads wait for a core",
+        );
     };
     let message = format!(
         "a generator thread waited for a core {} of the time",
         percent(share)
     );
-    Finding::noted_above(Blame::Host, share, thresholds.run_queue.note, message)
+    CheckResult::diagnostic_above(Blame::Host, share, thresholds.run_queue.note, message)
 }
 
-/// `client-throttling`: the generator's own CPU limit. Comes before what follows from it: waiting
-/// for a core, and lateness. Invalid where that lateness mattered.
-pub(super) fn was_not_throttled(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
+/// `client-throttling`: the generator's own CPU limit. Listed before its effects (waits for a core,
+/// late sends). Invalid if these effects distorted p99 or a lower quantile.
+pub(super) fn client_throttling(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let Some(periods) = evidence.throttled_periods else {
-        return Finding::NotChecked("the generator's cgroup has no CPU controller");
+        return CheckResult::NotChecked("the generator's cgroup has no CPU controller");
     };
     let message = format!(
         "the generator was CPU-throttled in {}",
         plural(periods, "CPU period")
     );
     if periods > 0 && lateness::is_grave(evidence, &thresholds.lag_impact) {
-        return Finding::doubt(
+        return CheckResult::fired(
             Level::Invalid,
             Blame::Client,
             (periods as f64, 0.0),
             message,
         );
     }
-    Finding::warn_above(Blame::Client, periods as f64, 0.0, message)
+    CheckResult::warn_above(Blame::Client, periods as f64, 0.0, message)
 }
 
-/// `steal`: time that the hypervisor gave to others. It can only lengthen response times, so the
-/// figures remain upper bounds.
-pub(super) fn hypervisor_took_nothing(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
+/// `steal`: CPU time that the hypervisor took. It can only lengthen response times, so the figures
+/// remain upper bounds.
+pub(super) fn steal(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let Some(share) = evidence.steal_share else {
-        return Finding::NotChecked("the kernel does not report steal time");
+        return CheckResult::NotChecked("the kernel does not report steal time");
     };
     let message = format!(
         "the hypervisor took {} of the host's CPU time",
@@ -58,22 +60,22 @@ pub(super) fn hypervisor_took_nothing(evidence: &Evidence, thresholds: &Threshol
     );
     let limits = thresholds.steal;
     if share > limits.warn {
-        return Finding::doubt(Level::Warn, Blame::Host, (share, limits.warn), message);
+        return CheckResult::fired(Level::Warn, Blame::Host, (share, limits.warn), message);
     }
-    Finding::noted_above(Blame::Host, share, limits.note, message)
+    CheckResult::diagnostic_above(Blame::Host, share, limits.note, message)
 }
 
-/// A load of which more than this share failed inside the generator offered another rate than it
-/// should have.
+/// If more requests than this share failed inside the generator, the offered rate was not the
+/// scheduled one.
 const MOST_CLIENT_ERRORS: f64 = 0.001;
 
-/// p99 is that of another load if more requests than this waited for the generator's lack of
-/// connections.
+/// If more requests than this share waited because the generator lacked connections, p99 is not
+/// that of the requested load.
 const MOST_WAITS: f64 = 0.01;
 
-/// `client-resources`: requests that never reached the server, because the generator lacked
-/// something.
-pub(super) fn resources_sufficed(evidence: &Evidence, _: &Thresholds) -> Finding {
+/// `client-resources`: requests that did not reach the server because the generator lacked a
+/// resource.
+pub(super) fn client_resources(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let waited_share = evidence.waited_for_connection_share;
     if evidence.lacks_connections && waited_share > 0.0 {
         let level = if waited_share > MOST_WAITS {
@@ -87,7 +89,7 @@ pub(super) fn resources_sufficed(evidence: &Evidence, _: &Thresholds) -> Finding
             percent(waited_share),
             thousands(evidence.max_connections as u64)
         );
-        return Finding::doubt(level, Blame::Client, (waited_share, MOST_WAITS), message);
+        return CheckResult::fired(level, Blame::Client, (waited_share, MOST_WAITS), message);
     }
     let message = format!(
         "{} failed because the generator ran out of file descriptors, ports or memory, or captured \
@@ -97,7 +99,7 @@ pub(super) fn resources_sufficed(evidence: &Evidence, _: &Thresholds) -> Finding
     let share = evidence.client_errors as f64 / evidence.scheduled.max(1) as f64;
     if share > MOST_CLIENT_ERRORS {
         let figures = (share, MOST_CLIENT_ERRORS);
-        return Finding::doubt(Level::Invalid, Blame::Client, figures, message);
+        return CheckResult::fired(Level::Invalid, Blame::Client, figures, message);
     }
-    Finding::warn_above(Blame::Client, evidence.client_errors as f64, 0.0, message)
+    CheckResult::warn_above(Blame::Client, evidence.client_errors as f64, 0.0, message)
 }

@@ -1,4 +1,4 @@
-//! The figures of a run that the verdict looks at, gathered from its record.
+//! The evidence for the verdict, gathered from a load's record.
 
 use crate::facts::cost::ThreadCost;
 use crate::facts::run::{RunFacts, ThreadTail};
@@ -17,17 +17,16 @@ use crate::record::recorder::{Phase, Recorder};
 use crate::record::send_sample::SendGaps;
 use crate::record::session_tally::SessionTally;
 
-/// Figures of a run that the checks look at. Shares lie in `[0, 1]`; `None` where the figure is not
-/// known.
+/// Input of the checks. Shares are in `[0, 1]`; `None` if unknown.
 #[derive(Clone, Debug)]
 pub(crate) struct Evidence {
     pub scheduled: u64,
-    /// What the schedule brought: requests, or sessions where the plan has some.
+    /// Scheduled arrivals: requests, or sessions if the plan has sessions.
     pub arrivals: u64,
     pub expected_arrivals: Option<Expected>,
-    /// Lowest and highest rate of the measure phase.
+    /// Lowest and highest offered rate of the measurement.
     pub offered_rates_per_s: Option<(f64, f64)>,
-    /// What the generator's lateness did to each reported quantile.
+    /// Effect of the generator's lateness on each reported quantile.
     pub lag_impact: Vec<LagImpact>,
     pub send_lag_p99_ns: Option<u64>,
     pub send_lag_p999_ns: Option<u64>,
@@ -43,46 +42,47 @@ pub(crate) struct Evidence {
     pub ok: u64,
     pub waited_for_connection_share: f64,
     pub max_connections: usize,
-    /// Connections are fewer than usual although the plan does not limit them: the process may not
-    /// open more files.
+    /// The process's file descriptor limit allows fewer connections than usual, although the plan
+    /// does not limit them.
     pub lacks_connections: bool,
     pub threads: usize,
-    /// Without those that our own lateness kept from going out.
+    /// Excluding requests dropped because the generator was late.
     pub dropped: u64,
     pub unanswered_share: f64,
     pub is_interrupted: bool,
-    /// Of the requests that could go out inside the measurement, those that did; `None` in a closed
+    /// Share of the requests that could be sent within the measurement and were; `None` in a closed
     /// loop.
     pub sent_in_time_share: Option<f64>,
-    /// The quantile that is the fewest times its floor, and how many times.
+    /// The quantile with the lowest ratio to its noise floor, and this ratio.
     pub floor_ratio: Known<(f64, f64)>,
     pub send_gaps: Known<SendGaps>,
-    /// Threads whose p99 differs from that of all by more than chance.
+    /// Number of threads whose p99 differs significantly from the overall p99.
     pub differing_threads: Known<usize>,
-    /// Requests in the system: by who came and left, and by how long each stayed.
+    /// Mean requests in the system: from arrivals and departures, and from the time each request
+    /// spent there.
     pub in_system: (f64, f64),
     pub backlog: Known<Backlog>,
     pub stationarity: Stationarity,
 }
 
-/// What the generator's lateness did to one quantile of the response time.
+/// Effect of the generator's lateness on one quantile of the response time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct LagImpact {
     pub quantile: f64,
-    /// The quantile without the lateness.
+    /// The quantile after subtracting each request's send lag.
     pub without_ns: u64,
-    /// What the lateness added.
+    /// Increase caused by send lag.
     pub added_ns: u64,
 }
 
 impl LagImpact {
-    /// What was added, as a share.
+    /// The relative increase.
     pub fn share(&self) -> f64 {
         self.added_ns as f64 / self.without_ns.max(1) as f64
     }
 }
 
-/// How many arrivals the schedule should have had.
+/// Expected number of arrivals.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected {
     pub mean: f64,
@@ -163,8 +163,8 @@ fn lacks_connections(plan: &LoadPlan, facts: &RunFacts) -> bool {
 fn lag_impact(measures: &Measures) -> Vec<LagImpact> {
     REPORTED_QUANTILES
         .into_iter()
-        // A quantile that fewer than ten requests lie above is not a result, so its lateness is no
-        // doubt about one.
+        // A quantile with fewer than ten requests above it is not reported as a result, so lateness
+        // cannot distort a result.
         .filter(|quantile| measures.response.count() as f64 * (1.0 - quantile) >= 10.0)
         .filter_map(|quantile| {
             let with_ns = measures.response.quantile_ns(quantile)?;
@@ -208,14 +208,13 @@ fn sent_in_time_share(plan: &LoadPlan, recorder: &Recorder) -> Option<f64> {
         return None;
     };
     let counts = recorder.phase(Phase::Measure);
-    let wanted = (counts.scheduled - dropped_by_server(plan, recorder)).max(1) as f64;
+    let sendable = (counts.scheduled - dropped_by_server(plan, recorder)).max(1) as f64;
     let observations = recorder.observations();
-    Some(1.0 - (observations.late_sends + observations.late_drops) as f64 / wanted)
+    Some(1.0 - (observations.late_sends + observations.late_drops) as f64 / sendable)
 }
 
-/// What was dropped, but for what our own lateness dropped and `missed-sends` tells, which is of
-/// open loops
-/// alone.
+/// Dropped requests, except those that an open loop dropped because the generator was late
+/// (`missed-sends` reports these).
 fn dropped_by_server(plan: &LoadPlan, recorder: &Recorder) -> u64 {
     let is_open = matches!(&plan.load, LoadModel::Open(_));
     let late_drops = if is_open {
@@ -247,16 +246,15 @@ fn floor_ratio(
         .ok_or("no quantile is resolved")
 }
 
-/// A thread in a thousand differs by chance.
+/// One thread in a thousand differs this much by chance.
 const THREAD_STANDARD_ERRORS: f64 = 3.29;
 
-/// A smaller difference between threads changes no conclusion: as a share of p99, and in time.
+/// Smaller differences between threads do not matter: relative to p99, and absolute.
 const LEAST_THREAD_SHARE: f64 = 0.1;
 const LEAST_THREAD_NS: u64 = 100_000;
 
-/// Threads whose p99 lies outside what that of all and their own number of responses allow, by a
-/// relevant amount. The interval of all alone would be too narrow: a thread has only a part of the
-/// responses.
+/// Threads whose p99 differs significantly and relevantly from the overall p99. The significance
+/// takes into account that each thread has only part of the responses.
 fn differing_threads(
     tails: &[ThreadTail],
     all: &LatencyHistogram,
@@ -275,7 +273,7 @@ fn differing_threads(
     };
     if tails
         .iter()
-        .any(|tail| (tail.answers as f64) * (1.0 - QUANTILE) < 10.0)
+        .any(|tail| (tail.responses as f64) * (1.0 - QUANTILE) < 10.0)
     {
         return Err("a thread has fewer than ten responses beyond p99");
     }
@@ -284,7 +282,8 @@ fn differing_threads(
     let is_relevant =
         |p99_ns: Option<u64>| p99_ns.is_some_and(|p99_ns| p99_ns.abs_diff(all_ns) > least_ns);
     let differs = |tail: &&ThreadTail| {
-        let variance = QUANTILE * (1.0 - QUANTILE) * (1.0 / effective + 1.0 / tail.answers as f64);
+        let variance =
+            QUANTILE * (1.0 - QUANTILE) * (1.0 / effective + 1.0 / tail.responses as f64);
         let reach = THREAD_STANDARD_ERRORS * variance.sqrt();
         let low_ns = all.quantile_ns(QUANTILE - reach);
         let high_ns = if QUANTILE + reach < 1.0 {
@@ -327,7 +326,7 @@ mod tests {
         (1..=100_000).for_each(|value| all.record(value * 1_000));
         let tails = |p99s: [u64; 2]| {
             p99s.map(|p99| ThreadTail {
-                answers: 50_000,
+                responses: 50_000,
                 p99_ns: Some(p99 * 1_000),
             })
         };
@@ -336,7 +335,7 @@ mod tests {
             differing_threads(&tails([98_900, 99_100]), &all, &uncertainty(1e5)),
             Ok(0)
         );
-        // Beyond chance, and by half a per cent.
+        // Significant, but only half a percent.
         assert_eq!(
             differing_threads(&tails([98_500, 99_000]), &all, &uncertainty(1e5)),
             Ok(0)
@@ -371,14 +370,14 @@ mod tests {
             floor_ratio(Some(&floor), &measures, &uncertainty(1e3)).expect("known");
         assert_eq!(quantile, 0.999);
         assert!((ratio - 1.11).abs() < 0.01, "{ratio}");
-        let mut told = uncertainty(1e3);
-        for (name, known) in &mut told.response_time_ns {
+        let mut uncertain = uncertainty(1e3);
+        for (name, known) in &mut uncertain.response_time_ns {
             if name != "0.5" {
                 known.reason = Some(NotResolved::TooFewEffectiveRequests);
             }
         }
         assert_eq!(
-            floor_ratio(Some(&floor), &measures, &told).map(|found| found.0),
+            floor_ratio(Some(&floor), &measures, &uncertain).map(|lowest| lowest.0),
             Ok(0.5)
         );
     }

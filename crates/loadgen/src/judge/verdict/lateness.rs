@@ -1,19 +1,19 @@
-//! How late the generator was, and what that did to the figures.
+//! Checks of the generator's lateness and its effect on the figures.
 
 use super::evidence::{Evidence, LagImpact};
 use super::words::{duration, percent, plural};
-use super::{Blame, Finding, Level};
+use super::{Blame, CheckResult, Level};
 use crate::plan::thresholds::{LagImpactLimits, Thresholds};
 
-/// Waits for a core explain a stall from this share of it on.
+/// Waits for a core explain stalls if they account for at least this share of their time.
 const LEAST_EXPLANATION: f64 = 0.5;
 
-/// The highest quantile whose distortion makes a load invalid. Beyond it the figure alone is in
-/// doubt.
+/// The highest quantile whose distortion makes a load invalid. For higher quantiles, only the
+/// quantile itself is unusable.
 const HIGHEST_QUANTILE: f64 = 0.99;
 
-/// Lateness is the generator's fault unless its thread waited for a core meanwhile, or the
-/// hypervisor took time, and long enough to explain it.
+/// The generator is to blame for its lateness unless run-queue waits or steal time were long enough
+/// to explain it.
 pub(super) fn blame(evidence: &Evidence, thresholds: &Thresholds) -> Blame {
     let stolen_share = evidence
         .steal_share
@@ -35,7 +35,7 @@ pub(super) fn blame(evidence: &Evidence, thresholds: &Thresholds) -> Blame {
     }
 }
 
-/// Whether the generator's lateness distorted p99 or a lower quantile beyond the limits.
+/// Whether the generator's lateness distorted p99 or a lower quantile by more than the limits.
 pub(super) fn is_grave(evidence: &Evidence, limits: &LagImpactLimits) -> bool {
     let mut impacts = evidence.lag_impact.iter();
     impacts.any(|impact| impact.quantile <= HIGHEST_QUANTILE && is_invalid(impact, limits))
@@ -49,9 +49,9 @@ fn is_warning(impact: &LagImpact, limits: &LagImpactLimits) -> bool {
     impact.share() > limits.warn && impact.added_ns as f64 > limits.warn_ns
 }
 
-/// `send-lag`, the most important check: each reported quantile against the same without the
-/// generator's lateness, request by request.
-pub(super) fn lengthened_no_quantile(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
+/// `send-lag`, the most important check: each reported quantile compared with the same quantile
+/// after subtracting each request's send lag.
+pub(super) fn send_lag(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let limits = &thresholds.lag_impact;
     let by_share = |left: &&LagImpact, right: &&LagImpact| left.share().total_cmp(&right.share());
     let worst = |level: &dyn Fn(&LagImpact) -> bool| {
@@ -59,26 +59,30 @@ pub(super) fn lengthened_no_quantile(evidence: &Evidence, thresholds: &Threshold
         impacts.filter(|impact| level(impact)).max_by(by_share)
     };
     if evidence.lag_impact.is_empty() {
-        return Finding::NotChecked("no quantile has ten correct responses beyond it");
+        return CheckResult::NotChecked("no quantile has ten correct responses beyond it");
     }
 
     let blame = blame(evidence, thresholds);
     let is_below = |impact: &LagImpact| impact.quantile <= HIGHEST_QUANTILE;
     if let Some(impact) = worst(&|impact| is_below(impact) && is_invalid(impact, limits)) {
         let figures = (impact.share(), limits.invalid);
-        return Finding::doubt(Level::Invalid, blame, figures, lengthened(impact));
+        return CheckResult::fired(Level::Invalid, blame, figures, send_lag_message(impact));
     }
     if let Some(impact) = worst(&|impact| is_warning(impact, limits)) {
         let figures = (impact.share(), limits.warn);
-        return Finding::doubt(Level::Warn, blame, figures, lengthened(impact));
+        return CheckResult::fired(Level::Warn, blame, figures, send_lag_message(impact));
     }
     match worst(&|impact| impact.share() > limits.note) {
-        Some(impact) => Finding::noted(blame, (impact.share(), limits.note), lengthened(impact)),
-        None => Finding::Sound,
+        Some(impact) => CheckResult::diagnostic(
+            blame,
+            (impact.share(), limits.note),
+            send_lag_message(impact),
+        ),
+        None => CheckResult::Passed,
     }
 }
 
-fn lengthened(impact: &LagImpact) -> String {
+fn send_lag_message(impact: &LagImpact) -> String {
     format!(
         "send lag increased p{} by {} ({})",
         impact.quantile * 100.0,
@@ -87,11 +91,11 @@ fn lengthened(impact: &LagImpact) -> String {
     )
 }
 
-/// `send-lag-absolute`: lateness in itself. What it did to the figures is `send-lag`'s.
-pub(super) fn was_short_in_itself(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
+/// `send-lag-absolute`: the send lag itself. `send-lag` shows its effect on response times.
+pub(super) fn send_lag_absolute(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let (Some(p99_ns), Some(p999_ns)) = (evidence.send_lag_p99_ns, evidence.send_lag_p999_ns)
     else {
-        return Finding::NotChecked("no request was sent");
+        return CheckResult::NotChecked("no request was sent");
     };
     let limits = &thresholds.lag;
     let message = format!(
@@ -102,17 +106,17 @@ pub(super) fn was_short_in_itself(evidence: &Evidence, thresholds: &Thresholds) 
     let blame = blame(evidence, thresholds);
     let (p99, p999) = (p99_ns as f64, p999_ns as f64);
     if p99 > limits.note_p99_ns {
-        Finding::noted(blame, (p99, limits.note_p99_ns), message)
+        CheckResult::diagnostic(blame, (p99, limits.note_p99_ns), message)
     } else {
-        Finding::noted_above(blame, p999, limits.note_p999_ns, message)
+        CheckResult::diagnostic_above(blame, p999, limits.note_p999_ns, message)
     }
 }
 
-/// `client-stalls`: stalls of the generator's event loop. What they did to requests that became due
-/// is in `send-lag`, request by request. Responses that waited to be read without a kernel
-/// timestamp are not: those make a load invalid if they are enough to move p99, and long enough to
-/// matter there.
-pub(super) fn stalled_for_few_requests(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
+/// `client-stalls`: stalls of the generator's event loop. `send-lag` covers requests that were due
+/// during a stall. It does not cover responses that were read late without a kernel timestamp:
+/// these make the load invalid if there are enough of them to change p99 and the stall is long
+/// enough to matter.
+pub(super) fn client_stalls(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let stalls = &evidence.stalls;
     let limits = thresholds.stalls;
     let message = format!(
@@ -133,7 +137,7 @@ pub(super) fn stalled_for_few_requests(evidence: &Evidence, thresholds: &Thresho
         .max(lag.bound * evidence.response_p99_ns.unwrap_or(0) as f64);
     let is_relevant = stalls.longest_ns as f64 > relevant_ns;
     if is_relevant && waited_share > limits.invalid {
-        return Finding::doubt(
+        return CheckResult::fired(
             Level::Invalid,
             blame,
             (waited_share, limits.invalid),
@@ -141,7 +145,7 @@ pub(super) fn stalled_for_few_requests(evidence: &Evidence, thresholds: &Thresho
         );
     }
     if is_relevant {
-        return Finding::warn_above(blame, touched_share, limits.warn, message);
+        return CheckResult::warn_above(blame, touched_share, limits.warn, message);
     }
-    Finding::noted_above(blame, touched_share, limits.warn, message)
+    CheckResult::diagnostic_above(blame, touched_share, limits.warn, message)
 }

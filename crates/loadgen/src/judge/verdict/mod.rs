@@ -1,9 +1,8 @@
-//! Was it me? Judges whether the figures of a run can be trusted, and whose fault it is when they
-//! cannot.
+//! Judges whether the figures of a load can be trusted and, if not, who is to blame.
 //!
-//! Each check (`docs/checks.md`) is one function of the [`evidence`] and the thresholds; [`CHECKS`]
-//! lists them in the order in which equally grave reasons are told, so that a cause comes before
-//! what follows from it. Where its evidence is missing, a check says why it could not look.
+//! Each check (`docs/checks.md`) is a function of the [`evidence`] and the thresholds. [`CHECKS`]
+//! lists them in the order in which reasons of the same level are reported: causes before their
+//! effects. A check whose evidence is missing gives the reason.
 
 mod bookkeeping;
 mod disturbance;
@@ -20,19 +19,19 @@ use crate::plan::catalogue::{self, CheckInfo};
 use crate::plan::thresholds::{Limits, Thresholds};
 use evidence::Evidence;
 
-/// How much a run's figures can be trusted.
+/// How far the figures of a load can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// Nothing to report.
+    /// No check fired.
     Valid,
-    /// The figures stand, with a warning.
+    /// The figures are usable, with a warning.
     Warn,
-    /// The figures do not stand.
+    /// The figures must not be used.
     Invalid,
 }
 
-/// Who caused a finding.
+/// Who caused a check to fire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Blame {
@@ -46,40 +45,40 @@ pub enum Blame {
     Server,
 }
 
-/// One doubt.
+/// A check that fired.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Reason {
     /// Name of the check, such as `send-lag`.
     pub check: String,
-    /// Its old code, such as `C4`, for old readers.
+    /// Former code of the check, such as `C4`, for readers of old reports.
     pub code: Option<String>,
-    /// How grave it is.
+    /// Its severity.
     pub level: Level,
-    /// What was found, in one sentence.
+    /// One sentence that describes it.
     pub message: String,
-    /// What to do about it; `None` where nothing helps.
+    /// How to fix it; `None` if there is no fix.
     pub fix: Option<String>,
-    /// The figure that was found.
+    /// The measured value.
     pub value: f64,
-    /// The limit that it crossed.
+    /// The limit that it exceeded.
     pub limit: f64,
-    /// Whose doing it is; the verdict names the gravest one's.
+    /// Who caused it; the verdict takes the blame of its most severe reason.
     #[serde(skip)]
     pub blame: Blame,
 }
 
-/// The verdict on a run.
+/// The verdict on a load.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Verdict {
-    /// The gravest level of all reasons.
+    /// The highest level of all reasons.
     pub status: Level,
-    /// Whose doing the gravest reason is; `None` when valid.
+    /// Blame of the most severe reason; `None` if valid.
     pub blame: Option<Blame>,
-    /// Every doubt, gravest first.
+    /// Checks that fired, most severe first.
     pub reasons: Vec<Reason>,
 }
 
-/// A check that could not look, or had nothing to look at.
+/// A check that could not be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct NotChecked {
     /// Name of the check.
@@ -88,90 +87,72 @@ pub struct NotChecked {
     pub reason: &'static str,
 }
 
-/// A check: what there is to say about it, and the function that judges.
-type Check = (&'static CheckInfo, fn(&Evidence, &Thresholds) -> Finding);
+/// A check: its description and its function.
+type Check = (
+    &'static CheckInfo,
+    fn(&Evidence, &Thresholds) -> CheckResult,
+);
 
-/// All checks of one load, a cause before its effects.
+/// All checks of a load, causes before effects.
 const CHECKS: [Check; 24] = [
-    (
-        &catalogue::TIMESTAMP_ORDER,
-        bookkeeping::timestamps_are_in_order,
-    ),
-    (&catalogue::IN_SYSTEM_COUNT, bookkeeping::two_counts_agree),
-    (&catalogue::INTERRUPTED, bookkeeping::ran_to_its_end),
-    (
-        &catalogue::ARRIVAL_COUNT,
-        bookkeeping::arrivals_are_as_planned,
-    ),
-    (&catalogue::NO_ARRIVAL, bookkeeping::something_arrived),
-    (&catalogue::NO_RESPONSE, bookkeeping::something_was_answered),
+    (&catalogue::TIMESTAMP_ORDER, bookkeeping::timestamp_order),
+    (&catalogue::IN_SYSTEM_COUNT, bookkeeping::in_system_count),
+    (&catalogue::INTERRUPTED, bookkeeping::interrupted),
+    (&catalogue::ARRIVAL_COUNT, bookkeeping::arrival_count),
+    (&catalogue::NO_ARRIVAL, bookkeeping::no_arrival),
+    (&catalogue::NO_RESPONSE, bookkeeping::no_response),
     (
         &catalogue::CLIENT_THROTTLING,
-        disturbance::was_not_throttled,
+        disturbance::client_throttling,
     ),
-    (&catalogue::SEND_LAG, lateness::lengthened_no_quantile),
-    (&catalogue::SEND_LAG_ABSOLUTE, lateness::was_short_in_itself),
-    (
-        &catalogue::CLIENT_STALLS,
-        lateness::stalled_for_few_requests,
-    ),
-    (&catalogue::MISSED_SENDS, sending::all_went_out_in_time),
-    (&catalogue::CLIENT_CPU, disturbance::threads_had_time_left),
-    (
-        &catalogue::RUN_QUEUE_WAIT,
-        disturbance::threads_had_their_cores,
-    ),
-    (&catalogue::STEAL, disturbance::hypervisor_took_nothing),
-    (
-        &catalogue::CLIENT_RESOURCES,
-        disturbance::resources_sufficed,
-    ),
-    (&catalogue::POISSON_GAPS, sending::gaps_are_exponential),
-    (&catalogue::THREAD_AGREEMENT, sending::threads_agree),
-    (
-        &catalogue::NOISE_FLOOR,
-        sending::figures_are_above_the_floor,
-    ),
-    (&catalogue::BACKLOG_GROWTH, server::backlog_did_not_grow),
-    (&catalogue::CAPPED, server::nobody_waited_for_a_connection),
-    (&catalogue::SHED, server::nothing_was_dropped),
-    (&catalogue::FAILED, server::everything_was_answered),
-    (
-        &catalogue::STATIONARITY,
-        server::response_times_were_stationary,
-    ),
-    (&catalogue::MIXED_RATES, server::one_rate_was_offered),
+    (&catalogue::SEND_LAG, lateness::send_lag),
+    (&catalogue::SEND_LAG_ABSOLUTE, lateness::send_lag_absolute),
+    (&catalogue::CLIENT_STALLS, lateness::client_stalls),
+    (&catalogue::MISSED_SENDS, sending::missed_sends),
+    (&catalogue::CLIENT_CPU, disturbance::client_cpu),
+    (&catalogue::RUN_QUEUE_WAIT, disturbance::run_queue_wait),
+    (&catalogue::STEAL, disturbance::steal),
+    (&catalogue::CLIENT_RESOURCES, disturbance::client_resources),
+    (&catalogue::POISSON_GAPS, sending::poisson_gaps),
+    (&catalogue::THREAD_AGREEMENT, sending::thread_agreement),
+    (&catalogue::NOISE_FLOOR, sending::noise_floor),
+    (&catalogue::BACKLOG_GROWTH, server::backlog_growth),
+    (&catalogue::CAPPED, server::capped),
+    (&catalogue::SHED, server::shed),
+    (&catalogue::FAILED, server::failed),
+    (&catalogue::STATIONARITY, server::stationarity),
+    (&catalogue::MIXED_RATES, server::mixed_rates),
 ];
 
-/// A reason as a check gives it, before it is filed under the check's name.
+/// What a check reports when it fires, before the check's name is added.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Doubt {
+pub(crate) struct Detail {
     level: Level,
     blame: Blame,
     value: f64,
     limit: f64,
     message: String,
-    /// What to do about this finding, where that is not what the catalogue says of its check.
+    /// Fix for this case; `None` uses the catalogue's fix for the check.
     fix: Option<String>,
 }
 
-/// Something that was noticed and is no doubt: it helps to find a cause.
+/// A measured value that does not affect the verdict but can help to find a cause.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Diagnostic {
     /// Name of the check.
     pub check: &'static str,
-    /// What was found, in one sentence.
+    /// One sentence that describes it.
     pub message: String,
-    /// The figure that was found.
+    /// The measured value.
     pub value: f64,
-    /// The limit that it crossed.
+    /// The limit that it exceeded.
     pub limit: f64,
     /// Who caused it.
     #[serde(skip)]
     pub blame: Blame,
 }
 
-/// Everything that the checks say about a load.
+/// The results of all checks of a load.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Judgement {
     pub verdict: Verdict,
@@ -181,14 +162,14 @@ pub(crate) struct Judgement {
 
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Finding {
-    /// No doubt.
-    Sound,
-    /// No doubt either, but worth knowing when something else is.
-    Noted(Doubt),
-    /// The figures are in doubt.
-    Doubtful(Doubt),
-    /// The evidence is missing, and why.
+pub(crate) enum CheckResult {
+    /// The check did not fire.
+    Passed,
+    /// Does not affect the verdict; reported as a diagnostic.
+    Diagnostic(Detail),
+    /// The check fired.
+    Fired(Detail),
+    /// The evidence is missing; gives the reason.
     NotChecked(&'static str),
 }
 
@@ -199,17 +180,17 @@ impl Verdict {
         let mut diagnostics = Vec::new();
         let mut not_checked = Vec::new();
 
-        for (check, look) in CHECKS {
-            match look(evidence, thresholds) {
-                Finding::Sound => {}
-                Finding::NotChecked(reason) => {
+        for (check, apply) in CHECKS {
+            match apply(evidence, thresholds) {
+                CheckResult::Passed => {}
+                CheckResult::NotChecked(reason) => {
                     not_checked.push(NotChecked {
                         check: check.name,
                         reason,
                     });
                 }
-                Finding::Noted(doubt) => diagnostics.push(Diagnostic::of(check, doubt)),
-                Finding::Doubtful(doubt) => reasons.push(Reason::of(check, doubt)),
+                CheckResult::Diagnostic(detail) => diagnostics.push(Diagnostic::of(check, detail)),
+                CheckResult::Fired(detail) => reasons.push(Reason::of(check, detail)),
             }
         }
 
@@ -229,19 +210,19 @@ impl Verdict {
 }
 
 impl Diagnostic {
-    fn of(check: &CheckInfo, doubt: Doubt) -> Self {
+    fn of(check: &CheckInfo, detail: Detail) -> Self {
         Self {
             check: check.name,
-            message: doubt.message,
-            value: doubt.value,
-            limit: doubt.limit,
-            blame: doubt.blame,
+            message: detail.message,
+            value: detail.value,
+            limit: detail.limit,
+            blame: detail.blame,
         }
     }
 }
 
 impl Reason {
-    /// The cause, the fix, and the name of the check.
+    /// The message, the fix and the name of the check.
     #[must_use]
     pub fn sentence(&self) -> String {
         let fix = self
@@ -251,23 +232,23 @@ impl Reason {
         format!("{}{fix} ({})", self.message, self.check)
     }
 
-    fn of(check: &CheckInfo, doubt: Doubt) -> Self {
+    fn of(check: &CheckInfo, detail: Detail) -> Self {
         Self {
             check: check.name.to_owned(),
             code: check.code.map(str::to_owned),
-            level: doubt.level,
-            message: doubt.message,
-            fix: doubt.fix.or_else(|| check.fix.map(str::to_owned)),
-            value: doubt.value,
-            limit: doubt.limit,
-            blame: doubt.blame,
+            level: detail.level,
+            message: detail.message,
+            fix: detail.fix.or_else(|| check.fix.map(str::to_owned)),
+            value: detail.value,
+            limit: detail.limit,
+            blame: detail.blame,
         }
     }
 }
 
-impl Finding {
-    fn doubt(level: Level, blame: Blame, (value, limit): (f64, f64), message: String) -> Self {
-        Self::Doubtful(Doubt {
+impl CheckResult {
+    fn fired(level: Level, blame: Blame, (value, limit): (f64, f64), message: String) -> Self {
+        Self::Fired(Detail {
             level,
             blame,
             value,
@@ -277,18 +258,18 @@ impl Finding {
         })
     }
 
-    /// A diagnostic beyond `limit`.
-    fn noted_above(blame: Blame, value: f64, limit: f64, message: String) -> Self {
+    /// A diagnostic if `value` exceeds `limit`.
+    fn diagnostic_above(blame: Blame, value: f64, limit: f64, message: String) -> Self {
         if value > limit {
-            Self::noted(blame, (value, limit), message)
+            Self::diagnostic(blame, (value, limit), message)
         } else {
-            Self::Sound
+            Self::Passed
         }
     }
 
-    fn noted(blame: Blame, (value, limit): (f64, f64), message: String) -> Self {
-        // The level belongs to doubts; a diagnostic has none.
-        Self::Noted(Doubt {
+    fn diagnostic(blame: Blame, (value, limit): (f64, f64), message: String) -> Self {
+        // Only checks that fired have a level.
+        Self::Diagnostic(Detail {
             level: Level::Valid,
             blame,
             value,
@@ -298,21 +279,21 @@ impl Finding {
         })
     }
 
-    /// The same with a fix of its own.
+    /// The same result with another fix.
     fn fixed_by(self, fix: String) -> Self {
         match self {
-            Self::Doubtful(doubt) => Self::Doubtful(Doubt {
+            Self::Fired(detail) => Self::Fired(Detail {
                 fix: Some(fix),
-                ..doubt
+                ..detail
             }),
             other => other,
         }
     }
 
-    /// The graver of two levels that `value` exceeds, if any.
+    /// The higher of two levels whose limit `value` exceeds, if any.
     fn graded(blame: Blame, value: f64, limits: Limits, message: String) -> Self {
         if value > limits.invalid {
-            Self::doubt(Level::Invalid, blame, (value, limits.invalid), message)
+            Self::fired(Level::Invalid, blame, (value, limits.invalid), message)
         } else {
             Self::warn_above(blame, value, limits.warn, message)
         }
@@ -320,17 +301,17 @@ impl Finding {
 
     fn warn_above(blame: Blame, value: f64, limit: f64, message: String) -> Self {
         if value > limit {
-            Self::doubt(Level::Warn, blame, (value, limit), message)
+            Self::fired(Level::Warn, blame, (value, limit), message)
         } else {
-            Self::Sound
+            Self::Passed
         }
     }
 
     fn invalid_above(blame: Blame, value: f64, limit: f64, message: String) -> Self {
         if value > limit {
-            Self::doubt(Level::Invalid, blame, (value, limit), message)
+            Self::fired(Level::Invalid, blame, (value, limit), message)
         } else {
-            Self::Sound
+            Self::Passed
         }
     }
 }

@@ -1,28 +1,28 @@
-//! What the server did that a reader of its figures must know. The figures are correct: nothing
-//! here invalidates.
+//! Checks of the server's behavior. The figures are correct, so none of these checks invalidates a
+//! load.
 
 use super::evidence::Evidence;
 use super::words::{percent, plural, rate, thousands};
-use super::{Blame, Finding, Level};
+use super::{Blame, CheckResult, Level};
 use crate::judge::stationarity::{Backlog, State};
 use crate::plan::thresholds::Thresholds;
 
-/// `backlog-growth`: a backlog that grows through the measurement, or a queue that is full: more
-/// was offered
-/// than the server can serve, and every quantile grows with the duration. The growth is the slope
-/// of the requests in the system by the duration and their mean, which is 2 where it starts at
-/// nothing.
-pub(super) fn backlog_did_not_grow(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
+/// `backlog-growth`: the backlog grew throughout the measurement, or a queue was full. The server
+/// cannot sustain the offered rate, and every quantile grows with the duration. Growth is the slope
+/// of the number of requests in the system times the duration, divided by their mean; it is 2 for a
+/// backlog that grows linearly from zero.
+pub(super) fn backlog_growth(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let limits = &thresholds.backlog;
     let Backlog {
         in_system,
-        turned_away_share: turned_away,
+        queue_full_share,
     } = match evidence.backlog {
         Ok(backlog) => backlog,
-        Err(reason) => return Finding::NotChecked(reason),
+        Err(reason) => return CheckResult::NotChecked(reason),
     };
-    let warn =
-        |value, limit, message| Finding::doubt(Level::Warn, Blame::Server, (value, limit), message);
+    let warn = |value, limit, message| {
+        CheckResult::fired(Level::Warn, Blame::Server, (value, limit), message)
+    };
     let growth = in_system.growth.unwrap_or(0.0);
     if in_system.grew_beyond(limits.unstable) {
         let message = format!(
@@ -32,13 +32,13 @@ pub(super) fn backlog_did_not_grow(evidence: &Evidence, thresholds: &Thresholds)
         );
         return warn(growth, limits.unstable, message);
     }
-    if turned_away > limits.unstable_turned_away {
+    if queue_full_share > limits.unstable_turned_away {
         let message = format!(
             "UNSTABLE: the server cannot sustain the offered rate; {} of arrivals found the queue \
             full",
-            percent(turned_away)
+            percent(queue_full_share)
         );
-        return warn(turned_away, limits.unstable_turned_away, message);
+        return warn(queue_full_share, limits.unstable_turned_away, message);
     }
     if in_system.grew_beyond(limits.warn) {
         let message = format!(
@@ -48,34 +48,32 @@ pub(super) fn backlog_did_not_grow(evidence: &Evidence, thresholds: &Thresholds)
         return warn(growth, limits.warn, message);
     }
     if in_system.growth.is_none() {
-        return Finding::NotChecked(if evidence.is_interrupted {
+        return CheckResult::NotChecked(if evidence.is_interrupted {
             "the load was stopped early"
         } else {
             "at least 1,000 requests are needed to detect a growing backlog"
         });
     }
-    Finding::Sound
+    CheckResult::Passed
 }
 
-/// `stationarity`: response times do not change over the measurement. Beyond a drift that KPSS
-/// confirms, a jump by more
-/// than a quarter is more than one quantile can describe.
-pub(super) fn response_times_were_stationary(
-    evidence: &Evidence,
-    thresholds: &Thresholds,
-) -> Finding {
+/// `stationarity`: response times did not change during the measurement. Fires for a drift that
+/// KPSS confirms, and for a change of the median by more than a quarter, which one quantile cannot
+/// describe.
+pub(super) fn stationarity(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let measured = &evidence.stationarity;
     let limits = &thresholds.stationarity;
     let (p50, p99) = (
         measured.p50_drift.unwrap_or(0.0),
         measured.p99_drift.unwrap_or(0.0),
     );
-    let warn =
-        |value, limit, message| Finding::doubt(Level::Warn, Blame::Server, (value, limit), message);
+    let warn = |value, limit, message| {
+        CheckResult::fired(Level::Warn, Blame::Server, (value, limit), message)
+    };
     match measured.state {
-        None => Finding::NotChecked(measured.reason.unwrap_or("nothing was measured")),
-        // The backlog says it, and is the reason.
-        Some(State::Stationary | State::Unstable) => Finding::Sound,
+        None => CheckResult::NotChecked(measured.reason.unwrap_or("nothing was measured")),
+        // `backlog-growth` reports it.
+        Some(State::Stationary | State::Unstable) => CheckResult::Passed,
         Some(State::NonStationary) => {
             let range = measured.p50_range.unwrap_or(0.0);
             let message = format!(
@@ -111,12 +109,12 @@ pub(super) fn response_times_were_stationary(
     }
 }
 
-/// Where connections are capped and all were busy, the load was a closed one.
-pub(super) fn nobody_waited_for_a_connection(evidence: &Evidence, _: &Thresholds) -> Finding {
+/// `capped`: if all connections of a limited number were busy, the load was partly a closed loop.
+pub(super) fn capped(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let waited = evidence.waited_for_connection_share;
     if evidence.lacks_connections {
-        // `client-resources` tells it: that is no limit of the plan.
-        return Finding::Sound;
+        // `client-resources` reports it: the plan did not set this limit.
+        return CheckResult::Passed;
     }
     let message = format!(
         "{} of requests waited because all {} connections were busy, so the load was partly a \
@@ -124,13 +122,13 @@ pub(super) fn nobody_waited_for_a_connection(evidence: &Evidence, _: &Thresholds
         percent(waited),
         thousands(evidence.max_connections as u64)
     );
-    let finding = Finding::warn_above(Blame::Server, waited, 0.0, message);
+    let finding = CheckResult::warn_above(Blame::Server, waited, 0.0, message);
     with_pools(finding, "raise --max-connections", evidence)
 }
 
 /// Threads do not share connections: one thread's connections can all be busy while another's are
 /// idle, and several small queues wait longer than one large queue.
-fn with_pools(finding: Finding, fix: &str, evidence: &Evidence) -> Finding {
+fn with_pools(finding: CheckResult, fix: &str, evidence: &Evidence) -> CheckResult {
     match evidence.threads {
         1 => finding,
         _ => finding.fixed_by(format!(
@@ -140,29 +138,29 @@ fn with_pools(finding: Finding, fix: &str, evidence: &Evidence) -> Finding {
 }
 
 /// `shed`: dropped arrivals count as failed requests.
-pub(super) fn nothing_was_dropped(evidence: &Evidence, _: &Thresholds) -> Finding {
+pub(super) fn shed(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let message = format!(
         "the generator dropped {} before sending (counted as failed)",
         plural(evidence.dropped, "arrival")
     );
-    let finding = Finding::warn_above(Blame::Server, evidence.dropped as f64, 0.0, message);
+    let finding = CheckResult::warn_above(Blame::Server, evidence.dropped as f64, 0.0, message);
     with_pools(finding, "lower the rate, raise --max-pending", evidence)
 }
 
-/// No quantile stands without the share that it leaves out.
-pub(super) fn everything_was_answered(evidence: &Evidence, _: &Thresholds) -> Finding {
+/// `failed`: every quantile is reported with the share of requests it excludes.
+pub(super) fn failed(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let failed = evidence.unanswered_share;
     let message = format!(
         "{} of offered requests got no correct response",
         percent(failed)
     );
-    Finding::warn_above(Blame::Server, failed, 0.0, message)
+    CheckResult::warn_above(Blame::Server, failed, 0.0, message)
 }
 
-/// A ramp is not a sweep: its quantiles belong to no rate.
-pub(super) fn one_rate_was_offered(evidence: &Evidence, _: &Thresholds) -> Finding {
+/// `mixed-rates`: the quantiles of a ramp belong to no single rate.
+pub(super) fn mixed_rates(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let Some((lowest, highest)) = evidence.offered_rates_per_s else {
-        return Finding::Sound;
+        return CheckResult::Passed;
     };
     let message = format!(
         "the offered rate varied between {} and {}/s, so the quantiles do not describe any single \
@@ -170,5 +168,5 @@ pub(super) fn one_rate_was_offered(evidence: &Evidence, _: &Thresholds) -> Findi
         rate(lowest),
         rate(highest)
     );
-    Finding::warn_above(Blame::Method, highest, lowest, message)
+    CheckResult::warn_above(Blame::Method, highest, lowest, message)
 }

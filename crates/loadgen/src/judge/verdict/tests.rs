@@ -63,10 +63,10 @@ fn gaps(anderson_darling: f64, kolmogorov_distance: f64, dispersion_deviation: f
     }
 }
 
-fn backlog(mean: f64, growth: Option<f64>, turned_away_share: f64) -> Known<Backlog> {
+fn backlog(mean: f64, growth: Option<f64>, queue_full_share: f64) -> Known<Backlog> {
     Ok(Backlog {
         in_system: InSystem { mean, growth },
-        turned_away_share,
+        queue_full_share,
     })
 }
 
@@ -84,8 +84,8 @@ fn stationary() -> Stationarity {
     }
 }
 
-fn found(state: State, p50_drift: f64, p50_range: f64) -> Evidence {
-    let told = Stationarity {
+fn changing(state: State, p50_drift: f64, p50_range: f64) -> Evidence {
+    let stationarity = Stationarity {
         state: Some(state),
         p50_drift: Some(p50_drift),
         p99_drift: Some(0.2),
@@ -94,16 +94,16 @@ fn found(state: State, p50_drift: f64, p50_range: f64) -> Evidence {
         ..Stationarity::default()
     };
     Evidence {
-        stationarity: told,
+        stationarity,
         ..sound()
     }
 }
 
 /// Stalls that swallowed so many arrivals, and kept so many answers waiting.
-fn stalls(arrivals: u64, answers: u64) -> Stalls {
+fn stalls(arrivals: u64, responses: u64) -> Stalls {
     let mut stalls = Stalls::default();
     stalls.note(0, 10_000_000, || 0);
-    (stalls.arrivals, stalls.responses) = (arrivals, answers);
+    (stalls.arrivals, stalls.responses) = (arrivals, responses);
     stalls
 }
 
@@ -294,12 +294,12 @@ fn each_check_bites_at_its_limit() {
         (
             "stationarity",
             Level::Warn,
-            found(State::Drifting, 0.06, 0.0),
+            changing(State::Drifting, 0.06, 0.0),
         ),
         (
             "stationarity",
             Level::Warn,
-            found(State::NonStationary, 0.3, 0.3),
+            changing(State::NonStationary, 0.3, 0.3),
         ),
         ("backlog-growth", Level::Warn, grown(0.6)),
         ("backlog-growth", Level::Warn, grown(1.1)),
@@ -397,9 +397,9 @@ fn what_could_not_be_looked_at_is_listed_with_the_reason() {
     let judgement = Verdict::judge(&blind, &Thresholds::default());
     let (verdict, not_checked) = (judgement.verdict, judgement.not_checked);
     assert_eq!(verdict.status, Level::Valid);
-    let found: Vec<_> = not_checked.iter().map(|missing| missing.check).collect();
+    let names: Vec<_> = not_checked.iter().map(|missing| missing.check).collect();
     assert_eq!(
-        found,
+        names,
         [
             "run-queue-wait",
             "noise-floor",
@@ -676,7 +676,7 @@ fn a_backlog_of_a_request_or_two_is_none() {
 
 #[test]
 fn a_late_warm_up_says_how_long_it_was() {
-    let reason = judge(&found(State::NonStationary, 0.0, 19.0))
+    let reason = judge(&changing(State::NonStationary, 0.0, 19.0))
         .reasons
         .remove(0);
     assert!(

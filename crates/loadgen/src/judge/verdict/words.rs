@@ -1,6 +1,6 @@
 //! Numbers in messages: three significant digits, with thousands separators.
 
-pub(super) use crate::base::thousands::thousands;
+pub(super) use crate::base::thousands::{plural, thousands};
 
 const DURATION_UNITS: [(f64, &str); 3] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs")];
 
@@ -46,12 +46,6 @@ pub(super) fn rate(per_s: f64) -> String {
     }
 }
 
-/// "1 response", "10,000 responses".
-pub(super) fn plural(count: u64, noun: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{} {noun}{ending}", thousands(count))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,7 +70,7 @@ mod tests {
     fn counts_are_separated_and_agree_with_their_noun() {
         assert_eq!(plural(0, "request"), "0 requests");
         assert_eq!(plural(1, "request"), "1 request");
-        assert_eq!(plural(999, "request"), "999 requests");
+        assert_eq!(plural(2, "address"), "2 addresses");
         assert_eq!(plural(1_234_567, "request"), "1,234,567 requests");
     }
 

@@ -1,17 +1,17 @@
-//! A record whose measurement may be extended: before anything beyond a possible end is counted, it
-//! is settled whether the measurement ends there.
+//! The record of a load whose measurement can be extended: whether it ends at a possible end is
+//! settled before anything later is counted.
 
 use crate::record::interval::IntervalRecord;
-use crate::record::possible_ends::{Course, Step};
+use crate::record::possible_ends::{EndCursor, Step};
 use crate::record::recorder::Recorder;
 
 impl Recorder {
     /// Makes the measurement extendable.
-    pub(crate) fn on(self, course: Option<Course>) -> Self {
-        let checkpoint_ns = course.as_ref().map_or(u64::MAX, Course::checkpoint_ns);
+    pub(crate) fn on(self, cursor: Option<EndCursor>) -> Self {
+        let checkpoint_ns = cursor.as_ref().map_or(u64::MAX, EndCursor::checkpoint_ns);
         Self {
             checkpoint_ns,
-            course,
+            cursor,
             ..self
         }
     }
@@ -20,17 +20,17 @@ impl Recorder {
     #[cold]
     pub(super) fn pass_checkpoints(&mut self, timestamp_ns: u64) {
         while timestamp_ns >= self.checkpoint_ns {
-            let Some(course) = &mut self.course else {
+            let Some(cursor) = &mut self.cursor else {
                 return;
             };
-            let step = course.step();
+            let step = cursor.step();
             self.checkpoint_ns = if step == Step::Ends {
                 u64::MAX
             } else {
-                course.checkpoint_ns()
+                cursor.checkpoint_ns()
             };
             match step {
-                Step::Show => course.show(self.observations.batches.clone()),
+                Step::Submit => cursor.submit(self.observations.batches.clone()),
                 Step::Extended(to_ns) => self.extend(to_ns),
                 Step::Ends => {}
             }
@@ -39,7 +39,9 @@ impl Recorder {
 
     /// Nothing more will be recorded: what other threads have settled applies to this one, too.
     pub(crate) fn settle(&mut self) {
-        while let Some(Step::Extended(to_ns)) = self.course.as_mut().and_then(Course::step_behind) {
+        while let Some(Step::Extended(to_ns)) =
+            self.cursor.as_mut().and_then(EndCursor::step_behind)
+        {
             self.extend(to_ns);
         }
     }
@@ -52,7 +54,7 @@ impl Recorder {
 
     /// Submits no more snapshots while the load runs.
     pub(crate) fn stop_snapshots(&mut self) {
-        self.course.iter_mut().for_each(Course::stop_snapshots);
+        self.cursor.iter_mut().for_each(EndCursor::stop_snapshots);
     }
 
     /// Extends the measurement to `to_ns`, twice its length.
@@ -134,7 +136,7 @@ mod tests {
     fn extendable() -> (Arc<Ends>, Recorder) {
         let ends = Ends::of(&plan(), START_NS).expect("a precision");
         let recorder =
-            Recorder::new(&plan(), START_NS).on(Some(Course::new(Arc::clone(&ends), None)));
+            Recorder::new(&plan(), START_NS).on(Some(EndCursor::new(Arc::clone(&ends), None)));
         (ends, recorder)
     }
 
@@ -211,10 +213,10 @@ mod tests {
     #[test]
     fn a_record_in_which_nothing_came_later_ends_where_the_others_end() {
         let ends = Ends::of(&plan(), START_NS).expect("a precision");
-        let course = || Some(Course::new(Arc::clone(&ends), None));
+        let cursor = || Some(EndCursor::new(Arc::clone(&ends), None));
         let (mut busy, mut idle) = (
-            Recorder::new(&plan(), START_NS).on(course()),
-            Recorder::new(&plan(), START_NS).on(course()),
+            Recorder::new(&plan(), START_NS).on(cursor()),
+            Recorder::new(&plan(), START_NS).on(cursor()),
         );
         record(&mut idle, 0..1);
         record(&mut busy, 1..10);
@@ -230,7 +232,7 @@ mod tests {
         let ends = Ends::of(&plan(), START_NS).expect("a precision");
         let (sender, snapshots) = channel();
         let mut recorder =
-            Recorder::new(&plan(), START_NS).on(Some(Course::new(ends, Some(sender))));
+            Recorder::new(&plan(), START_NS).on(Some(EndCursor::new(ends, Some(sender))));
         record(&mut recorder, 0..10);
 
         assert_eq!(

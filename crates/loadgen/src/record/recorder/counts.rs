@@ -3,7 +3,7 @@
 use crate::record::exchange::Outcome;
 use crate::record::histogram::LatencyHistogram;
 
-/// Which part of the load an arrival belongs to, by its intended send.
+/// Which part of the load an arrival belongs to, by its scheduled send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Before the measurement.
@@ -76,8 +76,7 @@ pub struct Sending {
     pub waited: u64,
 }
 
-/// Events counted at the time they happened inside the measurement window, whatever their intended
-/// send.
+/// Events counted when they happened within the measurement, whatever their scheduled send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowCounts {
     /// First writes.

@@ -6,14 +6,14 @@ use crate::http::values::Inputs;
 use crate::record::exchange::Arrival;
 
 /// The requests of one thread's slots.
-pub(crate) struct OwnRequests<'a> {
+pub(crate) struct FilledRequests<'a> {
     requests: &'a [Request],
     may_be_last: bool,
     by_slot: Vec<Option<Request>>,
     scratch: Scratch,
 }
 
-impl<'a> OwnRequests<'a> {
+impl<'a> FilledRequests<'a> {
     /// `None` if no request has placeholders. `may_be_last`: whether connections may be closed
     /// after a request.
     pub fn of(requests: &'a [Request], may_be_last: bool) -> Option<Self> {
@@ -39,13 +39,13 @@ impl<'a> OwnRequests<'a> {
             place: arrival.place,
             captured: &[],
         };
-        let own = self.by_slot[slot].get_or_insert_with(|| shared.clone());
-        own.fill(shared, &inputs, &mut self.scratch, self.may_be_last);
+        let filled = self.by_slot[slot].get_or_insert_with(|| shared.clone());
+        filled.fill(shared, &inputs, &mut self.scratch, self.may_be_last);
     }
 
     /// The request that this slot sends; `None` if it is the shared one.
     pub fn get(&self, slot: usize) -> Option<&Request> {
-        let own = self.by_slot.get(slot)?.as_ref()?;
-        own.has_placeholders().then_some(own)
+        let filled = self.by_slot.get(slot)?.as_ref()?;
+        filled.has_placeholders().then_some(filled)
     }
 }
