@@ -1,7 +1,7 @@
-//! A request costs no allocation, not even one with placeholders: a load of ten times as many
+//! A request needs no allocation, even with placeholders: a load of ten times as many requests
 //! allocates hardly more.
 //!
-//! A program of its own, because every allocation of its process is counted.
+//! A separate program, because it counts every allocation of its process.
 
 use loadgen::plan::ReceiveStamps;
 use loadgen::{LoadPlan, Outcome, StopToken, run};
@@ -12,12 +12,12 @@ static COUNTED: dhat::Alloc = dhat::Alloc;
 
 const SECOND: u64 = 1_000_000_000;
 const CONNECTIONS: usize = 16;
-/// What a longer load may need more: its slices and batches, and vectors that grow with them. One
-/// in a hundred requests would be hundreds.
+/// Additional allocations of a longer load: its slices and batches, and vectors that grow with
+/// them. An allocation for one request in a hundred would add hundreds.
 const MOST: u64 = 100;
 
-/// How many allocations a closed loop made, and for how many requests. The fast server makes none
-/// per request.
+/// Allocations of a closed loop, and its number of requests. The fast server makes none per
+/// request.
 fn allocations(
     server: &ReferenceServer,
     path: &str,

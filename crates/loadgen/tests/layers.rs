@@ -1,4 +1,4 @@
-//! The top modules of the library depend on one another one way only, in the order of
+//! The library's top modules depend on one another in one direction only, in the order of
 //! `ARCHITECTURE.md`.
 
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ const ORDER: [&str; 12] = [
     "base",
 ];
 
-/// More entries than this are no longer looked through.
+/// Maximum number of entries that a reader can survey.
 const MOST_ENTRIES: usize = 20;
 
 fn source_folder() -> PathBuf {
@@ -43,7 +43,7 @@ fn name_of(path: &Path) -> String {
         .into_owned()
 }
 
-/// Source files of a module, without those that only tests are made of.
+/// Source files of a module, excluding those used only by tests.
 fn source_files(folder: &Path) -> Vec<PathBuf> {
     let is_of_tests = |path: &Path| ["tests", "oracle"].contains(&name_of(path).as_str());
     let mut files = Vec::new();
@@ -61,7 +61,7 @@ fn source_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Names that follow `crate::` in the code, comments and unit tests left out.
+/// Names after `crate::` in the code, excluding comments and unit tests.
 fn used_modules(source: &str) -> BTreeSet<String> {
     let is_code = |line: &&str| !line.trim_start().starts_with("//");
     let lines = source
@@ -82,7 +82,7 @@ fn place(module: &str) -> Option<usize> {
     ORDER.iter().position(|known| *known == module)
 }
 
-/// Whether code in `module` may use what is called `used` at the crate's root.
+/// Whether code in `module` may use the name `used` at the crate's root.
 fn is_allowed(module: &str, used: &str) -> bool {
     let places = place(module).zip(place(used));
     places.is_some_and(|(user, dependency)| user <= dependency)

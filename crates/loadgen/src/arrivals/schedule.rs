@@ -67,7 +67,7 @@ impl Points {
 }
 
 impl Schedule {
-    /// Intended offsets within the phases, ascending; the seed reproduces them.
+    /// Scheduled offsets within the phases, ascending; the seed reproduces them.
     #[must_use]
     pub fn new(open: &OpenLoop, seed: u64, phases: &Phases) -> Self {
         let source = match &open.profile {

@@ -147,7 +147,7 @@ pub(crate) struct Measured<'a> {
     pub given_up: &'a LatencyHistogram,
     pub offered: u64,
     pub is_interrupted: bool,
-    pub floor: Option<&'a Floor>,
+    pub floor: Option<&'a NoiseFloor>,
     /// A quantile below this many times the noise floor is not resolved.
     pub least_floor_ratio: f64,
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::base::random::scatter;
 use crate::record::exchange::{Completion, Outcome, Parts};
 
-/// Intended send, and end.
+/// Scheduled send, and end.
 type Flight = (u64, u64);
 
 /// Wait for a connection, connecting, time to first byte and transfer, in nanoseconds. What is left

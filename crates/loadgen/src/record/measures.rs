@@ -6,7 +6,7 @@ use crate::record::histogram::LatencyHistogram;
 /// Latency measures of correct responses, one histogram each.
 #[derive(Clone, Debug, Default)]
 pub struct Measures {
-    /// Intended send to last byte.
+    /// Scheduled send to last byte.
     pub response: LatencyHistogram,
     /// Actual send to last byte.
     pub service: LatencyHistogram,

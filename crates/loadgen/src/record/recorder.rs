@@ -36,7 +36,7 @@ pub struct Recorder {
     phases: [PhaseCounts; 3],
     tally: Tally,
     intervals: Vec<IntervalRecord>,
-    /// Slices that are not packed, and the latest slice with an scheduled send.
+    /// Slices that are not packed, and the latest slice with a scheduled send.
     open_intervals: Vec<usize>,
     latest_interval: usize,
     /// The most recently used slice: its start and its index.

@@ -1,4 +1,4 @@
-//! What a hostile server does, and what comes of it.
+//! Attacks by a hostile server, and their outcomes.
 
 use std::time::Duration;
 

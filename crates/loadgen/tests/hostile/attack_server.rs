@@ -1,4 +1,4 @@
-//! A server that attacks its clients, in a thread of its own.
+//! A server that attacks its clients, in a separate thread.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};

@@ -1,8 +1,8 @@
 //! Hostile servers in every protocol and load model: whatever a server does, each load ends in time
-//! and in little memory, and each request in one outcome, which blames the server.
+//! with little memory, and each request has one outcome, which blames the server.
 //!
-//! `make test` tries a share of the scenarios, another one each day; `make test-long` tries all.
-//! This is a program of its own, so that its memory is that of nothing else.
+//! `make test` runs a part of the scenarios, another part each day; `make test-long` runs all. This
+//! is a separate program, so that its memory is not shared with other tests.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panic")]
 
@@ -44,14 +44,14 @@ use crate::way::{Protocol, Traffic, Way};
 /// A frame holds no more, unless its receiver allows it.
 const FRAME_BYTES: usize = 16 * 1024;
 
-/// Ten requests, each on a connection of its own if none is answered.
+/// Ten requests, each on a new connection if none gets a response.
 const OPEN_HTTP2: Way<'_> = Way {
     protocol: Protocol::HTTP2[0],
     certificate: None,
     traffic: Traffic::Open,
 };
 
-/// Tries each scenario by each protocol, with and without TLS, in every kind of traffic.
+/// Runs each scenario with each protocol, with and without TLS, with every kind of traffic.
 fn try_all(attacks: &[Attack], protocols: &[Protocol]) {
     let _alone = alone();
     let certificate = Certificate::for_names(&["127.0.0.1"]);
@@ -144,7 +144,7 @@ fn ten_http2_heads_without_end_take_little_memory() {
     assert_eq!(report.connections.peak, 10);
     if let Some(growth_kib) = trial.growth_kib() {
         share::say(&format!("ten heads without end: {growth_kib} KiB"));
-        // What the server and the load take besides is in it.
+        // Includes the other memory of the server and the load.
         assert!(growth_kib < 22_000, "{growth_kib} KiB");
     }
 }

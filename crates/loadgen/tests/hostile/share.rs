@@ -1,4 +1,4 @@
-//! Which part of the scenarios a run tries.
+//! The part of the scenarios that a run covers.
 
 use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const SHARES: usize = 4;
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
-/// Its number, from 1, or nothing for that of the day.
+/// Its number, from 1; unset for the part of the day.
 const VARIABLE: &str = "WSGILOAD_HOSTILE_SHARE";
 
 /// One of the parts into which the scenarios are divided.
@@ -46,9 +46,9 @@ impl Share {
     }
 }
 
-/// Not by a printing macro: the harness would swallow it.
+/// Not with a printing macro, whose output the test harness captures.
 pub fn say(text: &str) {
-    // If nobody can be told, there is nobody to tell.
+    // An error is ignored, because it could not be reported.
     let _ = writeln!(std::io::stderr(), "hostile servers: {text}");
 }
 

@@ -1,4 +1,4 @@
-//! One load on a hostile server, and what holds whatever the server does.
+//! One load against a hostile server, and what must hold whatever the server does.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -20,22 +20,22 @@ const GROWTH_LIMIT_KIB: u64 = 64_000_000 / 1024;
 
 const ATTEMPTS: usize = 3;
 
-/// What came of a load.
+/// The results of a load.
 pub struct Trial {
     pub report: LoadReport,
-    /// Before the load, and at its peak; `None` where the kernel does not say.
+    /// Before the load, and at its peak; `None` if the kernel does not report it.
     before_kib: Option<u64>,
     peak_kib: Option<u64>,
     /// After the plan and a timeout.
     late: Duration,
-    /// What should not have come of it.
+    /// Violations of the expectations.
     faults: Vec<String>,
-    /// What may have caused it besides us.
+    /// Other possible causes of the violations.
     disturbance: Option<String>,
 }
 
-/// Drives the load, and again where what came of it may be due to others on the host: on a busy
-/// one, a response or the end of a load can be late, and more connections are open at a time.
+/// Runs the load, and repeats it if the host may have caused a violation: on a busy host, a
+/// response or the end of a load can be late, and more connections are open at the same time.
 pub fn drive_undisturbed(attack: &Attack, way: Way<'_>) -> Trial {
     let mut repeats = 1..ATTEMPTS;
     loop {
@@ -49,7 +49,7 @@ pub fn drive_undisturbed(attack: &Attack, way: Way<'_>) -> Trial {
     }
 }
 
-/// Drives the load once.
+/// Runs the load once.
 pub fn drive(attack: &Attack, way: Way<'_>) -> Trial {
     let server = AttackServer::start(attack, way.protocol.version, way.certificate);
     let plan = way.plan(attack, &format!("{}://{}/", way.scheme(), server.address));
@@ -72,7 +72,7 @@ pub fn drive(attack: &Attack, way: Way<'_>) -> Trial {
 }
 
 impl Trial {
-    /// How much memory the load took, its server included; `None` where the kernel does not say.
+    /// Memory use of the load, including its server; `None` if the kernel does not report it.
     pub fn growth_kib(&self) -> Option<u64> {
         Some(self.peak_kib?.saturating_sub(self.before_kib?))
     }
@@ -100,11 +100,11 @@ impl Trial {
     }
 }
 
-/// What came of many loads.
+/// The results of many loads.
 #[derive(Default)]
 pub struct Tally {
     pub faults: Vec<String>,
-    /// Faults on a busy host, which prove nothing.
+    /// Violations on a busy host, which prove nothing.
     pub inconclusive: Vec<String>,
     loads: u64,
     requests: u64,

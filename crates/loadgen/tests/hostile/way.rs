@@ -1,4 +1,4 @@
-//! In what way a load is sent to a hostile server, and what may come of it.
+//! How a load reaches a hostile server, and the possible outcomes.
 
 use std::fmt;
 
@@ -129,9 +129,9 @@ impl Way<'_> {
         }
     }
 
-    /// hyper tells what is wrong within a body from a broken connection only in the source of its
-    /// error, has other limits, and takes 101 for the status of a complete response; but it must
-    /// not call a failure correct.
+    /// hyper distinguishes an error within a body from a broken connection only in the source of
+    /// its error, has other limits, and takes 101 for the status of a complete response; but it
+    /// must not call a failure correct.
     pub fn expected(&self, attack: &Attack) -> Vec<Outcome> {
         let mut expected = attack.expected.clone();
         let Protocol { version, wire, .. } = self.protocol;

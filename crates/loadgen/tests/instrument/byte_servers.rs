@@ -1,5 +1,5 @@
-//! Small servers over whatever carries bytes, for what the reference server does not speak.
-//! Threads, nothing clever.
+//! Small servers over any byte stream, for protocols that the reference server does not support.
+//! One thread per connection.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What a server saw.
+/// What a server received.
 #[derive(Default)]
 pub struct Seen {
     pub connections: AtomicU64,
@@ -67,7 +67,7 @@ impl Drop for Scripted {
     }
 }
 
-/// A Unix socket whose connections are answered, until it is dropped.
+/// A Unix socket whose connections get responses, until it is dropped.
 pub struct UnixServer {
     pub path: PathBuf,
     pub seen: Arc<Seen>,
@@ -97,7 +97,7 @@ impl Drop for UnixServer {
     }
 }
 
-/// Answers requests until the client has had enough.
+/// Responds to requests until the client closes the connection.
 pub fn answer_all(stream: &mut (impl Read + Write), seen: &Seen, body: &[u8]) {
     while let Some(head) = read_request(stream) {
         seen.requests.fetch_add(1, Ordering::Relaxed);

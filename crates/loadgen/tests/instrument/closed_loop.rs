@@ -1,4 +1,4 @@
-//! F10: a closed loop behaves as queueing theory says.
+//! F10: a closed loop agrees with queueing theory.
 
 use loadgen::plan::{ClosedLoop, LoadModel, Phases};
 use loadgen::{LoadPlan, Outcome};
@@ -14,7 +14,7 @@ const SERVICE_NS: u64 = 2 * MS;
 const MEASURE_NS: u64 = 3 * SECOND;
 const LONG_NS: u64 = 60 * SECOND;
 
-/// Standard errors, as shares, of a load of [`MEASURE_NS`]: from hundreds of simulated ones.
+/// Relative standard errors of a load of [`MEASURE_NS`], from hundreds of simulated loads.
 struct StandardErrors {
     throughput: f64,
     response: f64,
@@ -72,8 +72,7 @@ fn thinking_users(url: &str, users: usize, measure_ns: u64) -> LoadPlan {
     }
 }
 
-/// So many users, the 99th percentile of their response times by the arrival theorem, and what a
-/// load's may be off by.
+/// A number of users, their p99 response time by the arrival theorem, and the tolerance for a load.
 struct Users {
     count: usize,
     p99_ms: f64,

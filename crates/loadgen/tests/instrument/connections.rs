@@ -1,4 +1,4 @@
-//! How long connections live, and who ends them.
+//! Lifetimes of connections, and which side closes them.
 
 use loadgen::plan::{HttpVersion, Keepalive, Wire};
 use loadgen::{LoadPlan, Outcome, StopToken, run};
@@ -215,14 +215,14 @@ fn a_close_that_the_server_does_not_announce_is_noticed_before_the_next_request(
         };
         let trial = timing.trial(config, |url| plan_of_hundred(url, Keepalive::On));
         assert_both_ends_agree(&trial);
-        // A request may meet the close on its way; it is then stale, and the server never saw it.
+        // A request may cross with the close; it is then stale, and the server never received it.
         let (ok, stale) = (trial.count(Outcome::Ok), trial.count(Outcome::Stale));
         assert_eq!((ok + stale, ok), (100, trial.log.len() as u64));
         timing.expect(
             stale == 0,
             &format!("{stale} of 100 requests, 5 ms after the close, did not notice it"),
         );
-        // The last close is noticed by nobody: no request came after it.
+        // Nothing detects the last close: no request followed it.
         let unnoticed = trial.report.connections.opened - trial.report.connections.closed_by_server;
         assert!(unnoticed <= 1, "{unnoticed} closes were not noticed");
     });
@@ -263,7 +263,7 @@ fn two_threads_reuse_their_own_connections_and_count_them_together() {
         let opened = trial.report.connections.opened;
         assert_eq!(opened, trial.stats.connections);
         assert_eq!(opened + trial.report.connections.reused, 200);
-        // Answers take a fraction of the 5 ms between two sends of a thread: it needs one
+        // Responses take a fraction of the 5 ms between two sends of a thread: it needs one
         // connection, rarely more.
         timing.expect((2..=10).contains(&opened), &format!("{opened} connections"));
     });

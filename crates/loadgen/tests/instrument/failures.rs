@@ -1,4 +1,4 @@
-//! F11 and F13: what was never answered, or wrongly, is counted as such and never as a latency.
+//! F11 and F13: missing and incorrect responses are counted as such and never as a latency.
 
 use std::net::{TcpListener, TcpStream};
 
@@ -11,7 +11,7 @@ use crate::support::{
     slot_top,
 };
 
-/// The body that the server sends when nothing goes wrong, in base64.
+/// The body of the server's correct responses, in base64.
 const HELLO: &str = "aGVsbG8=";
 
 fn checking_the_body(plan: LoadPlan) -> LoadPlan {
@@ -31,7 +31,7 @@ fn faulty(hold_ns: u64, faults: FaultPlan) -> Config {
     }
 }
 
-/// Counts of these outcomes, and of nothing else but correct responses.
+/// Counts of these outcomes; all other requests got a correct response.
 fn assert_outcomes(trial: &Trial, expected: &[(Outcome, u64)]) {
     for outcome in Outcome::ALL {
         let named = expected

@@ -1,4 +1,4 @@
-//! Whatever a server sends, each request ends in an outcome, in time, and in little memory.
+//! Whatever a server sends, each request has one outcome, in time and with little memory.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ const GROWTH_LIMIT_KIB: u64 = 48 * 1024;
 
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-/// What the server does, and what comes of it over each wire.
+/// The server's behavior, and the outcome with each HTTP/1.1 implementation.
 struct Case {
     name: &'static str,
     answer: Answer,
@@ -39,9 +39,9 @@ fn case(name: &'static str, answer: Answer, outcome: Outcome) -> Case {
 }
 
 impl Case {
-    /// Where the wires differ. hyper tells what is wrong within a body from a broken connection
-    /// only in the source of its error, and has no limit on some lines: it reads them for so long
-    /// that even its timeout has to wait.
+    /// Differences between the implementations. hyper distinguishes an error within a body from a
+    /// broken connection only in the source of its error, and does not limit some lines: it reads
+    /// them for so long that even its timeout is late.
     fn but_by_hyper(self, hyper: &[Outcome]) -> Self {
         Self {
             hyper: hyper.to_vec(),
@@ -189,7 +189,7 @@ fn assert_all_are(report: &LoadReport, expected: &[Outcome], what: &str) {
     );
 }
 
-/// Drives the load and checks what holds whatever the server did.
+/// Runs the load and checks what must hold whatever the server did.
 fn drive(
     server: &ScriptedServer,
     wire: Wire,

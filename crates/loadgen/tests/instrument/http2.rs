@@ -1,4 +1,4 @@
-//! HTTP/2, agreed on over TLS or presumed without: counted like HTTP/1.1.
+//! HTTP/2, negotiated over TLS or assumed without: counted like HTTP/1.1.
 
 use std::net::{SocketAddr, TcpListener};
 use std::pin::pin;
@@ -28,7 +28,7 @@ use crate::support::{SECOND, alone, assert_sound, capped, constant};
 use crate::targets::request;
 use crate::tls_server::{Certificate, answering};
 
-/// An HTTP/2 server in a thread of its own, until it is dropped.
+/// An HTTP/2 server in a separate thread, until it is dropped.
 struct Http2Server {
     address: SocketAddr,
     connections: Arc<AtomicU64>,
@@ -40,7 +40,7 @@ struct Http2Server {
 /// The longest URL fits into it.
 const MAX_HEADER_LIST_BYTES: u32 = 128 * 1024;
 
-/// The server asks the client to go after so many, and answers what is under way.
+/// The server sends GOAWAY after this many requests, and responds to those in flight.
 const REQUESTS_PER_CONNECTION: u64 = 100;
 
 /// What clients percent-encode in a URL; two such values make one that is too long.

@@ -1,9 +1,9 @@
-//! Proves the generator right against a server whose every answer time is known.
+//! Tests the generator against a server with known response times.
 //!
-//! What is exact is asserted exactly, always: counts, bounds that no machine can break, identities.
-//! What depends on how fast this machine is goes through [`support::judge_timing`], which tells a
-//! wrong instrument from a busy host. The letters F1 to F13 are those of the acceptance tests in
-//! `docs/method.md`.
+//! Exact properties are always asserted exactly: counts, bounds that hold on every machine,
+//! identities. Everything that depends on the machine's speed goes through
+//! [`support::judge_timing`], which distinguishes an incorrect generator from a busy host. The
+//! letters F1 to F13 are those of the acceptance tests in `docs/method.md`.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panic")]
 

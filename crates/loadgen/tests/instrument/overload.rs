@@ -1,12 +1,12 @@
-//! F12: caps on connections are seen, named and accounted for.
+//! F12: connection limits are detected, reported and accounted for.
 
 use loadgen::plan::OnBusy;
 use loadgen::{Blame, LoadPlan, Outcome};
 
 use crate::support::{MS, SECOND, Timing, Trial, capped, holding, judge_timing, open_loop};
 
-/// Ten connections with this hold answer ten requests per 100 ms: where arrivals are 5 ms apart, a
-/// hold of a full 100 ms would just miss the arrival at its end.
+/// Ten connections with this hold serve ten requests per 100 ms: with arrivals every 5 ms, a hold
+/// of a full 100 ms would just miss the arrival at its end.
 const HOLD_NS: u64 = 98 * MS;
 
 fn ten_connections(
@@ -105,7 +105,8 @@ fn f12_shedding_drops_at_once_and_lets_nobody_wait() {
     judge_timing(|timing| {
         let trial = ten_connections(timing, 200.0, OnBusy::Shed, None);
         assert!(blames_the_server_for(&trial, "shed"));
-        // Whom we overlooked while a connection was idle is not turned away, and may wait.
+        // An arrival that the generator overlooked while a connection was idle is not dropped, and
+        // may wait.
         let longest_ns = trial.report.measures().pool_wait.max_ns();
         timing.expect(
             longest_ns == Some(0),
@@ -170,7 +171,7 @@ fn what_a_full_queue_turns_away_is_no_lateness_whatever_the_deadline() {
     });
 }
 
-/// That the verdict blames the server for every arrival that was dropped, and the generator for
+/// Asserts that the verdict blames the server for every dropped arrival, and the generator for
 /// none.
 fn expect_no_lateness(timing: &mut Timing, trial: &Trial) {
     let reasons = &trial.report.verdict.reasons;

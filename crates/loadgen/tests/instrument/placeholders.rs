@@ -1,4 +1,4 @@
-//! Placeholders: each request has values of its own, the same ones however many threads send them.
+//! Placeholders: each request has its own values, which do not depend on the number of threads.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ fn carry_out(plan: &LoadPlan) -> LoadReport {
     report
 }
 
-/// What arrived, without its order: the first line, one field and the body of each request.
+/// The received requests, unordered: request line, one field and the body of each.
 fn sent(server: &WitnessServer) -> BTreeSet<(String, String, String)> {
     let one = |seen: Seen| {
         let field = seen.fields("x-id").join(", ");

@@ -1,5 +1,5 @@
-//! A measurement that goes on until a quantile is known well enough: it ends after a doubling of
-//! its length to the nanosecond, and holds what a load of that length holds.
+//! Measurements with a target precision: they end exactly after a doubling of their length, and
+//! contain what a load of that length contains.
 
 use std::thread;
 use std::time::Duration;
@@ -23,8 +23,8 @@ fn until(quantile: f64, half_width: f64, max_duration_ns: u64) -> Option<Precisi
     })
 }
 
-/// The measurement lasted for exactly so many times its shortest length, and every phase has its
-/// arrivals.
+/// Asserts that the measurement lasted exactly this many times its shortest length, and that every
+/// phase has its arrivals.
 fn assert_lasted(trial: &Trial, times: u64) {
     let report = &trial.report;
     assert_eq!(report.measured_ns, times * SECOND);
@@ -86,7 +86,7 @@ fn what_is_known_well_enough_ends_the_measurement_at_the_first_look() {
             let times = trial.report.measured_ns / SECOND;
             assert_lasted(&trial, times);
             assert!(trial.report.precision.unwrap().is_reached);
-            // A look that came too late leaves the measurement to the next one, as it should.
+            // An analysis that is too late leaves the decision to the next one, as it should.
             timing.expect(
                 times == 1,
                 &format!("it took {times} times the shortest length"),

@@ -1,4 +1,4 @@
-//! Whose instants of answers a report has, end to end.
+//! The source of a report's response timestamps, end to end.
 
 use loadgen::plan::ReceiveStamps;
 use loadgen::{LoadPlan, Outcome, StopToken, run};
@@ -6,7 +6,7 @@ use loadgen::{LoadPlan, Outcome, StopToken, run};
 use crate::scripted::{Answer, ScriptedServer};
 use crate::support::{MS, SECOND, Trial, alone, constant, holding};
 
-/// A load with these stamps; of how many of its answers the kernel told the instant.
+/// A load with this source of timestamps, and the number of its responses with a kernel timestamp.
 fn stamped(stamps: Option<ReceiveStamps>, plan: impl FnOnce(&str) -> LoadPlan) -> (Trial, u64) {
     let trial = Trial::of(holding(MS), |url| LoadPlan {
         receive_stamps: stamps,
@@ -22,7 +22,7 @@ fn stamped(stamps: Option<ReceiveStamps>, plan: impl FnOnce(&str) -> LoadPlan) -
 /// report counts such responses as timed by the generator.
 const UNTIMED_AT_FIRST: u64 = 3;
 
-/// Asserts that the kernel timed all of a hundred responses, but perhaps the first.
+/// Asserts that all of a hundred responses have a kernel timestamp, except perhaps the first ones.
 fn assert_all_kernel(trial: &Trial, stamped_responses: u64) {
     let client = &trial.report.client;
     assert_eq!(client.receive_stamps, ReceiveStamps::Kernel);
@@ -93,7 +93,7 @@ fn of_sampled_connections_the_kernel_tells_of_one_in_sixteen() {
         LoadPlan::closed(url, users, SECOND / 5)
     });
     assert_eq!(trial.report.client.receive_stamps, ReceiveStamps::Sampled);
-    // Who waits for the same hold asks about as often as everybody else.
+    // Users with the same hold send about equally often.
     let share = stamped_responses as f64 / trial.scheduled() as f64;
     assert!(
         (0.03..0.13).contains(&share),

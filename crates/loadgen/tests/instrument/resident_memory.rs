@@ -1,6 +1,6 @@
-//! How much memory this process has used.
+//! Peak memory of this process.
 
-/// Forgets the peak so far; `None` where the kernel does not let us.
+/// Resets the peak; `None` if the kernel does not allow it.
 pub fn peak_from_now_kib() -> Option<u64> {
     std::fs::write("/proc/self/clear_refs", "5").ok()?;
     peak_kib()

@@ -1,4 +1,4 @@
-//! The whole of a run: its schedule, its phases, its early end.
+//! Whole loads: schedule, phases, early end.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::support::{
     open_loop, server_with, url_of,
 };
 
-/// Nothing arrives before its instant; the usual arrival comes right after it.
+/// No request arrives before its scheduled time; the typical arrival follows right after it.
 fn arrivals_follow_the_schedule(timing: &mut Timing, trial: &Trial) {
     let mut plan = trial.report.plan.clone();
     let (seed, phases) = (plan.seed, plan.phases.clone());
@@ -292,8 +292,8 @@ fn only_the_measure_phase_is_reported() {
     assert_eq!(intervals, expected);
 }
 
-/// Stops a run of a minute as soon as the server has seen `arrivals`; says how long the run then
-/// went on.
+/// Stops a load of one minute as soon as the server has received `arrivals`; returns how long the
+/// load then continued.
 fn stopped_after(
     arrivals: u64,
     server: &ReferenceServer,

@@ -1,4 +1,4 @@
-//! A server that reads nothing into a request and responds with given bytes, in given pieces.
+//! A server that ignores the requests and responds with given bytes, in given pieces.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -11,12 +11,12 @@ use std::time::Duration;
 /// waits.
 const EARLY_HOLD: Duration = Duration::from_millis(400);
 
-/// What one request is answered with.
+/// The response to one request.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
-    /// Each is a segment of its own.
+    /// Each is a separate segment.
     pub pieces: Vec<Vec<u8>>,
-    /// Follows for ever, unless it is empty.
+    /// Repeated forever, unless empty.
     pub endless: Vec<u8>,
     /// The server ends the connection afterwards.
     pub closes: bool,
@@ -33,7 +33,7 @@ impl Answer {
         }
     }
 
-    /// These bytes, then others until the client has had enough.
+    /// These bytes, then others until the client closes the connection.
     pub fn endless(bytes: &str, unit: &str) -> Self {
         // Large writes, so that the server can outrun its client.
         let endless = unit.repeat(10_000_usize.div_ceil(unit.len())).into_bytes();
@@ -52,8 +52,7 @@ impl Answer {
     }
 }
 
-/// Answers the first request with the first answer, and so on; the last answer goes to all that
-/// follow.
+/// The first request gets the first response, and so on; all further requests get the last one.
 pub struct ScriptedServer {
     address: SocketAddr,
     stop: Arc<AtomicBool>,

@@ -1,4 +1,4 @@
-//! F1, F2 and the pathwise tier: what the server took is what the client measures.
+//! F1, F2 and the pathwise tier: the client measures the server's own times.
 
 use loadgen::{LoadPlan, Outcome};
 use refsrv::{Config, Service};

@@ -1,5 +1,4 @@
-//! Sessions: requests one after the other over a connection of their own, cookies kept, nothing
-//! lost.
+//! Sessions: sequential requests over a separate connection, with cookies; none is lost.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +74,7 @@ fn carry_out(plan: &LoadPlan) -> (LoadReport, SessionReport) {
     (report, sessions)
 }
 
-/// What came over each connection, in order.
+/// The requests of each connection, in order.
 fn by_connection(server: &WitnessServer) -> BTreeMap<usize, Vec<Seen>> {
     let mut connections: BTreeMap<usize, Vec<Seen>> = BTreeMap::new();
     server
@@ -373,7 +372,7 @@ fn capturing_session() -> SessionPlan {
     session
 }
 
-/// Gives each connection values of its own.
+/// Gives each connection its own values.
 fn give(seen: &Seen) -> String {
     if seen.line != "GET /login" {
         return answer(200, "", "yes");

@@ -1,7 +1,7 @@
-//! F4 and F5: a server that stalls, and who sees it.
+//! F4 and F5: a server that stalls, as measured by open and closed loops.
 //!
-//! The server's stalls are [`STALL_NS`] long and begin every [`PERIOD_NS`]; loads last whole
-//! periods, so each part of the period is met equally often, wherever in it the load begins.
+//! The server's stalls are [`STALL_NS`] long and start every [`PERIOD_NS`]; loads last whole
+//! periods, so each part of the period is covered equally, wherever in it the load starts.
 
 use loadgen::{LoadPlan, Outcome, Schedule};
 use refsrv::{Config, Service};
@@ -30,8 +30,8 @@ fn stalling(servers: Option<usize>) -> Config {
     }
 }
 
-/// The response time that a share `quantile` of evenly spaced arrivals does not exceed, where from
-/// the beginning of a stall on the wait falls by `slope` for each unit of time.
+/// The response time that a share `quantile` of constant arrivals does not exceed, if the wait
+/// falls by `slope` per unit of time from the start of a stall.
 fn stalled_quantile_ns(quantile: f64, slope: f64) -> u64 {
     let wait_ns = STALL_NS as f64 - (1.0 - quantile) * slope * PERIOD_NS as f64;
     BASE_NS + wait_ns.max(0.0) as u64

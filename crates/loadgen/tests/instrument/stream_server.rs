@@ -1,4 +1,4 @@
-//! An HTTP/2 server by single frames, which counts streams and answers as a test says.
+//! An HTTP/2 server that handles single frames, counts streams and responds as a test requests.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -56,7 +56,7 @@ pub enum Act {
     Close,
 }
 
-/// What a server has seen and done, over all connections.
+/// What a server has received and sent, over all connections.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     pub connections: u64,

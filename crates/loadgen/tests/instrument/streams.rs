@@ -1,5 +1,5 @@
-//! Several concurrent requests on one HTTP/2 connection: how many there are, and what becomes of
-//! each when one of them, or the connection, fails.
+//! Several concurrent requests on one HTTP/2 connection: their number, and their outcomes when one
+//! of them, or the connection, fails.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
@@ -16,7 +16,7 @@ use crate::tls_server::{Certificate, in_front_of};
 
 const STREAMS: usize = 4;
 
-/// What a server does about its open streams, told also whether it is quiet.
+/// What a server does with its open streams, given whether no frame has arrived for a while.
 type Acting = fn(&[Open], bool) -> Vec<Act>;
 
 fn over_streams(plan: LoadPlan) -> LoadPlan {
@@ -40,7 +40,7 @@ fn closed(server: &StreamServer, connections: usize) -> (LoadReport, Seen) {
     )
 }
 
-/// Answers once all streams that a client may have on a connection are open, or no more come.
+/// Responds once all streams of a connection are open, or no more are opened.
 fn when_full(open: &[Open], is_quiet: bool) -> Vec<Act> {
     if open.len() < STREAMS && !is_quiet {
         return Vec::new();
@@ -53,7 +53,7 @@ fn is_fifth(open: &Open) -> bool {
     open.id / 2 % 5 == 4
 }
 
-/// Every answer of the server is right, and counted once.
+/// Every response of the server is correct, and counted once.
 fn assert_answered(report: &LoadReport, seen: &Seen) {
     let details = format!("{:?} {seen:?}", report.outcomes);
     assert!(seen.answered > 40, "{details}");
@@ -299,7 +299,7 @@ fn every_arrival_ends_once_under_every_policy_and_no_more_are_in_flight_than_all
     let _alone = alone();
     let manners: [Acting; 4] = [
         when_full,
-        // Never answers some.
+        // Never responds on some streams.
         |open, is_quiet| {
             let acts = when_full(open, is_quiet).into_iter().zip(open);
             let answered = acts.filter(|(_, open)| !is_fifth(open));
@@ -310,7 +310,7 @@ fn every_arrival_ends_once_under_every_policy_and_no_more_are_in_flight_than_all
             [.., last] if last.id > 30 => vec![Act::Close],
             _ => when_full(open, is_quiet),
         },
-        // Answers too few.
+        // Responds on too few streams.
         |open, is_quiet| when_full(open, is_quiet).into_iter().take(1).collect(),
     ];
     for on_busy in [OnBusy::Grow, OnBusy::Queue, OnBusy::Shed] {

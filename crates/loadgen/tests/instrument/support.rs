@@ -1,4 +1,4 @@
-//! Runs loads one at a time, checks what must hold for every load, and judges timing.
+//! Runs loads one at a time, checks what must hold for every load, and tests timing.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -14,13 +14,14 @@ pub const US: u64 = 1_000;
 pub const MS: u64 = 1_000 * US;
 pub const SECOND: u64 = 1_000 * MS;
 
-/// Other work on the host than this, in cores, disturbs a load whose two threads have two cores.
+/// More CPU time than this used by other processes, in cores, disturbs a load whose two threads
+/// have two cores.
 const OTHERS_LIMIT_CORES: f64 = 0.1;
 
 /// `/proc` counts in hundredths of a second on every Linux.
 pub const TICKS_PER_SECOND: f64 = 100.0;
 
-/// A server whose usual answer is later than this was not given its core in time.
+/// A server whose typical response is later than this did not get its core in time.
 const SERVER_LATE_LIMIT_NS: u64 = 200 * US;
 
 const ATTEMPTS: usize = 3;
@@ -46,14 +47,14 @@ pub fn url_of(server: &ReferenceServer) -> String {
     format!("http://{}/", server.addr())
 }
 
-/// Evenly spaced arrivals, so that their number is known beforehand.
+/// Constant arrivals, so that their number is known in advance.
 pub fn constant(url: &str, rate_per_s: f64, measure_ns: u64) -> LoadPlan {
     let mut plan = LoadPlan::open(url, rate_per_s, measure_ns);
     open_loop(&mut plan).arrivals = Arrivals::Constant;
     plan
 }
 
-/// [`constant`] over this many connections at most; what finds them busy queues.
+/// [`constant`] with this maximum number of connections; other requests queue.
 pub fn capped(url: &str, rate_per_s: f64, measure_ns: u64, max_connections: usize) -> LoadPlan {
     let mut plan = constant(url, rate_per_s, measure_ns);
     let open = open_loop(&mut plan);
@@ -68,7 +69,7 @@ pub fn open_loop(plan: &mut LoadPlan) -> &mut OpenLoop {
     }
 }
 
-/// What both ends say about one load.
+/// Both ends' records of one load.
 pub struct Trial {
     pub report: LoadReport,
     pub log: Vec<LogEntry>,
@@ -76,13 +77,13 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Drives a load at a fresh server, to its end.
+    /// Runs a load against a new server, to its end.
     pub fn of(config: Config, plan: impl FnOnce(&str) -> LoadPlan) -> Self {
         let server = server_with(config);
         Self::on(&server, &plan(&url_of(&server)))
     }
 
-    /// Drives a load at a server.
+    /// Runs a load against a server.
     pub fn on(server: &ReferenceServer, plan: &LoadPlan) -> Self {
         let report = run(plan, &StopToken::new()).expect("a plan that can be carried out");
         assert_sound(&report);
@@ -101,8 +102,7 @@ impl Trial {
         self.report.scheduled()
     }
 
-    /// How long each correct response took inside the server, from its arrival to its write,
-    /// ascending.
+    /// Time of each correct response within the server, from its arrival to its write, ascending.
     pub fn times_in_server(&self) -> Vec<u64> {
         let right =
             |entry: &&LogEntry| matches!(entry.outcome, Served::Answered | Served::StaleClose);
@@ -116,14 +116,14 @@ impl Trial {
         times
     }
 
-    /// Instants of arrival at the server, ascending.
+    /// Arrival times at the server, ascending.
     pub fn arrivals(&self) -> Vec<u64> {
         let mut instants: Vec<u64> = self.log.iter().map(|entry| entry.arrive_ns).collect();
         instants.sort_unstable();
         instants
     }
 
-    /// Whether the verdict has a reason of this check.
+    /// Whether the verdict has a reason from this check.
     pub fn has_reason(&self, check: &str) -> bool {
         self.report
             .verdict
@@ -133,7 +133,7 @@ impl Trial {
     }
 }
 
-/// What holds for every report, whatever the load and the machine.
+/// Checks what must hold for every report, whatever the load and the machine.
 pub fn assert_sound(report: &LoadReport) {
     let scheduled = report.scheduled();
     let accounted: u64 = Outcome::ALL
@@ -205,8 +205,8 @@ pub fn total(histogram: &LatencyHistogram) -> u64 {
         .map_or(0, |mean| (mean * histogram.count() as f64).round() as u64)
 }
 
-/// Every value that the client measured encloses the one that the server took, so rank by rank the
-/// client's is not smaller. Holds on any machine, however busy.
+/// Every value measured by the client includes the server's, so rank by rank the client's is not
+/// smaller. Holds on any machine, however busy.
 pub fn assert_encloses(client: &LatencyHistogram, server: &[u64]) {
     assert_eq!(
         client.count(),
@@ -226,8 +226,8 @@ pub fn assert_encloses(client: &LatencyHistogram, server: &[u64]) {
     }
 }
 
-/// The median over the ranks of what the client measured beyond the server's own figure, histogram
-/// slots allowed.
+/// Median over the ranks of the client's excess over the server's own measurement, allowing for
+/// histogram slots.
 pub fn median_excess_ns(client: &LatencyHistogram, server: &[u64]) -> u64 {
     let mut excess: Vec<u64> = (1..)
         .zip(server)
@@ -242,14 +242,13 @@ pub fn median_excess_ns(client: &LatencyHistogram, server: &[u64]) -> u64 {
     excess[excess.len() / 2]
 }
 
-/// The most that a histogram of three digits shows for a value.
+/// The largest value that a histogram with three digits can report for this value.
 pub fn slot_top(value_ns: u64) -> u64 {
     value_ns + value_ns.div_ceil(1_024)
 }
 
-/// What client, kernel and server may add to a time on a shared machine: the method's limits for a
-/// dedicated host (60 µs, 250 µs, 1 ms) by 10/3, which is what its tier for shared machines takes
-/// for the median.
+/// Maximum contribution of client, kernel and server on a shared machine: the method's limits for a
+/// dedicated host (60 µs, 250 µs, 1 ms) times 10/3, its factor for the median on shared machines.
 pub fn floor_ns(quantile: f64) -> u64 {
     match quantile {
         q if q <= 0.5 => 200 * US,
@@ -258,8 +257,7 @@ pub fn floor_ns(quantile: f64) -> u64 {
     }
 }
 
-/// Collects, for one attempt, what the clock says against the expectation and what the host says
-/// for itself.
+/// Collects the timing deviations and the host's disturbances of one attempt.
 #[derive(Default)]
 pub struct Timing {
     deviations: Vec<String>,
@@ -267,12 +265,12 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Runs a load and notes whether the host let it alone.
+    /// Runs a load and notes disturbances by the host.
     pub fn trial(&mut self, config: Config, plan: impl FnOnce(&str) -> LoadPlan) -> Trial {
         self.observe(|| Trial::of(config, plan))
     }
 
-    /// As [`Self::trial`], for a load that is carried out in another way.
+    /// Like [`Self::trial`], for a load that runs in another way.
     pub fn observe(&mut self, carry_out: impl FnOnce() -> Trial) -> Trial {
         let others = Others::now();
         let trial = carry_out();
@@ -286,7 +284,7 @@ impl Timing {
         trial
     }
 
-    /// As [`Self::trial`], for a load at another server than the reference server.
+    /// Like [`Self::trial`], for a load against another server than the reference server.
     pub fn watch(&mut self, carry_out: impl FnOnce() -> LoadReport) -> LoadReport {
         let others = Others::now();
         let report = carry_out();
@@ -296,8 +294,7 @@ impl Timing {
 
     fn note_host(&mut self, others: &Others, report: &LoadReport) {
         self.disturbed_by(others.disturbance());
-        // Lateness of the generator's own is no excuse: it could be the very defect that is looked
-        // for.
+        // The generator's own lateness is no excuse: it could be the very defect under test.
         let reasons = report.verdict.reasons.iter();
         let reasons = reasons.map(|reason| (reason.blame, reason.check.as_str(), &reason.message));
         let diagnostics = report.diagnostics.iter();
@@ -320,8 +317,8 @@ impl Timing {
         );
     }
 
-    /// As [`Self::about`], for times that a busy host can lengthen but never shorten: too short a
-    /// time is the instrument's fault, whatever the host did.
+    /// Like [`Self::about`], for times that a busy host can lengthen but never shorten: a time that
+    /// is too short is always the generator's fault.
     #[track_caller]
     pub fn within(&mut self, what: &str, found_ns: Option<u64>, from_ns: u64, to_ns: u64) {
         assert!(
@@ -337,7 +334,7 @@ impl Timing {
         }
     }
 
-    /// Notes what the host did to a load.
+    /// Notes disturbances of a load by the host.
     pub fn disturbed_by(&mut self, disturbance: impl IntoIterator<Item = String>) {
         self.disturbances.extend(disturbance);
     }
@@ -349,16 +346,17 @@ pub fn judge_timing(attempt: impl FnMut(&mut Timing)) {
     judge(ATTEMPTS, attempt);
 }
 
-/// Tries up to so many times to see the timing that is expected. Exact assertions in `attempt`
-/// panic as everywhere; deviations in time prove nothing where the host disturbed the attempt. A
-/// disturbance can go unseen, and a defect shows in each attempt: so it fails after two that deviate
-/// and in which nothing was seen, or one if there is only one.
+/// Makes up to this many attempts to observe the expected timing. Exact assertions in `attempt`
+/// panic as everywhere; timing deviations prove nothing if the host disturbed the attempt. A
+/// disturbance can remain undetected, and a defect shows in each attempt, so the test fails after
+/// two deviating attempts without a detected disturbance, or one if there is only one attempt.
 #[track_caller]
 pub fn judge(attempts: usize, attempt: impl FnMut(&mut Timing)) {
     judge_after(attempts.min(2), attempts, attempt);
 }
 
-/// As [`judge`], for times so short that disturbances often go unseen: after this many attempts.
+/// Like [`judge`], for times so short that disturbances often remain undetected: with this many
+/// attempts.
 #[track_caller]
 pub fn judge_after(undisturbed: usize, attempts: usize, mut attempt: impl FnMut(&mut Timing)) {
     let caller = Location::caller();
@@ -382,15 +380,15 @@ pub fn judge_after(undisturbed: usize, attempts: usize, mut attempt: impl FnMut(
     }
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("?");
-    // Not by a printing macro: the harness would swallow it. If nobody can be told, there is nobody
-    // to tell.
+    // Not with a printing macro, whose output the test harness captures. Errors are ignored,
+    // because they could not be reported.
     let _ = writeln!(
         std::io::stderr(),
         "INCONCLUSIVE(host): {test} at {caller}:{history}"
     );
 }
 
-/// CPU time that neither this process, nor a child that has ended, nor idleness accounts for.
+/// CPU time of other processes: neither of this process, nor of ended children, nor idle.
 pub struct Others {
     since: Instant,
     busy_ticks: Option<u64>,
@@ -404,7 +402,7 @@ impl Others {
         }
     }
 
-    /// What to say of the others, if they took enough of the host to disturb.
+    /// Description of the other processes' use, if it was enough to disturb.
     pub fn disturbance(&self) -> Option<String> {
         let cores = self
             .cores_since()
@@ -427,15 +425,14 @@ impl Others {
             .skip(1)
             .map_while(|field| field.parse().ok())
             .collect();
-        // user nice system idle iowait irq softirq steal; what the hypervisor takes is another's,
-        // too.
+        // user nice system idle iowait irq softirq steal; steal time counts as that of others.
         let busy: u64 = [0, 1, 2, 5, 6, 7]
             .iter()
             .filter_map(|&field| fields.get(field))
             .sum();
         let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-        // The name in parentheses may hold blanks; utime, stime and those of the children that have
-        // ended are the 12th to 15th fields behind it.
+        // The name in parentheses may contain blanks; utime, stime and those of ended children are
+        // the 12th to 15th fields after it.
         let process_ticks: u64 = stat
             .rsplit_once(')')?
             .1

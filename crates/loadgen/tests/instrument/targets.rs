@@ -1,4 +1,4 @@
-//! Many requests in one load: which go out, how often, and how each is checked.
+//! Several requests in one load: which are sent, how often, and how each response is checked.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! TLS: what is sent over it is measured like anything else, and what goes wrong with it is told in
-//! words.
+//! TLS: loads over TLS are measured like any other, and TLS errors are explained in words.
 
 use std::io::Write as _;
 

@@ -1,4 +1,4 @@
-//! Servers over TLS, with certificates made on the spot.
+//! TLS servers with generated certificates.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -16,10 +16,10 @@ use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
 use crate::byte_servers::{Scripted, answer_all, read_request};
 
-/// How long a server in front of another waits for bytes from one side.
+/// How long a proxy waits for bytes from one side.
 const TICK: Duration = Duration::from_millis(1);
 
-/// A certificate that is its own authority, and the file that names it.
+/// A self-signed certificate, and its file.
 pub struct Certificate {
     pub ca_file: PathBuf,
     certified: CertifiedKey<rcgen::KeyPair>,
@@ -30,7 +30,7 @@ impl Certificate {
         Self::with(names, |_| {})
     }
 
-    /// With these changes of what it says of itself.
+    /// With these changes to its fields.
     pub fn with(names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -59,7 +59,7 @@ impl Certificate {
         self.certified.cert.pem() + &self.certified.signing_key.serialize_pem()
     }
 
-    /// Serves those alone who show this certificate of a client.
+    /// Serves only clients with this certificate.
     pub fn config_for(&self, client: &Self) -> Arc<ServerConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(client.certified.cert.der().clone()).unwrap();
@@ -96,26 +96,26 @@ impl Drop for Certificate {
     }
 }
 
-/// How the end of a body without length looks.
+/// How a body without length ends.
 #[derive(Clone, Copy)]
 pub enum End {
-    /// TLS says that the connection ends.
+    /// With a TLS close_notify.
     Announced,
-    /// TCP ends under TLS.
+    /// With the end of the TCP connection only.
     CutOff,
 }
 
-/// Answers HTTP/1.1 over TLS.
+/// Responds over TLS with HTTP/1.1.
 pub fn answering(certificate: &Certificate, body: Vec<u8>) -> Scripted {
     answering_after(certificate, body, 0)
 }
 
-/// Answers `hello` over TLS, and takes its time before it shakes hands.
+/// Responds with `hello` over TLS, after a slow handshake.
 pub fn hesitating(certificate: &Certificate, hesitation_ns: u64) -> Scripted {
     answering_after(certificate, b"hello".to_vec(), hesitation_ns)
 }
 
-/// Answers `hello` to those alone who show this certificate of a client.
+/// Responds with `hello`, only to clients with this certificate.
 pub fn answering_client(certificate: &Certificate, client: &Certificate) -> Scripted {
     answering_by(certificate.config_for(client), b"hello".to_vec(), 0)
 }
@@ -135,7 +135,7 @@ fn answering_by(config: Arc<ServerConfig>, body: Vec<u8>, hesitation_ns: u64) ->
     })
 }
 
-/// Answers with a body that ends with its connection.
+/// Responds with a close-delimited body.
 pub fn answering_until_close(certificate: &Certificate, end: End) -> Scripted {
     let config = certificate.config(&["http/1.1"]);
     Scripted::start(move |stream, _| {
@@ -153,7 +153,7 @@ pub fn answering_until_close(certificate: &Certificate, end: End) -> Scripted {
     })
 }
 
-/// Ends the TLS of HTTP/2 connections to another server, without taking more bytes than that does.
+/// A proxy that ends the TLS of HTTP/2 connections, and reads no faster than its backend.
 pub fn in_front_of(backend: SocketAddr, certificate: &Certificate) -> Scripted {
     let config = certificate.config(&["h2"]);
     Scripted::start(move |stream, _| {
@@ -162,7 +162,7 @@ pub fn in_front_of(backend: SocketAddr, certificate: &Certificate) -> Scripted {
         let mut client = StreamOwned::new(connection, stream);
         let mut server = TcpStream::connect(backend).unwrap();
         server.set_read_timeout(Some(TICK)).unwrap();
-        // What the other server sends can wait until the client has sent everything.
+        // The backend's bytes can wait until the client has sent everything.
         while let Some(count) = forward(&mut client, &mut server) {
             if count == 0 && forward(&mut server, &mut client).is_none() {
                 return;
@@ -171,7 +171,8 @@ pub fn in_front_of(backend: SocketAddr, certificate: &Certificate) -> Scripted {
     })
 }
 
-/// Passes on what arrives within a tick; returns how many bytes, none if a connection has ended.
+/// Forwards what arrives within a tick. Returns the number of bytes; `None` after the end of a
+/// connection.
 fn forward(from: &mut impl Read, to: &mut impl Write) -> Option<usize> {
     let mut buffer = [0; 16 * 1024];
     match from.read(&mut buffer) {

@@ -1,4 +1,4 @@
-//! Ways to the server: Unix sockets, and local addresses that connections come from in turn.
+//! Routes to the server: Unix sockets, and several source addresses.
 
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;

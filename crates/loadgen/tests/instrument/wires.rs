@@ -1,5 +1,5 @@
-//! Both wires over real sockets: the same answers, cut at every byte, come to the same counts and
-//! connections.
+//! Both HTTP/1.1 implementations over real sockets: the same responses, split at every byte, give
+//! the same counts and connections.
 
 use loadgen::plan::{LoadModel, Wire};
 use loadgen::{LoadPlan, LoadReport, Outcome, StopToken, run};
@@ -7,7 +7,7 @@ use loadgen::{LoadPlan, LoadReport, Outcome, StopToken, run};
 use crate::scripted::{Answer, ScriptedServer};
 use crate::support::{SECOND, alone, assert_sound, capped};
 
-/// Answers, and what comes of each: right or not, and whether the connection lives.
+/// Responses, and their results: correct or not, and whether the connection stays open.
 const ANSWERS: &[(&str, Outcome, bool)] = &[
     (
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
@@ -113,7 +113,7 @@ struct Script {
     connections: u64,
 }
 
-/// Every answer, cut at each of its bytes.
+/// Every response, split at each of its bytes.
 fn script() -> Script {
     let mut script = Script {
         answers: Vec::new(),
@@ -133,7 +133,7 @@ fn script() -> Script {
             script.connections += u64::from(!lives);
         }
     }
-    // The end of the connection behind the last answer has no next request to open another.
+    // A connection that ends after the last response has no next request that would open another.
     let (_, _, last_lives) = ANSWERS[ANSWERS.len() - 1];
     script.connections -= u64::from(!last_lives);
     script
@@ -142,7 +142,7 @@ fn script() -> Script {
 fn drive(script: &Script, wire: Wire) -> LoadReport {
     let server = ScriptedServer::start(script.answers.clone());
     let count = script.answers.len() as u64;
-    // Over one connection at a time, so that each request has its own answer.
+    // Over one connection at a time, so that each request has its own response.
     let mut plan = LoadPlan {
         wire,
         ..capped(&server.url(), 1_000.0, count * SECOND / 1_000, 1)

@@ -1,4 +1,4 @@
-//! A small server whose answers a test writes, and that tells what it was sent.
+//! A small server that sends responses given by a test and records its requests.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! F15: arrivals at the server are the process that their label says, measured by the server alone.
+//! F15: arrivals at the server follow the requested process, measured by the server alone.
 
 use loadgen::statistics::arrivals::{anderson_darling, kolmogorov_distance};
 use loadgen::{LoadPlan, Outcome};
@@ -9,37 +9,37 @@ use crate::own_core::{time_of_a_send_ns, trial_on_own_core};
 use crate::statistics::quantile;
 use crate::support::{MS, SECOND, Timing, Trial, US, constant, judge_after};
 
-/// How often a load is tried, and how many of them have to deviate for no reason that was seen
-/// before that is a failure.
+/// Number of attempts, and how many of them may deviate without a detected disturbance before the
+/// test fails.
 const ATTEMPTS: usize = 5;
 const UNEXPLAINED: usize = 3;
 
-/// The sample for which the method states its power; a larger one would find what harms nobody.
+/// The sample size for which the method states its power; a larger sample would detect harmless
+/// deviations.
 const SAMPLE: usize = 10_000;
 
-/// Critical value of Anderson and Darling's statistic at 1 %, for exponential gaps whose mean is
-/// estimated.
+/// Critical value of the Anderson-Darling statistic at 1 %, for exponential gaps with an estimated
+/// mean.
 const ANDERSON_DARLING_1_PERCENT: f64 = 1.959;
 
-/// What a send takes at most, also where it has to wake the server up.
+/// Maximum duration of a send, including waking up the server.
 const LONGEST_SEND_NS: u64 = 20 * US;
 
-/// A sample cannot be told from a Poisson process of which no more than this share of the gaps, the
-/// shortest, are wrong: Anderson and Darling's statistic grows by half the size of the sample times
-/// its square.
+/// A sample cannot be distinguished from a Poisson process if at most this share of its gaps (the
+/// shortest) is wrong: the Anderson-Darling statistic grows by half the sample size times the
+/// square of this share.
 const MOST_MISSED: f64 = 0.01;
 
-/// How long before a send the generator spins: at 1,000 per second and more its core hardly ever
-/// sleeps.
+/// Busy-wait before each send: at 1,000/s and more, the generator's core hardly ever sleeps.
 const SPIN_WINDOW_NS: u64 = 2 * MS;
 
-/// Shares of the gaps, and how far they may be from 1 ms.
+/// Shares of the gaps, and their maximum deviation from 1 ms.
 const EVENNESS: [(f64, u64); 3] = [(0.5, 2 * US), (0.99, 10 * US), (0.999, 50 * US)];
 
-/// A server that asks the kernel when requests arrived: it reads them when it has woken up, which
-/// is its own affair. It does not spin, for a hypervisor takes cores away from a machine that keeps
-/// all of them busy. Its responses are due halfway between even arrivals, so that a response and a
-/// request are never under way at once.
+/// A server with kernel receive timestamps, which do not depend on its wake-ups. It does not
+/// busy-wait, because a hypervisor takes cores away from a machine with all cores busy. Its
+/// responses are due halfway between constant arrivals, so that a response and a request are never
+/// in flight at the same time.
 fn witness(rate_per_s: f64) -> Config {
     let hold_ns = (20.5 * SECOND as f64 / rate_per_s) as u64;
     let service = Service::Constant { hold_ns };
@@ -52,8 +52,8 @@ fn witness(rate_per_s: f64) -> Config {
     }
 }
 
-/// Gaps between arrivals by the kernel timestamps. It begins to stamp a moment after it was first
-/// asked; a stamp that is missing later was not to be believed, as after a step of the wall clock.
+/// Gaps between arrivals by kernel timestamps, which start shortly after they are enabled; a later
+/// missing timestamp was rejected, for example after a step of the wall clock.
 fn gaps_ns(timing: &mut Timing, trial: &Trial) -> Vec<u64> {
     let stamped = trial
         .log
@@ -102,8 +102,8 @@ fn poisson_gaps(timing: &mut Timing, server: Config, rate_per_s: f64, length_ns:
         spin_window_ns: Some(SPIN_WINDOW_NS),
         ..LoadPlan::open(url, rate_per_s, length_ns)
     };
-    // Late by less than a hundredth of a gap, or in less than a hundredth of the time, is within
-    // what the sample forgives.
+    // Lateness below a hundredth of a gap, or in less than a hundredth of the time, is within the
+    // tolerance.
     let late_ns = (0.01 * SECOND as f64 / rate_per_s) as u64;
     let trial = trial_on_own_core(timing, server, plan, &[(0.01, late_ns)]);
     assert_eq!(
@@ -118,8 +118,8 @@ fn share_beyond(gap_ns: u64, rate_per_s: f64) -> f64 {
     (-rate_per_s * gap_ns as f64 / SECOND as f64).exp()
 }
 
-/// One thread sends one request after another: where a send takes so long on this host that more of
-/// a Poisson process's gaps are shorter than the sample would forgive, none can be one.
+/// One thread sends one request after another. If a send takes so long on this host that more of a
+/// Poisson process's gaps are shorter than the tolerance allows, no sender can follow the process.
 fn note_the_time_of_a_send(timing: &mut Timing, rate_per_s: f64) {
     let send_ns = time_of_a_send_ns();
     let missed = 1.0 - share_beyond(send_ns, rate_per_s);
@@ -152,7 +152,7 @@ fn f15_poisson_arrivals_at_1000_per_second_are_poisson_at_the_server() {
 #[test]
 #[ignore = "4 s of load: make test-long"]
 fn f15_poisson_arrivals_at_5000_per_second_are_poisson_at_the_server() {
-    // It spins towards the next answer that is due: to wake it up would make each send longer.
+    // It busy-waits for its next response: waking it up would make each send longer.
     poisson_arrivals(
         Config {
             spin_ns: SECOND,
@@ -163,8 +163,8 @@ fn f15_poisson_arrivals_at_5000_per_second_are_poisson_at_the_server() {
     );
 }
 
-/// What a send takes at most is left out: of an exponential law, what lies beyond any gap is the
-/// same law again.
+/// Gaps up to the maximum duration of a send are excluded: an exponential distribution truncated at
+/// any gap is the same distribution.
 #[test]
 #[ignore = "4 s of load: make test-long"]
 fn f15_poisson_arrivals_at_5000_per_second_are_poisson_beyond_the_time_of_a_send() {
@@ -190,7 +190,7 @@ fn f15_poisson_arrivals_at_5000_per_second_are_poisson_beyond_the_time_of_a_send
 #[test]
 #[ignore = "20 s of load with one core spinning: make test-long"]
 fn f15_even_arrivals_are_even_to_the_microsecond() {
-    // A late send spoils two gaps: the one before it and the one behind it.
+    // A late send distorts the gap before it and the gap after it.
     let host_limits = EVENNESS.map(|(share, limit_ns)| ((1.0 - share) / 2.0, limit_ns));
     judge_after(UNEXPLAINED, ATTEMPTS, |timing| {
         let plan = |url: &str| LoadPlan {

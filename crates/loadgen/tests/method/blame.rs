@@ -1,4 +1,4 @@
-//! F14: was it me? Four ways to spoil a load, and the verdict must tell which it was.
+//! F14: blame. Four ways to distort a load; the verdict must name the right one.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use crate::child::{Generator, ORDINARY};
 use crate::sleepers::{NAP, Sleepers, allowed_cores, only};
 use crate::support::{MS, Others, SECOND, holding, judge, server_with, url_of};
 
-/// How often each kind of trouble has to be told rightly, and how often it is made at most.
+/// How often each kind of trouble must be blamed correctly, and the maximum number of attempts.
 const RUNS: usize = 20;
 const MOST_RUNS: usize = 30;
 
 /// How long the client or the server stalls.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Of a pause, what the request that arrives at its beginning sees at least.
+/// Minimum delay, by a pause, of a request that arrives at its start.
 const SEEN_NS: u64 = 150 * MS;
 
 /// Much longer than a load.
@@ -39,7 +39,7 @@ const LOAD: [&str; 6] = [
     "1500ms",
 ];
 
-/// What was done, or what the report says was done.
+/// The trouble that was made, or that the report blames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trouble {
     ClientStopped,
@@ -50,8 +50,8 @@ enum Trouble {
 }
 
 impl Trouble {
-    /// What a reader of this report would think had happened. A throttled thread also waits for its
-    /// core, and a thread that waits is also late, so the more specific finding decides.
+    /// The trouble that a report indicates. A throttled thread also waits for its core, and a
+    /// waiting thread is also late, so the most specific check decides.
     fn blamed_by(report: &Value) -> Self {
         let longest_ns = report["response_time_ns"]["max"].as_u64().unwrap_or(0);
         if has_check(report, "client-throttling", "invalid") {
@@ -80,15 +80,15 @@ fn has_check(report: &Value, check: &str, level: &str) -> bool {
         .any(|reason| reason["check"] == check && reason["level"] == level)
 }
 
-/// Makes one kind of trouble until [`RUNS`] loads on an undisturbed host have been told rightly.
-/// Told wrongly there is a failure at once; a disturbed load proves nothing. `expect` holds for
-/// every load, disturbed or not.
+/// Makes one kind of trouble until [`RUNS`] loads on an undisturbed host blamed it. A wrong blame
+/// fails at once; a disturbed load proves nothing. `expect` must hold for every load, disturbed or
+/// not.
 fn assert_blamed(made: Trouble, mut make: impl FnMut() -> Value, expect: impl Fn(&Value)) {
     judge(1, |timing| {
         let (mut conclusive, mut disturbance, mut row) = (0, None, String::new());
         for _ in 0..MOST_RUNS {
             let others = Others::now();
-            // Where a core is kept busy on purpose, whoever sleeps on it may oversleep.
+            // On a core that is kept busy, a sleeping thread may wake up late.
             let is_idle = matches!(made, Trouble::ClientStopped | Trouble::ServerStalled);
             let sleepers = is_idle.then(Sleepers::start);
             let report = make();
@@ -98,8 +98,7 @@ fn assert_blamed(made: Trouble, mut make: impl FnMut() -> Value, expect: impl Fn
             let outcomes = &report["outcomes"];
             assert_eq!(outcomes["ok"], outcomes["scheduled"], "{outcomes}");
             expect(&report);
-            // What is told rightly in spite of a pause is told rightly; a client that the host
-            // stopped did stand still.
+            // A correct blame counts in spite of a pause; a client that the host stopped did stall.
             if let Some(detected) = others.disturbance().or(pause.filter(|_| blamed != made)) {
                 disturbance = Some(detected);
                 continue;
@@ -133,7 +132,7 @@ fn arguments(url: &str) -> Vec<&str> {
     [url].into_iter().chain(LOAD).collect()
 }
 
-/// Waits until it is so, no longer than a load may take to begin.
+/// Waits for the condition, at most as long as a load may take to start.
 fn until(is_so: impl Fn() -> bool) {
     let begin = Instant::now();
     while !is_so() {
@@ -145,7 +144,7 @@ fn until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// As much of a core as the generator ever takes.
+/// The generator's maximum use of a core.
 fn spinning(url: &str) -> Vec<&str> {
     arguments(url)
         .into_iter()
@@ -160,7 +159,7 @@ fn f14_a_client_that_was_stopped_blames_itself() {
     let make = || {
         let before = server.stats().arrivals;
         let generator = Generator::start(&arguments(&url_of(&server)));
-        // In the midst of its load, however long it took to start.
+        // In the middle of the load, however long it took to start.
         until(|| server.stats().arrivals >= before + HALF_A_LOAD);
         generator.signal(Signal::STOP);
         thread::sleep(PAUSE);
@@ -168,7 +167,8 @@ fn f14_a_client_that_was_stopped_blames_itself() {
         generator.report()
     };
     assert_blamed(Trouble::ClientStopped, make, |report| {
-        // The pause is in the response times, whoever is to blame: they begin at the scheduled send.
+        // The pause is part of the response times, whoever is to blame: they start at the scheduled
+        // send.
         assert!(
             report["response_time_ns"]["max"].as_u64() >= Some(SEEN_NS),
             "{}",
@@ -210,7 +210,7 @@ fn f14_a_server_that_stalled_is_not_the_clients_fault() {
             "{}",
             report["response_time_ns"]
         );
-        // The same tail as of a client that stalled, but not by lateness.
+        // The same tail as with a stalled client, but not caused by send lag.
         assert!(
             report["client"]["max_send_lag_ns"].as_u64() < Some(SEEN_NS),
             "{}",
@@ -219,19 +219,19 @@ fn f14_a_server_that_stalled_is_not_the_clients_fault() {
     });
 }
 
-/// Runs the generator on one core together with a thread that never rests.
+/// Runs the generator on one core together with a thread that never sleeps.
 fn with_a_hog(arguments: &[&str]) -> Value {
     let core = only(allowed_cores()[0]);
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let hog = scope.spawn(|| {
             sched_setaffinity(None, &core).unwrap();
-            // A child may run where its parent's thread may. The hog could not disturb a real-time
-            // one.
+            // A child may run on its parent thread's cores. The hog could not disturb a real-time
+            // thread.
             let generator = Generator::start_by(&ORDINARY, arguments);
             scope.spawn(|| {
                 let begin = Instant::now();
-                // Without the bound, a report that cannot be read would be a test that never ends.
+                // Without this limit, an unreadable report would make the test run forever.
                 while !is_over.load(Ordering::Relaxed) && begin.elapsed() < LONGEST_HOG {
                     std::hint::spin_loop();
                 }
@@ -250,8 +250,8 @@ fn f14_a_core_that_others_use_is_the_hosts_fault() {
     let server = server_with(holding(MS));
     assert_blamed(
         Trouble::CoreShared,
-        // Who hardly ever needs the core may get it whenever it does; a spin that never ends has to
-        // share it.
+        // A thread that rarely needs the core may get it whenever it does; a thread that never
+        // stops busy-waiting must share it.
         || with_a_hog(&spinning(&url_of(&server))),
         |report| {
             assert_eq!(report["verdict"]["blame"], "host");
@@ -289,7 +289,7 @@ fn on_a_core_that_others_use_nothing_is_spun_unless_it_was_asked_for() {
             (&"automatic".into(), &60_000.into())
         );
         assert!(requested["spin_off_share"].is_null(), "{requested}");
-        // It knows after the first half second of one and a half.
+        // It detects this after the first half second of one and a half.
         let off_share = by_itself["spin_off_share"].as_f64().unwrap();
         timing.expect(
             (0.4..=0.8).contains(&off_share),
@@ -305,13 +305,13 @@ fn on_a_core_that_others_use_nothing_is_spun_unless_it_was_asked_for() {
     });
 }
 
-/// A control group that grants a fifth of a core.
+/// A cgroup limited to a fifth of a core.
 struct Quota {
     directory: PathBuf,
 }
 
 impl Quota {
-    /// `None` where control groups may not be made.
+    /// `None` if cgroups cannot be created.
     fn open() -> Option<Self> {
         let name = format!("loadgen-test-{}", std::process::id());
         let (v1, v2) = (Path::new("/sys/fs/cgroup/cpu"), Path::new("/sys/fs/cgroup"));
@@ -341,7 +341,7 @@ impl Quota {
 
 impl Drop for Quota {
     fn drop(&mut self) {
-        // The kernel may take a moment to let go of the last process.
+        // The kernel may take a moment to release the last process.
         for _ in 0..50 {
             if std::fs::remove_dir(&self.directory).is_ok() {
                 return;
@@ -362,7 +362,7 @@ fn f14_a_client_under_a_quota_says_that_it_was_throttled() {
         });
     };
     let url = url_of(&server);
-    // A spin that never ends needs more than a fifth of a core.
+    // Permanent busy-waiting needs more than a fifth of a core.
     let make = || Generator::start_in(&quota.procs_file(), &spinning(&url)).report();
     assert_blamed(Trouble::ClientThrottled, make, |report| {
         assert_eq!(report["verdict"]["status"], "invalid");

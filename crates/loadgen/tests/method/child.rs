@@ -1,11 +1,11 @@
-//! The generator as a process of its own, so that it can be stopped, pinned, limited and weighed.
+//! The generator as a separate process, so that it can be stopped, pinned, limited and measured.
 
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// Keeps a generator from taking real-time priority: it keeps a niceness that was chosen.
+/// Prevents a generator from taking real-time priority: it keeps a niceness that the user chose.
 pub const ORDINARY: [&str; 3] = ["nice", "-n", "1"];
 
 /// A running `loadgen`; dropping it ends it.
@@ -17,8 +17,8 @@ impl Generator {
         Self::start_as(Command::new(env!("CARGO_BIN_EXE_loadgen")).args(arguments))
     }
 
-    /// Starts it inside a control group, before its first instruction, and at ordinary priority,
-    /// because a CPU quota does not apply to a real-time thread.
+    /// Starts it inside a cgroup, before its first instruction, as SCHED_OTHER, because a CPU quota
+    /// does not apply to a real-time thread.
     pub fn start_in(procs_file: &str, arguments: &[&str]) -> Self {
         let enter = r#"echo $$ > "$0" && exec "$@""#;
         let program = env!("CARGO_BIN_EXE_loadgen");
@@ -31,7 +31,7 @@ impl Generator {
         )
     }
 
-    /// Starts it by other commands, each of which becomes the next: `["chrt", "-r", "10"]`.
+    /// Starts it through wrapper commands, such as `["chrt", "-r", "10"]`.
     pub fn start_by(commands: &[&str], arguments: &[&str]) -> Self {
         let program = env!("CARGO_BIN_EXE_loadgen");
         Self::start_as(

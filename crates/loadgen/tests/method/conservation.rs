@@ -1,5 +1,5 @@
-//! Every arrival ends once, in a class that makes sense, whatever the policy and whatever the
-//! server does.
+//! Every arrival has exactly one outcome, of a plausible kind, with every policy and every server
+//! behavior.
 
 use std::thread;
 
@@ -13,7 +13,7 @@ const SCHEDULED: u64 = 150;
 const CONNECTIONS: usize = 4;
 const MAX_PENDING: usize = 20;
 
-/// What a server does to its clients.
+/// Behavior of a server.
 #[derive(Clone, Copy, Debug)]
 enum Manner {
     Answers,
@@ -54,12 +54,12 @@ impl Manner {
         }
     }
 
-    /// How requests to such a server may end, if they are sent at all.
+    /// Possible outcomes of requests to such a server, if they are sent.
     fn ends(self) -> &'static [Outcome] {
         match self {
             Self::Answers | Self::Stalls => &[Outcome::Ok],
-            // Before any response byte: a reset on a fresh connection, and the race of keep-alive
-            // on a kept one.
+            // Before any response byte: a reset on a new connection, and the keep-alive race on a
+            // kept one.
             Self::Resets => &[Outcome::Ok, Outcome::Reset, Outcome::Stale],
             Self::Truncates => &[Outcome::Ok, Outcome::Reset],
             Self::NeverAnswers => &[Outcome::Ok, Outcome::Timeout, Outcome::Unfinished],
@@ -67,7 +67,7 @@ impl Manner {
     }
 }
 
-/// What arrivals may come to for lack of a connection.
+/// Possible outcomes of arrivals without a free connection.
 fn unsent(policy: OnBusy) -> &'static [Outcome] {
     match policy {
         OnBusy::Grow => &[],
@@ -89,7 +89,7 @@ fn drive(policy: OnBusy, manner: Manner) -> Trial {
     })
 }
 
-/// The identity itself is asserted for every [`Trial`].
+/// Every [`Trial`] asserts the identity itself.
 fn assert_sane(policy: OnBusy, manner: Manner, trial: &Trial) {
     let case = format!(
         "{policy:?} at a server that {manner:?}: {:?}",
@@ -127,7 +127,7 @@ fn assert_sane(policy: OnBusy, manner: Manner, trial: &Trial) {
         trial.stats.arrivals <= SCHEDULED - trial.count(Outcome::Dropped),
         "dropped is not sent: {case}"
     );
-    // Where arrivals are shed, whom we overlooked while a connection was idle may wait.
+    // With shedding, arrivals may wait that the generator overlooked while a connection was idle.
     if policy == OnBusy::Grow {
         assert_eq!(
             trial.report.measures().pool_wait.max_ns(),

@@ -1,5 +1,5 @@
-//! F4 and F5 as the method states them: a stall of 1 s every 10 s, for a minute, and the published
-//! figures.
+//! F4 and F5 as specified by the method: a stall of 1 s every 10 s, for one minute, and the
+//! published values.
 
 use loadgen::plan::{LoadModel, Phases};
 use loadgen::{LoadPlan, Outcome};
@@ -8,7 +8,7 @@ use refsrv::{Config, Service};
 use crate::support::{MS, SECOND, Timing, Trial, assert_encloses, constant, floor_ns, judge};
 
 const PERIOD_NS: u64 = 10 * SECOND;
-/// Whole periods, so that every part of the period is met equally often.
+/// Whole periods, so that every part of the period is covered equally.
 const LOAD_NS: u64 = 6 * PERIOD_NS;
 
 fn stalling(servers: Option<usize>) -> Config {
@@ -25,7 +25,7 @@ fn stalling(servers: Option<usize>) -> Config {
     }
 }
 
-/// How far below and above a formula a response time may lie, the floor aside.
+/// Maximum deviation of a response time below and above the formula, excluding the floor.
 struct Tolerance {
     share: f64,
     below_ms: f64,
@@ -53,8 +53,8 @@ fn expect_response(
     }
 }
 
-/// Within one service above, and below as far as where the first arrival falls in a stall decides:
-/// one gap.
+/// At most one service time above the formula, and at most one gap below, depending on where the
+/// first arrival falls within a stall.
 fn of_a_backlog(gap_ms: f64) -> Tolerance {
     Tolerance {
         share: 0.0,

@@ -1,6 +1,7 @@
-//! F20: what a histogram of three digits holds, and how exactly.
+//! F20: the content and the precision of a histogram with three digits.
 //!
-//! That other programs read its bytes is proved in Python, by another implementation of the format.
+//! A Python test proves, with another implementation of the format, that other programs can read
+//! its bytes.
 
 use hdrhistogram::serialization::{Serializer as _, V2Serializer};
 use loadgen::LatencyHistogram;
@@ -42,8 +43,8 @@ fn f20_no_value_up_to_an_hour_is_shown_more_than_one_part_in_1024_too_high_or_at
 
 #[test]
 fn f20_a_pause_that_is_one_sample_hides_in_uncorrected_quantiles() {
-    // One request at a time for 100 s, 1 ms each in steps of 10 ms; then a pause of 100 s, which is
-    // one sample.
+    // One request at a time for 100 s, 1 ms each in steps of 10 ms; then a pause of 100 s, recorded
+    // as one sample.
     let mut histogram = LatencyHistogram::new();
     (0..10_000).for_each(|_| histogram.record(MS));
     histogram.record(100 * SECOND);

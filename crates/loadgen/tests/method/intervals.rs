@@ -1,37 +1,35 @@
-//! F17: how often the interval of a quantile covers the truth, on queues in virtual time.
+//! F17: coverage of a quantile's confidence interval, on queues in virtual time.
 //!
-//! Response times of a queue are dependent. The over-dispersion interval allows for that and is
-//! asserted to cover in
-//! 0.92 of the replications; the textbook interval, which takes them for independent, is asserted
-//!    to cover in less than half where it promises 0.95. The usual run has few replications, and so
-//!    a wide tolerance; `make test-long` has those of the method.
+//! Response times of a queue are correlated. The over-dispersion interval accounts for that and
+//! must cover in 0.92 of the replications; the textbook interval assumes independence and must
+//! cover in less than half, although it promises 0.95. The default run has few replications and
+//! therefore a wide tolerance; `make test-long` has those of the method.
 
 use loadgen::statistics::over_dispersion::Dispersion;
 use loadgen::{Batches, LatencyHistogram, rank_of};
 use refsrv::random::{exponential, uniform};
 
-/// Requests of one replication, at a mean gap of one millisecond.
+/// Requests per replication, at a mean gap of 1 ms.
 const REQUESTS: u64 = 600_000;
 const GAP_NS: f64 = 1e6;
 
 const QUANTILE: f64 = 0.99;
 
-/// What the interval promises at least, and what the textbook's does not reach.
+/// Minimum coverage of the interval, and a coverage that the textbook interval does not reach.
 const LEAST_COVER: f64 = 0.92;
 const MOST_TEXTBOOK_COVER: f64 = 0.5;
 
 const REPLICATIONS: u64 = 40;
 const LONG_REPLICATIONS: u64 = 500;
 
-/// What a server does to the requests that come to it, one after the other.
+/// Service times of a server that handles one request after another.
 #[derive(Clone, Copy, Debug)]
 enum Process {
     /// Exponential holds.
     Exponential { utilisation: f64 },
-    /// One request in two hundred is held fifty times as long as the others.
+    /// One request in 200 takes 50 times as long as the others.
     Bimodal { utilisation: f64 },
-    /// Exponential holds at half the capacity, and now and then, at random, nothing begins for a
-    /// while.
+    /// Exponential holds at half the capacity, with random stalls.
     Stalls { mean_gap_s: f64, mean_stall_s: f64 },
 }
 
@@ -50,7 +48,7 @@ impl Process {
         }
     }
 
-    /// When the stall after this instant begins and ends.
+    /// Start and end of the next stall after this time.
     fn next_stall(self, seed: u64, index: u64, after_ns: f64) -> (f64, f64) {
         let Self::Stalls {
             mean_gap_s,
@@ -66,8 +64,8 @@ impl Process {
         )
     }
 
-    /// Response times of one replication, in a steady state from the beginning: the first tenth is
-    /// not counted.
+    /// Response times of one replication, in a steady state from the start: the first tenth is
+    /// discarded.
     fn replicate(self, seed: u64) -> (Batches, LatencyHistogram) {
         let before = REQUESTS / 10;
         let (mut now_ns, mut free_ns) = (0.0_f64, 0.0_f64);
@@ -105,7 +103,7 @@ impl Process {
     }
 }
 
-/// The interval of the textbook: ranks at 1.96 binomial standard errors on either side.
+/// The textbook interval: ranks at 1.96 binomial standard errors on either side.
 fn textbook(times: &LatencyHistogram) -> (u64, u64) {
     let n = times.count() as f64;
     let (mean, reach) = (
@@ -129,8 +127,8 @@ fn over_dispersion(batches: &Batches, times: &LatencyHistogram) -> (u64, u64) {
     (at(dispersion.low), at(dispersion.high))
 }
 
-/// How often each of the two covers the truth: the quantile by theory, or else that of all
-/// replications together.
+/// Coverage of both intervals: the true quantile comes from theory, or else from all replications
+/// together.
 fn covers(process: Process, replications: u64) -> (f64, f64) {
     let mut all = LatencyHistogram::new();
     let intervals: Vec<_> = (0..replications)
@@ -141,8 +139,7 @@ fn covers(process: Process, replications: u64) -> (f64, f64) {
         })
         .collect();
     let truth_ns = match process {
-        // Response times of M/M/1 are exponential with the mean of a hold by the share that is
-        // free.
+        // M/M/1 response times are exponential, with a mean of the hold divided by the idle share.
         Process::Exponential { utilisation } => {
             (-(1.0 - QUANTILE).ln() * utilisation * GAP_NS / (1.0 - utilisation)) as u64
         }
@@ -157,7 +154,7 @@ fn covers(process: Process, replications: u64) -> (f64, f64) {
     )
 }
 
-/// The tolerance is two binomial standard errors at the cover that is promised.
+/// The tolerance is two binomial standard errors at the promised coverage.
 fn assert_covers(process: Process, replications: u64) {
     let (cover, textbook_cover) = covers(process, replications);
     tell(&format!(
@@ -205,8 +202,8 @@ fn f17_the_interval_covers_where_the_server_stalls() {
 #[ignore = "3,600 million requests in virtual time: make test-long"]
 fn f17_the_intervals_cover_in_five_hundred_replications() {
     for utilisation in [0.5, 0.8] {
-        // At half the capacity the textbook covers about half the time: measured 0.53 in the
-        // method.
+        // At half the capacity, the textbook interval covers about half the time: the method
+        // measured 0.53.
         let (cover, textbook_cover) =
             covers(Process::Exponential { utilisation }, LONG_REPLICATIONS);
         tell(&format!(

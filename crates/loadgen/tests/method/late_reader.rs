@@ -1,5 +1,5 @@
-//! A generator that reads a response late: by the kernel's instants the server is not blamed for
-//! that, and where there are only our own, the verdict says whose doing it is.
+//! A generator that reads a response late: with kernel timestamps the server is not blamed, and
+//! without them the verdict blames the right side.
 
 use std::thread;
 use std::time::Duration;
@@ -13,14 +13,13 @@ use crate::sleepers::Sleepers;
 use crate::support::{MS, Others, Timing, floor_ns, holding, judge, server_with, slot_top, url_of};
 
 const HOLD_NS: u64 = 100 * MS;
-/// Twice as long as a hold, so that the response to the request that is out comes meanwhile, and
-/// waits.
+/// Twice the hold, so that the response to the request in flight arrives meanwhile and waits.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Of the pause, what is left when that answer has come; less what starting to stop takes.
+/// The rest of the pause after that response arrived, minus the time to stop the process.
 const WAITED_NS: u64 = 90 * MS;
 
-/// The report of one user without think time, whose generator was stopped once, and the longest
-/// that a response took in the server.
+/// The report of one user without think time whose generator was stopped once, and the longest
+/// response time within the server.
 fn stopped_once(timing: &mut Timing, stamps: &str, framing: Framing) -> (Value, u64) {
     let (others, sleepers) = (Others::now(), Sleepers::start());
     let server = server_with(Config {
@@ -76,7 +75,8 @@ fn an_answer_that_the_kernel_had_in_time_is_not_slow() {
     });
 }
 
-/// That all instants are our own, the response is slow by them, and the verdict says why.
+/// Asserts that the generator took all timestamps, that the response is slow by the pause, and that
+/// the verdict explains it.
 fn blames_the_generator(stamps: &str, framing: Framing) {
     judge(3, |timing| {
         let (report, _) = stopped_once(timing, stamps, framing);

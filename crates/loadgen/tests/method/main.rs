@@ -1,5 +1,4 @@
-//! The method's acceptance tests in full size, and those that need more than one load to prove
-//! anything.
+//! The method's acceptance tests in full size, and tests that need more than one load.
 //!
 //! The letters F1 to F22 and the tiers P (per request), V (same requests, both ends) and T
 //! (queueing theory) are those of `docs/method.md`. Tests that take a minute are ignored in the
@@ -34,7 +33,7 @@ use support::SECOND;
 
 const DEFAULT_SECONDS: u64 = 60;
 
-/// How long the load of a long test lasts.
+/// Length of the load of a long test.
 fn long_ns() -> u64 {
     seconds_from("WSGILOAD_TEST_SECONDS", DEFAULT_SECONDS) * SECOND
 }

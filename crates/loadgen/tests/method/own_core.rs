@@ -1,5 +1,5 @@
-//! A core for the generator alone, another for the server, and what a clock on the generator's core
-//! says of the host.
+//! One core for the generator alone, another for the server, and the lateness of a clock on the
+//! generator's core.
 
 use std::fs;
 use std::io::Write as _;
@@ -19,24 +19,25 @@ use crate::support::{TICKS_PER_SECOND, Timing, Trial, server_with, url_of};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
 
-/// The least niceness, which the generator keeps. As a real-time thread it would have to rest.
+/// The smallest niceness, which the generator keeps. As a real-time thread it would run into RT
+/// throttling.
 const MOST_URGENT: i32 = -20;
 
-/// How long the clock is looked at, before a load and after it.
+/// How long the clock is read before a load and after it.
 const LENGTH: Duration = Duration::from_secs(2);
 
-/// Two readings that are farther apart than this had something between them; the loop itself takes
-/// some 50 ns.
+/// Two readings farther apart than this were interrupted; the loop itself takes about 50 ns.
 const LEAST_PAUSE_NS: u64 = 1_000;
 
-/// How often the time of a send is taken, over how many connections, and how long the core sleeps
-/// before each: as at a usual rate, nothing is warm.
+/// Number of timed sends, over how many connections, and the sleep before each: as at a usual rate,
+/// caches are cold.
 const SENDS: usize = 500;
 const CONNECTIONS: usize = 64;
 const BEFORE_A_SEND: Duration = Duration::from_micros(300);
 
-/// Drives a load from one core at a server on another, and notes if the host was late on the
-/// generator's core by more than a limit, in more than a share of all instants. `limits` has both.
+/// Runs a load from one core against a server on another, and notes whether the host was late on
+/// the generator's core by more than a limit for more than a share of the time. `limits` contains
+/// both.
 pub fn trial_on_own_core(
     timing: &mut Timing,
     config: Config,
@@ -45,7 +46,7 @@ pub fn trial_on_own_core(
 ) -> Trial {
     let cores = allowed_cores();
     let (client_core, server_core) = (cores[0], cores[cores.len() - 1]);
-    // The server's thread stays on the core of the one that starts it, at its priority.
+    // The server's thread stays on the core of the thread that starts it, at its priority.
     let server = on_core(server_core, || server_with(config));
     let plan = plan(&url_of(&server));
     let before = urgently_on_core(client_core, ClockLateness::measure);
@@ -68,8 +69,8 @@ pub fn trial_on_own_core(
     trial
 }
 
-/// How long the second of two sends at once takes on the generator's core, to a peer that need not
-/// be woken up: median.
+/// Median duration of the second of two consecutive sends on the generator's core, to a peer that
+/// is awake.
 pub fn time_of_a_send_ns() -> u64 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -100,7 +101,7 @@ pub fn time_of_a_send_ns() -> u64 {
     quantile(&times_ns, 0.5)
 }
 
-/// Threads inherit core and niceness, so what happens in one of its own does not touch the test's.
+/// Threads inherit core and niceness, so changes in a separate thread do not affect the test's.
 fn on_core<T: Send>(core: usize, work: impl FnOnce() -> T + Send) -> T {
     let pinned = || {
         sched_setaffinity(None, &only(core)).unwrap();
@@ -111,7 +112,7 @@ fn on_core<T: Send>(core: usize, work: impl FnOnce() -> T + Send) -> T {
 
 fn urgently_on_core<T: Send>(core: usize, work: impl FnOnce() -> T + Send) -> T {
     on_core(core, || {
-        // Who may not is at the mercy of others, which is noted after the load.
+        // Without permission, other processes can disturb it, which is noted after the load.
         let _ = setpriority_process(None, MOST_URGENT);
         work()
     })
@@ -134,8 +135,8 @@ impl Stolen {
         }
     }
 
-    /// What to say of the hypervisor, if it took the core for more than the smallest share of the
-    /// time since then. The kernel's account leaves out what is less than a tick.
+    /// Description of the steal time, if it exceeded the smallest share of the time since then. The
+    /// kernel does not count less than a tick.
     fn disturbance(&self, limits: &[(f64, u64)]) -> Option<String> {
         let ticks = Self::ticks(self.core).saturating_sub(self.ticks);
         let share = (ticks + 1) as f64 / TICKS_PER_SECOND / self.since.elapsed().as_secs_f64();
@@ -160,10 +161,10 @@ impl Stolen {
     }
 }
 
-/// How late a loop that only reads the clock was: no generator on that core can be less late.
+/// Lateness of a loop that only reads the clock: no generator on that core can be less late.
 #[derive(Debug)]
 struct ClockLateness {
-    /// The stretches in which it did not get to read the clock, the longest first.
+    /// The pauses between readings of the clock, longest first.
     pauses_ns: Vec<u64>,
     elapsed_ns: u64,
 }
@@ -187,9 +188,9 @@ impl ClockLateness {
         }
     }
 
-    /// The lateness that this share of all instants does not exceed. An instant at random is later
-    /// than `x` if it lies in a pause and more than `x` before its end: of all time the share
-    /// `sum(max(0, pause - x)) / elapsed`, which falls with `x`, linearly between the lengths of
+    /// The lateness that this share of the time does not exceed. A random time is late by more than
+    /// `x` if it is in a pause and more than `x` before its end. That is the share `sum(max(0,
+    /// pause - x)) / elapsed` of the time, which falls with `x`, linearly between the lengths of
     /// two pauses.
     fn quantile_ns(&self, share: f64) -> u64 {
         let allowed_ns = (1.0 - share) * self.elapsed_ns as f64;
@@ -212,7 +213,7 @@ fn lateness_of_a_clock_is_the_rest_of_the_pause_that_an_instant_lies_in() {
         pauses_ns: vec![100, 100],
         elapsed_ns: 1_000,
     };
-    // A fifth of all instants lies in a pause; half of those have more than half of it before them.
+    // A fifth of the time is in a pause; for half of that, more than half of the pause lies ahead.
     assert_eq!(
         [0.8, 0.9, 0.95, 1.0].map(|share| even.quantile_ns(share)),
         [0, 50, 75, 100]

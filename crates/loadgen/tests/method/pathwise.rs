@@ -1,8 +1,8 @@
-//! Tier P and F22: request by request, what the client measured beyond the server's own figure.
+//! Tier P and F22: the client's excess over the server's own measurement, per request.
 //!
-//! The generator keeps no record of single requests. But an interval that holds one arrival has one
-//! response time, and its maximum is kept exactly: intervals as long as the gap between evenly
-//! spaced arrivals are a record of requests.
+//! The generator keeps no record of single requests. But an interval with one arrival has one
+//! response time, and its maximum is exact: intervals as long as the constant gap between arrivals
+//! form a record of requests.
 
 use loadgen::{LoadPlan, Outcome, Schedule};
 use refsrv::{Config, Service};
@@ -12,25 +12,25 @@ use crate::support::{
     MS, SECOND, Timing, Trial, constant, floor_ns, judge, judge_timing, open_loop, total,
 };
 
-/// The shortest interval that a plan may have, and so the shortest gap.
+/// The shortest interval of a plan, and therefore the shortest gap.
 const GAP_NS: u64 = 10 * MS;
 
 /// Each load keeps all its intervals in memory.
 const LOAD_NS: u64 = 15 * SECOND;
 const LOADS: u64 = 4;
 
-/// One request, seen from both ends. All differences of instants on one clock.
+/// One request, measured at both ends. All times are on one clock.
 struct Pair {
-    /// From its intended instant to its arrival at the server.
+    /// From its scheduled send to its arrival at the server.
     to_server_ns: u64,
     /// From the server's write to the last byte at the client.
     to_client_ns: u64,
-    /// What the server took.
+    /// Time within the server.
     in_server_ns: u64,
 }
 
 impl Pair {
-    /// What the client measured beyond what the server took, its own lateness included.
+    /// The client's excess over the server's time, including its own lateness.
     fn excess_ns(&self) -> u64 {
         self.to_server_ns + self.to_client_ns
     }
@@ -81,7 +81,7 @@ fn expect_small(timing: &mut Timing, pairs: &[Pair]) {
 }
 
 fn expect_independent_of_length(timing: &mut Timing, pairs: &[Pair]) {
-    // Beyond its p99 the excess is a handful of scheduling accidents, which alone would decide a
+    // Above its p99, the excess consists of a few scheduling delays, which alone would determine a
     // correlation.
     let mut excess_ns: Vec<u64> = pairs.iter().map(Pair::excess_ns).collect();
     excess_ns.sort_unstable();
@@ -92,7 +92,7 @@ fn expect_independent_of_length(timing: &mut Timing, pairs: &[Pair]) {
         .map(|pair| (pair.excess_ns() as f64, pair.in_server_ns as f64))
         .collect();
     let r = correlation(&usual);
-    // Four standard errors of independent values, where that is more than the method's limit.
+    // Four standard errors of independent values, if that exceeds the method's limit.
     let limit = f64::max(0.05, 4.0 / (usual.len() as f64).sqrt());
     timing.expect(
         r.abs() <= limit,
@@ -146,8 +146,8 @@ fn f22_requests_in_the_system_are_rate_times_stay_at_both_ends() {
             (scheduled, 0)
         );
 
-        // Little's law with nothing left inside: the integral of the number inside is the sum of
-        // all stays.
+        // Little's law for a system that ends empty: the integral of the number in the system is
+        // the sum of all stays.
         let stays_ns: u64 = trial.times_in_server().iter().sum();
         assert_eq!(
             trial.stats.in_system_integral_ns,
@@ -155,7 +155,7 @@ fn f22_requests_in_the_system_are_rate_times_stay_at_both_ends() {
             "exact: both are sums of integers"
         );
 
-        // The client's number in flight, integrated, is the sum of its service times.
+        // The integral of the client's requests in flight is the sum of its service times.
         let in_flight_ns = total(&trial.report.measures().service);
         assert!(
             in_flight_ns >= stays_ns,
@@ -169,8 +169,8 @@ fn f22_requests_in_the_system_are_rate_times_stay_at_both_ends() {
             most_ns,
         );
 
-        // What it counted itself, from each scheduled send on. Who is in the system at the end has
-        // stays beyond it.
+        // Its own count, from each scheduled send on. Requests in the system at the end stay
+        // longer.
         let counted_ns = (trial.report.in_system.mean * 2.0 * SECOND as f64) as u64;
         let longest_ns = trial.times_in_server().into_iter().max().unwrap_or(0);
         let lag_ns = total(&trial.report.measures().send_lag);

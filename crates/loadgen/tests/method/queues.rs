@@ -1,9 +1,9 @@
-//! F3 and F6 to F9: heavy tails, and queues whose response times theory knows.
+//! F3 and F6 to F9: heavy tails, and queues with known response time distributions.
 //!
-//! A queue is judged twice. Once against the same queue in virtual time, fed with the very schedule
-//! and the very holds of the load: there is no sampling error, so a bias of a fraction of a
-//! millisecond shows (tier V). Once against theory, within four standard deviations of loads of
-//! this length with other draws (tier T): that the schedule and the holds are what their names say.
+//! Each queue is tested twice. First against the same queue in virtual time, with the load's own
+//! schedule and holds: without sampling error, a bias of a fraction of a millisecond shows (tier
+//! V). Then against theory, within four standard deviations of loads of this length with other
+//! random draws (tier T): the schedule and the holds have the stated distributions.
 
 use loadgen::plan::Arrivals;
 use loadgen::{LoadPlan, Outcome, Schedule};
@@ -17,10 +17,11 @@ use crate::support::{
 
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 
-/// As many loads in virtual time tell how far a quantile of one of them may be from theory.
+/// This many loads in virtual time determine the standard deviation of a quantile from theory.
 const OTHER_DRAWS: u64 = 40;
 
-/// A queue whose response times theory knows, with its servers busy for this share of the time.
+/// A queue with a known response time distribution, whose servers are busy for this share of the
+/// time.
 struct Queue {
     known: KnownQueue,
     utilisation: f64,
@@ -35,8 +36,7 @@ impl Queue {
         }
     }
 
-    /// The mean hold: several servers hold longer, so that the load remains one that any host can
-    /// send.
+    /// The mean hold: longer with several servers, so that any host can send the load.
     fn mean_ns(&self) -> u64 {
         if self.servers() == 1 { 2 * MS } else { 4 * MS }
     }
@@ -76,7 +76,7 @@ impl Queue {
         plan
     }
 
-    /// Response times of the planned load if every instant were met exactly, ascending.
+    /// Response times of the planned load without any lateness, ascending.
     fn in_virtual_time(&self, mut plan: LoadPlan, holds_seed: u64) -> Vec<u64> {
         let mut queue = VirtualQueue::new(
             self.service(holds_seed),
@@ -114,8 +114,7 @@ impl Queue {
     fn expect_virtual_time(&self, timing: &mut Timing, trial: &Trial, expected: &[u64]) {
         for share in QUANTILES {
             let expected_ns = quantile(expected, share);
-            // Two arrivals within microseconds of each other may change places, and with them their
-            // holds.
+            // Two arrivals within microseconds of each other may swap places and holds.
             let least_ns = expected_ns - expected_ns / 100;
             let found_ns = trial.report.measures().response.quantile_ns(share);
             timing.within(
@@ -314,8 +313,7 @@ fn f9_mm4_at_nine_tenths() {
 /// The longest hold of a heavy tail.
 const LONGEST_NS: u64 = 60 * SECOND;
 
-/// Every quantile that the client shows is that of the times inside the server, of the same
-/// requests.
+/// Every quantile of the client matches that of the times within the server, for the same requests.
 fn a_heavy_tail_is_measured(service: &Service) {
     judge(1, |timing| {
         let config = Config {
@@ -345,7 +343,7 @@ fn a_heavy_tail_is_measured(service: &Service) {
                 slot_top(inner_ns) + floor_ns(share),
             );
         }
-        // Nothing is clipped: the longest of all is there, and it is kept exactly.
+        // Nothing is truncated: the maximum is present and exact.
         let longest_ns = *inner.last().unwrap();
         timing.within(
             "the longest",

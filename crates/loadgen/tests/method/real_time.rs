@@ -1,5 +1,5 @@
-//! A generator of real-time priority that never sleeps by itself gives it up at times, before it is
-//! stopped by force.
+//! A real-time generator that never sleeps voluntarily gives up its priority for short times,
+//! before RT throttling stops it.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ use crate::support::{US, alone, holding, server_with, url_of};
 const LONGEST_LOAD: Duration = Duration::from_secs(15);
 
 const REAL_TIME: [&str; 3] = ["chrt", "--rr", "1"];
-/// Real-time priority, and no right to have it.
+/// Real-time priority without the permission to take it again.
 const WITHOUT_RIGHT: [&str; 6] = [
     "chrt",
     "--rr",
@@ -27,8 +27,8 @@ const WITHOUT_RIGHT: [&str; 6] = [
     "--inh-caps=-sys_nice",
     "--bounding-set=-sys_nice",
 ];
-/// Real-time priority and the right to have it, but none to be an urgent thread. To raise a limit
-/// takes `CAP_SYS_RESOURCE`.
+/// Real-time priority with the permission to take it again, but no permission for a negative
+/// niceness. Raising a limit needs `CAP_SYS_RESOURCE`.
 const WITH_A_LIMIT: [&str; 9] = [
     "chrt",
     "--rr",
@@ -60,21 +60,21 @@ const NOT_PERMITTED: [&str; 8] = [
     "--bounding-set=-sys_nice",
 ];
 
-/// Permitted, but the kernel kills a real-time thread that works for 0.1 s without sleeping.
+/// Permitted, but the kernel kills a real-time thread that runs for 0.1 s without sleeping.
 const KILLED_IF_IT_SPINS: [&str; 2] = ["prlimit", "--rttime=100000:100000"];
 
-/// Longer than a process waits beside a thread that took its priority and gives it up for a while.
+/// Longer than a process waits for a core with a thread that took real-time priority itself and
+/// gives it up for short times.
 const LONGEST_WAIT: Duration = Duration::from_millis(300);
 
-/// The same beside a thread that was given its priority, and keeps a niceness of -10 meanwhile:
-/// shorter than the 0.95 s until the kernel stops a thread that gives nothing up.
+/// The same for a thread that inherited its priority and keeps a niceness of -10 meanwhile: shorter
+/// than the 0.95 s until RT throttling stops a thread that never gives up its priority.
 const LONGEST_WAIT_BESIDE_URGENT: Duration = Duration::from_millis(900);
 
-/// A send every 50 µs, before each of which it spins.
+/// A send every 50 µs, with busy-waiting before each.
 const SPINNING: [&str; 4] = ["--rate", "20000", "--spin", "60us"];
 
-/// What the generator says of itself after such a load; `None` where those commands are not
-/// permitted.
+/// The generator's own report after such a load; `None` if these commands are not permitted.
 fn spun_throughout(commands: &[&str]) -> Option<Value> {
     let _alone = alone();
     client_of(commands, &SPINNING)
@@ -107,8 +107,8 @@ fn assert_was_given_up(client: &Value) {
         (&client["scheduling"], &client["curtailed_spins"]),
         (&"realtime".into(), &0.into())
     );
-    // Of its whole time, at whose end it waits for the last answers. Time in which others have its
-    // core is rest, too.
+    // Share of its whole time, including the wait for the last responses. Time in which other
+    // processes use its core counts as well.
     let share = client["real_time_off_share"].as_f64().unwrap();
     assert!(share > 0.0 && share <= 0.08, "{share}");
 }
@@ -162,8 +162,8 @@ fn a_generator_without_a_core_to_spare_takes_no_real_time_priority() {
     }
 }
 
-/// Runs a load whose threads, one for each of these cores, never sleep by themselves; returns what
-/// it says of itself, and how long an ordinary process waited for each core at most.
+/// Runs a load whose threads, one per core, never sleep voluntarily; returns its report, and the
+/// longest wait of a SCHED_OTHER process for each core.
 fn beside_others(commands: &[&str], cores: &[usize]) -> Option<(Value, Vec<Duration>)> {
     let threads = cores.len().to_string();
     let is_over = AtomicBool::new(false);
@@ -174,7 +174,7 @@ fn beside_others(commands: &[&str], cores: &[usize]) -> Option<(Value, Vec<Durat
                 let is_over = &is_over;
                 scope.spawn(move || {
                     sched_setaffinity(None, &only(core)).unwrap();
-                    // Who may not change it may not have real-time priority either.
+                    // A process that may not change it may not have real-time priority either.
                     let _ = setpriority_process(None, 0);
                     longest_pause(is_over)
                 })
@@ -189,7 +189,7 @@ fn beside_others(commands: &[&str], cores: &[usize]) -> Option<(Value, Vec<Durat
     })
 }
 
-/// The longest time between two looks at the clock of a loop that does nothing else.
+/// The longest time between two readings of the clock in a loop that does nothing else.
 fn longest_pause(is_over: &AtomicBool) -> Duration {
     let (begin, mut longest) = (Instant::now(), Duration::ZERO);
     let mut last = begin;

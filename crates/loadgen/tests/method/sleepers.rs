@@ -1,5 +1,5 @@
-//! Whether the host stalled while a load ran: threads that only sleep do not wake up meanwhile,
-//! as the generator does not.
+//! Whether the host stalled during a load: like the generator, threads that only sleep then wake up
+//! late.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,14 +8,13 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// How long a thread that only sleeps does so, and by how much it may oversleep on an undisturbed
-/// host: less than the gap between two arrivals, so that no pause of the host that a check can see
-/// is overlooked.
+/// Sleep time of these threads, and by how much they may oversleep on an undisturbed host: less
+/// than the gap between two arrivals, so that every pause of the host that a check can detect is
+/// noticed.
 pub const NAP: Duration = Duration::from_millis(1);
 const LONGEST_OVERSLEEP: Duration = Duration::from_micros(1_500);
 
-/// A thread on each core that only sleeps: a pause of the host keeps it from waking up, as it keeps
-/// the generator.
+/// A thread on each core that only sleeps: a pause of the host delays it like the generator.
 pub struct Sleepers {
     is_over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Duration>>,
@@ -37,7 +36,7 @@ impl Sleepers {
         Self { is_over, threads }
     }
 
-    /// What to say of the host, if it stalled long enough to disturb.
+    /// Description of the host's stall, if it was long enough to disturb.
     pub fn disturbance(self) -> Option<String> {
         self.is_over.store(true, Ordering::Relaxed);
         let longest = self

@@ -1,5 +1,5 @@
-//! F12 and F21 in real time: a server that warms up, one that slows down, and one that cannot keep
-//! up.
+//! F12 and F21 in real time: a server that warms up, one that slows down, and one that is
+//! overloaded.
 
 use loadgen::plan::OnBusy;
 use loadgen::{Level, LoadPlan, Outcome, State};
@@ -42,7 +42,7 @@ fn sentence(trial: &Trial, check: &str) -> String {
 #[ignore = "30 s of load: make test-long"]
 fn f21_a_warm_up_of_five_seconds_is_found_at_its_end() {
     judge(1, |timing| {
-        // Five seconds' worth of requests are held for 20 ms, all later ones for 1 ms.
+        // The requests of the first five seconds take 20 ms, all later ones 1 ms.
         let holds_ns = (0..40_000)
             .map(|index| if index < 5_000 { 20 * MS } else { MS })
             .collect();

@@ -1,4 +1,4 @@
-//! The few statistics that the tests need, each with the source of its formula.
+//! Statistics for the tests, each with the source of its formula.
 
 /// Pearson's coefficient of correlation.
 pub fn correlation(pairs: &[(f64, f64)]) -> f64 {

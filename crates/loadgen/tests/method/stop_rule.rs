@@ -1,9 +1,8 @@
-//! How often the interval covers the truth where the measurement ends as soon as it is narrow
-//! enough.
+//! Coverage of the confidence interval when the measurement ends as soon as it is narrow enough.
 //!
-//! To stop where an interval happens to be narrow flatters it, but with looks after 1, 2, 4 and 8
-//! times the shortest length alone it costs little: the method has 0.92 to 0.98 on M/M/1, with
-//! 1,000 requests a second and a minute as the shortest.
+//! Stopping when an interval happens to be narrow reduces coverage, but interim analyses after only
+//! 1, 2, 4 and 8 times the shortest length cost little: the method has 0.92 to 0.98 on M/M/1, with
+//! 1,000 requests per second and a shortest length of one minute.
 
 use loadgen::plan::Precision;
 use loadgen::statistics::over_dispersion::Dispersion;
@@ -18,7 +17,7 @@ const LENGTHS_S: [u64; 4] = [60, 120, 240, 480];
 const LEAST_COVER: f64 = 0.92;
 const REPLICATIONS: u64 = 60;
 
-/// Intended instants and response times of a queue that has been busy for a while.
+/// Scheduled times and response times of a queue in a steady state.
 fn queue(utilisation: f64, seed: u64) -> impl Iterator<Item = (u64, u64)> {
     let (mut now_ns, mut free_ns, before_ns) = (0.0_f64, 0.0_f64, 30.0 * S as f64);
     (0_u64..).filter_map(move |index| {
@@ -38,7 +37,7 @@ fn interval(batches: &Batches, times: &LatencyHistogram) -> Option<(u64, u64)> {
     }
 }
 
-/// After how many seconds the measurement ends, and its interval.
+/// The length of the measurement in seconds, and its interval.
 fn measure(utilisation: f64, half_width: f64, seed: u64) -> (u64, Option<(u64, u64)>) {
     let mut arrivals = queue(utilisation, seed).peekable();
     let mut seen: Vec<(u64, u64)> = Vec::new();
@@ -64,7 +63,7 @@ fn measure(utilisation: f64, half_width: f64, seed: u64) -> (u64, Option<(u64, u
     unreachable!("the last length ends it");
 }
 
-/// The half_width that covers, with its figures told, and the median length.
+/// The coverage, printed with its figures, and the median length.
 fn covers(utilisation: f64, half_width: f64) -> (f64, u64) {
     let truth_ns = (-(1.0 - QUANTILE).ln() * utilisation * GAP_NS / (1.0 - utilisation)) as u64;
     let ended: Vec<_> = (0..REPLICATIONS)
@@ -106,7 +105,7 @@ fn the_lengths_are_those_of_the_rule() {
 
 #[test]
 fn to_stop_where_the_interval_is_narrow_enough_costs_little_cover() {
-    // Median lengths of the method: 60,000 requests at half the capacity, 240,000 at four fifths.
+    // Median lengths in the method: 60,000 requests at half the capacity, 240,000 at four fifths.
     for (utilisation, median_s) in [(0.5, 60..=120), (0.8, 120..=480)] {
         let (cover, length_s) = covers(utilisation, 0.1);
         let tolerance = 2.0 * (LEAST_COVER * (1.0 - LEAST_COVER) / REPLICATIONS as f64).sqrt();
