@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn burning_cpu_takes_at_least_the_time_asked_for() {
+    fn burning_cpu_takes_at_least_the_requested_time() {
         let begin = now_ns();
         burn_cpu(3_000_000);
         assert!(now_ns() - begin >= 3_000_000);

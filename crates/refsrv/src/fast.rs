@@ -77,7 +77,7 @@ impl FastServer {
         Arc::clone(&self.waker)
     }
 
-    /// Serves until told to stop, or until no handle is left.
+    /// Serves until it is stopped, or until no handle is left.
     pub(crate) fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Command>) -> Report {
         let mut events = Vec::with_capacity(EXPECTED_CONNECTIONS);
         loop {

@@ -252,7 +252,7 @@ fn run(
     shared.report()
 }
 
-/// Handles commands until told to stop, or until no handle is left.
+/// Handles commands until it is stopped, or until no handle is left.
 async fn handle_commands(mut inbox: mpsc::UnboundedReceiver<Command>, shared: &Shared) {
     while let Some(command) = inbox.recv().await {
         if execute(command, shared.stats(), || shared.report()) == Ending::Stop {

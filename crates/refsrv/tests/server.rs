@@ -254,7 +254,7 @@ fn a_truncated_response_announces_more_than_it_sends() {
 }
 
 #[test]
-fn a_request_never_answered_leaves_the_connection_open() {
+fn a_request_without_response_leaves_the_connection_open() {
     let server = faulty(Fault::NeverAnswer);
     let mut client = Client::connect(server.addr());
     client.get().expect("arrival 0 gets a response");
@@ -414,7 +414,7 @@ fn request_bodies_are_read_away_and_do_not_delay_the_arrival() {
 }
 
 #[test]
-fn pipelined_and_dribbled_requests_are_all_answered_in_order() {
+fn pipelined_and_dribbled_requests_get_responses_in_order() {
     let server = start(constant(MS));
     let mut client = Client::connect(server.addr());
     client.send(&GET.repeat(5));

@@ -1,8 +1,8 @@
 //! Reads files and queries the kernel about sockets at fixed times, in a separate thread.
 //!
-//! It does not interpret what it reads: that is left to whoever takes the samples when the load is
-//! over. Written in Rust because waking up an interpreter takes several times the CPU time, on the
-//! core that the generator needs.
+//! It does not interpret what it reads; the caller does so after the load. It is written in Rust
+//! because waking up an interpreter takes several times the CPU time, on the core that the
+//! generator needs.
 
 use std::fs::File;
 use std::io;

@@ -1,8 +1,8 @@
-//! No stream of bytes, however cut, makes the decoder panic, stand still, keep much, or change its
-//! mind.
+//! No byte stream, however it is split, makes the decoder panic, hang, use much memory, or give
+//! another result.
 //!
-//! The sources are included and not linked: the decoder is no part of the library's interface, and
-//! neither a feature nor a hidden module has to make it one.
+//! The sources are included, not linked: the decoder is not part of the library's interface, and
+//! does not need a feature or a hidden module for this.
 
 #![no_main]
 
@@ -55,13 +55,13 @@ static COUNTING: Counting = Counting;
 struct Decoded {
     head: Option<Head>,
     body: Vec<u8>,
-    /// The surplus of a whole answer; `None` while it is not whole.
+    /// The bytes after a complete response; `None` while it is incomplete.
     end: Result<Option<usize>, Malformed>,
     is_complete_at_end: bool,
     set_cookies: Vec<Vec<u8>>,
 }
 
-/// The request whose answer is decoded.
+/// The request whose response is decoded.
 #[derive(Clone, Copy)]
 struct Request {
     is_head: bool,
@@ -114,7 +114,7 @@ fn decode<'a>(
     }
 }
 
-/// Pieces of the lengths that `cuts` says, in turn; 0 is a piece of 256 bytes.
+/// Pieces with the lengths in `cuts`, in rotation; 0 means 256 bytes.
 fn pieces<'a>(mut stream: &'a [u8], cuts: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     let mut lengths = cuts.iter().cycle();
     std::iter::from_fn(move || {
@@ -129,8 +129,8 @@ fn pieces<'a>(mut stream: &'a [u8], cuts: &'a [u8]) -> impl Iterator<Item = &'a 
     })
 }
 
-// The first byte says whether the request was HEAD, whether somebody wants its cookies, and how
-// many bytes of cuts follow; then comes the stream.
+// The first byte contains whether the request was HEAD, whether cookies are kept, and how many
+// bytes of cuts follow; then comes the stream.
 fuzz_target!(|data: &[u8]| {
     let Some((&first, rest)) = data.split_first() else {
         return;

@@ -42,7 +42,8 @@ pub(crate) struct ClosedSource<'a> {
     stop: StopToken,
     random: ChaCha8Rng,
     draw: Draw,
-    /// The place of the next request. Threads take turns, as nobody knows how many each will send.
+    /// The place of the next request. Threads take turns, because the number of requests of each
+    /// thread is not known.
     place: u64,
     threads: u64,
     requests: u64,
@@ -233,7 +234,7 @@ mod tests {
             .map(|due| {
                 (
                     due.intended_ns / NS_PER_S,
-                    due.slot.expect("a slot of its own"),
+                    due.slot.expect("a reserved slot"),
                 )
             })
             .collect()

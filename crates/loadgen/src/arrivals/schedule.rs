@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrival_has_one_place_whoever_sends_it() {
+    fn an_arrival_has_one_place_with_any_number_of_threads() {
         let open = open(Arrivals::Poisson, flat(5_000.0));
         for threads in [1, 3] {
             let mut placed: Vec<(u64, u64)> = Vec::new();

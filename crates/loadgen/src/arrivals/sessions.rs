@@ -555,7 +555,7 @@ mod tests {
             source.after(0, &ended(&first, Outcome::Ok, 500));
             let request = source
                 .slot_request(0)
-                .expect("a request of its own")
+                .expect("a filled request")
                 .bytes(false);
             assert!(String::from_utf8_lossy(request).contains("\r\ncookie: id=7\r\n"));
             let second = source.take_due().expect("it asks");

@@ -206,7 +206,7 @@ fn drive(
             start_ns: start.monotonic_ns,
             progress: load.progress.clone(),
             cursor: start.ends.as_ref().map(|ends| {
-                // Without a precision nobody looks at snapshots.
+                // Without a target precision, no thread reads snapshots.
                 let sender = plan.precision.is_some().then(|| sender.clone());
                 EndCursor::new(Arc::clone(ends), sender)
             }),

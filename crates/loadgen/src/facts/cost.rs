@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_scheduled_as_an_ordinary_one_unless_somebody_said_otherwise() {
+    fn a_thread_is_sched_other_by_default() {
         assert_eq!(scheduling(), Some(Scheduling::SchedOther));
     }
 

@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_regular_expression_is_told_in_one_line() {
+    fn an_invalid_regular_expression_is_explained_in_one_line() {
         for (pattern, reason) in [("(", "unclosed group"), ("a{9999999}", "size limit")] {
             let check = ResponseCheck {
                 regex: Some(pattern.to_owned()),

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_is_an_upper_bound_beyond_a_share_and_a_time() {
+    fn a_value_is_an_upper_bound_above_a_relative_and_an_absolute_limit() {
         let status_of = |without_ns, value| {
             bound_status(
                 &budget(without_ns, value),

@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_count_as_never_answered() {
+    fn failures_count_as_infinitely_slow() {
         // 990 correct responses of 1 ns to 990 ns, ten failures: p99 is met, p99.9 is not.
         let bounds = offered_quantiles(&filled(1..=990), &LatencyHistogram::new(), 1_000);
         assert_eq!(

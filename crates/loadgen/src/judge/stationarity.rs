@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_is_stationary_and_what_creeps_is_said_to() {
+    fn constant_response_times_are_stationary_and_slow_changes_are_drift() {
         assert_eq!(judged(60, |_| 1.0).state, Some(State::Stationary));
         assert_eq!(
             judged(60, |second| 1.0 + second as f64 * 0.003).state,
@@ -559,7 +559,7 @@ mod tests {
             let in_system = InSystem::of(&batches, Some(30_000));
             assert!(in_system.grew_beyond(1.0), "{in_system:?}");
             assert!(
-                (1.7..2.1).contains(&in_system.growth.expect("asked")),
+                (1.7..2.1).contains(&in_system.growth.expect("enough requests")),
                 "{in_system:?}"
             );
         }
@@ -589,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn few_requests_or_a_closed_loop_are_not_asked_for_growth() {
+    fn growth_is_not_computed_for_few_requests_or_closed_loops() {
         let (batches, _) = queue(3, 2, |_| 1.5e6);
         assert_eq!(InSystem::of(&batches, None).growth, None);
         assert_eq!(InSystem::of(&batches, Some(999)).growth, None);

@@ -79,7 +79,7 @@ mod tests {
 
     /// Snapshots of two threads before the first end: constant response times, or scattered ones.
     fn ends_after(half_width: f64, response_ns: impl Fn(u64) -> u64) -> Arc<Ends> {
-        let ends = Ends::of(&plan(half_width), 0).expect("a precision is asked for");
+        let ends = Ends::of(&plan(half_width), 0).expect("the plan has a precision");
         let (sender, snapshots) = channel();
         for half in 0..2_u64 {
             let mut batches = Batches::new(5 * S, 15 * S);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_measurement_ends_where_the_quantile_is_known_well_enough_and_goes_on_otherwise() {
+    fn a_measurement_ends_when_the_quantile_is_precise_enough_and_continues_otherwise() {
         let scattered = |index: u64| (index * 377 % 1_000 + 1) * 1_000_000;
         assert_eq!(ends_after(0.1, |_| 1_000_000).load_end_ns(), 17 * S);
         assert_eq!(
@@ -116,8 +116,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_decided_before_every_thread_has_shown_what_it_has() {
-        let ends = Ends::of(&plan(0.5), 0).expect("a precision is asked for");
+    fn nothing_is_decided_before_every_thread_has_submitted() {
+        let ends = Ends::of(&plan(0.5), 0).expect("the plan has a precision");
         let (sender, snapshots) = channel();
         let mut batches = Batches::new(5 * S, 15 * S);
         (0..1_000)
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stretches_know_a_half_width_as_the_whole_histogram_does() {
+    fn the_batches_give_the_same_half_width_as_the_whole_histogram() {
         let length_ns = 120 * NS_PER_S;
         let (mut batches, requests) = (Batches::new(0, length_ns), 60_000_u64);
         // Every millisecond from 1 to 1,000 ms, in an order that scatters them over the batches.

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_lies_beyond_every_answer() {
+    fn failures_lie_beyond_every_response() {
         let result = uncertainty(20_000, 10, None);
         let failed = result.offered_quantiles_ns["0.95"];
         assert_eq!(

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_named_twice_or_is_nobodys_is_refused() {
+    fn a_duplicate_or_foreign_address_is_refused() {
         let server: SocketAddr = "127.0.0.1:80".parse().expect("address");
         let refused = |texts: &[&str]| {
             sources(texts)

@@ -305,7 +305,8 @@ impl TlsSession {
         Ok(Transfer::Bytes(1))
     }
 
-    /// Why the server ended the connection before it sent anything, if it said so; once.
+    /// Why the server closed the connection before it sent anything, if it gave a reason; returned
+    /// once.
     pub fn take_refusal(&mut self) -> Option<io::Error> {
         self.refusal.take()
     }
@@ -373,23 +374,23 @@ fn explained(error: &Error) -> io::Error {
             | CertificateError::NotValidForNameContext { .. }),
         ) => format!(
             "the server's certificate is for another name ({reason}); use that name in \
-            the URL, or switch the check off with --insecure"
+            the URL, or disable verification with --insecure"
         ),
         // What rustls says of these has the time in it, so that each connection would fail for a
         // reason of its own.
         Error::InvalidCertificate(
             CertificateError::Expired | CertificateError::ExpiredContext { .. },
-        ) => "the server's certificate has expired; renew it, or switch the check off with \
+        ) => "the server's certificate has expired; renew it, or disable verification with \
             --insecure"
             .to_owned(),
         Error::InvalidCertificate(
             CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
         ) => "the server's certificate is not valid yet; check the clocks of both machines, or \
-            switch the check off with --insecure"
+            disable verification with --insecure"
             .to_owned(),
         Error::InvalidCertificate(reason) => format!(
             "the server's certificate is not trusted ({reason}); add its authority with \
-            --ca-file FILE, or switch the check off with --insecure"
+            --ca-file FILE, or disable verification with --insecure"
         ),
         Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
             "the server does not offer the requested HTTP version (ALPN); try with or without \

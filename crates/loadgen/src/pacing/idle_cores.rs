@@ -216,7 +216,7 @@ intr 5 0 0\n";
     }
 
     #[test]
-    fn what_was_idle_is_told_of_the_time_between() {
+    fn idle_cores_are_averaged_over_the_time_between_readings() {
         let before = CoreTicks {
             cores: 4,
             idle: 400,

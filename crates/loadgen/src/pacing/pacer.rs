@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_was_interrupted_counts_as_a_short_one() {
+    fn an_interrupted_poll_counts_as_a_short_one() {
         let mut pacer = Pacer::new(1);
         pacer.spun(0, 400);
         pacer.spun(0, 5_000_000);
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn who_owes_sleep_naps_where_the_send_is_far_enough_away() {
+    fn a_thread_in_debt_naps_if_the_send_is_far_enough_away() {
         let mut pacer = Pacer::new(60_000).with_rt_budget(RtBudget::sleeping());
         (0..WAKE_UPS as u64).for_each(|late_us| pacer.woke((5 + late_us) * 1_000));
         pacer.passed(BUDGET_NS / 8, 0);

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_take_its_priority_back_owes_sleep() {
+    fn without_permission_to_take_priority_back_the_thread_must_sleep() {
         let mut budget = RtBudget::sleeping();
         budget.passed(BUDGET_NS / 8, 0);
 
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gave_its_priority_up_takes_it_back_before_it_sleeps_and_after() {
+    fn a_thread_takes_its_priority_back_before_it_sleeps_and_after() {
         let Some(mut budget) = real_time_budget() else {
             return;
         };

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_to_be_imported_is_told_from_targets() {
+    fn files_to_import_are_distinguished_from_targets() {
         let command = |text| importable(text).map(|(_, command)| command);
         assert_eq!(command("{\"log\":{"), Some("har "));
         assert_eq!(command("\n{\n  \"log\": {"), Some("har "));

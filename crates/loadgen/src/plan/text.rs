@@ -52,7 +52,7 @@ mod tests {
     use crate::base::clock::NS_PER_S;
 
     #[test]
-    fn what_is_wrong_with_a_plan_is_told_by_its_field() {
+    fn an_error_in_a_plan_names_its_field() {
         let plan = LoadPlan::open("http://h/", 100.0, NS_PER_S);
         let value = serde_json::to_value(&plan).expect("JSON");
         let with = |field: &str, wrong: serde_json::Value| {

@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_refused_with_what_is() {
+    fn an_unknown_key_is_refused_with_the_known_ones() {
         assert!(
             read(r#"{"C99": {"warn": 1}}"#)
                 .expect_err("check")

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn an_error_names_its_line() {
         let cases = [
             (
                 "0\n# x\n0,5\n",

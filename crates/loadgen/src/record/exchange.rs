@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_looked_at_too_late_to_find_an_idle_slot_waited_for_us_until_then() {
+    fn an_arrival_handled_too_late_for_an_idle_slot_counts_as_send_lag_until_then() {
         let late = |waits_from_ns| Completion {
             arrival: Arrival::queued(1_000, waits_from_ns, 1_300, 0),
             ..completion()

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_unless_it_was_asked_for() {
+    fn nothing_is_kept_unless_requested() {
         assert!(Flights::new(0).is_none());
     }
 }

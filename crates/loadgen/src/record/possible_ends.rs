@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_first_settles_an_end_for_all() {
+    fn the_first_thread_settles_an_end_for_all() {
         let ends = ends();
         assert_eq!((ends.length_ns(), ends.load_end_ns()), (10 * S, u64::MAX));
         assert!(ends.is_extended(0), "nobody ended it");
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_that_were_passed_in_silence_are_passed_all_the_same() {
+    fn ends_that_passed_without_a_record_are_passed() {
         let ends = ends();
         ends.extend_to((100 + 5 + 19) * S);
         assert_eq!(ends.length_ns(), 20 * S, "beyond the first");
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_shows_what_it_has_ahead_of_each_end_but_the_last() {
+    fn a_thread_submits_a_snapshot_before_each_end_except_the_last() {
         let ends = ends();
         let (sender, snapshots) = channel();
         let mut cursor = EndCursor::new(Arc::clone(&ends), Some(sender));

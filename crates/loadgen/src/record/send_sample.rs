@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_poisson_process_of_one_rate_is_looked_at() {
+    fn only_a_poisson_process_at_a_constant_rate_is_tested() {
         let short = LoadPlan::open("http://h/", 100.0, 5 * NS_PER_S);
         assert_eq!(sends(&short, |at_ns| at_ns).test(), None, "too few gaps");
 

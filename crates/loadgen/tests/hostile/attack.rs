@@ -27,8 +27,8 @@ pub struct Attack {
     pub request_bytes: usize,
     /// One of these; which of them depends on how fast the client is.
     pub expected: Vec<Outcome>,
-    /// What else may come of the other requests of a connection that carries several; the attack is
-    /// about the first.
+    /// Other possible outcomes of the other requests of a connection that carries several; the
+    /// attack concerns the first.
     pub expected_of_others: Vec<Outcome>,
 }
 

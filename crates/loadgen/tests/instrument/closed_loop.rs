@@ -224,7 +224,7 @@ fn f10_twenty_users_follow_mean_value_analysis_for_a_minute() {
 }
 
 #[test]
-fn users_without_think_time_ask_again_at_once_but_never_before_the_answer() {
+fn users_without_think_time_send_at_once_but_never_before_the_response() {
     judge_timing(|timing| {
         let trial = timing.trial(holding(5 * MS), |url| LoadPlan::closed(url, 1, SECOND / 2));
         assert_eq!(
@@ -244,7 +244,7 @@ fn users_without_think_time_ask_again_at_once_but_never_before_the_answer() {
         let mean_ns = pauses.iter().sum::<u64>() / pauses.len() as u64;
         timing.expect(
             mean_ns <= 300 * US,
-            &format!("a user pauses for {mean_ns} ns without being asked to"),
+            &format!("a user pauses for {mean_ns} ns without think time"),
         );
         assert_encloses(&trial.report.measures().service, &trial.times_in_server());
         let excess_ns =
@@ -301,7 +301,7 @@ fn a_closed_loop_ends_after_its_requests() {
         );
         let counted: u64 = report.intervals.iter().map(|one| one.scheduled).sum();
         assert_eq!(counted, 101);
-        assert_eq!(report.plan.requests, Some(101), "what was asked for");
+        assert_eq!(report.plan.requests, Some(101), "the requested number");
         assert!(report.plan.phases.measure_ns == 30 * SECOND && !trial.has_reason("interrupted"));
     }
 }

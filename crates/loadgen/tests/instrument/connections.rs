@@ -132,7 +132,7 @@ fn a_close_that_the_server_announces_fails_no_request() {
 }
 
 #[test]
-fn an_answer_that_ends_with_its_connection_is_right_and_ends_it() {
+fn a_close_delimited_response_is_correct_and_ends_the_connection() {
     let _alone = alone();
     let trial = hundred(
         Config {

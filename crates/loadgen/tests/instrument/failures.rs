@@ -177,7 +177,7 @@ fn each_kind_of_failure_is_counted(wire: Wire) {
 }
 
 #[test]
-fn f13_an_answer_that_a_reset_cut_off_is_no_answer_even_where_the_close_would_end_it() {
+fn f13_a_response_cut_off_by_a_reset_is_a_failure_even_if_close_delimited() {
     let _alone = alone();
     for wire in [Wire::Native, Wire::Hyper] {
         let faults = FaultPlan::none().with(Fault::ResetMidBody, When::every(2));
@@ -228,7 +228,7 @@ fn f13_a_storm_of_fast_errors_does_not_make_the_server_look_fast() {
 #[test]
 fn f13_where_nothing_listens_every_request_is_refused() {
     let _alone = alone();
-    // The port of a client's own connection is taken, but nobody listens there.
+    // The port of the client's own connection is taken, but nothing listens there.
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let occupant = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     // By another loopback address, so that the generator cannot meet itself when it is given the
@@ -307,7 +307,7 @@ fn a_user_gives_up_after_the_timeout_and_asks_again() {
 }
 
 #[test]
-fn an_answer_slower_than_the_timeout_is_never_taken_for_right() {
+fn a_response_slower_than_the_timeout_is_never_correct() {
     let _alone = alone();
     let holds_ns = vec![MS, 300 * MS];
     let config = Config {

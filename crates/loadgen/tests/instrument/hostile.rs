@@ -226,7 +226,7 @@ fn drive(
 }
 
 #[test]
-fn a_connection_with_more_on_it_than_the_answer_is_used_no_more() {
+fn a_connection_with_bytes_after_the_response_is_not_reused() {
     let _alone = alone();
     let whole = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     let in_pieces = |last: &str| Answer {
@@ -256,13 +256,13 @@ fn a_connection_with_more_on_it_than_the_answer_is_used_no_more() {
 }
 
 #[test]
-fn an_answer_that_comes_before_the_request_is_complete_ends_it() {
+fn a_response_before_the_end_of_the_request_ends_it() {
     let _alone = alone();
     // More than both sockets hold, so that the request cannot be written to its end.
     let body = base64::engine::general_purpose::STANDARD.encode(vec![b'a'; 16 * 1024 * 1024]);
     let refusal =
         "HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
-    // hyper's answer races with its error about the rest of the request.
+    // hyper's response races with its error about the rest of the request.
     for (wire, expected) in [
         (Wire::Native, &[Outcome::HttpStatus][..]),
         (Wire::Hyper, &[Outcome::HttpStatus, Outcome::Reset]),

@@ -45,7 +45,7 @@ fn blames_the_server_for(trial: &Trial, check: &str) -> bool {
 }
 
 #[test]
-fn f12_below_capacity_nobody_waits_for_a_connection() {
+fn f12_below_capacity_no_request_waits_for_a_connection() {
     judge_timing(|timing| {
         let trial = ten_connections(timing, 80.0, OnBusy::Queue, None);
         assert_eq!(trial.count(Outcome::Dropped), 0);
@@ -83,7 +83,7 @@ fn f12_beyond_capacity_the_queue_fills_and_further_requests_are_dropped_and_both
             offered.high, None,
             "what was dropped would have waited nobody knows how long"
         );
-        // 200 arrivals; 100 answered within the second, and 30 more that were in the system at its
+        // 200 arrivals; 100 responses within the second, and 30 more requests in the system at its
         // end.
         let dropped = trial.count(Outcome::Dropped);
         timing.expect(
@@ -101,7 +101,7 @@ fn f12_beyond_capacity_the_queue_fills_and_further_requests_are_dropped_and_both
 }
 
 #[test]
-fn f12_shedding_drops_at_once_and_lets_nobody_wait() {
+fn f12_shedding_drops_at_once_and_no_request_waits() {
     judge_timing(|timing| {
         let trial = ten_connections(timing, 200.0, OnBusy::Shed, None);
         assert!(blames_the_server_for(&trial, "shed"));

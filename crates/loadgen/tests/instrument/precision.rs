@@ -37,7 +37,7 @@ fn assert_lasted(trial: &Trial, times: u64) {
     );
     assert_eq!(
         report.plan.phases.measure_ns, SECOND,
-        "a plan is what was asked for"
+        "the plan as requested"
     );
     let mut plan = report.plan.clone();
     let (seed, phases) = (

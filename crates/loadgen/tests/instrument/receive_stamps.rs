@@ -35,7 +35,7 @@ fn hundred(url: &str) -> LoadPlan {
 }
 
 #[test]
-fn the_kernel_tells_of_every_answer_or_of_none() {
+fn every_response_has_a_kernel_timestamp_or_none_has() {
     let _alone = alone();
     let (trial, stamped_responses) = stamped(Some(ReceiveStamps::Kernel), hundred);
     assert_all_kernel(&trial, stamped_responses);
@@ -47,7 +47,7 @@ fn the_kernel_tells_of_every_answer_or_of_none() {
 }
 
 #[test]
-fn the_report_says_of_how_many_answers_the_instant_is_our_own() {
+fn the_report_counts_responses_without_kernel_timestamp() {
     let _alone = alone();
     let of_five = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
     let until_close = "HTTP/1.1 200 OK\r\n\r\nhello";

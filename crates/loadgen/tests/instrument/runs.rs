@@ -209,7 +209,7 @@ fn a_trace_is_sent_arrival_for_arrival() {
 }
 
 #[test]
-fn on_shared_cores_nothing_spins_unless_it_was_asked_to() {
+fn on_shared_cores_nothing_busy_waits_unless_requested() {
     let _alone = alone();
     for (requested_ns, window_ns, reason) in
         [(None, 0, "off_on_shared_cores"), (Some(9), 9, "user_set")]
@@ -403,7 +403,7 @@ fn a_run_that_was_stopped_before_it_began_sends_nothing() {
 }
 
 #[test]
-fn answers_that_do_not_come_within_the_drain_are_unfinished() {
+fn responses_after_the_drain_are_unfinished() {
     let _alone = alone();
     let server = deaf();
     let mut plan = constant(&url_of(&server), 100.0, SECOND / 5);

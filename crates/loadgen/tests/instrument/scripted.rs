@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A server that has answered early keeps the connection for so long: more than any client here
-/// waits.
+/// After an early response, the server keeps the connection open for this long: longer than any
+/// client here waits.
 const EARLY_HOLD: Duration = Duration::from_millis(400);
 
 /// The response to one request.
@@ -133,14 +133,14 @@ fn serve(mut stream: &TcpStream, answers: &[Answer], next: &AtomicUsize) {
             return;
         }
         if is_early {
-            // What comes of the request is left where it is.
+            // The rest of the request is not read.
             std::thread::sleep(EARLY_HOLD);
             return;
         }
     }
 }
 
-/// Whether a whole head came; its body, if any, is none of this server's business.
+/// Whether a complete head arrived; the server ignores the body.
 fn reads_head(mut stream: &TcpStream) -> bool {
     let mut seen = Vec::new();
     let mut byte = [0];

@@ -44,7 +44,7 @@ fn a_constant_hold_is_measured(timing: &mut Timing, hold_ns: u64) {
 }
 
 #[test]
-fn f1_an_answer_at_once_is_measured_at_every_quantile() {
+fn f1_an_immediate_response_is_measured_at_every_quantile() {
     judge_timing(|timing| a_constant_hold_is_measured(timing, 0));
 }
 
@@ -64,7 +64,7 @@ fn f1_a_hold_of_100_ms_is_measured_at_every_quantile() {
 }
 
 #[test]
-fn f2_rare_slow_answers_are_counted_exactly_and_show_in_the_right_quantiles() {
+fn f2_rare_slow_responses_are_counted_exactly_and_show_in_the_correct_quantiles() {
     judge_timing(|timing| {
         let service = Service::Bimodal {
             fast_ns: MS,

@@ -147,7 +147,7 @@ fn each_session_has_a_connection_and_cookies_of_its_own() {
         assert_eq!(sessions.completed, bought + report.targets[3].ok);
         assert!(
             report.targets[3].scheduled.abs_diff(50) < 25,
-            "a quarter only looks: {:?}",
+            "a quarter only browses: {:?}",
             report.targets[3]
         );
         assert_eq!(report.targets[3].name, "look[1] GET /look");

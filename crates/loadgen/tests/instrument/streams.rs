@@ -72,7 +72,7 @@ fn each_connection_of_a_closed_loop_keeps_its_streams_going() {
     assert_answered(&report, &seen);
     assert_eq!(report.outcome(Outcome::Ok), report.scheduled());
     assert_eq!((seen.connections, seen.most_streams), (2, STREAMS));
-    // Full connections are answered at once: both are rarely full at the same moment.
+    // Full connections get their responses at once: both are rarely full at the same time.
     assert!(seen.most_streams_in_all <= 2 * STREAMS, "{seen:?}");
     assert_eq!(report.connections.allowed_streams, None);
 }
@@ -237,7 +237,7 @@ fn a_reset_fails_its_own_stream_only() {
 }
 
 #[test]
-fn a_farewell_fails_the_streams_it_names_and_the_others_are_answered() {
+fn goaway_fails_the_streams_it_names_and_the_others_get_responses() {
     let _alone = alone();
     let server = StreamServer::start(None, |open: &[Open], is_quiet: bool| {
         let is_late = open.iter().any(|open| open.id > 20);

@@ -39,7 +39,7 @@ fn carry_out(plan: &LoadPlan) -> LoadReport {
 }
 
 #[test]
-fn each_request_goes_out_as_it_was_asked_for_and_as_often_as_its_weight_says() {
+fn each_request_is_sent_unchanged_and_as_often_as_its_weight() {
     let _alone = alone();
     for wire in [Wire::Native, Wire::Hyper] {
         let server = WitnessServer::start(|seen| match seen.line.as_str() {

@@ -160,7 +160,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_certificate_of_another_name_is_told_as_that() {
+fn a_certificate_for_another_name_is_explained() {
     let _alone = alone();
     let of_another = Certificate::for_names(&["example.org"]);
     let server = answering(&of_another, b"hello".to_vec());
@@ -175,7 +175,7 @@ fn a_certificate_of_another_name_is_told_as_that() {
 }
 
 #[test]
-fn a_certificate_that_nobody_vouches_for_is_refused_unless_that_is_asked_for() {
+fn an_untrusted_certificate_is_refused_unless_insecure() {
     let _alone = alone();
     let (certificate, other_certificate) = (
         Certificate::for_names(&["127.0.0.1"]),
@@ -241,7 +241,7 @@ fn a_self_signed_certificate_is_trusted_where_it_is_named_as_its_own_authority()
 }
 
 #[test]
-fn an_expired_certificate_is_told_as_that() {
+fn an_expired_certificate_is_explained() {
     let _alone = alone();
     for is_authority in [false, true] {
         let expired = Certificate::with(&["127.0.0.1"], |params| {
@@ -263,7 +263,7 @@ fn an_expired_certificate_is_told_as_that() {
 }
 
 #[test]
-fn a_certificate_of_the_future_is_told_as_that() {
+fn a_certificate_that_is_not_valid_yet_is_explained() {
     let _alone = alone();
     let early = Certificate::with(&["127.0.0.1"], |params| {
         params.not_before = rcgen::date_time_ymd(2190, 1, 1);

@@ -158,7 +158,7 @@ fn drive(script: &Script, wire: Wire) -> LoadReport {
 }
 
 #[test]
-fn both_wires_count_every_answer_alike_wherever_it_is_cut() {
+fn both_wires_count_every_response_alike_wherever_it_is_split() {
     let _alone = alone();
     let script = script();
     for wire in [Wire::Native, Wire::Hyper] {

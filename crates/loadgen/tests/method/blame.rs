@@ -110,7 +110,7 @@ fn assert_blamed(made: Trouble, mut make: impl FnMut() -> Value, expect: impl Fn
             }
         }
         tell(&format!(
-            "{made:?}, {conclusive} times undisturbed, was told as{row}"
+            "{made:?}, {conclusive} times undisturbed, was blamed as{row}"
         ));
         timing.expect(
             conclusive == RUNS,
@@ -260,7 +260,7 @@ fn f14_a_core_that_others_use_is_the_hosts_fault() {
 }
 
 #[test]
-fn on_a_core_that_others_use_nothing_is_spun_unless_it_was_asked_for() {
+fn on_a_shared_core_nothing_busy_waits_unless_requested() {
     if allowed_cores().len() == 1 {
         return; // Whether it would spin there otherwise is for cores to say that are not ours.
     }
@@ -297,7 +297,7 @@ fn on_a_core_that_others_use_nothing_is_spun_unless_it_was_asked_for() {
         );
         let spun = |client: &Value| client["spin_cpu_seconds"].as_f64().unwrap();
         let what = format!(
-            "it spun for {} s, and {} s where it was asked to",
+            "it spun for {} s, and {} s when requested",
             spun(&by_itself),
             spun(&requested)
         );

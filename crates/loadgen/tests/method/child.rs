@@ -52,9 +52,7 @@ impl Generator {
     }
 
     fn child(&self) -> &Child {
-        self.0
-            .as_ref()
-            .expect("it runs until its report is asked for")
+        self.0.as_ref().expect("it runs until its report is read")
     }
 
     /// The process.
@@ -68,10 +66,7 @@ impl Generator {
 
     /// Waits for its end and reads its report.
     pub fn report(mut self) -> Value {
-        let child = self
-            .0
-            .take()
-            .expect("it runs until its report is asked for");
+        let child = self.0.take().expect("it runs until its report is read");
         let output = child.wait_with_output().expect("it ends");
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
             panic!(

@@ -97,7 +97,7 @@ fn f4_a_stall_of_a_second_is_in_the_open_loops_tail() {
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
-fn f4_one_user_who_waits_sees_six_of_six_stalls_and_a_p99_of_a_millisecond() {
+fn f4_a_waiting_user_meets_all_six_stalls_but_its_p99_is_a_millisecond() {
     judge(1, |timing| {
         let trial = timing.trial(stalling(None), |url| {
             let plan = LoadPlan::closed(url, 1, LOAD_NS);

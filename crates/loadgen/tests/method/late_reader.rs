@@ -56,7 +56,7 @@ fn stopped_once(timing: &mut Timing, stamps: &str, framing: Framing) -> (Value, 
 }
 
 #[test]
-fn an_answer_that_the_kernel_had_in_time_is_not_slow() {
+fn a_response_that_the_kernel_received_in_time_is_not_slow() {
     judge(3, |timing| {
         let (report, in_server_ns) = stopped_once(timing, "kernel", Framing::ContentLength);
         assert_eq!(report["client"]["receive_stamps"], "kernel");
@@ -112,12 +112,11 @@ fn blames_the_generator(stamps: &str, framing: Framing) {
 }
 
 #[test]
-fn by_our_own_clock_the_same_answer_is_slow_and_the_verdict_says_why() {
+fn by_the_generators_clock_the_response_is_slow_and_the_verdict_explains_it() {
     blames_the_generator("user", Framing::ContentLength);
 }
 
 #[test]
-fn of_answers_that_end_with_their_connection_the_kernel_tells_nothing_and_the_verdict_says_why_one_is_slow()
- {
+fn close_delimited_responses_have_no_kernel_timestamp_and_the_verdict_explains_a_slow_one() {
     blames_the_generator("kernel", Framing::UntilClose);
 }

@@ -208,7 +208,7 @@ impl ClockLateness {
 }
 
 #[test]
-fn lateness_of_a_clock_is_the_rest_of_the_pause_that_an_instant_lies_in() {
+fn lateness_of_a_clock_is_the_remaining_pause() {
     let even = ClockLateness {
         pauses_ns: vec![100, 100],
         elapsed_ns: 1_000,

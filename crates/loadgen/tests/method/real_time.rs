@@ -229,7 +229,7 @@ fn a_generator_that_took_real_time_priority_leaves_time_to_others_on_its_core() 
 }
 
 #[test]
-fn who_may_not_take_real_time_priority_back_keeps_it_and_sleeps() {
+fn without_permission_to_take_priority_back_the_thread_keeps_it_and_sleeps() {
     let Some(client) = spun_throughout(&WITHOUT_RIGHT) else {
         return;
     };

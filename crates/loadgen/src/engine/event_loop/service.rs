@@ -393,7 +393,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         self.ended(index, &completion);
     }
 
-    /// Records why the server ended a connection that it had not used, if it said so.
+    /// Records why the server closed an unused connection, if it gave a reason.
     #[cold]
     fn note_refusal(&mut self, token: u64) {
         let link = self.lines.link_mut(token);

@@ -50,7 +50,7 @@ struct Script {
     is_going_away: bool,
     /// The next request of a connection finds that it has ended.
     is_ended: bool,
-    /// The second look at a connection that is being opened finds that it was refused.
+    /// The second check of a connection that is being opened finds it refused.
     is_refused: bool,
     /// Places whose exchanges were given up.
     given_up: Vec<usize>,
@@ -420,7 +420,7 @@ fn what_waited_past_its_deadline_is_dropped_and_not_unfinished() {
 }
 
 #[test]
-fn a_user_who_is_answered_asks_again_before_the_next_response_is_read() {
+fn a_user_sends_again_before_the_next_response_is_read() {
     use Deed::{Read, Sent};
     with_engine(
         |_| {},
@@ -492,7 +492,7 @@ fn with_late_engine(on_busy: OnBusy, test: impl FnOnce(Engine<'_, Scripted, Time
 }
 
 #[test]
-fn what_was_overlooked_while_a_slot_was_idle_waited_for_us_and_not_for_a_connection() {
+fn an_arrival_overlooked_while_a_slot_was_idle_counts_as_send_lag() {
     with_late_engine(OnBusy::Queue, |mut engine, late_ns| {
         turns(&mut engine, 1);
         script(|script| script.response_ns = Some(monotonic_ns()));
@@ -521,7 +521,7 @@ fn what_was_overlooked_while_a_slot_was_idle_waited_for_us_and_not_for_a_connect
 }
 
 #[test]
-fn nobody_is_turned_away_who_was_overlooked_while_a_slot_was_idle() {
+fn an_arrival_overlooked_while_a_slot_was_idle_is_not_dropped() {
     with_late_engine(OnBusy::Shed, |mut engine, _| {
         turns(&mut engine, 1);
         assert_eq!(engine.pending.len(), 1);
@@ -597,7 +597,7 @@ fn what_came_before_the_request_went_out_over_a_new_connection_is_read() {
 }
 
 #[test]
-fn a_user_who_asks_again_in_a_stall_is_counted_with_it() {
+fn a_request_that_becomes_due_in_a_stall_is_counted_with_it() {
     with_engine(
         |_| {},
         (1, 1),
@@ -620,7 +620,7 @@ fn a_user_who_asks_again_in_a_stall_is_counted_with_it() {
 }
 
 #[test]
-fn a_response_may_have_waited_through_a_stall_unless_the_loop_has_looked_since() {
+fn a_response_may_have_waited_through_a_stall_unless_the_loop_has_polled_since() {
     with_engine(
         |_| {},
         (1, 1),
@@ -713,7 +713,7 @@ fn a_connection_is_filled_before_another_is_opened() {
 }
 
 #[test]
-fn all_who_need_a_connection_wait_for_the_one_that_is_being_opened() {
+fn all_requests_wait_for_the_connection_that_is_being_opened() {
     with_places(3, (3, 2), |mut engine| {
         script(|script| script.connected_ns = 1);
         turns(&mut engine, 3);
@@ -730,7 +730,7 @@ fn all_who_need_a_connection_wait_for_the_one_that_is_being_opened() {
 }
 
 #[test]
-fn a_connection_that_is_refused_fails_all_who_wait_for_it_once() {
+fn a_refused_connection_fails_each_waiting_request_once() {
     with_places(3, (3, 1), |mut engine| {
         script(|script| (script.connected_ns, script.is_refused) = (1, true));
         turns(&mut engine, 3);
@@ -744,7 +744,7 @@ fn a_connection_that_is_refused_fails_all_who_wait_for_it_once() {
 }
 
 #[test]
-fn who_finds_no_stream_allowed_waits_as_for_a_connection() {
+fn a_request_without_a_free_stream_waits_as_for_a_connection() {
     with_places(3, (4, 1), |mut engine| {
         script(|script| script.allowed = Some(2));
         turns(&mut engine, 1);

@@ -186,7 +186,7 @@ fn it_does_not_matter_where_a_stream_is_cut() {
 }
 
 #[test]
-fn a_connection_that_stays_is_not_always_said_to() {
+fn a_kept_connection_need_not_have_a_keep_alive_field() {
     let says = |stream: &str| {
         let head = decode(&[stream.as_bytes()]).head.expect("a head");
         (head.keeps_alive, head.says_keep_alive)

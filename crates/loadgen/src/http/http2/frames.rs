@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_has_the_instant_of_the_write_that_it_began_in() {
+    fn a_head_has_the_timestamp_of_the_write_in_which_it_starts() {
         let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
         let second = [&[0, 0, 2, HEADERS, 4, 0, 0, 0, 3][..], &[0x82, 0x84]].concat();
         let stream = [&preface[..], &frame(4, 6), &frame(HEADERS, 30), &second].concat();

@@ -99,7 +99,7 @@ fn changing(state: State, p50_drift: f64, p50_range: f64) -> Evidence {
     }
 }
 
-/// Stalls that swallowed so many arrivals, and kept so many answers waiting.
+/// Stalls during this many arrivals and responses.
 fn stalls(arrivals: u64, responses: u64) -> Stalls {
     let mut stalls = Stalls::default();
     stalls.note(0, 10_000_000, || 0);
@@ -124,7 +124,7 @@ fn checks(evidence: &Evidence) -> (Level, Vec<String>) {
 }
 
 #[test]
-fn a_sound_run_is_valid_and_everything_was_looked_at() {
+fn a_sound_load_is_valid_and_every_check_is_applied() {
     let judgement = Verdict::judge(&sound(), &Thresholds::default());
     let verdict = judgement.verdict;
     assert_eq!(
@@ -386,7 +386,7 @@ fn each_check_bites_at_its_limit() {
 }
 
 #[test]
-fn what_could_not_be_looked_at_is_listed_with_the_reason() {
+fn checks_that_could_not_be_applied_are_listed_with_the_reason() {
     let blind = Evidence {
         floor_ratio: Err("not known"),
         backlog: backlog(1.0, None, 0.0),
@@ -571,7 +571,7 @@ fn the_gravest_reason_decides_and_comes_first() {
 }
 
 #[test]
-fn one_rate_is_no_mixture_and_a_mixture_is_said_last() {
+fn a_constant_rate_is_not_mixed_and_mixed_rates_are_reported_last() {
     let flat = Evidence {
         offered_rates_per_s: Some((10.0, 10.0)),
         ..sound()
@@ -675,7 +675,7 @@ fn a_backlog_of_a_request_or_two_is_none() {
 }
 
 #[test]
-fn a_late_warm_up_says_how_long_it_was() {
+fn the_fix_gives_the_missing_warm_up() {
     let reason = judge(&changing(State::NonStationary, 0.0, 19.0))
         .reasons
         .remove(0);
