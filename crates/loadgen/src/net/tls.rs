@@ -376,8 +376,7 @@ fn explained(error: &Error) -> io::Error {
             "the server's certificate is for another name ({reason}); use that name in \
             the URL, or disable verification with --insecure"
         ),
-        // What rustls says of these has the time in it, so that each connection would fail for a
-        // reason of its own.
+        // rustls puts the time into these messages, so each connection would fail with another cause.
         Error::InvalidCertificate(
             CertificateError::Expired | CertificateError::ExpiredContext { .. },
         ) => "the server's certificate has expired; renew it, or disable verification with \
@@ -404,8 +403,8 @@ fn explained(error: &Error) -> io::Error {
         Error::AlertReceived(
             AlertDescription::CertificateRequired | AlertDescription::HandshakeFailure,
         ) => format!(
-            "the server refused the TLS handshake ({error}); if it requires a client certificate, \
-            send one that it trusts with --client-cert FILE"
+            "the server refused the TLS handshake ({error}); it requires a trusted client \
+            certificate (--client-cert FILE), or shares no cipher with loadgen"
         ),
         Error::AlertReceived(
             AlertDescription::UnknownCA

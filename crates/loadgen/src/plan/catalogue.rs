@@ -1,7 +1,7 @@
-//! All checks of a load: name, what it examines, when it fires, and the fix.
+//! Every check of a load: its name, what it looks at, when it fires, and what to do.
 //!
-//! The single source of the checks' names and descriptions: `loadgen --explain`, `wsgiload explain`
-//! and the reasons of a verdict use it. Default thresholds come from [`Thresholds`].
+//! The one place that names a check. `loadgen --explain`, `wsgiload explain` and the reasons of a
+//! verdict all read it; default thresholds come from [`Thresholds`].
 
 use std::collections::BTreeMap;
 
@@ -25,8 +25,8 @@ pub struct CheckInfo {
     pub fix: Option<&'static str>,
 }
 
-/// All checks of a load. The orchestrator has the checks that need the server or the host
-/// (`app-calls`, `kernel-drops`, `shared-cores`).
+/// Every check of a load. Those that need the server or the host (`app-calls`, `kernel-drops`,
+/// `shared-cores`) are the orchestrator's.
 pub const ALL: [&CheckInfo; 24] = [
     &TIMESTAMP_ORDER,
     &IN_SYSTEM_COUNT,
@@ -83,8 +83,8 @@ pub(crate) static ARRIVAL_COUNT: CheckInfo = CheckInfo {
     name: "arrival-count",
     code: Some("C2"),
     looks_at: "the number of scheduled arrivals, compared with the rate and the duration",
-    fires_when: "The number differs by more than four standard errors (Poisson arrivals), by more \
-        than one arrival (constant arrivals), or at all (trace).",
+    fires_when: "The number differs by more than four standard errors (Poisson arrivals) or by \
+        more than one arrival (constant arrivals), or a trace has any difference.",
     fix: Some("try another --seed; if it recurs, file a bug"),
 };
 
@@ -101,9 +101,7 @@ pub(crate) static NO_RESPONSE: CheckInfo = CheckInfo {
     code: None,
     looks_at: "whether any correct response arrived",
     fires_when: "No correct response arrived, so there is no latency to report.",
-    fix: Some(
-        "check that the server responds to this URL and that --expect-... accepts the response",
-    ),
+    fix: Some("check that the server responds to this URL, and what --expect-... accepts"),
 };
 
 pub(crate) static CLIENT_THROTTLING: CheckInfo = CheckInfo {
@@ -139,8 +137,8 @@ pub(crate) static SEND_LAG_ABSOLUTE: CheckInfo = CheckInfo {
 pub(crate) static CLIENT_STALLS: CheckInfo = CheckInfo {
     name: "client-stalls",
     code: Some("C11"),
-    looks_at: "stalls of more than 5 ms in the generator's event loop, and the number of requests \
-        they affected relative to the number beyond p99",
+    looks_at: "stalls of the generator's event loop of more than 5 ms, and how many requests they \
+        affected compared with the number beyond p99",
     fires_when: "Stalls were long enough and affected enough requests to change p99. Requests due \
         during a stall are covered by send-lag; responses read late without a kernel timestamp \
         make the load invalid.",
@@ -150,7 +148,7 @@ pub(crate) static CLIENT_STALLS: CheckInfo = CheckInfo {
 pub(crate) static MISSED_SENDS: CheckInfo = CheckInfo {
     name: "missed-sends",
     code: Some("C3"),
-    looks_at: "the share of the measurement's requests that were sent in time",
+    looks_at: "the share of the requests of the measurement that were sent in time",
     fires_when: "The generator was so late that requests were sent after the end of the \
         measurement or missed their deadline.",
     fix: Some("lower the rate, or use more threads (--threads)"),
@@ -216,7 +214,7 @@ pub(crate) static NOISE_FLOOR: CheckInfo = CheckInfo {
     code: Some("C6"),
     looks_at: "each quantile, compared with this machine's noise floor (`wsgiload calibrate`)",
     fires_when: "A quantile is less than three times the noise floor, so it is only an upper \
-        bound. Below ten times the noise floor, this is only a diagnostic.",
+        bound. Below ten times, it is a diagnostic.",
     fix: Some("compare servers by CPU time per request instead, or use a quieter machine"),
 };
 
@@ -273,7 +271,7 @@ pub(crate) static MIXED_RATES: CheckInfo = CheckInfo {
     fix: Some("measure each rate separately, for example with `wsgiload sweep`"),
 };
 
-/// A check with its default thresholds.
+/// An entry of the catalogue with its default thresholds.
 #[derive(Debug, JsonSchema, Serialize)]
 struct Explained {
     #[serde(flatten)]
@@ -299,7 +297,7 @@ pub fn check_catalogue_json() -> String {
     serde_json::to_string(&explained).expect("the catalogue is plain data")
 }
 
-/// The name of a check, given its name or its former code.
+/// The name of a check by its name or its old code.
 pub(crate) fn name_of(identifier: &str) -> Option<&'static str> {
     ALL.into_iter()
         .find(|info| info.name == identifier || info.code == Some(identifier))
