@@ -53,7 +53,7 @@ pub(crate) struct EngineConfig<'a> {
     pub stop: StopToken,
     /// How the measurement ends, if its length is not fixed.
     pub cursor: Option<EndCursor>,
-    /// Where the thread shows how its load progresses, if anybody watches.
+    /// The live progress of the thread, if requested.
     pub progress: Option<Progress>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct Engine<'a, C, S> {
     in_flight: InFlight,
     /// Arrivals that wait for a slot.
     pending: VecDeque<Waiting>,
-    /// Until when a slot is known to have been idle.
+    /// The latest time at which a slot is known to have been idle.
     slot_idle_until_ns: u64,
     /// Arrivals with a slot that are served next.
     ready: VecDeque<(usize, Arrival)>,
@@ -91,7 +91,7 @@ pub(crate) struct Engine<'a, C, S> {
     yielding: VecDeque<u64>,
     pacer: Pacer,
     stalls: Stalls,
-    /// What may explain a stall.
+    /// Run-queue waits, which may explain a stall.
     run_queue_waits: RunQueueWaits,
     ledger: Ledger,
     connections_now: u64,
@@ -100,9 +100,9 @@ pub(crate) struct Engine<'a, C, S> {
     now_ns: u64,
     /// When the latest wait ended.
     awake_since_ns: u64,
-    /// Everything that had arrived by then has been read.
+    /// Everything that had arrived by this time has been read.
     read_until_ns: u64,
-    /// When the load ends at the latest.
+    /// Latest end of the load.
     last_end_ns: u64,
 }
 
@@ -212,7 +212,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         &self.pacer
     }
 
-    /// Ends every arrival that waits or occupies a slot, and every connection.
+    /// Ends every waiting or running arrival, and every connection.
     pub fn end(mut self) -> Ended {
         let now_ns = monotonic_ns();
         self.now_ns = now_ns;

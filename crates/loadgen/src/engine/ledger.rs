@@ -25,7 +25,7 @@ const MAX_UNCOUNTED: usize = 256;
 pub(crate) struct Ledger {
     recorder: Recorder,
     uncounted: VecDeque<Completion>,
-    /// Shown while the load runs, if anybody watches.
+    /// The live progress of this thread, if requested.
     progress: Option<Progress>,
 }
 
@@ -39,12 +39,12 @@ impl Ledger {
         }
     }
 
-    /// Also shows how the load progresses.
+    /// Also writes the load's progress.
     pub fn showing(self, progress: Option<Progress>) -> Self {
         Self { progress, ..self }
     }
 
-    /// Shows what has ended until now, if it is time to.
+    /// Writes the progress so far, if the next write is due.
     pub fn show_progress(&mut self, now_ns: u64) {
         let is_due = |progress: &Progress| progress.is_due(now_ns);
         if self.progress.as_ref().is_some_and(is_due) {

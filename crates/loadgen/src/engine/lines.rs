@@ -1,4 +1,4 @@
-//! The connections of one thread: each line has one that takes requests, after another.
+//! The connections of one thread. Each line has one connection at a time that takes requests.
 //!
 //! A connection that takes no more requests leaves its line. It is kept until the exchanges that
 //! are still in progress on it have ended; meanwhile the line may open another one.
@@ -16,7 +16,7 @@ pub(crate) struct Link<C> {
     pub is_ready: bool,
     /// Exchanges in progress on it.
     pub exchanges: usize,
-    /// How many the server allowed when it was last looked at.
+    /// Number of exchanges that the server allowed at the last check.
     pub allowed: usize,
     /// Whether the peer is known to have closed its side.
     pub is_hung_up: bool,

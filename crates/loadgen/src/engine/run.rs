@@ -70,13 +70,13 @@ pub fn prepare(plan: &LoadPlan) -> Result<PreparedLoad, LoadError> {
 }
 
 impl PreparedLoad {
-    /// What is likely to spoil this load, each with a fix.
+    /// Likely problems of this load, each with a fix.
     #[must_use]
     pub fn warning(&self) -> Option<&str> {
         self.source_ports.as_ref()?.warning.as_deref()
     }
 
-    /// Also shows in this file how the load progresses, for [`LoadProgress::read`].
+    /// Also writes the load's progress to this file, for [`LoadProgress::read`].
     ///
     /// [`LoadProgress::read`]: crate::LoadProgress::read
     #[must_use]
@@ -168,8 +168,8 @@ impl Start {
         }
     }
 
-    /// When a load with a limited number of requests ended, if that was before its time: the rest
-    /// of the last possible length was not measured. `None` for any other load.
+    /// Early end of a load with a limited number of requests: the rest of the last possible length
+    /// was not measured. `None` for any other load.
     fn early_end_ns(
         &self,
         plan: &LoadPlan,
@@ -251,7 +251,7 @@ fn merged(plan: &LoadPlan, start: &Start, records: &mut [ThreadRecord]) -> Recor
     all
 }
 
-/// What each of several threads measured; empty for a single thread.
+/// Results of each thread; empty for a single thread.
 fn thread_tails(records: &[ThreadRecord]) -> Vec<ThreadTail> {
     let is_several = records.len() > 1;
     let several = records.iter().filter(|_| is_several);

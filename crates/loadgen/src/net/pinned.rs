@@ -10,8 +10,8 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 
-/// How the usual verifier refuses an authority as the certificate of a server. It has looked at the
-/// dates before.
+/// The error of the usual verifier for an authority used as a server's certificate. It has checked
+/// the dates before.
 const AUTHORITY_AS_SERVER: &str = "CaUsedAsEndEntity";
 
 /// The usual verifier, and the certificates of `--ca-file`.

@@ -178,8 +178,8 @@ pub(crate) struct TlsSession {
     /// Time of the read that returned the latest plaintext.
     received_ns: u64,
     end: Option<End>,
-    /// The server's alert after what was for this side a complete handshake: with TLS 1.3, it
-    /// judges the client's certificate only then.
+    /// The server's alert after a handshake that was complete for this side: with TLS 1.3, the
+    /// server verifies the client's certificate only then.
     refusal: Option<io::Error>,
 }
 
