@@ -108,7 +108,7 @@ def test_two_hosts_are_refused_before_anything_is_sent(
     (complaint,) = done.complaints
     assert "127.0.0.1:18401/other" in complaint
     assert f"its host is not {_address(target)}" in complaint
-    assert "a file of its own" in complaint
+    assert "into a separate file" in complaint
     assert not target.seen
 
 
