@@ -1,7 +1,8 @@
-"""Measure two servers with one app and print the better one: python better_server.py
-[MODULE:CALLABLE].
+"""Measure two servers with one app and print the one with the lower p99.
 
-One run is only a first impression. `wsgiload sweep --compare` performs enough runs to rank servers.
+    python better_server.py [MODULE:CALLABLE]
+
+A single run cannot rank servers; `wsgiload sweep --compare` performs enough runs.
 """
 
 import json
@@ -24,14 +25,13 @@ def main(app: str | None) -> None:
         if cell["failure"] is not None:
             print(f"{name}: {cell['failure']['message']}")
             continue
-        p99_ns = cell["offered_quantiles_ns"]["0.99"][
-            "high"
-        ]  # None: no upper bound, requests failed
+        # None: too many requests failed, so p99 has no upper bound.
+        p99_ns = cell["offered_quantiles_ns"]["0.99"]["high"]
         p99_ms[name] = float("inf") if p99_ns is None else p99_ns / 1e6
         print(f"{name}: p99 {p99_ms[name]:.2f} ms at {RATE}/s, {status}")
 
     if p99_ms:
-        print(f"better in this run: {min(p99_ms, key=p99_ms.__getitem__)}")
+        print(f"lower p99 in this run: {min(p99_ms, key=p99_ms.__getitem__)}")
     print(f"report: {result.run_dir / 'report.html'}")
 
 

@@ -1,7 +1,9 @@
-"""Load a URL and fail if p99 exceeds a threshold: python load_with_threshold.py URL THRESHOLD_MS.
+"""Load a URL and fail if p99 exceeds a threshold.
 
-The exit codes are those of `wsgiload load`: 98 if the measurement is invalid, 99 if the threshold
-failed.
+    python load_with_threshold.py URL THRESHOLD_MS
+
+The exit codes are those of `wsgiload load`: 98 if the measurement is invalid, 99 if p99 exceeds the
+threshold or requests failed.
 """
 
 import sys

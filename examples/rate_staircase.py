@@ -1,6 +1,8 @@
-"""Raise the rate step by step until the server falls behind: python rate_staircase.py URL RATE....
+"""Raise the rate step by step until the server falls behind.
 
-Each step is a separate load, because quantiles over a varying rate do not describe any single rate.
+    python rate_staircase.py URL RATE...
+
+Each step is a separate load, because a quantile over several rates describes none of them.
 """
 
 import sys

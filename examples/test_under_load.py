@@ -1,7 +1,7 @@
-"""Run a load inside an asyncio test suite: pytest test_under_load.py.
+"""Run a load in a test suite with asyncio: pytest test_under_load.py.
 
-The application runs in this process, so the test checks outcomes, not times: server and generator
-share cores, and every developer's machine is different.
+The app runs in this process and shares cores with the generator, so the test checks outcomes
+instead of times.
 """
 
 import asyncio

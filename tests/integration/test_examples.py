@@ -81,7 +81,7 @@ def test_two_servers_are_measured_and_one_is_named(command: Command) -> None:
     assert done.code == 0, done.err
     p99 = dict(re.findall(r"^(\S+): p99 (\S+) ms at 200/s", done.out, re.MULTILINE))
     assert set(p99) == {"gunicorn-gthread", "waitress"}
-    assert f"better in this run: {min(p99, key=lambda name: float(p99[name]))}\n" in done.out
+    assert f"lower p99 in this run: {min(p99, key=lambda name: float(p99[name]))}\n" in done.out
 
 
 @needs_reference
