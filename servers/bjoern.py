@@ -1,4 +1,4 @@
-"""bjoern: a small server in C on libev; one thread, one request at a time per process."""
+"""bjoern: a small C server based on libev; each process handles one request at a time."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from wsgiload.catalogue.contract import Dependency, LaunchContext, Server, Varia
 
 REFERENCE = "https://github.com/jonashaag/bjoern#usage"
 
-NO_PROXIES = "it has no setting for trusted proxies"
+NO_PROXIES = "no setting for trusted proxies"
 
 NOTES = (
-    f"listen_backlog set by the profile (default 1024; {REFERENCE})",
+    f"listen_backlog set by the profile (default 1,024; {REFERENCE})",
     "no TCP_NODELAY: a response without Content-Length can be delayed by 40 ms (delayed ACK) "
     "(https://github.com/jonashaag/bjoern/blob/master/bjoern/server.c)",
-    "a blocking app blocks the process; there is no access log and no timeout; pipelined "
-    "requests hang",
+    "a blocking app blocks its whole process; no access log, no timeouts; pipelined requests get "
+    "no response",
 )
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
-    """Our runner: bjoern has no command line."""
+    """Start a runner, because bjoern has no command line."""
     return [
         *runner(context, Path(__file__), "prefork.py"),
         *(option("--workers", context.workers) if variant.uses_workers else ()),
@@ -33,7 +33,7 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
 
 SERVER = Server(
     name="bjoern",
-    summary="HTTP in C on libev; last change in 2022",
+    summary="HTTP in C, based on libev; last change in 2022",
     homepage="https://github.com/jonashaag/bjoern",
     source=Path(__file__),
     requirements=("bjoern==3.2.2",),
@@ -47,23 +47,23 @@ SERVER = Server(
             uses_threads=False,
             notes=NOTES,
             stock_notes=(
-                f"same as tuned: backlog 1024 and keep-alive are its defaults ({REFERENCE})",
+                f"as in tuned: backlog 1,024 and keep-alive are the defaults ({REFERENCE})",
             ),
             unix_socket=True,
             no_trusted_proxies=NO_PROXIES,
         ),
         Variant(
             name="processes",
-            summary="a process per worker, each with its own socket",
+            summary="one process per worker, each with its own socket",
             keepalive=True,
             uses_workers=True,
             uses_threads=False,
             notes=(
                 *NOTES,
-                "reuse_port: the kernel spreads connections over the processes' sockets "
+                "reuse_port: the kernel distributes connections over the sockets of the processes "
                 f"({REFERENCE})",
             ),
-            stock_notes=(f"one process, backlog 1024 ({REFERENCE})",),
+            stock_notes=(f"one process, backlog 1,024 ({REFERENCE})",),
             unix_socket=True,
             no_trusted_proxies=NO_PROXIES,
             helpers=1,

@@ -1,4 +1,4 @@
-"""cheroot: the server of CherryPy; one process with a fixed pool of threads."""
+"""cheroot, CherryPy's server: one process with a fixed thread pool."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SOURCE = "https://github.com/cherrypy/cheroot/blob/main/cheroot/server.py"
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
-    """Our runner: cheroot's own command line cannot raise the limit of kept connections."""
+    """Start a runner: cheroot's command line cannot raise the limit on idle connections."""
     return [
         *runner(context, Path(__file__), "run_cheroot.py"),
         *("--host", context.host, "--port", str(context.port)),
@@ -36,15 +36,15 @@ SERVER = Server(
             uses_workers=False,
             uses_threads=True,
             notes=(
-                f"request_queue_size = backlog: the default 5 makes clients retransmit ({SOURCE})",
-                f"keep_alive_conn_limit = None: by default only 10 connections are kept ({SOURCE})",
+                f"request_queue_size set by the profile (default 5: clients retransmit; {SOURCE})",
+                f"keep_alive_conn_limit = None (default 10 idle connections; {SOURCE})",
                 f"timeout longer than the run (default 10 s; {SOURCE})",
-                "HTTP/1.0 keep-alive only for the exact spelling 'Keep-Alive'; there is no "
-                "access log",
+                "HTTP/1.0 clients get keep-alive only with the exact spelling 'Keep-Alive'; "
+                "no access log",
             ),
-            stock_notes=(f"10 threads, backlog 5, 10 connections kept, for 10 s each ({SOURCE})",),
+            stock_notes=(f"10 threads, backlog 5, up to 10 idle connections, for 10 s ({SOURCE})",),
             unix_socket=True,
-            no_trusted_proxies="it has no setting for trusted proxies",
+            no_trusted_proxies="no setting for trusted proxies",
         ),
     ),
     default_variant="default",

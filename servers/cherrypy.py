@@ -1,4 +1,4 @@
-"""CherryPy: the framework's own way to serve a WSGI app, with cheroot under its engine."""
+"""CherryPy: serves a WSGI app with cheroot, managed by CherryPy's engine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ REFERENCE = "https://docs.cherrypy.dev/en/latest/pkg/cherrypy._cpserver.html"
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
-    """Our runner: ``cherryd`` serves CherryPy's own applications only."""
+    """Start a runner, because ``cherryd`` serves only CherryPy applications."""
     return [
         *runner(context, Path(__file__), "run_cherrypy.py"),
         *("--host", context.host, "--port", str(context.port)),
@@ -23,7 +23,7 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
 
 SERVER = Server(
     name="cherrypy",
-    summary="CherryPy's engine around cheroot: single process, thread pool",
+    summary="CherryPy's engine with cheroot: single process, thread pool",
     homepage="https://cherrypy.dev/",
     source=Path(__file__),
     requirements=("cherrypy==18.10.0", "cheroot==11.1.2"),
@@ -31,24 +31,24 @@ SERVER = Server(
     variants=(
         Variant(
             name="default",
-            summary="the app grafted onto its tree",
+            summary="the app mounted in CherryPy's tree",
             keepalive=True,
             uses_workers=False,
             uses_threads=True,
             notes=(
                 f"server.thread_pool set by the profile (default 10; {REFERENCE})",
-                "server.socket_queue_size = backlog: the default 5 makes clients retransmit "
-                f"({REFERENCE})",
+                "server.socket_queue_size set by the profile (default 5: clients retransmit; "
+                f"{REFERENCE})",
                 f"server.socket_timeout longer than the run (default 10 s; {REFERENCE})",
-                "keep_alive_conn_limit = None: by default only 10 connections are kept "
-                "(https://github.com/cherrypy/cheroot/blob/main/cheroot/server.py)",
-                f"environment production, engine.autoreload off, no screen log ({REFERENCE})",
+                "keep_alive_conn_limit = None (default 10 idle connections; "
+                "https://github.com/cherrypy/cheroot/blob/main/cheroot/server.py)",
+                f"environment = production: no autoreload, no log on the terminal ({REFERENCE})",
             ),
             stock_notes=(
-                f"10 threads, backlog 5, 10 connections kept, autoreload on ({REFERENCE})",
+                f"10 threads, backlog 5, up to 10 idle connections, autoreload ({REFERENCE})",
             ),
             unix_socket=True,
-            no_trusted_proxies="its proxy tool serves only CherryPy's own applications",
+            no_trusted_proxies="the proxy tool supports only CherryPy applications",
             extra=True,
         ),
     ),

@@ -1,5 +1,4 @@
-"""Circus with Chaussette: a supervisor that binds one socket and hands it to every process of a
-backend."""
+"""Circus with Chaussette: a supervisor whose worker processes share one listening socket."""
 
 from __future__ import annotations
 
@@ -20,18 +19,17 @@ CIRCUS = "https://circus.readthedocs.io/en/latest/for-ops/sockets/"
 CHAUSSETTE = "https://chaussette.readthedocs.io/"
 
 NOTES = (
-    "numprocesses set by the profile; one shared socket, whose backlog is set by the profile "
-    f"(default 2048; {CIRCUS})",
-    "chaussette's request log off; with some backends it writes one line per request "
-    f"({CHAUSSETTE})",
-    "circus endpoints are Unix sockets in the run directory, so several instances can run at once",
+    "numprocesses and the backlog of the shared socket set by the profile (default backlog "
+    f"2,048; {CIRCUS})",
+    f"chaussette's log off: with some backends, every request is logged ({CHAUSSETTE})",
+    "circus's endpoints are Unix sockets in the run directory: several instances can run at once",
 )
-NO_PROXIES = "it has no setting for trusted proxies"
-STOCK_NOTES = (f"one process, backlog 2048, chaussette's log on ({CIRCUS})",)
+NO_PROXIES = "no setting for trusted proxies"
+STOCK_NOTES = (f"one process, backlog 2,048, chaussette's log on ({CIRCUS})",)
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
-    """Our runner writes circus's configuration and becomes ``circusd``."""
+    """Start a runner, which writes circus's configuration and executes ``circusd``."""
     return [
         *runner(context, Path(__file__), "run_circus.py"),
         *(
@@ -63,7 +61,7 @@ def _variant(
 ) -> Variant:
     return Variant(
         name=backend,
-        summary=f"chaussette's backend {backend}, processes on one inherited socket",
+        summary=f"chaussette's backend {backend}, processes that share one socket",
         keepalive=keepalive,
         uses_workers=True,
         uses_threads=uses_threads,
@@ -78,7 +76,7 @@ def _variant(
 
 SERVER = Server(
     name="circus",
-    summary="supervisor with Chaussette's backends; chaussette's last change was in 2017",
+    summary="supervisor with Chaussette's backends; Chaussette's last change was in 2017",
     homepage="https://circus.readthedocs.io/",
     source=Path(__file__),
     requirements=(
@@ -96,7 +94,7 @@ SERVER = Server(
             "gevent",
             True,
             "chunked",
-            "chaussette offers gevent only on Python 2; our runner registers the same class "
+            "chaussette offers gevent only on Python 2; the runner registers the same class "
             f"and restores wsgi.errors, which newer gevent versions remove ({CHAUSSETTE})",
         ),
         replace(
@@ -104,9 +102,9 @@ SERVER = Server(
                 "waitress",
                 True,
                 "chunked",
-                "waitress.serve on the inherited socket: chaussette's class fails with waitress 3 "
-                f"('Invalid host/port specified'; {CHAUSSETTE}); its settings are those of "
-                "waitress itself",
+                "the runner calls waitress.serve, with the settings of the server waitress: "
+                "chaussette's class fails with waitress 3 "
+                f"('Invalid host/port specified'; {CHAUSSETTE})",
                 uses_threads=True,
             ),
             no_trusted_proxies=None,
@@ -116,7 +114,7 @@ SERVER = Server(
                 "meinheld",
                 True,
                 "chunked",
-                f"keep-alive enabled (chaussette's default is off) ({CHAUSSETTE})",
+                f"keep-alive enabled (disabled by default; {CHAUSSETTE})",
                 closes=True,
             ),
             head_limit="each header field is limited to 8 KiB, which cannot be changed",
@@ -124,12 +122,12 @@ SERVER = Server(
         _variant("wsgiref", False, "close", "HTTP/1.0, one request per connection"),
         Variant(
             name="fastgevent",
-            summary="chaussette's backend on gevent.wsgi",
+            summary="chaussette's backend fastgevent",
             keepalive=True,
             uses_workers=True,
             uses_threads=False,
             notes=("https://www.gevent.org/changelog_1_3.html",),
-            reason="gevent 1.3 removed gevent.wsgi, which it is based on",
+            reason="gevent 1.3 removed gevent.wsgi, which this backend uses",
         ),
     ),
     default_variant="gevent",

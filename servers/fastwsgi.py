@@ -1,4 +1,4 @@
-"""FastPySGI, the maintained fork of FastWSGI: HTTP in C on libuv; one thread per process."""
+"""FastPySGI, the maintained fork of FastWSGI: HTTP in C, based on libuv; one thread per process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ REFERENCE = "https://github.com/remittor/fastpysgi"
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
-    """Our runner: its command line has neither backlog nor Nagle's algorithm."""
+    """Start a runner: the command line cannot set the backlog or TCP_NODELAY."""
     return [
         *runner(context, Path(__file__), "prefork.py"),
         *option("--workers", context.workers),
@@ -24,7 +24,7 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
 
 SERVER = Server(
     name="fastwsgi",
-    summary="HTTP in C on libuv: fastpysgi, the maintained fork of fastwsgi",
+    summary="HTTP in C, based on libuv: FastPySGI, the maintained fork of FastWSGI",
     homepage=REFERENCE,
     source=Path(__file__),
     requirements=("fastpysgi==0.6",),
@@ -37,14 +37,14 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=False,
             notes=(
-                f"server.backlog set by the profile (default 2048; {REFERENCE})",
-                f"server.tcp_nodelay = 1: with Nagle's algorithm small writes wait ({REFERENCE})",
-                "each worker listens on its own socket (SO_REUSEPORT); there is no access log",
+                f"server.backlog set by the profile (default 2,048; {REFERENCE})",
+                f"server.tcp_nodelay = 1: Nagle's algorithm delays small writes ({REFERENCE})",
+                "each worker listens on its own socket (SO_REUSEPORT); no access log",
                 f"responses are buffered and get a Content-Length ({REFERENCE})",
             ),
-            stock_notes=(f"one process, backlog 2048, Nagle's algorithm on ({REFERENCE})",),
+            stock_notes=(f"one process, backlog 2,048, Nagle's algorithm on ({REFERENCE})",),
             framing="content-length",
-            no_trusted_proxies="it has no setting for trusted proxies",
+            no_trusted_proxies="no setting for trusted proxies",
             helpers=1,
             extra=True,
         ),

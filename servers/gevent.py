@@ -1,4 +1,4 @@
-"""gevent's own WSGI server, pywsgi: one process, one event loop, one greenlet per connection."""
+"""gevent.pywsgi, gevent's WSGI server: one process, one event loop, one greenlet per connection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ REFERENCE = "https://www.gevent.org/api/gevent.pywsgi.html"
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
-    """Our runner: pywsgi has no command line."""
+    """Start a runner, because pywsgi has no command line."""
     return [
         *runner(context, Path(__file__), "run_gevent.py"),
         *("--host", context.host, "--port", str(context.port)),
@@ -30,21 +30,21 @@ SERVER = Server(
     variants=(
         Variant(
             name="pywsgi",
-            summary="one process, one greenlet per connection, unlimited",
+            summary="one greenlet per connection, without a limit on connections",
             keepalive=True,
             uses_workers=False,
             uses_threads=False,
             notes=(
-                f"log=None: by default every request is written to standard error ({REFERENCE})",
+                f"log=None (default: every request is written to standard error; {REFERENCE})",
                 f"backlog set by the profile (default 128; {REFERENCE})",
-                "gevent.monkey.patch_all() before the app is imported: the app's sleeps and "
-                "sockets yield",
-                "idle connections are never closed; compute-bound code blocks the loop",
+                "gevent.monkey.patch_all() before the app is imported: sleeps and socket calls of "
+                "the app yield to the event loop",
+                "idle connections are never closed; CPU-bound code blocks the event loop",
             ),
-            stock_notes=(f"logs every request to standard error ({REFERENCE})",),
+            stock_notes=(f"every request written to standard error ({REFERENCE})",),
             framing="chunked",
             unix_socket=True,
-            no_trusted_proxies="it has no setting for trusted proxies",
+            no_trusted_proxies="no setting for trusted proxies",
         ),
     ),
     default_variant="pywsgi",

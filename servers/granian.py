@@ -1,5 +1,5 @@
-"""granian: a server in Rust that runs WSGI apps in Python threads and ASGI apps in an event loop;
-processes below one main process."""
+"""granian: a Rust server that runs WSGI apps in Python threads and ASGI apps in an event loop; one
+main process starts the workers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from pathlib import Path
 from wsgiload.catalogue.contract import LaunchContext, Server, Variant, option
 
 REFERENCE = "https://github.com/emmett-framework/granian#options"
-NO_TRUSTED_PROXIES = (
-    "it trusts proxies only through a wrapper that the app must import (granian.utils.proxies)"
-)
+NO_TRUSTED_PROXIES = "proxies are trusted only if the app imports a wrapper (granian.utils.proxies)"
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
@@ -21,7 +19,7 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
         *option("--workers", context.workers),
         *_threads(variant, context),
         *option("--backlog", context.backlog),
-        # One above, for the prober: connections beyond it are not accepted.
+        # One more than the load needs, for the prober: further connections are not accepted.
         *option(
             "--backpressure",
             None if context.max_connections is None else context.max_connections + 1,
@@ -33,7 +31,7 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
 
 
 def _threads(variant: Variant, context: LaunchContext) -> list[str]:
-    """Of an ASGI app, which runs in one event loop, only the kind of that."""
+    """The number of threads for a WSGI app; the type of event loop for an ASGI app."""
     if variant.interface == "asgi":
         return context.when_tuned("--loop", "uvloop")
     # uvloop is installed for ASGI apps only.
@@ -42,7 +40,7 @@ def _threads(variant: Variant, context: LaunchContext) -> list[str]:
 
 SERVER = Server(
     name="granian",
-    summary="HTTP in Rust, the app in a pool of Python threads or an event loop per process",
+    summary="HTTP in Rust; per process, the app runs in a thread pool or an event loop",
     homepage="https://github.com/emmett-framework/granian",
     source=Path(__file__),
     requirements=("granian==2.8.7", "uvloop==0.23.0"),
@@ -55,18 +53,17 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=True,
             notes=(
-                "--blocking-threads set by the profile: by default half the backpressure "
-                f"({REFERENCE})",
-                "--backpressure above the load: it limits connections, by default backlog / "
-                f"workers ({REFERENCE})",
-                f"--http 1 --no-ws: no detection of protocols that are not measured ({REFERENCE})",
-                f"the access log is off by default; --log-level warning ({REFERENCE})",
-                "its WSGI loop also closes a connection whose next request does not come "
-                "within 60 s, the maximum of "
-                f"--http1-header-read-timeout ({REFERENCE})",
+                "--blocking-threads set by the profile (default half of --backpressure; "
+                f"{REFERENCE})",
+                "--backpressure, the maximum number of connections, above that of the load "
+                f"(default backlog / workers; {REFERENCE})",
+                f"--http 1 --no-ws: only HTTP/1.1 is measured ({REFERENCE})",
+                f"--log-level warning; the access log is off by default ({REFERENCE})",
+                "--http1-header-read-timeout 60000 (60 s, the maximum): granian closes connections "
+                f"that are idle for longer ({REFERENCE})",
             ),
             stock_notes=(
-                "one process, threads as needed up to 512, backlog and backpressure 1024 "
+                "one process, up to 512 threads on demand, backlog and backpressure 1,024 "
                 f"({REFERENCE})",
             ),
             unix_socket=True,
@@ -81,16 +78,16 @@ SERVER = Server(
             uses_threads=False,
             notes=(
                 f"--loop uvloop: the same event loop as the other ASGI servers ({REFERENCE})",
-                "--backpressure above the load: it limits connections, by default backlog / "
-                f"workers ({REFERENCE})",
-                f"--http 1 --no-ws: no detection of protocols that are not measured ({REFERENCE})",
-                f"the access log is off by default; --log-level warning ({REFERENCE})",
-                "it closes a connection whose next request does not come within 60 s, the maximum "
-                f"of --http1-header-read-timeout ({REFERENCE})",
+                "--backpressure, the maximum number of connections, above that of the load "
+                f"(default backlog / workers; {REFERENCE})",
+                f"--http 1 --no-ws: only HTTP/1.1 is measured ({REFERENCE})",
+                f"--log-level warning; the access log is off by default ({REFERENCE})",
+                "--http1-header-read-timeout 60000 (60 s, the maximum): granian closes connections "
+                f"that are idle for longer ({REFERENCE})",
             ),
             stock_notes=(
-                "one process, the event loop that is installed (uvloop), backlog and backpressure "
-                f"1024 ({REFERENCE})",
+                "one process, event loop uvloop because it is installed, backlog and backpressure "
+                f"1,024 ({REFERENCE})",
             ),
             unix_socket=True,
             helpers=1,

@@ -1,4 +1,4 @@
-"""gunicorn: a master that forks workers of one class; its classes, alone and behind nginx."""
+"""gunicorn: a master that forks workers of one class, on its own or behind nginx."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ SHARED_MEMORY = Path("/dev/shm")
 SETTINGS = "https://docs.gunicorn.org/en/stable/settings.html"
 NGINX = "https://nginx.org/en/docs/http/ngx_http_upstream_module.html#keepalive"
 
-# As much as other servers take by default; gunicorn takes more only as "unlimited".
+# The default limit of other servers; gunicorn allows more only as "unlimited".
 FIELD_BYTES = 65_536
 
 NOTES = (
-    f"--timeout 0: no worker is killed for being busy (default 30 s; {SETTINGS}#timeout)",
-    "--worker-tmp-dir /dev/shm: the heartbeat file must not block on disk I/O "
+    f"--timeout 0: busy workers are not killed (default 30 s; {SETTINGS}#timeout)",
+    "--worker-tmp-dir /dev/shm: the heartbeat does not wait for disk I/O "
     f"({SETTINGS}#worker-tmp-dir)",
-    "--no-control-socket: since 25.1 all instances of one user would share one path below the "
-    "home directory",
-    "--config is an empty file, so a gunicorn.conf.py in the app's directory cannot change the "
-    "server unless --server-config names it",
-    f"--graceful-timeout 2: limits the shutdown time only ({SETTINGS}#graceful-timeout)",
-    f"--limit-request-field_size {FIELD_BYTES}: large cookies (default 8,190; "
+    "--no-control-socket: since 25.1, all instances of one user share one socket path in the home "
+    "directory",
+    "--config with an empty file: gunicorn.conf.py in the app's folder has no effect unless "
+    "--server-config names it",
+    f"--graceful-timeout 2: limits the shutdown time ({SETTINGS}#graceful-timeout)",
+    f"--limit-request-field_size {FIELD_BYTES}: allows large cookies (default 8,190; "
     f"{SETTINGS}#limit-request-field-size)",
-    "the access log is off and workers are not recycled by default; nothing is preloaded",
+    "by default, there is no access log, workers are not recycled, and the app is not preloaded",
 )
 
 
 KEEPALIVE_NOTE = f"--keep-alive longer than the run (default 2 s; {SETTINGS}#keepalive)"
-STOCK_NOTES = (f"one worker process of the class sync, backlog 2048, no access log ({SETTINGS})",)
+STOCK_NOTES = (f"one worker of the class sync, backlog 2,048, no access log ({SETTINGS})",)
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
-    """gunicorn itself, or our runner that puts nginx in front of it."""
+    """gunicorn itself, or a runner that starts gunicorn behind nginx."""
     if variant.name != "nginx":
         return gunicorn(variant.name, context.address, variant, context)
     socket = context.scratch_dir / "gunicorn.sock"
@@ -59,8 +59,7 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
 def gunicorn(
     worker_class: str, address: str, variant: Variant, context: LaunchContext
 ) -> list[str]:
-    """``python -m gunicorn`` with the settings all its worker classes share, then those of the
-    class."""
+    """``python -m gunicorn`` with the common settings, then those of the worker class."""
     arguments = [
         *(str(context.python), "-m", "gunicorn"),
         *("--config", str(Path(__file__).parent / "runners" / "gunicorn_settings.py")),
@@ -96,7 +95,7 @@ SERVER = Server(
     summary="pre-forking server with a choice of worker classes",
     homepage="https://gunicorn.org/",
     source=Path(__file__),
-    # The extra brings packaging, without which the gevent worker class is refused as "invalid".
+    # The extra installs packaging, without which gunicorn rejects the gevent worker class.
     requirements=("gunicorn[gevent,tornado]==27.0.1", "gevent==26.9.0", "tornado==6.6.1"),
     distribution="gunicorn",
     variants=(
@@ -118,7 +117,7 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=True,
             notes=(*NOTES, KEEPALIVE_NOTE),
-            stock_notes=(*STOCK_NOTES, "one thread, and keep-alive for 2 s"),
+            stock_notes=(*STOCK_NOTES, "one thread, keep-alive for 2 s"),
             helpers=1,
             unix_socket=True,
         ),
@@ -129,25 +128,25 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=False,
             notes=(*NOTES, "the worker monkey-patches the process before it imports the app"),
-            stock_notes=(*STOCK_NOTES, "1000 connections per worker, keep-alive for 2 s"),
+            stock_notes=(*STOCK_NOTES, "1,000 connections per worker, keep-alive for 2 s"),
             helpers=1,
             unix_socket=True,
         ),
         Variant(
             name="tornado",
-            summary="tornado's loop, one request at a time per process",
+            summary="Tornado's event loop, one request at a time per process",
             keepalive=True,
             uses_workers=True,
             uses_threads=False,
             notes=(
                 *NOTES,
-                "responses are collected and get a Content-Length; WSGI is not tornado's native "
-                "interface",
+                "responses are buffered and get a Content-Length, because Tornado does not support "
+                "WSGI natively",
             ),
             stock_notes=STOCK_NOTES,
             framing="content-length",
             helpers=1,
-            no_trusted_proxies="its worker class does not set tornado's xheaders",
+            no_trusted_proxies="the worker class does not set Tornado's xheaders",
             unix_socket=True,
             extra=True,
         ),
@@ -160,32 +159,31 @@ SERVER = Server(
             notes=(
                 *NOTES,
                 KEEPALIVE_NOTE,
-                "nginx keeps its connections to gunicorn: proxy_http_version 1.1 and "
+                "nginx reuses its connections to gunicorn: proxy_http_version 1.1 and "
                 f"Connection '' ({NGINX})",
-                "nginx: access_log off, keepalive_requests and keepalive_timeout never "
-                "reached, large_client_header_buffers 4 64k (default 8k), one separate "
-                "process (https://nginx.org/en/docs/http/ngx_http_core_module.html)",
-                "the supervisor that starts both, nginx's master and its workers count as the "
-                "server's processes",
+                "nginx: one worker process, access_log off, keepalive_requests and "
+                "keepalive_timeout never reached, large_client_header_buffers 4 64k (default 4 8k; "
+                "https://nginx.org/en/docs/http/ngx_http_core_module.html)",
+                "the server's processes include the runner that starts nginx, nginx's master and "
+                "its worker",
             ),
             stock_notes=(
                 *STOCK_NOTES,
-                "nginx: a new connection to gunicorn for each request, in HTTP/1.0, and "
-                "keep-alive for 75 s and "
-                "1000 requests towards the client "
+                "nginx opens a new HTTP/1.0 connection to gunicorn for each request; clients get "
+                "keep-alive for 75 s and 1,000 requests "
                 "(https://nginx.org/en/docs/http/ngx_http_proxy_module.html)",
             ),
-            helpers=4,  # the supervisor, a master on either side, nginx's process
+            helpers=4,  # the runner, gunicorn's master, nginx's master and worker
             needs=(Dependency("nginx-light", program="nginx"),),
             extra=True,
         ),
         Variant(
             name="eventlet",
-            summary="greenlets of eventlet",
+            summary="greenlets with eventlet",
             keepalive=True,
             uses_workers=True,
             uses_threads=False,
-            notes=(f"removed upstream ({SETTINGS}#worker-class)",),
+            notes=(f"removed from gunicorn ({SETTINGS}#worker-class)",),
             reason="gunicorn 26 removed this worker class, and eventlet recommends migrating "
             "away from it",
         ),
@@ -195,6 +193,6 @@ SERVER = Server(
     takes_arguments=True,
     config_option="--config",
     ignored_variables=("GUNICORN_CMD_ARGS", "WEB_CONCURRENCY", "GEVENT_*", "GREENLET_*"),
-    # The graceful stop (2 s at most), and up to two seconds of the master's own loop.
+    # At most 2 s for the graceful stop and 2 s for the master's loop.
     stop_timeout_s=10.0,
 )

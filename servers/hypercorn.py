@@ -8,7 +8,7 @@ from wsgiload.catalogue.contract import LaunchContext, Server, Variant, option
 
 REFERENCE = "https://hypercorn.readthedocs.io/en/latest/how_to_guides/configuring.html"
 
-# Its settings that have no option; a file of the user's replaces it.
+# Settings without a command-line option; a file given with --server-config replaces this one.
 SETTINGS = Path(__file__).parent / "runners" / "hypercorn_settings.py"
 
 
@@ -29,16 +29,16 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
 NOTES = (
     f"--backlog set by the profile (default 100; {REFERENCE})",
     f"--keep-alive longer than the run (default 5 s; {REFERENCE})",
-    "no access log by default; --log-level WARNING; --graceful-timeout bounds the "
-    f"stop ({REFERENCE})",
-    f"h11_max_incomplete_size 65,536: request heads of up to 64 KiB (default 16 KiB; {REFERENCE})",
-    "the main process and a helper process count as the server's",
+    f"--graceful-timeout 2: limits the shutdown time ({REFERENCE})",
+    f"--log-level WARNING; no access log by default ({REFERENCE})",
+    f"h11_max_incomplete_size = 65536: request heads up to 64 KiB (default 16 KiB; {REFERENCE})",
+    "besides the workers, there are two processes: the main process and a helper",
 )
 STOCK_NOTES = (f"one worker, backlog 100, keep-alive for 5 s ({REFERENCE})",)
 
 SERVER = Server(
     name="hypercorn",
-    summary="ASGI server with a WSGI adapter that runs the app in threads",
+    summary="ASGI server; a WSGI adapter runs the app in threads",
     homepage="https://hypercorn.readthedocs.io/",
     source=Path(__file__),
     requirements=("hypercorn==0.18.0", "uvloop==0.23.0"),
@@ -54,7 +54,7 @@ SERVER = Server(
             stock_notes=STOCK_NOTES,
             unix_socket=True,
             helpers=2,
-            no_trusted_proxies="its ProxyFixMiddleware accepts only ASGI apps",
+            no_trusted_proxies="ProxyFixMiddleware supports only ASGI apps",
             deviation="SERVER_PORT is not a string",
             extra=True,
         ),
@@ -69,10 +69,10 @@ SERVER = Server(
                 f"asyncio; {REFERENCE})",
                 *NOTES,
             ),
-            stock_notes=("asyncio's own event loop", *STOCK_NOTES),
+            stock_notes=("asyncio's event loop", *STOCK_NOTES),
             unix_socket=True,
             helpers=2,
-            no_trusted_proxies="it trusts proxies only through a wrapper that the app must import "
+            no_trusted_proxies="proxies are trusted only if the app imports a wrapper "
             "(hypercorn.middleware.ProxyFixMiddleware)",
             interface="asgi",
         ),

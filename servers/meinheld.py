@@ -1,5 +1,5 @@
-"""meinheld: HTTP in C on picoev; abandoned in 2020, and kept alive here by replacing the greenlet
-it demands."""
+"""meinheld: HTTP in C, based on picoev; abandoned in 2020. It runs on current interpreters with a
+newer greenlet than it requires."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ SETTINGS = "https://docs.gunicorn.org/en/stable/settings.html"
 
 HEAD_LIMIT = "each header field is limited to 8 KiB, which cannot be changed"
 GREENLET = (
-    "greenlet 3 instead of the required greenlet<0.5, which does not compile on current "
+    "greenlet 3 instead of the required greenlet<0.5, which does not compile for current "
     "interpreters"
 )
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
-    """Our runner, since meinheld has no command line; or gunicorn with meinheld's worker class."""
+    """A runner (meinheld has no command line), or gunicorn with meinheld's worker class."""
     if variant.name == "gunicorn":
         return gunicorn(context)
     return [
@@ -33,7 +33,7 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
 
 
 def gunicorn(context: LaunchContext) -> list[str]:
-    """gunicorn as in its own file."""
+    """gunicorn with the settings of ``gunicorn.py``."""
     return [
         *(str(context.python), "-m", "gunicorn"),
         *("--config", str(Path(__file__).parent / "runners" / "gunicorn_settings.py")),
@@ -49,10 +49,10 @@ def gunicorn(context: LaunchContext) -> list[str]:
 
 SERVER = Server(
     name="meinheld",
-    summary="HTTP in C on picoev, one thread per process; abandoned in 2020",
+    summary="HTTP in C, based on picoev, one thread per process; abandoned in 2020",
     homepage="https://github.com/mopemope/meinheld",
     source=Path(__file__),
-    # gunicorn finds the worker class by its entry point, for which it needs setuptools.
+    # gunicorn loads the worker class through an entry point, which requires setuptools.
     requirements=(
         "meinheld==1.0.2",
         "greenlet==3.5.6",
@@ -70,18 +70,18 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=False,
             notes=(
-                "set_keepalive: by default it closes the connection after each response "
+                "set_keepalive: by default, the connection is closed after each response "
                 f"({SOURCE})",
-                f"set_backlog set by the profile (default 4096; {SOURCE})",
-                "set_access_logger(None): by default every request is logged",
+                f"set_backlog set by the profile (default 4,096; {SOURCE})",
+                "set_access_logger(None): by default, every request is logged",
                 GREENLET,
                 "each worker listens on its own socket (SO_REUSEPORT)",
             ),
             stock_keepalive=False,
-            stock_notes=(f"one process, closes after each response, logs each request ({SOURCE})",),
+            stock_notes=(f"one process, no keep-alive, every request logged ({SOURCE})",),
             helpers=1,
             head_limit=HEAD_LIMIT,
-            no_trusted_proxies="it has no setting for trusted proxies",
+            no_trusted_proxies="no setting for trusted proxies",
         ),
         Variant(
             name="gunicorn",
@@ -91,15 +91,15 @@ SERVER = Server(
             uses_threads=False,
             notes=(
                 f"--keep-alive longer than the run ({SETTINGS}#keepalive)",
-                "--timeout 0 --graceful-timeout 2, and no control socket, as for gunicorn "
+                "--timeout 0, --graceful-timeout 2, --no-control-socket: as for gunicorn "
                 f"({SETTINGS})",
-                "--log-level critical: it logs an error for every client disconnect",
+                "--log-level critical: otherwise, every client disconnect is logged as an error",
                 GREENLET,
             ),
             stock_notes=(f"one worker, keep-alive for 2 s ({SETTINGS})",),
             helpers=1,
             head_limit=HEAD_LIMIT,
-            no_trusted_proxies="it has no setting for trusted proxies",
+            no_trusted_proxies="no setting for trusted proxies",
         ),
     ),
     default_variant="default",
@@ -107,6 +107,6 @@ SERVER = Server(
     ignored_variables=("GUNICORN_CMD_ARGS", "WEB_CONCURRENCY"),
     needs_compiler=True,
     needs=(Dependency("gcc", program="gcc"),),
-    python_max=(3, 12),  # on 3.13 it compiles, and cannot be imported
+    python_max=(3, 12),  # on 3.13, it compiles but cannot be imported
     legacy=True,
 )

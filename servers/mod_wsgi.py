@@ -1,4 +1,4 @@
-"""mod_wsgi-express: Apache in front, the app in daemon processes behind it."""
+"""mod_wsgi-express: the app runs in daemon processes behind Apache."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ DIRECTIVES = "https://httpd.apache.org/docs/2.4/mod/"
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
-    """Our runner adds to Apache's configuration what mod_wsgi-express has no option for, and
-    becomes it."""
+    """Start a runner, which writes the Apache directives that mod_wsgi-express has no options for,
+    then executes mod_wsgi-express."""
     return [
         *runner(context, Path(__file__), "run_mod_wsgi.py"),
         *(
@@ -33,7 +33,7 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
 
 SERVER = Server(
     name="mod_wsgi",
-    summary="Apache with its event MPM; the app in daemon processes with threads",
+    summary="Apache with the event MPM; the app runs in daemon processes with threads",
     homepage="https://modwsgi.readthedocs.io/",
     source=Path(__file__),
     requirements=("mod-wsgi==6.1.1",),
@@ -46,27 +46,26 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=True,
             notes=(
-                "--keep-alive-timeout longer than the run, MaxKeepAliveRequests 0 (2 s and "
-                f"500; {REFERENCE})",
-                "ListenBacklog set by the profile (it generates 500; "
+                "--keep-alive-timeout longer than the run, unlimited MaxKeepAliveRequests "
+                f"(defaults 2 s and 500; {REFERENCE})",
+                "ListenBacklog set by the profile (default 500; "
                 f"{DIRECTIVES}mpm_common.html#listenbacklog)",
-                "one front process of 64 threads, AsyncRequestWorkerFactor 32: "
-                f"{DIRECTIVES}event.html",
-                "--queue-timeout, --request-timeout and --socket-timeout longer than the run (45 s "
-                f"and 60 s; {REFERENCE})",
-                f"LimitRequestFieldSize 65536: large cookies (default 8,190; {DIRECTIVES}core.html"
-                "#limitrequestfieldsize)",
-                "--trust-proxy and --trust-proxy-header: X-Forwarded-Proto sets the scheme, as in "
+                "one front process with 64 threads, AsyncRequestWorkerFactor 32 "
+                f"({DIRECTIVES}event.html)",
+                "--queue-timeout, --request-timeout and --socket-timeout longer than the run "
+                f"(defaults 45 s, 60 s and 60 s; {REFERENCE})",
+                "LimitRequestFieldSize 65536: allows large cookies (default 8,190; "
+                f"{DIRECTIVES}core.html#limitrequestfieldsize)",
+                "--trust-proxy, --trust-proxy-header: X-Forwarded-Proto sets the scheme, as in "
                 f"other servers (default off; {REFERENCE})",
                 f"the access log is off by default ({REFERENCE})",
-                "root starts it in a user namespace (www-data inside, root outside), because "
-                "Apache refuses to run as root and www-data cannot read root's home directory "
-                "(user_namespaces(7), "
-                "https://man7.org/linux/man-pages/man7/user_namespaces.7.html)",
-                "Apache's parent and front process count as part of the server",
+                "if you are root, it runs in a user namespace in which root is www-data: Apache "
+                "refuses to run as root, and the real www-data cannot read root's home directory "
+                "(https://man7.org/linux/man-pages/man7/user_namespaces.7.html)",
+                "the server's processes include Apache's parent and front process",
             ),
             stock_notes=(
-                "1 process of 5 threads, 7 clients at once, keep-alive for 2 s, backlog 500 "
+                "one process with 5 threads, at most 7 clients, keep-alive for 2 s, backlog 500 "
                 f"({REFERENCE})",
             ),
             helpers=4,

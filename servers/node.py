@@ -1,5 +1,5 @@
-"""Node.js, the baseline that is no Python: its http module answers what the bundled app hello
-answers."""
+"""Node.js, the non-Python baseline: its http module sends the same responses as the bundled app
+hello."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ REFERENCE = "https://nodejs.org/api/http.html"
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
-    """``node`` with our script; it cannot run a WSGI app, and takes only its name."""
+    """``node`` with a script, which responds like ``hello``; it cannot run a WSGI app."""
     return [
         *("/usr/bin/env", "node", str(Path(__file__).parent / "runners" / "node_hello.js")),
         *("--host", context.host, "--port", str(context.port)),
@@ -32,15 +32,15 @@ SERVER = Server(
     variants=(
         Variant(
             name="default",
-            summary="serves the bundled app hello only",
+            summary="serves only the bundled app hello",
             keepalive=True,
             uses_workers=False,
             uses_threads=False,
             notes=(
                 f"server.keepAliveTimeout longer than the run (default 5 s; {REFERENCE})",
                 f"listen(backlog) set by the profile (default 511; {REFERENCE})",
-                f"maxHeaderSize 65,536: large cookies (default 16 KiB; {REFERENCE})",
-                f"requestTimeout 0 (default 300 s; {REFERENCE}); there is no access log",
+                f"maxHeaderSize 65536: allows large cookies (default 16 KiB; {REFERENCE})",
+                f"requestTimeout 0: no timeout (default 300 s; {REFERENCE}); no access log",
             ),
             stock_notes=(f"backlog 511, keep-alive for 5 s ({REFERENCE})",),
         ),

@@ -1,4 +1,4 @@
-"""gevent's pywsgi on PyPy: the same server on an interpreter that compiles while it runs."""
+"""gevent.pywsgi on PyPy, an interpreter with a just-in-time compiler."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ REFERENCE = "https://www.gevent.org/api/gevent.pywsgi.html"
 WARM_UP = "https://doc.pypy.org/en/latest/faq.html"
 
 NOTES = (
-    f"log=None and backlog as for gevent on CPython ({REFERENCE})",
-    "gevent.monkey.patch_all() before the app is imported: the app's sleeps and sockets yield",
-    "its extensions are compiled from source, which takes a minute",
+    f"log=None, backlog set by the profile: as for gevent on CPython ({REFERENCE})",
+    "gevent.monkey.patch_all() before the app is imported: sleeps and socket calls of the app "
+    "yield to the event loop",
+    "the installation takes a minute, because gevent's extensions are compiled from source",
 )
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
-    """The runner of gevent. This PyPy has no -P, so that the runner's folder is on its path."""
+    """The runner of gevent. PyPy 3.9 has no option -P, so the runner's folder is on its path."""
     return [
         *(str(context.python), str(Path(__file__).parent / "runners" / "run_gevent.py")),
         *("--host", context.host, "--port", str(context.port)),
@@ -35,9 +36,9 @@ def _variant(name: str, summary: str, cold: bool) -> Variant:
         uses_workers=False,
         uses_threads=False,
         notes=(*NOTES, f"PyPy is slow until its JIT has warmed up ({WARM_UP})"),
-        stock_notes=(f"logs every request to standard error ({REFERENCE})",),
+        stock_notes=(f"every request written to standard error ({REFERENCE})",),
         unix_socket=True,
-        no_trusted_proxies="it has no setting for trusted proxies",
+        no_trusted_proxies="no setting for trusted proxies",
         cold=cold,
     )
 
@@ -50,10 +51,8 @@ SERVER = Server(
     requirements=("gevent==26.7.0",),
     distribution="gevent",
     variants=(
-        _variant("gevent-warm", "after the usual warm-up", cold=False),
-        _variant(
-            "gevent-cold", "measured from its first request on, without any warm-up", cold=True
-        ),
+        _variant("gevent-warm", "measured after the normal warm-up", cold=False),
+        _variant("gevent-cold", "measured from the first request on, without warm-up", cold=True),
     ),
     default_variant="gevent-warm",
     command=command,
@@ -66,5 +65,5 @@ SERVER = Server(
         Dependency("pypy3", program="pypy3"),
         Dependency("pypy3-dev", header="pypy3*/Python.h"),
     ),
-    legacy=True,  # Debian's PyPy speaks Python 3.9
+    legacy=True,  # Debian's PyPy implements Python 3.9
 )

@@ -1,4 +1,4 @@
-"""pyruvate: a server in Rust with a pool of Python threads; it is measured without keep-alive."""
+"""pyruvate: a Rust server with a pool of Python threads, measured without keep-alive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ REFERENCE = "https://gitlab.com/tschorr/pyruvate#parameters"
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
-    """Our runner: pyruvate is started from Python or by PasteDeploy."""
+    """Start a runner, because pyruvate can be started only from Python or by PasteDeploy."""
     return [
         *runner(context, Path(__file__), "run_pyruvate.py"),
         *("--host", context.host, "--port", str(context.port)),
@@ -22,7 +22,7 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
 
 SERVER = Server(
     name="pyruvate",
-    summary="HTTP in Rust on mio, the app in a pool of Python threads",
+    summary="HTTP in Rust, based on mio; the app runs in a pool of Python threads",
     homepage="https://gitlab.com/tschorr/pyruvate",
     source=Path(__file__),
     requirements=("pyruvate==1.6.1",),
@@ -35,16 +35,15 @@ SERVER = Server(
             uses_workers=False,
             uses_threads=True,
             notes=(
-                f"workers (which are threads) set by the profile ({REFERENCE})",
-                "max_reuse_count stays 0, which closes connections; with a higher value, the "
-                "second request of a connection gets no response "
+                f"workers, the number of threads, set by the profile ({REFERENCE})",
+                "max_reuse_count 0 (the default) disables keep-alive: with higher values, the "
+                f"second request on a connection gets no response ({REFERENCE})",
+                "the runner creates the socket, like systemd, with the backlog set by the profile "
                 f"({REFERENCE})",
-                "our runner creates the socket, as a service manager would, with the profile's "
-                f"backlog ({REFERENCE})",
             ),
-            stock_notes=("the number of threads is mandatory and has no default: 4",),
+            stock_notes=("4 threads, because the number of threads is required",),
             framing="close",
-            no_trusted_proxies="it has no setting for trusted proxies",
+            no_trusted_proxies="no setting for trusted proxies",
             deviation="close() of the app's response was not called",
             extra=True,
         ),

@@ -1,5 +1,4 @@
-"""supervisor: binds one socket and hands it to every process of waitress that it starts
-(``fcgi-program``)."""
+"""supervisor: starts waitress processes that share one listening socket (``fcgi-program``)."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ ARGUMENTS = "https://docs.pylonsproject.org/projects/waitress/en/stable/argument
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
-    """Our runner writes supervisord's configuration and becomes it."""
+    """Start a runner, which writes supervisord's configuration and executes supervisord."""
     return [
         *runner(context, Path(__file__), "run_supervisor.py"),
         *("--host", context.host, "--port", str(context.port)),
@@ -20,7 +19,7 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
         *option("--workers", context.workers),
         *option("--threads", context.threads),
         *option("--backlog", context.backlog),
-        # One above, for the prober; at the limit waitress stops to accept.
+        # One more than the load needs, for the prober; at the limit, waitress stops accepting.
         *option(
             "--connections",
             None if context.max_connections is None else context.max_connections + 1,
@@ -32,7 +31,7 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
 
 SERVER = Server(
     name="supervisor",
-    summary="process supervisor with waitress processes on one inherited socket",
+    summary="process supervisor; its waitress processes share one socket",
     homepage="https://github.com/Supervisor/supervisor",
     source=Path(__file__),
     requirements=("supervisor==4.3.0", "waitress==3.0.2"),
@@ -40,18 +39,18 @@ SERVER = Server(
     variants=(
         Variant(
             name="waitress",
-            summary="several processes of waitress behind one socket",
+            summary="several waitress processes that share one socket",
             keepalive=True,
             uses_workers=True,
             uses_threads=True,
             notes=(
-                f"an fcgi-program, because only its processes share a socket ({CONFIGURATION})",
+                f"fcgi-program: only its processes can share a socket ({CONFIGURATION})",
                 f"numprocs and socket_backlog set by the profile ({CONFIGURATION})",
-                "connection_limit above the load, channel_timeout longer than the run, "
-                f"asyncore_use_poll and trusted_proxy, as for waitress alone ({ARGUMENTS})",
+                "connection_limit, channel_timeout, asyncore_use_poll and trusted_proxy: as for "
+                f"the server waitress ({ARGUMENTS})",
             ),
             stock_notes=(
-                f"one process of 4 threads, at most 100 connections, select() ({ARGUMENTS})",
+                f"one process with 4 threads, at most 100 connections, select() ({ARGUMENTS})",
             ),
             helpers=1,
             extra=True,

@@ -1,5 +1,4 @@
-"""Tornado's HTTP server with WSGIContainer: WSGI on an asynchronous loop, which is not its native
-way."""
+"""Tornado's HTTP server with WSGIContainer: an adapter that runs WSGI apps on an event loop."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ REFERENCE = "https://www.tornadoweb.org/en/stable/wsgi.html"
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
-    """Our runner: tornado has no command line."""
+    """Start a runner, because Tornado has no command line."""
     return [
         *runner(context, Path(__file__), "prefork.py"),
         *option("--workers", context.workers),
@@ -26,7 +25,7 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
 
 SERVER = Server(
     name="tornado",
-    summary="asynchronous loop; the app runs in a thread pool beside it",
+    summary="event loop; the app runs in a thread pool",
     homepage="https://www.tornadoweb.org/",
     source=Path(__file__),
     requirements=("tornado==6.6.1",),
@@ -39,19 +38,19 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=True,
             notes=(
-                "executor: by default the app blocks the loop, one request at a time "
-                f"({REFERENCE})",
+                "executor = a thread pool (default: the app runs in the event loop's thread, one "
+                f"request at a time; {REFERENCE})",
                 "backlog set by the profile (default 128; "
                 "https://www.tornadoweb.org/en/stable/netutil.html)",
-                f"tornado.access to ERROR: every request is logged otherwise ({REFERENCE})",
+                f"logger tornado.access off: by default, every request is logged ({REFERENCE})",
                 "xheaders: X-Forwarded-Proto sets the scheme, as in other servers (default off; "
                 "https://www.tornadoweb.org/en/stable/httpserver.html)",
-                "each worker listens on its own socket (SO_REUSEPORT); tornado's "
-                "own fork leaves children",
+                "each worker listens on its own socket (SO_REUSEPORT): Tornado's fork_processes "
+                "leaves child processes behind",
                 f"responses are buffered and get a Content-Length ({REFERENCE})",
             ),
             stock_notes=(
-                f"one process, the app on the loop's own thread, backlog 128 ({REFERENCE})",
+                f"one process, the app in the event loop's thread, backlog 128 ({REFERENCE})",
             ),
             framing="content-length",
             unix_socket=True,

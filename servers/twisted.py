@@ -1,4 +1,4 @@
-"""Twisted Web with WSGIResource: a reactor, and a pool of threads for the app."""
+"""Twisted Web with WSGIResource: a reactor, and a thread pool for the app."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CHANNEL = "https://docs.twisted.org/en/stable/api/twisted.web.http.HTTPChannel.h
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
-    """Our runner: twistd's command line does not size the pool."""
+    """Start a runner: twistd's command line cannot set the size of the thread pool."""
     return [
         *runner(context, Path(__file__), "run_twisted.py"),
         *("--host", context.host, "--port", str(context.port)),
@@ -25,7 +25,7 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
 
 SERVER = Server(
     name="twisted",
-    summary="single process, reactor and thread pool",
+    summary="single process with a reactor and a thread pool",
     homepage="https://twisted.org/",
     source=Path(__file__),
     requirements=("twisted==26.10.0",),
@@ -38,20 +38,19 @@ SERVER = Server(
             uses_workers=False,
             uses_threads=True,
             notes=(
-                "suggestThreadPoolSize: the reactor's own pool has at most 10 threads "
-                f"({REFERENCE})",
+                "suggestThreadPoolSize set by the profile (default at most 10 threads; "
+                f"{REFERENCE})",
                 f"backlog set by the profile (default 50; {SOURCE})",
-                "Site(timeout) longer than the run: idle connections are closed after 60 s "
-                "otherwise",
-                "HTTPChannel.totalHeadersSize and MAX_LENGTH 65,536: request heads of up to 64 KiB "
+                "Site(timeout) longer than the run (default 60 s)",
+                "HTTPChannel.totalHeadersSize and MAX_LENGTH 65536: request heads up to 64 KiB "
                 f"(default 16 KiB; {CHANNEL})",
-                "no log is opened, so requests are not logged; HTTP/1.0 clients get no keep-alive",
+                "requests are not logged; HTTP/1.0 clients get no keep-alive",
             ),
             stock_notes=(
                 f"at most 10 threads, backlog 50, idle connections closed after 60 s ({SOURCE})",
             ),
             unix_socket=True,
-            no_trusted_proxies="it has no setting for trusted proxies",
+            no_trusted_proxies="no setting for trusted proxies",
             extra=True,
         ),
     ),

@@ -1,4 +1,4 @@
-"""uvicorn: an ASGI server; a2wsgi runs a WSGI app in a pool of threads."""
+"""uvicorn: an ASGI server; a2wsgi runs WSGI apps in a thread pool."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ADAPTER = "https://github.com/abersheeran/a2wsgi"
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
-    """``python -m uvicorn``; for a WSGI app our runner: the adapter has to be laid around it."""
+    """``python -m uvicorn``; for a WSGI app, a runner that wraps the app with a2wsgi."""
     if variant.interface == "asgi":
         return _asgi_command(context)
     return [
@@ -41,7 +41,7 @@ def _asgi_command(context: LaunchContext) -> list[str]:
 
 
 def environ(variant: Variant, context: LaunchContext) -> dict[str, str]:
-    """Further workers import our runner by its name."""
+    """Workers import the runner by name, so its folder must be on the import path."""
     if variant.interface == "asgi":
         return {}
     return {
@@ -53,30 +53,29 @@ def environ(variant: Variant, context: LaunchContext) -> dict[str, str]:
 
 SERVER = Server(
     name="uvicorn",
-    summary="ASGI server, WSGI by a2wsgi in a pool of threads",
+    summary="ASGI server; a2wsgi runs WSGI apps in a thread pool",
     homepage="https://www.uvicorn.org/",
     source=Path(__file__),
-    # The last two as in its extra `standard`.
+    # httptools and uvloop are those of the extra `standard`.
     requirements=("uvicorn==0.54.0", "a2wsgi==1.10.10", "httptools==0.9.0", "uvloop==0.23.0"),
     distribution="uvicorn",
     variants=(
         Variant(
             name="a2wsgi",
-            summary="h11 and asyncio, the app behind a2wsgi",
+            summary="a2wsgi on h11 and asyncio",
             keepalive=True,
             uses_workers=True,
             uses_threads=True,
             notes=(
-                "a2wsgi's WSGIMiddleware: uvicorn's own --interface wsgi is deprecated "
-                f"({ADAPTER})",
+                f"a2wsgi's WSGIMiddleware: uvicorn's --interface wsgi is deprecated ({ADAPTER})",
                 f"timeout_keep_alive longer than the run (default 5 s; {REFERENCE})",
-                "access_log off, log_level warning: by default every request is logged "
+                "access_log off, log_level warning: by default, every request is logged "
                 f"({REFERENCE})",
-                f"backlog set by the profile (default 2048; {REFERENCE})",
-                "with several workers the main process and a helper process count as the server's",
+                f"backlog set by the profile (default 2,048; {REFERENCE})",
+                "with several workers, there are two more processes: the main process and a helper",
             ),
             stock_notes=(
-                "one process, 10 threads of a2wsgi, every request logged, keep-alive for 5 s "
+                "one process, 10 threads in a2wsgi, every request logged, keep-alive for 5 s "
                 f"({REFERENCE})",
             ),
             unix_socket=True,
@@ -90,14 +89,13 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=False,
             notes=(
-                "--loop uvloop --http httptools: its defaults where they are installed "
+                f"--loop uvloop --http httptools: the defaults if they are installed ({REFERENCE})",
+                f"--timeout-keep-alive longer than the run (default 5 s; {REFERENCE})",
+                "--no-access-log, --log-level warning: by default, every request is logged "
                 f"({REFERENCE})",
-                f"timeout_keep_alive longer than the run (default 5 s; {REFERENCE})",
-                "no access log, --log-level warning: by default every request is logged "
-                f"({REFERENCE})",
-                f"--timeout-graceful-shutdown bounds the stop (by default it waits; {REFERENCE})",
-                f"backlog set by the profile (default 2048; {REFERENCE})",
-                "with several workers the main process and a helper process count as the server's",
+                f"--timeout-graceful-shutdown 2: limits the shutdown time ({REFERENCE})",
+                f"backlog set by the profile (default 2,048; {REFERENCE})",
+                "with several workers, there are two more processes: the main process and a helper",
             ),
             stock_notes=(f"one process, every request logged, keep-alive for 5 s ({REFERENCE})",),
             unix_socket=True,

@@ -1,4 +1,4 @@
-"""uWSGI: a master and its workers in C, built from source against the interpreter it will embed."""
+"""uWSGI: a C server with a master and workers, built from source for the interpreter it embeds."""
 
 from __future__ import annotations
 
@@ -11,36 +11,35 @@ THINGS = "https://uwsgi-docs.readthedocs.io/en/latest/ThingsToKnow.html"
 HTTP = "https://uwsgi-docs.readthedocs.io/en/latest/HTTP.html"
 GEVENT = "https://uwsgi-docs.readthedocs.io/en/latest/Gevent.html"
 
-HEAD_BYTES = 65_535  # the largest that uWSGI has
+HEAD_BYTES = 65_535  # uWSGI's maximum
 
 NOTES = (
-    f"--master --die-on-term --no-orphans: by default SIGTERM reloads ({THINGS})",
-    f"--need-app: without it a server with no app responds to everything with 500 ({THINGS})",
-    f"--enable-threads: threads of the app run even where --threads is 1 ({THINGS})",
-    f"--single-interpreter: one app, so no sub-interpreters ({OPTIONS}#single-interpreter)",
-    f"--disable-logging: by default every request is logged ({OPTIONS}#disable-logging)",
-    f"--buffer-size {HEAD_BYTES}: by default request heads are limited to 4 KiB ({THINGS})",
-    f"--listen = backlog (default 100); above somaxconn it refuses to start ({THINGS})",
-    "no harakiri, no cheaper, no max-requests: all off by default; thunder-lock off",
+    f"--master --die-on-term --no-orphans: by default, SIGTERM reloads the server ({THINGS})",
+    f"--need-app: exits if the app cannot be loaded (default: every response is a 500; {THINGS})",
+    f"--enable-threads: the app's threads run even with --threads 1 ({THINGS})",
+    f"--single-interpreter: one app needs no sub-interpreters ({OPTIONS}#single-interpreter)",
+    f"--disable-logging: by default, every request is logged ({OPTIONS}#disable-logging)",
+    f"--buffer-size {HEAD_BYTES}: request heads up to 64 KiB (default 4 KiB; {THINGS})",
+    f"--listen set by the profile, at most somaxconn (default 100; {THINGS})",
+    "harakiri, cheaper, max-requests and thunder-lock are off by default",
 )
 ROUTER_NOTES = (
-    "--http-keepalive, --http-auto-chunked and the header: without them the router closes "
-    f"unannounced ({HTTP})",
-    "the HTTP router is a separate process, whose CPU and memory count as the server's",
+    "--http-keepalive, --http-auto-chunked, --add-header 'Connection: Keep-Alive': without them, "
+    f"the router closes connections without sending Connection: close ({HTTP})",
+    "the server's CPU time and memory include those of the HTTP router, a separate process",
 )
 STOCK_NOTES = (
-    "one process, no master, one thread, backlog 100, one log line per request; "
-    "--die-on-term and "
-    f"--no-orphans are set anyway, because it cannot be stopped without them ({THINGS})",
+    "one process, one thread, no master, backlog 100, every request logged; --die-on-term and "
+    f"--no-orphans are set, because the server cannot be stopped without them ({THINGS})",
 )
 ROUTER_STOCK_NOTES = (
     *STOCK_NOTES,
-    f"the router closes after each response, without announcing it ({HTTP})",
+    f"the router closes each connection after one response, without Connection: close ({HTTP})",
 )
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
-    """The ``uwsgi`` binary, or our runner that puts nginx in front of it."""
+    """The ``uwsgi`` binary, or a runner that starts uWSGI behind nginx."""
     if variant.name != "nginx":
         return uwsgi(front(variant.name, context), variant, context)
     socket = context.scratch_dir / "uwsgi.sock"
@@ -56,7 +55,7 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
 
 
 def front(name: str, context: LaunchContext) -> list[str]:
-    """What speaks HTTP to the client."""
+    """The options for the part that speaks HTTP with the client."""
     if name in ("http-socket", "http11-socket"):
         return [f"--{name}", context.address]
     router = ["--http", context.address]
@@ -71,7 +70,7 @@ def front(name: str, context: LaunchContext) -> list[str]:
 
 
 def uwsgi(listening: list[str], variant: Variant, context: LaunchContext) -> list[str]:
-    """The binary embeds Python, so it is told where its environment is."""
+    """The ``uwsgi`` binary. It embeds Python, so the command names the environment."""
     return [
         str(context.bin / "uwsgi"),
         *listening,
@@ -103,13 +102,13 @@ SERVER = Server(
     variants=(
         Variant(
             name="http-socket",
-            summary="workers speak HTTP themselves, without a router; closes every connection",
+            summary="workers speak HTTP, without a router; every connection is closed",
             keepalive=False,
             uses_workers=True,
             uses_threads=True,
             notes=(
                 *NOTES,
-                "--http-socket: no router process; it closes after each response "
+                "--http-socket: no router process; every connection is closed after its response "
                 f"({OPTIONS}#http-socket)",
             ),
             stock_notes=STOCK_NOTES,
@@ -119,15 +118,16 @@ SERVER = Server(
         ),
         Variant(
             name="http11-socket",
-            summary="workers speak HTTP/1.1 themselves, and keep connections",
+            summary="workers speak HTTP/1.1 with keep-alive, without a router",
             keepalive=True,
             uses_workers=True,
             uses_threads=True,
             notes=(
                 *NOTES,
-                "--http11-socket: keep-alive in the workers; each kept connection holds one "
+                "--http11-socket: keep-alive in the workers; each open connection occupies one "
                 f"({HTTP})",
-                "a body without Content-Length ends with the connection, so the app has to set it",
+                "a body without Content-Length ends with the connection: for keep-alive, the app "
+                "must set it",
             ),
             stock_notes=STOCK_NOTES,
             framing="close",
@@ -156,34 +156,33 @@ SERVER = Server(
             notes=(
                 *NOTES,
                 *ROUTER_NOTES,
-                "--gevent as many as connections, --gevent-monkey-patch: the app's sleeps "
-                f"yield ({GEVENT})",
+                "--gevent: one greenlet per connection; --gevent-monkey-patch: sleeps of the app "
+                f"yield to the event loop ({GEVENT})",
             ),
             stock_keepalive=False,
             stock_framing="close",
             stock_notes=(
                 *ROUTER_STOCK_NOTES,
-                f"--gevent needs a number; the documentation uses 100 ({GEVENT})",
+                f"--gevent 100, as in the documentation: there is no default ({GEVENT})",
             ),
             unix_socket=True,
             helpers=2,
         ),
         Variant(
             name="nginx",
-            summary="nginx in front of the uwsgi protocol on a Unix socket",
+            summary="uWSGI behind nginx: the uwsgi protocol over a Unix socket",
             keepalive=True,
             uses_workers=True,
             uses_threads=True,
             notes=(
                 *NOTES,
-                "nginx opens a connection to uWSGI for each request: the protocol has no "
-                "keep-alive "
-                "(https://uwsgi-docs.readthedocs.io/en/latest/Nginx.html)",
-                "nginx: access_log off, keepalive_requests and keepalive_timeout never "
-                "reached, large_client_header_buffers 4 64k (default 8k), one separate "
-                "process (https://nginx.org/en/docs/http/ngx_http_core_module.html)",
-                "the supervisor that starts both, nginx's master and its workers count as the "
-                "server's processes",
+                "nginx opens a connection to uWSGI for each request: the uwsgi protocol has no "
+                "keep-alive (https://uwsgi-docs.readthedocs.io/en/latest/Nginx.html)",
+                "nginx: one worker process, access_log off, keepalive_requests and "
+                "keepalive_timeout never reached, large_client_header_buffers 4 64k (default 4 8k; "
+                "https://nginx.org/en/docs/http/ngx_http_core_module.html)",
+                "the server's processes include the runner that starts nginx, nginx's master and "
+                "its worker",
             ),
             stock_notes=STOCK_NOTES,
             helpers=4,
@@ -196,5 +195,5 @@ SERVER = Server(
     ignored_variables=("UWSGI_*",),
     needs_compiler=True,
     needs=(Dependency("gcc", program="gcc"),),
-    clean_exit_codes=(0, -15, 30),  # 30: what a process without a master ends with
+    clean_exit_codes=(0, -15, 30),  # 30: exit code of a process without a master
 )

@@ -1,4 +1,4 @@
-"""waitress: one process, one select or poll loop, a pool of threads for the app."""
+"""waitress: one process, one select() or poll() loop, a thread pool for the app."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
         *("--listen", context.address),
         *option("--threads", context.threads),
         *option("--backlog", context.backlog),
-        # One above, for the prober; at the limit waitress stops to accept.
+        # One more than the load needs, for the prober; at the limit, waitress stops accepting.
         *option(
             "--connection-limit",
             None if context.max_connections is None else context.max_connections + 1,
@@ -28,7 +28,7 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
 
 
 def _forwarded(context: LaunchContext) -> list[str]:
-    """As other servers treat X-Forwarded-* that comes from this host."""
+    """Treat X-Forwarded-* from this host like other servers."""
     return [
         *("--trusted-proxy", context.host, "--trusted-proxy-headers", "x-forwarded-proto"),
         "--no-clear-untrusted-proxy-headers",
@@ -37,7 +37,7 @@ def _forwarded(context: LaunchContext) -> list[str]:
 
 SERVER = Server(
     name="waitress",
-    summary="single process, pure Python, thread pool behind one loop",
+    summary="single process, pure Python, one event loop and a thread pool",
     homepage="https://docs.pylonsproject.org/projects/waitress/",
     source=Path(__file__),
     requirements=("waitress==3.0.2",),
@@ -50,19 +50,17 @@ SERVER = Server(
             uses_workers=False,
             uses_threads=True,
             notes=(
-                "--connection-limit above the load: at the default 100 it stops accepting "
-                f"({ARGUMENTS})",
+                f"--connection-limit above the connections of the load (default 100; {ARGUMENTS})",
                 f"--channel-timeout longer than the run (default 120 s; {ARGUMENTS})",
-                f"--asyncore-use-poll: select() supports only 1024 file descriptors ({ARGUMENTS})",
-                "--trusted-proxy, --no-clear-untrusted-proxy-headers: X-Forwarded-* reaches the "
-                f"app, as from other servers (by default it is removed; {ARGUMENTS})",
-                "no access log exists; 'Task queue depth' warnings under overload go to the "
-                "server's log and "
-                "cost CPU (https://github.com/Pylons/waitress/issues/309)",
+                f"--asyncore-use-poll: select() supports only 1,024 file descriptors ({ARGUMENTS})",
+                "--trusted-proxy, --no-clear-untrusted-proxy-headers: the app gets X-Forwarded-*, "
+                f"as with other servers (by default, these headers are removed; {ARGUMENTS})",
+                "no access log; under overload, writing 'Task queue depth' warnings to the log "
+                "costs CPU time (https://github.com/Pylons/waitress/issues/309)",
             ),
             stock_notes=(
-                "4 threads, at most 100 connections (its own two sockets count), backlog "
-                f"1024, select() ({ARGUMENTS})",
+                "4 threads, at most 100 connections (including two sockets of waitress), backlog "
+                f"1,024, select() ({ARGUMENTS})",
             ),
             unix_socket=True,
         ),

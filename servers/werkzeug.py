@@ -1,4 +1,4 @@
-"""werkzeug's development server, as ``flask run`` starts it; a floor, not a contender."""
+"""Werkzeug's development server, as started by ``flask run``; a baseline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ REFERENCE = "https://werkzeug.palletsprojects.com/en/stable/serving/"
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
-    """Our runner: werkzeug has no command line."""
+    """Start a runner, because Werkzeug has no command line."""
     return [
         *runner(context, Path(__file__), "run_werkzeug.py"),
         *("--host", context.host, "--port", str(context.port)),
@@ -29,13 +29,13 @@ def _variant(name: str, summary: str, framing: str) -> Variant:
         uses_workers=False,
         uses_threads=False,
         notes=(
-            f"the logger 'werkzeug' to ERROR: by default every request is logged ({REFERENCE})",
-            f"LISTEN_QUEUE = backlog (default 128; {REFERENCE})",
-            "always sends Connection: close",
+            f"logger werkzeug at level ERROR: by default, every request is logged ({REFERENCE})",
+            f"LISTEN_QUEUE set by the profile (default 128; {REFERENCE})",
+            "every response has Connection: close",
         ),
-        stock_notes=(f"one log line per request, backlog 128 ({REFERENCE})",),
+        stock_notes=(f"every request logged, backlog 128 ({REFERENCE})",),
         framing="close" if framing == "close" else "chunked",
-        no_trusted_proxies="its ProxyFix is a wrapper that the app must import",
+        no_trusted_proxies="proxies are trusted only if the app imports a wrapper (ProxyFix)",
         deviation="REMOTE_PORT is not a string",
         extra=True,
     )
@@ -43,14 +43,14 @@ def _variant(name: str, summary: str, framing: str) -> Variant:
 
 SERVER = Server(
     name="werkzeug",
-    summary="the development server of Flask; not meant for production",
+    summary="Flask's development server; not for production",
     homepage="https://werkzeug.palletsprojects.com/",
     source=Path(__file__),
     requirements=("werkzeug==3.1.9",),
     distribution="werkzeug",
     variants=(
         _variant("default", "one request at a time", "close"),
-        _variant("threads", "a new thread per connection, as in flask run", "chunked"),
+        _variant("threads", "a new thread per connection, as with flask run", "chunked"),
     ),
     default_variant="default",
     command=command,

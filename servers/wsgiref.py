@@ -1,4 +1,4 @@
-"""wsgiref: the reference server of the standard library; the floor, not a contender."""
+"""wsgiref: the reference server of the standard library; a baseline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SOURCE = "https://docs.python.org/3/library/wsgiref.html#module-wsgiref.simple_s
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
-    """Our runner: wsgiref's own command line serves only its demonstration app."""
+    """Start a runner: wsgiref's command line serves only its demo app."""
     return [
         *runner(context, Path(__file__), "run_wsgiref.py"),
         *("--host", context.host, "--port", str(context.port)),
@@ -26,7 +26,7 @@ SERVER = Server(
     homepage=SOURCE,
     source=Path(__file__),
     requirements=(),
-    distribution=None,  # its version is the interpreter's
+    distribution=None,  # its version is that of the interpreter
     variants=(
         Variant(
             name="default",
@@ -35,16 +35,16 @@ SERVER = Server(
             uses_workers=False,
             uses_threads=False,
             notes=(
-                "request_queue_size = backlog: socketserver's default is 5 "
-                "(https://docs.python.org/3/library/socketserver.html)",
-                "log_message silenced: by default every request is written to standard error "
+                "request_queue_size set by the profile (default 5; "
+                "https://docs.python.org/3/library/socketserver.html)",
+                "log_message does nothing: by default, every request is written to standard error "
                 f"({SOURCE})",
-                "responds with HTTP/1.0 and closes; without Content-Length the body ends with "
-                "the connection",
+                "HTTP/1.0 without keep-alive; a body without Content-Length ends with the "
+                "connection",
             ),
-            stock_notes=("backlog 5, logs every request to standard error",),
+            stock_notes=("backlog 5, every request written to standard error",),
             framing="close",
-            no_trusted_proxies="it has no setting for trusted proxies",
+            no_trusted_proxies="no setting for trusted proxies",
         ),
     ),
     default_variant="default",

@@ -1,2 +1,1 @@
-"""Deliberately empty: given to gunicorn as its configuration, so that it does not look for another
-one."""
+"""Deliberately empty: with this file as its configuration, gunicorn does not search for another."""

@@ -1,3 +1,3 @@
-"""Settings of hypercorn for which it has no option."""
+"""Settings without a command-line option in hypercorn."""
 
 h11_max_incomplete_size = 65_536

@@ -1,4 +1,4 @@
-// The answers of wsgiload's apps `hello` and `conformance`, from Node.js. Options as the runners in Python have them.
+// The responses of wsgiload's apps `hello` and `conformance`, from Node.js. The options are those of the Python runners.
 "use strict";
 const http = require("http");
 
@@ -43,7 +43,7 @@ const routes = {
   },
 };
 
-// Large cookies; by default a head may have 16 KiB.
+// Allows large cookies; by default, a request head is limited to 16 KiB.
 const limits = options.keepalive ? { maxHeaderSize: 65536 } : {};
 const server = http.createServer(limits, (request, response) => {
   const route = routes[request.url];

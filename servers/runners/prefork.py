@@ -1,8 +1,8 @@
-"""Runs another runner in several processes, each with a listening socket of its own (SO_REUSEPORT).
+"""Runs another runner in several processes, each with its own listening socket (SO_REUSEPORT).
 
     prefork.py --workers N RUNNER ARGUMENT...
 
-With one worker, or without --workers, no process is added. Standard library only.
+With one worker, or without --workers, the runner runs in this process. Standard library only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 
 
 def main() -> int:
-    """Become the runner, or the parent of several."""
+    """Run the runner in this process, or start it in several child processes."""
     words, workers = sys.argv[1:], 1
     if words[0] == "--workers":
         workers, words = int(words[1]), words[2:]
@@ -28,16 +28,16 @@ def main() -> int:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGCHLD})
             return become([*words, "--reuse-port"])
         children.append(child)
-    asked = signal.sigwait({signal.SIGTERM, signal.SIGCHLD}) == signal.SIGTERM
+    is_stopped = signal.sigwait({signal.SIGTERM, signal.SIGCHLD}) == signal.SIGTERM
     for child in children:
         os.kill(child, signal.SIGTERM)
     for child in children:
         os.waitpid(child, 0)
-    return 0 if asked else 1
+    return 0 if is_stopped else 1
 
 
 def become(words: list[str]) -> int:
-    """Run the runner in this process, as if it had been started by its name."""
+    """Run the runner in this process, as if it had been started directly."""
     sys.argv = words
     runpy.run_path(words[0], run_name="__main__")
     return 0

@@ -1,6 +1,6 @@
-"""Starts a WSGI server on a Unix socket and nginx in front of it, and ends both together.
+"""Starts a WSGI server on a Unix socket and nginx in front of it, and stops both together.
 
-Standard library only, and little of it: what this process takes in memory counts as the server's.
+It imports only a few modules of the standard library, because its memory counts as the server's.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ http {{
   }}
 }}
 """
-# uwsgi's protocol has no keep-alive: nginx opens a connection per request whatever it is told.
+# The uwsgi protocol has no keep-alive: nginx always opens one connection per request.
 HANDOVER = {
     (
         "http",
@@ -56,15 +56,17 @@ HANDOVER = {
 
 
 def configure(options: dict[str, str], folder: Path) -> Path:
-    """nginx.conf. Without a backlog everything stays as nginx has it."""
+    """Write nginx.conf. Without a backlog, nginx's defaults apply."""
     is_tuned = "--backlog" in options
     text = CONFIGURATION.format(
         folder=folder,
         host=options["--host"],
         port=options["--port"],
         socket=options["--socket"],
-        user="user root;" if os.geteuid() == 0 else "",  # the sockets' folder is ours alone
-        # Two for each request, one on either side, and a few for what listens.
+        user="user root;"
+        if os.geteuid() == 0
+        else "",  # only this user may enter the folder of the sockets
+        # Two connections per request (client and server side), and a few for listening sockets.
         connections=2 * int(options["--connections"]) + 64 if "--connections" in options else 512,
         access_log="off" if is_tuned else f"{folder}/access.log",
         client_side="keepalive_requests 1000000000; keepalive_timeout 1d; tcp_nodelay on; "
@@ -83,7 +85,7 @@ def configure(options: dict[str, str], folder: Path) -> Path:
 
 
 def main() -> int:
-    """Run both until SIGTERM, or until one of them ends."""
+    """Run both until SIGTERM, or until one of them exits."""
     place = sys.argv.index("--")
     options = dict(zip(sys.argv[1:place:2], sys.argv[2:place:2], strict=True))
     unknown = set(options) - set(OPTIONS)
@@ -94,14 +96,14 @@ def main() -> int:
     nginx = ["nginx", "-c", str(configure(options, folder)), "-e", "stderr"]
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
     children = [_start(command, path) for command in (sys.argv[place + 1 :], nginx)]
-    asked = signal.sigwait({signal.SIGTERM, signal.SIGCHLD}) == signal.SIGTERM
-    for child in reversed(children):  # the front first, so that it never meets a closed server
+    is_stopped = signal.sigwait({signal.SIGTERM, signal.SIGCHLD}) == signal.SIGTERM
+    for child in reversed(children):  # nginx first, so that it never connects to a stopped server
         try:
             os.kill(child, signal.SIGTERM)
         except ProcessLookupError:
-            asked = False
+            is_stopped = False
         os.waitpid(child, 0)
-    return 0 if asked else 1
+    return 0 if is_stopped else 1
 
 
 def _start(command: list[str], path: str) -> int:

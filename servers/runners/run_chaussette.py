@@ -1,11 +1,11 @@
-"""Runs an app in a backend of Chaussette, on a socket that circus hands over. It imports no
-wsgiload.
+"""Runs an app in a backend of Chaussette, on a socket inherited from circus. wsgiload is not
+installed in circus's environment.
 
-Chaussette itself offers gevent on Python 2 only, and its waitress fails with waitress 3; everything
-else is its own.
+Chaussette offers gevent only on Python 2, and its waitress backend fails with waitress 3. This
+runner replaces both; everything else is Chaussette's.
 """
 
-# The servers are not installed where this file is checked.
+# The servers are not installed in the environment in which this file is type-checked.
 # mypy: disable-error-code="import-untyped,import-not-found"
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Serve until a signal ends the process. Without --keepalive everything is as chaussette has
-    it."""
+    """Serve until a signal ends the process. Without --keepalive, chaussette's defaults apply."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--fd", type=int, required=True)
     parser.add_argument("--backend", required=True)
@@ -42,7 +41,7 @@ def main() -> None:
 
 
 def serve_waitress(app: object, options: argparse.Namespace) -> None:
-    """waitress on the inherited socket, with settings as in its own file."""
+    """waitress on the inherited socket, with the settings of ``waitress.py``."""
     import waitress
 
     given = {
@@ -81,8 +80,8 @@ def make_server(app: object, options: argparse.Namespace) -> Any:
 
 
 def make_gevent(is_quiet: bool, *arguments: Any, **named: Any) -> Any:
-    """chaussette's class. Its arguments are those of an older gevent, which takes the handler for
-    an error log now."""
+    """chaussette's class. It passes the arguments of an older gevent; a newer gevent interprets the
+    handler as the error log."""
     from chaussette.backend import _gevent
 
     made = _gevent.Server(*arguments, **named | ({"log": None} if is_quiet else {}))

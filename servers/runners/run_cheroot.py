@@ -1,6 +1,6 @@
-"""Runs an app in cheroot. Started in cheroot's environment, so it imports no wsgiload."""
+"""Runs an app in cheroot. wsgiload is not installed in cheroot's environment."""
 
-# The server is not installed where this file is checked.
+# The server is not installed in the environment in which this file is type-checked.
 # mypy: disable-error-code="import-untyped,import-not-found"
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def main() -> None:
     parser.add_argument("app")
     options = parser.parse_args()
     module, _, name = options.app.partition(":")
-    # What is not given stays as cheroot has it. A pool that never grows: capacity is the declared
-    # number of threads.
+    # Without an option, cheroot's default applies. The pool never grows beyond the declared number
+    # of threads.
     given = {
         "numthreads": options.threads,
         "max": options.threads,
@@ -40,8 +40,8 @@ def main() -> None:
     )
     if options.timeout is not None:
         server.keep_alive_conn_limit = None
-    # safe_start() stops the server in order when it sees SystemExit; without this SIGTERM simply
-    # kills.
+    # safe_start() stops the server cleanly on SystemExit; without this handler, SIGTERM kills the
+    # process.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     server.safe_start()
 

@@ -1,6 +1,6 @@
-"""Runs an app below CherryPy's engine. Started in its environment, so it imports no wsgiload."""
+"""Runs an app in CherryPy's engine. wsgiload is not installed in its environment."""
 
-# The server is not installed where this file is checked.
+# The server is not installed in the environment in which this file is type-checked.
 # mypy: disable-error-code="import-untyped,import-not-found"
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def keep_every_connection() -> None:
-    """There is no setting for it, so the HTTP server is made before the engine would make it."""
+    """Create the HTTP server before the engine does, because there is no setting for the limit."""
     server = cherrypy.server
     server.httpserver, server.bind_addr = server.httpserver_from_self()
     server.httpserver.keep_alive_conn_limit = None

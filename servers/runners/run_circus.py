@@ -1,4 +1,4 @@
-"""Writes a configuration for circusd and becomes it. Started in circus's environment; standard
+"""Writes a configuration for circusd, then executes circusd. Runs in circus's environment; standard
 library only."""
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def main() -> None:
         python=sys.executable,
         backend=Path(__file__).with_name("run_chaussette.py"),
         words=" ".join([*words, options.app]),
-        app_dir=os.getcwd(),  # noqa: PTH109 - the folder as the launch names it
+        app_dir=os.getcwd(),  # noqa: PTH109 - the path as given at the launch
         workers=options.workers,
         host=options.host,
         port=options.port,

@@ -1,6 +1,6 @@
-"""Runs an app in FastPySGI. Started in its environment, so it imports no wsgiload."""
+"""Runs an app in FastPySGI. wsgiload is not installed in its environment."""
 
-# The server is not installed where this file is checked.
+# The server is not installed in the environment in which this file is type-checked.
 # mypy: disable-error-code="import-untyped,import-not-found"
 
 from __future__ import annotations

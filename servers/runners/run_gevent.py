@@ -1,11 +1,11 @@
-"""Runs an app in gevent.pywsgi. Started in gevent's environment, so it imports no wsgiload."""
+"""Runs an app in gevent.pywsgi. wsgiload is not installed in gevent's environment."""
 
-# The server is not installed where this file is checked.
+# The server is not installed in the environment in which this file is type-checked.
 # mypy: disable-error-code="import-untyped,import-not-found"
 
 from gevent import monkey
 
-monkey.patch_all()  # before anything else is imported, the app included
+monkey.patch_all()  # before all other imports, including that of the app
 
 import argparse  # noqa: E402
 import importlib  # noqa: E402
@@ -26,11 +26,9 @@ def main() -> None:
     options = parser.parse_args()
     module, _, name = options.app.partition(":")
     app = getattr(importlib.import_module(module), name)
-    log = (
-        None if options.no_log else "default"
-    )  # gevent's own default: every request on standard error
+    log = None if options.no_log else "default"  # gevent's default: every request on standard error
     server = WSGIServer((options.host, options.port), app, backlog=options.backlog, log=log)
-    server.stop_timeout = 1  # connections kept alive would otherwise hold the stop
+    server.stop_timeout = 1  # otherwise, idle connections delay the stop
     gevent.signal_handler(signal.SIGTERM, server.stop)
     server.serve_forever()
 

@@ -1,5 +1,5 @@
-"""Writes what mod_wsgi-express has no option for, and becomes it. Started in its environment;
-standard library only."""
+"""Writes the Apache directives that mod_wsgi-express has no options for, then executes
+mod_wsgi-express. Runs in its environment; standard library only."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import shutil
 import sys
 from pathlib import Path
 
-# One front process, whatever the load: the budget is for the app. Idle connections need no thread
-# of the event MPM.
+# One front process at any load: the CPU and memory limits are for the app. Idle connections need no
+# thread of the event MPM.
 APACHE = """
 ListenBacklog {backlog}
 MaxKeepAliveRequests 0
@@ -24,7 +24,7 @@ AsyncRequestWorkerFactor 32
 RequestReadTimeout header=0 body=0
 """
 BEYOND_ANY_RUN_S = "86400"
-# Before the file that mod_wsgi-express writes, whose virtual host copies the limit when it begins.
+# Set before Apache reads mod_wsgi-express's file, because its virtual host copies the limit.
 LARGE_FIELDS = "LimitRequestFieldSize 65536"
 ADMINISTRATION_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
 
@@ -56,7 +56,7 @@ def main() -> None:
     words += ["--threads", options.threads] if options.threads else []
     if options.backlog:
         words += tuned(options)
-    # As root Apache would want another user, who may not read what lies below root's home.
+    # As root, Apache requires another user, who cannot read files in root's home directory.
     prefix = (
         ["unshare", "--user", "--map-user=33", "--map-group=33", "--"] if os.geteuid() == 0 else []
     )
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def tuned(options: argparse.Namespace) -> list[str]:
-    """The options of the tuned profile, and the file for what has none."""
+    """The options of the tuned profile, and the file with the directives that have no option."""
     path = options.folder / "apache.conf"
     path.write_text(APACHE.format(backlog=options.backlog))
     words = ["--include-file", str(path), "--server-mpm", "event", "--max-clients", "64"]
@@ -79,7 +79,7 @@ def tuned(options: argparse.Namespace) -> list[str]:
 
 
 def accept_large_fields(program: Path) -> None:
-    """Let mod_wsgi-express start Apache by a script that adds a directive."""
+    """Let mod_wsgi-express start Apache with a script that adds a directive."""
     path = f"{os.environ.get('PATH', os.defpath)}:{ADMINISTRATION_FOLDERS}"
     apache = shutil.which("apache2", path=path) or "apache2"
     program.write_text(f"#!/bin/sh\nexec {apache} -C '{LARGE_FIELDS}' \"$@\"\n")

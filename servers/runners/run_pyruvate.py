@@ -1,6 +1,6 @@
-"""Runs an app in pyruvate. Started in its environment, so it imports no wsgiload."""
+"""Runs an app in pyruvate. wsgiload is not installed in its environment."""
 
-# The server is not installed where this file is checked.
+# The server is not installed in the environment in which this file is type-checked.
 # mypy: disable-error-code="import-untyped,import-not-found"
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import socket
 
 import pyruvate
 
-FIRST_HANDED_OVER = 3  # the descriptor at which sd_listen_fds(3) begins
+FIRST_PASSED_FD = 3  # the first file descriptor of sd_listen_fds(3)
 
 
 def main() -> None:
@@ -27,18 +27,18 @@ def main() -> None:
     module, _, name = options.app.partition(":")
     app = getattr(importlib.import_module(module), name)
     if options.backlog is not None:
-        hand_over(options)
+        pass_socket(options)
     address = f"{options.host}:{options.port}" if options.backlog is None else None
     pyruvate.serve(app, address, options.threads)
 
 
-def hand_over(options: argparse.Namespace) -> None:
-    """A listening socket, left where a service manager would leave it."""
+def pass_socket(options: argparse.Namespace) -> None:
+    """Create a listening socket and pass it like systemd."""
     listening = socket.socket()
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.bind((options.host, options.port))
     listening.listen(options.backlog)
-    os.dup2(listening.detach(), FIRST_HANDED_OVER)
+    os.dup2(listening.detach(), FIRST_PASSED_FD)
     os.environ |= {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1"}
 
 

@@ -1,7 +1,7 @@
-"""Writes a configuration for supervisord and becomes it; with --fd it is one of the processes that
-supervisord starts. Started in supervisor's environment; imports no wsgiload."""
+"""Writes a configuration for supervisord, then executes supervisord; with --fd, it is one of the
+processes that supervisord starts. wsgiload is not installed in supervisor's environment."""
 
-# The servers are not installed where this file is checked.
+# The servers are not installed in the environment in which this file is type-checked.
 # mypy: disable-error-code="import-untyped,import-not-found"
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ redirect_stderr = true
 stdout_logfile = /dev/stderr
 stdout_logfile_maxbytes = 0
 """
-# Where supervisord puts the socket of an fcgi-program.
+# The file descriptor at which supervisord passes the socket of an fcgi-program.
 SOCKET_DESCRIPTOR = 0
 
 
 def main() -> None:
-    """Write the file and become supervisord, or serve."""
+    """Write the file and execute supervisord, or serve."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--fd", type=int)
     parser.add_argument("--host")
@@ -66,7 +66,7 @@ def supervise(options: argparse.Namespace) -> None:
     text = CONFIGURATION.format(
         folder=_literal(options.folder),
         command=_literal(shlex.join([*words, options.app])),
-        app_dir=_literal(os.getcwd()),  # noqa: PTH109 - the folder as the launch names it
+        app_dir=_literal(os.getcwd()),  # noqa: PTH109 - the path as given at the launch
         host=options.host,
         port=options.port,
         backlog=f"socket_backlog = {options.backlog}" if options.backlog else "",
@@ -79,7 +79,7 @@ def supervise(options: argparse.Namespace) -> None:
 
 
 def _literal(text: str) -> str:
-    """Text in which supervisord expands nothing."""
+    """The text, escaped so that supervisord expands nothing in it."""
     return text.replace("%", "%%")
 
 

@@ -1,6 +1,6 @@
-"""Runs an app in Twisted Web. Started in twisted's environment, so it imports no wsgiload."""
+"""Runs an app in Twisted Web. wsgiload is not installed in twisted's environment."""
 
-# The server is not installed where this file is checked.
+# The server is not installed in the environment in which this file is type-checked.
 # mypy: disable-error-code="import-untyped,import-not-found"
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Runs a WSGI app in uvicorn behind a2wsgi. Started in its environment, so it imports no
-wsgiload."""
+"""Runs a WSGI app in uvicorn behind a2wsgi. wsgiload is not installed in its environment."""
 
-# The server is not installed where this file is checked.
+# The server is not installed in the environment in which this file is type-checked.
 # mypy: disable-error-code="import-untyped,import-not-found"
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ APP_VARIABLE, THREADS_VARIABLE = "WSGILOAD_RUNNER_APP", "WSGILOAD_RUNNER_THREADS
 
 
 def make_app() -> WSGIMiddleware:
-    """In each worker, which knows only its variables."""
+    """The app for one worker, which gets its settings from environment variables."""
     module, _, name = os.environ[APP_VARIABLE].partition(":")
     threads = os.environ.get(THREADS_VARIABLE)
     app = getattr(importlib.import_module(module), name)
@@ -44,7 +43,7 @@ def main() -> None:
         "timeout_keep_alive": options.keepalive,
     }
     settings = {key: value for key, value in given.items() if value is not None}
-    # The faster ones are installed as well, for ASGI apps.
+    # uvloop and httptools are also installed, but only for ASGI apps.
     settings |= {"loop": "asyncio", "http": "h11"}
     if options.keepalive is not None:
         settings |= {"access_log": False, "log_level": "warning", "timeout_graceful_shutdown": 2}

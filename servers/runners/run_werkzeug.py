@@ -1,7 +1,6 @@
-"""Runs an app in werkzeug's development server. Started in its environment, so it imports no
-wsgiload."""
+"""Runs an app in werkzeug's development server. wsgiload is not installed in its environment."""
 
-# The server is not installed where this file is checked.
+# The server is not installed in the environment in which this file is type-checked.
 # mypy: disable-error-code="import-untyped,import-not-found"
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ def main() -> None:
     module, _, name = options.app.partition(":")
     app = getattr(importlib.import_module(module), name)
     if options.backlog is not None:
-        # On the class, because the socket listens before make_server returns.
+        # Set on the class, because the socket already listens when make_server returns.
         serving.BaseWSGIServer.request_queue_size = options.backlog
     if options.no_log:
         logging.getLogger("werkzeug").setLevel(logging.ERROR)

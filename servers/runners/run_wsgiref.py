@@ -1,4 +1,4 @@
-"""Runs an app in wsgiref. Standard library only; it imports no wsgiload."""
+"""Runs an app in wsgiref. Standard library only."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 
 class SilentHandler(WSGIRequestHandler):
-    """Writes no line per request."""
+    """Does not log requests."""
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Drop the line."""
+        """Log nothing."""
 
 
 def main() -> None:
@@ -26,7 +26,7 @@ def main() -> None:
     module, _, name = options.app.partition(":")
     app = getattr(importlib.import_module(module), name)
     if options.backlog is not None:
-        # On the class, because the socket listens before make_server returns.
+        # Set on the class, because the socket already listens when make_server returns.
         WSGIServer.request_queue_size = options.backlog
     handler = SilentHandler if options.no_log else WSGIRequestHandler
     make_server(options.host, options.port, app, handler_class=handler).serve_forever()
