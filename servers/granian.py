@@ -86,7 +86,7 @@ SERVER = Server(
                 f"that are idle for longer ({REFERENCE})",
             ),
             stock_notes=(
-                "one process, event loop uvloop because it is installed, backlog and backpressure "
+                "one process, event loop uvloop (if it is installed), backlog and backpressure "
                 f"1,024 ({REFERENCE})",
             ),
             unix_socket=True,

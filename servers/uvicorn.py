@@ -84,7 +84,7 @@ SERVER = Server(
         ),
         Variant(
             name="asgi",
-            summary="ASGI on uvloop and httptools, as uvicorn[standard] installs them",
+            summary="ASGI on uvloop and httptools, as in uvicorn[standard]",
             keepalive=True,
             uses_workers=True,
             uses_threads=False,

@@ -124,10 +124,9 @@ SERVER = Server(
             uses_threads=True,
             notes=(
                 *NOTES,
-                "--http11-socket: keep-alive in the workers; each open connection occupies one "
-                f"({HTTP})",
-                "a body without Content-Length ends with the connection: for keep-alive, the app "
-                "must set it",
+                "--http11-socket: keep-alive in the workers; each open connection occupies a "
+                f"worker ({HTTP})",
+                "a body without Content-Length is close-delimited, so keep-alive needs this header",
             ),
             stock_notes=STOCK_NOTES,
             framing="close",

@@ -39,8 +39,7 @@ SERVER = Server(
                 "https://docs.python.org/3/library/socketserver.html)",
                 "log_message does nothing: by default, every request is written to standard error "
                 f"({SOURCE})",
-                "HTTP/1.0 without keep-alive; a body without Content-Length ends with the "
-                "connection",
+                "HTTP/1.0 without keep-alive; a body without Content-Length is close-delimited",
             ),
             stock_notes=("backlog 5, every request written to standard error",),
             framing="close",
