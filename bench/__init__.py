@@ -1,5 +1,4 @@
-"""What a request costs this load generator and others, and how true each is: run by ``make bench``.
+"""CPU time per request and accuracy of loadgen and other load generators; run by ``make bench``.
 
-Nothing of the product imports this package, and it imports nothing of the product: it drives
-programs.
+wsgiload does not import this package. This package only starts programs; one file imports wsgiload.
 """

@@ -1,12 +1,12 @@
 """Compare `loadgen` with other load generators: CPU time per request, memory, accuracy.
 
 Examples:
-    python -m bench                          everything
+    python -m bench                          all sections
     python -m bench closed --quick           a smoke test
     python -m bench open --generator zrk=PATH
     python -m bench closed --generator before:loadgen=PATH    two builds, paired
     python -m bench sampler 5 10             the cost of sampling a server
-    python -m bench render bench/results/NAME.json            its tables again
+    python -m bench render bench/results/NAME.json            print the tables of a result
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bench.generators import Generator, Missing, find_generators, find_program, 
 from bench.host import commit_time, host_facts, versions
 from bench.placement import Placement, choose_cores, real_time_permitted
 from bench.plan import SECTIONS, Scope, Step, duration_s, steps
-from bench.run import Bench, carry_out, tell_on_stderr
+from bench.run import Bench, carry_out, print_progress
 from bench.store import RESULTS, new_path, readable_name, write
 from bench.tables import render
 
@@ -60,16 +60,16 @@ def main() -> int:
         parser.error(str(error))
     scope = _scope(arguments)
     planned = steps(scope, generators)
-    left_out = _left_out(missing, scope)
-    for sentence in left_out:
+    skipped = _skipped(missing, scope)
+    for sentence in skipped:
         print(f"skipped: {sentence}", file=sys.stderr)
     if not any(one.dialect.name == "loadgen" for one in generators):
-        parser.error("loadgen is not built: make build")
+        parser.error("loadgen is not built; run: make build")
     print(f"{len(planned)} runs, about {duration_s(planned) / 60:.0f} minutes", file=sys.stderr)
     if arguments.dry_run:
         return 0
-    results = _results(arguments, generators, left_out)
-    with _wakefulness(arguments.awake):
+    results = _results(arguments, generators, skipped)
+    with _optionally_awake(arguments.awake):
         _carry_out(planned, results, _file(arguments, results), arguments.again)
     return 0
 
@@ -83,51 +83,79 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "sections",
         nargs="*",
-        help=f"{', '.join(SECTIONS)}, all; or render FILE to print its tables",
+        help=f"sections to run: {', '.join(SECTIONS)} or all; or one of the commands above",
     )
     parser.add_argument(
-        "--quick", action="store_true", help="a smoke test of a few minutes; not for publication"
+        "--quick", action="store_true", help="smoke test of a few minutes; not for publication"
     )
     parser.add_argument("--rounds", type=int, help="rounds of the closed loop")
-    parser.add_argument("--seconds", type=int, help="length of a closed-loop run")
+    parser.add_argument("--seconds", type=int, help="duration of a closed-loop run")
     parser.add_argument("--open-rounds", type=int, help="rounds of the open loop")
-    parser.add_argument("--open-seconds", type=int, help="length of an open-loop run")
-    parser.add_argument("--memory-seconds", type=int, help="how long 10,000 connections stay open")
+    parser.add_argument("--open-seconds", type=int, help="duration of an open-loop run")
     parser.add_argument(
-        "--connections", type=_numbers, metavar="N,N", help="connections of the closed loop"
+        "--memory-seconds", type=int, help="duration of a run with 10,000 connections"
+    )
+    parser.add_argument(
+        "--connections", type=_numbers, metavar="N,N", help="numbers of connections (closed loop)"
     )
     parser.add_argument(
         "--rates", type=_numbers, metavar="N,N", help="rates of the open loop, per second"
     )
     parser.add_argument(
-        "--accuracy-rates", type=_numbers, metavar="N,N", help="rates against the 2 ms server"
+        "--accuracy-rates",
+        type=_numbers,
+        metavar="N,N",
+        help="rates of the section accuracy, per second",
     )
     parser.add_argument(
         "--spins",
         type=lambda text: tuple(text.split(",")),
         metavar="TIME,TIME",
-        help="spin windows: 2ms,60us,0s",
+        help="spin windows of loadgen, such as 2ms,60us,0s",
     )
-    parser.add_argument("--generator", action="append", default=[], metavar="NAME[:DIALECT]=PATH")
     parser.add_argument(
-        "--generator-file", action="append", default=[], metavar="FILE", help="see bench/custom.py"
+        "--generator",
+        action="append",
+        default=[],
+        metavar="NAME[:DIALECT]=PATH",
+        help="another generator or build; DIALECT is the generator whose options it has",
+    )
+    parser.add_argument(
+        "--generator-file",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="description of any other generator; see bench/custom.py",
     )
     parser.add_argument(
         "--only",
         type=lambda text: text.split(","),
         metavar="NAME,NAME",
-        help="only these generators",
+        help="run only these generators",
     )
     parser.add_argument(
-        "--priority", choices=("rr", "ordinary", "auto"), default="auto", help="rr: real-time"
+        "--priority",
+        choices=("rr", "ordinary", "auto"),
+        default="auto",
+        help="rr: real-time (SCHED_RR); ordinary: SCHED_OTHER; auto: rr if permitted",
     )
     parser.add_argument(
-        "--awake", action="store_true", help="idle cores poll instead of halting; needs root"
+        "--awake", action="store_true", help="make idle cores poll instead of halting; needs root"
     )
     parser.add_argument(
-        "--again", type=int, default=3, metavar="N", help="maximum repetitions of a disturbed run"
+        "--again",
+        type=int,
+        default=3,
+        metavar="N",
+        help="repeat a disturbed run at most N times [default: 3]",
     )
-    parser.add_argument("--output", type=Path, metavar="DIRECTORY", default=RESULTS)
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="DIRECTORY",
+        default=RESULTS,
+        help="directory of the results [default: bench/results]",
+    )
     parser.add_argument(
         "--dry-run", action="store_true", help="print the expected duration and exit"
     )
@@ -135,10 +163,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    found = tuple(int(word.replace("_", "")) for word in text.split(","))
-    if min(found) < 1:
-        raise argparse.ArgumentTypeError("numbers from 1 on")
-    return found
+    numbers = tuple(int(word.replace("_", "")) for word in text.split(","))
+    if min(numbers) < 1:
+        raise argparse.ArgumentTypeError("every number must be at least 1")
+    return numbers
 
 
 def _generators(arguments: argparse.Namespace) -> tuple[list[Generator], list[Missing]]:
@@ -175,22 +203,22 @@ def _scope(arguments: argparse.Namespace) -> Scope:
     return replace(scope, **{name: value for name, value in chosen.items() if value is not None})
 
 
-def _left_out(missing: Sequence[Missing], scope: Scope) -> list[str]:
+def _skipped(missing: Sequence[Missing], scope: Scope) -> list[str]:
     sentences = [one.reason for one in missing]
     tools = {"nginx": ("apt-get install nginx-light", {"closed", "syscalls", "memory"})}
     tools["strace"] = ("apt-get install strace", {"syscalls"})
     for name, (fix, sections) in tools.items():
         if sections & set(scope.sections) and find_program(name) is None:
-            sentences.append(f"{name} is not installed, so runs with it fail: {fix}")
+            sentences.append(f"{name} is not installed, so runs with it fail; run: {fix}")
     return sentences
 
 
 def _results(
-    arguments: argparse.Namespace, generators: list[Generator], left_out: list[str]
+    arguments: argparse.Namespace, generators: list[Generator], skipped: list[str]
 ) -> dict[str, Any]:
     if arguments.priority == "rr" and not real_time_permitted():
         raise SystemExit(
-            "--priority rr is not permitted here: run as root, or grant CAP_SYS_NICE, or use "
+            "--priority rr is not permitted here: run as root, grant CAP_SYS_NICE, or use "
             "--priority auto"
         )
     real_time = arguments.priority != "ordinary" and real_time_permitted()
@@ -207,13 +235,13 @@ def _results(
         "host": host_facts(),
         "commit_time": commit_time(),
         "versions": versions(generators),
-        "left_out": left_out,
+        "left_out": skipped,
         "runs": [],
     }
 
 
 @contextlib.contextmanager
-def _wakefulness(awake: bool) -> Iterator[None]:
+def _optionally_awake(awake: bool) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         if awake:
             try:
@@ -238,17 +266,20 @@ def _carry_out(planned: Sequence[Step], results: dict[str, Any], path: Path, aga
         again,
     )
     if results["client_core"] == results["server_core"]:
-        print("client and server share one core, so they disturb each other", file=sys.stderr)
+        print(
+            "warning: client and server share one core, so they slow each other down",
+            file=sys.stderr,
+        )
     started = time.monotonic()
-    # As of `timeout` or a supervisor.
+    # Sent by `timeout` or a supervisor.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        for record in carry_out(planned, bench, tell_on_stderr):
+        for record in carry_out(planned, bench, print_progress):
             results["runs"].append(record)
     except KeyboardInterrupt:
-        results["left_out"].append("what was planned after an interrupt")
+        results["left_out"].append("all runs after the interrupt")
     finally:
-        # What was measured is kept, whatever ended it.
+        # Completed runs are kept, even after an error.
         results["took_s"] = round(time.monotonic() - started)
         page = render(results)
         write(path, results, page)

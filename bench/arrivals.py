@@ -1,5 +1,5 @@
-"""What the server's own log says of a generator: how evenly requests arrived, and how long they
-took there. Pure."""
+"""Figures from the server's log: how precisely a generator's requests arrived, and their times at
+the server. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 
 def settled(log: Sequence[LogEntry]) -> list[LogEntry]:
-    """What arrived after the first tenth of the time."""
+    """The requests that arrived after the first tenth of the time."""
     if not log:
         return []
     first, last = log[0].arrive_ns, log[-1].arrive_ns
@@ -32,11 +32,11 @@ def settled(log: Sequence[LogEntry]) -> list[LogEntry]:
     return [entry for entry in log if entry.arrive_ns >= begin]
 
 
-def arrival_instants(log: Sequence[LogEntry]) -> tuple[list[int], bool]:
-    """Settled instants of arrival in ns, ascending, and whether the kernel stamped them.
+def arrival_timestamps(log: Sequence[LogEntry]) -> tuple[list[int], bool]:
+    """Timestamps of the settled arrivals in ns, ascending, and whether they are the kernel's.
 
-    Its stamps are not late by what a server takes to wake up and read, as the log's own instants
-    are. Never a mixture.
+    The kernel's timestamps exclude the time that the server needs to wake up and read; the log's
+    timestamps include it. The two kinds are never mixed.
     """
     entries = settled(log)
     stamps = [entry.queued_ns for entry in entries if entry.queued_ns is not None]
@@ -46,37 +46,38 @@ def arrival_instants(log: Sequence[LogEntry]) -> tuple[list[int], bool]:
 
 
 def constant_arrivals(log: Sequence[LogEntry], rate_per_s: float) -> dict[str, float] | None:
-    """Against an even schedule, in µs: the error of each gap, and how late each arrival is.
+    """Compared with an evenly spaced schedule, in µs: the error of each inter-arrival time, and the
+    lateness of each arrival.
 
-    An arrival is late by its distance from the latest even schedule that no arrival is ahead of.
+    The schedule starts as late as possible without any arrival being early.
     """
-    instants, _ = arrival_instants(log)
-    if len(instants) < _FEWEST:
+    times_ns, _ = arrival_timestamps(log)
+    if len(times_ns) < _FEWEST:
         return None
     period_ns = 1e9 / rate_per_s
-    errors = [abs(late - early - period_ns) for early, late in itertools.pairwise(instants)]
-    offsets = [instant - number * period_ns for number, instant in enumerate(instants)]
+    errors = [abs(late - early - period_ns) for early, late in itertools.pairwise(times_ns)]
+    offsets = [time_ns - number * period_ns for number, time_ns in enumerate(times_ns)]
     ideal = min(offsets)
     return {
         **_quantiles("gap_error", errors),
         **_quantiles("late", [offset - ideal for offset in offsets]),
-        "rate_per_s": _rate_per_s(instants),
+        "rate_per_s": _rate_per_s(times_ns),
     }
 
 
 def poisson_arrivals(log: Sequence[LogEntry], rate_per_s: float) -> dict[str, float] | None:
-    """Against a Poisson schedule: how far the gaps are from the exponential law, and how the counts
-    vary.
+    """Compared with a Poisson process: the distance of the inter-arrival times from the exponential
+    distribution, and the dispersion of the counts.
 
-    The Kolmogorov–Smirnov distance has a floor of about the rate times what one send takes, or one
-    read where the server took the instants: there are no shorter gaps. The dispersion (variance
-    over mean of the counts in windows) is 1 for Poisson arrivals, 0 for even ones and more for
-    bursts, and small delays do not change it.
+    The Kolmogorov–Smirnov distance is at least about the rate times the duration of a send (or of a
+    read, without kernel timestamps), because inter-arrival times are never shorter. The dispersion
+    (variance over mean of the counts in windows) is 1 for Poisson arrivals, 0 for evenly spaced
+    arrivals and larger for bursts. Small delays do not change the dispersion.
     """
-    instants, _ = arrival_instants(log)
-    if len(instants) < _FEWEST:
+    times_ns, _ = arrival_timestamps(log)
+    if len(times_ns) < _FEWEST:
         return None
-    gaps_s = sorted((late - early) / 1e9 for early, late in itertools.pairwise(instants))
+    gaps_s = sorted((late - early) / 1e9 for early, late in itertools.pairwise(times_ns))
     count = len(gaps_s)
     distance = 0.0
     for rank, gap_s in enumerate(gaps_s):
@@ -84,13 +85,13 @@ def poisson_arrivals(log: Sequence[LogEntry], rate_per_s: float) -> dict[str, fl
         distance = max(distance, abs(expected - rank / count), abs(expected - (rank + 1) / count))
     return {
         "ks_distance": distance,
-        "dispersion": _dispersion(instants, _WINDOW_ARRIVALS * 1e9 / rate_per_s),
-        "rate_per_s": _rate_per_s(instants),
+        "dispersion": _dispersion(times_ns, _WINDOW_ARRIVALS * 1e9 / rate_per_s),
+        "rate_per_s": _rate_per_s(times_ns),
     }
 
 
 def server_quantiles_us(log: Sequence[LogEntry]) -> dict[str, float] | None:
-    """How long requests were at the server, by its own log."""
+    """Quantiles of the requests' times at the server, according to its log."""
     times_us = [
         (entry.write_ns - entry.arrive_ns) / 1e3 for entry in log if entry.write_ns is not None
     ]
@@ -100,8 +101,7 @@ def server_quantiles_us(log: Sequence[LogEntry]) -> dict[str, float] | None:
 
 
 def server_lateness_us(log: Sequence[LogEntry]) -> dict[str, float] | None:
-    """How late the server began its own answers: what disturbed it, no generator is to blame
-    for."""
+    """How late the server sent its responses. No generator causes this lateness."""
     late_ns = [entry.write_ns - entry.finish_ns for entry in log if entry.write_ns is not None]
     return _quantiles("server_late", late_ns) if late_ns else None
 
@@ -111,15 +111,15 @@ def _quantiles(name: str, values_ns: Sequence[float]) -> dict[str, float]:
     return {f"{name}_{word}_us": quantile(values_ns, share) / 1e3 for word, share in shares.items()}
 
 
-def _dispersion(instants: Sequence[int], window_ns: float) -> float:
-    counts = [0] * int((instants[-1] - instants[0]) // window_ns)
-    for instant in instants:
-        window = int((instant - instants[0]) // window_ns)
+def _dispersion(times_ns: Sequence[int], window_ns: float) -> float:
+    counts = [0] * int((times_ns[-1] - times_ns[0]) // window_ns)
+    for time_ns in times_ns:
+        window = int((time_ns - times_ns[0]) // window_ns)
         # The last window is cut off.
         if window < len(counts):
             counts[window] += 1
     return statistics.variance(counts) / statistics.mean(counts)
 
 
-def _rate_per_s(instants: Sequence[int]) -> float:
-    return (len(instants) - 1) * 1e9 / (instants[-1] - instants[0])
+def _rate_per_s(times_ns: Sequence[int]) -> float:
+    return (len(times_ns) - 1) * 1e9 / (times_ns[-1] - times_ns[0])

@@ -1,4 +1,4 @@
-"""Keeps idle cores from halting while generators are compared."""
+"""Keeps idle cores from halting during a benchmark."""
 
 from __future__ import annotations
 
@@ -7,21 +7,19 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-# The kernel's own interface: while somebody holds this file open, no core idles in a way from which
-# it wakes more slowly than the number of microseconds that was written to it
-# (Documentation/power/pm_qos_interface.rst of Linux).
+# While this file is open, cores use only idle states whose wake-up latency does not exceed the
+# written number of microseconds (Linux: Documentation/power/pm_qos_interface.rst).
 _DEVICE = Path("/dev/cpu_dma_latency")
 _NO_LATENCY = struct.pack("i", 0)
 
 
 @contextlib.contextmanager
 def cores_awake(device: Path = _DEVICE) -> Iterator[None]:
-    """Until the end of the block, and no longer than this process lives, an idle core polls instead
-    of halting.
+    """Until the end of the block (or of this process), idle cores poll instead of halting.
 
-    Waking a halted core of a virtual machine takes tens of microseconds of the hypervisor's, which
-    a generator's timers and a server's reads are late by. OSError where the file cannot be written.
+    In a virtual machine, the hypervisor takes tens of microseconds to wake a halted core, which
+    delays timers and reads. Raises OSError if the file cannot be written.
     """
-    with device.open("wb", buffering=0) as held:
-        held.write(_NO_LATENCY)
+    with device.open("wb", buffering=0) as request:
+        request.write(_NO_LATENCY)
         yield

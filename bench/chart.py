@@ -1,4 +1,4 @@
-"""A chart of medians with their ranges over an ordinal axis, as SVG. Pure; it knows nothing of
+"""A chart of medians and ranges over an ordinal axis, as SVG. Pure, and independent of the
 benchmarks."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _COLOURS = ("#1f5fa8", "#c05a17", "#3b7d3b", "#7a4b9a")
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One median with the least and the greatest value; points of one group have one colour."""
+    """Median, minimum and maximum; points of a group have the same color."""
 
     label: str
     group: str
@@ -25,8 +25,8 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One axis from 0 to ``top``; a range beyond it is cut off, and a median beyond it is written
-    out."""
+    """One axis from 0 to ``top``. Ranges above ``top`` are cut off; medians above ``top`` are
+    labeled with their value."""
 
     title: str
     points: Sequence[Point]
@@ -36,7 +36,7 @@ class Panel:
 
 
 def svg(panels: Sequence[Panel]) -> str:
-    """The panels below each other, as one document."""
+    """One document with the panels below each other."""
     groups = sorted({point.group for panel in panels for point in panel.points})
     colours = {group: _COLOURS[number % len(_COLOURS)] for number, group in enumerate(groups)}
     height = _PANEL_HEIGHT * len(panels)

@@ -1,7 +1,7 @@
-"""How late a loop on a core is that only reads the clock: no generator that runs there can be less
-late.
+"""The lateness of a loop that only reads the clock. It is a lower bound of the send lag of any
+generator on the same core.
 
-Run as a program, on the core and at the priority in question: ``python -m bench.clock SECONDS``.
+``python -m bench.clock SECONDS`` runs the loop on the current core at the current priority.
 """
 
 from __future__ import annotations
@@ -14,24 +14,22 @@ from collections.abc import Sequence
 from bench.measure import run_child
 from bench.placement import Placement
 
-# Short enough to leave a process that has just used nearly all of its real-time share within it.
+# Short enough not to be RT-throttled directly after a run that used most of the real-time budget.
 _SECONDS = 0.4
-# Two readings that are farther apart than this had something between them; the loop itself takes
-# some 0.1 µs.
+# A longer time between two readings is a pause; an iteration of the loop takes about 0.1 µs.
 _LEAST_PAUSE_NS = 1_000
 _SHARES = (0.5, 0.99, 0.999)
 
 
 def clock_late_us(placement: Placement) -> dict[str, float] | None:
-    """Quantiles of the lateness on that core, in µs; None if the loop could not run."""
+    """Quantiles of the lateness with this placement, in µs; None if the loop could not run."""
     words = [sys.executable, "-m", "bench.clock", str(_SECONDS)]
     used = run_child(words, placement, timeout_s=_SECONDS + 10)
     return json.loads(used.stdout) if used.code == 0 else None
 
 
 def pauses_ns(seconds: float) -> tuple[list[int], int]:
-    """The stretches in which the loop did not get to read the clock, and how long it ran, in
-    nanoseconds."""
+    """The pauses of the loop and its total duration, in ns."""
     read = time.monotonic_ns
     begin = last = read()
     end = begin + int(seconds * 1e9)
@@ -45,11 +43,11 @@ def pauses_ns(seconds: float) -> tuple[list[int], int]:
 
 
 def late_ns(pauses: Sequence[int], elapsed_ns: int, share: float) -> float:
-    """The lateness that this share of all instants does not exceed.
+    """The quantile ``share`` of the lateness.
 
-    An instant at random is later than ``x`` if it lies in a pause and more than ``x`` before its
-    end: of all time the share ``sum(max(0, pause - x)) / elapsed``. That falls with ``x``, linearly
-    between the lengths of two pauses.
+    An event at a random time is late by more than ``x`` if it falls into a pause, more than ``x``
+    before the end of the pause. Its probability is ``sum(max(0, pause - x)) / elapsed``, which
+    decreases with ``x``, linearly between the lengths of two pauses.
     """
     allowed_ns = (1 - share) * elapsed_ns
     total = 0
@@ -63,7 +61,7 @@ def late_ns(pauses: Sequence[int], elapsed_ns: int, share: float) -> float:
 
 
 def main() -> None:
-    """Print the quantiles in µs as JSON."""
+    """Print the quantiles in µs, as JSON."""
     pauses, elapsed_ns = pauses_ns(float(sys.argv[1]))
     print(
         json.dumps(

@@ -1,4 +1,4 @@
-"""A generator that this harness does not know, described in a TOML file.
+"""Any other generator, described in a TOML file.
 
     name = "mine"
     program = "/path/to/mine"
@@ -8,7 +8,7 @@
     quantile_unit = "ms"                   # ns, us, ms or s
     quantiles = { "0.5" = 'p50 ([\\d.]+)', "0.99" = 'p99 ([\\d.]+)' }
 
-Either of ``closed`` and ``open`` may be left out, and so may the quantiles.
+Either ``closed`` or ``open`` can be omitted; the quantiles are optional.
 """
 
 from __future__ import annotations
@@ -26,17 +26,20 @@ _KEYS = {"name", "program", "closed", "open", "requests", "quantile_unit", "quan
 
 
 def read_description(path: Path) -> Generator:
-    """The generator that a file describes. ValueError says what is wrong with the file."""
+    """The generator that a file describes. Raises ValueError with the reason if the file is not
+    valid."""
     try:
         described = tomllib.loads(path.read_text())
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"{path}: {error}") from None
     unknown = set(described) - _KEYS
-    absent = {"name", "program", "requests"} - set(described)
-    if unknown or absent:
-        raise ValueError(f"{path}: unknown {sorted(unknown)}, missing {sorted(absent)}")
+    missing = {"name", "program", "requests"} - set(described)
+    wrong_keys = [f"unknown key {key}" for key in sorted(unknown)]
+    wrong_keys += [f"missing key {key}" for key in sorted(missing)]
+    if wrong_keys:
+        raise ValueError(f"{path}: {', '.join(wrong_keys)}")
     if described.get("quantile_unit", "us") not in _MICROSECONDS:
-        raise ValueError(f"{path}: quantile_unit is one of {', '.join(_MICROSECONDS)}")
+        raise ValueError(f"{path}: quantile_unit must be one of {', '.join(_MICROSECONDS)}")
     try:
         return Generator(described["name"], _dialect(described), _program(described["program"]))
     except (ValueError, TypeError, AttributeError) as error:
@@ -44,19 +47,19 @@ def read_description(path: Path) -> Generator:
 
 
 def _program(name: str) -> Path:
-    found = find_program(name)
-    if found is None:
+    program = find_program(name)
+    if program is None:
         raise ValueError(f"program {name!r} does not exist or is not executable")
-    return found.absolute()
+    return program.absolute()
 
 
 def _pattern(key: str, text: str) -> re.Pattern[str]:
     try:
         pattern = re.compile(text)
     except re.error as error:
-        raise ValueError(f"{key} {text!r} is no regular expression: {error}") from None
+        raise ValueError(f"{key}: {text!r} is not a regular expression: {error}") from None
     if not pattern.groups:
-        raise ValueError(f"{key} {text!r} has no group (...) round its number")
+        raise ValueError(f"{key}: {text!r} has no group (...) around the number")
     return pattern
 
 
@@ -68,15 +71,15 @@ def _dialect(described: dict[str, Any]) -> Dialect:
     }
 
     def parse(text: str) -> Output:
-        found = requests.search(text)
-        if found is None:
+        count = requests.search(text)
+        if count is None:
             raise OutputError(
-                f"{described['name']} printed nothing that fits '{described['requests']}'"
+                f"the output of {described['name']} does not match '{described['requests']}'"
             )
         scale = _MICROSECONDS[described.get("quantile_unit", "us")]
         matches = {name: pattern.search(text) for name, pattern in quantiles.items()}
         return Output(
-            requests=int(found[1]),
+            requests=int(count[1]),
             quantiles_us={
                 name: float(match[1]) * scale for name, match in matches.items() if match
             },
@@ -84,7 +87,7 @@ def _dialect(described: dict[str, Any]) -> Dialect:
 
     return Dialect(
         described["name"],
-        "give its path",
+        "set its path in the description",
         parse,
         _call("closed", described.get("closed")),
         _call("open", described.get("open")),
@@ -96,7 +99,7 @@ def _call(key: str, template: list[str] | None) -> Call | None:
         return None
     if not isinstance(template, list) or not all(isinstance(word, str) for word in template):
         raise ValueError(
-            f"{key} is a list of words, such as ['--users', '{{connections}}', '{{url}}']"
+            f"{key} must be a list of words, such as ['--users', '{{connections}}', '{{url}}']"
         )
 
     def words(load: Load) -> list[str]:
@@ -113,6 +116,6 @@ def _call(key: str, template: list[str] | None) -> Call | None:
     except LookupError as error:
         known = "{url}, {connections}, {seconds} and {rate}"
         raise ValueError(
-            f"{key}: there is no placeholder {{{error.args[0]}}}, only {known}"
+            f"{key}: unknown placeholder {{{error.args[0]}}}; known are {known}"
         ) from None
     return words

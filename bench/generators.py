@@ -1,7 +1,7 @@
-"""The load generators: how each is found, installed, called and read.
+"""The load generators: how to find, install and call each, and how to parse its output.
 
-To add one, add its ``Dialect`` here and its parser to ``outputs``, or describe it in a file
-(``custom``).
+To add a generator, add a ``Dialect`` here and a parser to ``outputs``, or describe the generator in
+a file (``custom``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bench.load import Load, Output
 ROOT = Path(__file__).resolve().parent.parent
 _BUILT = ROOT / "target" / "release"
 _PLACES = (_BUILT, _BUILT / "examples", ROOT / "bench" / ".tools" / "bin", Path("/usr/sbin"))
-# A generator that stores every sample must be told how many there can be.
+# A generator that stores every sample needs to know the maximum number.
 _MOST_PER_S = 300_000
 
 Call = Callable[[Load], list[str]]
@@ -26,31 +26,31 @@ Call = Callable[[Load], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How to talk to one generator. ``closed`` and ``open_loop`` give the arguments; None: it
-    cannot do that."""
+    """How to call one generator. ``closed`` and ``open_loop`` return the arguments; None: the
+    generator does not support this kind of load."""
 
     name: str
     install: str
     parse: Callable[[str], Output]
     closed: Call | None = None
     open_loop: Call | None = None
-    # Arguments of a second call that turns what the first one printed into a report; not part of
-    # the cost.
+    # Arguments of a second call that converts the output of the first into a report; its CPU time
+    # is not counted.
     report: tuple[str, ...] = ()
     stdin: Callable[[Load], str] = lambda _: ""
     version: tuple[str, ...] = ("--version",)
-    # It keeps a connection only if the answer says `Connection: keep-alive`, which refsrv never
-    # does.
+    # It reuses a connection only if the response has `Connection: keep-alive`, which refsrv never
+    # sends.
     needs_keep_alive_header: bool = False
-    # It can be told a spin window and a law of arrivals.
+    # It has options for the spin window and the inter-arrival distribution.
     paces: bool = False
-    # Shorter loads leave it without latencies.
+    # It reports no latencies for shorter loads.
     least_seconds: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Generator:
-    """A dialect and the program that speaks it, under the name that the tables show."""
+    """A program and its dialect, under the name in the tables."""
 
     name: str
     dialect: Dialect
@@ -59,7 +59,7 @@ class Generator:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A generator that is not here, and the sentence that says so."""
+    """A generator that is not installed, with the message."""
 
     name: str
     reason: str
@@ -120,7 +120,7 @@ def _hey_paced(load: Load) -> list[str]:
 
 
 def _fortio(load: Load) -> list[str]:
-    # A resolution of 10 µs instead of its 1 ms; uniform: connections are not all sent at once.
+    # A resolution of 10 µs instead of the default of 1 ms; -uniform staggers the connections.
     rate = "0" if load.rate_per_s is None else str(load.rate_per_s)
     words = [
         "load",
@@ -198,13 +198,13 @@ DIALECTS = {
             _vegeta,
             report=("report", "-type", "json"),
             stdin=lambda load: f"GET {load.url}\n",
-            # `go install` leaves empty what its own -version prints, but for the version of Go.
+            # After `go install`, its -version prints only the version of Go.
             version=(),
         ),
-        # No load generator: what the kernel asks of every one of them.
+        # The syscall baseline; not a load generator.
         Dialect("floor", "make bench", outputs.parse_floor, _floor),
-        # These two come from nowhere that this harness installs from: give their path with
-        # --generator. wrk2 calibrates for ten seconds.
+        # bench/install does not install wrk2 and zrk: pass their paths with --generator. wrk2
+        # calibrates for ten seconds.
         Dialect(
             "wrk2",
             "--generator wrk2=PATH",
@@ -221,16 +221,16 @@ _OPTIONAL = ("wrk2", "zrk")
 
 
 def find_program(name: str) -> Path | None:
-    """Where a program is: what this repository built or installed comes before the search path."""
+    """The path of a program; programs of this repository precede the search path."""
     for place in _PLACES:
         if os.access(place / name, os.X_OK):
             return place / name
-    found = shutil.which(name)
-    return Path(found) if found else None
+    path = shutil.which(name)
+    return Path(path) if path else None
 
 
 def find_generators(given: list[Generator]) -> tuple[list[Generator], list[Missing]]:
-    """The generators that are here, those given by path included and first among their name."""
+    """The installed generators and those given by path, which have precedence."""
     named = {generator.name: generator for generator in given}
     missing = []
     for dialect in DIALECTS.values():
@@ -239,7 +239,7 @@ def find_generators(given: list[Generator]) -> tuple[list[Generator], list[Missi
         path = find_program(dialect.name)
         if path is None:
             missing.append(
-                Missing(dialect.name, f"{dialect.name} is not installed: {dialect.install}")
+                Missing(dialect.name, f"{dialect.name} is not installed; run: {dialect.install}")
             )
         else:
             named[dialect.name] = Generator(dialect.name, dialect, path)
@@ -250,19 +250,19 @@ def find_generators(given: list[Generator]) -> tuple[list[Generator], list[Missi
 
 
 def read_given(word: str) -> Generator:
-    """``NAME=PATH`` or ``NAME:DIALECT=PATH``: a program given by path. ValueError says what is
-    wrong with it."""
+    """``NAME=PATH`` or ``NAME:DIALECT=PATH``: a program given by path. Raises ValueError with the
+    reason if it is not valid."""
     name, equals, path = word.partition("=")
-    name, _, spoken = name.partition(":")
-    dialect = DIALECTS.get(spoken or name)
+    name, _, dialect_name = name.partition(":")
+    dialect = DIALECTS.get(dialect_name or name)
     if not equals or not name:
         raise ValueError(f"'{word}' is not NAME=PATH")
     if dialect is None:
         known = ", ".join(DIALECTS)
         raise ValueError(
-            f"'{spoken or name}' is none of {known}: write NAME:DIALECT=PATH, or use "
-            "--generator-file"
+            f"unknown dialect '{dialect_name or name}'; choose from {known} "
+            "(NAME:DIALECT=PATH), or use --generator-file"
         )
     if not os.access(path, os.X_OK):
-        raise ValueError(f"'{path}' is not a program that can be run")
+        raise ValueError(f"'{path}' is not an executable file")
     return Generator(name, dialect, Path(path).resolve())

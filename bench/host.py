@@ -1,5 +1,4 @@
-"""Facts of the machine and the versions of the tools that a result depends on. No host name, no
-path."""
+"""Facts about the machine and versions of the tools, without host name and paths."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ _FILES = {
 
 
 def host_facts() -> dict[str, Any]:
-    """What the machine is; None for what it does not tell."""
+    """Facts about the machine; None if unknown."""
     return {
         "cpu_model": _field("/proc/cpuinfo", "model name"),
         "cores": os.cpu_count(),
@@ -38,16 +37,16 @@ def host_facts() -> dict[str, Any]:
 
 
 def versions(generators: list[Generator]) -> dict[str, str | None]:
-    """The version of every generator and server; None where a program has no way to say."""
-    found = {one.name: generator_version(one) for one in generators}
-    found["nginx"] = _said(find_program("nginx"), ("-v",))
-    found["strace"] = _said(find_program("strace"), ("-V",))
-    found["wsgiload commit"] = _commit()
-    return found
+    """The version of every generator and server; None if unknown."""
+    by_name = {one.name: generator_version(one) for one in generators}
+    by_name["nginx"] = _printed_version(find_program("nginx"), ("-v",))
+    by_name["strace"] = _printed_version(find_program("strace"), ("-V",))
+    by_name["wsgiload commit"] = _commit()
+    return by_name
 
 
 def commit_time() -> str | None:
-    """When the commit under test was made, in UTC; None where there is no repository."""
+    """Time of the commit under test, in UTC; None without a repository."""
     seconds = _git("show", "--no-patch", "--format=%ct", "HEAD")
     if seconds is None:
         return None
@@ -57,9 +56,9 @@ def commit_time() -> str | None:
 
 
 def generator_version(generator: Generator) -> str | None:
-    """What the program says of itself, or else what Go wrote into it."""
+    """The version that the program prints, or else the one in its Go build information."""
     if generator.dialect.version:
-        return _said(generator.path, generator.dialect.version)
+        return _printed_version(generator.path, generator.dialect.version)
     go = find_program("go")
     text = _output([str(go), "version", "-m", str(generator.path)]) if go else ""
     module = re.search(r"^\s*mod\s+\S+\s+v(\S+)", text, re.MULTILINE)
@@ -67,27 +66,29 @@ def generator_version(generator: Generator) -> str | None:
 
 
 def processor_maker(facts: Mapping[str, Any]) -> str:
-    """The machine in a file name: the first word of its processor, as in ``amd`` and ``intel``."""
+    """The processor in a file name: the first word of its model, such as ``amd`` or ``intel``."""
     words = re.findall(r"[a-z0-9]+", (facts["cpu_model"] or "unknown").lower())
     return str(words[0])
 
 
-def _said(path: Path | None, arguments: tuple[str, ...]) -> str | None:
-    found = re.search(r"\d+\.\d+(?:\.\d+)?", _output([str(path), *arguments])) if path else None
-    return found[0] if found else None
+def _printed_version(path: Path | None, arguments: tuple[str, ...]) -> str | None:
+    if path is None:
+        return None
+    version = re.search(r"\d+\.\d+(?:\.\d+)?", _output([str(path), *arguments]))
+    return version[0] if version else None
 
 
 def _commit() -> str | None:
     commit = _git("rev-parse", "--short", "HEAD")
     return (
-        f"{commit} with changes"
+        f"{commit} with uncommitted changes"
         if commit and _git("status", "--porcelain", "--untracked-files=no")
         else commit
     )
 
 
 def _git(*words: str) -> str | None:
-    """What git prints of this repository; None where this is none."""
+    """The output of git in this repository; None without a repository."""
     try:
         done = subprocess.run(
             ["git", "-C", str(ROOT), *words], capture_output=True, text=True, timeout=20, check=True
@@ -116,10 +117,10 @@ def _text(path: str) -> str | None:
 
 def _field(path: str, name: str) -> str | None:
     lines = (_raw(path)).splitlines()
-    found = [
+    values = [
         line.partition(":")[2].strip() for line in lines if line.partition(":")[0].strip() == name
     ]
-    return found[0] if found else None
+    return values[0] if values else None
 
 
 def _raw(path: str) -> str:

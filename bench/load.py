@@ -1,4 +1,4 @@
-"""What a generator is asked for, and what it says it did. Values only."""
+"""The load that a generator runs, and the figures that it reports. Values only."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One load. Without a rate it is closed: every connection asks again as soon as it was
-    answered."""
+    """One load. Without a rate, it is a closed loop: every connection sends its next request after
+    the response."""
 
     url: str
     connections: int
     seconds: int
     rate_per_s: int | None = None
     arrivals: str = "constant"
-    # Of a random schedule; generators that cannot be told have no such schedule.
+    # Seed of a random schedule, for the generators that support one.
     seed: int = 0
-    # How long before a send to spin, for the generators that can be told.
+    # How long to spin before a send, for the generators that support a spin window.
     spin: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a generator printed of its own work. None: it does not say."""
+    """The figures that a generator reports. None: it does not report this figure."""
 
     requests: int
     failed: int | None = None
     elapsed_s: float | None = None
     quantiles_us: dict[str, float] = field(default_factory=dict)
-    # What only one generator tells, such as its own send lag.
+    # Figures that only one generator reports, such as its send lag.
     remarks: dict[str, Any] = field(default_factory=dict)
 
 
 class OutputError(Exception):
-    """A generator printed something in which its count of requests cannot be found."""
+    """The output of a generator contains no number of requests."""

@@ -1,4 +1,4 @@
-"""Runs one program on its core and says what it used. It knows nothing of generators."""
+"""Runs one program on its core and measures what it uses. Independent of generators."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ESTABLISHED = "01"
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a finished child used, start-up included, and what it printed."""
+    """The time that a finished child used, including its startup, and its output."""
 
     code: int
     wall_s: float
@@ -29,13 +29,13 @@ class Usage:
     system_s: float
     stdout: bytes
     stderr: str
-    # Share of the machine's time that the hypervisor gave to others meanwhile.
+    # Steal time as a share of the machine's time.
     steal_share: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class MemorySample:
-    """A child in the midst of its work."""
+    """Memory and connections of a running child."""
 
     at_s: float
     rss_bytes: int
@@ -51,18 +51,22 @@ def run_child(
     timeout_s: float,
     tick: Callable[[int], None] | None = None,
 ) -> Usage:
-    """Run to the end, or kill it after ``timeout_s``; ``tick`` is called with the pid five times a
-    second."""
+    """Run the program until it ends, or kill it after ``timeout_s``; ``tick`` gets the pid five
+    times a second."""
     with (
-        tempfile.TemporaryFile() as fed,
+        tempfile.TemporaryFile() as input_file,
         tempfile.TemporaryFile() as stdout,
         tempfile.TemporaryFile() as stderr,
     ):
-        fed.write(stdin.encode())
-        fed.seek(0)
+        input_file.write(stdin.encode())
+        input_file.seek(0)
         ticks, started = _cpu_ticks(), time.monotonic()
         process = subprocess.Popen(
-            words, stdin=fed, stdout=stdout, stderr=stderr, preexec_fn=placement.before_exec()
+            words,
+            stdin=input_file,
+            stdout=stdout,
+            stderr=stderr,
+            preexec_fn=placement.before_exec(),
         )
         status, used = _wait(process, started + timeout_s, tick)
         wall_s = time.monotonic() - started
@@ -98,7 +102,7 @@ def _wait(
         signal.pidfd_send_signal(handle, signal.SIGKILL)
         raise
     finally:
-        # The usage of this child alone; Popen must not wait for it a second time.
+        # The usage of only this child; the return code keeps Popen from waiting again.
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         os.close(handle)
@@ -106,10 +110,9 @@ def _wait(
 
 
 def sample_memory(pid: int, port: int, started: float) -> MemorySample | None:
-    """Resident memory and open connections of a child; None if it is gone.
+    """Resident memory and open connections of a child; None if it has ended.
 
-    ``ru_maxrss`` would not do: it remembers the harness that the child was before it became the
-    program.
+    ``ru_maxrss`` cannot be used: it includes the memory of the harness before the child's exec.
     """
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
@@ -132,12 +135,12 @@ def count_connections(table: str, port: int) -> int:
     )
 
 
-def wait_until_quiet(at_most_s: float, look_s: float = 0.3) -> None:
-    """Until a hypervisor left this machine alone for a moment, or patience ends."""
+def wait_until_quiet(at_most_s: float, period_s: float = 0.3) -> None:
+    """Wait for a period without steal time, for at most ``at_most_s``."""
     until = time.monotonic() + at_most_s
     while time.monotonic() < until:
         before = _cpu_ticks()
-        time.sleep(look_s)
+        time.sleep(period_s)
         if not _steal_share(before, _cpu_ticks()):
             return
 

@@ -1,5 +1,5 @@
-"""Reads what each generator prints. Pure: text in, ``Output`` out; ``OutputError`` where there is
-no count."""
+"""Parsers for the output of each generator. Pure: text in, ``Output`` out; ``OutputError`` if the
+text contains no number of requests."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ def parse_loadgen(text: str) -> Output:
 
 
 def parse_floor(text: str) -> Output:
-    """``floor``, which stops at the first answer that is not like the others."""
+    """``floor``, which stops at the first response that differs from the others."""
     report = _json("floor", text)
     return Output(report["requests"], 0, report["elapsed_s"])
 
 
 def parse_wrk(text: str) -> Output:
-    """``wrk --latency`` and ``wrk2``, which print alike."""
+    """``wrk --latency`` and ``wrk2``, which have the same format."""
     done = _search("wrk", r"(\d+) requests in ([\d.]+)(us|ms|s|m),", text)
     errors = re.search(
         r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", text
     )
     refused = re.search(r"Non-2xx or 3xx responses: (\d+)", text)
     failed = sum(int(count) for count in errors.groups()) if errors else 0
-    found = re.findall(r"^\s*(50|99)(?:\.0+)?%\s+([\d.]+)(us|ms|s|m)\s*$", text, re.MULTILINE)
+    rows = re.findall(r"^\s*(50|99)(?:\.0+)?%\s+([\d.]+)(us|ms|s|m)\s*$", text, re.MULTILINE)
     quantiles = {
-        _QUANTILES[percent]: float(value) * _SECONDS[unit] * 1e6 for percent, value, unit in found
+        _QUANTILES[percent]: float(value) * _SECONDS[unit] * 1e6 for percent, value, unit in rows
     }
     bad = int(refused[1]) if refused else 0
     return Output(int(done[1]) - bad, failed + bad, float(done[2]) * _SECONDS[done[3]], quantiles)
@@ -67,13 +67,12 @@ def parse_h2load(text: str) -> Output:
     """``h2load``; it prints no quantiles."""
     finished = _search("h2load", r"finished in ([\d.]+)(us|ms|s|m),", text)
     counts = _search("h2load", r"(\d+) succeeded, (\d+) failed, (\d+) errored, (\d+) timeout", text)
-    # A timeout is an error, and an error is a failure: the counts contain each other.
+    # Failures include errors, and errors include timeouts.
     return Output(int(counts[1]), int(counts[2]), float(finished[1]) * _SECONDS[finished[2]])
 
 
 def parse_ab(text: str) -> Output:
-    """``ab``; its quantiles are whole milliseconds, which is too coarse to compare, so they are
-    left out."""
+    """``ab``, without its quantiles: whole milliseconds are too coarse for a comparison."""
     complete = int(_search("ab", r"Complete requests:\s+(\d+)", text)[1])
     failed = int(_search("ab", r"Failed requests:\s+(\d+)", text)[1])
     elapsed = _search("ab", r"Time taken for tests:\s+([\d.]+) seconds", text)
@@ -81,7 +80,7 @@ def parse_ab(text: str) -> Output:
 
 
 def parse_oha(text: str) -> Output:
-    """``oha --output-format json``. What its end cut off was not a failure of anyone."""
+    """``oha --output-format json``. Requests aborted at the end of the load are not failures."""
     report = _json("oha", text)
     statuses: dict[str, int] = report["statusCodeDistribution"]
     good = sum(count for status, count in statuses.items() if status.startswith("2"))
@@ -105,12 +104,12 @@ def parse_hey(text: str) -> Output:
     errors = text.partition("Error distribution:")[2]
     broken = sum(int(count) for count in re.findall(r"^\s*\[(\d+)\]", errors, re.MULTILINE))
     failed = sum(int(count) for _, count in statuses) - good + broken
-    found = re.findall(r"^\s*(50|99)%+ in ([\d.]+) secs", text, re.MULTILINE)
+    rows = re.findall(r"^\s*(50|99)%+ in ([\d.]+) secs", text, re.MULTILINE)
     return Output(
         good,
         failed,
         float(total[1]),
-        {_QUANTILES[percent]: float(value) * 1e6 for percent, value in found},
+        {_QUANTILES[percent]: float(value) * 1e6 for percent, value in rows},
     )
 
 
@@ -132,7 +131,7 @@ def parse_fortio(text: str) -> Output:
 
 
 def parse_vegeta(text: str) -> Output:
-    """``vegeta report -type json``; the wait for the last answers counts as time."""
+    """``vegeta report -type json``; the elapsed time includes the wait for the last responses."""
     report = _json("vegeta", text)
     codes: dict[str, int] = report["status_codes"]
     good = sum(count for code, count in codes.items() if code.startswith("2"))
@@ -181,18 +180,18 @@ def _json(name: str, text: str) -> dict[str, Any]:
     try:
         report = json.loads(text)
     except ValueError:
-        raise OutputError(f"{name} printed no JSON but: {_shortened(text)}") from None
+        raise OutputError(f"{name} did not print JSON: {_shortened(text)}") from None
     if not isinstance(report, dict):
-        raise OutputError(f"{name} printed no JSON object but: {_shortened(text)}")
+        raise OutputError(f"{name} did not print a JSON object: {_shortened(text)}")
     return report
 
 
 def _search(name: str, pattern: str, text: str) -> re.Match[str]:
-    found = re.search(pattern, text)
-    if found is None:
-        raise OutputError(f"{name} printed no count of requests but: {_shortened(text)}")
-    return found
+    match = re.search(pattern, text)
+    if match is None:
+        raise OutputError(f"{name} did not print a number of requests: {_shortened(text)}")
+    return match
 
 
 def _shortened(text: str) -> str:
-    return " ".join(text.split())[:200] or "nothing"
+    return " ".join(text.split())[:200] or "no output"

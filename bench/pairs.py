@@ -1,7 +1,6 @@
 """The statistics of the tables: medians over rounds, and ratios of runs of the same round. Pure.
 
-Absolute times drift with the machine from one minute to the next; two runs of one round drift
-together.
+The speed of the machine changes from minute to minute, but is similar for the runs of a round.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ Figure = Callable[[Record], float | None]
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A median over rounds, with the least and the greatest of them."""
+    """Median, minimum and maximum over rounds."""
 
     median: float
     least: float
@@ -26,7 +25,7 @@ class Spread:
 
 
 def spread(values: Iterable[float | None]) -> Spread | None:
-    """Of the values that are there; None if none is."""
+    """Median and range of the known values; None if there are none."""
     present = [value for value in values if value is not None]
     if not present:
         return None
@@ -34,33 +33,33 @@ def spread(values: Iterable[float | None]) -> Spread | None:
 
 
 def paired_ratio(ours: Sequence[Record], theirs: Sequence[Record], figure: Figure) -> Spread | None:
-    """Ours to theirs, round by round; rounds in which either is missing do not count."""
-    other = {record["round"]: figure(record) for record in theirs}
+    """Ours divided by theirs within each round; rounds without both runs are ignored."""
+    references = {record["round"]: figure(record) for record in theirs}
     ratios = []
     for record in ours:
-        own, reference = figure(record), other.get(record["round"])
-        ratios.append(own / reference if own is not None and reference else None)
+        value, reference = figure(record), references.get(record["round"])
+        ratios.append(value / reference if value is not None and reference else None)
     return spread(ratios)
 
 
 def cpu_us(record: Record) -> float | None:
-    """CPU time of the client per request, start-up included."""
+    """CPU time of the client per request, including startup."""
     return _per_request(record, "user_s", "system_s")
 
 
 def user_us(record: Record) -> float | None:
-    """The part of ``cpu_us`` spent in the program."""
+    """The part of ``cpu_us`` in user mode."""
     return _per_request(record, "user_s")
 
 
 def system_us(record: Record) -> float | None:
-    """The part of ``cpu_us`` spent in the kernel."""
+    """The part of ``cpu_us`` in the kernel."""
     return _per_request(record, "system_s")
 
 
 def requests_per_s(record: Record) -> float | None:
-    """By the generator's own count and clock, or the asked-for time where it does not tell its
-    own."""
+    """Requests per second, as counted and timed by the generator. If it reports no duration, the
+    planned duration is used."""
     requests = record.get("requests")
     if not requests:
         return None
@@ -69,38 +68,38 @@ def requests_per_s(record: Record) -> float | None:
 
 
 def calls_per_request(record: Record) -> float | None:
-    """System calls of the client per request, start-up included."""
+    """System calls of the client per request, including startup."""
     calls, requests = record.get("calls"), record.get("requests")
     return sum(calls.values()) / requests if calls and requests else None
 
 
 def error_us(record: Record, name: str) -> float | None:
-    """Reported quantile less the one in the server's own log."""
+    """Reported quantile minus the quantile in the server's log."""
     reported = (record.get("quantiles_us") or {}).get(name)
     true = ((record.get("server_log") or {}).get("quantiles_us") or {}).get(name)
     return None if reported is None or true is None else reported - true
 
 
 def arrival(record: Record, name: str) -> float | None:
-    """A figure of the arrivals that the server saw."""
+    """A figure of the arrivals at the server."""
     value: float | None = ((record.get("server_log") or {}).get("arrivals") or {}).get(name)
     return value
 
 
 def server_late_us(record: Record, name: str) -> float | None:
-    """A figure of how late the server itself was with its answers."""
+    """A figure of the lateness of the server's responses."""
     value: float | None = ((record.get("server_log") or {}).get("late") or {}).get(name)
     return value
 
 
-def own_lag_us(record: Record, name: str) -> float | None:
-    """The send lag that a generator reports of itself."""
+def send_lag_us(record: Record, name: str) -> float | None:
+    """The send lag that the generator reports."""
     value: float | None = ((record.get("remarks") or {}).get("send_lag_us") or {}).get(name)
     return value
 
 
 def clock_late_us(record: Record, name: str) -> float | None:
-    """How late a loop on the client's core was, after the run, that only read the clock."""
+    """The lateness of a loop that only reads the clock, on the client's core after the run."""
     value: float | None = (record.get("clock_late_us") or {}).get(name)
     return value
 

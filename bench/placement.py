@@ -1,5 +1,4 @@
-"""Where a process runs and how urgently: one core for the server, another for the client, and a
-priority for both."""
+"""The cores and priorities of client and server."""
 
 from __future__ import annotations
 
@@ -9,25 +8,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 _PRIORITY = 10
-# loadgen takes real-time priority by itself unless its niceness was chosen.
+# loadgen switches to real-time priority only if its niceness is 0.
 ORDINARY_NICENESS = 1
 _NOFILE = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A core, and whether the process runs at real-time priority (SCHED_RR), which keeps neighbours
-    away."""
+    """A core, and whether the process runs at real-time priority (SCHED_RR), which preempts other
+    processes."""
 
     core: int
     real_time: bool
 
     def ordinary(self) -> Placement:
-        """The same core at ordinary priority."""
+        """The same core without real-time priority (SCHED_OTHER)."""
         return Placement(self.core, False)
 
     def before_exec(self) -> Callable[[], None]:
-        """What the child does to itself before it becomes the program."""
+        """A function that applies this placement in the child before its exec."""
         nofile = open_files_possible()
 
         def apply() -> None:
@@ -42,13 +41,13 @@ class Placement:
 
 
 def choose_cores() -> tuple[int, int]:
-    """The client's core and the server's: the first and the last that this process may use."""
+    """The cores of client and server: the first and the last that this process may use."""
     cores = sorted(os.sched_getaffinity(0))
     return cores[0], cores[-1]
 
 
 def real_time_permitted() -> bool:
-    """Whether this process may have real-time priority; it is left as it was."""
+    """Whether this process may use real-time priority. The priority is restored."""
     try:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(_PRIORITY))
     except PermissionError:
@@ -58,8 +57,7 @@ def real_time_permitted() -> bool:
 
 
 def open_files_possible() -> int:
-    """How many files a child may have open at most: more than the limit of this process where that
-    is permitted."""
+    """The maximum number of open files of a child; above the limit of this process if permitted."""
     if _hard_limit() >= _NOFILE:
         return _NOFILE
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

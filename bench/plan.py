@@ -1,4 +1,4 @@
-"""What is run, in which order, and how long that takes. Pure: it starts nothing."""
+"""The runs, their order and their duration. Pure: starts no program."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ SECTIONS = ("closed", "syscalls", "memory", "open", "accuracy")
 _CONNECTIONS = 64
 _MANY = 10_000
 _FEW = 100
-# How long the server of the accuracy spins before each answer, and the share of a core from which
-# that never ends.
+# How long the server of `accuracy` spins before each response, and the share of a core from which
+# it would spin all the time.
 _SERVER_SPIN_US = 60
 _SPINNING_SHARE = 0.8
-# What a run costs beside its load: start, stop, reading the log.
+# Duration of a run in addition to its load: start, stop, reading the log.
 _OVERHEAD_S = {"closed": 0.15, "syscalls": 0.5, "memory": 3.0, "open": 0.5, "accuracy": 0.5}
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """How much is measured. ``rounds`` are those of the closed loop; the open loop has
-    ``open_rounds``."""
+    """How much is measured. ``rounds`` applies to the closed loop, ``open_rounds`` to the open
+    loop."""
 
     sections: tuple[str, ...] = SECTIONS
     rounds: int = 9
@@ -38,11 +38,11 @@ class Scope:
     connections: tuple[int, ...] = (1, 16, 64, 256)
     rates_per_s: tuple[int, ...] = (1_000, 5_000, 20_000)
     accuracy_rates_per_s: tuple[int, ...] = (1_000, 5_000, 20_000)
-    # Windows of the generators that can be told one; memory is measured with the last of them.
+    # Spin windows of the generators that support them; memory is measured with the last.
     spins: tuple[str, ...] = ("60us", "0s")
 
     def quick(self) -> Scope:
-        """A few minutes: enough to see that all works, too little to quote."""
+        """A few minutes: enough for a smoke test, not for publication."""
         return replace(
             self,
             rounds=2,
@@ -57,7 +57,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One run of one generator against one server. The URL of its load is filled in when the server
+    """One run of one generator against one server. The URL of its load is set when the server
     listens."""
 
     section: str
@@ -68,21 +68,21 @@ class Step:
 
     @property
     def seconds(self) -> float:
-        """How long it takes, about."""
+        """Approximate duration."""
         return self.load.seconds + _OVERHEAD_S[self.section]
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A generator with the pacing that it is told."""
+    """A generator with its spin window."""
 
     generator: Generator
     spin: str | None = None
 
 
 def steps(scope: Scope, generators: Sequence[Generator]) -> list[Step]:
-    """Everything, in order. Within a round each generator runs once; the next round begins with the
-    next one."""
+    """All steps, in order. Within a round, each generator runs once; each round starts with a
+    different generator."""
     makers = {
         "closed": _closed,
         "syscalls": _syscalls,
@@ -99,13 +99,13 @@ def steps(scope: Scope, generators: Sequence[Generator]) -> list[Step]:
 
 
 def duration_s(planned: Sequence[Step]) -> float:
-    """How long all of it takes, about."""
+    """Approximate total duration."""
     return sum(step.seconds for step in planned)
 
 
 def rotated(ones: Sequence[T], by: int) -> list[T]:
-    """The same ones, beginning with another, so that nobody always runs after the same
-    neighbour."""
+    """The elements, starting with a different one for each ``by``, so that the first generator
+    changes from round to round."""
     start = by % len(ones) if ones else 0
     return [*ones[start:], *ones[:start]]
 
@@ -132,8 +132,7 @@ def _memory(scope: Scope, generators: Sequence[Generator]) -> Iterator[Step]:
         seconds = scope.memory_seconds if connections == _MANY else 2
         for generator in _closed_loop(generators, nginx):
             yield Step("memory", 0, generator, nginx, Load("", connections, seconds))
-    # 5,000 per second, each held for a little under two seconds, keep nearly 10,000 connections
-    # busy.
+    # 5,000 requests per second, each delayed by 1.95 s, keep nearly 10,000 connections busy.
     holding = refsrv_holding("1950ms", "0s", logs=False)
     for contender in _contenders(generators, scope.spins):
         if contender.spin in (None, scope.spins[-1]):
@@ -144,9 +143,9 @@ def _memory(scope: Scope, generators: Sequence[Generator]) -> Iterator[Step]:
 def _open(scope: Scope, generators: Sequence[Generator]) -> Iterator[Step]:
     contenders = _contenders(generators, scope.spins)
     for rate in scope.rates_per_s:
-        # It spins until the next answer is due, so that few sends have to wake it up, none of even
-        # ones. Those are due halfway between two arrivals: an answer and a request are not under
-        # way at once.
+        # The server spins until the next response is due, so few sends have to wake it up (none of
+        # evenly spaced sends). The delay of 2.5 inter-arrival times puts evenly spaced responses
+        # halfway between two arrivals.
         hold = f"{2_500_000_000 // rate}ns"
         server = refsrv_holding(hold, hold, logs=True, stamps=True)
         for arrivals in ("constant", "poisson"):
@@ -162,8 +161,7 @@ def _open(scope: Scope, generators: Sequence[Generator]) -> Iterator[Step]:
 def _accuracy(scope: Scope, generators: Sequence[Generator]) -> Iterator[Step]:
     contenders = _contenders(generators, scope.spins)
     for rate in scope.accuracy_rates_per_s:
-        # Where it would spin throughout it sleeps: an answer that is late by that is late in its
-        # log, too.
+        # If the server would spin all the time, it sleeps; delays by sleeping are in its log, too.
         spins = rate * _SERVER_SPIN_US / 1e6 < _SPINNING_SHARE
         server = refsrv_holding("2ms", f"{_SERVER_SPIN_US}us" if spins else "0s", logs=True)
         load = Load("", _CONNECTIONS, scope.open_seconds, rate)
@@ -174,8 +172,8 @@ def _accuracy(scope: Scope, generators: Sequence[Generator]) -> Iterator[Step]:
 
 def _paced(section: str, number: int, contender: Contender, server: ServerSpec, load: Load) -> Step:
     seconds = max(load.seconds, contender.generator.dialect.least_seconds)
-    told = replace(load, seconds=seconds, spin=contender.spin, seed=number)
-    return Step(section, number, contender.generator, server, told)
+    paced = replace(load, seconds=seconds, spin=contender.spin, seed=number)
+    return Step(section, number, contender.generator, server, paced)
 
 
 def _closed_loop(generators: Sequence[Generator], server: ServerSpec) -> list[Generator]:
@@ -188,9 +186,9 @@ def _closed_loop(generators: Sequence[Generator], server: ServerSpec) -> list[Ge
 
 
 def _contenders(generators: Sequence[Generator], spins: Sequence[str]) -> list[Contender]:
-    found = []
+    contenders = []
     for generator in generators:
         if generator.dialect.open_loop:
             windows = spins if generator.dialect.paces else (None,)
-            found += [Contender(generator, spin) for spin in windows]
-    return found
+            contenders += [Contender(generator, spin) for spin in windows]
+    return contenders

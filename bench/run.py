@@ -1,5 +1,5 @@
-"""Carries out the steps of a plan and returns one record for each. A run that fails leaves its
-reason."""
+"""Executes the steps of a plan and returns one record for each. The record of a failed run contains
+the reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.arrivals import (
-    arrival_instants,
+    arrival_timestamps,
     constant_arrivals,
     poisson_arrivals,
     server_lateness_us,
@@ -29,10 +29,10 @@ from bench.placement import Placement
 from bench.plan import Step
 from bench.servers import Server, ServerError, ServerSpec, running
 
-# A generator that has not ended by then never will.
+# A generator is killed this long after the planned end of its load.
 _PATIENCE_S = 30.0
-# Share of the time of all cores that a hypervisor may take. A tick of its account is 0.17 % of 3 s
-# on two cores.
+# Maximum steal time as a share of the time of all cores. Steal time is counted in ticks, and one
+# tick is 0.17 % of 3 s on two cores.
 MOST_STOLEN_SHARE = 0.002
 _QUIET_WITHIN_S = 5.0
 
@@ -41,7 +41,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Where the two sides run, and how often a run is made again that a hypervisor disturbed."""
+    """Placement of client and server, and the maximum repetitions of a disturbed run."""
 
     client: Placement
     server: Placement
@@ -49,16 +49,16 @@ class Bench:
 
 
 def carry_out(
-    planned: Sequence[Step], bench: Bench, tell: Callable[[str], None]
+    planned: Sequence[Step], bench: Bench, report_progress: Callable[[str], None]
 ) -> Iterator[Record]:
-    """One record for each step, as they come, and those of disturbed runs before the ones that
-    supersede them; ``tell`` is given a line before each."""
+    """One record for each run. The records of disturbed runs precede those of their repetitions;
+    ``report_progress`` gets a line before each run."""
     with _Servers(bench.server) as servers:
         for number, step in enumerate(planned, start=1):
-            for left in range(bench.again, -1, -1):
-                tell(f"[{number}/{len(planned)}] {describe(step)}")
+            for repetitions_left in range(bench.again, -1, -1):
+                report_progress(f"[{number}/{len(planned)}] {describe(step)}")
                 record = _record(step, bench, servers)
-                is_last = not left or not _was_disturbed(record)
+                is_last = not repetitions_left or not _was_disturbed(record)
                 yield record if is_last else record | {"superseded": True}
                 if is_last:
                     break
@@ -70,19 +70,19 @@ def _was_disturbed(record: Record) -> bool:
 
 
 def describe(step: Step) -> str:
-    """One line for a person."""
-    pace = (
+    """One line of progress."""
+    rate = (
         "closed loop"
         if step.load.rate_per_s is None
-        else f"{step.load.rate_per_s}/s {step.load.arrivals}"
+        else f"{step.load.rate_per_s:,}/s {step.load.arrivals}"
     )
-    spin = f", spin {step.load.spin}" if step.load.spin else ""
-    where = f"{step.server.name}, {step.load.connections} connections"
-    return f"{step.section}: {step.generator.name}{spin}, {pace}, {where}, round {step.round + 1}"
+    spin = f", spin window {step.load.spin}" if step.load.spin else ""
+    where = f"{step.server.name}, {step.load.connections:,} connections"
+    return f"{step.section}: {step.generator.name}{spin}, {rate}, {where}, round {step.round + 1}"
 
 
 class _Servers:
-    """One server at a time, kept while the steps want the same one."""
+    """One server at a time, reused as long as consecutive steps need the same server."""
 
     def __init__(self, placement: Placement) -> None:
         self._placement = placement
@@ -122,11 +122,11 @@ def _record(step: Step, bench: Bench, servers: _Servers) -> Record:
         "spin": load.spin,
         "seed": load.seed,
     }
-    # Memory does not depend on priority, and what samples it must not be starved; nor can strace
-    # hurry.
+    # Memory and system calls do not depend on priority, and a real-time client could starve the
+    # memory sampler and strace.
     relaxed = step.section in ("memory", "syscalls")
     client = bench.client.ordinary() if relaxed else bench.client
-    # At real-time priority the kernel would stop a spinning server for a twentieth of each second.
+    # At real-time priority, RT throttling would stop a spinning server for 50 ms of each second.
     place = bench.server.ordinary() if relaxed or step.server.is_spinning else bench.server
     try:
         server = servers.get(step.server, place)
@@ -190,19 +190,21 @@ def _drive(
         else usage.stdout.decode(errors="replace")
     )
     try:
-        output = _understood(generator, text)
+        output = _parsed(generator, text)
     except OutputError as error:
-        said = " ".join(usage.stderr.split())[-200:]
-        raise OutputError(f"{error}; exit code {usage.code}; {said or 'no message'}") from None
+        message = " ".join(usage.stderr.split())[-200:]
+        raise OutputError(
+            f"{error}; exit code {usage.code}; stderr: {message or 'empty'}"
+        ) from None
     return usage, output
 
 
-def _understood(generator: Generator, text: str) -> Output:
+def _parsed(generator: Generator, text: str) -> Output:
     try:
         output = generator.dialect.parse(text)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise OutputError(
-            f"{generator.name} printed output in an unknown format: {error!r}"
+            f"the output of {generator.name} has an unknown format: {error!r}"
         ) from None
     if output.requests == 0:
         raise OutputError(f"{generator.name} got no response")
@@ -233,7 +235,7 @@ def _costs(usage: Usage, output: Output) -> Record:
 def _count_syscalls(generator: Generator, load: Load, client: Placement) -> Record:
     strace = find_program("strace")
     if strace is None:
-        raise OutputError("strace is not installed: apt-get install strace")
+        raise OutputError("strace is not installed; run: apt-get install strace")
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         table = Path(directory) / "calls"
         _, output = _drive(
@@ -248,18 +250,18 @@ def _count_syscalls(generator: Generator, load: Load, client: Placement) -> Reco
 
 def _server_log(server: Server, load: Load) -> Record:
     assert load.rate_per_s is not None
-    see = constant_arrivals if load.arrivals == "constant" else poisson_arrivals
+    analyze = constant_arrivals if load.arrivals == "constant" else poisson_arrivals
     return {
         "requests": len(server.log),
-        "arrivals": see(server.log, load.rate_per_s),
-        "stamped_by_kernel": arrival_instants(server.log)[1],
+        "arrivals": analyze(server.log, load.rate_per_s),
+        "stamped_by_kernel": arrival_timestamps(server.log)[1],
         "quantiles_us": server_quantiles_us(server.log),
         "late": server_lateness_us(server.log),
     }
 
 
-def tell_on_stderr(line: str) -> None:
-    """One line of progress, over the last one where a person looks on."""
+def print_progress(line: str) -> None:
+    """Print one line of progress; on a terminal, it replaces the previous line."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{line}")
     else:

@@ -1,9 +1,9 @@
-"""A program: `refsrv` in a control group of its own, sampled by wsgiload; `bench.sampler` starts
-it.
+"""A program that runs `refsrv` in its own cgroup and samples it with wsgiload; started by
+`bench.sampler`.
 
-Prints the server's port, reads the client's process from a line, samples until its standard input
-ends, then prints what that cost as JSON. The one file of the benchmarks that uses the product, as a
-user's program would.
+It prints the server's port, reads the client's pid from a line, samples until the end of standard
+input, and then prints the cost of sampling as JSON. This is the only benchmark file that imports
+wsgiload.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ NS_PER_S = 1_000_000_000
 
 
 def main() -> int:
-    """Arguments: the server's program, its core, ours, and the interval in nanoseconds (0: do not
-    sample)."""
-    program, core, own_core, interval_ns = (
+    """Arguments: the server's program, the server's core, the sampler's core, and the interval in
+    nanoseconds (0: no sampling)."""
+    program, core, sampler_core, interval_ns = (
         sys.argv[1],
         int(sys.argv[2]),
         int(sys.argv[3]),
         int(sys.argv[4]),
     )
-    os.sched_setaffinity(0, [own_core, core])
+    os.sched_setaffinity(0, [sampler_core, core])
     limits = Limits(memory_bytes=2**28, pids=64, server_cpus=(core,))
     group = select_backend(limits).create(limits, "bench")
-    os.sched_setaffinity(0, [own_core])
+    os.sched_setaffinity(0, [sampler_core])
     port = free_port()
     try:
         with tempfile.TemporaryFile() as log:
@@ -71,7 +71,7 @@ def _sample(sampler: Sampler, interval_ns: int, port: int) -> dict[str, float | 
     length_ns, used_ns = time.monotonic_ns() - begun_ns, time.process_time_ns() - used_ns
     if not interval_ns:
         return {"core_share": None, "samples": 0, "late_p50_ns": None}
-    # Parsing waits until the load is over, so it is no part of the cost.
+    # Samples are parsed after the load, so the cost does not include parsing.
     samples = sampler.stop()
     late = sorted(sample.late_ns for sample in samples)
     return {

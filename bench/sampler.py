@@ -1,9 +1,9 @@
-"""What sampling costs, and whether the client notices: `python -m bench sampler [ROUNDS]
+"""The CPU time of sampling, and its effect on the client: `python -m bench sampler [ROUNDS]
 [SECONDS]`.
 
-Each round runs the same load without a sampler, every 100 ms and every 10 ms, in an order of its
-own; the client's p50 is compared within rounds. Sampler and client share a core, which is the worst
-case.
+Each round runs the same load without sampling, with samples every 100 ms and every 10 ms, in random
+order; the client's p50 is compared within rounds. Sampler and client share a core, which is the
+worst case.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from bench.tables import render
 INTERVALS_MS = (0, 100, 10)
 RATE_PER_S = 1_000
 _PROGRAM = Path(__file__).with_name("sampled_server.py")
-# Starting and ending take much less.
+# More than enough time for start and end.
 _SPARE_S = 30.0
 
 Record = dict[str, Any]
 
 
 def main(words: Sequence[str]) -> int:
-    """Prints one line per run on standard error and the page on standard output, and keeps both."""
+    """Prints one line per run to stderr and the page to stdout, and stores both."""
     rounds, seconds = (int(word) for word in [*words, *("5", "10")[len(words) :]])
     cores = choose_cores()
     results = _facts(cores)
@@ -67,7 +67,7 @@ def _facts(cores: tuple[int, int]) -> Record:
         "host": host_facts(),
         "commit_time": commit_time(),
         "versions": {
-            name: said for name, said in versions([]).items() if name == "wsgiload commit"
+            name: version for name, version in versions([]).items() if name == "wsgiload commit"
         },
         "left_out": [],
         "runs": [],
@@ -75,7 +75,7 @@ def _facts(cores: tuple[int, int]) -> Record:
 
 
 def run(interval_ms: int, seconds: int, cores: tuple[int, int]) -> Record:
-    """One load, and what the sampler beside it used."""
+    """One load, and the CPU time of the sampler."""
     client, server = cores
     program = [
         str(ROOT / "target/release/refsrv"),
@@ -103,7 +103,7 @@ def run(interval_ms: int, seconds: int, cores: tuple[int, int]) -> Record:
             load,
             Placement(client, real_time=False),
             timeout_s=seconds + _SPARE_S,
-            tick=_teller(sampled),
+            tick=_pid_sender(sampled),
         )
         cost: Record = json.loads(sampled.communicate("")[0])
     quantiles = json.loads(done.stdout)["response_time_ns"]["quantiles"]
@@ -115,13 +115,13 @@ def run(interval_ms: int, seconds: int, cores: tuple[int, int]) -> Record:
     return record | cost | {"steal_share": done.steal_share}
 
 
-def _teller(sampled: subprocess.Popen[str]) -> Callable[[int], None]:
-    """Names the client to the sampler, once: its threads are sampled, too."""
-    told: list[int] = []
+def _pid_sender(sampled: subprocess.Popen[str]) -> Callable[[int], None]:
+    """Sends the client's pid to the sampler, once: its threads are sampled, too."""
+    sent: list[int] = []
 
-    def tell(pid: int) -> None:
-        if not told and sampled.stdin is not None:
-            told.append(pid)
+    def send(pid: int) -> None:
+        if not sent and sampled.stdin is not None:
+            sent.append(pid)
             print(pid, file=sampled.stdin, flush=True)
 
-    return tell
+    return send

@@ -1,5 +1,4 @@
-"""The servers that the generators are run against: nginx, and ``refsrv`` in its fast mode or with a
-log."""
+"""The servers of the benchmarks: nginx, and ``refsrv`` in fast mode or with a log."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ class ServerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ServerSpec:
-    """Which server, and how it answers. ``fresh``: a new process, and so a new port, for every run.
+    """A server and its arguments. ``fresh``: a new process, and so a new port, for every run.
     ``is_spinning``: it hardly ever sleeps."""
 
     name: str
@@ -63,12 +62,11 @@ class ServerSpec:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One request as ``refsrv`` saw it, in ns of CLOCK_MONOTONIC; no ``write_ns`` where nothing was
-    answered, no ``queued_ns`` where the kernel did not say, or not credibly, when it had the
-    request."""
+    """One request in the log of ``refsrv``, in ns of CLOCK_MONOTONIC. ``write_ns`` is None without
+    a response, ``queued_ns`` without a valid kernel timestamp of the request."""
 
     arrive_ns: int
-    # When its answer was due.
+    # When its response was due.
     finish_ns: int
     write_ns: int | None
     queued_ns: int | None = None
@@ -76,14 +74,14 @@ class LogEntry:
 
 @dataclass(slots=True)
 class Server:
-    """A server that runs: where it listens, and, once it has stopped, what it logged."""
+    """A running server: its port and, after it has stopped, its log."""
 
     port: int
     log: list[LogEntry]
 
     @property
     def url(self) -> str:
-        """What a generator is given."""
+        """The URL for the generators."""
         return f"http://127.0.0.1:{self.port}/"
 
 
@@ -92,9 +90,9 @@ REFSRV_FAST = ServerSpec("refsrv, fast", ("--fast",))
 
 
 def refsrv_holding(hold: str, spin: str, *, logs: bool, stamps: bool = False) -> ServerSpec:
-    """``refsrv`` that holds each request for ``hold`` and spins ``spin`` before each answer.
+    """``refsrv`` that delays each response by ``hold`` and spins for ``spin`` before each response.
 
-    With ``stamps`` its log also says when the kernel had each request.
+    With ``stamps``, its log also contains the kernel's timestamps of the requests.
     """
     arguments = (
         "--hold",
@@ -112,7 +110,7 @@ def refsrv_holding(hold: str, spin: str, *, logs: bool, stamps: bool = False) ->
 
 @contextlib.contextmanager
 def running(spec: ServerSpec, placement: Placement) -> Iterator[Server]:
-    """The server, until the end of the block; its log is filled in then."""
+    """The server runs until the end of the block; then its log is read."""
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         start = _nginx if spec.name == "nginx" else _refsrv
         process, server = start(spec, Path(directory), placement)
@@ -155,7 +153,7 @@ def _refsrv(
     line = _first_line(process.stdout).split()
     if not line:
         _stop(process)
-        raise ServerError("refsrv did not report its address; rebuild it: make build")
+        raise ServerError("refsrv did not report its address; rebuild it (make build)")
     return process, Server(int(line[-1].rpartition(":")[2]), [])
 
 
@@ -175,7 +173,7 @@ def _nginx(
             return process, Server(port, [])
         time.sleep(0.02)
     _stop(process)
-    raise ServerError("nginx did not listen: see its message above")
+    raise ServerError("nginx did not start; see its message above")
 
 
 def _start(words: list[str], placement: Placement, stdout: int) -> subprocess.Popen[bytes]:
@@ -203,7 +201,7 @@ def _first_line(stream: IO[bytes]) -> str:
 def _program(name: str, fix: str) -> Path:
     path = find_program(name)
     if path is None or not os.access(path, os.X_OK):
-        raise ServerError(f"{name} is not installed: {fix}")
+        raise ServerError(f"{name} is not installed; run: {fix}")
     return path
 
 

@@ -1,4 +1,4 @@
-"""Where results are kept: the raw ones as JSON, and their tables beside them."""
+"""Storage of results: the raw results as JSON, and a page with their tables."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def readable_name(results: Mapping[str, Any], sections: Iterable[str]) -> str:
 
 
 def new_path(directory: Path, name: str) -> Path:
-    """Where results of this name go: never where some are already."""
+    """A path for results of this name that does not exist yet."""
     names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
     paths = (directory / f"{one}.json" for one in names)
     return next(path for path in paths if not path.exists())
@@ -48,7 +48,7 @@ def write(path: Path, results: Mapping[str, Any], page: str) -> None:
     """The results at ``path``, the page under the same name."""
     path.parent.mkdir(parents=True, exist_ok=True)
     facts = {name: value for name, value in results.items() if name != "runs"}
-    # One run a line: results can be compared and searched as text.
+    # One run per line, so results can be compared and searched as text.
     runs = ",\n".join(json.dumps(run) for run in results["runs"])
     path.write_text(f'{json.dumps(facts, indent=1)[:-2]},\n "runs": [\n{runs}\n]}}\n')
     path.with_suffix(".md").write_text(page)

@@ -1,8 +1,9 @@
-"""Markdown tables from the raw results. Pure; a figure that is missing is a dash, and its reason
-stands below."""
+"""Markdown tables from the raw results. Pure. A missing figure is a dash; the page ends with the
+reasons."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,8 +14,8 @@ from bench.pairs import (
     arrival,
     clock_late_us,
     error_us,
-    own_lag_us,
     paired_ratio,
+    send_lag_us,
     server_late_us,
     spread,
 )
@@ -22,7 +23,8 @@ from bench.pairs import (
 DASH = "–"
 _MIB = 1024 * 1024
 _FEWEST_CALLS = 0.005
-_HOST_HEADER = ("clock late p99 / p99.9", "server late p99 / p99.9")
+_HOST_HEADER = ("clock lateness p99 / p99.9", "server lateness p99 / p99.9")
+_TIMES = re.compile(r"(\d)(ns|us|ms|s)\b")
 
 
 def render(results: Mapping[str, Any]) -> str:
@@ -48,24 +50,32 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def number(value: Spread | float | None, digits: int = 2) -> str:
-    """A figure, or the median of a spread."""
+    """A figure, or the median of a spread, with three significant digits if it is below 1,000."""
     value = value.median if isinstance(value, Spread) else value
-    return DASH if value is None else f"{value:,.{digits}f}"
+    return DASH if value is None else f"{value:,.{_decimals(value, digits)}f}"
 
 
 def ranged(value: Spread | None, digits: int = 2) -> str:
-    """The median with the least and the greatest."""
+    """The median and the range."""
     if value is None:
         return DASH
-    return f"{value.median:,.{digits}f} [{value.least:,.{digits}f}–{value.most:,.{digits}f}]"
+    return (
+        f"{number(value.median, digits)} "
+        f"[{number(value.least, digits)}–{number(value.most, digits)}]"
+    )
+
+
+def _decimals(value: float, most: int) -> int:
+    whole = len(f"{abs(value):.0f}")
+    return most if abs(value) < 1 else max(min(most, 3 - whole), 0)
 
 
 def groups(runs: Sequence[Record], *keys: str) -> dict[tuple[Any, ...], list[Record]]:
-    """Runs that agree in all keys, in the order in which they were first seen."""
-    found: dict[tuple[Any, ...], list[Record]] = {}
+    """The runs, grouped by these keys, in the order of their first occurrence."""
+    grouped: dict[tuple[Any, ...], list[Record]] = {}
     for run in runs:
-        found.setdefault(tuple(run[key] for key in keys), []).append(run)
-    return found
+        grouped.setdefault(tuple(run[key] for key in keys), []).append(run)
+    return grouped
 
 
 def _of(runs: Sequence[Record], section: str) -> list[Record]:
@@ -73,14 +83,38 @@ def _of(runs: Sequence[Record], section: str) -> list[Record]:
 
 
 def _label(run: Record) -> str:
-    return f"{run['generator']}, spin {run['spin']}" if run["spin"] else str(run["generator"])
+    if not run["spin"]:
+        return readable_generator(run["generator"])
+    window = "no spin window" if run["spin"] == "0s" else f"spin window {_times(run['spin'])}"
+    return f"{run['generator']}, {window}"
+
+
+def readable_generator(name: str) -> str:
+    """The name of a generator in the tables; the program `floor` is the syscall baseline."""
+    return "syscall baseline" if name == "floor" else name
+
+
+def readable_commit(versions: Mapping[str, str | None]) -> str:
+    """The commit under test; old results have a shorter note about uncommitted changes."""
+    commit = versions.get("wsgiload commit") or "unknown"
+    return commit.replace(" with changes", " with uncommitted changes")
+
+
+def _commit(versions: Mapping[str, str | None]) -> dict[str, str]:
+    name = "wsgiload commit"
+    return {name: readable_commit(versions)} if name in versions else {}
+
+
+def _times(text: str) -> str:
+    """The text with a space before each unit of time, and with µs."""
+    return _TIMES.sub(r"\1 \2", text).replace(" us", " µs")
 
 
 def _labelled(runs: Sequence[Record]) -> dict[str, list[Record]]:
-    found: dict[str, list[Record]] = {}
+    labelled: dict[str, list[Record]] = {}
     for run in runs:
-        found.setdefault(_label(run), []).append(run)
-    return found
+        labelled.setdefault(_label(run), []).append(run)
+    return labelled
 
 
 def _median(runs: Sequence[Record], figure: Callable[[Record], float | None]) -> Spread | None:
@@ -90,18 +124,21 @@ def _median(runs: Sequence[Record], figure: Callable[[Record], float | None]) ->
 def _head(results: Mapping[str, Any], runs: Sequence[Record]) -> str:
     host, versions = results["host"], results["versions"]
     facts = [
-        f"- {host['cpu_model']}, {host['cores']} "
-        f"cores{', virtual' if host['hypervisor'] else ''}, {host['memory']}",
+        f"- {host['cpu_model']}, {host['cores']} {'virtual ' if host['hypervisor'] else ''}cores, "
+        f"{_memory_size(host['memory'])}",
         f"- {host['os']}, Linux {host['kernel']}, TCP congestion control "
         f"{host['tcp_congestion_control']}, "
-        f"CPU governor {host['cpu_governor'] or 'unknown'}, clock {host['clocksource']}",
-        f"- Scheduling: {results['priority']}; "
-        f"{'idle cores kept awake; ' if results.get('awake') else ''}load average at the start "
+        f"CPU governor {host['cpu_governor'] or 'unknown'}, clock source {host['clocksource']}",
+        f"- Scheduling: {_scheduling(results['priority'])}; "
+        f"{'idle cores kept awake; ' if results.get('awake') else ''}load average at the start: "
         f"{host['load_average']}; "
-        f"{_stolen(runs)}{_made_again(results['runs'])}",
+        f"{_stolen(runs)}{_repeated(results['runs'])}",
         f"- Client on core {results['client_core']}, server on core {results['server_core']}",
         "- Versions: "
-        + ", ".join(f"{name} {version or 'unknown'}" for name, version in versions.items()),
+        + ", ".join(
+            f"{readable_generator(name)} {version or 'unknown'}"
+            for name, version in {**versions, **_commit(versions)}.items()
+        ),
         *(f"- Skipped: {reason}" for reason in results["left_out"]),
     ]
     if results["quick"]:
@@ -109,43 +146,67 @@ def _head(results: Mapping[str, Any], runs: Sequence[Record]) -> str:
     return f"# Benchmark of {results['date']}\n\n" + "\n".join(facts)
 
 
+def _memory_size(text: str | None) -> str:
+    """``24684084 kB`` of /proc/meminfo in GiB."""
+    count = re.fullmatch(r"(\d+) kB", text or "")
+    return f"{int(count[1]) / _MIB:.1f} GiB of memory" if count else "memory unknown"
+
+
+def _scheduling(priority: str) -> str:
+    """The stored words, with the kernel's names for the policies."""
+    return priority.replace("real-time (SCHED_RR)", "SCHED_RR").replace("ordinary", "SCHED_OTHER")
+
+
 def _stolen(runs: Sequence[Record]) -> str:
     stolen = spread(run.get("steal_share") for run in runs)
     if stolen is None:
         return "steal time unknown"
-    return f"steal time {stolen.median:.1%} (median run), {stolen.most:.1%} (worst run)"
+    return (
+        f"steal time {stolen.median * 100:.1f} % (median run), {stolen.most * 100:.1f} % "
+        "(worst run)"
+    )
 
 
-def _made_again(runs: Sequence[Record]) -> str:
+def _repeated(runs: Sequence[Record]) -> str:
     superseded = sum(bool(run.get("superseded")) for run in runs)
-    return f"; {superseded} runs with more steal time were repeated" if superseded else ""
+    if not superseded:
+        return ""
+    return f"; {superseded} run{'s' if superseded > 1 else ''} with more steal time repeated"
 
 
 def _closed(runs: Sequence[Record]) -> list[str]:
     if not runs:
         return []
     parts = [
-        "## Closed loop\n\nCPU time of the client per request, one thread; ratios are "
-        "within rounds."
+        "## Closed loop\n\nCPU time of the client per request, with one client thread. Ratios are "
+        "calculated within rounds."
     ]
-    header = ("", "CPU µs", "user", "system", "to wrk", "loadgen / other", "requests/s")
+    header = (
+        "",
+        "CPU time, µs",
+        "user, µs",
+        "system, µs",
+        "relative to wrk",
+        "loadgen / this generator",
+        "requests/s",
+    )
     for (server, connections), group in groups(runs, "server", "connections").items():
         named = _labelled(group)
         ours, wrk = named.get("loadgen", []), named.get("wrk", [])
         rows = [
             (
                 name,
-                number(_median(own, pairs.cpu_us)),
-                number(_median(own, pairs.user_us)),
-                number(_median(own, pairs.system_us)),
-                ranged(paired_ratio(own, wrk, pairs.cpu_us)),
-                ranged(paired_ratio(ours, own, pairs.cpu_us)),
-                number(_median(own, pairs.requests_per_s), 0),
+                number(_median(records, pairs.cpu_us)),
+                number(_median(records, pairs.user_us)),
+                number(_median(records, pairs.system_us)),
+                ranged(paired_ratio(records, wrk, pairs.cpu_us)),
+                ranged(paired_ratio(ours, records, pairs.cpu_us)),
+                number(_median(records, pairs.requests_per_s), 0),
             )
-            for name, own in named.items()
+            for name, records in named.items()
         ]
         title = (
-            f"### {server}: {connections} connection{'s' if connections > 1 else ''}, "
+            f"### {server}: {connections:,} connection{'s' if connections > 1 else ''}, "
             f"{_sizes(group)}"
         )
         parts.append(f"{title}\n\n{table(header, rows)}")
@@ -156,14 +217,14 @@ def _syscalls(runs: Sequence[Record]) -> list[str]:
     if not runs:
         return []
     parts = [
-        "## System calls per request\n\nOne run each under `strace -c -f`, 64 connections, "
-        "including startup."
+        "## System calls per request\n\nOne run per generator under `strace -c -f`, with 64 "
+        "connections; startup is included."
     ]
     for (server,), group in groups(runs, "server").items():
         rows = [
             (_label(run), number(pairs.calls_per_request(run)), _most_called(run)) for run in group
         ]
-        parts.append(f"### {server}\n\n{table(('', 'calls', 'of which'), rows)}")
+        parts.append(f"### {server}\n\n{table(('', 'system calls', 'by name'), rows)}")
     return parts
 
 
@@ -184,30 +245,30 @@ def _memory(runs: Sequence[Record]) -> list[str]:
     closed = [run for run in runs if run["rate_per_s"] is None]
     if closed:
         parts.append(
-            "## Memory\n\nPeak resident memory of the client, closed loop, "
-            f"nginx.\n\n{_held(closed)}"
+            "## Memory\n\nPeak resident memory of the client in a closed loop against "
+            f"nginx.\n\n{_by_connections(closed)}"
         )
     paced = [run for run in runs if run["rate_per_s"] is not None]
     if paced:
         first = paced[0]
         text = (
-            f"### Open loop at {first['rate_per_s']:,}/s, each response delayed so long that "
-            "most connections are busy"
+            f"### Open loop at {first['rate_per_s']:,}/s, with delayed responses that keep most "
+            "connections busy"
         )
         header = (
             "",
-            "peak MiB",
-            "MiB after a third",
-            "MiB at the end",
-            "connections",
+            "peak, MiB",
+            "after a third of the run, MiB",
+            "at the end, MiB",
+            "peak connections",
             "responses",
-            "failed",
+            "failed requests",
         )
         parts.append(f"{text}\n\n{table(header, [_driven(run) for run in paced])}")
     return parts
 
 
-def _held(runs: Sequence[Record]) -> str:
+def _by_connections(runs: Sequence[Record]) -> str:
     sizes = [run["connections"] for run in runs]
     few, many = min(sizes), max(sizes)
     header = (
@@ -215,12 +276,12 @@ def _held(runs: Sequence[Record]) -> str:
         f"{few} connections, MiB",
         f"{many:,} connections, MiB",
         "KiB per connection",
-        "peak open",
+        "peak connections",
     )
     rows = []
-    for name, own in _labelled(runs).items():
-        peaks = {run["connections"]: run.get("peak_rss_bytes") for run in own}
-        opened = {run["connections"]: run.get("most_connections") for run in own}
+    for name, records in _labelled(runs).items():
+        peaks = {run["connections"]: run.get("peak_rss_bytes") for run in records}
+        opened = {run["connections"]: run.get("most_connections") for run in records}
         low, high = peaks.get(few), peaks.get(many)
         each = (high - low) / (many - few) / 1024 if low and high and many > few else None
         rows.append(
@@ -232,7 +293,7 @@ def _held(runs: Sequence[Record]) -> str:
 def _driven(run: Record) -> tuple[str, ...]:
     samples = run.get("memory") or []
     third = samples[len(samples) // 3]["rss_bytes"] if samples else None
-    # The last samples can be of a program that gives its memory back.
+    # The last sample can be from a program that is freeing its memory.
     end = samples[-2]["rss_bytes"] if len(samples) > 1 else None
     peak = _mebibytes(run.get("peak_rss_bytes"))
     counts = (number(run.get(name), 0) for name in ("most_connections", "requests", "failed"))
@@ -240,7 +301,7 @@ def _driven(run: Record) -> tuple[str, ...]:
 
 
 def _mebibytes(count: float | None) -> str:
-    return DASH if count is None else f"{count / _MIB:,.1f}"
+    return number(None if count is None else count / _MIB, 1)
 
 
 def _open(runs: Sequence[Record]) -> list[str]:
@@ -248,104 +309,111 @@ def _open(runs: Sequence[Record]) -> list[str]:
         return []
     text = (
         "## Open loop: arrivals at the server\n\n"
-        f"{_whose_arrivals(runs)} "
-        "64 connections, medians over rounds, µs. *Gap error*: difference between an inter-arrival "
-        "time and 1/rate. "
-        "*Late*: delay of an arrival relative to an evenly spaced schedule. *Send lag*: as "
+        f"{_timestamp_source(runs)} "
+        "Times are in µs, as medians over rounds, with 64 connections. "
+        "*Inter-arrival error*: difference between an inter-arrival time and 1/rate. "
+        "*Lateness*: delay of an arrival relative to an evenly spaced schedule. *Send lag*: as "
         "reported by the generator. "
-        "*Clock late*: lateness of a loop that only reads the clock, on the client's core, "
+        "*Clock lateness*: lateness of a loop that only reads the clock, on the client's core, "
         "directly after the run. "
-        "*Server late*: lateness of the server's responses."
+        "*Server lateness*: lateness of the server's responses."
     )
     parts = [text]
     for (rate, arrivals), group in groups(runs, "rate_per_s", "arrivals").items():
-        make = _even if arrivals == "constant" else _random
-        parts.append(f"### {rate:,}/s, {arrivals}, {_sizes(group)}\n\n{make(group)}")
+        make = _constant if arrivals == "constant" else _poisson
+        title = (
+            f"### {rate:,}/s, {arrivals.replace('poisson', 'Poisson')} arrivals, {_sizes(group)}"
+        )
+        parts.append(f"{title}\n\n{make(group)}")
     return parts
 
 
-def _whose_arrivals(runs: Sequence[Record]) -> str:
-    """Whose timestamps arrivals have, and so which lateness the generator does not cause."""
+def _timestamp_source(runs: Sequence[Record]) -> str:
+    """The source of the timestamps of arrivals, and the lateness not caused by the generator."""
     logs = [run["server_log"] for run in runs if run.get("server_log")]
     read = sum(1 for log in logs if not log.get("stamped_by_kernel"))
     if logs and not read:
         return (
-            "Arrivals are the kernel's timestamps at the server; lateness up to *clock late* is "
-            "not caused by the generator."
+            "Arrivals are the kernel's timestamps at the server. The generator does not cause "
+            "lateness up to *clock lateness*."
         )
     others = f" in {read} of {len(logs)} runs, otherwise the kernel's timestamp"
     return (
         f"An arrival is the time at which the server read the request"
-        f"{'' if read == len(logs) else others}; lateness up to *clock late* and *server late* is "
-        "not caused by the generator."
+        f"{'' if read == len(logs) else others}. The generator does not cause lateness up to "
+        "*clock lateness* or *server lateness*."
     )
 
 
-def _even(runs: Sequence[Record]) -> str:
+def _constant(runs: Sequence[Record]) -> str:
     header = (
         "",
-        "gap error p50 / p99 / p99.9",
-        "late p50 / p99 / p99.9",
+        "inter-arrival error p50 / p99 / p99.9",
+        "lateness p50 / p99 / p99.9",
         "send lag p50 / p99 / p99.9",
     )
     rows = []
     named = _labelled(runs)
-    for name, own in named.items():
+    for name, records in named.items():
         gaps = _quantiles(
-            own, arrival, ("gap_error_p50_us", "gap_error_p99_us", "gap_error_p99_9_us")
+            records, arrival, ("gap_error_p50_us", "gap_error_p99_us", "gap_error_p99_9_us")
         )
-        late = _quantiles(own, arrival, ("late_p50_us", "late_p99_us", "late_p99_9_us"))
-        rows.append((name, gaps, late, _own_lag(own), *_pace_and_cost(own, named)))
-    return table((*header, *_pace_and_cost_header(named)), rows)
+        late = _quantiles(records, arrival, ("late_p50_us", "late_p99_us", "late_p99_9_us"))
+        rows.append((name, gaps, late, _send_lag(records), *_rate_and_cost(records, named)))
+    return table((*header, *_rate_and_cost_header(named)), rows)
 
 
-def _random(runs: Sequence[Record]) -> str:
+def _poisson(runs: Sequence[Record]) -> str:
     named = _labelled(runs)
     rows = []
-    for name, own in named.items():
-        distance = number(_median(own, lambda run: arrival(run, "ks_distance")), 4)
-        dispersion = number(_median(own, lambda run: arrival(run, "dispersion")))
-        rows.append((name, distance, dispersion, _own_lag(own), *_pace_and_cost(own, named)))
+    for name, records in named.items():
+        distance = number(_median(records, lambda run: arrival(run, "ks_distance")), 4)
+        dispersion = number(_median(records, lambda run: arrival(run, "dispersion")))
+        rows.append(
+            (name, distance, dispersion, _send_lag(records), *_rate_and_cost(records, named))
+        )
     header = (
         "",
-        "distance of the gaps from the exponential distribution",
+        "distance from the exponential distribution",
         "dispersion",
         "send lag p50 / p99 / p99.9",
     )
-    return table((*header, *_pace_and_cost_header(named)), rows)
+    return table((*header, *_rate_and_cost_header(named)), rows)
 
 
-def _pace_and_cost_header(named: Mapping[str, Sequence[Record]]) -> tuple[str, ...]:
+def _rate_and_cost_header(named: Mapping[str, Sequence[Record]]) -> tuple[str, ...]:
     return (
         *_HOST_HEADER,
         "arrivals/s",
-        "CPU µs per request",
-        *(f"to {one}" for one in _anchors(named)),
+        "CPU time per request, µs",
+        *(f"relative to {one}" for one in _anchors(named)),
     )
 
 
-def _pace_and_cost(own: Sequence[Record], named: Mapping[str, Sequence[Record]]) -> tuple[str, ...]:
-    pace = number(_median(own, lambda run: arrival(run, "rate_per_s")), 0)
+def _rate_and_cost(
+    records: Sequence[Record], named: Mapping[str, Sequence[Record]]
+) -> tuple[str, ...]:
+    rate = number(_median(records, lambda run: arrival(run, "rate_per_s")), 0)
     ratios = [
-        ranged(paired_ratio(own, named.get(anchor, []), pairs.cpu_us)) for anchor in _anchors(named)
+        ranged(paired_ratio(records, named.get(anchor, []), pairs.cpu_us))
+        for anchor in _anchors(named)
     ]
-    return *_host_late(own), pace, number(_median(own, pairs.cpu_us), 1), *ratios
+    return *_host_late(records), rate, number(_median(records, pairs.cpu_us), 1), *ratios
 
 
 def _anchors(named: Mapping[str, Sequence[Record]]) -> list[str]:
-    """Whose cost precision is weighed against: oha's, and that of a generator that waits by
-    millisecond timers."""
+    """The generators whose CPU time is the reference: oha, and wrk2 with its millisecond timers."""
     return ["oha", *(["wrk2"] if "wrk2" in named else [])]
 
 
 def _host_late(runs: Sequence[Record]) -> tuple[str, str]:
-    """What is late without any generator's doing."""
+    """Lateness that no generator causes."""
     clock = _quantiles(runs, clock_late_us, ("0.99", "0.999"))
     return clock, _quantiles(runs, server_late_us, ("server_late_p99_us", "server_late_p99_9_us"))
 
 
-def _own_lag(runs: Sequence[Record]) -> str:
-    return _quantiles(runs, own_lag_us, ("0.5", "0.99", "0.999"))
+def _send_lag(runs: Sequence[Record]) -> str:
+    return _quantiles(runs, send_lag_us, ("0.5", "0.99", "0.999"))
 
 
 def _quantiles(
@@ -360,27 +428,27 @@ def _accuracy(runs: Sequence[Record]) -> list[str]:
         return []
     text = (
         "## Accuracy against a server that delays each response by 2 ms\n\n"
-        "Reported quantile minus the quantile in the server's log, µs; medians over rounds with "
-        "their range. "
-        "The difference includes the time in the kernel's network stack, which the log does not."
+        "*Error*: reported quantile minus the quantile in the server's log, in µs, as median and "
+        "range over rounds. "
+        "The error includes the time in the kernel's network stack, which the log does not contain."
     )
     parts = [text]
     header = (
         "",
-        "error p50",
-        "error p99",
-        "p50 error / oha's",
-        "p99 error / oha's",
+        "error of p50",
+        "error of p99",
+        "error of p50 relative to oha",
+        "error of p99 relative to oha",
         *_HOST_HEADER,
         "requests",
     )
     for (rate, server), group in groups(runs, "rate_per_s", "server").items():
         named = _labelled(group)
         rows = []
-        for name, own in named.items():
-            errors = [ranged(_median(own, _error(share)), 0) for share in ("0.5", "0.99")]
+        for name, records in named.items():
+            errors = [ranged(_median(records, _error(share)), 0) for share in ("0.5", "0.99")]
             ratios = [
-                ranged(paired_ratio(own, named.get("oha", []), _error(share)))
+                ranged(paired_ratio(records, named.get("oha", []), _error(share)))
                 for share in ("0.5", "0.99")
             ]
             rows.append(
@@ -388,12 +456,13 @@ def _accuracy(runs: Sequence[Record]) -> list[str]:
                     name,
                     *errors,
                     *ratios,
-                    *_host_late(own),
-                    number(_median(own, lambda run: run.get("requests")), 0),
+                    *_host_late(records),
+                    number(_median(records, lambda run: run.get("requests")), 0),
                 )
             )
         parts.append(
-            f"### {rate:,}/s, constant, {_sizes(group)}, {server}\n\n{table(header, rows)}"
+            f"### {rate:,}/s, constant arrivals, {_sizes(group)}, {_times(server)}\n\n"
+            f"{table(header, rows)}"
         )
     return parts
 
@@ -407,16 +476,15 @@ def _sampler(runs: Sequence[Record]) -> list[str]:
         return []
     text = (
         f"## Sampling a server under load, {_sizes(runs)}\n\n"
-        "The whole sampling process, on the client's core; parsing happens after the load. "
-        "The client's p50 is "
-        "compared within rounds."
+        "The CPU time is that of the whole sampling process, which runs on the client's core and "
+        "parses the samples after the load. The client's p50 is compared within rounds."
     )
     header = (
-        "sampled every",
-        "% of a core",
-        "late p50, µs",
-        "client p50, µs",
-        "p50 / p50 without sampling",
+        "sampling interval",
+        "CPU time, % of a core",
+        "lateness of samples at p50, µs",
+        "client's p50, µs",
+        "relative to p50 without sampling",
     )
     of_interval = {
         interval_ms: group for (interval_ms,), group in groups(runs, "interval_ms").items()
@@ -424,14 +492,14 @@ def _sampler(runs: Sequence[Record]) -> list[str]:
     without = of_interval.get(0, [])
     rows = []
     for interval_ms in sorted(of_interval, key=lambda value: value or float("inf"), reverse=True):
-        own = of_interval[interval_ms]
-        ratio = paired_ratio(own, without, lambda run: run["p50_us"]) if interval_ms else None
+        records = of_interval[interval_ms]
+        ratio = paired_ratio(records, without, lambda run: run["p50_us"]) if interval_ms else None
         rows.append(
             (
-                f"{interval_ms} ms" if interval_ms else "not at all",
-                ranged(_median(own, _scaled("core_share", 100)), 3),
-                ranged(_median(own, _scaled("late_p50_ns", 1e-3)), 0),
-                ranged(_median(own, lambda run: run["p50_us"]), 1),
+                f"{interval_ms} ms" if interval_ms else "no sampling",
+                ranged(_median(records, _scaled("core_share", 100)), 3),
+                ranged(_median(records, _scaled("late_p50_ns", 1e-3)), 0),
+                ranged(_median(records, lambda run: run["p50_us"]), 1),
                 ranged(ratio),
             )
         )
@@ -452,7 +520,7 @@ def _failures(runs: Sequence[Record]) -> str:
     for run in runs:
         if "failure" in run:
             line = (
-                f"{run['section']}, {_label(run)}, {run['server']}, {run['connections']} "
+                f"{run['section']}, {_label(run)}, {run['server']}, {run['connections']:,} "
                 f"connections: {run['failure']}"
             )
             seen[line] = seen.get(line, 0) + 1

@@ -1,6 +1,6 @@
 """The index of all stored results and the chart of their trend: `python -m bench.trend`.
 
-Both are made from the JSON files alone, so that a test can tell whether they are current.
+Both are generated from the JSON files only, so a test can check that they are current.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from bench.chart import Panel, Point, svg
 from bench.host import processor_maker
 from bench.pairs import Record, Spread, paired_ratio, spread
 from bench.store import RESULTS
+from bench.tables import readable_commit, readable_generator
 
 Results = Mapping[str, Any]
 INDEX = "README.md"
@@ -39,9 +40,9 @@ def main() -> None:
 
 
 def files(directory: Path) -> dict[str, str]:
-    """What the index and the chart of the results in ``directory`` have to be, by file name."""
-    found = {path.stem: json.loads(path.read_text()) for path in sorted(directory.glob("*.json"))}
-    ordered = dict(sorted(found.items(), key=lambda item: (item[1]["commit_time"] or "", item[0])))
+    """The text of the index and the chart of the results in ``directory``, by file name."""
+    stored = {path.stem: json.loads(path.read_text()) for path in sorted(directory.glob("*.json"))}
+    ordered = dict(sorted(stored.items(), key=lambda item: (item[1]["commit_time"] or "", item[0])))
     return {INDEX: index(ordered), CHART: chart(list(ordered.values()))}
 
 
@@ -58,10 +59,10 @@ def index(results: Mapping[str, Results]) -> str:
             "",
             f"![Trend across commits]({CHART})",
             "",
-            "Points are medians, vertical lines span all rounds. Hosts differ in speed and "
-            "steal time, so compare only points of the same color.",
+            "Points are medians; vertical lines give the range over all rounds. Hosts differ in "
+            "speed and steal time, so compare only points of the same color.",
             "",
-            "| date | host | compared | commit | headline |",
+            "| date | host | compared | commit | main figure |",
             "| --- | --- | --- | --- | --- |",
             *rows,
             "",
@@ -102,7 +103,7 @@ def cpu_to_wrk(results: Results) -> Spread | None:
 
 
 def p99_error_us(results: Results) -> Spread | None:
-    """Reported p99 less the one in the server's own log, at 1,000 requests per second."""
+    """Reported p99 minus the p99 in the server's log, at 1,000 requests per second."""
     runs = [run for run in _runs(results, "accuracy") if run["rate_per_s"] == 1_000]
     return spread(pairs.error_us(run, "0.99") for run in _by(runs, "loadgen"))
 
@@ -112,7 +113,7 @@ def _row(name: str, results: Results) -> str:
     kind = "virtual cores" if host["hypervisor"] else "cores"
     machine = f"{host['cpu_model'].replace('(R)', '')}, {host['cores']} {kind}"
     awake = ", cores kept awake" if results.get("awake") else ""
-    commit = results["versions"].get("wsgiload commit") or "unknown"
+    commit = readable_commit(results["versions"])
     return (
         f"| [{results['date']}]({name}.md) | {machine}{awake} | {_compared(results)} | "
         f"{commit} | {_headline(results)} |"
@@ -122,14 +123,15 @@ def _row(name: str, results: Results) -> str:
 def _compared(results: Results) -> str:
     present = {run["section"] for run in results["runs"]}
     sections = ", ".join(words for section, words in _SECTION_WORDS.items() if section in present)
-    generators = sorted({run["generator"] for run in results["runs"] if run.get("generator")})
+    names = {run["generator"] for run in results["runs"] if run.get("generator")}
+    generators = sorted(readable_generator(name) for name in names)
     return f"{sections}: {', '.join(generators)}" if generators else sections
 
 
 def _headline(results: Results) -> str:
     """The first of these figures that the result has."""
     figures: Sequence[Callable[[Results], str | None]] = (_cost, _accuracy, _arrivals, _sampling)
-    return next((said for said in (figure(results) for figure in figures) if said), "–")
+    return next((text for text in (figure(results) for figure in figures) if text), "–")
 
 
 def _cost(results: Results) -> str | None:
@@ -146,7 +148,7 @@ def _accuracy(results: Results) -> str | None:
     runs = [run for run in _runs(results, "accuracy") if run["rate_per_s"] == min(rates)]
     ours = spread(pairs.error_us(run, "0.99") for run in _by(runs, "loadgen"))
     oha = spread(pairs.error_us(run, "0.99") for run in _by(runs, "oha"))
-    return _beside_oha("p99 error", ours, oha, min(rates))
+    return _with_oha("error of p99:", ours, oha, min(rates))
 
 
 def _arrivals(results: Results) -> str | None:
@@ -157,16 +159,14 @@ def _arrivals(results: Results) -> str | None:
     slowest = [run for run in runs if run["rate_per_s"] == rate]
     ours = spread(pairs.arrival(run, "late_p99_us") for run in _by(slowest, "loadgen"))
     oha = spread(pairs.arrival(run, "late_p99_us") for run in _by(slowest, "oha"))
-    return _beside_oha("arrivals late at p99 by", ours, oha, rate)
+    return _with_oha("p99 of lateness:", ours, oha, rate)
 
 
-def _beside_oha(
-    figure: str, ours: Spread | None, oha: Spread | None, rate_per_s: int
-) -> str | None:
+def _with_oha(figure: str, ours: Spread | None, oha: Spread | None, rate_per_s: int) -> str | None:
     if ours is None:
         return None
-    beside = f" (oha: {_microseconds(oha)})" if oha else ""
-    return f"{figure} {_microseconds(ours)}{beside} at {rate_per_s:,}/s"
+    comparison = f" (oha: {_microseconds(oha)})" if oha else ""
+    return f"{figure} {_microseconds(ours)}{comparison} at {rate_per_s:,}/s"
 
 
 def _microseconds(value: Spread) -> str:
@@ -176,7 +176,7 @@ def _microseconds(value: Spread) -> str:
 def _sampling(results: Results) -> str | None:
     runs = [run for run in _runs(results, "sampler") if run["interval_ms"] == 100]
     share = spread(run["core_share"] for run in runs)
-    return f"{share.median * 100:.2f} % of a core, sampling every 100 ms" if share else None
+    return f"{share.median * 100:.2f} % of a core at an interval of 100 ms" if share else None
 
 
 def _points(results: Sequence[Results], figure: Callable[[Results], Spread | None]) -> list[Point]:
@@ -184,9 +184,7 @@ def _points(results: Sequence[Results], figure: Callable[[Results], Spread | Non
     for one in results:
         value = figure(one)
         if value is not None:
-            label = (one["versions"].get("wsgiload commit") or "unknown").replace(
-                " with changes", "+"
-            )
+            label = readable_commit(one["versions"]).replace(" with uncommitted changes", "+")
             group = processor_maker(one["host"]) + (
                 ", cores kept awake" if one.get("awake") else ""
             )
@@ -200,9 +198,8 @@ def _runs(results: Results, section: str) -> list[Record]:
 
 
 def _by(runs: Sequence[Record], generator: str) -> list[Record]:
-    """The runs of one generator; of loadgen those with the spin window, where it had the choice."""
-    own = [run for run in runs if run["generator"] == generator]
-    return [run for run in own if run["spin"] in (None, _SPIN)]
+    """The runs of one generator, without those with another spin window."""
+    return [run for run in runs if run["generator"] == generator and run["spin"] in (None, _SPIN)]
 
 
 if __name__ == "__main__":

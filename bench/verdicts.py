@@ -1,19 +1,18 @@
-"""Do the verdicts and the bands hold? Loads against a server that logs its own times, disturbed in
-known ways.
+"""Tests verdicts and error budgets with known disturbances, against a server that logs its times.
 
 Examples:
-    python -m bench.verdicts                 six servers, eleven disturbances, twice each
-    python -m bench.verdicts --rounds 1
-    python -m bench.verdicts --idle          nothing is disturbed: how often is a load invalid?
+    python -m bench.verdicts                 six servers, eleven disturbances
+    python -m bench.verdicts --rounds 2      the same, twice
+    python -m bench.verdicts --idle          undisturbed loads only: how many are invalid?
 
-The truth of a load is the server's own log: from the kernel's timestamp of a request to the write
-of its response. A published figure is *off* if it differs from that by more than 10 % and 100 µs.
-Prints a line per load, then the shares that matter:
+The true time of a request is the time in the server's log, from the kernel's timestamp of the
+request to the write of its response. A figure is *wrong* if it differs from the true value by more
+than 10 % and 100 µs. Prints one line per load, and then:
 
-- of the figures published as bounded, how many lie outside their band;
-- of the loads whose generator was stopped, starved or out of resources, how many are invalid;
-- of the loads called invalid, how many are off;
-- the width of the band against the sampling interval, on undisturbed loads.
+- how many of the bounded figures are outside their band;
+- how many loads are invalid, of those whose generator was stopped, starved or out of resources;
+- how many of the invalid loads are wrong;
+- how wide the band of undisturbed loads is, relative to the sampling interval.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ CGROUP_CPU = Path("/sys/fs/cgroup/cpu")
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A distribution of holds, and the rate at which it is asked for."""
+    """A distribution of delays by the server, and the rate of the load."""
 
     name: str
     hold: str
@@ -61,7 +60,7 @@ class Served:
 
 @dataclass(slots=True)
 class Running:
-    """One load that runs, for whoever disturbs it."""
+    """A running load, which a disturbance acts on."""
 
     client: subprocess.Popen[bytes]
     server: subprocess.Popen[bytes]
@@ -71,30 +70,30 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """What is done to a load. ``unbounded``: the generator was stopped, starved or out of
-    resources, so that no bound can be given."""
+    """A disturbance of a load. ``unbounded``: the generator is stopped, starved or out of
+    resources, so the error has no bound."""
 
     name: str
     unbounded: bool
     act: Callable[[Running], None]
     prepare: Callable[[], None] | None = None
-    # A real-time process cannot be throttled like that, and lets no ordinary one run.
+    # No effect on a real-time process: it ignores CFS quotas and preempts SCHED_OTHER processes.
     needs_ordinary: bool = False
 
     @property
     def is_none(self) -> bool:
-        """Whether nothing is done."""
+        """Whether the load is undisturbed."""
         return self.act is nothing and self.prepare is None
 
 
 def weibull(shape: float, scale_ms: float, seed: int) -> str:
-    """A list of holds drawn from a Weibull distribution."""
+    """A list of delays with a Weibull distribution."""
     draw = random.Random(seed)
     return "list:" + ",".join(f"{draw.weibullvariate(scale_ms, shape):.3f}ms" for _ in range(997))
 
 
 def uniform(low_ms: float, high_ms: float, seed: int) -> str:
-    """A list of holds drawn evenly between two ends."""
+    """A list of delays with a uniform distribution."""
     draw = random.Random(seed)
     return "list:" + ",".join(f"{draw.uniform(low_ms, high_ms):.3f}ms" for _ in range(997))
 
@@ -117,7 +116,7 @@ def nothing(running: Running) -> None:
 
 
 def stop_client(*pauses_s: float) -> Callable[[Running], None]:
-    """The generator is stopped for these times, evenly over the load."""
+    """The generator is stopped for these times, spread evenly over the load."""
 
     def act(running: Running) -> None:
         for pause_s in pauses_s:
@@ -130,7 +129,7 @@ def stop_client(*pauses_s: float) -> Callable[[Running], None]:
 
 
 def stop_server(pause_s: float) -> Callable[[Running], None]:
-    """The server is stopped once: its own fault, and in its log."""
+    """The server is stopped once. Its log contains this delay."""
 
     def act(running: Running) -> None:
         time.sleep(DURATION_S / 2)
@@ -142,7 +141,7 @@ def stop_server(pause_s: float) -> Callable[[Running], None]:
 
 
 def hog(place: int, length_s: float, *, urgent: bool = False) -> Callable[[Running], None]:
-    """Another process takes the generator's core (0) or the server's (1)."""
+    """Another process runs on the generator's core (0) or on the server's (1)."""
 
     def act(running: Running) -> None:
         time.sleep(0.5)
@@ -163,13 +162,13 @@ def hog(place: int, length_s: float, *, urgent: bool = False) -> Callable[[Runni
 
 
 def few_files() -> None:
-    """The generator may open six connections."""
+    """The generator can open only six connections."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (70, 70))
 
 
 @contextlib.contextmanager
 def quota(share: float) -> Iterator[Callable[[Running], None]]:
-    """A control group that grants the generator this share of a core (cgroup v1)."""
+    """A cgroup (v1) with this share of a core for the generator."""
     group = CGROUP_CPU / f"bench-verdicts-{os.getpid()}"
     group.mkdir()
     try:
@@ -189,24 +188,26 @@ def quota(share: float) -> Iterator[Callable[[Running], None]]:
 
 
 def disturbances(throttle: Callable[[Running], None] | None) -> list[Disturbance]:
-    """Every disturbance that this machine permits."""
-    found = [
+    """Every disturbance that is possible on this machine."""
+    possible = [
         Disturbance("nothing", False, nothing),
         Disturbance("nothing again", False, nothing),
         Disturbance("client stopped 8 ms, twice", False, stop_client(0.008, 0.008)),
         Disturbance("client stopped 120 ms, three times", True, stop_client(0.12, 0.12, 0.12)),
         Disturbance("client stopped 600 ms", True, stop_client(0.6)),
         Disturbance("server stopped 150 ms", False, stop_server(0.15)),
-        Disturbance("neighbour on the client's core, 1 s", False, hog(0, 1.0)),
+        Disturbance("other process on the client's core, 1 s", False, hog(0, 1.0)),
         Disturbance(
-            "urgent neighbour on the client's core, 2 s", True, hog(0, 2.0, urgent=True), None, True
+            "niceness -20 on the client's core, 2 s", True, hog(0, 2.0, urgent=True), None, True
         ),
-        Disturbance("neighbour on the server's core, 1 s", False, hog(1, 1.0)),
-        Disturbance("client out of files", True, nothing, few_files),
+        Disturbance("other process on the server's core, 1 s", False, hog(1, 1.0)),
+        Disturbance("client out of file descriptors", True, nothing, few_files),
     ]
     if throttle is not None:
-        found.append(Disturbance("client throttled to 4 % of a core", True, throttle, None, True))
-    return found
+        possible.append(
+            Disturbance("client throttled to 4 % of a core", True, throttle, None, True)
+        )
+    return possible
 
 
 # --- one load
@@ -214,7 +215,7 @@ def disturbances(throttle: Callable[[Running], None] | None) -> list[Disturbance
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What came of one load."""
+    """The report of one load and the true quantiles."""
 
     served: str
     disturbance: Disturbance
@@ -229,8 +230,8 @@ class Load:
         budget = self.report["error_budget_ns"].get(f"{quantile:g}")
         return None if budget is None else int(budget["value"])
 
-    def is_off(self, quantile: float) -> bool:
-        """By more than 10 % and 100 µs; without a figure it is."""
+    def is_wrong(self, quantile: float) -> bool:
+        """Whether the quantile is missing, or wrong by more than 10 % and 100 µs."""
         value_ns, truth_ns = self.value_ns(quantile), self.truth_ns[quantile]
         if value_ns is None:
             return True
@@ -238,12 +239,12 @@ class Load:
         return difference > OFF_NS and difference > OFF_SHARE * truth_ns
 
     def has_lost(self) -> bool:
-        """Whether requests failed inside the generator, so that it offered another load."""
+        """Whether requests failed in the generator, so the load differed from the plan."""
         outcomes = self.report["outcomes"]
         return bool(outcomes["client_error"] > 0.001 * outcomes["scheduled"])
 
     def bounded(self) -> list[tuple[float, Json]]:
-        """The figures that are published as valid."""
+        """The quantiles with a bounded error."""
         if self.status == "invalid":
             return []
         budgets = self.report["error_budget_ns"]
@@ -255,18 +256,18 @@ class Load:
         ]
 
     def outside(self, path_ns: float) -> list[float]:
-        """Which of them lie outside their band, the way between the two ends allowed for."""
-        found = []
+        """Quantiles outside their band, which is extended by the time between server and client."""
+        quantiles = []
         for quantile, budget in self.bounded():
             low_ns, high_ns = budget["band"]
             truth_ns = self.truth_ns[quantile]
             if not low_ns - path_ns <= truth_ns <= (high_ns or float("inf")):
-                found.append(quantile)
-        return found
+                quantiles.append(quantile)
+        return quantiles
 
 
 def carry_out(served: Served, disturbance: Disturbance, seed: int, *, real_time: bool) -> Load:
-    """One load of three seconds and the server's log of it."""
+    """One load of three seconds, with the server's log."""
     _, server_core = choose_cores()
     with tempfile.TemporaryDirectory() as folder:
         log, report = Path(folder) / "log.csv", Path(folder) / "report.json"
@@ -362,13 +363,13 @@ def _rank(times: Sequence[int], quantile: float) -> float:
 
 
 def path_ns(loads: Sequence[Load]) -> float:
-    """The usual time between the two ends: the median difference of the medians of undisturbed
-    loads."""
+    """The usual time between server and client: the median difference between the median times at
+    both, in undisturbed loads."""
     quiet = [load for load in loads if load.disturbance.is_none]
     return median(float(load.value_ns(0.5) or 0) - load.truth_ns[0.5] for load in quiet)
 
 
-def tell(loads: Sequence[Load]) -> None:
+def print_shares(loads: Sequence[Load]) -> None:
     """Print the shares."""
     path = max(0.0, path_ns(loads))
     published = sum(len(load.bounded()) for load in loads)
@@ -376,19 +377,20 @@ def tell(loads: Sequence[Load]) -> None:
     unbounded = [load for load in loads if load.disturbance.unbounded]
     caught = sum(load.status == "invalid" for load in unbounded)
     invalid = [load for load in loads if load.status == "invalid"]
-    off = sum(
-        load.has_lost() or any(load.is_off(quantile) for quantile in JUDGED) for load in invalid
+    wrong = sum(
+        load.has_lost() or any(load.is_wrong(quantile) for quantile in JUDGED) for load in invalid
     )
-    print(f"\n{len(loads)} loads; the way between the two ends takes {path / 1e3:.0f} us")
-    print(f"outside their band: {_share(outside, published)} of the figures published as bounded")
-    print(f"called invalid: {_share(caught, len(unbounded))} of the loads without a bound")
-    print(f"off: {_share(off, len(invalid))} of the loads called invalid")
     quiet = [load for load in loads if load.disturbance.is_none]
     quiet_invalid = sum(load.status == "invalid" for load in quiet)
-    print(f"invalid: {_share(quiet_invalid, len(quiet))} of the undisturbed loads")
+
+    print(f"\nloads: {len(loads)}; median time between server and client: {path / 1e3:.0f} µs")
+    print(f"bounded figures outside their band: {_share(outside, published)}")
+    print(f"loads without a bound that are invalid: {_share(caught, len(unbounded))}")
+    print(f"invalid loads with a wrong figure: {_share(wrong, len(invalid))}")
+    print(f"undisturbed loads that are invalid: {_share(quiet_invalid, len(quiet))}")
     widths = list(_widths(quiet))
     if widths:
-        print(f"band to sampling interval: {median(widths):.2f} (median of undisturbed figures)")
+        print(f"width of the band / sampling interval: {median(widths):.2f} (median, undisturbed)")
 
 
 def _widths(loads: Sequence[Load]) -> Iterator[float]:
@@ -400,13 +402,14 @@ def _widths(loads: Sequence[Load]) -> Iterator[float]:
 
 
 def _share(part: int, whole: int) -> str:
-    return f"{part} of {whole}" + (f" ({part / whole:.0%})" if whole else "")
+    return f"{part} of {whole}" + (f" ({100 * part / whole:.0f} %)" if whole else "")
 
 
 def _line(load: Load) -> str:
     figures = "  ".join(
         f"p{quantile * 100:g} {(load.value_ns(quantile) or 0) / 1e6:.3f} ms"
-        f" (log {load.truth_ns[quantile] / 1e6:.3f}{', off' if load.is_off(quantile) else ''})"
+        f" (log {load.truth_ns[quantile] / 1e6:.3f} ms"
+        f"{', wrong' if load.is_wrong(quantile) else ''})"
         for quantile in JUDGED
     )
     reasons = ",".join(reason["check"] for reason in load.report["verdict"]["reasons"])
@@ -414,13 +417,13 @@ def _line(load: Load) -> str:
 
 
 def main() -> int:
-    """Exit code 0 whatever is found; the figures are for a person, or for a note."""
+    """The exit code is always 0."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, default=1, help="how often (default: 1)")
-    parser.add_argument("--idle", action="store_true", help="only undisturbed loads")
-    parser.add_argument("--ordinary", action="store_true", help="no real-time priority")
+    parser.add_argument("--rounds", type=int, default=1, help="number of rounds [default: 1]")
+    parser.add_argument("--idle", action="store_true", help="run only undisturbed loads")
+    parser.add_argument("--ordinary", action="store_true", help="do not use real-time priority")
     arguments = parser.parse_args()
 
     real_time = real_time_permitted() and not arguments.ordinary
@@ -442,7 +445,7 @@ def main() -> int:
             load = carry_out(served, kind, 1000 * seed + number, real_time=is_urgent)
             loads.append(load)
             print(_line(load), flush=True)
-    tell(loads)
+    print_shares(loads)
     return 0
 
 

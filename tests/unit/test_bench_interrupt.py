@@ -44,4 +44,4 @@ def test_what_was_measured_before_a_signal_is_kept(
     (file,) = tmp_path.glob("*.json")
     results = json.loads(file.read_text())
     assert len(results["runs"]) == 1
-    assert results["left_out"][-1] == "what was planned after an interrupt"
+    assert results["left_out"][-1] == "all runs after the interrupt"

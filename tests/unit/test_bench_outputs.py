@@ -122,7 +122,7 @@ def test_strace_with_and_without_errors_in_the_row() -> None:
 @pytest.mark.parametrize("text", ["", "unable to connect to 127.0.0.1:1 Connection refused\n"])
 def test_words_without_a_count_are_quoted_and_not_counted_as_zero(name: str, text: str) -> None:
     with pytest.raises(
-        OutputError, match=f"{name} printed no .*{'Connection refused' if text else 'nothing'}"
+        OutputError, match=f"{name} did not print .*{'Connection refused' if text else 'no output'}"
     ):
         getattr(outputs, f"parse_{name}")(text)
 

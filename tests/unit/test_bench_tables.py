@@ -13,7 +13,7 @@ import pytest
 
 from bench import pairs
 from bench.arrivals import (
-    arrival_instants,
+    arrival_timestamps,
     constant_arrivals,
     poisson_arrivals,
     quantile,
@@ -106,10 +106,10 @@ def test_a_run_that_was_made_again_does_not_count() -> None:
     text = page(
         [disturbed, run("loadgen", 0, 1.0, steal_share=0.0), run("wrk", 0, 2.0, steal_share=0.0)]
     )
-    assert "steal time 0.0% (median run), 0.0% (worst run)" in text
-    assert "1 runs with more steal time were repeated" in text
+    assert "steal time 0.0 % (median run), 0.0 % (worst run)" in text
+    assert "; 1 run with more steal time repeated\n" in text
     assert "idle cores kept awake" not in text
-    assert "ordinary; idle cores kept awake; load average" in page([disturbed], awake=True)
+    assert "SCHED_OTHER; idle cores kept awake; load average" in page([disturbed], awake=True)
     assert "0.50 [0.50–0.50]" in text
 
 
@@ -201,14 +201,14 @@ def test_the_page_shows_calls_memory_and_the_open_loop() -> None:
         **paced,
     )
     assert row(page([calls]), "wrk") == ["3.00", "epoll_ctl 2.00, write 1.00"]
-    assert row(page([few, many]), "oha") == ["1.0", "100.0", "10.24", "9,999"]
-    assert "the time at which the server read the request; lateness" in page([held])
+    assert row(page([few, many]), "oha") == ["1.0", "100", "10.2", "9,999"]
+    assert "the time at which the server read the request. The generator" in page([held])
     stamped = held | {"server_log": log | {"stamped_by_kernel": True}}
-    assert "Arrivals are the kernel's timestamps at the server; lateness" in page([stamped])
-    assert "read the request in 1 of 2 runs, otherwise the kernel's timestamp; lateness" in page(
+    assert "Arrivals are the kernel's timestamps at the server. The generator" in page([stamped])
+    assert "read the request in 1 of 2 runs, otherwise the kernel's timestamp. The" in page(
         [stamped, held]
     )
-    assert row(page([held]), "loadgen, spin 0s") == [
+    assert row(page([held]), "loadgen, no spin window") == [
         "1.0 / – / –",
         "–",
         "–",
@@ -219,10 +219,10 @@ def test_the_page_shows_calls_memory_and_the_open_loop() -> None:
         "–",
     ]
     with_wrk2 = page([held, run("wrk2", 0, 1.0, section="open", **(paced | {"spin": None}))])
-    assert row(with_wrk2, "loadgen, spin 0s")[-2:] == ["–", "0.50 [0.50–0.50]"]
-    assert row(page([true]), "loadgen, spin 0s")[:2] == ["100 [100–100]", "50 [50–50]"]
+    assert row(with_wrk2, "loadgen, no spin window")[-2:] == ["–", "0.50 [0.50–0.50]"]
+    assert row(page([true]), "loadgen, no spin window")[:2] == ["100 [100–100]", "50 [50–50]"]
     assert re.search(
-        r"^### 1,000/s, constant, .*, refsrv, 2ms, sleeping$", page([true]), re.MULTILINE
+        r"^### 1,000/s, constant arrivals, .*, refsrv, 2 ms, sleeping$", page([true]), re.MULTILINE
     )
 
 
@@ -262,16 +262,16 @@ def test_what_the_kernel_stamped_tells_how_even_arrivals_are() -> None:
         0.0,
         0.0,
     )
-    assert arrival_instants(log) == ([n * 1_000_000 for n in range(200, 2_000)], True)
+    assert arrival_timestamps(log) == ([n * 1_000_000 for n in range(200, 2_000)], True)
 
 
 def test_stamps_are_not_mixed_with_what_the_server_read() -> None:
     log = [LogEntry(n * 1_000_000 + 50, 0, None, n * 1_000_000) for n in range(1_000)]
     log[0] = LogEntry(50, 0, None)
-    assert arrival_instants(log)[1], "the kernel begins to stamp a moment after it was asked"
+    assert arrival_timestamps(log)[1], "the kernel begins to stamp a moment after it was asked"
     log[500] = LogEntry(500_000_050, 0, None)
-    assert arrival_instants(log) == ([n * 1_000_000 + 50 for n in range(100, 1_000)], False)
-    assert arrival_instants([]) == ([], False)
+    assert arrival_timestamps(log) == ([n * 1_000_000 + 50 for n in range(100, 1_000)], False)
+    assert arrival_timestamps([]) == ([], False)
 
 
 def test_a_log_is_read_with_what_it_lacks(tmp_path: Path) -> None:
@@ -372,12 +372,12 @@ def test_the_client_beside_a_sampler_is_compared_within_rounds() -> None:
         ]
     )
     assert "2 rounds of 10 s" in text
-    assert row(text, "not at all") == ["–", "–", "150.0 [100.0–200.0]", "–"]
+    assert row(text, "no sampling") == ["–", "–", "150 [100–200]", "–"]
     assert row(text, "100 ms") == [
         "0.200 [0.100–0.300]",
         "50 [50–50]",
-        "151.5 [101.0–202.0]",
+        "152 [101–202]",
         "1.01 [1.01–1.01]",
     ]
     assert "| 10 ms |" not in text
-    assert text.index("| not at all |") < text.index("| 100 ms |")
+    assert text.index("| no sampling |") < text.index("| 100 ms |")

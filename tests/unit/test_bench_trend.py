@@ -12,6 +12,7 @@ import pytest
 
 from bench.chart import Panel, Point, svg
 from bench.store import RESULTS, readable_name
+from bench.tables import render
 from bench.trend import cpu_to_wrk, files, index, p99_error_us
 
 STORED = sorted(RESULTS.glob("*.json"))
@@ -25,6 +26,12 @@ def stored(path: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["README.md", "trend.svg"])
 def test_generated_files_are_current(name: str) -> None:
     assert (RESULTS / name).read_text() == files(RESULTS)[name], "run: python -m bench.trend"
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+def test_stored_pages_are_current(path: Path) -> None:
+    page = path.with_suffix(".md").read_text()
+    assert page == render(stored(path)), f"run: python -m bench render {path}"
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
