@@ -329,19 +329,19 @@ def _open(runs: Sequence[Record]) -> list[str]:
 
 
 def _timestamp_source(runs: Sequence[Record]) -> str:
-    """The source of the timestamps of arrivals, and the lateness not caused by the generator."""
+    """The source of the timestamps, and the lateness that the generator does not cause."""
     logs = [run["server_log"] for run in runs if run.get("server_log")]
     read = sum(1 for log in logs if not log.get("stamped_by_kernel"))
     if logs and not read:
         return (
-            "Arrivals are the kernel's timestamps at the server. The generator does not cause "
-            "lateness up to *clock lateness*."
+            "Arrivals are the kernel's timestamps at the server. Lateness up to *clock lateness* is "
+            "not caused by the generator."
         )
     others = f" in {read} of {len(logs)} runs, otherwise the kernel's timestamp"
     return (
         f"An arrival is the time at which the server read the request"
-        f"{'' if read == len(logs) else others}. The generator does not cause lateness up to "
-        "*clock lateness* or *server lateness*."
+        f"{'' if read == len(logs) else others}. Lateness up to *clock lateness* or *server "
+        "lateness* is not caused by the generator."
     )
 
 

@@ -202,10 +202,10 @@ def test_the_page_shows_calls_memory_and_the_open_loop() -> None:
     )
     assert row(page([calls]), "wrk") == ["3.00", "epoll_ctl 2.00, write 1.00"]
     assert row(page([few, many]), "oha") == ["1.0", "100", "10.2", "9,999"]
-    assert "the time at which the server read the request. The generator" in page([held])
+    assert "the time at which the server read the request. Lateness" in page([held])
     stamped = held | {"server_log": log | {"stamped_by_kernel": True}}
-    assert "Arrivals are the kernel's timestamps at the server. The generator" in page([stamped])
-    assert "read the request in 1 of 2 runs, otherwise the kernel's timestamp. The" in page(
+    assert "Arrivals are the kernel's timestamps at the server. Lateness" in page([stamped])
+    assert "read the request in 1 of 2 runs, otherwise the kernel's timestamp. Lateness" in page(
         [stamped, held]
     )
     assert row(page([held]), "loadgen, no spin window") == [
