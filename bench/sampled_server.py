@@ -1,4 +1,4 @@
-"""A program that runs `refsrv` in its own cgroup and samples it with wsgiload; started by
+"""A program that runs `refsrv` in a separate cgroup and samples it with wsgiload; started by
 `bench.sampler`.
 
 It prints the server's port, reads the client's pid from a line, samples until the end of standard

@@ -26,9 +26,9 @@ _SECTION_NAMES = {
 def readable_name(results: Mapping[str, Any], sections: Iterable[str]) -> str:
     """Date, processor and sections, as in ``2026-11-24-amd-closed-loop``; the commit is in the
     file."""
-    wanted = set(sections)
-    names = [name for section, name in _SECTION_NAMES.items() if section in wanted]
-    parts = ["all-sections"] if wanted == set(SECTIONS) else names
+    chosen = set(sections)
+    names = [name for section, name in _SECTION_NAMES.items() if section in chosen]
+    parts = ["all-sections"] if chosen == set(SECTIONS) else names
 
     if results.get("awake"):
         parts = [*parts, "cores-awake"]

@@ -334,8 +334,8 @@ def _timestamp_source(runs: Sequence[Record]) -> str:
     read = sum(1 for log in logs if not log.get("stamped_by_kernel"))
     if logs and not read:
         return (
-            "Arrivals are the kernel's timestamps at the server. Lateness up to *clock lateness* is "
-            "not caused by the generator."
+            "Arrivals are the kernel's timestamps at the server. Lateness up to *clock lateness* "
+            "is not caused by the generator."
         )
     others = f" in {read} of {len(logs)} runs, otherwise the kernel's timestamp"
     return (
