@@ -476,8 +476,8 @@ def _sampler(runs: Sequence[Record]) -> list[str]:
         return []
     text = (
         f"## Sampling a server under load, {_sizes(runs)}\n\n"
-        "The CPU time is that of the whole sampling process, which runs on the client's core and "
-        "parses the samples after the load. The client's p50 is compared within rounds."
+        "The sampling process runs on the client's core. Its CPU time excludes parsing, which "
+        "happens after the load. The client's p50 is compared within rounds."
     )
     header = (
         "sampling interval",
