@@ -1,5 +1,5 @@
-"""The chart of a study as SVG: throughput and p99 of each server, in the original's settings and in
-the fair ones. Pure."""
+"""The chart of a study as SVG: throughput and p99 of each server, with original settings and with
+fair settings. Pure."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def chart(title: str, original: StudyRun | None, fair: StudyRun | None) -> str:
     """One document: a column for each version that was measured, a panel for each figure."""
     columns = [
         (heading, run)
-        for heading, run in (("the original's settings", original), ("fair settings", fair))
+        for heading, run in (("original settings", original), ("fair settings", fair))
         if run is not None
     ]
     rows = max(len(_servers(run)) for _, run in columns)

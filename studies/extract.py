@@ -70,7 +70,8 @@ def extract(directory: Path, experiments: Path) -> StudyRun:
         command=command,
         date=files.run.started_utc[:10],
         machine=_machine(files.run),
-        conditions=conditions(facts),
+        # The page has a column for what a grid varied.
+        conditions=conditions(facts).replace("see the server's name", "see the setting"),
         cpus=facts.cpus,
         memory_mib=None if limit is None else limit / BYTES_PER_MIB,
         is_open=sweep.open_loop,

@@ -1,4 +1,5 @@
-"""``docs/studies.md`` and its charts from the stored runs. Pure but for reading the template."""
+"""``docs/studies.md`` and its charts from the stored runs. Pure, except that it reads the
+template."""
 
 from __future__ import annotations
 
@@ -75,12 +76,12 @@ def _study(runs: Runs, original: Original) -> dict[str, Any]:
 
 
 def _versions(runs: Runs, original: Original) -> list[StudyRun]:
-    """The original's settings and the fair ones, as far as they were measured."""
+    """The runs with original and with fair settings, if they were measured."""
     return [runs[name] for name in (original.name, original.name + FAIR) if name in runs]
 
 
 def _servers(versions: list[StudyRun]) -> str:
-    """Every server with its version; by version of Python."""
+    """Every server with its version, grouped by Python version."""
     found = {one.server: one for run in versions for one in run.versions}
     pythons = sorted(found.values(), key=lambda one: one.python or "")
     return "; ".join(
@@ -92,8 +93,8 @@ def _servers(versions: list[StudyRun]) -> str:
 
 def findings(run: StudyRun) -> list[str]:
     """The checks and alarms that fired, with their servers."""
-    version = "fair settings" if run.is_fair else "the original's settings"
-    return [f"`{one.check}` in {version}: {_named(one)}" for one in run.findings]
+    version = "fair settings" if run.is_fair else "original settings"
+    return [f"`{one.check}` ({version}): {_named(one)}" for one in run.findings]
 
 
 def _named(one: Finding) -> str:
@@ -101,7 +102,7 @@ def _named(one: Finding) -> str:
 
 
 def machine(one: Machine) -> str:
-    """What ran it, in one sentence."""
+    """The machine and its software, in one sentence."""
     memory = f"{one.memory_gib:g} GiB of memory" if one.memory_gib is not None else "memory unknown"
     return (
         f"{one.cpu_model or 'CPU unknown'}, {one.cpus or MISSING} cores, {memory}, "
@@ -127,10 +128,10 @@ def number(value: float | None) -> str:
 
 
 def cell(text: str) -> str:
-    """Text that a table of Markdown can hold."""
+    """Text escaped for a Markdown table."""
     return text.replace("|", "\\|").replace("\n", " ")
 
 
 def p99(row: Row) -> str:
-    """p99, or that it is beyond every limit."""
+    """p99, or that it was not met."""
     return "not met" if row.is_p99_beyond else figure(row.p99_ms)

@@ -1,4 +1,4 @@
-"""What the stored runs say of the published comparisons, in sentences. Pure."""
+"""The results of the stored runs as sentences. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from studies.charts import load_words
 from studies.found import Effect, Spread, effects, spreads
 from studies.originals import ORIGINALS, Original
 from studies.results import FAIR, StoredClaim, StudyRun
-from wsgiload.report.words import join_words, three_digits
+from wsgiload.report.words import three_digits
 from wsgiload.statistics.effect import SAME_WITHIN
 
 # The first paragraph mentions fair settings only if they narrow the spread by this factor.
@@ -19,17 +19,16 @@ Runs = Mapping[str, StudyRun]
 
 
 def first_paragraph(runs: Runs) -> str:
-    """What the five studies together got right and wrong."""
+    """Which claims of the five studies are confirmed and refuted."""
     claims = [claim for original in ORIGINALS for claim in claims_in(runs, original.name)]
     if not claims:
         return (
             "No results are stored yet: `wsgiload reproduce NAME` runs a comparison, and "
-            "`python -m studies store RUN` stores what it found."
+            "`python -m studies store RUN` stores its results."
         )
     right, wrong = _with_status(claims, "confirmed"), _with_status(claims, "refuted")
-    sentences = [_count(claims, right, wrong)]
-    sentences += _judged(right, wrong)
-    return " ".join([*sentences, *_rest(claims), *_cause(runs)])
+    points = [*_judged(right, wrong), *_cause(runs)]
+    return "\n".join([_count(claims, right, wrong), "", *(f"- {point}" for point in points)])
 
 
 def claims_in(runs: Runs, name: str) -> Sequence[StoredClaim]:
@@ -39,28 +38,22 @@ def claims_in(runs: Runs, name: str) -> Sequence[StoredClaim]:
 def _count(
     claims: Sequence[StoredClaim], right: Sequence[StoredClaim], wrong: Sequence[StoredClaim]
 ) -> str:
+    undecided, gone = _with_status(claims, "undecided"), _with_status(claims, "not reproducible")
     return (
-        f"Of the {len(claims)} claims of these five comparisons, **{len(right)} "
-        f"{'is' if len(right) == 1 else 'are'} confirmed and {len(wrong)} "
-        f"{'is' if len(wrong) == 1 else 'are'} refuted** by measurements with today's versions of "
-        "the servers and the same method for all."
+        f"Five published comparisons of WSGI servers make {len(claims)} claims. We tested them "
+        "with current versions of the servers and one method for all: "
+        f"**{_are(right, 'confirmed')}, {_are(wrong, 'refuted')}**, {_are(undecided, 'undecided')} "
+        f"and {_are(gone, 'not reproducible')}."
     )
 
 
-def _rest(claims: Sequence[StoredClaim]) -> list[str]:
-    """How many are open, which are listed below."""
-    parts = []
-    open_ones, gone = _with_status(claims, "undecided"), _with_status(claims, "not reproducible")
-    if open_ones:
-        parts.append(f"{len(open_ones)} {'is' if len(open_ones) == 1 else 'are'} undecided")
-    if gone:
-        parts.append(f"{len(gone)} cannot be reproduced")
-    return [f"{_sentence(' and '.join(parts))}."] if parts else []
+def _are(claims: Sequence[StoredClaim], status: str) -> str:
+    return f"{len(claims)} {'is' if len(claims) == 1 else 'are'} {status}"
 
 
 def _cause(runs: Runs) -> list[str]:
-    """How far apart the servers are in the settings of an original and in fair ones, of the study
-    in which the former are the furthest apart."""
+    """The spread of the servers with original and with fair settings, for the study with the
+    largest spread with original settings."""
     found = {
         original: max(spreads(runs[original.name]), key=lambda one: one.factor)
         for original in ORIGINALS
@@ -76,38 +69,33 @@ def _cause(runs: Runs) -> list[str]:
     if before.factor < FAR_APART * min(one.factor for one in after):
         return []
     return [
-        "The settings matter as much as the server: with the settings of "
-        f"{study.heading.partition(',')[0]}, {before.fastest} has {three_digits(before.factor)} "
-        f"times the throughput of {before.slowest}; with equivalent settings, the fastest server "
-        f"has {_between(after)} times the throughput of the slowest, depending on keep-alive and "
-        "framing."
+        f"Settings matter: with the original settings of {study.heading.partition(',')[0]}, the "
+        f"fastest server ({before.fastest}) has {three_digits(before.factor)} times the throughput "
+        f"of the slowest ({before.slowest}). With fair settings, this factor is {_between(after)}, "
+        "depending on keep-alive and the Content-Length."
     ]
 
 
 def _between(found: Sequence[Spread]) -> str:
     factors = sorted(one.factor for one in found)
     low, high = three_digits(factors[0]), three_digits(factors[-1])
-    return low if low == high else f"{low} to {high}"
+    return low if low == high else f"between {low} and {high}"
 
 
 # --- one study
 
 
 def study_sentences(runs: Runs, original: Original) -> list[str]:
-    """What we found of one comparison, and in its fair version."""
+    """The results of one comparison, with original and with fair settings."""
     run, fair = runs.get(original.name), runs.get(original.name + FAIR)
     sentences = []
     if run is not None:
         sentences += _of_claims(run)
-        sentences += [_sentence(_spread(run, one)) for one in spreads(run)]
+        sentences += [f"Original settings, {_spread(run, one)}" for one in spreads(run)]
     if fair is not None:
-        sentences += [f"In the fair version, {_spread(fair, one)}" for one in spreads(fair)]
-        sentences += [f"In the fair version, {_effect(one)}" for one in effects(fair)]
+        sentences += [f"Fair settings, {_spread(fair, one)}" for one in spreads(fair)]
+        sentences += [f"Fair settings, {_effect(one)}" for one in effects(fair)]
     return sentences
-
-
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:]
 
 
 def _of_claims(run: StudyRun) -> list[str]:
@@ -120,25 +108,25 @@ def _judged(right: Sequence[StoredClaim], wrong: Sequence[StoredClaim]) -> list[
 
 
 def _spread(run: StudyRun, one: Spread) -> str:
-    where = join_words([*filter(None, one.setting.split(", ")), load_words(run, one.load)])
+    where = ", ".join(filter(None, [one.setting, load_words(run, one.load)]))
     if one.factor < 1 + SAME_WITHIN:
-        return f"with {where}, the throughput of all servers is the same within 5 %."
+        return f"{where}: the throughputs of all servers differ by less than 5 %."
     return (
-        f"with {where}, the fastest server ({one.fastest}) has {three_digits(one.factor)} times "
+        f"{where}: the fastest server ({one.fastest}) has {three_digits(one.factor)} times "
         f"the throughput of the slowest ({one.slowest})."
     )
 
 
 def _effect(one: Effect) -> str:
+    compared = f"{one.value} instead of {one.instead_of}"
     if one.least > 1 - SAME_WITHIN and one.most < 1 + SAME_WITHIN:
-        return (
-            f"each server has the same throughput with {one.value} and with {one.instead_of}, "
-            "within 5 %."
-        )
-    return (
-        f"throughput with {one.value} is {three_digits(one.least)} ({one.least_server}) to "
-        f"{three_digits(one.most)} ({one.most_server}) times the throughput with {one.instead_of}."
-    )
+        return f"{compared}: the throughput of every server changes by less than 5 %."
+    least, most = three_digits(one.least), three_digits(one.most)
+    if one.least_server == one.most_server:
+        servers = f"{least} to {most} (both {one.most_server})"
+    else:
+        servers = f"{least} ({one.least_server}) to {most} ({one.most_server})"
+    return f"{compared}: throughput changes by a factor of {servers}."
 
 
 # --- clauses
@@ -149,7 +137,7 @@ def _with_status(claims: Sequence[StoredClaim], status: str) -> list[StoredClaim
 
 
 def _listed(claims: Sequence[StoredClaim]) -> str:
-    """Their clauses; those that say the same of several servers are one."""
+    """The claims in one sentence; equal claims about several servers are combined."""
     clauses: list[str] = []
     failing = [found[1] for claim in claims if (found := _FAILS.fullmatch(claim.words))]
     for claim in claims:

@@ -117,7 +117,7 @@ def test_a_scale_replaces_options_and_says_so(dry: Runner) -> None:
     plan = dry(FULL, "--scale", "quick")
     assert [level["rate_per_s"] for level in plan["levels"]] == [100]
     assert plan["load"]["duration_ns"] == S
-    says = "scale quick: rates 100 instead of 100,200/s, duration 1 instead of 3s"
+    says = "scale quick: rates 100 instead of 100,200/s; duration 1 instead of 3s"
     assert plan["notes"][-1] == says
     assert dry.err == f"wsgiload: {says}\n"
     line = dry.refused(FULL, "--scale", "huge")

@@ -44,7 +44,9 @@ def absent(results: Results, servers: Sequence[str], app: str | None = None) -> 
     """Servers have no valid run in common."""
     gone = results.missing(servers, app)
     what = (
-        f"a valid run of {', '.join(gone)}" if gone else f"a load that {', '.join(servers)} share"
+        f"a valid run of {', '.join(gone)}"
+        if gone
+        else f"valid runs of {', '.join(servers)} at one load level"
     )
     return Judgement("undecided", because=what)
 

@@ -87,9 +87,10 @@ def in_order(servers: tuple[str, ...]) -> Judge:
             pair: ratio_of(runs[pair[0]], runs[pair[1]], goodput) for pair in pairwise(servers)
         }
         one, other = min(ratios, key=lambda pair: ratios[pair].middle)
+        rates = ", ".join(f"{name} {as_count(middles[name])}/s" for name in ranked)
         ours = (
-            f"{', '.join(f'{name} {middles[name]:,.0f}/s' for name in ranked)} {results.at(load)}; "
-            f"{one} {ratios[one, other].text} the throughput of {other}"
+            f"{rates} {results.at(load)}; "
+            f"{one} has {ratios[one, other].text} the throughput of {other}"
         )
 
         bounds = [ratio.bounds for ratio in ratios.values() if ratio.bounds is not None]
@@ -98,7 +99,7 @@ def in_order(servers: tuple[str, ...]) -> Judge:
         # A server that serves every request is not slower than another that does.
         if len(bounds) == len(ratios) and all(low > SERVED for low, _ in bounds):
             return Judgement("confirmed", ours)
-        return Judgement("undecided", ours, f"{MORE_RUNS}, and a load above all capacities")
+        return Judgement("undecided", ours, f"{MORE_RUNS}, and a load that saturates every server")
 
     return judge
 
@@ -117,10 +118,12 @@ def erratic(server: str, peer: str) -> Judge:
             return Judgement("undecided", because="longer runs, such as --duration 10s")
         if not all(middles.values()):
             steady = " and ".join(name for name, one in middles.items() if not one)
-            ours = f"{steady} served as much in each second {results.at(load)}"
-            return Judgement("undecided", ours, "a load above the capacity")
+            ours = f"{steady} had a constant throughput {results.at(load)}"
+            return Judgement("undecided", ours, "a load that saturates the servers")
         ratio = ratio_of(runs[server], runs[peer], results.unsteadiness)
-        ours = f"{ratio.text} the standard deviation of {peer} {results.at(load)}"
+        ours = (
+            f"standard deviation of the throughput: {ratio.text} that of {peer} {results.at(load)}"
+        )
         return above(ours, ratio.bounds, 1.0)
 
     return judge
@@ -158,8 +161,8 @@ def slow_until_warm(cold: str, warm: str, peer: str) -> Judge:
         colds = ratio_of(runs[cold], runs[warm], goodput)
         slowest_ms = max((most_ms(cell) or 0.0) for cell in runs[cold].values())
         ours = (
-            f"cold {colds.text} the throughput of warm, warm {warms.text} that of {peer} "
-            f"{results.at(load)}; cold, the slowest response took {slowest_ms:,.0f} ms"
+            f"throughput {results.at(load)}: cold {colds.text} that of warm, warm {warms.text} "
+            f"that of {peer}; slowest response when cold: {as_count(slowest_ms)} ms"
         )
         if warms.bounds is None or colds.bounds is None:
             return needs_runs(ours)
@@ -207,7 +210,7 @@ def steady(server: str, *, most_ms: float, load: float) -> Judge:
         failed, mean = failed_share(runs), mean_of(runs, mean_ms, as_tenths)
         if failed is None or mean is None:
             return absent(results, (server,))
-        ours = f"{mean.text} ms on average, {failed.text} errors {results.at(highest)}"
+        ours = f"mean response time {mean.text} ms, {failed.text} errors {results.at(highest)}"
         if failed.bounds is None or mean.bounds is None:
             return needs_runs(ours)
         if mean.bounds[0] > most_ms or failed.bounds[0] > HARDLY_ANY:
@@ -234,11 +237,11 @@ def lightest(few: tuple[str, ...], all_of_them: tuple[str, ...]) -> Judge:
         found = {name: mean_of(one, memory_mb, as_tenths) for name, one in runs.items()}
         peaks = {name: peak for name, peak in found.items() if peak is not None}
         if len(peaks) < len(all_of_them):
-            return Judgement("undecided", because="the memory of every server")
+            return Judgement("undecided", because="memory samples of every server")
         others = [name for name in all_of_them if name not in few]
         light = min(others, key=lambda name: peaks[name].middle)
         own = ", ".join(f"{name} {peaks[name].text} MB" for name in few)
-        ours = f"{own}; the lightest other is {light} with {peaks[light].text} MB"
+        ours = f"{own}; lowest of the other servers: {light}, {peaks[light].text} MB"
         ratios = [ratio_of(runs[more], runs[less], memory_mb) for more in others for less in few]
         return all_above(f"{ours} {results.at(load)}", ratios, 1.0)
 
@@ -257,11 +260,11 @@ def one_core(few: tuple[str, ...], *, most_of_all: tuple[str, float]) -> Judge:
         runs = {one: results.runs(one, load) for one in servers}
         limits = [cell.limits.cpus for cell in runs[name].values() if cell.limits is not None]
         if any(limit is not None and limit < 2 for limit in limits):
-            return Judgement("not reproducible", because="its servers had less than two cores here")
+            return Judgement("not reproducible", because="the servers had fewer than two cores")
         used = {one: mean_of(found, cores, as_hundredths) for one, found in runs.items()}
         peaks = {one: peak for one, peak in used.items() if peak is not None}
         if len(peaks) < len(servers):
-            return Judgement("undecided", because="the CPU time of every server")
+            return Judgement("undecided", because="CPU samples of every server")
         words = ", ".join(f"{one} {peak.text}" for one, peak in peaks.items())
         ours = f"{words} cores {results.at(load)}"
         if min(map(len, runs.values())) < FEWEST_RUNS:

@@ -121,23 +121,30 @@ class Estimate:
 
 
 def as_factor(value: float) -> str:
-    return f"{value:.2f}×"
+    return f"{_rounded(value, 2)}×"
 
 
 def as_share(value: float) -> str:
-    return f"{value * 100:.1f} %"
+    return f"{_rounded(value * 100, 1)} %"
 
 
 def as_count(value: float) -> str:
-    return f"{value:,.0f}"
+    return _rounded(value, 0)
 
 
 def as_tenths(value: float) -> str:
-    return f"{value:,.1f}"
+    return _rounded(value, 1)
 
 
 def as_hundredths(value: float) -> str:
-    return f"{value:.2f}"
+    return _rounded(value, 2)
+
+
+def _rounded(value: float, decimals: int) -> str:
+    """With at most three significant digits and at most this many decimals."""
+    rounded = float(f"{value:.3g}")
+    whole_digits = len(f"{abs(rounded):.0f}")
+    return f"{rounded:,.{max(0, min(decimals, 3 - whole_digits))}f}"
 
 
 def ratio_of(one: Runs, other: Runs, figure: Figure) -> Estimate:

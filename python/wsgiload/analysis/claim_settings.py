@@ -46,14 +46,14 @@ def unaffected_by_order(*, within: float) -> Judge:
         }
         table = complete_table(points)
         if len(table) < 2 or len(table[0]) < FEWEST_RUNS:
-            return Judgement("undecided", because="four runs of two servers or more")
+            return Judgement("undecided", because="at least four runs of two or more servers")
         slope = trend(table)
         if slope is None:
             return Judgement("undecided", because="runs in different orders")
         bounds = (math.exp(slope.mean - slope.half_95), math.exp(slope.mean + slope.half_95))
         found = Estimate(math.exp(slope.mean), bounds, as_factor)
         ours = (
-            f"{found.text} the throughput at the end of a run instead of at its start, "
+            f"throughput at the end of a run: {found.text} that at its start, "
             f"over {len(table[0])} random orders"
         )
         return about_one(ours, bounds, within)
@@ -78,11 +78,11 @@ def does_not_explain(fronted: str, bare: str, leader: str) -> Judge:
         distance = ratio_of(runs[leader], runs[bare], goodput)
         gain = ratio_of(runs[fronted], runs[bare], goodput)
         ours = (
-            f"{fronted} {gain.text}, {leader} {distance.text} the throughput of {bare} "
-            f"{results.at(load)}"
+            f"throughput relative to {bare} {results.at(load)}: {fronted} {gain.text}, "
+            f"{leader} {distance.text}"
         )
         if distance.bounds is not None and distance.bounds[0] <= 1:
-            return Judgement("undecided", ours, f"a load at which {leader} is ahead of {bare}")
+            return Judgement("undecided", ours, f"a load at which {leader} is faster than {bare}")
         return above(ours, _half_way(runs[leader], runs[bare], runs[fronted]), 1.0)
 
     return judge
@@ -115,8 +115,8 @@ def fails_with_small_backlog(
         if failed is None:
             return absent(results, servers[:1], app)
         ours = (
-            f"{failed.text} errors with a backlog of {least:,}; {most:,} has {gain.text} the "
-            f"throughput of {usual:,} {results.at(load)}"
+            f"{results.at(load)}: {failed.text} errors with a backlog of {least:,}; throughput "
+            f"with {most:,} is {gain.text} that with {usual:,}"
         )
         return _of_backlogs(ours, failed.bounds, gain.bounds, 1 / (1 - within))
 

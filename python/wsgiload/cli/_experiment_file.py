@@ -74,7 +74,7 @@ class ExperimentFile:
             for key, value in options.items()
             if value != self.options.get(key)
         ]
-        told = (f"{why}: {', '.join(changes)}",) if changes else ()
+        told = (f"{why}: {'; '.join(changes)}",) if changes else ()
         options = {**self.options, **options}
         return replace(self, options=options, changes=(*self.changes, *told))
 

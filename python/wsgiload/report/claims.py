@@ -8,7 +8,7 @@ from wsgiload.analysis.claims import JudgedClaim
 from wsgiload.report import words
 from wsgiload.report.tool_tables import ToolTable
 
-HEADINGS = ("claim", "the original", "its figure", "ours", "judgment")
+HEADINGS = ("name", "claim", "original result", "our result", "judgment")
 
 
 def claims_tables(verdicts: Sequence[JudgedClaim]) -> list[ToolTable]:
