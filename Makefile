@@ -1,4 +1,4 @@
-# Every target installs what it needs first; `make help` lists them.
+# Every target first installs what it needs; `make help` lists the targets.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -19,42 +19,42 @@ export CARGO_TERM_COLOR ?= auto
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-sweep: $(VENV)/.built $(FRONT_END) ## Measure the default servers and uWSGI at 1000, 2000 and 3000 requests per second
+sweep: $(VENV)/.built $(FRONT_END) ## Measure the default servers and uWSGI at 1,000, 2,000 and 3,000 requests per second
 	@tools/sweep $(BIN)/wsgiload sweep --servers default,uwsgi $(SWEEP_ARGUMENTS)
 
-test: build ## Run the tests; test-long and test-vm run the rest
-	@# One test needs a library of bjoern's, and is skipped where that cannot be installed.
+test: build ## Run the tests, except the long ones (test-long) and those in virtual machines (test-vm)
+	@# One test needs a library for bjoern, and is skipped if that cannot be installed.
 	@tools/system-packages "$(PYTHON)" $$($(BIN)/python tools/server-packages bjoern) || true
-	@# The page is tried in a browser, where one is installed or can be.
+	@# Report pages are tested in a browser, if one is installed or can be installed.
 	@command -v chromium >/dev/null 2>&1 || tools/system-packages "$(PYTHON)" chromium || true
-	@# Other load generators are audited as they run here (where one is missing, its stored output is), and
-	@# compared with what loadgen --as sends.
+	@# wsgiload audit is tested with the output of other load generators (stored output if one is missing),
+	@# and their requests are compared with those of loadgen --as.
 	@for pair in wrk:wrk ab:apache2-utils httperf:httperf; do \
 	  PATH="$$PATH:/usr/sbin" command -v "$${pair%%:*}" >/dev/null || tools/system-packages "$(PYTHON)" "$${pair#*:}" || true; done
-	@# A Django app is measured with a real database, where one is installed or can be.
+	@# A Django app is measured with a real database, if one is installed or can be installed.
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1 || tools/system-packages "$(PYTHON)" postgresql || true
 	cargo test --release --locked --workspace --exclude wsgiload-pybind
 	npm --prefix frontend test --silent
 	$(BIN)/pytest
 
-fuzz: build fuzz-decoder ## Feed made-up input to readers of files, HTTP/2 loads and the response decoder, FUZZ_SECONDS (600) each; needs a C++ compiler
+fuzz: build fuzz-decoder ## Fuzz file readers, the HTTP/2 client and the response decoder, FUZZ_SECONDS (600) each; needs a C++ compiler
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
-fuzz-decoder: ## Only the response decoder
+fuzz-decoder: ## Fuzz only the response decoder
 	cargo fuzz --version >/dev/null 2>&1 || cargo install --locked --root target/fuzz-tools --version 0.13.2 cargo-fuzz
 	$(PYTHON) $(FUZZ)/make_seeds.py $(FUZZ)/corpus/decoder
 	PATH="$(CURDIR)/target/fuzz-tools/bin:$$PATH" RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir $(FUZZ) --target-dir target/fuzz \
 	  decoder -- -dict=$(FUZZ)/decoder.dict -max_len=20000 -timeout=10 -rss_limit_mb=1024 -max_total_time=$(FUZZ_SECONDS)
 
-test-long: build ## Prove the generator's accuracy at full size, try every hostile server, and soak: about 80 minutes on a quiet host
+test-long: build ## Run the full accuracy tests, all hostile servers and the soak test: about 80 minutes on a quiet host
 	WSGILOAD_LONG_TESTS=1 $(BIN)/pytest -s tests/integration/test_kill_table.py
 	WSGILOAD_LONG_TESTS=1 $(BIN)/pytest -s tests/integration/test_soak.py
 	@tools/test-long
 
-test-vm: build ## Prove the limits under cgroup v2, as root and under systemd, in three emulated machines
+test-vm: build ## Test the limits under cgroup v2, as root and under systemd, in three emulated machines
 	@tools/test-vm
 
-check: build ## Formatting, lints, types, the docs of the crates, the stub of the extension and the front end
+check: build ## Check formatting, lints, types, crate docs, the extension's type stubs and the front end
 	cargo fmt --all --check
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --workspace --no-deps --document-private-items
@@ -65,15 +65,15 @@ check: build ## Formatting, lints, types, the docs of the crates, the stub of th
 	$(BIN)/python -m mypy.stubtest wsgiload._loadgen
 	npm --prefix frontend run check --silent
 
-audit-dependencies: $(VENV)/.installed ## Licenses, sources and known vulnerabilities of all dependencies, with cargo-deny and pip-audit
+audit-dependencies: $(VENV)/.installed ## Check licenses, sources and known vulnerabilities of all dependencies with cargo-deny and pip-audit
 	PATH="$(AUDIT_TOOLS)/bin:$$PATH" cargo deny --version >/dev/null 2>&1 || \
 	  cargo install --locked --root $(AUDIT_TOOLS) --version 0.20.2 cargo-deny
 	$(BIN)/python tools/audit-dependencies
 
-schemas: build ## Write the JSON Schemas and docs/metrics.md again from the types of the documents
+schemas: build ## Regenerate the JSON Schemas and docs/metrics.md from the document types
 	$(BIN)/python -m wsgiload.documents.generate .
 
-build: $(VENV)/.built $(PROGRAMS) $(FRONT_END) ## Make .venv with wsgiload in it, and target/release/loadgen and refsrv
+build: $(VENV)/.built $(PROGRAMS) $(FRONT_END) ## Build .venv with wsgiload, target/release/loadgen and target/release/refsrv
 
 $(VENV)/.installed: requirements/locked.txt
 	tools/system-packages "$(PYTHON)"
@@ -85,12 +85,12 @@ $(VENV)/.built: $(VENV)/.installed $(RUST_SOURCES) pyproject.toml
 	env -u CONDA_PREFIX VIRTUAL_ENV="$(CURDIR)/$(VENV)" PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin develop --release --locked --uv
 	touch $@
 
-# Not what a sweep needs: its generator is in the extension.
+# A sweep does not need these: its generator is in the extension.
 $(PROGRAMS) &: $(VENV)/.installed $(RUST_SOURCES)
 	cargo build --release --locked --package loadgen --package refsrv
 	touch $(PROGRAMS)
 
-# Without install scripts: none of the packages needs its own.
+# Without install scripts: none of the packages needs one.
 frontend/node_modules/.installed: frontend/package.json frontend/package-lock.json
 	tools/system-packages "$(PYTHON)"
 	npm --prefix frontend ci --ignore-scripts --no-audit --no-fund --loglevel=error
@@ -103,20 +103,20 @@ $(FRONT_END): frontend/node_modules/.installed $(FRONT_END_SOURCES)
 wheel: $(VENV)/.installed $(FRONT_END) ## Build an installable wheel into dist/
 	WSGILOAD_GIT_SHA="$$(git rev-parse HEAD 2>/dev/null)" $(BIN)/maturin build --release --locked --out dist
 
-lock: $(VENV)/.installed ## Resolve the newest versions of everything again
+lock: $(VENV)/.installed ## Update all locked dependencies to their newest versions
 	cargo update
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade \
 	  --group dev pyproject.toml --output-file requirements/locked.txt
 	$(BIN)/python tools/lock-servers
 	npm --prefix frontend update --package-lock-only --ignore-scripts --no-audit --no-fund
 
-bench: build ## Compare loadgen with other load generators; bench/install gets those, BENCH_ARGUMENTS=--quick is short
+bench: build ## Compare loadgen with other load generators (bench/install installs them); BENCH_ARGUMENTS=--quick for a short run
 	cargo build --release --locked --package loadgen --example floor
 	$(BIN)/python -m bench $(BENCH_ARGUMENTS)
 
-servers: build ## Install every server of the catalogue, with its system packages, and prove that it serves
+servers: build ## Install every catalogue server with its system packages, and verify it
 	tools/system-packages "$(PYTHON)" $$($(BIN)/python tools/server-packages)
 	$(BIN)/wsgiload servers check --all $(CHECK_ARGUMENTS)
 
-clean: ## Remove everything that was built; stored runs stay
+clean: ## Remove all build products; stored runs are kept
 	rm -rf $(VENV) target dist frontend/node_modules frontend/build frontend/src/generated $(dir $(FRONT_END)) python/wsgiload/_loadgen*.so .pytest_cache .mypy_cache .ruff_cache
