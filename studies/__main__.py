@@ -1,4 +1,4 @@
-"""Store what a run of ``wsgiload reproduce`` found, and write docs/studies.md.
+"""Store the results of ``wsgiload reproduce``, and write docs/studies.md.
 
 Examples:
     python -m studies store .wsgiload/runs/*      the newest run of each study
@@ -46,11 +46,11 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _store(root: Path, directories: Sequence[Path]) -> None:
     """Of several runs of one study the last in the list, which is the newest by name."""
-    found: dict[str, StudyRun] = {}
+    newest: dict[str, StudyRun] = {}
     for directory in directories:
         run = extract(directory, root / "experiments")
-        found[run.name] = run
-    for run in found.values():
+        newest[run.name] = run
+    for run in newest.values():
         print(f"{run.name}: {write_run(root, run)}")
 
 

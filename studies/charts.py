@@ -19,7 +19,7 @@ TICK = 28
 PLOT = (WIDTH - 2 * MARGIN - GAP) / 2 - LABELS - TICK
 # Between the series of one row.
 OFFSET = 5
-# The page behind the picture may be light or dark; the picture brings its own.
+# The surrounding page may be light or dark, so the picture has its own background.
 _STYLE = """
 text{font:12px system-ui,sans-serif;fill:#24292f}.dim{fill:#57606a}.strong{font-weight:600}
 .page{fill:#fff}.grid{stroke:#d8dee4}
@@ -29,7 +29,7 @@ text{font:12px system-ui,sans-serif;fill:#24292f}.dim{fill:#57606a}.strong{font-
 
 @dataclass(frozen=True, slots=True)
 class _Metric:
-    """What a panel shows; ``is_beyond`` says where it is above every limit."""
+    """The figure in a panel; ``is_beyond`` is true if it has no finite value."""
 
     title: str
     read: Callable[[Row], Figure]
@@ -50,7 +50,7 @@ METRICS = (
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """A logarithmic axis over all that is drawn on it."""
+    """A logarithmic axis."""
 
     low: int
     high: int

@@ -1,4 +1,4 @@
-"""The command that repeats a run of an experiment file, with what differs from the file. Pure."""
+"""The command that repeats a run of an experiment file, with the changed options. Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def command_of(facts: ExperimentFacts, table: Mapping[str, Any]) -> str:
     is_quick = any(note.startswith(_SCALE) for note in facts.notes)
     planned = {**table, **table["scale"][QUICK]} if is_quick else table
     words = ["wsgiload reproduce", str(facts.name), *([] if is_quick else ["--scale", FULL])]
-    for key, (read, found) in _options(facts).items():
-        if key in planned and read(planned[key]) != read(found):
-            words += [f"--{key}", _shown(found)]
+    for key, (read, measured_value) in _options(facts).items():
+        if key in planned and read(planned[key]) != read(measured_value):
+            words += [f"--{key}", _shown(measured_value)]
     measured = [name for name in planned["servers"] if _is_measured(name, facts.servers)]
     if len(measured) < len(planned["servers"]):
         words += ["--servers", ",".join(measured)]
@@ -28,18 +28,18 @@ def command_of(facts: ExperimentFacts, table: Mapping[str, Any]) -> str:
 
 
 def _is_measured(name: str, servers: Sequence[str]) -> bool:
-    """Whether a server of the file, which may have an alias, is among those of the run, which are
-    named with what a grid made of them."""
-    own = name.partition("=")[0]
-    return any(one == own or one.startswith(f"{own}-") for one in servers)
+    """Whether a run contains a server of the file, which may have an alias. The names in the run
+    include the settings of the grid."""
+    base = name.partition("=")[0]
+    return any(one == base or one.startswith(f"{base}-") for one in servers)
 
 
 _Reader = Callable[[Any], object]
 
 
 def _options(facts: ExperimentFacts) -> Mapping[str, tuple[_Reader, object]]:
-    """What the command line usually changes: how the file's and the run's value compare, and the
-    latter as it is written."""
+    """The options that are usually changed on the command line: a function that reads a value for
+    comparison, and the value of the run."""
     return {
         "duration": (_seconds, _duration(facts.duration_s)),
         "warmup": (_seconds, _duration(facts.warmup_s)),

@@ -1,5 +1,5 @@
-"""From the run directory of ``wsgiload reproduce`` to the result that is stored of it. Reads only
-that directory and the experiment file."""
+"""Makes the stored result from a run directory of ``wsgiload reproduce``. Reads only this directory
+and the experiment file."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ NS_PER_MS = 1e6
 BYTES_PER_MIB, BYTES_PER_GIB = 1 << 20, 1 << 30
 DIGITS = 4
 _SETTINGS = {"keep": "keep-alive on", "close": "keep-alive off"}
-# What a size says that is no factor of a study: workers, threads, the profile.
+# Parts of a size that are not factors of a study: workers, threads, the profile.
 _NO_FACTOR = re.compile(r"[wt]\d+|stock|tuned")
 
 
 def extract(directory: Path, experiments: Path) -> StudyRun:
-    """What is stored of a run; ``experiments`` is the folder of the experiment files.
+    """The stored result of a run; ``experiments`` is the folder of the experiment files.
 
-    Raises UsageError for a run of anything else, or one that did not end.
+    Raises UsageError for any other run, and for an unfinished run.
     """
     files = read_run(directory)
     facts, sweep = files.summary.experiment, read_sweep(files.summary)
@@ -70,7 +70,7 @@ def extract(directory: Path, experiments: Path) -> StudyRun:
         command=command,
         date=files.run.started_utc[:10],
         machine=_machine(files.run),
-        # The page has a column for what a grid varied.
+        # The page has a column for the settings of a grid.
         conditions=conditions(facts).replace("see the server's name", "see the setting"),
         cpus=facts.cpus,
         memory_mib=None if limit is None else limit / BYTES_PER_MIB,
@@ -95,7 +95,7 @@ def _machine(run: RunInfo) -> Machine:
         cpu_model=host.cpu_model,
         cpus=host.cpus,
         memory_gib=None if size is None else round(size / BYTES_PER_GIB, 1),
-        # Without what a provider adds to the name of its build.
+        # Without the suffix of a provider's build.
         kernel=None if host.kernel is None else re.split(r"[^0-9.]", host.kernel)[0],
         os=host.os,
         wsgiload=host.wsgiload,
@@ -103,16 +103,17 @@ def _machine(run: RunInfo) -> Machine:
 
 
 def _versions(cells: Sequence[CellResult]) -> tuple[ServerVersion, ...]:
-    found: dict[str, ServerVersion] = {}
+    versions: dict[str, ServerVersion] = {}
     for cell in cells:
         one = ServerVersion(server=cell.server, version=cell.version, python=cell.python)
-        if cell.version is not None or cell.server not in found:
-            found[cell.server] = one
-    return tuple(found.values())
+        if cell.version is not None or cell.server not in versions:
+            versions[cell.server] = one
+    return tuple(versions.values())
 
 
 def _claims(name: str, files: RunFiles, command: str) -> tuple[StoredClaim, ...]:
-    """With the command that measures just what each is about, as this run was measured."""
+    """The judged claims, each with the command that measures only its servers, with the options of
+    this run."""
     return tuple(
         StoredClaim(
             name=one.claim.name,
@@ -128,14 +129,14 @@ def _claims(name: str, files: RunFiles, command: str) -> tuple[StoredClaim, ...]
 
 
 def _for_servers(command: str, servers: Sequence[str]) -> str:
-    """The same for these servers only, unless it names servers itself."""
+    """The command for only these servers, unless it already selects servers."""
     if not servers or "--servers" in command:
         return command
     return f"{command} --servers {','.join(servers)}"
 
 
 def _findings(cells: Sequence[CellResult]) -> tuple[Finding, ...]:
-    """What the checks and alarms say of the servers, the most frequent first."""
+    """The checks and alarms that fired, with their servers, most frequent first."""
     servers: dict[str, list[str]] = defaultdict(list)
     for cell in cells:
         for reason in () if cell.verdict is None else cell.verdict.reasons:
@@ -203,21 +204,21 @@ def _row(place: _Place) -> Row:
 
 
 def _p99_ms(place: _Place) -> Figure:
-    """Over the runs; of a single run, with the interval within it."""
-    found = _over_runs(place, "p99", NS_PER_MS)
+    """Over the runs; a single run has the interval within the run."""
+    figure = _over_runs(place, "p99", NS_PER_MS)
     if len(place.runs) != 1:
-        return found
+        return figure
     low, high = _within(next(iter(place.runs.values())))
-    return Figure(value=found.value, low=_in(low, NS_PER_MS), high=_in(high, NS_PER_MS))
+    return Figure(value=figure.value, low=_in(low, NS_PER_MS), high=_in(high, NS_PER_MS))
 
 
 def _over_runs(place: _Place, name: str, unit: float = 1.0) -> Figure:
-    """The geometric mean with its interval, or the median where there is none, in this unit."""
+    """The geometric mean with its interval, or the median if there is no interval, in this unit."""
     if place.aggregate is None or not place.runs:
         return Figure()
-    found = figures_of(place.aggregate.figures, name)
-    low, high = found.interval_95 or (None, None)
-    middle = found.median if found.mean is None else found.mean
+    figure = figures_of(place.aggregate.figures, name)
+    low, high = figure.interval_95 or (None, None)
+    middle = figure.median if figure.mean is None else figure.mean
     return Figure(value=_in(middle, unit), low=_in(low, unit), high=_in(high, unit))
 
 
@@ -237,24 +238,24 @@ def _within(cell: CellResult) -> tuple[float | None, float | None]:
 
 
 def name_of(cell: CellResult) -> str:
-    """The server without what a grid made of it."""
+    """The server's name without the settings of a grid."""
     bare = msgspec.structs.replace(cell, size=None, legacy=False)
     return Cell(bare).label
 
 
 def setting_of(cell: CellResult) -> str:
-    """What a grid varied."""
+    """The settings of the grid."""
     parts = [part for part in (cell.size or "").split("-") if part]
     return ", ".join(
         _SETTINGS.get(part, f"app {part}") for part in parts if not _NO_FACTOR.fullmatch(part)
     )
 
 
-def _figure(found: claim_results.Estimate | None) -> Figure:
-    if found is None:
+def _figure(estimate: claim_results.Estimate | None) -> Figure:
+    if estimate is None:
         return Figure()
-    low, high = found.bounds or (None, None)
-    return Figure(value=_rounded(found.middle), low=_rounded(low), high=_rounded(high))
+    low, high = estimate.bounds or (None, None)
+    return Figure(value=_rounded(estimate.middle), low=_rounded(low), high=_rounded(high))
 
 
 def _in(value: float | None, unit: float) -> float | None:

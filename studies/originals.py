@@ -1,4 +1,4 @@
-"""What the published comparisons did, and what is known to be wrong with how they did it."""
+"""The published comparisons: their method and its known flaws."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """A comparison as it was published; ``flaws`` are those of its method."""
+    """A published comparison; ``flaws`` are the flaws of its method."""
 
     name: str
     heading: str

@@ -82,8 +82,8 @@ def _versions(runs: Runs, original: Original) -> list[StudyRun]:
 
 def _servers(versions: list[StudyRun]) -> str:
     """Every server with its version, grouped by Python version."""
-    found = {one.server: one for run in versions for one in run.versions}
-    pythons = sorted(found.values(), key=lambda one: one.python or "")
+    by_server = {one.server: one for run in versions for one in run.versions}
+    pythons = sorted(by_server.values(), key=lambda one: one.python or "")
     return "; ".join(
         f"{', '.join(f'{one.server} {one.version or MISSING}' for one in group)} "
         f"(Python {python or MISSING})"
@@ -113,14 +113,14 @@ def machine(one: Machine) -> str:
 # --- cells of a table
 
 
-def figure(found: Figure, factor: float = 1.0, unit: str = "") -> str:
+def figure(stored: Figure, factor: float = 1.0, unit: str = "") -> str:
     """A figure with its interval, in three digits."""
-    if found.value is None:
+    if stored.value is None:
         return MISSING
-    text = f"{three_digits(found.value * factor)}{unit}"
-    if found.low is None or found.high is None:
+    text = f"{three_digits(stored.value * factor)}{unit}"
+    if stored.low is None or stored.high is None:
         return text
-    return f"{text} [{three_digits(found.low * factor)}, {three_digits(found.high * factor)}]"
+    return f"{text} [{three_digits(stored.low * factor)}, {three_digits(stored.high * factor)}]"
 
 
 def number(value: float | None) -> str:

@@ -1,5 +1,5 @@
-"""What is stored of a run of a published comparison, as ``docs/studies/NAME.json``: a few figures
-of each server, and nothing that names the machine or its files.
+"""The stored result of a published comparison (``docs/studies/NAME.json``): a few figures of each
+server, and nothing that identifies the machine.
 
 Raises UsageError for a stored file that cannot be read.
 """
@@ -24,7 +24,7 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Figure(Stored, frozen=True, kw_only=True):
-    """A figure with its 95 % interval; null where it was not measured."""
+    """A figure with its 95 % interval; null if it was not measured."""
 
     value: float | None = None
     low: float | None = None
@@ -35,11 +35,11 @@ class Row(Stored, frozen=True, kw_only=True):
     """A server in one setting at one load."""
 
     server: str
-    # What a grid varied, such as "keep-alive off, app ok"; empty without a grid.
+    # The settings of the grid, such as "keep-alive off, app ok"; empty without a grid.
     setting: str
     # Connections, or requests per second.
     load: float
-    # Those that count, of those that were measured.
+    # Valid runs, and all measured trials.
     runs: int
     trials: int
     throughput_per_s: Figure
@@ -52,7 +52,7 @@ class Row(Stored, frozen=True, kw_only=True):
     slowest_ms: float | None
     cpu_cores: float | None
     memory_mb: float | None
-    # Why there is no figure.
+    # The reason for a missing figure.
     problem: str | None = None
 
 
@@ -65,7 +65,7 @@ class ServerVersion(Stored, frozen=True, kw_only=True):
 
 
 class StoredClaim(Stored, frozen=True, kw_only=True):
-    """A claim of the original, and what this run says of it."""
+    """A claim of the original, and its judgment."""
 
     name: str
     words: str
@@ -92,7 +92,7 @@ class Finding(Stored, frozen=True, kw_only=True):
 
 
 class Machine(Stored, frozen=True, kw_only=True):
-    """What ran it, without anything that identifies it."""
+    """The machine, without anything that identifies it."""
 
     cpu_model: str | None
     cpus: int | None
@@ -119,7 +119,7 @@ class StudyRun(Stored, frozen=True, kw_only=True):
     is_open: bool
     runs: int
     notes: tuple[str, ...]
-    # What a scale, or the machine, made of the experiment.
+    # Options changed by the scale or for this machine.
     changes: tuple[str, ...]
     versions: tuple[ServerVersion, ...]
     rows: tuple[Row, ...]

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from studies.charts import load_words
-from studies.found import Effect, Spread, effects, spreads
 from studies.originals import ORIGINALS, Original
 from studies.results import FAIR, StoredClaim, StudyRun
+from studies.spread import Effect, Spread, effects, spreads
 from wsgiload.report.words import three_digits
 from wsgiload.statistics.effect import SAME_WITHIN
 
@@ -26,9 +26,9 @@ def first_paragraph(runs: Runs) -> str:
             "No results are stored yet: `wsgiload reproduce NAME` runs a comparison, and "
             "`python -m studies store RUN` stores its results."
         )
-    right, wrong = _with_status(claims, "confirmed"), _with_status(claims, "refuted")
-    points = [*_judged(right, wrong), *_cause(runs)]
-    return "\n".join([_count(claims, right, wrong), "", *(f"- {point}" for point in points)])
+    confirmed, refuted = _with_status(claims, "confirmed"), _with_status(claims, "refuted")
+    points = [*_judged(confirmed, refuted), *_cause(runs)]
+    return "\n".join([_count(claims, confirmed, refuted), "", *(f"- {point}" for point in points)])
 
 
 def claims_in(runs: Runs, name: str) -> Sequence[StoredClaim]:
@@ -36,14 +36,14 @@ def claims_in(runs: Runs, name: str) -> Sequence[StoredClaim]:
 
 
 def _count(
-    claims: Sequence[StoredClaim], right: Sequence[StoredClaim], wrong: Sequence[StoredClaim]
+    claims: Sequence[StoredClaim], confirmed: Sequence[StoredClaim], refuted: Sequence[StoredClaim]
 ) -> str:
     undecided, gone = _with_status(claims, "undecided"), _with_status(claims, "not reproducible")
     return (
         f"Five published comparisons of WSGI servers make {len(claims)} claims. We tested them "
         "with current versions of the servers and one method for all: "
-        f"**{_are(right, 'confirmed')}, {_are(wrong, 'refuted')}**, {_are(undecided, 'undecided')} "
-        f"and {_are(gone, 'not reproducible')}."
+        f"**{_are(confirmed, 'confirmed')}, {_are(refuted, 'refuted')}**, "
+        f"{_are(undecided, 'undecided')} and {_are(gone, 'not reproducible')}."
     )
 
 
@@ -54,7 +54,7 @@ def _are(claims: Sequence[StoredClaim], status: str) -> str:
 def _cause(runs: Runs) -> list[str]:
     """The spread of the servers with original and with fair settings, for the study with the
     largest spread with original settings."""
-    found = {
+    widest = {
         original: max(spreads(runs[original.name]), key=lambda one: one.factor)
         for original in ORIGINALS
         if original.name in runs
@@ -62,10 +62,10 @@ def _cause(runs: Runs) -> list[str]:
         and spreads(runs[original.name])
         and spreads(runs[original.name + FAIR])
     }
-    if not found:
+    if not widest:
         return []
-    study = max(found, key=lambda one: found[one].factor)
-    before, after = found[study], spreads(runs[study.name + FAIR])
+    study = max(widest, key=lambda one: widest[one].factor)
+    before, after = widest[study], spreads(runs[study.name + FAIR])
     if before.factor < FAR_APART * min(one.factor for one in after):
         return []
     return [
@@ -76,8 +76,8 @@ def _cause(runs: Runs) -> list[str]:
     ]
 
 
-def _between(found: Sequence[Spread]) -> str:
-    factors = sorted(one.factor for one in found)
+def _between(fair_spreads: Sequence[Spread]) -> str:
+    factors = sorted(one.factor for one in fair_spreads)
     low, high = three_digits(factors[0]), three_digits(factors[-1])
     return low if low == high else f"between {low} and {high}"
 
@@ -102,9 +102,9 @@ def _of_claims(run: StudyRun) -> list[str]:
     return _judged(_with_status(run.claims, "confirmed"), _with_status(run.claims, "refuted"))
 
 
-def _judged(right: Sequence[StoredClaim], wrong: Sequence[StoredClaim]) -> list[str]:
-    sentences = [f"Confirmed: {_listed(right)}."] if right else []
-    return sentences + ([f"Refuted: {_listed(wrong)}."] if wrong else [])
+def _judged(confirmed: Sequence[StoredClaim], refuted: Sequence[StoredClaim]) -> list[str]:
+    sentences = [f"Confirmed: {_listed(confirmed)}."] if confirmed else []
+    return sentences + ([f"Refuted: {_listed(refuted)}."] if refuted else [])
 
 
 def _spread(run: StudyRun, one: Spread) -> str:
@@ -139,7 +139,7 @@ def _with_status(claims: Sequence[StoredClaim], status: str) -> list[StoredClaim
 def _listed(claims: Sequence[StoredClaim]) -> str:
     """The claims in one sentence; equal claims about several servers are combined."""
     clauses: list[str] = []
-    failing = [found[1] for claim in claims if (found := _FAILS.fullmatch(claim.words))]
+    failing = [match[1] for claim in claims if (match := _FAILS.fullmatch(claim.words))]
     for claim in claims:
         if not _FAILS.fullmatch(claim.words) or len(failing) == 1:
             clauses.append(claim.words)

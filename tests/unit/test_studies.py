@@ -15,11 +15,11 @@ import pytest
 from studies.__main__ import main
 from studies.command import command_of
 from studies.extract import extract, setting_of
-from studies.found import effects, spreads
 from studies.originals import ORIGINALS
 from studies.page import IMAGES, PAGE, chart_name, files
 from studies.results import Figure, Row, StudyRun, read_runs, write_run
 from studies.sentences import first_paragraph, study_sentences
+from studies.spread import effects, spreads
 from wsgiload.analysis.claims import CLAIMS
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.codec import encode

@@ -1,5 +1,5 @@
-"""What the stored rows of a study say together: how far its servers are apart, and what a factor of
-its fair version changes. Pure."""
+"""Comparisons of a study's stored rows: the ratio of the fastest to the slowest server, and the
+effect of each factor with fair settings. Pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Effect:
 
 def spreads(run: StudyRun) -> list[Spread]:
     """In each setting, at the highest load at which two servers or more have a throughput."""
-    found = []
+    results = []
     for setting, rows in _by_setting(run.rows).items():
         loads: dict[float, dict[str, float]] = defaultdict(dict)
         for row in rows:
@@ -52,8 +52,8 @@ def spreads(run: StudyRun) -> list[Spread]:
             min(servers, key=servers.__getitem__),
         )
         factor = servers[fastest] / servers[slowest]
-        found.append(Spread(setting, max(shared), fastest, slowest, factor))
-    return found
+        results.append(Spread(setting, max(shared), fastest, slowest, factor))
+    return results
 
 
 def effects(run: StudyRun) -> list[Effect]:
@@ -83,7 +83,7 @@ def _parts(setting: str) -> tuple[str, ...]:
 
 
 def _by_setting(rows: Sequence[Row]) -> Mapping[str, list[Row]]:
-    found: dict[str, list[Row]] = defaultdict(list)
+    by_setting: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        found[row.setting].append(row)
-    return found
+        by_setting[row.setting].append(row)
+    return by_setting
