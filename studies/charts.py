@@ -43,7 +43,7 @@ METRICS = (
         lambda row: False,
     ),
     _Metric(
-        "p99 of all offered requests, ms", lambda row: row.p99_ms, lambda row: row.is_p99_beyond
+        "p99 of all scheduled requests, ms", lambda row: row.p99_ms, lambda row: row.is_p99_beyond
     ),
 )
 

@@ -45,7 +45,7 @@ class Row(Stored, frozen=True, kw_only=True):
     throughput_per_s: Figure
     failed_share: Figure
     mean_ms: Figure
-    # Of all offered requests. The interval of a single run is that within the run.
+    # Of all scheduled requests. The interval of a single run is that within the run.
     p99_ms: Figure
     # More than 1 % of the requests got no correct response, in half of the runs or more.
     is_p99_beyond: bool
