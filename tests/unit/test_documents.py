@@ -136,6 +136,34 @@ def test_checks_of_version_1_get_their_names_and_keep_their_codes() -> None:
     assert stored["load"]["check_thresholds"] == [["send-lag.warn", 0.00001]]
 
 
+def test_a_renamed_check_of_version_2_gets_its_current_name() -> None:
+    summary = decode(Summary, (VERSION_1 / "summary.json").read_text(), "summary.json")
+    [verdict, *_] = [cell.verdict for cell in summary.cells if cell.verdict is not None]
+    [reason, *_] = verdict.reasons
+    quoted = 'a message with "check":"settle"'
+    stored = encode(
+        msgspec.structs.replace(
+            summary,
+            cells=tuple(
+                msgspec.structs.replace(
+                    cell,
+                    verdict=msgspec.structs.replace(
+                        verdict,
+                        reasons=(msgspec.structs.replace(reason, check="settle", message=quoted),),
+                    ),
+                )
+                for cell in summary.cells
+            ),
+        ),
+        indent=1,
+    )
+    assert '"check": "settle"' in stored
+    for cell in decode(Summary, stored, "summary.json").cells:
+        assert cell.verdict is not None
+        [renamed] = cell.verdict.reasons
+        assert (renamed.check, renamed.message) == ("host-not-idle", quoted)
+
+
 def test_renamed_keys_of_version_1_keep_their_values() -> None:
     old = json.loads((VERSION_1 / "summary.json").read_text())
     summary = read(Summary, VERSION_1 / "summary.json")

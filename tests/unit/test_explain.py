@@ -35,6 +35,10 @@ def test_everything_that_is_reported_is_explained() -> None:
     assert set(explanations()) == of_load | reported()
 
 
+def test_an_earlier_name_is_explained_too() -> None:
+    assert explanation_of("settle") == explanation_of("host-not-idle")
+
+
 def test_every_name_with_a_code_is_explained_with_it() -> None:
     assert {one.name: one.code for one in explanations().values() if one.code} == CODES
 

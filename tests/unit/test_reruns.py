@@ -26,6 +26,7 @@ from wsgiload.experiment.procedure import Procedure, usual_procedure
 from wsgiload.host.cpus import CpuPlan, available_cpus
 from wsgiload.limits import Backend, Janitor, Limits
 from wsgiload.report.over_runs import session_lines
+from wsgiload.report.words import trial_words
 from wsgiload.results.record import CellRecord, Setting
 from wsgiload.results.store import RunDirectory
 from wsgiload.sweeps.cell import Bench
@@ -192,8 +193,8 @@ def test_a_quick_look_repeats_a_fifth_of_its_trials_once_and_waits_first(
     summary = made.sweep.write_status("complete")
     assert summary.validity is not None and summary.validity.status == "valid"
     [(line, _)] = session_lines(summary)
-    assert line.startswith("Discarded: 2 of 12 trials")
-    assert all(f"{one} " in line for one in made.ids[:4:2])
+    assert line.startswith("Discarded 2 of 12 trials")
+    assert all(f"{trial_words(one)}: " in line for one in made.ids[:4:2])
 
 
 def test_a_trial_that_the_host_disturbed_is_made_again_and_the_calmest_stands(
@@ -223,7 +224,7 @@ def test_a_trial_that_the_host_disturbed_is_made_again_and_the_calmest_stands(
     assert stands.disturbed_s == 1.0
     assert summary.validity is not None and summary.validity.status == "valid"
     reasons = {one.id: one.reason for one in summary.validity.discarded}
-    assert reasons[repeated[0].id] == "host disturbed (4 of 20 s)"
+    assert reasons[repeated[0].id] == "host disturbed for 4 of 20 s"
     assert stands.id not in reasons
 
 
@@ -275,7 +276,7 @@ def test_each_trial_waits_for_a_quiet_host_and_a_host_that_never_is_warns(
     assert (status_of(quiet)[0], *status_of(disturbed)) == ("valid", "warn", "host")
     assert disturbed.verdict is not None
     assert disturbed.verdict.reasons[0].message.startswith(
-        "the host was still busy when this trial began, after waiting 120 s: CPUs were only 3 % idle"
+        "the host was not idle when this trial began (waited 120 s): CPUs were only 3 % idle"
     )
 
 

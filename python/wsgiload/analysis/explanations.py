@@ -12,6 +12,7 @@ from wsgiload._loadgen import check_catalogue
 from wsgiload.analysis.audit_explanations import OF_AUDITS
 from wsgiload.analysis.explanation import Explanation
 from wsgiload.analysis.explanation import explain as _one
+from wsgiload.documents.check_names import name_of
 from wsgiload.errors import UsageError
 
 
@@ -22,11 +23,10 @@ def explanations() -> dict[str, Explanation]:
 
 
 def explanation_of(name: str) -> Explanation:
-    """By name or old code. Raises UsageError with the closest names."""
+    """By name, earlier name or code. Raises UsageError with the closest names."""
     by_name = explanations()
-    by_code = {one.code: one for one in by_name.values() if one.code is not None}
-    if name in by_name or name in by_code:
-        return by_name.get(name) or by_code[name]
+    if name_of(name) in by_name:
+        return by_name[name_of(name)]
     raise UsageError(f"there is no check or alarm {name!r}", _did_you_mean(name, list(by_name)))
 
 
@@ -52,7 +52,7 @@ _OF_SWEEPS = (
     ),
     _one(
         "kernel-drops",
-        "the kernel's listen-queue overflow and drop counters during the load",
+        "the kernel's counters of accept queue overflows and drops during the load",
         "A listening socket dropped connection attempts. The client's kernel retries them after "
         "1, 3 and 7 s, so they are among the slowest requests.",
         "raise the server's listen backlog, or lower the rate",
@@ -64,7 +64,7 @@ _OF_SWEEPS = (
         "use a machine with more cores, or set --server-cpus and --client-cpus",
     ),
     _one(
-        "settle",
+        "host-not-idle",
         "whether the host becomes idle within --settle before each trial",
         "The host was still busy when the trial began.",
         _QUIET,
@@ -113,7 +113,7 @@ _OF_CAPACITY = (
         "not-confirmed",
         "the confirmation trials at the rate found",
         "Too few confirmation trials met the objective.",
-        "repeat the search on a quieter host",
+        "repeat the search on an idle machine",
     ),
     _one(
         "unconfirmed",
@@ -254,7 +254,7 @@ _ALARMS = (
         "run-spread",
         "the throughput of several runs of one server at one load level",
         "Throughput varies by more than 10 % between runs.",
-        "use more --runs, on a quieter host",
+        "use more --runs on an idle machine",
     ),
     _one(
         "flat-throughput",

@@ -1,4 +1,5 @@
-"""The names of checks and alarms, and the codes they had in version 1 of the documents."""
+"""The names of checks and alarms, the codes they had in version 1 of the documents, and names that
+were replaced."""
 
 from __future__ import annotations
 
@@ -35,12 +36,13 @@ CODES = {
     "run-spread": "V10",
     "flat-throughput": "V11",
 }
-_RENAMED_WORDS = {"no-answer": "no-response"}
+_RENAMED_WORDS = {"no-answer": "no-response", "settle": "host-not-idle"}
 _NAMES = {code: name for name, code in CODES.items()} | _RENAMED_WORDS
 
 
 def name_of(identifier: str) -> str:
-    """The name of a check by its name or its code; other identifiers are their own name."""
+    """The current name of a check by its name, an earlier name or its code; other identifiers are
+    their own name."""
     return _NAMES.get(identifier, identifier)
 
 

@@ -7,6 +7,7 @@ missing measurement is ``null``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -29,6 +30,8 @@ from wsgiload.errors import UsageError
 from wsgiload.foreign_text import visible, visible_json
 
 SCHEMA_VERSION: Final = 2
+# An earlier name of the check. Quotes inside a JSON string are escaped, so no text matches.
+_EARLIER_CHECK = re.compile(rb'("check"\s*:\s*)"settle"')
 _NAME_A_RUN = "name a run directory, such as .wsgiload/runs/<run>"
 
 T = TypeVar("T", LoadReport, Summary, CapacityResult, RunInfo)
@@ -124,7 +127,7 @@ def _current(kind: type[T], data: bytes | str, version: int | None, source: str)
             "read it with the version of wsgiload that wrote it, or a newer one",
         )
     if version != 1:
-        return data
+        return _with_current_checks(data)
     try:
         return msgspec.json.encode(_MIGRATIONS[kind](msgspec.json.decode(data)))
     except (LookupError, TypeError, AttributeError, ValueError) as error:
@@ -138,3 +141,9 @@ def _decoded(kind: type[T], data: bytes | str) -> T:
     except msgspec.ValidationError:
         renamed = with_new_names(kind, msgspec.json.decode(data))
         return msgspec.json.decode(msgspec.json.encode(renamed), type=kind)
+
+
+def _with_current_checks(data: bytes | str) -> bytes:
+    """The data with the current name of a renamed check."""
+    plain = data.encode() if isinstance(data, str) else data
+    return _EARLIER_CHECK.sub(rb'\1"host-not-idle"', plain)

@@ -215,11 +215,11 @@ def _unsettled(record: CellRecord, setting: Setting) -> Reason | None:
     if settled is None or not settled.disturbances:
         return None
     message = (
-        f"the host was still busy when this trial began, after waiting {settled.waited_s:.0f} s: "
+        f"the host was not idle when this trial began (waited {settled.waited_s:.0f} s): "
         f"{' and '.join(settled.disturbances)}"
     )
     longest_s = setting.experiment.procedure.settle_ns / NS_PER_S
-    return reason_of("settle", "warn", message, round(settled.waited_s, 1), longest_s)
+    return reason_of("host-not-idle", "warn", message, round(settled.waited_s, 1), longest_s)
 
 
 def _missing_limits(record: CellRecord) -> Reason | None:
@@ -302,7 +302,7 @@ def _disturbance(record: CellRecord) -> str | None:
     calm_ns = record.host.undisturbed_ns.get(0.99)
     rest = f"; p99 of the other seconds: {calm_ns / 1e6:.3g} ms" if calm_ns else ""
     return (
-        f"the host was disturbed in {record.host.disturbed_s:g} of {whole_s:g} s by other "
+        f"the host was disturbed for {record.host.disturbed_s:g} of {whole_s:g} s by other "
         f"processes or the hypervisor{rest}"
     )
 
