@@ -80,11 +80,13 @@ def test_a_sweep_is_followed(command: Command, columns: int) -> None:
 
     shown = require_measured(terminal)
     keep(terminal, f"sweep-{columns}")
-    assert re.fullmatch(r"\[1/2\] (wsgiref|waitress)\S*@200#1: measuring, \d of 6 s", shown["now"])
-    assert re.fullmatch(r"(wsgiref|waitress)\S*@200#1, about \d+ s left", shown["next"])
+    assert re.fullmatch(
+        r"\[1/2\] (wsgiref|waitress)\S* at 200/s, run 1: measuring, \d of 6 s", shown["now"]
+    )
+    assert re.fullmatch(r"(wsgiref|waitress)\S* at 200/s, run 1, about \d+ s left", shown["next"])
     offered = re.match(r"offered ([\d,]+)/s, achieved ([\d,]+)/s", shown["rate"])
     assert offered is not None and 100 < int(offered[1]) < 400
-    assert re.match(r"p50 [\d.,]+ (µs|ms|s), p99 .*, of [\d,]+ so far", shown["latency"])
+    assert re.match(r"p50 [\d.,]+ (µs|ms|s), p99 .* \([\d,]+ requests so far\)", shown["latency"])
     assert shown["failures"]
     assert re.match(r"CPU [\d.–]+ (of 1 core|cores), memory ", shown["server"])
     assert max(map(len, terminal.shown)) <= columns

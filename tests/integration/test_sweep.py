@@ -330,7 +330,10 @@ def test_a_closed_loop_of_another_bundled_app_and_a_threshold_that_fails(command
         "sweep", *words, *BRIEFLY, "--threshold", "goodput>=1000000", "--out", "elsewhere"
     )
     assert done.code == (expected_code(done.summary) or 99)
-    assert done.err == "wsgiload: threshold goodput>=1000000 failed for waitress@c4#1\n"
+    assert (
+        done.err
+        == "wsgiload: threshold goodput>=1000000 failed for waitress at 4 connections, run 1\n"
+    )
     assert done.run_dir.parent == command.folder / "elsewhere"
     assert schema_errors("summary-2", done.summary) == []
     cell = done.cells["waitress@c4#1"]

@@ -58,4 +58,6 @@ def test_a_threshold_does_not_apply_to_a_trial_that_was_repeated(
     others = [cell("a", number, 80e6 if number == slow_run else 10e6) for number in range(2, 6)]
     assert ends_with([spoiled, again, *others], ["--threshold", "p99<50ms"], monkeypatch) == code
     printed = capsys.readouterr().err
-    assert printed == ("" if code == 0 else "wsgiload: threshold p99<50ms failed for a@1000#3\n")
+    assert printed == (
+        "" if code == 0 else "wsgiload: threshold p99<50ms failed for a at 1,000/s, run 3\n"
+    )

@@ -30,7 +30,7 @@ NONE_FAILED = Outcomes(
     unfinished=0,
     client_error=0,
 )
-STAGE = Stage("[1/2] a@100#1", "b@100#1", left_s=30.0, since_ns=0)
+STAGE = Stage("[1/2] a at 100/s, run 1", "b at 100/s, run 1", left_s=30.0, since_ns=0)
 
 
 def running(**changes: object) -> RunningLoad:
@@ -72,7 +72,7 @@ def shown(look: LoadLook, now_ns: int = 5 * S, load: RunningLoad | None = None) 
 )
 def test_the_phase_follows_the_clock(now_s: float, phase: str) -> None:
     lines = shown(LoadLook(progress()), round(now_s * S))
-    assert lines["now"] == f"[1/2] a@100#1: {phase}"
+    assert lines["now"] == f"[1/2] a at 100/s, run 1: {phase}"
 
 
 def test_what_is_not_known_yet_is_no_zero() -> None:
@@ -84,16 +84,16 @@ def test_what_is_not_known_yet_is_no_zero() -> None:
 
 def test_a_quantile_needs_enough_requests() -> None:
     few = shown(LoadLook(progress(ok=999)))
-    assert few["latency"] == "p50 1.50 ms, p99 needs at least 1,000 requests, of 999 so far"
+    assert few["latency"] == "p50 1.50 ms, p99 needs at least 1,000 requests (999 requests so far)"
     enough = shown(LoadLook(progress(ok=1_000)))
-    assert enough["latency"] == "p50 1.50 ms, p99 9.00 ms, of 1,000 so far"
+    assert enough["latency"] == "p50 1.50 ms, p99 9.00 ms (1,000 requests so far)"
 
 
 def test_failures_are_counted_by_kind_and_rank_above_responses() -> None:
     outcomes = msgspec.structs.replace(NONE_FAILED, scheduled=2_000, ok=1_000, timeout=3, reset=7)
     lines = shown(LoadLook(progress(outcomes=outcomes, p99_ns=None)))
     assert lines["failures"] == "reset 7, timeout 3 (1.0 %)"
-    assert "p99 among the failures, of 1,010 so far" in lines["latency"]
+    assert "p99 not met (1,010 requests so far)" in lines["latency"]
     assert shown(LoadLook(progress(ok=5)))["failures"] == "none"
 
 
@@ -106,11 +106,11 @@ def test_use_stands_beside_its_limits() -> None:
 
 
 def test_what_comes_next_and_how_long_it_takes() -> None:
-    assert shown(LoadLook(), 10 * S)["next"] == "b@100#1, about 20 s left"
-    assert shown(LoadLook(), 40 * S)["next"] == "b@100#1", "the estimate has run out"
-    last = Stage("[2/2] b@100#1", None)
+    assert shown(LoadLook(), 10 * S)["next"] == "b at 100/s, run 1, about 20 s left"
+    assert shown(LoadLook(), 40 * S)["next"] == "b at 100/s, run 1", "the estimate has run out"
+    last = Stage("[2/2] b at 100/s, run 1", None)
     assert dict(rows(last, None, None, 0)) == {
-        "now": "[2/2] b@100#1: starting",
+        "now": "[2/2] b at 100/s, run 1: starting",
         "next": "the result",
     }
     race = Stage("a", standing="a leads b after 2 rounds")

@@ -53,7 +53,7 @@ def test_how_long_it_takes_is_said_before_and_after_each_trial(
     lines = capsys.readouterr().err.splitlines()
     assert SCHEDULED > 1000
     assert lines[0] == "12 trials, about 2 min"
-    assert lines[1].startswith("[ 1/12] a@1000#1 … p99 ") and lines[1].endswith(
+    assert lines[1].startswith("[ 1/12] a at 1,000/s, run 1 … p99 ") and lines[1].endswith(
         ", valid (about 2 min left)"
     )
 
@@ -106,11 +106,19 @@ def test_a_view_shows_what_comes_next_and_each_result_stays_as_one_line() -> Non
     progress.cell_started(SECOND, 2, 2)
 
     first, second = view.stages
-    assert (first.what, first.upcoming, first.left_s) == ("[1/2] a@1000#1", "b@1000#1", 30)
-    assert (second.what, second.upcoming, second.left_s) == ("[2/2] b@1000#1", None, 99.0)
+    assert (first.what, first.upcoming, first.left_s) == (
+        "[1/2] a at 1,000/s, run 1",
+        "b at 1,000/s, run 1",
+        30,
+    )
+    assert (second.what, second.upcoming, second.left_s) == (
+        "[2/2] b at 1,000/s, run 1",
+        None,
+        99.0,
+    )
     assert second.standing == "p99 so far: a 3.00 ms"
     assert view.lines[0] == "2 trials, about 30 s"
-    assert view.lines[1].startswith("[1/2] a@1000#1 … p99 1.00 µs to 3.00 ms, valid")
+    assert view.lines[1].startswith("[1/2] a at 1,000/s, run 1 … p99 1.00 µs to 3.00 ms, valid")
 
 
 def test_an_interrupted_trial_is_named_once_the_view_is_gone() -> None:
@@ -118,4 +126,4 @@ def test_an_interrupted_trial_is_named_once_the_view_is_gone() -> None:
     progress = Progress(view)
     progress.cell_started(FIRST, 1, 2)
     progress.ended()
-    assert view.lines == ["[1/2] a@1000#1 … interrupted"]
+    assert view.lines == ["[1/2] a at 1,000/s, run 1 … interrupted"]

@@ -157,7 +157,7 @@ def test_another_host_or_version_is_refused() -> None:
     require_same_versions(cells, {"waitress": ("3.0.2", "3.11.2"), "x": ("1", "2")})
     with pytest.raises(
         UsageError,
-        match=r"waitress@100#1 was measured with 3.0.2 on Python 3.11.2, but now it is 3.1 ",
+        match=r"waitress was measured with version 3.0.2 on Python 3.11.2, but now has version 3.1 ",
     ):
         require_same_versions(cells, {"waitress": ("3.1", "3.11.2")})
 

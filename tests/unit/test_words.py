@@ -103,6 +103,20 @@ def test_a_quantile_that_failures_exceed_is_not_met(low: int | None) -> None:
     assert met == "not met (0.7 % failed)"
 
 
+@pytest.mark.parametrize(
+    ("cell_id", "text"),
+    [
+        ("waitress@500#1", "waitress at 500/s, run 1"),
+        ("waitress-t4-py3.13@1500#2.3", "waitress-t4-py3.13 at 1,500/s, run 2, attempt 3"),
+        ("waitress@c1#1", "waitress at 1 connection, run 1"),
+        ("waitress@c100#12", "waitress at 100 connections, run 12"),
+        ("load", "load"),
+    ],
+)
+def test_a_cell_is_named_in_words(cell_id: str, text: str) -> None:
+    assert words.trial_words(cell_id) == text
+
+
 def test_a_quantile_between_two_bounds_shows_both() -> None:
     bounds = Bounds(low=18_400_000, high=21_000_000)
     assert words.format_bounds(bounds, 0.99, outcomes(ok=1000)) == "18.4 ms to 21.0 ms"
@@ -138,7 +152,7 @@ def test_dependent_requests_know_less_than_their_number() -> None:
 def test_a_quantile_is_told_with_what_is_known_of_it() -> None:
     assert words.with_uncertainty("18.4 ms", known(None)) == "18.4 ms (95 % CI 17.9 ms to 19.2 ms)"
     near = words.with_uncertainty("18.4 ms", known("below_noise_floor"))
-    assert near == "<= 18.4 ms (upper bound: too close to the noise floor)"
+    assert near == "<= 18.4 ms (upper bound, because it is close to the noise floor)"
     assert words.with_uncertainty("18.4 ms", None) == "18.4 ms"
     assert words.with_uncertainty("–", known(None)) == "–"
 

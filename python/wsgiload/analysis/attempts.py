@@ -13,6 +13,7 @@ from wsgiload.documents.cell_result import CellResult
 
 # Who is at fault when a trial may be measured again, and is then not counted. Never the server.
 NOT_THE_SERVER = ("client", "host", "method")
+_CAUSES = {"client": "the generator", "host": "the host", "method": "the plan"}
 # Of a measurement. The slowest hundredth of the requests decides p99, and may all have been due
 # then.
 MOST_DISTURBED_SHARE = 0.01
@@ -44,11 +45,12 @@ def reason_of_repeat(cell: CellResult) -> str:
     if verdict is None:
         return "not measured"
     if not is_discarded(cell):
-        seconds = f" ({cell.disturbed_s:g} of {cell.duration_s:g} s)" if cell.disturbed_s else ""
+        seconds = f" for {cell.disturbed_s:g} of {cell.duration_s:g} s" if cell.disturbed_s else ""
         return f"host disturbed{seconds}"
 
     checks = sorted({reason.check for reason in verdict.reasons if reason.level == "invalid"})
-    return f"invalid: {verdict.blame}" + (f" ({', '.join(checks)})" if checks else "")
+    cause = _CAUSES.get(verdict.blame or "", str(verdict.blame))
+    return f"invalid because of {cause}" + (f" ({', '.join(checks)})" if checks else "")
 
 
 def place_of(cell: CellResult) -> str:

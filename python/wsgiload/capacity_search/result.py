@@ -286,8 +286,8 @@ def _disturbed(course: Course) -> list[BlamedReason]:
 
     message = (
         f"{len(missed)} of the {len(counted)} trials up to the upper bound missed the objective "
-        "while the generator or the host was disturbed, which can only lengthen response times: "
-        "the rate is a lower bound and may be higher on a quiet host"
+        "while the generator or the host was disturbed, so the rate is a lower bound; repeat on an "
+        "idle machine"
     )
     share = len(missed) / len(counted)
     return [("host", reason_of(LOWER_BOUND, "warn", message, share, 0))]
@@ -308,8 +308,8 @@ def _brevity(found: Found, objective: Objective, duration_ns: int) -> list[Blame
     weak = "is unreliable" if beyond < FEWEST_BEYOND else "varies from trial to trial"
     message = (
         f"in trials of {duration_ns / NS_PER_S:g} s, p{quantile * 100:g} depends on the "
-        f"{beyond:,.0f} slowest of {requests:,.0f} requests and {weak}; use "
-        f"--duration {needed_s:.0f}s for {ENOUGH_BEYOND}"
+        f"{beyond:,.0f} slowest of {requests:,.0f} requests and {weak}; use --duration "
+        f"{needed_s:.0f}s, so that it depends on {ENOUGH_BEYOND}"
     )
     limit = ENOUGH_BEYOND
     return [("method", reason_of("brevity", "warn", message, beyond, limit))]

@@ -11,7 +11,7 @@ from wsgiload.capacity_search.search import Phase
 from wsgiload.capacity_search.trials import TrialPlan
 from wsgiload.cli._live import LiveView
 from wsgiload.cli._live_frame import Stage
-from wsgiload.report.words import format_per_s, format_span, plural, verdict_words
+from wsgiload.report.words import SEARCH_PHASES, format_per_s, format_span, plural, verdict_words
 from wsgiload.sampling.running_load import RunningLoad
 
 
@@ -33,20 +33,31 @@ class CapacityProgress(CapacityEvents):
         self._tell(f"searching {plural(servers, 'server')}, about {format_span(seconds)}")
 
     def trial_started(self, course: Course, plan: TrialPlan, phase: Phase | None) -> None:
-        step = "closed loop" if phase is None else phase
-        what = f"{plan.server}@{plan.level.text}, {step}, trial {len(course.trials) + 1}"
+        step = SEARCH_PHASES[phase or "guess"]
+        where = _where(plan.server, plan.level.rate_per_s, plan.level.connections)
+        what = f"{where}, trial {len(course.trials) + 1}, {step}"
         upcoming = "depends on this trial"
         stage = Stage(what, upcoming, self._expected_s, self._since_ns, _standing(course))
         self._view.show(stage)
 
     def trial_ended(self, course: Course, trial: JudgedTrial) -> None:
-        self._tell(f"{trial.cell.id}{_trial_words(trial)}")
+        where = _where(course.server, trial.cell.rate, trial.cell.connections)
+        step = SEARCH_PHASES[trial.phase or "guess"]
+        outcome = _outcome_words(trial)
+        self._tell(f"{where}, trial {len(course.trials)}, {step}: {outcome}")
 
     def load_started(self, load: RunningLoad) -> None:
         self._view.load_started(load)
 
     def load_ended(self) -> None:
         self._view.load_ended()
+
+
+def _where(server: str, rate_per_s: float | None, connections: int | None) -> str:
+    """``waitress at 320/s``."""
+    if rate_per_s is not None:
+        return f"{server} at {format_per_s(rate_per_s)}"
+    return f"{server} at {plural(connections or 0, 'connection')}"
 
 
 def _standing(course: Course) -> str | None:
@@ -63,17 +74,17 @@ def _standing(course: Course) -> str | None:
     return ", ".join(words) or None
 
 
-def _trial_words(trial: JudgedTrial) -> str:
+def _outcome_words(trial: JudgedTrial) -> str:
     """What became of a trial."""
     cell, judgement = trial.cell, trial.judgement
     verdict = "" if cell.verdict is None else verdict_words(cell.verdict)
     if cell.failure is not None:
-        return f": failed: {cell.failure.message}"
+        return f"failed: {cell.failure.message}"
     if judgement is None and trial.is_discarded:
-        return f": closed loop: {verdict}; repeating"
+        return f"{verdict}; repeating"
     if judgement is None:
         goodput = None if cell.rate_result is None else cell.rate_result.goodput_per_s
-        return f": closed loop: {format_per_s(goodput)}; searching below this rate"
+        return f"goodput {format_per_s(goodput)}; searching below this rate"
     if judgement.met is None:
-        return f" {trial.phase}: inconclusive ({judgement.why}); repeating"
-    return f" {trial.phase}: {'met' if judgement.met else 'missed'}, {verdict}"
+        return f"inconclusive ({judgement.why}); repeating"
+    return f"{'met' if judgement.met else 'missed'}, {verdict}"

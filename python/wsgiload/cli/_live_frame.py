@@ -101,11 +101,12 @@ def _latency(progress: LoadProgress | None) -> str:
         tail = f"p99 {needed_requests(0.99)}"
     else:
         tail = f"p99 {_quantile(progress.p99_ns)}"
-    return f"p50 {_quantile(progress.p50_ns)}, {tail}, of {format_count(progress.ended)} so far"
+    requests = plural(progress.ended, "request")
+    return f"p50 {_quantile(progress.p50_ns)}, {tail} ({requests} so far)"
 
 
 def _quantile(value_ns: int | None) -> str:
-    return "among the failures" if value_ns is None else format_duration_ns(value_ns)
+    return "not met" if value_ns is None else format_duration_ns(value_ns)
 
 
 def _failures(progress: LoadProgress | None) -> str:

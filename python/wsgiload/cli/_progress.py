@@ -18,6 +18,7 @@ from wsgiload.report.words import (
     format_span,
     plural,
     quantile_name,
+    trial_words,
     verdict_words,
 )
 from wsgiload.sampling.running_load import RunningLoad
@@ -62,11 +63,11 @@ class Progress(SweepEvents):
             self._expect(outlook.left_s)
 
     def cell_started(self, cell: Cell, place: int, count: int) -> None:
-        self._heading = f"[{place:>{len(str(count))}}/{count}] {cell.id}"
+        self._heading = f"[{place:>{len(str(count))}}/{count}] {trial_words(cell.id)}"
         if self._view.is_plain:
             tell(f"{self._heading} … ", is_whole=False)
         outlook = self._outlook
-        upcoming = outlook.upcoming.id if outlook.upcoming is not None else None
+        upcoming = trial_words(outlook.upcoming.id) if outlook.upcoming is not None else None
         self._show(self._heading, upcoming, outlook.standing)
 
     def _show(self, what: str, upcoming: str | None = None, standing: str | None = None) -> None:
@@ -84,8 +85,8 @@ class Progress(SweepEvents):
         tell(f"{text} (about {format_span(self._left_s)} left)" if self._left_s else text)
 
     def intervention_started(self, cell: Cell, half: Half) -> None:
-        how = "with its CPU limit" if half == "limited" else "CPU limit lifted"
-        self._show(f"{cell.id}, {how}")
+        how = "with its CPU limit" if half == "limited" else "without its CPU limit"
+        self._show(f"{trial_words(cell.id)}, {how}")
 
     def load_started(self, load: RunningLoad) -> None:
         self._view.load_started(load)

@@ -72,6 +72,7 @@ from wsgiload.limits.model import Policy
 from wsgiload.loads.options import load_plan
 from wsgiload.loads.public_options import LoadOptions, RequestOptions
 from wsgiload.report import preflight_lines, print_first_screen, print_sweep, terminal
+from wsgiload.report.words import trial_words
 from wsgiload.results.stored_plan import read_plan
 from wsgiload.results.summary import exit_code
 from wsgiload.sweeps.sweep import SweepEvents, SweepResult, resume_sweep, run_sweep
@@ -436,7 +437,7 @@ def _print(
         if result.report is not None:
             say(f"report: {result.report}")
 
-    cells = [(cell.id, cell) for cell in standing_attempts(summary.cells)]
+    cells = [(trial_words(cell.id), cell) for cell in standing_attempts(summary.cells)]
     failed = failed_thresholds(thresholds, cells)
     undecided = undecided_thresholds(thresholds, cells)
     for sentence in (*failed, *undecided):

@@ -7,6 +7,7 @@ never 0.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -24,6 +25,13 @@ from wsgiload.documents.load_report import (
 MISSING = "–"
 NOT_MEASURED = "not measured"
 
+# The steps of a capacity search.
+SEARCH_PHASES = {
+    "guess": "closed loop",
+    "bracket": "doubling",
+    "bisect": "bisection",
+    "confirm": "confirmation",
+}
 _DURATION_UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
 _SIZE_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
@@ -142,6 +150,25 @@ def format_cpu_list(cpus: object) -> str:
     return str(cpus)
 
 
+_CELL_ID = re.compile(r"(?P<server>.+)@(?P<level>[^@#]+)#(?P<run>\d+)(?:\.(?P<attempt>\d+))?")
+
+
+def trial_words(cell_id: str) -> str:
+    """ "waitress@500#1.2" becomes "waitress at 500/s, run 1, attempt 2"."""
+    match = _CELL_ID.fullmatch(cell_id)
+    if match is None:
+        return cell_id
+    again = f", attempt {match['attempt']}" if match["attempt"] else ""
+    return f"{match['server']} at {_level_words(match['level'])}, run {match['run']}{again}"
+
+
+def _level_words(level: str) -> str:
+    """ "500/s", or "100 connections"."""
+    if level.startswith("c") and level[1:].isdigit():
+        return plural(int(level[1:]), "connection")
+    return format_per_s(float(level))
+
+
 def plural(count: int, noun: str) -> str:
     """ "1 run", "6 runs"."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
@@ -207,7 +234,7 @@ def with_uncertainty(shown: str, known: QuantileUncertainty | None) -> str:
     if known is None or shown == MISSING:
         return shown
     if known.reason == "below_noise_floor":
-        return f"<= {shown} (upper bound: too close to the noise floor)"
+        return f"<= {shown} (upper bound, because it is close to the noise floor)"
     if known.interval_95_ns is None:
         return shown
     return f"{shown} (95 % CI {format_interval(known.interval_95_ns)})"
@@ -305,7 +332,7 @@ _LEAST_SHOWN_SHARE = 0.001
 
 _SPIN_WORDS = {
     "off_at_this_rate": "no busy-waiting before sends, because at this rate it would use more than "
-    "a fifth of a core",
+    "20 % of a core",
     "off_on_shared_cores": "no busy-waiting before sends, because the generator shares its cores",
 }
 
@@ -338,7 +365,7 @@ def _timestamp_words(client: GeneratorUsage) -> str:
     text = "responses timestamped by the kernel"
     if not client.user_timestamps:
         return text
-    return f"{text}, {format_count(client.user_timestamps)} of them by the generator"
+    return f"{text} ({format_count(client.user_timestamps)} by the generator)"
 
 
 def pacing_words(client: GeneratorUsage) -> str | None:
@@ -351,7 +378,7 @@ def pacing_words(client: GeneratorUsage) -> str | None:
     if off_share >= _LEAST_SHOWN_SHARE:
         parts.append(
             f"real-time priority was off for {format_ratio(off_share)} of the load to avoid RT "
-            "throttling (the kernel stops real-time tasks that use more than 95 % of a second)"
+            "throttling (the kernel stops real-time tasks after 0.95 s of CPU time per second)"
         )
     return "; ".join(parts) or None
 
@@ -365,8 +392,8 @@ def _spin_limits(client: GeneratorUsage) -> list[str]:
     if curtailed := client.curtailed_spins:
         times = "once" if curtailed == 1 else f"{format_count(curtailed)} times"
         parts.append(
-            f"busy-waiting before sends was cut short {times} to avoid RT throttling (without "
-            "permission to change its priority, a real-time thread sleeps 7 % of the time)"
+            f"busy-waiting before sends was cut short {times} to avoid RT throttling (a real-time "
+            "thread that may not change its priority sleeps 7 % of the time)"
         )
     return parts
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from wsgiload.analysis.aggregate import server_of
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.codec import encode_bytes, read
 from wsgiload.documents.run_info import HostFacts, RunInfo
@@ -164,7 +165,7 @@ def require_same_versions(
         now = versions.get(cell.id.rpartition("@")[0])
         if now is not None and before[0] is not None and before != now:
             raise UsageError(
-                f"--resume: {cell.id} was measured with {before[0]} on Python {before[1]}, "
-                f"but now it is {now[0]} on Python {now[1]}",
+                f"--resume: {server_of(cell)} was measured with version {before[0]} on Python "
+                f"{before[1]}, but now has version {now[0]} on Python {now[1]}",
                 "start a new run, and compare the two with `wsgiload compare`",
             )

@@ -153,7 +153,7 @@ def drop_lines(level: str, drops: Sequence[Drop], left: Sequence[str], failed: s
 
 
 def drop_words(drop: Drop, failed: str) -> str:
-    """``waitress dropped out after 3 rounds: 1.62× behind gunicorn-gthread``."""
-    why = failed if drop.factor is None else f"{drop.factor:.2f}× {drop.behind}'s figure"
+    """``waitress dropped out after 3 rounds: 1.62× the value of gunicorn-gthread``."""
+    why = failed if drop.factor is None else f"{drop.factor:.2f}× the value of {drop.behind}"
     rounds = f"{drop.after_round} round{'' if drop.after_round == 1 else 's'}"
     return f"{drop.server} dropped out after {rounds}: {why}"

@@ -54,6 +54,7 @@ from wsgiload.limits import Limits
 from wsgiload.loads.options import load_plan
 from wsgiload.loads.public_options import RequestOptions
 from wsgiload.report import with_answer, write_html
+from wsgiload.report.words import trial_words
 from wsgiload.results.record import CellRecord, Setting, failure_of
 from wsgiload.results.store import RunDirectory
 from wsgiload.results.stored_plan import (
@@ -517,7 +518,8 @@ def _intervene(sweep: _Sweep, environments: Environments) -> Status:
         else:
             _settle(sweep, cell.run)
             sweep.events.message(
-                f"{cell.id}: {'with its CPU limit' if half == 'limited' else 'CPU limit lifted'}"
+                f"{trial_words(cell.id)}, {'with' if half == 'limited' else 'without'} its CPU "
+                "limit"
             )
             sweep.events.intervention_started(cell, half)
             record = run_cell(
