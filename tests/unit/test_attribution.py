@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 import wsgiload.attribution
-from wsgiload.attribution import Measured, attribute, other_cpu_ratio, stretches
+from wsgiload.attribution import Measured, attribute, other_cpu_ratio, spans
 from wsgiload.attribution.evidence import Evidence, balance_of, stalls_of
 from wsgiload.attribution.exposure import Tail, exposure, overlaps, tail_of
 from wsgiload.attribution.fingerprints import find_fingerprints
@@ -91,30 +91,30 @@ def test_a_counter_that_went_back_is_unknown() -> None:
     assert step.nr_throttled is None and not step.is_throttled
 
 
-# --- stretches
+# --- spans
 
 
 def test_a_throttled_stretch_begins_a_period_before_it_was_booked() -> None:
     steps = [busy(0), busy(1), busy(2, nr_throttled=1), busy(3, nr_throttled=1), busy(4)]
-    assert stretches.throttled(steps) == [(100 * MS, 400 * MS)]
+    assert spans.throttled(steps) == [(100 * MS, 400 * MS)]
 
 
 def test_a_wait_beside_throttling_is_not_held_against_others() -> None:
     waited = {"psi_cpu_full_ns": 90 * MS}
     steps = [busy(0, **waited), busy(1, nr_throttled=1, **waited), busy(2), busy(3, **waited)]
-    assert stretches.cpu_wait(steps) == [(300 * MS, 400 * MS)]
+    assert spans.without_cpu(steps) == [(300 * MS, 400 * MS)]
 
 
 def test_a_wait_while_the_kernel_finds_room_is_not_held_against_others() -> None:
     waits = [busy(index, psi_cpu_full_ns=60 * MS, psi_memory_some_ns=50 * MS) for index in range(6)]
-    assert stretches.cpu_wait(waits) == []
+    assert spans.without_cpu(waits) == []
     assert names(evidence(*waits)) == ["memory_pressure"]
 
 
 def test_a_pause_needs_a_queue_an_idle_server_and_no_pressure() -> None:
     still = {"cpu_usage_ns": 1 * MS, "queue_before": 2, "queue_after": 3}
     usual = [busy(index) for index in range(5)]
-    assert stretches.total_ns(stretches.paused([*usual, busy(5, **still)])) == 100 * MS
+    assert spans.total_ns(spans.paused([*usual, busy(5, **still)])) == 100 * MS
     after_a_lull, was_accepted = {"queue_before": 0}, {"queue_after": 1}
     for other in (
         after_a_lull,
@@ -123,9 +123,9 @@ def test_a_pause_needs_a_queue_an_idle_server_and_no_pressure() -> None:
         {"psi_cpu_some_ns": 50 * MS},
         {"nr_throttled": 1},
     ):
-        assert stretches.paused([*usual, busy(5, **(still | other))]) == []
+        assert spans.paused([*usual, busy(5, **(still | other))]) == []
     idle = [replace(step, cpu_usage_ns=MS) for step in usual]
-    assert stretches.paused([*idle, busy(5, **still)]) == []
+    assert spans.paused([*idle, busy(5, **still)]) == []
 
 
 # --- exposures
@@ -184,16 +184,16 @@ def test_bounds_hold_the_truth_about_as_often_as_they_say() -> None:
     chance = random.Random(7)
     held = 0
     for trial in range(60):
-        slow_ones, stretch = [], []
+        slow_ones, span = [], []
         for second in range(60):
             # Requests of one second share their fate, as they do in a queue.
             is_hit = chance.random() < 0.5
             slow_ones += [
                 (second * S + index * MS, second * S + index * MS + 1) for index in range(5)
             ]
-            stretch += [(second * S, second * S + S // 2)] if is_hit else []
+            span += [(second * S, second * S + S // 2)] if is_hit else []
         share = exposure(
-            "throttled", Tail(tuple(slow_ones), tuple(slow_ones), 0.01), stretch, seed=trial
+            "throttled", Tail(tuple(slow_ones), tuple(slow_ones), 0.01), span, seed=trial
         ).slowest
         assert share.low is not None and share.high is not None
         held += share.low <= 0.5 <= share.high
@@ -360,10 +360,11 @@ def test_a_stored_cell_is_explained_in_words_that_say_what_coincided() -> None:
     cell = Cell(filled_cell(attribution=found))
     (said,) = [coincidence.sentence(cell, one) for one in coincidence.fingerprints(cell)]
     assert said.startswith(
-        "Coincided with this load: the server was CPU-throttled in 20 % of the periods. 100 % ["
+        "Coincided with this load: CPU throttling. The CPU limit throttled the server in 20 % of "
+        "the CPU periods. 100 % ["
     )
     assert "of the slowest 1 % of requests overlapped a throttled period, compared with" in said
-    assert coincidence.names(cell) == "throttling"
+    assert coincidence.names(cell) == "CPU throttling"
     assert attribute(replace(measured(), samples=())) is None
 
 

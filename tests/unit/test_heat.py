@@ -112,10 +112,10 @@ def test_a_column_is_marked_where_half_of_its_slowest_requests_overlapped_an_eve
     slow = flights(0.5, 2.2, 2.4, 2.9, 3.5, 3.95)
     heat = made(load([MS], [MS], [MS], [MS], flights=slow), throttled_in(2))
     assert heat.slowest == (1, 0, 3, 2)
-    assert heat.signals[:3] == ((), (), (("throttling", 3),))
+    assert heat.signals[:3] == ((), (), (("CPU throttling", 3),))
     assert next((mark.column, mark.text) for mark in heat.data().marks) == (
         2,
-        "throttling (3 of 3)",
+        "CPU throttling (3 of 3)",
     )
 
 
@@ -129,11 +129,11 @@ def test_the_table_has_every_field() -> None:
     heat = made(load([MS], [MS, 3 * MS], flights=flights(0.5)), throttled_in(0))
     grid = of_heat(heat)
     assert grid.headings[:3] == ("time", "slowest requests", "coincided with")
-    assert grid.headings[-1].startswith("to 3.") and len(grid.rows) == 2
-    assert grid.rows[0][:3] == ("0.0 s to 1.0 s", "1", "throttling (1 of 1)")
+    assert grid.headings[-1].startswith("up to 3.") and len(grid.rows) == 2
+    assert grid.rows[0][:3] == ("0.0 s to 1.0 s", "1", "CPU throttling (1 of 1)")
     assert [int(field) for field in grid.rows[1][3:]] == list(heat.counts[1])
     bare = of_heat(made(load([MS])))
-    assert bare.headings[:2] == ("time", "to 1.25 ms")
+    assert bare.headings[:2] == ("time", "up to 1.25 ms")
 
 
 def test_times_below_a_microsecond_are_in_the_first_class() -> None:

@@ -120,8 +120,8 @@ def test_a_pair_with_an_invalid_run_is_left_out(half: Half) -> None:
     assert "occurred in 1 of 1 runs with the CPU limit" in sentences(made, effect)[1]
     assert effect_of([spoiled] * 6) is None
     assert sentences([spoiled] * 6, None) == [
-        "The effect of lifting the CPU limit is unknown: no pair of runs has two valid, finite "
-        "quantiles."
+        "The effect of lifting the CPU limit is unknown: in no pair of runs are both quantiles "
+        "valid and finite."
     ]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wsgiload.attribution import stretches
+from wsgiload.attribution import spans
 from wsgiload.attribution.evidence import Evidence, balance_of, late_connects, stalls_of
 from wsgiload.attribution.exposure import Event, Tail, exposure, tail_of
 from wsgiload.attribution.fingerprints import find_fingerprints, wait_ratio
@@ -22,7 +22,7 @@ from wsgiload.sampling.listen_queue import turned_away
 from wsgiload.sampling.processes import ClientUsage, ProcessUsage
 from wsgiload.sampling.sampler import Sample
 
-Stretches = Sequence[stretches.Stretch]
+Spans = Sequence[spans.Span]
 
 __all__ = ["Measured", "attribute", "host_of"]
 
@@ -98,13 +98,13 @@ def window_of(measured: Measured) -> tuple[int, int]:
 
 def _exposures(tail: Tail, evidence: Evidence) -> list[ExposureResult]:
     steps, period_ns = evidence.steps, evidence.period_ns
-    found: dict[Event, Stretches] = {
-        "throttled": stretches.throttled(steps, period_ns),
-        "cpu_wait": stretches.cpu_wait(steps),
-        "paused": stretches.paused(steps),
-        "memory_pressure": stretches.memory_pressure(steps),
+    by_signal: dict[Signal, Spans] = {
+        "throttled": spans.throttled(steps, period_ns),
+        "cpu_wait": spans.without_cpu(steps),
+        "paused": spans.paused(steps),
+        "memory_pressure": spans.short_of_memory(steps),
     }
-    return [exposure(event, tail, there) for event, there in found.items() if there]
+    return [exposure(signal, tail, periods) for signal, periods in by_signal.items() if periods]
 
 
 def _grown(samples: Sequence[Sample], name: str) -> int | None:

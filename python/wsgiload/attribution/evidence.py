@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from wsgiload.attribution.spans import Span, joined
 from wsgiload.attribution.steps import Step
-from wsgiload.attribution.stretches import Stretch, joined
 from wsgiload.documents.histograms import histogram_of
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.sampling.processes import ProcessUsage
@@ -48,8 +48,8 @@ class Evidence:
     balance: Balance | None = None
     # Connections that took about as long as one, two or three SYN retransmissions.
     late_connects: tuple[int, ...] = ()
-    # Stretches in which a request waited far longer than usual.
-    stalls: tuple[Stretch, ...] = ()
+    # Spans in which a request waited far longer than usual.
+    stalls: tuple[Span, ...] = ()
     shared_cores: bool = False
     period_ns: int = field(default=100_000_000)
 
@@ -76,8 +76,8 @@ def late_connects(load: LoadReport | None) -> tuple[int, ...]:
     )
 
 
-def stalls_of(load: LoadReport | None) -> tuple[Stretch, ...]:
-    """The stretches in which the slowest requests were in the system: those that took ten times the
+def stalls_of(load: LoadReport | None) -> tuple[Span, ...]:
+    """The spans in which the slowest requests were in the system: those that took ten times the
     median, and long enough for a step between two samples to lie inside."""
     median_ns = (
         None

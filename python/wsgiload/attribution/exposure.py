@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from wsgiload.attribution.stretches import Stretch
+from wsgiload.attribution.spans import Span
 from wsgiload.documents.attribution_result import ExposureResult, ShareInterval
 from wsgiload.documents.load_report import LoadReport
 
@@ -46,16 +46,14 @@ def tail_of(load: LoadReport) -> Tail | None:
     flights, scheduled = load.flights, load.outcomes.scheduled
     if flights is None or not flights.sample:
         return None
-    wanted = max(math.ceil(scheduled * SLOWEST_SHARE), FEWEST_SLOWEST)
-    slowest = flights.slowest[:wanted]
+    fewest = max(math.ceil(scheduled * SLOWEST_SHARE), FEWEST_SLOWEST)
+    slowest = flights.slowest[:fewest]
     return Tail(slowest, flights.sample, len(slowest) / scheduled)
 
 
-def exposure(
-    event: Event, tail: Tail, stretches: Sequence[Stretch], seed: int = 1
-) -> ExposureResult:
+def exposure(signal: Signal, tail: Tail, spans: Sequence[Span], seed: int = 1) -> ExposureResult:
     """The shares that overlapped, with bounds."""
-    blocks = _blocks(tail, stretches)
+    blocks = _blocks(tail, spans)
     whole = _sum(blocks)
     drawn = _resampled(blocks, seed) if len(blocks) >= FEWEST_BLOCKS else []
 
@@ -88,7 +86,7 @@ def _interval(value: float, resampled: Sequence[float]) -> ShareInterval:
 _Counts = tuple[int, int, int, int]
 
 
-def _blocks(tail: Tail, stretches: Sequence[Stretch]) -> list[_Counts]:
+def _blocks(tail: Tail, spans: Sequence[Span]) -> list[_Counts]:
     """Counts by blocks of time, by the intended send."""
     begin_ns, end_ns = tail.sample[0][0], tail.sample[-1][0]
     length_ns = max(BLOCK_NS, math.ceil((end_ns - begin_ns + 1) / MOST_BLOCKS))
@@ -96,16 +94,16 @@ def _blocks(tail: Tail, stretches: Sequence[Stretch]) -> list[_Counts]:
     for place, flights in ((0, tail.slowest), (2, tail.sample)):
         for flight in flights:
             block = counts[(flight[0] - begin_ns) // length_ns]
-            block[place] += overlaps(flight, stretches)
+            block[place] += overlaps(flight, spans)
             block[place + 1] += 1
     return [(one, two, three, four) for one, two, three, four in counts.values()]
 
 
-def overlaps(flight: Flight, stretches: Sequence[Stretch]) -> bool:
-    """Whether a request was in the system during one of the stretches, which are in order and do
+def overlaps(flight: Flight, spans: Sequence[Span]) -> bool:
+    """Whether a request was in the system during one of the spans, which are in order and do
     not touch."""
-    after = bisect_left(stretches, flight[0], key=lambda stretch: stretch[1])
-    return after < len(stretches) and stretches[after][0] <= flight[1]
+    after = bisect_left(spans, flight[0], key=lambda span: span[1])
+    return after < len(spans) and spans[after][0] <= flight[1]
 
 
 def _sum(blocks: Iterable[_Counts]) -> _Counts:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from wsgiload.attribution import stretches
+from wsgiload.attribution import spans
 from wsgiload.attribution.evidence import Evidence
 from wsgiload.documents.attribution_result import FingerprintResult
 
@@ -23,7 +23,7 @@ FEWEST_STALLS, LEAST_BUSY_SHARE = 2, 0.5
 
 def find_fingerprints(evidence: Evidence) -> list[FingerprintResult]:
     """All that are there, surest first."""
-    return [found for look in _LOOKS if (found := look(evidence)) is not None]
+    return [result for detect in _DETECTORS if (result := detect(evidence)) is not None]
 
 
 def oom_kill(evidence: Evidence) -> FingerprintResult | None:
@@ -51,8 +51,8 @@ def throttling(evidence: Evidence) -> FingerprintResult | None:
     ratio = throttled / periods
     return FingerprintResult(
         name="throttling",
-        sentence=f"the server was CPU-throttled in {_percent(ratio)} of the periods",
-        rule=f"throttled in at least {_percent(LEAST_THROTTLED_RATIO)} of the periods",
+        sentence=f"the CPU limit throttled the server in {_percent(ratio)} of the CPU periods",
+        rule=f"throttled in at least {_percent(LEAST_THROTTLED_RATIO)} of the CPU periods",
         source="nr_throttled / nr_periods of the cgroup",
         value=ratio,
         limit=LEAST_THROTTLED_RATIO,
@@ -68,11 +68,11 @@ def contention(evidence: Evidence) -> FingerprintResult | None:
     return FingerprintResult(
         name="contention",
         sentence=(
-            f"the server was runnable but got no CPU for {_percent(ratio)} of the time, without "
-            f"throttling or memory pressure; {who} used its cores"
+            f"for {_percent(ratio)} of the time, the server was runnable but got no CPU, although "
+            f"it was neither throttled nor short of memory; {who} used its cores"
         ),
         rule=f"at least {_percent(LEAST_WAIT_RATIO)} of the time",
-        source=("cpu.pressure (full) of the cgroup, in steps without throttling or lack of memory"),
+        source="cpu.pressure (full) of the cgroup, without throttled or memory-pressure samples",
         value=ratio,
         limit=LEAST_WAIT_RATIO,
     )
@@ -81,9 +81,7 @@ def contention(evidence: Evidence) -> FingerprintResult | None:
 def wait_ratio(evidence: Evidence) -> float | None:
     """Share of the time in which everything in the group waited for a CPU, without throttling or
     lack of memory."""
-    free = [
-        step for step in stretches.unlimited(evidence.steps) if step.psi_cpu_full_ns is not None
-    ]
+    free = [step for step in spans.unlimited(evidence.steps) if step.psi_cpu_full_ns is not None]
     length_ns = sum(step.length_ns for step in free)
     return (
         sum(step.psi_cpu_full_ns or 0 for step in free) / evidence.length_ns if length_ns else None
@@ -92,21 +90,21 @@ def wait_ratio(evidence: Evidence) -> float | None:
 
 def pause(evidence: Evidence) -> FingerprintResult | None:
     """Something inside the process stalled: a collection, a lock, a slow resource behind it."""
-    paused = stretches.paused(evidence.steps)
-    length_ns = stretches.total_ns(paused)
+    paused = spans.paused(evidence.steps)
+    length_ns = spans.total_ns(paused)
     if length_ns < LEAST_PAUSE_NS:
         return None
     times = "once" if len(paused) == 1 else f"{len(paused)} times"
     return FingerprintResult(
         name="pause",
         sentence=(
-            f"{times}, for {length_ns / 1e9:.1f} s in total, connections waited to be accepted "
-            "while the server was neither running nor runnable: its processes were blocked, for "
-            "example by a lock or a slow backend"
+            "connections waited in the accept queue while all processes of the server were "
+            f"blocked, for example by a lock or a slow backend ({times}, "
+            f"{length_ns / 1e9:.1f} s in total)"
         ),
         rule=(
-            "accept queue not empty and not shrinking, CPU use at most a tenth of its median, no "
-            "CPU pressure, no throttling"
+            "accept queue neither empty nor shrinking, CPU use at most 10 % of its median, no CPU "
+            "pressure, no throttling"
         ),
         source="sock_diag, CPU usage and cpu.pressure of the cgroup",
         value=length_ns / 1e9,
@@ -119,25 +117,25 @@ def busy_pause(evidence: Evidence) -> FingerprintResult | None:
     the interpreter's lock."""
     if len(evidence.stalls) < FEWEST_STALLS:
         return None
-    found = stretches.busy(evidence.steps, evidence.stalls)
-    if len(found) < LEAST_BUSY_SHARE * len(evidence.stalls):
+    busy = spans.busy(evidence.steps, evidence.stalls)
+    if len(busy) < LEAST_BUSY_SHARE * len(evidence.stalls):
         return None
 
-    longest_ns = max(end_ns - start_ns for start_ns, end_ns in found)
+    longest_ns = max(end_ns - start_ns for start_ns, end_ns in busy)
     return FingerprintResult(
         name="busy_pause",
         sentence=(
-            f"{len(found)} times, for up to {longest_ns / 1e6:,.0f} ms, requests waited while the "
-            "server used more CPU than usual: garbage collection, or a long computation that holds "
-            "the GIL"
+            "requests waited while the server used more CPU than usual, for example for garbage "
+            f"collection or a long computation that holds the GIL ({len(busy)} times, up to "
+            f"{longest_ns / 1e6:,.0f} ms)"
         ),
         rule=(
-            "at least two stalls (ten times the median response time, at least 100 ms); in half "
-            f"of them CPU use of at least {stretches.BUSY_CORES} cores and "
-            f"{stretches.BUSIER} times the median"
+            "at least two stalls (ten times the median response time, at least 100 ms); in at "
+            f"least half of them, CPU use of at least {spans.BUSY_CORES} cores and "
+            f"{spans.BUSIER} times the median"
         ),
         source="the slowest requests, CPU usage of the cgroup",
-        value=len(found),
+        value=len(busy),
         limit=FEWEST_STALLS,
     )
 
@@ -149,7 +147,7 @@ def backlog_overflow(evidence: Evidence) -> FingerprintResult | None:
         return None
     late = sum(evidence.late_connects)
     tail = (
-        f"; {late:,} connections took about 1, 3 or 7 s, which indicates SYN retries"
+        f"; {late:,} connections took about 1, 3 or 7 s to open (probably SYN retransmissions)"
         if late
         else ""
     )
@@ -198,7 +196,7 @@ def worker_imbalance(evidence: Evidence) -> FingerprintResult | None:
         name="worker_imbalance",
         sentence=(
             f"one of {balance.workers} workers used {balance.busiest_cores:.2f} CPU cores while "
-            f"the others were nearly idle (imbalance {balance.imbalance:.2f} of 1)"
+            f"the others were nearly idle (imbalance {balance.imbalance:.2f}; the maximum is 1)"
         ),
         rule=(
             f"the busiest worker uses at least {LEAST_BUSY_CORES} cores and the imbalance is at "
@@ -210,7 +208,7 @@ def worker_imbalance(evidence: Evidence) -> FingerprintResult | None:
     )
 
 
-_LOOKS: tuple[Callable[[Evidence], FingerprintResult | None], ...] = (
+_DETECTORS: tuple[Callable[[Evidence], FingerprintResult | None], ...] = (
     oom_kill,
     throttling,
     contention,

@@ -36,12 +36,12 @@ Points = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class HostCounters:
-    """Busy and stolen CPU time of all cores, and the parts of the former that are ours; ``busy`` is
-    None if it is not known which part that is."""
+    """Busy and stolen CPU time of all cores, and the busy time of the measurement itself (server,
+    services, generator); ``busy`` is None if the latter is unknown."""
 
     busy: Points | None
     steal: Points
-    own: tuple[Points, ...]
+    measurement: tuple[Points, ...]
     cpus: int
 
     def is_disturbed(self, from_ns: int, to_ns: int) -> bool | None:
@@ -59,7 +59,7 @@ class HostCounters:
         return foreign > MOST_FOREIGN_CPU * capacity_ns or (stolen or 0) > MOST_STEAL * capacity_ns
 
     def _foreign(self, busy: Points, from_ns: int, to_ns: int) -> float | None:
-        grew = [grown(points, from_ns, to_ns) for points in (busy, *self.own)]
+        grew = [grown(points, from_ns, to_ns) for points in (busy, *self.measurement)]
         known = [growth for growth in grew if growth is not None]
         return known[0] - sum(known[1:]) if len(known) == len(grew) else None
 
@@ -76,14 +76,14 @@ def host_counters(
     return HostCounters(
         busy=points_of(samples, "host_busy_ns"),
         steal=points_of(samples, "steal_ns"),
-        own=(*usage, generator),
+        measurement=(*usage, generator),
         cpus=cpus,
     )
 
 
 def hypervisor_counters(samples: Sequence[Sample], cpus: int) -> HostCounters:
     """Of what was sampled beside a server that is not known, and may be what uses the CPUs."""
-    return HostCounters(busy=None, steal=points_of(samples, "steal_ns"), own=(), cpus=cpus)
+    return HostCounters(busy=None, steal=points_of(samples, "steal_ns"), measurement=(), cpus=cpus)
 
 
 def points_of(samples: Sequence[Sample], name: str) -> Points:

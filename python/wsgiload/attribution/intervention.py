@@ -161,19 +161,21 @@ def sentences(pairs: Sequence[Pair], effect: Effect | None) -> list[str]:
     """What lifting the limit changed, and what disappeared with it."""
     if effect is None:
         return [
-            "The effect of lifting the CPU limit is unknown: no pair of runs has two valid, finite "
-            "quantiles."
+            "The effect of lifting the CPU limit is unknown: in no pair of runs are both quantiles "
+            "valid and finite."
         ]
-    said = (
+    change = (
         f"Lifting the CPU limit changed p{effect.quantile * 100:g} by a factor of "
         f"{_number(effect.factor)}"
     )
     if effect.low is None or effect.high is None:
         plural = "pair" if effect.pairs == 1 else "pairs"
-        said += f" in {effect.pairs} {plural} of runs, too few for a confidence interval."
+        change += f" in {effect.pairs} {plural} of runs (too few for a confidence interval)."
     else:
-        said += f" [{_number(effect.low)}, {_number(effect.high)}] in {effect.pairs} pairs of runs."
-    return [said, *_disappearances(_valid(pairs))]
+        change += (
+            f" [{_number(effect.low)}, {_number(effect.high)}] in {effect.pairs} pairs of runs."
+        )
+    return [change, *_disappearances(_valid(pairs))]
 
 
 def _disappearances(pairs: Sequence[Runs]) -> list[str]:
@@ -188,8 +190,8 @@ def _disappearances(pairs: Sequence[Runs]) -> list[str]:
         else f"at least {100 * min(shares, default=0):.0f} % of requests"
     )
     overlap = f" (overlapping {affected})" if shares else ""
-    there = f"occurred in {sum(with_limit)} of {len(pairs)} runs with the CPU limit"
-    return [f"Throttling {there}{overlap} and disappeared without it."]
+    runs = f"{sum(with_limit)} of {len(pairs)} runs with the CPU limit"
+    return [f"Throttling occurred in {runs}{overlap} and disappeared without it."]
 
 
 def _is_throttled(run: CellResult) -> bool:

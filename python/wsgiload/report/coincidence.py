@@ -20,19 +20,19 @@ from wsgiload.report.cells import Cell
 
 NAMES = {
     "oom_kill": "OOM kill",
-    "throttling": "throttling",
+    "throttling": "CPU throttling",
     "contention": "CPU contention",
-    "pause": "internal pause",
+    "pause": "blocked server",
     "backlog_overflow": "full accept queue",
     "memory_pressure": "memory pressure",
     "busy_pause": "GC or long computation",
-    "worker_imbalance": "one busy worker",
+    "worker_imbalance": "worker imbalance",
 }
 # The event of each fingerprint, and what its periods are called.
 _EVENTS = {
     "throttling": ("throttled", "a throttled period"),
     "contention": ("cpu_wait", "a period without CPU"),
-    "pause": ("paused", "a pause"),
+    "pause": ("paused", "a period in which the server was blocked"),
     "memory_pressure": ("memory_pressure", "a memory stall"),
 }
 
@@ -52,7 +52,8 @@ def fingerprints(cell: Cell) -> tuple[FingerprintResult, ...]:
 
 def sentence(cell: Cell, fingerprint: FingerprintResult) -> str:
     """One fingerprint in words, with how many requests overlapped it where that is known."""
-    coincided = f"Coincided with this load: {fingerprint.sentence}."
+    observed = f"{fingerprint.sentence[:1].upper()}{fingerprint.sentence[1:]}"
+    coincided = f"Coincided with this load: {NAMES[fingerprint.name]}. {observed}."
     attribution = cell.result.attribution
     if attribution is None:
         return coincided

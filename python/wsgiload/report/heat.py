@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from wsgiload._loadgen import Histogram
-from wsgiload.attribution import stretches
+from wsgiload.attribution import spans
 from wsgiload.attribution.exposure import Flight, overlaps, tail_of
 from wsgiload.attribution.steps import CFS_PERIOD_NS, steps_of
 from wsgiload.documents.load_report import Interval, LoadReport
@@ -36,17 +36,17 @@ _LOWEST_EDGE_NS = 1_000
 _FEWEST_CLASSES, _MOST_CLASSES = 8, 30
 # A column is marked where at least this share of its slowest requests overlapped.
 MARKED_SHARE = 0.5
-# What the events of an attribution are called here.
-_EVENTS = {
-    "throttled": "throttling",
+# What the signals of an attribution are called here.
+_SIGNALS = {
+    "throttled": "CPU throttling",
     "cpu_wait": "CPU contention",
-    "paused": "pause",
+    "paused": "blocked server",
     "memory_pressure": "memory pressure",
 }
 SCALE = "Darker fields of a heatmap contain more responses (logarithmic)."
 MARKS = (
-    "A triangle marks a column in which at least half of the slowest requests overlapped "
-    "throttling, CPU contention, a pause or memory pressure."
+    "A triangle marks a column in which at least half of the slowest requests overlapped CPU "
+    "throttling, CPU contention, a blocked server or memory pressure."
 )
 
 
@@ -165,28 +165,28 @@ def _coincidences(
         if 0 <= place < len(columns):
             columns[place].append(flight)
 
-    found = _stretches(samples)
-    marked = tuple(tuple(_overlapped(flights, found)) for flights in columns)
+    by_signal = _spans(samples)
+    marked = tuple(tuple(_overlapped(flights, by_signal)) for flights in columns)
     return tuple(len(flights) for flights in columns), marked
 
 
 def _overlapped(
-    flights: Sequence[Flight], found: dict[str, list[stretches.Stretch]]
+    flights: Sequence[Flight], by_signal: dict[str, list[spans.Span]]
 ) -> Iterator[tuple[str, int]]:
-    for event, there in found.items():
-        count = sum(overlaps(flight, there) for flight in flights)
+    for signal, periods in by_signal.items():
+        count = sum(overlaps(flight, periods) for flight in flights)
         if count and count >= MARKED_SHARE * len(flights):
             yield _EVENTS[event], count
 
 
-def _stretches(samples: Sequence[SampleRow]) -> dict[str, list[stretches.Stretch]]:
+def _spans(samples: Sequence[SampleRow]) -> dict[str, list[spans.Span]]:
     """The events of an attribution, from the stored samples."""
     steps = steps_of([_sample(row) for row in samples], CFS_PERIOD_NS)
     return {
-        "throttled": stretches.throttled(steps),
-        "cpu_wait": stretches.cpu_wait(steps),
-        "paused": stretches.paused(steps),
-        "memory_pressure": stretches.memory_pressure(steps),
+        "throttled": spans.throttled(steps),
+        "cpu_wait": spans.without_cpu(steps),
+        "paused": spans.paused(steps),
+        "memory_pressure": spans.short_of_memory(steps),
     }
 
 

@@ -51,7 +51,7 @@ class Strip:
     heat: Heat | None = None
 
     def busy_around(self, place: int, service: str | None = None) -> list[Busy]:
-        """The stretches of the server, or of a service, that overlap one of the intervals."""
+        """The spans of the server, or of a service, that overlap one of the intervals."""
         busy = self.busy if service is None else self.services[service]
         half_s = self.length_s / max(1, len(self.middles_s)) / 2
         middle_s = self.middles_s[place]

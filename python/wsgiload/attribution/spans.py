@@ -1,4 +1,4 @@
-"""Stretches of time in which something held a server up, by the counters of its group. Pure.
+"""Spans of time in which something held a server up, by the counters of its group. Pure.
 
 Which signal tells what was found by making each cause on purpose: throttling by the count of
 throttled periods, a lack of CPU time by PSI, a pause inside the process by its accept queue while
@@ -12,7 +12,7 @@ from statistics import median
 
 from wsgiload.attribution.steps import CFS_PERIOD_NS, Step
 
-Stretch = tuple[int, int]
+Span = tuple[int, int]
 
 # Shares of a step.
 WAITED_FOR_CPU = 0.2
@@ -27,13 +27,13 @@ LEAST_USUAL_CORES = 0.03
 BUSY_CORES, BUSIER = 0.6, 1.5
 
 
-def throttled(steps: Sequence[Step], period_ns: int = CFS_PERIOD_NS) -> list[Stretch]:
+def throttled(steps: Sequence[Step], period_ns: int = CFS_PERIOD_NS) -> list[Span]:
     """Around throttled periods, from one period before the step in which they were booked, when
     they ended."""
     return joined((step.start_ns - period_ns, step.end_ns) for step in steps if step.is_throttled)
 
 
-def cpu_wait(steps: Sequence[Step]) -> list[Stretch]:
+def without_cpu(steps: Sequence[Step]) -> list[Span]:
     """In which every task of the group that could run waited for a CPU, and nothing of its own
     explains it."""
     return joined(
@@ -60,7 +60,7 @@ def unlimited(steps: Sequence[Step]) -> list[Step]:
     return [step for step in unthrottled(steps) if not is_short_of_memory(step)]
 
 
-def paused(steps: Sequence[Step]) -> list[Stretch]:
+def paused(steps: Sequence[Step]) -> list[Span]:
     """In which connections waited to be accepted while the processes neither ran nor wanted to."""
     usual = [share for step in steps if (share := step.share("cpu_usage_ns")) is not None]
     if not usual or median(usual) < LEAST_USUAL_CORES:
@@ -90,7 +90,7 @@ def _nobody_was_accepted(step: Step) -> bool:
     )
 
 
-def busy(steps: Sequence[Step], stalls: Sequence[Stretch]) -> list[Stretch]:
+def busy(steps: Sequence[Step], stalls: Sequence[Span]) -> list[Span]:
     """Those of the stalls in which the server computed, and more than it usually does."""
     usual = [share for step in steps if (share := step.share("cpu_usage_ns")) is not None]
     if not usual:
@@ -99,7 +99,7 @@ def busy(steps: Sequence[Step], stalls: Sequence[Stretch]) -> list[Stretch]:
     return [stall for stall in stalls if (_most_cores_in(steps, stall) or 0.0) >= least]
 
 
-def _most_cores_in(steps: Sequence[Step], stall: Stretch) -> float | None:
+def _most_cores_in(steps: Sequence[Step], stall: Span) -> float | None:
     """Cores used in the busiest step that lies inside for the most part; None without one."""
     shares = [
         share
@@ -110,7 +110,7 @@ def _most_cores_in(steps: Sequence[Step], stall: Stretch) -> float | None:
     return max(shares, default=None)
 
 
-def memory_pressure(steps: Sequence[Step]) -> list[Stretch]:
+def short_of_memory(steps: Sequence[Step]) -> list[Span]:
     """In which something in the group waited for memory, or was slowed down at its
     ``memory.high``."""
     return joined((step.start_ns, step.end_ns) for step in steps if is_short_of_memory(step))
@@ -122,17 +122,17 @@ def is_short_of_memory(step: Step) -> bool:
     return (step.share("psi_memory_some_ns") or 0) >= WAITED_FOR_MEMORY or bool(step.memory_high)
 
 
-def joined(stretches: Iterable[Stretch]) -> list[Stretch]:
+def joined(spans: Iterable[Span]) -> list[Span]:
     """The same time without overlaps, in order."""
-    found: list[Stretch] = []
-    for start_ns, end_ns in sorted(stretches):
-        if found and start_ns <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], end_ns))
+    union: list[Span] = []
+    for start_ns, end_ns in sorted(spans):
+        if union and start_ns <= union[-1][1]:
+            union[-1] = (union[-1][0], max(union[-1][1], end_ns))
         else:
-            found.append((start_ns, end_ns))
-    return found
+            union.append((start_ns, end_ns))
+    return union
 
 
-def total_ns(stretches: Iterable[Stretch]) -> int:
+def total_ns(spans: Iterable[Span]) -> int:
     """How long they are together."""
-    return sum(end_ns - start_ns for start_ns, end_ns in stretches)
+    return sum(end_ns - start_ns for start_ns, end_ns in spans)
