@@ -356,7 +356,7 @@ class TestOnServers:
         )
         done = command.run("sweep", write_app(command, SLOWER_EACH_START), *words, *BRIEFLY)
         assert done.code == 0, checks(done)
-        assert "waitress@c4: throughput varies by " in done.out, done.out
+        assert "waitress at 4 connections: throughput varies by " in done.out, done.out
         assert "[run-spread]" in done.out
 
     def test_v11_the_same_throughput_whatever_the_users(self, command: Command) -> None:

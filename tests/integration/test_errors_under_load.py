@@ -46,4 +46,4 @@ def test_errors_are_quoted_and_are_no_sign_of_a_capacity(command: Command, datab
     assert 'status 500, "too many connections"' in alarm
 
     assert not done.summary.get("overload")
-    assert "peaked at a goodput" not in done.out
+    assert "The maximum goodput of" not in done.out

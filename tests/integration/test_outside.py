@@ -136,4 +136,4 @@ class TestOfServers:
         )
         cell = only_cell(command.run("sweep", *words, *BRIEFLY))
         assert cell["external_counts"]["listen_drops"] > 0
-        assert "retries add 1, 3 or 7 s" in checks_of(cell)["kernel-drops"]
+        assert "retransmissions add 1, 3 or 7 s" in checks_of(cell)["kernel-drops"]

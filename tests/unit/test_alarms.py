@@ -274,7 +274,7 @@ def test_v8_and_v9_leave_out_what_may_just_be_on_its_way_at_the_end() -> None:
 
 
 def test_v10_runs_that_differ() -> None:
-    alarm = runs_differ("waitress@100", [100.0, 130.0, 70.0])
+    alarm = runs_differ("waitress at 100/s", [100.0, 130.0, 70.0])
     assert alarm is not None
     assert "varies by 30 % between 3 runs" in alarm.message
     assert runs_differ("waitress@100", [100.0, 105.0, 95.0]) is None
@@ -297,6 +297,7 @@ def cell(name: str, connections: int | None, goodput: float, **changes: Any) -> 
     plain = {
         "id": name,
         "connections": connections,
+        "rate": 100.0 if connections is None else None,
         "rate_result": some_rates(goodput),
         "verdict": verdict(),
     }

@@ -179,7 +179,7 @@ def test_another_host_is_one_line_of_caution(
     assert run(["compare", *map(str, runs)]) == 0
     said = capsys.readouterr().out.splitlines()
     line = (
-        "Caution: the hosts differ: cpu model changed from A to B, kernel changed from 6.1 to 6.12."
+        "Warning: the hosts differ: cpu model changed from A to B, kernel changed from 6.1 to 6.12."
     )
     assert said[2] == line
     assert run(["compare", *map(str, runs), "--json"]) == 0

@@ -199,8 +199,8 @@ def test_the_leanest_is_recommended_and_the_others_are_mentioned() -> None:
         "Recommended: lean, the leanest of 2 configurations that meet p99<50ms and error_rate<=0.1% at "
         "1,000/s (p99 20.0 ms, "
     )
-    assert "quick also meets it." in answer.sentence
-    assert "Of 3 configurations, 1 missed it in a short trial." in answer.sentence
+    assert "quick also meets the objective." in answer.sentence
+    assert "Of 3 configurations, 1 missed the objective in a short trial." in answer.sentence
     assert [entry.label for entry in answer.ranking[0].entries] == ["lean", "quick"]
 
 
@@ -217,7 +217,7 @@ def test_figures_rest_on_full_rounds_only() -> None:
 def test_what_is_open_names_the_budget_that_would_decide_it() -> None:
     refused = _only(_summary([one for one in WON if one.run < 4])).no_recommendation
     assert refused is not None
-    assert refused.reason == "lean met it in 2 of 2 runs at 1000/s, which is not enough"
+    assert refused.why == "lean met the objective in all 2 runs at 1,000/s, but 4 runs are needed"
     # Two more rounds of two settings, 20 s each, beyond the budget of 5 minutes.
     assert refused.needs.startswith("use --budget ")
     assert int(refused.needs.removeprefix("use --budget ").removesuffix("m")) in (6, 7)
@@ -237,9 +237,9 @@ def test_who_met_it_in_every_run_of_an_open_race_is_named_as_probable() -> None:
     assert answer.sentence.startswith(
         "Probably lean, which met p99<50ms and error_rate<=0.1% in all 4 runs at 1,000/s (p99 "
     )
-    assert "The runs vary too much for a certain result. " in answer.sentence
+    assert "The runs vary too much for a conclusive result. " in answer.sentence
     [line] = recommendation_lines(summary.recommendations or ())
-    assert line.endswith(f"The runs vary too much for a certain result; {found.needs}.")
+    assert line.endswith(f"The runs vary too much for a conclusive result; {found.needs}.")
 
 
 def test_the_highest_rate_that_any_setting_holds_decides() -> None:
@@ -275,14 +275,14 @@ def test_nothing_is_missed_by_what_was_not_reached() -> None:
     assert refused is not None
     assert (refused.is_missed, refused.reason) == (
         False,
-        "the race ended before any configuration was measured in full at 1000/s",
+        "the race ended before any configuration was measured in full at 1,000/s",
     )
 
     high = _summary(_runs("slow", FIRST, 400.0), (500.0, 1000.0))
     refused = _only(high).no_recommendation
     assert refused is not None
     assert not refused.is_missed
-    assert refused.reason.endswith("at 1000/s, and lower rates were not reached")
+    assert refused.why.endswith("at 1,000/s, and lower rates were not measured")
     assert refused.needs == "use --budget 10m, or lower --rates"
 
 

@@ -252,7 +252,7 @@ def test_c18_tells_of_connections_that_were_turned_away() -> None:
         6,
     )
     assert (
-        "5 overflows of accept queues, 6 connections dropped by listening sockets; retries add"
+        "5 accept queue overflows, 6 connections dropped by listening sockets; SYN retransmissions add"
         in found.message
     )
     assert "1, 3 or 7 s" in found.message

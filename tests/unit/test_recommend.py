@@ -103,13 +103,13 @@ def test_a_quantile_that_rests_on_few_requests_is_marked() -> None:
     assert isinstance(few, RecommendedConfiguration)
     assert (many.min_requests_beyond, few.min_requests_beyond) == (50, 6)
     told = (
-        "only 6 requests lay beyond p99 in one run, so use a longer --duration for a more certain "
+        "in one run, only 6 requests lay beyond p99, so use a longer --duration for a more precise "
         "result"
     )
     assert told in recommendation_words(few, "p99<100ms")
     assert "lay beyond" not in recommendation_words(many, "p99<100ms")
     none = replace(few, min_requests_beyond=0)
-    assert "; no request lay beyond p99 in one run" in recommendation_words(none, "p99<100ms")
+    assert "; in one run, no request lay beyond p99" in recommendation_words(none, "p99<100ms")
 
 
 def test_of_equally_lean_ones_the_clearly_quicker_one_is_recommended() -> None:
@@ -119,7 +119,7 @@ def test_of_equally_lean_ones_the_clearly_quicker_one_is_recommended() -> None:
     assert said.startswith(
         "Recommended: quick, the leanest of 2 configurations that meet p99<100ms at"
     )
-    assert said.endswith(" slow also meets it.")
+    assert said.endswith(" slow also meets the objective.")
 
 
 def test_of_equally_lean_ones_within_the_noise_one_is_recommended_and_the_tie_is_named() -> None:
@@ -127,7 +127,7 @@ def test_of_equally_lean_ones_within_the_noise_one_is_recommended_and_the_tie_is
     assert (found.server, found.tied) == ("one", ("other",))
     said = recommendation_words(found, "p99<100ms")
     assert said.endswith(
-        " other also meets it; other needs no more resources and performs equally well."
+        " other also meets the objective; other needs no more resources and performs equally well."
     )
 
 
@@ -140,7 +140,7 @@ def test_of_all_that_meet_it_the_one_with_the_least_memory_is_recommended() -> N
     found = recommended(cells)
     assert (found.server, found.also_meets, found.tied) == ("lean", ("slow", "large"), ())
     said = recommendation_words(found, "p99<100ms")
-    assert said.endswith(" slow and large also meet it.")
+    assert said.endswith(" slow and large also meet the objective.")
 
 
 def using(cores: float | None, peak: int = 128) -> dict[str, Any]:
@@ -219,8 +219,8 @@ def test_invalid_cells_of_a_setting_that_may_be_the_best_carry_none() -> None:
         runs("small", {100: 30.0, 200: 300.0}) + runs("large", {100: 30.0, 200: 50.0}, **INVALID)
     )
     assert (
-        "large at 100/s is undecided: only 0 of 6 runs are conclusive; 4 are needed"
-        in refusal.reason
+        "the result of large at 100/s is uncertain: only 0 of 6 runs are conclusive; 4 are needed"
+        in refusal.why
     )
 
 
@@ -254,7 +254,7 @@ def test_one_that_may_hold_more_carries_no_recommendation_of_one_that_holds_the_
     refusal = refused(
         runs("sure", {100: 30.0, 200: 400.0}) + undecided_at_200("maybe", p99_ms, **changes)
     )
-    assert refusal.reason == "maybe at 200/s is undecided: met in only 5 of 6 runs"
+    assert refusal.why == "the result of maybe at 200/s is uncertain: met in only 5 of 6 runs"
 
 
 def test_the_one_that_is_recommended_may_hold_more_itself() -> None:
@@ -281,21 +281,21 @@ def test_what_misses_while_disturbed_is_undecided() -> None:
         runs("small", {100: 30.0, 200: 300.0}) + runs("large", {100: 150.0, 200: 150.0}, **STOLEN)
     )
     assert (
-        "large at 100/s is undecided: missed in 6 of 6 runs, 6 of which were disturbed: 2 % was taken"
-        in refusal.reason
+        "the result of large at 100/s is uncertain: missed in 6 of 6 runs, but 6 of these were "
+        "disturbed (2 % was taken" in refusal.why
     )
 
 
 def test_a_miss_in_a_short_run_is_a_miss_too() -> None:
     short = {"outcomes": outcomes(500)}
     near = [cell("short", 50, run, 90.0 if run <= 4 else 110.0, **short) for run in range(1, 7)]
-    assert "short at 50/s is undecided: met in only 4 of 6 runs" in refused(near).reason
+    assert "the result of short at 50/s is uncertain: met in only 4 of 6 runs" in refused(near).why
 
 
 def test_disturbed_and_clean_misses_are_told_apart() -> None:
     mixed = [cell("mixed", 100, run, 150.0, **(STOLEN if run == 1 else {})) for run in (1, 2)]
     refusal = refused(mixed + [cell("mixed", 100, run, 30.0) for run in range(3, 7)])
-    assert "missed in 2 of 6 runs, 1 of which was disturbed: 2 % was taken" in refusal.reason
+    assert "missed in 2 of 6 runs, but 1 of these was disturbed (2 % was taken" in refusal.why
 
 
 def test_of_a_run_that_was_made_again_the_last_attempt_counts() -> None:
@@ -310,7 +310,7 @@ def test_what_holds_only_within_its_own_scatter_is_not_safe() -> None:
         cell("near", 100, run, p99_ms)
         for run, p99_ms in enumerate((60.0, 99.0, 70.0, 98.0, 99.5, 97.0), 1)
     ]
-    assert "the 95 % CI of p99 reaches beyond p99<100ms" in refused(near).reason
+    assert "the 95 % CI of p99 includes values that miss it" in refused(near).why
 
 
 @pytest.mark.parametrize("order", [("p50<7ms", "p99<100ms"), ("p99<100ms", "p50<7ms")])
@@ -337,7 +337,7 @@ def test_the_interval_of_every_quantile_counts_in_any_order_and_that_of_the_high
     assert safe.interval[0] < 60e6 < safe.interval[1]
     near = recommend(with_medians((3.0, 6.9, 4.0, 6.8, 6.9, 6.9)), objective)
     assert isinstance(near, NoRecommendation)
-    assert "met in all 6 runs, but the 95 % CI of p50 reaches beyond p50<7ms" in near.reason
+    assert "met in all 6 runs, but the 95 % CI of p50 includes values that miss it" in near.why
 
 
 def test_failures_under_load_are_misses_and_not_invalid() -> None:
@@ -408,7 +408,7 @@ def test_of_capacities_the_largest_is_recommended_unless_intervals_overlap() -> 
     )
     near = recommend_capacity([searched("near", 195.0, (185.0, 199.0)), high])
     assert isinstance(near, NoRecommendation)
-    assert "too close" in near.reason
+    assert "overlap" in near.why
 
 
 def test_a_rate_that_may_be_larger_carries_none_for_another() -> None:

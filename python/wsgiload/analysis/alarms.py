@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
+from wsgiload.analysis.aggregate import server_of
 from wsgiload.analysis.alarm import Alarm
 from wsgiload.analysis.limiting_variable import limiting_variables
+from wsgiload.analysis.ranking import level_words
 from wsgiload.analysis.response_alarms import wrong_responses
 from wsgiload.analysis.service_alarms import IDLE_SHARE, busy_service, what_is_waited_for
 from wsgiload.analysis.tail_alarms import delayed_acknowledgement, hidden_stalls
@@ -242,7 +244,7 @@ def refused_keepalive(use: ServerUse) -> Alarm | None:
         return None
     message = (
         "the server closes the connection after each response although keep-alive was requested; "
-        "its response times include connection setup, unlike those of other servers"
+        "its response times include connection setup; those of other servers do not"
     )
     return Alarm(
         "no-keepalive",
@@ -382,7 +384,7 @@ def runs_differ(name: str, values: Sequence[float]) -> Alarm | None:
         variation,
         MOST_BETWEEN_RUNS,
         "differences of 25 % between identical runs",
-        "repeat on a quiet host",
+        "repeat on an idle machine",
     )
 
 
@@ -452,10 +454,11 @@ def alarms_over_cells(cells: Sequence[CellResult]) -> list[Alarm]:
         goodput_per_s = _valid_goodput(cell)
         if goodput_per_s is None:
             continue
-        place = cell.id.partition("#")[0]
+        server = server_of(cell)
+        place = f"{server} at {level_words(cell.rate, cell.connections)}"
         runs.setdefault(place, []).append(goodput_per_s)
         if cell.connections is not None:
-            of_server = levels.setdefault(place.rpartition("@")[0], {})
+            of_server = levels.setdefault(server, {})
             of_server.setdefault(cell.connections, []).append(goodput_per_s)
 
     alarms = [runs_differ(place, values) for place, values in runs.items()]

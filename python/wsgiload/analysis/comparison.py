@@ -259,7 +259,7 @@ def unlike_hosts(first: HostFacts | None, second: HostFacts | None) -> list[str]
     changes = _changed(first, second, _OF_HOST)
     if not changes:
         return []
-    return [f"Caution: the hosts differ: {', '.join(changes)}."]
+    return [f"Warning: the hosts differ: {', '.join(changes)}."]
 
 
 def _changed(

@@ -104,7 +104,7 @@ def connections_dropped(tcp: TcpCounts, limits: Limits) -> Finding | NotChecked 
     (RFC 6298).
     """
     counts = {
-        "overflows of accept queues": tcp.listen_overflows,
+        "accept queue overflows": tcp.listen_overflows,
         "connections dropped by listening sockets": tcp.listen_drops,
         "drops at full request queues": tcp.request_queue_full_drops,
     }
@@ -118,8 +118,8 @@ def connections_dropped(tcp: TcpCounts, limits: Limits) -> Finding | NotChecked 
         return None
     counters = ", ".join(f"{count:,} {name}" for name, count in known.items() if count)
     message = (
-        f"kernel counters of this host during the load: {counters}; retries add 1, 3 or 7 s to the "
-        "slowest response times"
+        f"kernel counters of this host during the load: {counters}; SYN "
+        "retransmissions add 1, 3 or 7 s to the slowest response times"
     )
     return Finding("kernel-drops", "server", "warn", message, most, limits["warn"])
 

@@ -114,7 +114,7 @@ def recommend(
     if all(at.runs < FEWEST_RUNS for record in records for at in record.at):
         return refusal(
             f"no configuration has {FEWEST_RUNS} valid runs at one rate",
-            f"use --runs {USUAL_RUNS} on a quiet host",
+            f"use --runs {USUAL_RUNS} on an idle machine",
         )
 
     sure = {record.server: record.largest("holds") for record in records}
@@ -141,7 +141,7 @@ def _none_holds(records: Sequence[SettingRecord], objective: Objective) -> NoRec
     lowest = min(at.rate_per_s for record in records for at in record.at)
     text = " and ".join(objective.texts)
     return refusal(
-        f"no configuration meets {text} at {lowest:g}/s",
+        f"no configuration meets {text} at {lowest:,.10g}/s",
         "use lower --rates, or a looser objective",
         is_missed=True,
     )
@@ -156,8 +156,9 @@ def _doubt(records: Sequence[SettingRecord], best_per_s: float) -> NoRecommendat
             continue
         unknown = next(at for at in record.at if at.state == "unknown")
         return refusal(
-            f"{record.server} at {unknown.rate_per_s:g}/s is undecided: {unknown.why}",
-            f"use --runs {2 * USUAL_RUNS}, or a quieter host if runs were invalid",
+            f"the result of {record.server} at {unknown.rate_per_s:,.10g}/s is uncertain: "
+            f"{unknown.why}",
+            f"use --runs {2 * USUAL_RUNS}, or an idle machine if runs were invalid",
         )
     return None
 
@@ -299,7 +300,7 @@ def _at_rate(rate_per_s: float, cells: Sequence[CellResult], objective: Objectiv
         open_end = _open_end(held_everywhere, objective.thresholds)
         if open_end is not None:
             state = "unknown"
-            why = f"{why}, but the 95 % CI of {open_end.figure} reaches beyond {open_end.text}"
+            why = f"{why}, but the 95 % CI of {open_end.figure} includes values that miss it"
 
     quantile = shown_quantile(objective.thresholds)
     values = quantiles_ns(held_everywhere, quantile) if quantile is not None else []
@@ -361,8 +362,8 @@ def _state(judgements: Sequence[Judgement], planned: int) -> tuple[State, str]:
         return "misses", f"missed in {len(missed)} of {runs} runs"
     if disturbances:
         were = "was" if len(disturbances) == 1 else "were"
-        why = f"{len(disturbances)} of which {were} disturbed: {disturbances[-1]}"
-        return "unknown", f"missed in {len(missed)} of {runs} runs, {why}"
+        why = f"{len(disturbances)} of these {were} disturbed ({disturbances[-1]})"
+        return "unknown", f"missed in {len(missed)} of {runs} runs, but {why}"
     if missed:
         return "unknown", f"met in only {runs - len(missed)} of {runs} runs"
     return "holds", f"met in all {runs} runs"
@@ -431,8 +432,8 @@ def recommend_capacity(
     for server in servers:
         if server.verdict.status == "invalid" and server.failure is None:
             return refusal(
-                f"the search of {server.server} is invalid ({server.verdict.blame})",
-                "repeat it on a quieter host",
+                f"the search on {server.server} is invalid ({server.verdict.blame})",
+                "repeat it on an idle machine",
             )
 
     confirmed = _confirmed(servers)
@@ -475,11 +476,11 @@ def _doubtful_capacity(
         if other.failure is None and is_lower_bound(other):
             return refusal(
                 f"{other.server} may have a higher capacity: it missed only in disturbed trials",
-                "repeat the search on a quieter host",
+                "repeat the search on an idle machine",
             )
         if other.failure is None and _may_reach(other, first):
             return refusal(
-                f"{first.server} and {other.server} are too close: their 95 % CIs overlap",
+                f"the 95 % CIs of {first.server} and {other.server} overlap",
                 "use longer trials (--duration) or a smaller --width",
             )
     return None
@@ -489,7 +490,7 @@ def _unconfirmed(servers: Sequence[ServerCapacity]) -> NoRecommendation:
     failures = [server.failure.message for server in servers if server.failure is not None]
     if len(failures) == len(servers):
         return refusal(
-            f"no server could be searched: {failures[0]}", "fix this and repeat the search"
+            f"the search failed on every server: {failures[0]}", "fix this and repeat the search"
         )
     return refusal(
         "no rate was confirmed for any configuration",

@@ -43,11 +43,11 @@ def recommend_raced(
     if facts.rates and min(facts.rates) < lowest:
         minutes = math.ceil(2 * (facts.budget_s or 0.0) / 60)
         return refusal(
-            f"no configuration meets {text} at {lowest:g}/s, and lower rates were not reached",
+            f"no configuration meets {text} at {lowest:,.10g}/s, and lower rates were not measured",
             f"use --budget {minutes}m, or lower --rates",
         )
     return refusal(
-        f"no configuration meets {text} at {lowest:g}/s",
+        f"no configuration meets {text} at {lowest:,.10g}/s",
         "use lower --rates, or a looser objective",
         is_missed=True,
     )
@@ -103,7 +103,7 @@ def _open(
     leader = next((one for one in measured if one.record.server == state.contenders[0]), None)
     runs = leader.at.runs if leader is not None else 0
     needs = f"use --budget {_minutes(runs, state, facts)}m"
-    where = f"at {track.rate or 0.0:g}/s"
+    where = f"at {track.rate or 0.0:,.10g}/s"
     if leader is None:
         return refusal(
             f"the race ended before any configuration was measured in full {where}", needs
@@ -112,8 +112,9 @@ def _open(
     met = sum(one.met is True for one in leader.judgements)
     if met == runs >= FEWEST_RUNS:
         return replace(_recommended([leader], objective), needs=needs)
-    why = f"{leader.record.server} met it in {met} of {runs} runs {where}, which is not enough"
-    return refusal(why, needs)
+    few = f"all {runs} runs {where}, but {FEWEST_RUNS} runs are needed"
+    outcome = few if met == runs else f"only {met} of {runs} runs {where}"
+    return refusal(f"{leader.record.server} met the objective in {outcome}", needs)
 
 
 def _minutes(runs: int, state: RaceState, facts: ExperimentFacts) -> int:
