@@ -45,7 +45,7 @@ export function legendOf(breakdown: PageBreakdown): HTMLElement {
 export function drawBars(breakdown: PageBreakdown, panel: PageBars, store: Store, target: HTMLElement): void {
   const shown = panel.bars.filter((bar) => !store.isHidden(bar.server));
   for (const bar of shown) target.append(barOf(breakdown, bar, shown, store));
-  if (!shown.length) target.append(span("empty", "no server is shown"));
+  if (!shown.length) target.append(span("empty", "all servers are hidden"));
 }
 
 function barOf(breakdown: PageBreakdown, bar: PageBar, shown: readonly PageBar[], store: Store): HTMLElement {

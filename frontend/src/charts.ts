@@ -207,7 +207,7 @@ export class SearchFigure extends Drawn {
     const panels = document.createElement("div");
     if (!this.search.trials.length) {
       panels.className = "empty";
-      panels.textContent = "no open-loop trial was made";
+      panels.textContent = "no open-loop trials";
       this.place.append(panels);
       return;
     }

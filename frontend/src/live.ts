@@ -48,8 +48,8 @@ interface Kind {
 
 const CHARTS: readonly Kind[] = [
   { title: "Requests per second", unit: "per_s", isLog: false, lines: [["offered_per_s", "offered"], ["achieved_per_s", "achieved"]] },
-  { title: "Latency of the measurement so far", unit: "ns", isLog: true, lines: [["p50_ns", "p50"], ["p99_ns", "p99"]] },
-  { title: "CPU of the server, cores", unit: "cores", isLog: false, lines: [["cpu_cores", "used"], ["cpu_limit", "limit"]] },
+  { title: "Latency in the measurement so far", unit: "ns", isLog: true, lines: [["p50_ns", "p50"], ["p99_ns", "p99"]] },
+  { title: "CPU cores used by the server", unit: "cores", isLog: false, lines: [["cpu_cores", "used"], ["cpu_limit", "limit"]] },
 ];
 
 /** The ends of the vertical axis, also where nothing is known yet. */

@@ -122,7 +122,7 @@ export function stripsOf(cell: PageTimeline): Strip[] {
 /** What a supporting service used, on its own clock. */
 function serviceStrip(service: PageService): Strip {
   return {
-    title: `CPU cores of ${service.name}`,
+    title: `CPU cores used by ${service.name}`,
     unit: "cores",
     height: 80,
     isLog: false,
@@ -202,7 +202,7 @@ export class TimelinePlot implements Plot {
         y: { distr: strip.isLog ? 3 : 1, range: () => rangeOf(strip) },
       },
       axes: [
-        axis({ show: isLast, label: "seconds since the first interval, by scheduled send time", size: 28 }),
+        axis({ show: isLast, label: "seconds since the start, by scheduled send time", size: 28 }),
         verticalAxis(strip.unit, strip.height),
       ],
       series: [{}, ...strip.lines.map(series)],

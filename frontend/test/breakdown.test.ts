@@ -7,8 +7,8 @@ const LONG: PageBar = { server: 0, values_ns: [1e6, 0, 6e6, 1e6, 0] };
 const SHORT: PageBar = { server: 1, values_ns: [0, 0, 2e6, 0, 0] };
 const BREAKDOWN: PageBreakdown = {
   name: "tail",
-  label: "Parts of the slowest requests",
-  parts: ["queue", "connect", "server", "transfer", "generator"],
+  label: "Latency breakdown of the slowest requests",
+  parts: ["pool wait", "connect", "first byte", "transfer", "send lag"],
   chosen: "100",
   panels: [{ name: "100", title: "at 100/s", bars: [LONG, SHORT] }],
 };
@@ -23,6 +23,6 @@ test("the longest bar that is shown fills the width, and parts are as long as th
 test("the parts of a bar are named, and add up", () => {
   assert.equal(totalOf(LONG), 8e6);
   const rows = rowsOf(BREAKDOWN, LONG);
-  assert.deepEqual(rows[2], ["server", "6.00 ms"]);
+  assert.deepEqual(rows[2], ["first byte", "6.00 ms"]);
   assert.deepEqual(rows[5], ["response time", "8.00 ms"]);
 });

@@ -14,7 +14,7 @@ const TRIAL: PageTrial = {
 };
 const SEARCH: PageSearch = {
   name: "search-0",
-  label: "Search for the capacity of waitress",
+  label: "Capacity search on waitress",
   conditions: [
     { title: "p99", unit: "ns", limit: 20e6, label: "p99<20ms" },
     { title: "failed", unit: "ratio", limit: 0.001, label: "error_rate<=0.1%" },

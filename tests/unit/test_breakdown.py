@@ -55,7 +55,7 @@ def test_the_parts_and_the_send_lag_add_up_to_the_response_time(
     assert (one.requests, one.failed) == (2, 1)
     assert one.means_ns == (5 * MS, 10 * MS, 170 * MS, 10 * MS, 5 * MS)
     assert sum(one.means_ns) == 200 * MS
-    assert one.largest == "server time"
+    assert one.largest == "first byte"
 
 
 def test_what_is_not_known_has_no_bar(sweep: Sweep, files: RunFiles) -> None:
@@ -90,9 +90,7 @@ def test_the_chart_and_its_table_have_the_same_numbers(sweep: Sweep, files: RunF
         *breakdown.PARTS,
         "response time",
     )
-    assert chart.caption.startswith(
-        "Where the slowest requests spent most of their time at 3,000/s: server time for "
-    )
+    assert chart.caption.startswith("Largest component at 3,000/s: first byte (")
 
 
 def test_a_run_that_was_stored_before_has_a_page_without_the_chart(tmp_path: Path) -> None:

@@ -79,8 +79,9 @@ def test_servers_whose_intervals_overlap_share_a_place(document: CapacityResult)
         ["–", "d"],
     ]
     assert (
-        "; this is 1.02× the rate of b (295/s), but its interval overlaps with that of b, so the "
-        "order is not certain." in box.sentence
+        "; this is 1.02× the rate of b (295/s), but the confidence interval of a overlaps with that of "
+        "b, so the "
+        "order is uncertain." in box.sentence
     )
     assert "overlap" not in screen(document, best, far).sentence
 

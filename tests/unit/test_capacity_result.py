@@ -270,7 +270,7 @@ def database(cores: float) -> ServiceUse:
         (
             {"resources": WAITING, "limits": limits(cpus=1.0)},
             "workers",
-            "its workers (connections waited while CPU time was left)",
+            "its workers (connections waited although CPU time was left)",
         ),
         (
             {"resources": resources(cpu_cores_mean=0.3, listen_queue_peak=9, listen_drops=2)},
@@ -290,12 +290,13 @@ def database(cores: float) -> ServiceUse:
         (
             {"resources": WAITING, "limits": limits(cpus=1.0), "services": (database(0.05),)},
             "waiting",
-            "waiting for a thread or for a connection to a service (none of them is CPU-bound)",
+            "waiting for a thread or for a connection to a service (server and services are not "
+            "CPU-bound)",
         ),
         (
             {"resources": WAITING, "limits": limits(cpus=1.0), "services": (database(0.7),)},
             "workers",
-            "its workers (connections waited while CPU time was left)",
+            "its workers (connections waited although CPU time was left)",
         ),
         (
             {"resources": FULL, "limits": limits(cpus=1.0), "services": (database(0.95),)},
@@ -333,8 +334,8 @@ def test_short_trials_say_what_they_cost() -> None:
     said = server_result(course(FOUND), OBJECTIVE, 5 * NS_PER_S)
     (remark,) = remarks_of(said)
     assert (
-        "p99 depends on the 5 slowest of 500 requests and is unreliable; use --duration 100s for 100"
-        in remark
+        "p99 depends on the 5 slowest of 500 requests and is unreliable; use --duration 100s, so that it depends on "
+        "100" in remark
     )
     assert said.verdict.status == "warn"
 
@@ -355,7 +356,7 @@ def test_invalid_trials_are_listed_and_too_many_of_them_invalidate_the_search() 
         course(FOUND, *[judged(result())] * 9, disturbed), OBJECTIVE, 120 * NS_PER_S
     )
     assert few.verdict.status == "warn"
-    assert "discarded and repeated: waitress@100#1" in " ".join(remarks_of(few))
+    assert "discarded and repeated: waitress at 100/s, run 1" in " ".join(remarks_of(few))
     many = server_result(
         course(FOUND, *[judged(result())] * 3, disturbed), OBJECTIVE, 120 * NS_PER_S
     )

@@ -41,7 +41,9 @@ def test_the_largest_certain_change_is_the_answer_and_leads_the_table() -> None:
         summary({"a": 20e6, "b": 30e6, "c": 60e6}, seed=2),
     )
     assert box.question == "What changed from before to after?"
-    assert box.sentence.startswith("2 of 3 comparisons differ, most of all c at 1,000/s: p99 is ")
+    assert box.sentence.startswith(
+        "2 of 3 comparisons show a difference. Largest: c at 1,000/s: p99 is "
+    )
     ((headings, rows),) = box.tables
     assert [row[0] for row in rows] == ["c", "b", "a"]
     assert [row[headings.index("verdict")] for row in rows][:2] == ["different"] * 2
@@ -78,7 +80,7 @@ def test_what_else_differed_are_the_cautions_and_five_are_enough() -> None:
     first, second = summary({"a": 20e6}), summary({"a": 20e6}, seed=2)
     assert screen(first, second, ("another kernel",)).cautions == ("another kernel",)
     cautions = screen(first, second, tuple(f"difference {place}" for place in range(9))).cautions
-    assert len(cautions) == 5 and cautions[-1] == "5 more differences; the list of all is below"
+    assert len(cautions) == 5 and cautions[-1] == "5 more differences; all are listed below"
 
 
 def test_the_table_has_an_end() -> None:

@@ -264,7 +264,7 @@ def test_a_rate_of_sessions_is_no_share_of_a_capacity() -> None:
         assert {entry.relative_rate is not None for entry in one.comparisons or ()} == {is_known}
     assert {entry.relative_rate for entry in compare_runs(cells, cells, of_sessions=True)} == {None}
     said = " ".join(text for text, _ in comparison_lines(of_sessions))
-    assert "is unknown: rates are in sessions per second;" in said
+    assert "is unknown: rates are in sessions per second." in said
 
 
 def test_a_server_that_answers_nothing_or_everything_has_no_known_capacity() -> None:

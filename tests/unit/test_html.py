@@ -255,9 +255,9 @@ def test_the_generators_own_costs_are_shown_at_their_worst(
     loads = {"a": one, "b": other, "c": replace(load, client=None)}
     facts = generator_facts(read_sweep(only(read_summary(run_dir))), loads)
     assert facts[-4:] == [
-        "Run-queue wait of the generator: at most 4.00 ms in total per cell.",
-        "Highest CPU utilization of a generator thread in one cell: 40.0 %.",
-        "Highest CPU time of the generator per response in one cell: 30.0 µs.",
+        "Generator run-queue wait: at most 4.00 ms per cell.",
+        "Generator CPU utilization: at most 40.0 % (busiest thread).",
+        "Generator CPU time per response: at most 30.0 µs.",
         said,
     ]
 
@@ -466,7 +466,7 @@ def test_a_closed_loop_has_connections_on_its_axis(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", closed_loop=True)
     text = Page(write_html(run).read_text(encoding="utf-8")).text
     assert "hello /: 8 servers, 100 to 300 connections" in text
-    assert "A closed loop has no offered rate" in text
+    assert "A number of connections is sustained if every run is valid" in text
 
 
 def test_a_directory_that_is_no_run_is_named(tmp_path: Path) -> None:
@@ -490,4 +490,4 @@ def test_the_grid_shows_the_median_of_runs_with_few_requests(tmp_path: Path) -> 
     store_summary(directory, replace(summary, cells=tuple(few)))
     text = Page(write_html(directory).read_text()).text
     grid = text[text.index("Server by server") :]
-    assert "≈ 4.00 ms" in grid.partition("Curves")[0]
+    assert "≈ 4.00 ms" in grid.partition("Charts")[0]

@@ -73,7 +73,7 @@ def test_the_findings_are_the_cautions_and_five_are_enough() -> None:
     many = replace(load.verdict, reasons=load.verdict.reasons * 7)
     cautions = load_screen(replace(load, verdict=many)).cautions
     assert len(cautions) == 5 and cautions[-1].endswith(
-        "more; --verbose and the HTML report list all"
+        "more warnings: see --verbose or the HTML report"
     )
 
 

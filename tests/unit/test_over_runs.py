@@ -102,9 +102,9 @@ GOODPUT_SAME = replace(P50, figure="goodput", conclusion="same", margin=0.0)
             "gthread and sync: p99 is equivalent within 2.6 % at 500/s (1.01× [0.99, 1.03])",
         ),
         (
-            {"conclusion": "undecided", "p_adjusted": 0.53, "margin": 1.4},
-            "gthread and sync: no significant difference in p99 at 500/s (at most a factor of 2.4; "
-            "1.31× [1.22, 1.41], p 0.53)",
+            {"finding": "undecided", "p_adjusted": 0.53, "margin": 1.4},
+            "gthread and sync: no significant difference in p99 at 500/s (any difference is at most a factor of 2.4; "
+            "1.31× [1.22, 1.41], p = 0.53)",
         ),
         (
             {"others": (P50, GOODPUT_SAME)},
@@ -121,8 +121,8 @@ GOODPUT_SAME = replace(P50, figure="goodput", conclusion="same", margin=0.0)
                 "margin": 0.21,
                 "others": (replace(P50, conclusion="undecided", margin=0.04), GOODPUT_SAME),
             },
-            "gthread and sync: no significant difference in p99 at 500/s (at most 21 %; "
-            "1.31× [1.22, 1.41], p 0.53); p50 differs by at most 4 %",
+            "gthread and sync: no significant difference in p99 at 500/s (any difference is at most 21 %; "
+            "1.31× [1.22, 1.41], p = 0.53); p50 differs by at most 4 %",
         ),
         (
             {
@@ -132,12 +132,12 @@ GOODPUT_SAME = replace(P50, figure="goodput", conclusion="same", margin=0.0)
                 "p_adjusted": 0.53,
             },
             "gthread and sync: no significant difference in p99 at 500/s (1.02× [0.95, 1.10], "
-            "p 0.53)",
+            "p = 0.53)",
         ),
         (
             {"conclusion": "undecided", "aa_factor": 1.5},
             "gthread and sync: no significant difference in p99 at 500/s (1.31× [1.22, 1.41], "
-            "p 0.031); the A/A difference (one server under two names) is 1.50×",
+            "p = 0.031); the A/A difference (one server under two names) is 1.50×",
         ),
         (
             {"conclusion": "no inference", "reason": "not met in 1 of 6 runs"},
@@ -145,12 +145,12 @@ GOODPUT_SAME = replace(P50, figure="goodput", conclusion="same", margin=0.0)
         ),
         (
             {"relative_rate": 0.9},
-            "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s; caution: at 90 % of the "
+            "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s; warning: at 90 % of the "
             "saturation throughput, a drift of 1 % changes p99 by about 9.00 %",
         ),
         (
             {"relative_rate": 1.2},
-            "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s; caution: one of them is "
+            "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s; warning: one of them is "
             "saturated, so its p99 grows with the duration",
         ),
     ],
@@ -180,12 +180,12 @@ def test_too_few_rounds_and_an_unknown_capacity_are_said_beside_the_sentences() 
     lines = compared(entry, entry, entry)
     assert lines[3].startswith(
         "6 runs of 3 pairs of servers have less than 50 % power to detect a 1.3× difference, given "
-        "how these runs vary; use "
+        "the variation between runs. Use "
     )
-    assert lines[4].startswith("How close each server was to saturation is unknown")
-    assert lines[3].endswith("use 15 runs.")
+    assert lines[4].startswith("The distance to saturation is unknown")
+    assert lines[3].endswith("Use 15 runs.")
     hopeless = replace(entry, interval_95=(0.1, 10.0))
-    assert compared(hopeless)[1].endswith("use more than 100 runs.")
+    assert compared(hopeless)[1].endswith("Use more than 100 runs.")
     enough = replace(ENTRY, rounds=7)
     assert len(compared(enough, enough, enough)) == 3
 
@@ -196,26 +196,30 @@ def test_too_few_rounds_and_an_unknown_capacity_are_said_beside_the_sentences() 
         (
             [(1100, 1.1, 0.95)],
             [
-                "a peaked at a goodput of 1,000/s and sustained it at an offered 1,100/s (110 %).",
+                "The maximum goodput of a was 1,000/s. At an offered rate of 1,100/s (110 % of this "
+                "maximum), goodput stayed near the maximum.",
                 "No",
             ],
         ),
         (
             [(1600, 1.6, 0.7)],
             [
-                "a peaked at a goodput of 1,000/s, which fell to 70.0 % of that at an offered "
-                "1,600/s (160"
+                "The maximum goodput of a was 1,000/s. At an offered rate of 1,600/s (160 % of this "
+                "maximum), goodput fell to 70.0 % of the maximum."
             ],
         ),
         (
             [(1050, 1.05, 1.0), (3000, 3.0, 0.2)],
-            ["a peaked at a goodput of 1,000/s, which collapsed to 20.0 %"],
+            [
+                "The maximum goodput of a was 1,000/s. At an offered rate of 3,000/s (300 % of this "
+                "maximum), goodput collapsed to 20.0 % of the maximum."
+            ],
         ),
         (
             [(1050, 1.05, 1.0)],
             [
-                "a peaked at a goodput of 1,000/s.",
-                "No server was offered 150 % of its maximum goodput or more, so ",
+                "The maximum goodput of a was 1,000/s.",
+                "No server was offered at least 150 % of its maximum goodput, so ",
             ],
         ),
     ],
@@ -245,7 +249,7 @@ def test_where_power_is_largest_is_said_as_lying_between_the_rates_next_to_it() 
     assert lines[0].startswith(
         "a is most efficient near 500/s (between 400/s and 600/s). Efficiency "
     )
-    assert lines[1:] == ["Most efficient rate of b, c unknown: at an end."]
+    assert lines[1:] == ["The most efficient rate of b, c is unknown: at an end."]
     assert power_lines(summary_of()) == power_lines(replace(summary_of(), efficiency=())) == []
 
 
@@ -305,10 +309,16 @@ def test_a_trial_that_was_measured_again_is_listed_and_does_not_spoil_the_exit_c
     assert summary.validity == ExperimentValidity(
         status="valid",
         trials=6,
-        discarded=(DiscardedTrial(id="a@1000#1", reason="invalid: host (run-queue-wait)"),),
+        discarded=(
+            DiscardedTrial(id="a@1000#1", reason="invalid because of the host (run-queue-wait)"),
+        ),
     )
     assert session_lines(summary) == [
-        ("Discarded: 1 of 6 trials (16.7 %): a@1000#1 invalid: host (run-queue-wait).", "yellow"),
+        (
+            "Discarded 1 of 6 trials (16.7 %). a at 1,000/s, run 1: invalid because of the host "
+            "(run-queue-wait).",
+            "yellow",
+        ),
     ]
     assert exit_code(summary) == 0
 
@@ -393,11 +403,11 @@ def test_servers_stand_in_the_order_asked_for_whatever_order_they_were_run_in(st
 
 def test_the_terminal_shows_the_runs_together(stored: Path) -> None:
     text = printed(analyse(read_summary(stored)))
-    assert "p99 mean, 95 % CI" in text
+    assert "mean p99 [95 % CI]" in text
     assert re.search(r"gunicorn-gthread( and|'s p99 is [\d.]+× .*\]) gunicorn-gevent", text)
     assert "less than 50 % power" not in text, "these runs vary little"
     assert "trimmed" not in text
-    assert "p99 trimmed mean" in printed(analyse(read_summary(stored), "trim"))
+    assert "trimmed mean p99" in printed(analyse(read_summary(stored), "trim"))
 
 
 def test_how_much_of_the_spread_is_between_runs_is_said_where_it_is_known(stored: Path) -> None:
@@ -419,8 +429,8 @@ def test_the_page_has_the_runs_together_and_a_single_run_has_not(
 ) -> None:
     page = write_html(stored).read_text(encoding="utf-8")
     assert '<section id="runs">' in page
-    assert "p99 mean, 95 % CI" in page
-    assert "never because of its result" in page
+    assert "mean p99 [95 % CI]" in page
+    assert "Its result never matters" in page
     figure = page[page.index('<figure id="forest">') :].partition("</figure>")[0]
     assert figure.count('<div class="chart">') == 1
     assert "gunicorn-gthread / gunicorn-gevent at 1,000/s" in figure

@@ -189,7 +189,7 @@ def test_the_line_of_equality_belongs_to_the_open_loop(sweep: Sweep, tmp_path: P
     chart = panels.goodput_chart(closed)
     assert not any(one.has_equality for one in chart.panels)
     assert {one.x_title for one in chart.panels} == {"connections (closed loop)"}
-    assert chart.label.startswith("Goodput against connections. ")
+    assert chart.label.startswith("Goodput by number of connections. ")
 
 
 def test_sessions_are_not_compared_with_requests(sweep: Sweep) -> None:

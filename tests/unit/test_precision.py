@@ -102,7 +102,7 @@ def test_a_wide_one_says_how_long_a_narrow_one_takes(low_high: Interval, duratio
             {"reason": "not_met"},
             "too many requests failed; a longer measurement does not help",
         ),
-        ({"reason": "below_noise_floor"}, "too close to the noise floor"),
+        ({"reason": "below_noise_floor"}, "close to the noise floor"),
         ({"reason": "interrupted"}, "the load was interrupted"),
     ],
 )

@@ -47,8 +47,8 @@ def test_a_plan_that_suffices_says_what_it_can_separate() -> None:
     found = _found(_experiment(200, 10, 6))
     assert (found.needed_duration_s, found.needed_runs) == (None, None)
     assert preflight_lines(found) == [
-        "this plan can detect p99 differences of 23 % or more, given typical variation between "
-        "runs (6 runs of each of 2 servers)"
+        "This plan can detect p99 differences of 23 % or more, given typical variation between "
+        "runs (6 runs per server)."
     ]
 
 
@@ -56,8 +56,8 @@ def test_the_duration_that_suffices_is_named() -> None:
     found = _found(_experiment(50, 10, 6))
     assert (found.fewest_requests, found.needed_duration_s) == (500, 22)
     assert preflight_lines(found)[0] == (
-        "this plan cannot measure p99 at the lowest rate: it sends about 500 requests, but p99 "
-        "needs 1,000 (use --duration 22s)"
+        "This plan cannot measure p99 at the lowest rate: it sends about 500 requests, but p99 "
+        "needs 1,000. Use --duration 22s."
     )
     assert _found(_experiment(50, 22, 6)).needed_duration_s is None
 
@@ -85,8 +85,8 @@ def test_a_single_run_separates_nothing_and_the_runs_that_do_are_named_with_thei
     # Two servers at two rates, six times: 13 s of load, 2 s around it and 5 s for a quiet host.
     assert found.needed_s == 24 * 20
     assert preflight_lines(found) == [
-        "this plan cannot rank servers: it has 1 run of each of 2 servers, but a ranking needs "
-        "at least 4; to detect 30 %, use --runs 6 (about 8 min)"
+        "This plan cannot rank servers: it has 1 run per server, but a ranking needs at least 4. "
+        "To detect p99 differences of 30 %, use --runs 6 (about 8 min)."
     ]
 
 
@@ -110,8 +110,8 @@ def test_the_answer_names_the_time_that_was_named_before_the_first_trial(
 def test_a_plan_that_separates_less_says_by_how_much() -> None:
     [line] = preflight_lines(_found(_experiment(200, 10, 4)))
     assert re.fullmatch(
-        r"this plan can detect p99 differences of 37 % or more, given typical variation between "
-        r"runs \(4 runs of each of 2 servers\); to detect 30 %, use --runs 6 \(about \d min\)",
+        r"This plan can detect p99 differences of 37 % or more, given typical variation between "
+        r"runs \(4 runs per server\)\. To detect 30 %, use --runs 6 \(about \d min\)\.",
         line,
     )
 
@@ -182,4 +182,4 @@ def test_a_dry_run_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert run([*words, "--slo", "p99<50ms", "--duration", "22s"]) == 0
     [line] = json.loads(capsys.readouterr().out)["conclusions"]
-    assert line.startswith("this plan can detect p99 differences")
+    assert line.startswith("This plan can detect p99 differences")

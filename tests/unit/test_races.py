@@ -76,7 +76,7 @@ def test_a_winner_is_the_answer_and_who_dropped_out_is_said() -> None:
     assert (answer.status, answer.needs) == ("decided", None)
     assert re.match(
         r"fast has the lowest p99 at 1,000/s: .*; near's p99 is 1\.\d\d× \[.*\] this value \(8 "
-        r"runs each\)\. Dropped out: slow \([56]\.\d\d× fast's figure after 2 rounds\)\.",
+        r"runs each\)\. Dropped out: slow \([56]\.\d\d× the value of fast after 2 rounds\)\.",
         answer.sentence,
     )
     assert answer.sentence in markdown(msgspec.structs.replace(summary, answer=answer))
@@ -280,8 +280,8 @@ def test_a_budget_says_how_many_rounds_it_pays_for(capsys: pytest.CaptureFixture
     short = _dry_run(capsys, *two, "--budget", "90s")
     assert short["runs"] == 2
     assert short["conclusions"] == [
-        "this budget allows 2 rounds of 2 servers, but at least 4 rounds are needed "
-        "(use --budget 3m)"
+        "This budget allows 2 rounds of 2 servers, but at least 4 rounds are needed. Use "
+        "--budget 3m."
     ]
     assert _dry_run(capsys, *two, "--budget", "3m")["conclusions"] == []
 
@@ -291,8 +291,8 @@ def test_a_budget_says_who_has_to_qualify(capsys: pytest.CaptureFixture[str]) ->
     plan = _dry_run(capsys, *grid, "--budget", "15m")
     # 12 and 6 short trials of 6.5 s, then 25 s per trial on a host that is never quiet.
     assert plan["conclusions"] == [
-        "short trials of 12 configurations select at most 6 for the race, in about 78 s per load "
-        "level"
+        "Short trials of 12 configurations select at most 6 for the race, in about 78 s per load "
+        "level."
     ]
     assert (plan["qualifying"]["rounds"], plan["estimated_seconds"]) == (1, 900)
 
@@ -300,7 +300,7 @@ def test_a_budget_says_who_has_to_qualify(capsys: pytest.CaptureFixture[str]) ->
     assert (short["qualifying"]["rounds"], short["qualifying"]["field"]) == (1, 2)
     assert short["runs"] >= 1 + 4
     none = _dry_run(capsys, *grid, "--budget", "90s", "--slo", "p99<50ms")
-    assert "at least 4 rounds are needed (use --budget 4m)" in none["conclusions"][-1]
+    assert "at least 4 rounds are needed. Use --budget 4m." in none["conclusions"][-1]
 
 
 def test_rates_come_one_after_the_other_where_an_objective_is_asked_for(

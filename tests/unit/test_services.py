@@ -278,7 +278,7 @@ def test_the_tables_show_a_service_beside_the_server() -> None:
     cell = filled_cell(id="a@50#1", rate=50.0, services=(use(0.25),))
     sweep = read_sweep(filled_summary({"servers": ("a",)}, [cell]))
     columns = dict(service_columns(sweep))
-    assert list(columns) == ["db CPU", "db memory"]
+    assert list(columns) == ["db CPU cores", "db memory"]
     assert [shown(Cell(cell)) for shown in columns.values()] == ["0.25", "1 MiB"]
     other = Cell(filled_cell(id="b@50#1", rate=50.0))
     assert [shown(other) for shown in columns.values()] == ["–", "–"]

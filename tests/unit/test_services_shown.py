@@ -57,11 +57,11 @@ def test_the_answer_shows_the_cpu_use_of_services_next_to_the_servers() -> None:
     (level,) = answer_of(summary).ranking
     assert [one.name for one in level.entries[0].services] == ["db", "redis"]
     heading, _, *rows = [line for line in markdown(summary).splitlines() if line.startswith("|")]
-    assert "| CPU cores | db CPU | redis CPU | memory |" in heading
+    assert "| CPU cores | db CPU cores | redis CPU cores | memory |" in heading
     assert any("| 0.33 | 0.91 | 0.02 |" in row for row in rows)
     assert any("| 0.33 | 0.50 | – |" in row for row in rows)
-    assert "db CPU" in shown(summary)
-    assert "db CPU" not in shown(summary, width=40), "the names and the figure stay"
+    assert "db CPU cores" in shown(summary)
+    assert "db CPU cores" not in shown(summary, width=40), "the names and the figure stay"
     assert " CPU |" not in markdown(summary_of(beside("a")))
 
 
@@ -86,7 +86,8 @@ def test_the_answer_names_the_bottleneck_beside_the_server() -> None:
     ]
     cautions = answer_of(summary_of(*cells)).warnings
     assert cautions[0] == (
-        "a at 1,000/s: db used 0.95 of its 1 cores: db is the bottleneck (busy-service); likewise c"
+        "a at 1,000/s: db used 0.95 of its 1 cores: db is the bottleneck (busy-service). The same "
+        "applies to c"
     )
     assert cautions[1] == "b at 1,000/s: uses only 9 % of its CPU limit (idle-server)"
     alone = answer_of(summary_of(beside("b", **idle))).warnings
@@ -109,7 +110,7 @@ def test_the_page_draws_a_service_over_time() -> None:
     (service,) = timelines.timeline(strip, 0, "time-0").services
     assert (service.name, service.ends_s, service.cores) == ("db", (1.0, 2.0), (0.25, 0.25))
     table = of_strip(strip)
-    assert table.headings[-1] == "db CPU"
+    assert table.headings[-1] == "db CPU cores"
     assert [row[-1] for row in table.rows] == ["0.25", "0.25"]
 
 

@@ -70,7 +70,7 @@ def test_a_sweep_has_one_row_per_cell(run_dir: Path) -> None:
         "warm-up · 1 run"
     )
     assert [field.strip() for field in row(lines, "server")] == [
-        "server", "offered/s", "achieved/s", "ok", "p50", "p99", "p99.9", "service " "p50", "CPU " "cores",
+        "server", "offered/s", "goodput/s", "ok", "p50", "p99", "p99.9", "service " "time " "p50", "CPU " "cores",
         "memory", "throttled", "verdict",
     ]  # fmt: skip
     assert [field.strip() for field in row(lines, "gunicorn-gthread")] == [
@@ -104,9 +104,9 @@ def test_overload_is_a_bound_or_not_met_and_never_a_number(run_dir: Path) -> Non
 def test_every_reason_and_note_is_said_once(run_dir: Path) -> None:
     found = remarks(read_sweep(read_summary(run_dir)))
     assert [(style, cells) for _, style, cells in found] == [
-        ("red", "uwsgi at 3,000"),
-        ("yellow", "gunicorn-sync at 3,000; wsgiref at 2,000, 3,000"),
-        ("", "gunicorn-sync at 1,000, 2,000, 3,000"),
+        ("red", "uwsgi at 3,000/s"),
+        ("yellow", "gunicorn-sync at 3,000/s; wsgiref at 2,000/s and 3,000/s"),
+        ("", "gunicorn-sync at 1,000/s, 2,000/s and 3,000/s"),
     ]
     assert found[2][0] == "keep-alive not honoured: measured with a new connection per request"
 
@@ -120,7 +120,7 @@ def test_every_reason_and_note_is_said_once(run_dir: Path) -> None:
         ("backlog-growth", [(0.9, 0.5), (1.4, 1.0)], ["0.9", "1.4"]),
         ("rate-not-reached", [(0.4, 0.95), (0.8, 0.95)], ["0.4"]),
         ("app-calls", [(7, 0), (9, 0)], ["9"]),
-        ("settle", [(None, None), (None, None)], ["None"]),
+        ("host-not-idle", [(None, None), (None, None)], ["None"]),
     ],
     ids=[
         "too large",
@@ -155,7 +155,7 @@ def test_one_run_allows_no_inference_and_six_do(run_dir: Path, tmp_path: Path) -
     assert sweep_lines(read_summary(run_dir))[-1] == ("One run cannot rank servers; use --compare.")
     lines = sweep_lines(read_summary(write_run(tmp_path / "six", runs=6)))
     assert not any("cannot rank" in line for line in lines)
-    assert "waitress at 3,000 (runs 2, 3 and 6)" in " ".join(lines)
+    assert "waitress at 3,000/s (runs 2, 3 and 6)" in " ".join(lines)
 
 
 def test_a_run_that_is_not_complete_says_so_above_its_figures(run_dir: Path) -> None:
@@ -167,7 +167,10 @@ def test_a_run_that_is_not_complete_says_so_above_its_figures(run_dir: Path) -> 
 
 def test_a_narrow_terminal_names_the_columns_it_leaves_out(run_dir: Path) -> None:
     lines = sweep_lines(read_summary(run_dir), width=100, terminal=True)
-    assert "Columns hidden (terminal too narrow): p50, service p50, memory and throttled." in lines
+    assert (
+        "Columns hidden (terminal too narrow): p50, service time p50, memory and throttled."
+        in lines
+    )
     assert all(len(line) <= 100 and "…" not in line for line in lines)
     piped = sweep_lines(read_summary(run_dir), width=80)
     assert not any(line.startswith("Not shown") for line in piped)
@@ -191,7 +194,7 @@ def test_a_p99_of_few_requests_is_marked_and_p99_9_is_left_out_each_with_its_rea
     times = [field.strip() for field in row(lines, "gunicorn-gthread")][4:7]
     assert times == ["1.11 ms", "≈ 3.32 ms", "–"]
     assert (
-        "p99 is imprecise (≈): it needs at least 1,000 requests [gunicorn-gthread at 1,000]"
+        "p99 is imprecise (≈): it needs at least 1,000 requests [gunicorn-gthread at 1,000/s]"
         in lines
     )
     assert any(
@@ -203,8 +206,8 @@ def test_a_load_puts_the_verdict_first(run_dir: Path) -> None:
     lines = load_lines(read_load(run_dir, WAITRESS), width=100)
     assert lines[0] == "verdict: valid"
     assert lines[1] == (
-        "offered 3,014/s, sent 3,014/s, goodput 2,993/s (99.3 % of offered), "
-        "p99 over all offered requests 83.9 ms (95 % CI 81.4 ms to 87.2 ms)"
+        "offered 3,014/s, sent 3,014/s, goodput 2,993/s (99.3 % of scheduled requests), "
+        "p99 over all scheduled requests 83.9 ms (95 % CI 81.4 ms to 87.2 ms)"
     )
     assert lines[2] == "Times of the correct responses (99.3 %):"
     assert [field.strip() for field in row(lines, "connect")] == [
@@ -224,7 +227,9 @@ def test_a_load_puts_the_verdict_first(run_dir: Path) -> None:
 def test_quantiles_that_grow_with_the_duration_are_not_shown_as_numbers(run_dir: Path) -> None:
     report = read_load(run_dir, WAITRESS)
     unstable = replace(report, stationarity=replace(report.stationarity, state="unstable"))
-    assert "p99 over all offered requests grows with the duration" in " ".join(load_lines(unstable))
+    assert "p99 over all scheduled requests grows with the duration" in " ".join(
+        load_lines(unstable)
+    )
 
 
 def test_a_quantile_whose_uncertainty_is_not_known_is_shown_by_its_number(run_dir: Path) -> None:
@@ -232,7 +237,7 @@ def test_a_quantile_whose_uncertainty_is_not_known_is_shown_by_its_number(run_di
         read_load(run_dir, WAITRESS),
         uncertainty=Uncertainty(offered_quantiles_ns={}, response_time_ns={}),
     )
-    assert load_lines(report, width=100)[1].endswith("p99 over all offered requests 83.9 ms")
+    assert load_lines(report, width=100)[1].endswith("p99 over all scheduled requests 83.9 ms")
 
 
 def test_a_rate_that_varied_is_shown_as_a_mean(run_dir: Path) -> None:
@@ -258,7 +263,7 @@ def with_client(report: LoadReport, **changes: object) -> LoadReport:
         ({}, None),
         (
             {"spin": SpinUse(window_ns=0, reason="off_at_this_rate")},
-            "it would use more than a fifth of a core",
+            "it would use more than 20 % of a core",
         ),
         (
             {"spin": SpinUse(window_ns=0, reason="off_on_shared_cores")},
@@ -279,7 +284,7 @@ def with_client(report: LoadReport, **changes: object) -> LoadReport:
         ({"real_time_off_share": 0.07}, "real-time priority was off for 7.0 % of the load"),
         (
             {"real_time_off_share": 0.01, "spin": SpinUse(window_ns=0, reason="off_at_this_rate")},
-            "would use more than a fifth of a core; real-time priority was off",
+            "would use more than 20 % of a core; real-time priority was off",
         ),
     ],
 )
@@ -301,7 +306,7 @@ def test_a_spin_that_limited_itself_is_told_of_an_open_loop(
 @pytest.mark.parametrize(
     ("client", "said"),
     [
-        ({}, "responses timestamped by the kernel, 3 of them by the generator"),
+        ({}, "responses timestamped by the kernel (3 by the generator)"),
         ({"user_timestamps": 0}, "no event-loop stalls, responses timestamped by the kernel"),
         ({"receive_stamps": "user"}, "responses timestamped by the generator"),
         ({"run_queue_wait_ns": None}, "run-queue wait not measured"),

@@ -125,7 +125,8 @@ def _of_objective(
     entries: Sequence[Recommendation],
     decided: Sequence[Recommendation],
 ) -> Answer:
-    needs = [found.needs for one in entries if (found := one.no_recommendation or one.recommended)]
+    results = (one.no_recommendation or one.recommended for one in entries)
+    needs = [result.needs for result in results if result is not None]
     open_needs = list(dict.fromkeys(need for need in needs if need is not None))
     has_ties = any(one.recommended is not None and one.recommended.tied for one in entries)
     status: Status = "undecided" if open_needs else "tie" if has_ties else "decided"
@@ -176,7 +177,7 @@ def _counts(entries: Iterable[RankingEntry]) -> str:
         "failed": "failed",
     }
     statuses = [entry.status for entry in entries]
-    found = [
+    counts = [
         f"{statuses.count(status)} {text}" for status, text in names.items() if status in statuses
     ]
-    return ", ".join(found)
+    return ", ".join(counts)

@@ -98,7 +98,7 @@ def _fitting_table(
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for place in kept:
         side: Literal["left", "right"] = "left" if headings[place] in _WORDS else "right"
-        table.add_column(headings[place], justify=side, no_wrap=True)
+        table.add_column("\n".join(_lines(headings[place])), justify=side, no_wrap=True)
     for row in rows:
         table.add_row(*(row[place] for place in kept))
     return table
@@ -114,5 +114,14 @@ def _known_columns(headings: Sequence[str], rows: Rows) -> list[int]:
 
 
 def _width(headings: Sequence[str], rows: Rows, kept: Sequence[int]) -> int:
-    widths = [max(len(row[place]) for row in [headings, *rows]) for place in kept]
+    widths = [
+        max(len(text) for text in (*_lines(headings[place]), *(row[place] for row in rows)))
+        for place in kept
+    ]
     return sum(widths) + 2 * len(widths)
+
+
+def _lines(heading: str) -> list[str]:
+    """``p99 at 500/s`` on two lines."""
+    figure, at, level = heading.partition(" at ")
+    return [figure, f"at {level}"] if at else [heading]

@@ -37,12 +37,12 @@ def separating_needs(
     difference is excluded, or would take too many."""
     figure = "goodput" if main.rate is None else "p99"
     comparisons = summary.comparisons or ()
-    found = _with_margin(best, main, figure, comparisons)
-    margins = [one.margin for one in found if one.margin is not None]
+    with_ties = _with_margin(best, main, figure, comparisons)
+    margins = [one.margin for one in with_ties if one.margin is not None]
     if not margins or max(margins) < PLANNED_FACTOR - 1:
         return None
-    runs = runs_needed(math.comb(len(contenders), 2), typical_deviation(found))
-    made = max(one.rounds for one in found)
+    runs = runs_needed(math.comb(len(contenders), 2), typical_deviation(with_ties))
+    made = max(one.rounds for one in with_ties)
     if not made < runs < MOST_RUNS:
         return None
 
@@ -55,8 +55,10 @@ def separating_needs(
 def _with_margin(
     best: RankingEntry, main: RankingLevel, figure: str, comparisons: Sequence[Comparison]
 ) -> list[Comparison]:
-    found = (comparison_of(best.label, name, main, figure, comparisons) for name in best.tied_with)
-    return [one for one in found if one is not None and one.margin is not None]
+    with_ties = (
+        comparison_of(best.label, name, main, figure, comparisons) for name in best.tied_with
+    )
+    return [one for one in with_ties if one is not None and one.margin is not None]
 
 
 def _span(summary: Summary, runs: int) -> str:

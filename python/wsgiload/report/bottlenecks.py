@@ -19,14 +19,14 @@ _CHECKS = ("busy-service", "idle-server")
 def bottleneck_lines(cells: Sequence[CellResult]) -> list[str]:
     """For each kind of bottleneck the finding at the lowest load, and the other servers that have
     it; then the variables that limit a server."""
-    found: dict[str, dict[str, str]] = {}
+    by_check: dict[str, dict[str, str]] = {}
     for cell in sorted(cells, key=_load):
         reason = _bottleneck(cell)
         if reason is not None:
             where = f"{server_of(cell)} at {level_words(cell.rate, cell.connections)}"
-            of_check = found.setdefault(reason.check, {})
-            of_check.setdefault(server_of(cell), f"{where}: {reason.message}")
-    lines = [_line(check, found[check]) for check in _CHECKS if check in found]
+            by_server = by_check.setdefault(reason.check, {})
+            by_server.setdefault(server_of(cell), f"{where}: {reason.message}")
+    lines = [_line(check, by_check[check]) for check in _CHECKS if check in by_check]
     return [*lines, *(alarm.message for alarm in limiting_variables(cells))]
 
 
@@ -43,5 +43,5 @@ def _bottleneck(cell: CellResult) -> Reason | None:
 
 def _line(check: str, messages: dict[str, str]) -> str:
     first, *others = messages
-    also = f"; likewise {words.join_names(others)}" if others else ""
+    also = f". The same applies to {words.join_names(others)}" if others else ""
     return f"{messages[first]} ({check}){also}"

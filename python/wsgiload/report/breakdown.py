@@ -1,4 +1,5 @@
-"""Where the slowest requests spent their time: queue, connect, server, transfer, generator. Pure.
+"""Where the slowest requests spent their time: pool wait, connect, first byte, transfer, send lag.
+Pure.
 
 The parts of one request add up exactly to its response time, so their means add up to the mean
 response time of the slowest requests; quantiles of the parts would not.
@@ -17,12 +18,13 @@ from wsgiload.report.cells import Cell, Sweep, conditions
 from wsgiload.report.grids import Grid
 from wsgiload.report.page import Chart
 
-PARTS = ("queue", "connect", "server time", "transfer", "generator")
+PARTS = ("pool wait", "connect", "first byte", "transfer", "send lag")
 NAME = "tail"
 READING = (
-    "Mean over the slowest 1 % of requests of each valid run (at least ten), without those that "
-    "failed. Queue: wait for a free connection. Server time: from the send to the first byte, "
-    "which includes waiting in the server's accept queue. Generator: its send lag."
+    "Mean over the slowest 1 % of the requests of each valid run (at least ten requests), without "
+    "failures. Pool wait: until a connection is free. First byte: from the send to the first byte "
+    "of the response, including the wait in the server's accept queue. Send lag: the generator's "
+    "delay."
 )
 
 Loads = Mapping[str, LoadReport]
@@ -52,12 +54,12 @@ class Breakdown:
 
 def breakdowns(sweep: Sweep, loads: Loads) -> list[Breakdown]:
     """Of every server at every load where it is known."""
-    found = (
+    bars = (
         _breakdown(label, load, sweep.at(label, load), loads)
         for label in sweep.labels
         for load in sweep.loads
     )
-    return [one for one in found if one is not None]
+    return [one for one in bars if one is not None]
 
 
 def _breakdown(label: str, load: float, cells: Sequence[Cell], loads: Loads) -> Breakdown | None:
@@ -78,18 +80,18 @@ def _slowest(report: LoadReport) -> list[tuple[int, ...] | None]:
     tail, flights = tail_of(report), report.flights
     if tail is None or flights is None:
         return []
-    found: list[tuple[int, ...] | None] = []
+    components: list[tuple[int, ...] | None] = []
     for (start_ns, end_ns), parts in zip(tail.slowest, flights.slowest_parts, strict=False):
         left_ns = None if parts is None else end_ns - start_ns - sum(parts)
-        found.append(None if parts is None or left_ns is None else (*parts, max(0, left_ns)))
-    return found
+        components.append(None if parts is None or left_ns is None else (*parts, max(0, left_ns)))
+    return components
 
 
-def drawn(sweep: Sweep, found: Sequence[Breakdown]) -> PageBreakdown | None:
+def drawn(sweep: Sweep, bars: Sequence[Breakdown]) -> PageBreakdown | None:
     """The numbers of the chart; None where nothing is known."""
-    if not found:
+    if not bars:
         return None
-    loads = sorted({one.load for one in found})
+    loads = sorted({one.load for one in bars})
     panels = tuple(
         PageBars(
             name=words.format_rate(load),
@@ -99,7 +101,7 @@ def drawn(sweep: Sweep, found: Sequence[Breakdown]) -> PageBreakdown | None:
                     server=sweep.labels.index(one.label),
                     values_ns=tuple(round(mean) for mean in one.means_ns),
                 )
-                for one in found
+                for one in bars
                 if one.load == load
             ),
         )
@@ -110,29 +112,27 @@ def drawn(sweep: Sweep, found: Sequence[Breakdown]) -> PageBreakdown | None:
     )
 
 
-def chart(sweep: Sweep, found: Sequence[Breakdown]) -> Chart:
+def chart(sweep: Sweep, bars: Sequence[Breakdown]) -> Chart:
     """Its figure, with its table."""
-    return Chart(NAME, _label(sweep), _caption(sweep, found), READING, _grid(found, sweep))
+    return Chart(NAME, _label(sweep), _caption(sweep, bars), READING, _grid(bars, sweep))
 
 
 def _label(sweep: Sweep) -> str:
-    return f"Breakdown of the slowest requests. {conditions(sweep.experiment)}"
+    return f"Latency breakdown of the slowest requests. {conditions(sweep.experiment)}"
 
 
-def _caption(sweep: Sweep, found: Sequence[Breakdown]) -> str:
+def _caption(sweep: Sweep, bars: Sequence[Breakdown]) -> str:
     """Which part was the largest at the highest load."""
-    load = max(one.load for one in found)
+    load = max(one.load for one in bars)
     of_part: dict[str, list[str]] = {}
-    for one in found:
+    for one in bars:
         if one.load == load:
             of_part.setdefault(one.largest, []).append(one.label)
-    parts = "; ".join(f"{part} for {words.join_words(of)}" for part, of in of_part.items())
-    return (
-        f"Where the slowest requests spent most of their time at {sweep.load_words(load)}: {parts}."
-    )
+    parts = "; ".join(f"{part} ({words.join_words(of)})" for part, of in of_part.items())
+    return f"Largest component at {sweep.load_words(load)}: {parts}."
 
 
-def _grid(found: Sequence[Breakdown], sweep: Sweep) -> Grid:
+def _grid(bars: Sequence[Breakdown], sweep: Sweep) -> Grid:
     rows = tuple(
         (
             one.label,
@@ -142,7 +142,7 @@ def _grid(found: Sequence[Breakdown], sweep: Sweep) -> Grid:
             *(words.format_duration_ns(round(mean)) for mean in one.means_ns),
             words.format_duration_ns(sum(round(mean) for mean in one.means_ns)),
         )
-        for one in found
+        for one in bars
     )
     headings = ("server", sweep.load_heading, "requests", "failed", *PARTS, "response time")
     return Grid(headings, rows)

@@ -20,8 +20,9 @@ _LIMITS: dict[LimitedBy, str] = {
     "cpu_per_process": "one CPU core per process",
     "memory": "its memory",
     "service": "a service",
-    "waiting": "waiting for a thread or for a connection to a service (none of them is CPU-bound)",
-    "workers": "its workers (connections waited while CPU time was left)",
+    "waiting": "waiting for a thread or for a connection to a service (server and services are "
+    "not CPU-bound)",
+    "workers": "its workers (connections waited although CPU time was left)",
     "accept_queue": "a full accept queue",
 }
 _STYLES = {"valid": "green", "warn": "yellow", "invalid": "red"}
@@ -41,7 +42,7 @@ def conditions(document: CapacityResult) -> str:
     """The objective and the conditions of the search, without which a rate is meaningless."""
     trials = words.format_seconds(document.duration_s)
     return (
-        f"Highest rate with {words.join_words(document.slo)} over all offered requests; "
+        f"Highest rate with {words.join_words(document.slo)} over all scheduled requests; "
         f"{document.arrivals.capitalize()} arrivals, keep-alive {document.keepalive}; "
         f"trials of {trials}; search resolution {words.format_ratio(document.width)}"
     )
@@ -136,5 +137,6 @@ def remarks_of(server: ServerCapacity) -> list[str]:
     ]
     discarded = [trial.cell for trial in server.trials if trial.discarded]
     if discarded:
-        remarks.append(f"{server.server}: trials discarded and repeated: {', '.join(discarded)}")
+        listed = "; ".join(words.trial_words(cell) for cell in discarded)
+        remarks.append(f"{server.server}: trials discarded and repeated: {listed}")
     return remarks

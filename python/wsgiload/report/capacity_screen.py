@@ -44,9 +44,9 @@ HEADINGS = (
 # What a narrow terminal leaves out first; the sentence names what limits the best server.
 _DISPENSABLE = ("bracket", "limited by", "confirmed", "memory", "CPU cores", "verdict")
 NOTE = (
-    "The rate is the highest that met the objective, confirmed by new trials; the confidence "
-    "interval is that of the rate at which half of the trials meet it. Servers marked = have "
-    "overlapping intervals."
+    "The rate is the highest that met the objective and was confirmed by new trials. The "
+    "confidence interval is for the rate at which half of the trials meet the objective. Servers "
+    "marked = have overlapping intervals."
 )
 
 
@@ -145,8 +145,8 @@ def _versus(servers: Sequence[ServerCapacity]) -> str:
     if not tied:
         return against
     return (
-        f"{against}, but its interval overlaps with that of {words.join_names(tied)}, so the order "
-        "is not certain"
+        f"{against}, but the confidence interval of {best.server} overlaps with that of "
+        f"{words.join_names(tied)}, so the order is uncertain"
     )
 
 
@@ -206,8 +206,8 @@ def _started(
         return None
     chosen = [one.recommended.server for one in document.recommendations if one.recommended]
     name = chosen[0] if chosen else groups[0][0].server
-    own = (cell for cell in summary.cells if label_of(cell) == name and cell.settings)
-    return next(own, None)
+    started_cells = (cell for cell in summary.cells if label_of(cell) == name and cell.settings)
+    return next(started_cells, None)
 
 
 def _needs(document: CapacityResult) -> str | None:

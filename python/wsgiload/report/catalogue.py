@@ -40,13 +40,13 @@ _PROOFS: tuple[tuple[str, Callable[[CheckResult], bool | None]], ...] = (
 )
 
 
-def print_server(found: ServerVariant, console: Console) -> None:
+def print_server(entry: ServerVariant, console: Console) -> None:
     """Everything the catalogue says of one variant."""
-    server, variant = found.server, found.variant
+    server, variant = entry.server, entry.variant
     console.print(
-        Text(found.id, style="bold"), Text(f"{server.summary}; {variant.summary}"), sep="  "
+        Text(entry.id, style="bold"), Text(f"{server.summary}; {variant.summary}"), sep="  "
     )
-    needs = [needed.package for needed in found.needs]
+    needs = [needed.package for needed in entry.needs]
     stock = variant.keeps_connections("stock")
     facts = {
         "homepage": server.homepage,
@@ -57,8 +57,8 @@ def print_server(found: ServerVariant, console: Console) -> None:
         "keep-alive": _yes(variant.keepalive)
         + ("" if stock == variant.keepalive else f" (stock: {_yes(stock)})"),
         "framing": f"{variant.framing} (body without Content-Length)",
-        "request head": _head_words(variant),
-        "forwarded": _forwarding_words(found),
+        "heads": _head_words(variant),
+        "forwarded": _forwarding_words(entry),
         "Unix socket": _yes(variant.unix_socket),
         "needs": ", ".join(needs)
         or ("a C compiler" if server.needs_compiler else "no system packages"),
@@ -76,10 +76,10 @@ def _head_words(variant: Variant) -> str:
     return "at least 32 KiB" if variant.head_limit is None else variant.head_limit
 
 
-def _forwarding_words(found: ServerVariant) -> str:
-    if not found.server.serves_apps:
+def _forwarding_words(entry: ServerVariant) -> str:
+    if not entry.server.serves_apps:
         return "not applicable"
-    known = found.variant.no_trusted_proxies
+    known = entry.variant.no_trusted_proxies
     return "X-Forwarded-* trusted from this host" if known is None else f"not trusted: {known}"
 
 
@@ -159,9 +159,9 @@ def markdown_catalogue(catalogue: Catalogue, results: Sequence[CheckResult]) -> 
     if complaints:
         lines += ["", "Failed checks:", "", *(f"- {sentence}" for sentence in complaints)]
 
-    deviating = [found for found in catalogue.variants() if found.variant.deviation is not None]
+    deviating = [entry for entry in catalogue.variants() if entry.variant.deviation is not None]
     lines += ["", "## Known deviations from PEP 3333 and ASGI", ""]
-    lines += [f"- `{found.id}`: {found.variant.deviation}." for found in deviating]
+    lines += [f"- `{entry.id}`: {entry.variant.deviation}." for entry in deviating]
 
     lines += _by_reason(
         "Request heads limited to less than 32 KiB", catalogue, lambda one: one.head_limit
@@ -170,9 +170,9 @@ def markdown_catalogue(catalogue: Catalogue, results: Sequence[CheckResult]) -> 
         "`X-Forwarded-Proto` not trusted", catalogue, lambda one: one.no_trusted_proxies
     )
 
-    refused = [found for found in catalogue.variants() if found.reason is not None]
+    refused = [entry for entry in catalogue.variants() if entry.reason is not None]
     lines += ["", "## Not supported", ""]
-    lines += [f"- `{found.id}`: {found.reason}." for found in refused]
+    lines += [f"- `{entry.id}`: {entry.reason}." for entry in refused]
     return "\n".join(lines) + "\n"
 
 
@@ -181,10 +181,10 @@ def _by_reason(
 ) -> list[str]:
     """A section with one line per reason, each with all of its servers."""
     names: dict[str, list[str]] = {}
-    for found in catalogue.variants():
-        reason = reason_of(found.variant)
+    for entry in catalogue.variants():
+        reason = reason_of(entry.variant)
         if reason is not None:
-            names.setdefault(reason, []).append(f"`{found.id}`")
+            names.setdefault(reason, []).append(f"`{entry.id}`")
     lines = [f"- {', '.join(those)}: {reason}." for reason, those in names.items()]
     return ["", f"## {heading}", "", *lines] if lines else []
 

@@ -32,34 +32,56 @@ MATTERS_BY, MATTERS_FROM_NS = 1.1, 100_000
 # Poisson arrivals may be fewer than rate times duration.
 SPARE = 1.1
 
+# The reason, and the fix.
 _ABOUT_SERVERS = {
-    "no-keepalive": "no keep-alive, so response times include connection setup, unlike those of "
-    "others; --keepalive off measures all servers without it",
-    "nagle-delay": "p99 includes waits of about 40 ms for delayed ACKs (Nagle's algorithm), which "
-    "TCP_NODELAY in the server would avoid",
-    "closed-loop-stalls": "the closed-loop p99 hides stalls, so it is too low; use an open loop "
-    "(--rates)",
-    "cached-response": "every request hit the same URL, whose response the app caches, so other "
-    "requests may be slower",
-    "memory-growth": "memory kept growing, so a longer run needs more memory than shown",
-    "failed": "requests failed; they count as infinitely slow",
-    "stationarity": "response times changed during the measurement, so p99 depends on --warmup and "
-    "--duration",
-    "app-calls": "the app's call count does not match the requests sent, so some responses may not "
-    "come from the app",
+    "no-keepalive": (
+        "response times include connection setup, because keep-alive does not work",
+        "Use --keepalive off for all servers",
+    ),
+    "nagle-delay": (
+        "p99 includes delays of about 40 ms, caused by Nagle's algorithm and delayed ACKs",
+        "Set TCP_NODELAY in the server",
+    ),
+    "closed-loop-stalls": (
+        "p99 is too low, because a closed loop hides stalls",
+        "Use an open loop (--rates)",
+    ),
+    "cached-response": (
+        "the app cached the response of the only URL, so other URLs may be slower",
+        "Measure the URLs that users request (--targets)",
+    ),
+    "memory-growth": (
+        "memory was still growing at the end, so a longer run needs more memory than shown",
+        "Use a longer --duration",
+    ),
+    "failed": ("some requests failed; they count as infinitely slow", ""),
+    "stationarity": (
+        "response times changed during the measurement, so p99 depends on its duration",
+        "Use a longer --warmup",
+    ),
+    "app-calls": (
+        "the app's call count does not match the number of requests, so some responses may not "
+        "come from the app",
+        "",
+    ),
 }
 # What can only lengthen response times, which start at the scheduled send time.
 _LENGTHENING = {
-    "contaminated": "other processes competed for the CPU",
-    "steal": "the hypervisor took CPU time",
-    "settle": "the host was not quiet before the trial",
-    "client-stalls": "the generator stalled",
-    "send-lag": "the generator sent requests late",
+    "contaminated": "other processes competed for the CPU during",
+    "steal": "the hypervisor took CPU time during",
+    "host-not-idle": "the host was not idle before",
+    "client-stalls": "the generator stalled during",
+    "send-lag": "the generator sent requests late in",
 }
 _OTHERS_OF_HOST = {
-    "shared-cores": "server and generator share cores, so a server may be slower than on "
-    "dedicated cores",
-    "limits": "a limit was not enforced, so the result does not apply to servers with this limit",
+    "shared-cores": (
+        "server and generator shared cores in",
+        "servers may be slower than on dedicated cores",
+    ),
+    "limits": (
+        "a limit was not enforced in",
+        "the result does not apply to servers with this limit",
+    ),
 }
 
 
@@ -73,10 +95,18 @@ class _Measured:
     is_open: bool
     servers: int
 
-    @property
-    def count(self) -> str:
-        """``18 measurements at 3,000/s``."""
-        return f"{words.plural(len(self.here), 'measurement')} at {self.where}"
+    def share(self, count: int) -> str:
+        """``2 of 18 measurements at 3,000/s``, or ``all 18 measurements at 3,000/s``."""
+        return f"{self.share_here(count)} at {self.where}"
+
+    def share_here(self, count: int) -> str:
+        """The same without the load level."""
+        total = len(self.here)
+        if total == 1:
+            return "the measurement"
+        every = "both" if total == 2 else f"all {total}"
+        which = every if count == total else f"{count} of {total}"
+        return f"{which} measurements"
 
 
 def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
@@ -103,7 +133,7 @@ def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
 
 
 def at_most_five(
-    lines: Sequence[str], others: str = "; --verbose and the HTML report list all"
+    lines: Sequence[str], others: str = " warnings: see --verbose or the HTML report"
 ) -> list[str]:
     """The first lines, and how many there are besides, with where the others are."""
     if len(lines) <= MOST_CAUTIONS:
@@ -173,7 +203,7 @@ def _unjudged_words(servers: Sequence[str]) -> str:
     have, are = ("has", "is") if len(servers) == 1 else ("have", "are")
     return (
         f"{words.join_names(servers)} {have} no valid result (generator or host disturbed) and "
-        f"{are} not ranked; repeat on a quiet host"
+        f"{are} not ranked. Repeat on an idle machine"
     )
 
 
@@ -192,13 +222,13 @@ def _about_servers(measured: _Measured) -> list[str]:
         for check in _checks(cell, _ABOUT_SERVERS):
             servers.setdefault(check, {})[server_of(cell)] = None
     return [
-        f"{words.join_names(list(servers[check]))}: {text} ({check})"
-        for check, text in _ABOUT_SERVERS.items()
+        f"{words.join_names(list(servers[check]))}: {reason} ({check}){f'. {fix}' if fix else ''}"
+        for check, (reason, fix) in _ABOUT_SERVERS.items()
         if check in servers
     ]
 
 
-def _checks(cell: CellResult, known: Mapping[str, str]) -> list[str]:
+def _checks(cell: CellResult, known: Mapping[str, object]) -> list[str]:
     reasons = cell.verdict.reasons if cell.verdict is not None else ()
     return list(dict.fromkeys(reason.check for reason in reasons if reason.check in known))
 
@@ -216,8 +246,8 @@ def _upper_bounds(measured: _Measured) -> list[str]:
     added = max(budget.generator[1] - budget.generator[0] for _, budget in bound)
     return [
         f"p99 of {words.join_names(servers)} at {measured.where} may be up to "
-        f"{words.format_duration_ns(added)} lower than shown, because the generator was late "
-        "(send-lag)"
+        f"{words.format_duration_ns(added)} lower than shown, because the generator sent requests "
+        "late (send-lag)"
     ]
 
 
@@ -231,12 +261,20 @@ def _too_high(measured: _Measured) -> list[str]:
     if not counts:
         return []
     (first, count), *others = counts.most_common()
-    parts = [f"{_LENGTHENING[first]} in {count} of {measured.count} ({_of(first, measured)})"]
-    parts += [
-        f"{_LENGTHENING[check]} in {number} ({_of(check, measured)})" for check, number in others
+    parts = [
+        (first, measured.share(count)),
+        *((check, measured.share_here(number)) for check, number in others),
     ]
-    figure = "p99 may be too high, never too low" if measured.is_open else "goodput may be too low"
-    return [f"{figure}{_order(measured)}: {'; '.join(parts)}"]
+    reasons = [
+        _capitalized(f"{_LENGTHENING[check]} {which} ({_of(check, measured)})")
+        for check, which in parts
+    ]
+    figure = "p99 may be too high" if measured.is_open else "goodput may be too low"
+    return [". ".join([f"{figure}{_order(measured)}", *reasons, "Repeat on an idle machine"])]
+
+
+def _capitalized(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]
 
 
 def _of(check: str, measured: _Measured) -> str:
@@ -254,7 +292,7 @@ def _order(measured: _Measured) -> str:
 
 def _without_disturbance(measured: _Measured) -> list[str]:
     """The p99 that other processes changed the most, and what it is without that time."""
-    found = [
+    disturbed = [
         (budget.value / budget.undisturbed, budget, cell)
         for cell in measured.here
         if (budget := _budget(cell)) is not None
@@ -262,13 +300,14 @@ def _without_disturbance(measured: _Measured) -> list[str]:
         and budget.value > MATTERS_BY * budget.undisturbed
         and budget.value - budget.undisturbed > MATTERS_FROM_NS
     ]
-    if not found:
+    if not disturbed:
         return []
-    _, budget, cell = max(found, key=lambda entry: entry[0])
+    _, budget, cell = max(disturbed, key=lambda entry: entry[0])
     where = level_words(cell.rate, cell.connections)
     return [
-        f"the host was disturbed in {words.plural(len(found), 'measurement')}{_order(measured)}: "
-        f"without the disturbed seconds, p99 of {server_of(cell)} at {where} is "
+        f"the host was disturbed in {words.plural(len(disturbed), 'measurement')}"
+        f"{_order(measured)}. "
+        f"Without the disturbed seconds, p99 of {server_of(cell)} at {where} is "
         f"{words.format_duration_ns(budget.undisturbed)} instead of "
         f"{words.format_duration_ns(budget.value)}"
     ]
@@ -277,8 +316,9 @@ def _without_disturbance(measured: _Measured) -> list[str]:
 def _about_host(measured: _Measured) -> list[str]:
     counts = Counter(check for cell in measured.here for check in _checks(cell, _OTHERS_OF_HOST))
     return [
-        f"{_OTHERS_OF_HOST[check]} ({check} in {count} of {measured.count})"
+        f"{reason} {measured.share(count)}, so {consequence} ({check})"
         for check, count in counts.most_common()
+        for reason, consequence in (_OTHERS_OF_HOST[check],)
     ]
 
 
@@ -295,14 +335,14 @@ def _rough(ranking: Sequence[RankingLevel], decisive: Sequence[RankingLevel]) ->
     where = words.join_words([level.level for level in reversed(rough)])
     duration_s = math.ceil(SPARE * words.fewest_requests(HEADLINE) / min(rates))
     if not any(level in decisive for level in rough):
-        means = ", which does not affect the answer"
+        means = ", but this does not affect the answer"
     elif any(len(ranked(level)) > 1 for level in rough):
-        means = "; the order may change"
+        means = ", so the order may change"
     else:
         means = ""
     return [
-        f"p99 at {where} is imprecise (≈){means}. It {words.needed_requests(HEADLINE)} per run: "
-        f"use --duration {duration_s}s"
+        f"p99 at {where} is imprecise (≈){means}. A precise p99 "
+        f"{words.needed_requests(HEADLINE)} per run: use --duration {duration_s}s"
     ]
 
 
@@ -315,8 +355,8 @@ def _not_checked(measured: _Measured) -> list[str]:
         if one.check == "stationarity" and _has_response(cell)
     ]
     return [
-        f"p99 may include a warm-up: whether response times changed was not checked in "
-        f"{reasons.count(reason)} of {measured.count}: {reason} (stationarity)"
+        f"p99 may include a warm-up. In {measured.share(reasons.count(reason))}, response times "
+        f"were not checked for changes (stationarity): {reason}"
         for reason in dict.fromkeys(reasons)
     ]
 
@@ -329,7 +369,7 @@ def _has_response(cell: CellResult) -> bool:
 
 
 def _only_elsewhere(measured: _Measured) -> list[str]:
-    known = _ABOUT_SERVERS | _LENGTHENING | _OTHERS_OF_HOST
+    known: Mapping[str, object] = {**_ABOUT_SERVERS, **_LENGTHENING, **_OTHERS_OF_HOST}
     here = {check for cell in measured.here for check in _checks(cell, known)}
     counts = Counter(
         check for cell in measured.elsewhere for check in _checks(cell, known) if check not in here
@@ -338,4 +378,4 @@ def _only_elsewhere(measured: _Measured) -> list[str]:
         return []
     total = words.plural(len(measured.elsewhere), "measurement")
     named = words.join_words([f"{check} in {count}" for check, count in counts.most_common()])
-    return [f"warnings at other load levels, which do not affect the answer: {named} of {total}"]
+    return [f"warnings at other load levels do not affect the answer: {named} of {total}"]

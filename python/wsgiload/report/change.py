@@ -38,7 +38,7 @@ class ChangePage:
 
 def render(change: Change, summaries: tuple[Summary, Summary]) -> str:
     """The whole page as text."""
-    factors = forest.forest_data(change.comparisons, "the second run / the first run", _name)
+    factors = forest.forest_data(change.comparisons, "second run / first run", _name)
     sweep = _overlaid(summaries)
     drawn = panels.all_charts(sweep)
     shown = ChangePage(
@@ -89,7 +89,7 @@ def _of_run(cell: Cell, run: str) -> Cell:
 
 def _charts(sweep: Sweep, drawn: Sequence[PageChart]) -> list[page.Chart]:
     """The curves, each with its table; what changed is said above them."""
-    said = (
+    readings = (
         (findings.RESPONSE_TIME_READING, grids.of_times(sweep, {})),
         (findings.GOODPUT_READING, grids.of_columns(sweep, grids.GOODPUT_COLUMNS)),
         (findings.RESOURCE_READING, grids.of_columns(sweep, grids.RESOURCE_COLUMNS)),
@@ -97,7 +97,7 @@ def _charts(sweep: Sweep, drawn: Sequence[PageChart]) -> list[page.Chart]:
     )
     return [
         page.Chart(chart.name, chart.label, "", reading, grid)
-        for chart, (reading, grid) in zip(drawn, said, strict=True)
+        for chart, (reading, grid) in zip(drawn, readings, strict=True)
     ]
 
 

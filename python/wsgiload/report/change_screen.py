@@ -26,8 +26,8 @@ _VERDICTS = {
     "undecided": "no significant difference",
 }
 NOTE = (
-    "Medians over runs, p99 with its 95 % confidence interval, and the ratio of the second run to "
-    "the first. The largest changes come first; all comparisons are below."
+    "Medians over runs, p99 with its 95 % confidence interval, and the ratio of the second to the "
+    "first stored run. The largest changes come first; all comparisons are below."
 )
 
 
@@ -42,7 +42,7 @@ def change_screen(change: Change, sweeps: tuple[Sweep, Sweep]) -> AnswerBox:
         command_line=None,
         needs=_needs(ranked),
         tables=[(list(HEADINGS), rows)],
-        cautions=tuple(at_most_five(change.unlike, " differences; the list of all is below")),
+        cautions=tuple(at_most_five(change.unlike, " differences; all are listed below")),
         markdown="",
     )
     return markdown_of(box)
@@ -58,9 +58,9 @@ def _sentence(ranked: Sequence[Comparison]) -> str:
     different = [entry for entry in ranked if entry.conclusion == "different"]
     count, all_of_them = len(different), words.plural(len(ranked), "comparison")
     if count:
-        lead = f"{count} of {all_of_them} differ{'s' if count == 1 else ''}"
-        most = ", most of all" if count > 1 else ""
-        return f"{lead}{most} {change_sentence(different[0])}."
+        lead = f"{count} of {all_of_them} {'shows' if count == 1 else 'show'} a difference"
+        largest = "Largest: " if count > 1 else ""
+        return f"{lead}. {largest}{change_sentence(different[0])}."
     if all(entry.conclusion == "no inference" for entry in ranked):
         return f"Too few valid runs for a comparison: {change_sentence(ranked[0])}."
     same = sum(entry.conclusion == "same" for entry in ranked)
@@ -87,7 +87,7 @@ def _row(entry: Comparison, sweeps: tuple[Sweep, Sweep]) -> list[str]:
         words.MISSING
         if interval is None
         else f"{words.three_digits(interval[0])} to {words.three_digits(interval[1])}",
-        _VERDICTS.get(entry.conclusion, "not decided"),
+        _VERDICTS.get(entry.conclusion, "not compared"),
     ]
 
 

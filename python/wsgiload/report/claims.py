@@ -18,9 +18,9 @@ def claims_tables(verdicts: Sequence[JudgedClaim]) -> list[ToolTable]:
 
 
 def _row(verdict: JudgedClaim) -> tuple[str, ...]:
-    claim, found = verdict.claim, verdict.judgement
-    judgement = f"**{found.status}**"
-    if found.because is not None:
-        reason = "needs " if found.status == "undecided" else ""
-        judgement += f": {reason}{found.because}"
-    return (f"`{claim.name}`", claim.words, claim.figure, found.ours or words.MISSING, judgement)
+    claim, judged = verdict.claim, verdict.judgement
+    judgement = f"**{judged.status}**"
+    if judged.because is not None:
+        reason = "needs " if judged.status == "undecided" else ""
+        judgement += f": {reason}{judged.because}"
+    return (f"`{claim.name}`", claim.words, claim.figure, judged.ours or words.MISSING, judgement)

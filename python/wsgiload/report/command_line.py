@@ -41,8 +41,8 @@ def start_of(cells: Iterable[CellResult], cell_ids: Sequence[str]) -> str | None
     """The commands that start a server as it was measured in these cells; None where that is not
     known."""
     ids = set(cell_ids)
-    found = next((cell for cell in cells if cell.id in ids and cell.settings), None)
-    return None if found is None else start_of_cell(found)
+    started = next((cell for cell in cells if cell.id in ids and cell.settings), None)
+    return None if started is None else start_of_cell(started)
 
 
 def start_of_cell(cell: CellResult) -> str | None:
@@ -58,8 +58,8 @@ def start_of_cell(cell: CellResult) -> str | None:
 def _module_of(app: str) -> str:
     """Writes the module that gives the app a plain name."""
     name = parse_app(app)
-    found = f"importlib.import_module({name.module!r}).{name.expression}"
-    source = f"import importlib; application = {found}"
+    lookup = f"importlib.import_module({name.module!r}).{name.expression}"
+    source = f"import importlib; application = {lookup}"
     return f"echo {shlex.quote(source)} > {SHIM_MODULE}.py"
 
 
@@ -164,9 +164,9 @@ def _without_ours(name: str, value: str) -> str:
 
 def _port(command: tuple[str, ...]) -> str | None:
     for word in command:
-        found = _ADDRESS.search(word)
-        if found is not None:
-            return found.group(1)
+        address = _ADDRESS.search(word)
+        if address is not None:
+            return address.group(1)
     for option, value in pairwise(command):
         if _PORT_OPTION.match(option) and value.isdigit():
             return value

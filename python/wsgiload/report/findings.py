@@ -34,11 +34,10 @@ def kept_up_meaning(sweep: Sweep) -> str:
     share = f"{KEPT_UP_RATIO * 100:g} % correct responses"
     if not sweep.open_loop:
         return (
-            f"“Sustained” means: valid and at least {share} in every run. A closed loop has no "
-            "offered rate."
+            f"A number of connections is sustained if every run is valid and has at least {share}."
         )
     goodput = f"a goodput of at least {KEPT_UP_GOODPUT * 100:g} % of the scheduled rate"
-    return f"“Sustained” means: valid, at least {share}, and {goodput} in every run."
+    return f"A rate is sustained if every run is valid and has at least {share} and {goodput}."
 
 
 def _ranges(sweep: Sweep, values: list[tuple[float, str]], subject: str) -> str:
@@ -49,7 +48,7 @@ def _ranges(sweep: Sweep, values: list[tuple[float, str]], subject: str) -> str:
         of_app.setdefault(sweep.app_of(label), []).append((value, label))
     if len(of_app) == 1:
         return _range(values, subject)
-    return " ".join(_range(own, f"{subject} with {app}") for app, own in of_app.items())
+    return " ".join(_range(group, f"{subject} with {app}") for app, group in of_app.items())
 
 
 def _range(values: list[tuple[float, str]], subject: str) -> str:
@@ -83,7 +82,8 @@ def server_sentence(sweep: Sweep, label: str) -> str:
         p99 = words.format_duration_ns(median_upper_ns(cells, 0.99))
         cores = median_of(cells, _mean_cores)
         used = f", {words.format_cores(cores)} CPU cores" if cores is not None else ""
-        reach = "every load level, up to " if kept == len(sweep.loads) > 1 else ""
+        every = "every rate" if sweep.open_loop else "every number of connections"
+        reach = f"{every}, up to " if kept == len(sweep.loads) > 1 else ""
         parts.append(f"sustained {reach}{sweep.load_words(load)} (p99 {p99}{used})")
     if kept < len(sweep.loads):
         load = sweep.loads[kept]
@@ -160,7 +160,7 @@ def _worst_send_lag(sweep: Sweep) -> str:
         return f"Send lag: {words.NOT_MEASURED}."
     lag, cell = max(lags, key=lambda entry: entry[0])
     where = f"{cell.label} at {sweep.load_words(cell.load)}"
-    return f"Worst p99 send lag: {words.format_duration_ns(lag)} ({where})."
+    return f"Highest p99 send lag: {words.format_duration_ns(lag)} ({where})."
 
 
 def _never_sent(sweep: Sweep) -> str:
@@ -179,17 +179,17 @@ def _worst_costs(clients: Sequence[GeneratorUsage]) -> list[str]:
     wait_ns = _worst(clients, lambda client: client.run_queue_wait_ns)
     if wait_ns is not None:
         wait = words.format_duration_ns(wait_ns)
-        facts.append(f"Run-queue wait of the generator: at most {wait} in total per cell.")
+        facts.append(f"Generator run-queue wait: at most {wait} per cell.")
 
     busy = _worst(clients, lambda client: client.busy_share)
     if busy is not None:
         share = words.format_ratio(busy)
-        facts.append(f"Highest CPU utilization of a generator thread in one cell: {share}.")
+        facts.append(f"Generator CPU utilization: at most {share} (busiest thread).")
 
     cost_ns = _worst(clients, lambda client: client.cpu_per_request_ns)
     if cost_ns is not None:
         cost = words.format_duration_ns(cost_ns)
-        facts.append(f"Highest CPU time of the generator per response in one cell: {cost}.")
+        facts.append(f"Generator CPU time per response: at most {cost}.")
     return facts
 
 
@@ -277,11 +277,11 @@ def _growth(sweep: Sweep) -> str:
 
 
 RESPONSE_TIME_READING = (
-    "Over all offered requests, from the scheduled send time. Dots are runs, lines connect the "
-    "medians over runs, and bands span the runs' 95 % confidence intervals. Points in the shaded "
-    "strip at the top have no finite value: a server's marker if too many requests failed (a "
-    "dotted line leads down to the known lower bound), a cross if the server failed. A number "
-    "beside a point is the number of runs. Hollow markers are invalid measurements."
+    "Over all scheduled requests, from the scheduled send time. Dots are runs, lines connect the "
+    "medians over runs, and bands span the runs' 95 % confidence intervals. Hollow markers are "
+    "invalid measurements. Points in the shaded strip at the top have no finite value: too many "
+    "requests failed (the server's marker, with a dotted line down to the known lower bound), or "
+    "the server failed (a cross). A number beside such a point is the number of runs."
 )
 
 
@@ -309,7 +309,7 @@ def goodput_caption(sweep: Sweep) -> str:
 
 
 RESOURCE_READING = (
-    "Read from the server's cgroup. Throttled: share of CPU periods with throttling, not of time."
+    "Read from the server's cgroup. Periods throttled: the share of CPU periods with throttling."
 )
 
 
@@ -385,8 +385,8 @@ def spectrum_caption(sweep: Sweep, loads: Sequence[float]) -> str:
 
 
 SPECTRUM_READING = (
-    "Medians over runs, over all offered requests. A line ends where fewer than ten requests lie "
-    "beyond the quantile or the quantile has no finite value."
+    "Medians over runs; the quantiles cover all scheduled requests. A line ends where fewer than "
+    "ten requests lie beyond the quantile, or where the quantile has no finite value."
 )
 
 
@@ -399,10 +399,10 @@ def strip_caption(strip: Strip) -> str:
     middle = finite_median([float(value) for value, _ in known]) or 0.0
     time = strip.middles_s[index]
     text = (
-        f"Median p99 per interval: {words.format_duration_ns(middle)}; highest: "
-        f"{words.format_duration_ns(slowest)}, at {time:.1f} s"
+        f"p99 per interval: median {words.format_duration_ns(middle)}, maximum "
+        f"{words.format_duration_ns(slowest)} (at t = {time:.1f} s)."
     )
-    return text + _throttling_around(strip, index)
+    return f"{text} {_throttling_around(strip, index)}"
 
 
 def _throttling_around(strip: Strip, place: int) -> str:
@@ -415,14 +415,9 @@ def _throttling_around(strip: Strip, place: int) -> str:
         sample.throttled_ratio for sample in strip.busy if sample.throttled_ratio is not None
     ]
     if not near or not overall:
-        return "; CPU throttling not measured."
+        return f"CPU throttling: {words.NOT_MEASURED}."
     share, usual = math.fsum(near) / len(near), math.fsum(overall) / len(overall)
-    if share == 0:
-        return (
-            f", without CPU throttling at that time (whole cell: {words.format_ratio(usual)} of "
-            "periods)."
-        )
     return (
-        f", while {words.format_ratio(share)} of the CPU periods were throttled "
-        f"(whole cell: {words.format_ratio(usual)})."
+        f"CPU periods throttled: {words.format_ratio(share)} at that time, "
+        f"{words.format_ratio(usual)} in the whole cell."
     )

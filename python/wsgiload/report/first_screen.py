@@ -22,9 +22,11 @@ _NOT_RANKED = {
     "failed": "failed",
 }
 # Narrower terminals get fewer columns; server names and the figures at the main level stay.
-_DISPENSABLE = ("workers", "threads", "p50", "memory", "CPU cores")
+_DISPENSABLE = ("workers", "threads", "p50 at ", "memory", "CPU cores")
 # Ends the heading of the CPU use of a supporting service.
-SERVICE_CPU = " CPU"
+SERVICE_CPU = " CPU cores"
+# Place, server, workers, threads and the figure come before the other levels.
+_FIRST_OTHER_LEVEL = 5
 
 
 def print_first_screen(summary: Summary, console: Console) -> None:
@@ -53,7 +55,7 @@ def first_screen(summary: Summary) -> AnswerBox:
         tables=tables,
         cautions=answer.warnings,
         markdown="",
-        dispensable=_dispensable([heading for headings, _ in tables for heading in headings]),
+        dispensable=_dispensable([headings for headings, _ in tables]),
     )
     return markdown_of(shown)
 
@@ -71,15 +73,15 @@ def table_of(
     others = [one for one in ranking if one.app == level.app and one is not level]
     is_open = level.rate is not None
     services = dict.fromkeys(one.name for entry in level.entries for one in entry.services)
-    figure = f"p99 at {level.level}" if is_open else f"requests/s, {level.level}"
+    figure = "p99" if is_open else "goodput/s"
     headings = [
         "",
         "server",
         "workers",
         "threads",
-        figure,
-        *(f"at {one.level}" for one in others),
-        "p50",
+        f"{figure} at {level.level}",
+        *(f"{figure} at {one.level}" for one in others),
+        f"p50 at {level.level}",
         "CPU cores",
         *(f"{name}{SERVICE_CPU}" for name in services),
         "memory",
@@ -158,8 +160,16 @@ def _number(count: int | None) -> str:
     return words.MISSING if count is None else str(count)
 
 
-def _dispensable(headings: Sequence[str]) -> tuple[str, ...]:
+def _dispensable(tables: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """The other levels go first, the lowest before the others, and the services last."""
-    others = [heading for heading in reversed(headings) if heading.startswith("at ")]
-    services = [heading for heading in headings if heading.endswith(SERVICE_CPU)]
-    return tuple(dict.fromkeys((*others, *_DISPENSABLE, *services)))
+    others = [heading for headings in tables for heading in reversed(_other_levels(headings))]
+    known = [heading for headings in tables for heading in headings]
+    usual = [heading for start in _DISPENSABLE for heading in known if heading.startswith(start)]
+    services = [heading for heading in known if heading.endswith(SERVICE_CPU)]
+    return tuple(dict.fromkeys((*others, *usual, *services)))
+
+
+def _other_levels(headings: Sequence[str]) -> Sequence[str]:
+    """The columns between the figure of the main level and p50."""
+    end = next(place for place, heading in enumerate(headings) if heading.startswith("p50 at "))
+    return headings[_FIRST_OTHER_LEVEL:end]

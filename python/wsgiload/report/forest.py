@@ -17,7 +17,7 @@ from wsgiload.statistics.effect import SAME_WITHIN
 Name = Callable[[Comparison], str]
 
 MOST_ROWS = 30
-HEADINGS = ("pair", "factor", "low", "high", "p", "p adjusted")
+HEADINGS = ("pair", "ratio", "95 % CI low", "95 % CI high", "p", "adjusted p")
 
 
 def drawable(comparisons: Sequence[Comparison]) -> list[Comparison]:
@@ -29,7 +29,7 @@ def drawable(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 def forest_data(
     comparisons: Sequence[Comparison],
-    of: str = "the first / the second server",
+    of: str = "first / second server",
     name: Name | None = None,
 ) -> PageForest | None:
     """The factors of ``drawable``, where there are any; ``name`` says how a row is called."""
@@ -83,6 +83,6 @@ def caption(comparisons: Sequence[Comparison]) -> str:
 
 
 READING = (
-    "The band is the equivalence margin of ±5 %. Filled dots: different or equivalent; hollow "
-    "dots: undecided. Grey rows are A/A tests."
+    "The band is the equivalence margin of ±5 %. Filled dots: different or equivalent. Hollow "
+    "dots: no significant difference. Grey rows are A/A tests."
 )

@@ -45,17 +45,17 @@ GOODPUT_COLUMNS: tuple[Column, ...] = (
     ("ok", lambda cell: words.format_ratio(cell.ok_ratio)),
 )
 RESOURCE_COLUMNS: tuple[Column, ...] = (
-    ("CPU mean", lambda cell: words.format_cores(cell.used.cpu_cores_mean)),
-    ("CPU peak", lambda cell: words.format_cores(cell.used.cpu_cores_peak)),
-    ("CPU per request", lambda cell: words.format_duration_ns(cell.used.cpu_ns_per_request)),
-    ("memory mean", lambda cell: words.format_bytes(cell.used.memory_mean_bytes)),
-    ("memory peak", lambda cell: words.format_bytes(cell.used.memory_peak_bytes)),
-    ("throttled", lambda cell: words.format_ratio(cell.used.throttled_period_ratio)),
+    ("CPU cores (mean)", lambda cell: words.format_cores(cell.used.cpu_cores_mean)),
+    ("CPU cores (peak)", lambda cell: words.format_cores(cell.used.cpu_cores_peak)),
+    ("CPU time per request", lambda cell: words.format_duration_ns(cell.used.cpu_ns_per_request)),
+    ("memory (mean)", lambda cell: words.format_bytes(cell.used.memory_mean_bytes)),
+    ("memory (peak)", lambda cell: words.format_bytes(cell.used.memory_peak_bytes)),
+    ("periods throttled", lambda cell: words.format_ratio(cell.used.throttled_period_ratio)),
     ("CPU pressure", lambda cell: words.format_ratio(cell.used.psi_cpu_some_ratio)),
-    ("accept queue", lambda cell: words.format_count(cell.used.listen_queue_peak)),
-    ("listen drops", lambda cell: words.format_count(cell.used.listen_drops)),
+    ("accept queue (peak)", lambda cell: words.format_count(cell.used.listen_queue_peak)),
+    ("accept queue drops", lambda cell: words.format_count(cell.used.listen_drops)),
     ("OOM kills", lambda cell: words.format_count(cell.used.oom_kills)),
-    ("processes", lambda cell: words.format_count(cell.used.processes_peak)),
+    ("processes (peak)", lambda cell: words.format_count(cell.used.processes_peak)),
 )
 
 
@@ -65,7 +65,7 @@ def service_columns(sweep: Sweep) -> list[Column]:
         column
         for name in sweep.services
         for column in (
-            (f"{name} CPU", lambda cell, name=name: _service_cpu(cell, name)),
+            (f"{name} CPU cores", lambda cell, name=name: _service_cpu(cell, name)),
             (f"{name} memory", lambda cell, name=name: _service_memory(cell, name)),
         )
     ]
@@ -88,16 +88,16 @@ _CELL_COLUMNS: tuple[Column, ...] = (
     ("p99", lambda cell: cell.quantile_words(0.99)),
     ("p99.9", lambda cell: cell.quantile_words(0.999)),
     (
-        "service p50",
+        "service time p50",
         lambda cell: words.format_duration_ns(quantile_ns(cell.result.service_time_ns, 0.5)),
     ),
     (
         "send lag p99",
         lambda cell: words.format_duration_ns(quantile_ns(cell.result.send_lag_ns, 0.99)),
     ),
-    ("CPU", RESOURCE_COLUMNS[0][1]),
+    ("CPU cores", RESOURCE_COLUMNS[0][1]),
     ("memory", RESOURCE_COLUMNS[4][1]),
-    ("throttled", RESOURCE_COLUMNS[5][1]),
+    ("periods throttled", RESOURCE_COLUMNS[5][1]),
     ("coincided with", coincidence.names),
 )
 
@@ -220,8 +220,8 @@ def of_strip(strip: Strip) -> Grid:
             )
         )
     headings = ("middle of interval", "p50", "p99", "max", "failed")
-    used = ("CPU", "throttled", "memory", "accept queue")
-    of_services = (f"{name} CPU" for name in strip.services)
+    used = ("CPU cores", "periods throttled", "memory", "accept queue")
+    of_services = (f"{name} CPU cores" for name in strip.services)
     return Grid((*headings, *used, *of_services), tuple(rows), names=0)
 
 
@@ -255,5 +255,5 @@ def of_heat(heat: Heat) -> Grid:
         for place, end in enumerate(heat.ends_s)
     )
     known = ("slowest requests", "coincided with") if heat.slowest else ()
-    classes = (f"to {words.format_duration_ns(edge)}" for edge in heat.edges_ns[1:])
+    classes = (f"up to {words.format_duration_ns(edge)}" for edge in heat.edges_ns[1:])
     return Grid(("time", *known, *classes), rows)

@@ -344,7 +344,7 @@ def _remarks(sweep: Sweep) -> list[Remark]:
 
 def _sweep_charts(sweep: Sweep, files: RunFiles, drawn: Drawn) -> list[Chart]:
     """The charts over the load, each with what it shows in words and its table."""
-    said = (
+    captions = (
         (
             findings.response_time_caption(sweep),
             findings.RESPONSE_TIME_READING,
@@ -368,6 +368,6 @@ def _sweep_charts(sweep: Sweep, files: RunFiles, drawn: Drawn) -> list[Chart]:
     )
     charts = [
         Chart(chart.name, chart.label, *words_and_data)
-        for chart, words_and_data in zip(drawn.charts, said, strict=True)
+        for chart, words_and_data in zip(drawn.charts, captions, strict=True)
     ]
     return [*charts, breakdown.chart(sweep, drawn.parts)] if drawn.parts else charts

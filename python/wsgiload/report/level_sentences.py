@@ -17,12 +17,13 @@ MOST_BETTER = 2
 
 
 def alone(best: RankingEntry, main: RankingLevel) -> str:
-    """``waitress (4 threads) sustains 400/s with p99 5.1 ms (1 run).``"""
+    """``waitress (4 threads) sustains 400/s (p99 5.1 ms, 1 run).``"""
     # A server that failed, or could not be judged, says nothing about what it sustains.
-    only = "Only " if any(entry.status == "overloaded" for entry in main.entries) else ""
-    figure = "" if main.rate is None else f" with p99 {figure_words(best, main)}"
+    is_only = any(entry.status == "overloaded" for entry in main.entries)
+    sustains = "is the only server that sustains" if is_only else "sustains"
+    figure = "" if main.rate is None else f"p99 {figure_words(best, main)}, "
     runs = words.plural(len(best.cell_ids), "run")
-    return f"{only}{best.label}{size_words(best)} sustains {main.level}{figure} ({runs})."
+    return f"{best.label}{size_words(best)} {sustains} {main.level} ({figure}{runs})."
 
 
 def quick_look(best: RankingEntry, main: RankingLevel, contenders: Sequence[RankingEntry]) -> str:
@@ -40,8 +41,8 @@ def quick_look(best: RankingEntry, main: RankingLevel, contenders: Sequence[Rank
         return f"{lead}; {differences} {names} {verb} within the noise.{_lean_words(best, tied)}"
     verb = "is" if len(best.cell_ids) == 1 else "are"
     return (
-        f"{lead}. Its lead exceeds the noise within a run, but {runs} {verb} too few to estimate "
-        "the variation between runs."
+        f"{lead}. The difference exceeds the noise within a run, but {runs} {verb} too few to "
+        "estimate the variation between runs."
     )
 
 
@@ -56,11 +57,11 @@ def winner(
     factor = _factor_words(best, second, main, comparisons)
     runs = words.plural(len(best.cell_ids), "run")
     figure = "goodput" if main.rate is None else "p99"
-    found = comparison_of(best.label, second.label, main, figure, comparisons)
+    compared = comparison_of(best.label, second.label, main, figure, comparisons)
     return (
         f"{best.label}{size_words(best)} has {aim(main)} at {main.level}: "
         f"{figure_words(best, main)}{factor} ({runs} each)."
-        f"{_better_elsewhere(best, [second], [found])}"
+        f"{_better_elsewhere(best, [second], [compared])}"
     )
 
 
@@ -71,14 +72,14 @@ def _factor_words(
     comparisons: Sequence[Comparison],
 ) -> str:
     """``; waitress's p99 is 1.31× [1.22, 1.41] this value``."""
-    figure, direction = ("goodput", "more than") if main.rate is None else ("p99", "lower than")
-    found = comparison_of(best.label, second.label, main, figure, comparisons)
-    if found is None or found.factor is None or found.interval_95 is None:
+    figure, direction = ("goodput", "higher than") if main.rate is None else ("p99", "lower than")
+    compared = comparison_of(best.label, second.label, main, figure, comparisons)
+    if compared is None or compared.factor is None or compared.interval_95 is None:
         rival = second.label if main.rate is None else f"{second.label}'s"
         return f", {direction} {rival}"
-    factor, ends = found.factor, found.interval_95
+    factor, ends = compared.factor, compared.interval_95
     # The comparison is of the first over the second, in the order of the plan.
-    is_inverted = (found.first == best.label) == (figure == "p99")
+    is_inverted = (compared.first == best.label) == (figure == "p99")
     if is_inverted:
         factor, ends = 1 / factor, (1 / ends[1], 1 / ends[0])
     times = f"{factor:.2f}× [{ends[0]:.2f}, {ends[1]:.2f}]"
@@ -96,14 +97,14 @@ def tie(
     """Servers that cannot be told apart, and what may decide between them."""
     tied = [entry for entry in contenders if entry.label in best.tied_with]
     figure = "goodput" if main.rate is None else "p99"
-    found = [comparison_of(best.label, one.label, main, figure, comparisons) for one in tied]
-    margins = [one.margin for one in found if one is not None and one.margin is not None]
+    compared = [comparison_of(best.label, one.label, main, figure, comparisons) for one in tied]
+    margins = [one.margin for one in compared if one is not None and one.margin is not None]
     margin = f"they differ by at most {margin_words(max(margins))}" if margins else ""
     names = words.join_names([f"{best.label}{size_words(best)}", *(one.label for one in tied)])
     return (
         f"{names} are tied for {aim(main)} at {main.level}: {best.label} has "
         f"{figure_words(best, main)}, and {margin or 'the difference is not significant'}."
-        f"{_better_elsewhere(best, tied, found)}{_lean_words(best, tied)}"
+        f"{_better_elsewhere(best, tied, compared)}{_lean_words(best, tied)}"
     )
 
 
@@ -123,8 +124,8 @@ def raced(
         ending = winner(left[0], main, contenders, comparisons)
     elif race.outcome == "ties" and len(left) > 1:
         figure = "goodput" if main.rate is None else "p99"
-        found = [comparison_of(names[0], name, main, figure, comparisons) for name in names[1:]]
-        elsewhere = _better_elsewhere(left[0], left[1:], found)
+        compared = [comparison_of(names[0], name, main, figure, comparisons) for name in names[1:]]
+        elsewhere = _better_elsewhere(left[0], left[1:], compared)
         lean = _lean_words(left[0], left[1:])
         ending = f"{tie_words(names, race.margin, what, lead)}{elsewhere}{lean}"
     else:
@@ -133,12 +134,12 @@ def raced(
 
 
 def _better_elsewhere(
-    best: RankingEntry, rivals: Sequence[RankingEntry], found: Sequence[Comparison | None]
+    best: RankingEntry, rivals: Sequence[RankingEntry], compared: Sequence[Comparison | None]
 ) -> str:
     """A rival whose other figures are better than those of the first, which may then be the one to
     choose: `` waitress's p50 is 0.71× [0.68, 0.74] gthread's.``"""
     sentences = []
-    for rival, comparison in zip(rivals, found, strict=True):
+    for rival, comparison in zip(rivals, compared, strict=True):
         for one in comparison.others if comparison is not None else ():
             assert comparison is not None
             times = _times_of(one, of_first=comparison.first == rival.label)

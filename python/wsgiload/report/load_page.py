@@ -190,7 +190,7 @@ def _requests_note(report: LoadReport) -> str:
     if count <= MOST_REQUESTS:
         return ""
     return (
-        f"{MOST_REQUESTS} of {words.format_count(count)} requests, those with the highest p99; "
+        f"The {MOST_REQUESTS} of {words.format_count(count)} requests with the highest p99; "
         "--json FILE writes all."
     )
 

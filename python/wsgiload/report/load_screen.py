@@ -15,8 +15,8 @@ from wsgiload.report.cells import HEADLINE, quantile_ns
 # What a narrow terminal leaves out first.
 _DISPENSABLE = ("achieved", "sent", "send lag p99", "memory", "CPU cores", "correct", "p99.9")
 NOTE = (
-    "p99 over all offered requests, from the scheduled send time, with its 95 % confidence "
-    "interval; the table of times covers the correct responses."
+    "p99 response time over all scheduled requests, from the scheduled send time, with its 95 % "
+    "confidence interval. The table of times covers only correct responses."
 )
 
 
@@ -76,22 +76,22 @@ def _sentence(report: LoadReport) -> str:
     outcomes = report.outcomes
     share = _share(outcomes)
     if not outcomes.ok:
-        counts = _failures(outcomes) or "none was scheduled"
+        counts = _failures(outcomes) or "no request was scheduled"
         return f"No request got a correct response ({counts})."
     if report.verdict.status == "invalid":
         return (
             f"The measurement is {words.verdict_words(report.verdict)}, so its figures must not "
-            f"be used; {share}."
+            f"be used. {share}."
         )
     if report.stationarity.state == "unstable":
         goodput = words.format_per_s(report.rate.goodput_per_s)
         return (
-            f"The server does not sustain this rate: response times grow with the duration, and "
-            f"goodput is {goodput}; {share}."
+            "The server does not sustain this rate: response times grow with the duration, and "
+            f"goodput is {goodput}. {share}."
         )
 
     p99 = load_figures.headline_p99(report)
-    unknown = f"p99 is not known: it {words.needed_requests(HEADLINE)}"
+    unknown = f"p99 is unknown: it {words.needed_requests(HEADLINE)}"
     lead = f"p99 is {p99}" if p99 != words.MISSING else unknown
     return f"{lead}; {_share(outcomes, words.format_per_s(report.rate.goodput_per_s))}."
 
@@ -123,8 +123,8 @@ def _cautions(report: LoadReport) -> list[str]:
     unchecked = report.stationarity.reason
     if unchecked is not None:
         lines.append(
-            "p99 may include a warm-up: whether response times changed was not checked: "
-            f"{unchecked} (stationarity)"
+            "p99 may include a warm-up. Response times were not checked for changes "
+            f"(stationarity): {unchecked}"
         )
     return lines
 
@@ -137,6 +137,6 @@ def _repeats(report: LoadReport) -> list[str]:
         return []
     place = next(number for number, one in enumerate(report.attempts, start=1) if one.reported)
     return [
-        f"attempt {place} of {len(report.attempts)} is reported, the least disturbed "
-        f"({'; '.join(reasons)})"
+        f"attempt {place} of {len(report.attempts)} is reported, because it was the least "
+        f"disturbed ({'; '.join(reasons)})"
     ]

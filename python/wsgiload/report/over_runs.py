@@ -42,27 +42,27 @@ COMPARISON_NOTE = (
 )
 _APPS_APART = "Only servers of the same app are compared."
 DISCARD_RULE = (
-    "A trial is discarded only if the generator, the host or the plan made it invalid, or if the "
-    "host was less disturbed when it was repeated, never because of its result. Discarded trials "
-    "are stored and listed."
+    "A trial is discarded if the generator, the host or the plan made it invalid, or if the host "
+    "was less disturbed in a rerun. Its result never matters. Discarded trials are stored and "
+    "listed."
 )
 
 
 def aggregate_headings(summary: Summary) -> tuple[str, ...]:
     """The columns of ``aggregate_rows``; the first is the server's name, the rest are numbers."""
     load = "offered/s" if summary.experiment.rates else "connections"
-    trimmed = ("p99 trimmed mean",) if is_trimmed(summary) else ()
+    trimmed = ("trimmed mean p99",) if is_trimmed(summary) else ()
     return (
         "server",
         load,
         "runs",
-        "p50 median",
-        "p99 median",
+        "median p50",
+        "median p99",
         "p99 min to max",
         *trimmed,
-        "p99 mean, 95 % CI",
+        "mean p99 [95 % CI]",
         "p99 SD between runs",
-        "goodput median",
+        "median goodput/s",
     )
 
 
@@ -106,7 +106,7 @@ def _between(figure: AggregateFigure) -> str:
     cv, share = figure.between_run_cv, figure.between_run_share
     if cv is None:
         return words.MISSING
-    return f"± {words.format_ratio(cv)}" + (
+    return f"± {words.three_digits(100 * cv)} %" + (
         "" if share is None else f", {words.format_ratio(share)} of variance"
     )
 
@@ -122,8 +122,8 @@ def aggregate_note(summary: Summary) -> str:
     """What the columns of the aggregate mean."""
     note = (
         "Each run is one observation. The confidence interval is Student's t on the logarithms of "
-        "the runs' quantiles. The SD between runs is followed by the share of its variance that is "
-        "not sampling error within runs."
+        "the runs' quantiles. The SD between runs is relative to the mean; “of variance” is the "
+        "share of the variance that is not sampling error within runs."
     )
     if is_trimmed(summary):
         note += " The trimmed mean excludes the lowest and the highest run and has no interval."
@@ -178,8 +178,8 @@ def comparison_sentence(entry: Comparison) -> str:
 def change_sentence(entry: Comparison) -> str:
     """The same for one server in two stored runs: "waitress at 500/s: p99 is 1.31× [1.22, 1.41]
     the first run's"."""
-    found = f"{_change(entry)}{_others(entry)}{_near_capacity(entry)}"
-    return f"{entry.first} at {load_words(entry)}: {found}"
+    change = f"{_change(entry)}{_others(entry)}{_near_capacity(entry)}"
+    return f"{entry.first} at {load_words(entry)}: {change}"
 
 
 def load_words(entry: Comparison) -> str:
@@ -236,7 +236,8 @@ def margin_words(margin: float | None) -> str:
 
 
 def _at_most(entry: Comparison) -> str:
-    return f"at most {margin_words(entry.margin)}; " if entry.margin is not None else ""
+    margin = margin_words(entry.margin)
+    return f"any difference is at most {margin}; " if margin else ""
 
 
 def _others(entry: Comparison) -> str:
@@ -245,15 +246,15 @@ def _others(entry: Comparison) -> str:
     if entry.conclusion == "no inference":
         return ""
     is_open = entry.conclusion != "different"
-    found = []
+    parts = []
     for one in entry.others:
         if one.conclusion == "different":
             low, high = one.interval_95
             times = f"{_times(one.factor)} [{_number(low)}, {_number(high)}]"
-            found.append(f"; {one.figure} is {times}")
+            parts.append(f"; {one.figure} is {times}")
         elif is_open and one.figure == "p50":
-            found.append(f"; {one.figure} differs by at most {margin_words(one.margin)}")
-    return "".join(found)
+            parts.append(f"; {one.figure} differs by at most {margin_words(one.margin)}")
+    return "".join(parts)
 
 
 def _why_undecided(entry: Comparison) -> str:
@@ -272,7 +273,7 @@ def _factor_words(entry: Comparison) -> str:
 
 
 def _factor_and_p(entry: Comparison) -> str:
-    return f"{_factor_words(entry)}, p {factor_of(entry).p_adjusted:.2g}"
+    return f"{_factor_words(entry)}, p = {factor_of(entry).p_adjusted:.2g}"
 
 
 def _times(factor: float) -> str:
@@ -288,10 +289,10 @@ def _near_capacity(entry: Comparison) -> str:
     if share is None or share <= CAUTIOUS_SHARE or entry.figure == GOODPUT:
         return ""
     if share >= 1:
-        return "; caution: one of them is saturated, so its p99 grows with the duration"
+        return "; warning: one of them is saturated, so its p99 grows with the duration"
     moved = words.three_digits(drift_factor(share))
     return (
-        f"; caution: at {share * 100:.0f} % of the saturation throughput, a drift of 1 % changes "
+        f"; warning: at {share * 100:.0f} % of the saturation throughput, a drift of 1 % changes "
         f"p99 by about {moved} %"
     )
 
@@ -308,16 +309,16 @@ def _cautions(
         yield (
             f"{words.plural(rounds, 'run')} of {words.plural(pairs, 'pair')} of servers "
             f"{'has' if rounds == 1 else 'have'} less than 50 % power to detect a "
-            f"{PLANNED_FACTOR:g}× difference, given how these runs vary; use {_runs(needed)}."
+            f"{PLANNED_FACTOR:g}× difference, given the variation between runs. Use "
+            f"{_runs(needed)}."
         )
 
     unknown = any(entry.relative_rate is None and entry.rate is not None for entry in entries)
     if unknown and entries[0].figure != GOODPUT:
         why = "rates are in sessions per second" if of_sessions else "some servers never saturated"
         yield (
-            f"How close each server was to saturation is unknown: {why}; above "
-            f"{CAUTIOUS_SHARE * 100:.0f} % of the saturation throughput, small drifts cause large "
-            "differences in p99."
+            f"The distance to saturation is unknown: {why}. Above {CAUTIOUS_SHARE * 100:.0f} % "
+            "of the saturation throughput, small drifts cause large differences in p99."
         )
 
 
@@ -348,25 +349,25 @@ def overload_lines(summary: Summary) -> list[str]:
     largest = max((point.relative_rate for entry in entries for point in entry.points), default=0.0)
     if lines and largest < OVERLOADS[-1]:
         lines.append(
-            f"No server was offered {OVERLOADS[-1] * 100:.0f} % of its maximum goodput or more, so "
-            "it is unknown whether goodput collapses under overload."
+            f"No server was offered at least {OVERLOADS[-1] * 100:.0f} % of its maximum goodput, "
+            "so it is unknown whether goodput collapses under overload."
         )
     return lines
 
 
 def _overload_sentence(entry: Overload) -> str:
-    text = f"{entry.server} peaked at a goodput of {words.format_per_s(entry.max_goodput_per_s)}"
+    text = f"The maximum goodput of {entry.server} was {words.format_per_s(entry.max_goodput_per_s)}."
     beyond = [point for point in entry.points if point.relative_rate >= OVERLOADS[0]]
     if not beyond:
-        return f"{text}."
+        return text
 
     worst = min(beyond, key=lambda point: point.goodput_ratio)
-    where = f"an offered {words.format_per_s(worst.rate)} ({worst.relative_rate * 100:.0f} %)"
+    share = f"{worst.relative_rate * 100:.0f} % of this maximum"
+    where = f"At an offered rate of {words.format_per_s(worst.rate)} ({share}), goodput"
     if worst.goodput_ratio >= HELD:
-        return f"{text} and sustained it at {where}."
+        return f"{text} {where} stayed near the maximum."
     ending = "collapsed" if worst.goodput_ratio < COLLAPSED else "fell"
-    kept = words.format_ratio(worst.goodput_ratio)
-    return f"{text}, which {ending} to {kept} of that at {where}."
+    return f"{text} {where} {ending} to {words.format_ratio(worst.goodput_ratio)} of the maximum."
 
 
 def power_lines(summary: Summary) -> list[str]:
@@ -380,7 +381,7 @@ def power_lines(summary: Summary) -> list[str]:
     reasons = dict.fromkeys(entry.reason for entry in entries if entry.reason is not None)
     for reason in reasons:
         servers = ", ".join(entry.server for entry in entries if entry.reason == reason)
-        lines.append(f"Most efficient rate of {servers} unknown: {reason}.")
+        lines.append(f"The most efficient rate of {servers} is unknown: {reason}.")
     return lines
 
 
@@ -407,11 +408,11 @@ def session_lines(summary: Summary) -> list[tuple[str, str]]:
     if session is None or not discarded:
         return []
 
-    listed = ", ".join(f"{trial.id} {trial.reason}" for trial in discarded)
+    listed = "; ".join(f"{words.trial_words(trial.id)}: {trial.reason}" for trial in discarded)
     count = len(discarded)
     share = words.format_ratio(count / session.trials)
     trials = words.plural(session.trials, "trial")
-    lines = [(f"Discarded: {count} of {trials} ({share}): {listed}.", "yellow")]
+    lines = [(f"Discarded {count} of {trials} ({share}). {listed}.", "yellow")]
     if session.status == "invalid":
         lines.append(
             ("More than 20 % of the trials were discarded, so the experiment is invalid.", "red")

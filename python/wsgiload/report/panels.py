@@ -61,7 +61,7 @@ def response_time_chart(sweep: Sweep) -> PageChart:
     """Response time against load, one quantile at a time."""
     return PageChart(
         name="response-time",
-        label=_label("Response time against " + short_axis(sweep), sweep),
+        label=_label("Response time by " + short_axis(sweep), sweep),
         choice="quantile",
         chosen=words.quantile_name(CHOSEN_QUANTILE),
         panels=tuple(_quantile_panel(sweep, quantile) for quantile in HEADLINE_QUANTILES),
@@ -75,7 +75,7 @@ def goodput_chart(sweep: Sweep) -> PageChart:
     return _chart(
         sweep,
         "goodput",
-        "Goodput against " + short_axis(sweep),
+        "Goodput by " + short_axis(sweep),
         _Figure(
             "goodput",
             "correct responses per second",
@@ -85,7 +85,7 @@ def goodput_chart(sweep: Sweep) -> PageChart:
         ),
         _Figure(
             "failed",
-            "share of offered requests that failed",
+            "share of scheduled requests that failed",
             "ratio",
             lambda cell: words.failed_ratio(cell.outcomes),
         ),
@@ -97,7 +97,7 @@ def resource_chart(sweep: Sweep) -> PageChart:
     return _chart(
         sweep,
         "resources",
-        "Server resources against " + short_axis(sweep),
+        "Server resources by " + short_axis(sweep),
         _Figure(
             "cpu",
             "CPU cores used (mean)",
@@ -154,7 +154,7 @@ def spectrum_chart(sweep: Sweep) -> PageChart:
 def short_axis(sweep: Sweep) -> str:
     """What the load is, in a title."""
     if not sweep.open_loop:
-        return "connections"
+        return "number of connections"
     return "offered session rate" if sweep.is_of_sessions else "offered rate"
 
 

@@ -22,7 +22,7 @@ def question_of(summary: Summary, level: RankingLevel | None) -> str:
         return f"Which server, with which settings, meets {objective} at the highest rate{inside}?"
     where = f" at {level.level}" if level is not None else ""
     count = _competitors(summary, level) if level is not None else 0
-    figure = "the most requests per second" if level and level.rate is None else "the lowest p99"
+    figure = "the highest goodput" if level and level.rate is None else "the lowest p99"
     if count == 1 and level is not None:
         return f"How does {level.entries[0].label} perform{where}{inside}?"
     which = f"Which of {count} servers" if count else "Which server"

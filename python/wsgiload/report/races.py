@@ -34,14 +34,14 @@ def open_words(names: Sequence[str], aim: str, lead: str) -> str:
     """``a has the lowest p99 at 400/s so far, 5.1 ms, but b is not significantly worse.``"""
     leader, *others = names
     if not others:
-        return f"{leader} is the only remaining server that sustained the load, with {lead}."
+        return f"{leader} is the only remaining server that sustained this load level ({lead})."
     are = "is" if len(others) == 1 else "are"
     rivals = words.join_words(others)
     return f"{leader} has {aim} so far, {lead}, but {rivals} {are} not significantly worse."
 
 
-def dropped_words(dropped: Sequence[RaceDropout]) -> str:
-    """``Dropped out: c (2.31× a's figure after 2 rounds).``; nothing where nobody did."""
+def dropped_words(dropped: Sequence[RaceDrop]) -> str:
+    """``Dropped out: c (2.31× the value of a after 2 rounds).``; nothing where nobody did."""
     if not dropped:
         return ""
     late = [drop for drop in dropped if not drop.in_qualifying]
@@ -54,12 +54,12 @@ def dropped_words(dropped: Sequence[RaceDropout]) -> str:
 
 
 def objective_words(race: Race) -> str:
-    """``Of 48 configurations, 20 missed it in a short trial and 24 were neither leaner nor
-    faster.``"""
+    """``Of 48 configurations, 20 missed the objective in a short trial and 24 were neither leaner
+    nor faster.``"""
     early = [drop for drop in race.dropped_out if drop.in_qualifying]
     missed = sum(drop.behind is None for drop in early)
     others = len(early) - missed
-    parts = [f"{missed} missed it in a short trial"] if missed else []
+    parts = [f"{missed} missed the objective in a short trial"] if missed else []
     if others:
         were = "was" if others == 1 else "were"
         parts.append(f"{others} {were} neither leaner nor faster than the others")
@@ -71,7 +71,7 @@ def _why(drop: RaceDropout) -> str:
     if drop.factor is None:
         return "failed twice"
     rounds = words.plural(drop.rounds, "round")
-    return f"{drop.factor:.2f}× {drop.behind}'s figure after {rounds}"
+    return f"{drop.factor:.2f}× the value of {drop.behind} after {rounds}"
 
 
 def race_needs(race: Race, experiment: ExperimentFacts) -> str:

@@ -14,7 +14,7 @@ LEAST_SAVING_BYTES = 16 * 2**20
 
 def aim(level: RankingLevel) -> str:
     """What the servers of a level are ranked by."""
-    return "the most requests per second" if level.rate is None else "the lowest p99"
+    return "the highest goodput" if level.rate is None else "the lowest p99"
 
 
 def figure_words(entry: RankingEntry, level: RankingLevel) -> str:

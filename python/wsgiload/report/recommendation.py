@@ -17,9 +17,9 @@ from wsgiload.report import words
 def recommendation_lines(entries: Sequence[Recommendation]) -> list[str]:
     """A sentence for each app, which it names if there are several, with what would decide it."""
     return [
-        f"{sentence.removesuffix('.')}; {found.needs}." if found.needs is not None else sentence
+        f"{sentence.removesuffix('.')}; {chosen.needs}." if chosen.needs is not None else sentence
         for sentence, entry in zip(recommendation_sentences(entries), entries, strict=True)
-        if (found := entry.recommended or entry.no_recommendation) is not None
+        if (chosen := entry.recommended or entry.no_recommendation) is not None
     ]
 
 
@@ -28,98 +28,98 @@ def recommendation_sentences(entries: Sequence[Recommendation]) -> list[str]:
     sentences = []
     for entry in entries:
         lead = f"{entry.app}: " if len(entries) > 1 else ""
-        found = entry.recommended or entry.no_recommendation
-        assert found is not None  # a document has one of the two
-        sentences.append(lead + recommendation_words(found, words.join_words(entry.objective)))
+        chosen = entry.recommended or entry.no_recommendation
+        assert chosen is not None  # a document has one of the two
+        sentences.append(lead + recommendation_words(chosen, words.join_words(entry.objective)))
     return sentences
 
 
-def recommendation_words(found: RecommendedConfiguration | NoRecommendation, objective: str) -> str:
+def recommendation_words(chosen: RecommendedSetting | NoRecommendation, objective: str) -> str:
     """``Recommended: …`` or ``Probably …`` with interval and headroom, or ``No recommendation:
     …``."""
-    if isinstance(found, NoRecommendation):
-        return f"No recommendation: {found.reason}."
-    if found.needs is not None:
-        return _probable(found, objective)
-    leanest = f", the leanest of {1 + len(found.also_meets)} configurations that meet"
-    which = leanest if found.also_meets else ", which meets"
+    if isinstance(chosen, NoRecommendation):
+        return f"No recommendation: {chosen.why}."
+    if chosen.needs is not None:
+        return _probable(chosen, objective)
+    leanest = f", the leanest of {1 + len(chosen.also_meets)} configurations that meet"
+    which = leanest if chosen.also_meets else ", which meets"
     return (
-        f"Recommended: {found.server}{which} {objective} at "
-        f"{words.format_per_s(found.rate_per_s)}{_interval(found)}; "
-        f"{use_words(found)}{_disturbed(found)}{_thin(found)}.{_others(found)}"
+        f"Recommended: {chosen.server}{which} {objective} at "
+        f"{words.format_per_s(chosen.rate_per_s)}{_interval(chosen)}; "
+        f"{use_words(chosen)}{_disturbed(chosen)}{_thin(chosen)}.{_others(chosen)}"
     )
 
 
-def _probable(found: RecommendedConfiguration, objective: str) -> str:
+def _probable(chosen: RecommendedSetting, objective: str) -> str:
     return (
-        f"Probably {found.server}, which met {objective} in all {found.runs} runs at "
-        f"{words.format_per_s(found.rate_per_s)}{_interval(found)}; "
-        f"{use_words(found)}{_disturbed(found)}. The runs vary too much for a certain result."
+        f"Probably {chosen.server}, which met {objective} in all {chosen.runs} runs at "
+        f"{words.format_per_s(chosen.rate_per_s)}{_interval(chosen)}; "
+        f"{use_words(chosen)}{_disturbed(chosen)}. The runs vary too much for a conclusive result."
     )
 
 
-def _others(found: RecommendedConfiguration) -> str:
-    if not found.also_meets:
-        return f" Next best: {found.runner_up}." if found.runner_up is not None else ""
-    meet = "meets" if len(found.also_meets) == 1 else "meet"
-    also = f" {words.join_names(found.also_meets)} also {meet} it"
-    if not found.tied:
+def _others(chosen: RecommendedSetting) -> str:
+    if not chosen.also_meets:
+        return f" Next best: {chosen.runner_up}." if chosen.runner_up is not None else ""
+    meet = "meets" if len(chosen.also_meets) == 1 else "meet"
+    also = f" {words.join_names(chosen.also_meets)} also {meet} the objective"
+    if not chosen.tied:
         return f"{also}."
-    needs, performs = ("needs", "performs") if len(found.tied) == 1 else ("need", "perform")
-    tied = words.join_names(found.tied)
+    needs, performs = ("needs", "performs") if len(chosen.tied) == 1 else ("need", "perform")
+    tied = words.join_names(chosen.tied)
     return f"{also}; {tied} {needs} no more resources and {performs} equally well."
 
 
-def _disturbed(found: RecommendedConfiguration) -> str:
-    if not found.disturbed:
+def _disturbed(chosen: RecommendedSetting) -> str:
+    if not chosen.disturbed:
         return ""
-    runs = words.plural(found.runs, "run")
+    runs = words.plural(chosen.runs, "run")
     return (
-        f"; the generator or the host was disturbed in {found.disturbed} of the {runs}, which can "
+        f"; the generator or the host was disturbed in {chosen.disturbed} of the {runs}, which can "
         "only lengthen response times"
     )
 
 
-def _thin(found: RecommendedConfiguration) -> str:
-    if found.min_requests_beyond is None or found.min_requests_beyond >= FEWEST_BEYOND:
+def _thin(chosen: RecommendedSetting) -> str:
+    if chosen.min_requests_beyond is None or chosen.min_requests_beyond >= FEWEST_BEYOND:
         return ""
     few = (
-        f"only {words.plural(found.min_requests_beyond, 'request')}"
-        if found.min_requests_beyond
+        f"only {words.plural(chosen.min_requests_beyond, 'request')}"
+        if chosen.min_requests_beyond
         else "no request"
     )
     return (
-        f"; {few} lay beyond {found.figure} in one run, so use a longer --duration for a more "
-        "certain result"
+        f"; in one run, {few} lay beyond {chosen.figure}, so use a longer --duration for a more "
+        "precise result"
     )
 
 
-def _interval(found: RecommendedConfiguration) -> str:
-    if found.interval_95 is None or found.estimate is None:
-        return f" in {words.plural(found.runs, 'run')}"
-    low, high = found.interval_95
-    if found.figure == "capacity":
+def _interval(chosen: RecommendedSetting) -> str:
+    if chosen.interval is None or chosen.estimate is None:
+        return f" in {words.plural(chosen.runs, 'run')}"
+    low, high = chosen.interval
+    if chosen.figure == "capacity":
         span = f"{words.format_rate(low)} to {words.format_rate(high)}"
-        runs = words.plural(found.runs, "confirmation run")
+        runs = words.plural(chosen.runs, "confirmation run")
         return f" (95 % CI of the capacity {span}, {runs})"
     span = f"{words.format_duration_ns(low)} to {words.format_duration_ns(high)}"
     return (
-        f" ({found.figure} {words.format_duration_ns(found.estimate)}, 95 % CI {span}, "
-        f"{found.runs} runs)"
+        f" ({chosen.figure} {words.format_duration_ns(chosen.estimate)}, 95 % CI {span}, "
+        f"{chosen.runs} runs)"
     )
 
 
-def use_words(found: RecommendedConfiguration) -> str:
+def use_words(chosen: RecommendedSetting) -> str:
     """``peak memory 58 MiB of 256 MiB (77 % free), CPU 0.62 of 1 core (38 % free)``."""
-    cpu = found.cpu
+    cpu = chosen.cpu
     if cpu is None or cpu.cores_mean is None:
-        return memory_words(found.memory)
+        return memory_words(chosen.memory)
     used = f"CPU {words.format_cores(cpu.cores_mean)}"
     if cpu.limit_cores is None:
-        return f"{memory_words(found.memory)}, {used} cores"
+        return f"{memory_words(chosen.memory)}, {used} cores"
     cores = "core" if cpu.limit_cores == 1 else "cores"
     free = words.format_ratio(max(0.0, 1 - cpu.cores_mean / cpu.limit_cores))
-    return f"{memory_words(found.memory)}, {used} of {cpu.limit_cores:g} {cores} ({free} free)"
+    return f"{memory_words(chosen.memory)}, {used} of {cpu.limit_cores:g} {cores} ({free} free)"
 
 
 def memory_words(memory: MemoryHeadroom) -> str:

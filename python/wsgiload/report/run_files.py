@@ -61,8 +61,8 @@ def sample_row(sample: Sample) -> SampleRow:
     """A sample that was never stored."""
     names = {field.name for field in msgspec.structs.fields(SampleRow)}
     known = {name: getattr(sample.counters, name) for name in names & set(COUNTER_NAMES)}
-    own = {"t_ns": sample.t_ns, "width_ns": sample.width_ns}
-    return SampleRow(**known | own | {"cpu_usage_ns": known["cpu_usage_ns"] or 0})
+    times = {"t_ns": sample.t_ns, "width_ns": sample.width_ns}
+    return SampleRow(**known | times | {"cpu_usage_ns": known["cpu_usage_ns"] or 0})
 
 
 Row = TypeVar("Row", IntervalRow, SampleRow)
@@ -125,10 +125,10 @@ def _load_of(path: Path) -> LoadReport | None:
 
 
 def _services_by_cell(path: Path) -> dict[str, dict[str, list[SampleRow]]]:
-    found: dict[str, dict[str, list[SampleRow]]] = defaultdict(dict)
+    by_cell: dict[str, dict[str, list[SampleRow]]] = defaultdict(dict)
     for (cell, service), rows in _rows_by(SampleRow, path, ("cell", "service")).items():
-        found[cell][service] = rows
-    return found
+        by_cell[cell][service] = rows
+    return by_cell
 
 
 def _rows_by_cell(kind: type[Row], path: Path) -> dict[str, list[Row]]:

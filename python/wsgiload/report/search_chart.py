@@ -13,17 +13,11 @@ from wsgiload.report.capacity import bracket_words, rate_words
 from wsgiload.report.grids import Grid
 from wsgiload.report.page import Chart
 
-_PHASES = {
-    "initial": "closed loop",
-    "bracket": "doubling",
-    "bisect": "bisection",
-    "confirm": "confirmation",
-}
 _OUTCOMES = {True: "met", False: "missed", None: "inconclusive"}
 READING = (
-    "Each mark is one trial. The shaded band is the bracket, the bar with ends the 95 % confidence "
-    "interval of the capacity, the solid line the rate that was found, and the dashed line the "
-    "objective. Faint marks are trials that were repeated."
+    "Each mark is one trial; faint marks are trials that were repeated. The shaded band is the "
+    "bracket, the error bar is the 95 % confidence interval of the capacity, the solid line is the "
+    "capacity, and the dashed line is the objective."
 )
 
 Loads = Mapping[str, LoadReport]
@@ -60,7 +54,7 @@ def _name(place: int) -> str:
 
 def _label(server: ServerCapacity) -> str:
     trials = words.plural(len(server.trials), "trial")
-    return f"Search for the capacity of {server.server}. {trials}, in the order in which they ran"
+    return f"Capacity search on {server.server}. {trials}, in the order in which they ran"
 
 
 def _caption(server: ServerCapacity) -> str:
@@ -70,15 +64,15 @@ def _caption(server: ServerCapacity) -> str:
         for met, name in _OUTCOMES.items()
         if (count := sum(trial.met is met for trial in judged))
     ]
-    found = (
-        f"the rate found is {rate_words(server)}"
+    result = (
+        f"capacity {rate_words(server)}"
         if server.rate_per_s is not None
-        else "no rate was found"
+        else "no capacity was found"
     )
     bracket = bracket_words(server.bracket)
-    known = "" if bracket == words.MISSING else f", the bracket {bracket} per second"
+    known = "" if bracket == words.MISSING else f", bracket {bracket} requests/s"
     trials = words.plural(len(judged), "open-loop trial")
-    return f"{trials}{': ' if counts else ''}{', '.join(counts)}; {found}{known}."
+    return f"{trials}{': ' if counts else ''}{', '.join(counts)}; {result}{known}."
 
 
 def _search(
@@ -119,7 +113,7 @@ def _trial(
 ) -> PageTrial:
     return PageTrial(
         number=number,
-        phase=_PHASES[trial.stage],
+        phase=words.SEARCH_PHASES[trial.phase],
         rate_per_s=trial.rate_per_s or 0.0,
         outcome="inconclusive" if trial.met is None else "met" if trial.met else "missed",
         is_repeated=trial.discarded,
@@ -154,7 +148,7 @@ def _grid(server: ServerCapacity, thresholds: Sequence[Threshold], loads: Loads)
     rows = tuple(
         (
             str(number),
-            _PHASES[trial.stage],
+            words.SEARCH_PHASES[trial.phase],
             _outcome_words(trial),
             trial.reason,
             _load_words(trial),

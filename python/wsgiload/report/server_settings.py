@@ -11,11 +11,11 @@ from wsgiload.report.command_line import to_paste
 def settings_of(sweep: Sweep) -> list[tuple[str, str]]:
     """Each server with its settings, also one that failed; those that never got as far as a start
     are left out."""
-    found: dict[str, ServerSettings] = {}
+    by_label: dict[str, ServerSettings] = {}
     for cell in sweep.cells:
         if cell.result.settings is not None:
-            found.setdefault(cell.label, cell.result.settings)
-    return [(label, _text(settings)) for label, settings in found.items()]
+            by_label.setdefault(cell.label, cell.result.settings)
+    return [(label, _text(settings)) for label, settings in by_label.items()]
 
 
 def _text(settings: ServerSettings) -> str:

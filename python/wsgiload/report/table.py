@@ -44,7 +44,7 @@ from wsgiload.report.server_settings import settings_of
 from wsgiload.report.terminal import terminal
 from wsgiload.statistics.effect import FEWEST_RUNS
 
-FULL_WIDTH = 150
+FULL_WIDTH = 154
 _STYLES = {"valid": "green", "warn": "yellow", "invalid": "red", "failed": "red"}
 _LEVELS = {"red": (0, "red"), "amber": (1, "yellow"), "green": (2, "green")}
 _FINDINGS = {"different": "bold", "same": "green"}
@@ -63,8 +63,8 @@ def print_sweep(summary: Summary, console: Console) -> None:
     with _wide(console):
         table = _fitting_table(sweep, console)
         lifted = [Text(sentence) for sentence in coincidence.interventions(summary)]
-        said = [*_over_runs(summary), *_remarks(sweep), *_settings(sweep)]
-        console.print(Group(*title, *table, *said, *lifted))
+        notes = [*_over_runs(summary), *_remarks(sweep), *_settings(sweep)]
+        console.print(Group(*title, *table, *notes, *lifted))
 
 
 def _settings(sweep: Sweep) -> Iterator[RenderableType]:
@@ -185,13 +185,13 @@ def sweep_table(sweep: Sweep, left_out: Sequence[str] = ()) -> Table:
 
 _VERDICT_WIDTH = 14
 _RESULT_COLUMNS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
-    ("achieved/s", lambda cell: words.format_rate(cell.goodput_per_s)),
+    ("goodput/s", lambda cell: words.format_rate(cell.goodput_per_s)),
     ("ok", lambda cell: words.format_ratio(cell.ok_ratio)),
     ("p50", lambda cell: _short(cell, 0.5)),
     ("p99", lambda cell: _short(cell, 0.99)),
     ("p99.9", lambda cell: _short(cell, 0.999)),
     (
-        "service p50",
+        "service time p50",
         lambda cell: words.format_duration_ns(quantile_ns(cell.result.service_time_ns, 0.5)),
     ),
     ("CPU cores", lambda cell: words.format_cores(cell.used.cpu_cores_mean)),
@@ -205,7 +205,7 @@ def columns_of(sweep: Sweep) -> list[tuple[str, Callable[[Cell], str]]]:
     return [*_RESULT_COLUMNS, *grids.service_columns(sweep)]
 
 
-_DISPENSABLE = ("service p50", "throttled", "memory", "p50", "CPU cores", "p99.9")
+_DISPENSABLE = ("service time p50", "throttled", "memory", "p50", "CPU cores", "p99.9")
 
 
 def _short(cell: Cell, probability: float) -> str:
@@ -244,7 +244,7 @@ def _verdict(cell: Cell) -> Text:
 def _remarks(sweep: Sweep) -> list[RenderableType]:
     lines: list[RenderableType] = [
         Text(
-            "Response times over all offered requests, from the scheduled send time.",
+            "Response times cover all scheduled requests and start at the scheduled send time.",
             style="dim",
         )
     ]
@@ -269,8 +269,8 @@ def remarks(sweep: Sweep) -> list[tuple[str, str, str]]:
 
     A check that several cells did not meet stands with its worst figure.
     """
-    found = [*_reasons(sweep), *_coincidences(sweep), *_notes(sweep)]
-    ordered = sorted(found, key=lambda remark: ("red", "yellow", "").index(remark[1]))
+    unordered = [*_reasons(sweep), *_coincidences(sweep), *_notes(sweep)]
+    ordered = sorted(unordered, key=lambda remark: ("red", "yellow", "").index(remark[1]))
     return [(sentence, style, _cell_names(cells, sweep)) for sentence, style, cells in ordered]
 
 
@@ -289,7 +289,7 @@ def _reasons(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
         worst, _ = max(entries, key=lambda entry: _transgression(entry[0]))
         sentence = words.reason_words(worst)
         if len({reason.message for reason, _ in entries}) > 1:
-            sentence += f" (worst of {len(entries)} cells)"
+            sentence = f"{sentence.removesuffix(')')}; worst of {len(entries)} cells)"
         remarks.append((sentence, _STYLES.get(level, ""), [cell for _, cell in entries]))
     return remarks
 
@@ -354,8 +354,8 @@ def _cell_names(cells: Sequence[Cell], sweep: Sweep) -> str:
         runs_at.setdefault(cell.label, {}).setdefault(cell.load, []).append(cell.run)
     names = []
     for label, loads in runs_at.items():
-        shown = [words.format_rate(load) + _runs(runs, sweep) for load, runs in loads.items()]
-        names.append(f"{label} at {', '.join(shown)}")
+        shown = [sweep.load_words(load) + _runs(runs, sweep) for load, runs in loads.items()]
+        names.append(f"{label} at {words.join_words(shown)}")
     return "; ".join(names)
 
 
@@ -376,7 +376,8 @@ def _load_head(report: LoadReport) -> list[RenderableType]:
         f"offered {load_figures.offered_words(report)}, "
         f"sent {words.format_per_s(report.rate.sent_per_s)}, "
         f"goodput {words.format_per_s(report.rate.goodput_per_s)} "
-        f"({share} of offered), p99 over all offered requests {load_figures.headline_p99(report)}"
+        f"({share} of scheduled requests), p99 over all scheduled requests "
+        f"{load_figures.headline_p99(report)}"
     )
     return [
         status,
@@ -392,7 +393,7 @@ def _not_checked(report: LoadReport) -> list[Text]:
     reason = report.stationarity.reason
     if reason is None:
         return []
-    text = f"whether response times changed was not checked: {reason} (stationarity)"
+    text = f"response times were not checked for changes (stationarity): {reason}"
     return [Text(text, style="dim")]
 
 
@@ -438,7 +439,7 @@ def _sessions_line(sessions: SessionCounts) -> str:
         "completed": sessions.completed,
         "failed": sessions.failed,
         "unfinished": sessions.unfinished,
-        "requests not reached": sessions.requests_not_reached,
+        "requests not sent": sessions.requests_not_reached,
     }
     ends = [f"{name} {words.format_count(count)}" for name, count in counts.items() if count]
     line = f"sessions: {', '.join(ends)}"
@@ -452,7 +453,7 @@ def _sessions_line(sessions: SessionCounts) -> str:
         if words.enough_requests(durations.count, quantile)
     ]
     shown.append(f"longest {words.format_duration_ns(durations.max)}")
-    return f"{line}\nduration of completed sessions, with think times: {', '.join(shown)}"
+    return f"{line}\nduration of completed sessions, including think times: {', '.join(shown)}"
 
 
 def _used_line(attached: AttachedResources) -> str:

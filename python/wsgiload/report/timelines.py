@@ -77,11 +77,11 @@ def groups_of(sweep: Sweep, strips: Sequence[Strip]) -> list[ServerStrips]:
     """The figures of these cells, by server."""
     charts = [chart_of(strip, sweep, _name(place)) for place, strip in enumerate(strips)]
     pairs = list(zip(charts, strips, strict=True))
-    own = {
+    by_label = {
         label: tuple(chart for chart, strip in pairs if strip.cell.label == label)
         for label in sweep.labels
     }
-    return [ServerStrips(label, figures) for label, figures in own.items() if figures]
+    return [ServerStrips(label, figures) for label, figures in by_label.items() if figures]
 
 
 def _name(place: int) -> str:
@@ -92,9 +92,9 @@ def chart_of(strip: Strip, sweep: Sweep, name: str) -> Chart:
     """One cell over time: its title with the conditions and the verdict, and what coincided."""
     cell = strip.cell
     subtitle = f"{conditions(sweep.experiment, cell.result)} · {cell.verdict_words()}"
-    said = [coincidence.sentence(cell, one) for one in coincidence.fingerprints(cell)]
+    sentences = [coincidence.sentence(cell, one) for one in coincidence.fingerprints(cell)]
     if strip.grouped > 1:
-        said.append(
+        sentences.append(
             f"Each point combines {strip.grouped} intervals: the median of their p50 and the "
             "highest of their p99."
         )
@@ -102,7 +102,7 @@ def chart_of(strip: Strip, sweep: Sweep, name: str) -> Chart:
         name,
         f"{title(cell)}. {subtitle}",
         findings.strip_caption(strip),
-        " ".join(said),
+        " ".join(sentences),
         grids.of_strip(strip),
         None if strip.heat is None else grids.of_heat(strip.heat),
     )
