@@ -103,8 +103,8 @@ GOODPUT_SAME = replace(P50, figure="goodput", conclusion="same", margin=0.0)
         ),
         (
             {"finding": "undecided", "p_adjusted": 0.53, "margin": 1.4},
-            "gthread and sync: no significant difference in p99 at 500/s (any difference is at most a factor of 2.4; "
-            "1.31× [1.22, 1.41], p = 0.53)",
+            "gthread and sync: no significant difference in p99 at 500/s (any difference is "
+            "at most a factor of 2.4; 1.31× [1.22, 1.41], p = 0.53)",
         ),
         (
             {"others": (P50, GOODPUT_SAME)},

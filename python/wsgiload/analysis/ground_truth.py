@@ -135,8 +135,8 @@ def retransmissions(tcp: TcpCounts) -> str | None:
     if not tcp.retransmitted_segments:
         return None
     return (
-        "TCP retransmissions on this host during the load (see `external_counts`); any that belong "
-        "to this load delay a response by 0.2 s or more"
+        "TCP retransmissions on this host during the load (see `external_counts`); each one in "
+        "this load may delay a response by 0.2 s or more"
     )
 
 

@@ -122,9 +122,10 @@ def aggregate_note(summary: Summary) -> str:
     """What the columns of the aggregate mean."""
     note = (
         "Each run is one observation. The confidence interval is Student's t on the logarithms of "
-        "the runs' quantiles. The SD between runs is relative to the mean; “of variance” is the "
-        "share of the variance that is not sampling error within runs."
+        "the runs' quantiles. The SD between runs is relative to the mean."
     )
+    if any(entry.figures.p99.between_run_share is not None for entry in summary.aggregates or ()):
+        note += " “Of variance”: the share of the variance that is not sampling error within runs."
     if is_trimmed(summary):
         note += " The trimmed mean excludes the lowest and the highest run and has no interval."
     return note
@@ -172,13 +173,15 @@ def comparison_lines(summary: Summary) -> list[tuple[str, str]]:
 def comparison_sentence(entry: Comparison) -> str:
     """ "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s", or why there is no such sentence."""
     lead = "A/A: " if entry.same_server else ""
-    return f"{lead}{_finding(entry)}{_others(entry)}{_near_capacity(entry)}"
+    others = _others(entry, entry.first, f"{entry.second}'s")
+    return f"{lead}{_finding(entry)}{others}{_near_capacity(entry)}"
 
 
 def change_sentence(entry: Comparison) -> str:
     """The same for one server in two stored runs: "waitress at 500/s: p99 is 1.31× [1.22, 1.41]
     the first run's"."""
-    change = f"{_change(entry)}{_others(entry)}{_near_capacity(entry)}"
+    others = _others(entry, None, "the first run's")
+    change = f"{_change(entry)}{others}{_near_capacity(entry)}"
     return f"{entry.first} at {load_words(entry)}: {change}"
 
 
@@ -240,7 +243,7 @@ def _at_most(entry: Comparison) -> str:
     return f"any difference is at most {margin}; " if margin else ""
 
 
-def _others(entry: Comparison) -> str:
+def _others(entry: Comparison, whose: str | None, other: str) -> str:
     """Figures in which the two differ beside the one that is compared; and where that one tells
     nothing, how close they are in the median."""
     if entry.conclusion == "no inference":
@@ -251,7 +254,9 @@ def _others(entry: Comparison) -> str:
         if one.conclusion == "different":
             low, high = one.interval_95
             times = f"{_times(one.factor)} [{_number(low)}, {_number(high)}]"
-            parts.append(f"; {one.figure} is {times}")
+            owner = "" if whose is None else f"{whose}'s "
+            full = f"; {owner}{one.figure} is {times} {other}"
+            parts.append(full if is_open else f"; {one.figure} is {times}")
         elif is_open and one.figure == "p50":
             parts.append(f"; {one.figure} differs by at most {margin_words(one.margin)}")
     return "".join(parts)
