@@ -210,7 +210,7 @@ def test_a_service_that_is_never_ready_is_named_with_what_was_waited_for(
 @pytest.mark.parametrize(
     ("service_use", "server", "says"),
     [
-        (use(0.95), 0.4, "db used 0.95 of its 1 cores and the server only 0.40: db is the bottle"),
+        (use(0.95), 0.4, "db used 0.95 of its 1 CPU core and the server only 0.40; db is the"),
         (use(0.6, shares=True), 0.35, "db used 0.60 cores and the server 0.35 (they share 1 core)"),
         (use(0.35, shares=True), 0.6, None),
         (use(0.95), 0.95, None),
@@ -219,7 +219,7 @@ def test_a_service_that_is_never_ready_is_named_with_what_was_waited_for(
         (
             use(0.17, shares=True, waited=0.99),
             0.09,
-            "db used 0.17 cores and the server 0.09, but db waited for a CPU 99 % of the time: db",
+            "db used 0.17 cores and the server 0.09, but db waited for a CPU 99 % of the time; db",
         ),
         (use(0.17, waited=0.95), 0.09, "db used 0.17 cores and the server 0.09, but db waited"),
         (use(0.17, shares=True, waited=0.99), 0.2, None),

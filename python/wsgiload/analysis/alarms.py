@@ -87,13 +87,13 @@ def response_law(load: LoadReport) -> Alarm | None:
     if share < 1:
         limit = LEAST_RESPONSE_LAW
         message = (
-            f"Little's law accounts for {accounted:.0f} of {users:,} users: the others got no "
+            f"Little's law accounts for {accounted:.0f} of {users:,} users, so the others got no "
             "response and are missing from the response times"
         )
     else:
         limit = MOST_RESPONSE_LAW
         message = (
-            f"Little's law accounts for {accounted:.0f} users, but there are only {users:,}: "
+            f"Little's law accounts for {accounted:.0f} users, but there are only {users:,}, so "
             "request times overlap"
         )
     return Alarm(
@@ -224,7 +224,7 @@ def closed_after_each(load: LoadReport) -> Alarm | None:
 
     message = (
         f"the server closes the connection after each response ({opened:,} connections, "
-        f"{responses:,} responses); response times include connection setup"
+        f"{responses:,} responses), so response times include connection setup"
     )
     return Alarm(
         "no-keepalive",
@@ -243,8 +243,8 @@ def refused_keepalive(use: ServerUse) -> Alarm | None:
     if not use.refused_keepalive:
         return None
     message = (
-        "the server closes the connection after each response although keep-alive was requested; "
-        "its response times include connection setup; those of other servers do not"
+        "the server closes the connection after each response although keep-alive was requested, "
+        "so its response times include connection setup"
     )
     return Alarm(
         "no-keepalive",

@@ -80,13 +80,13 @@ def _sentence(service: ServiceUse, server_cores: float | None) -> str:
     used = f"{service.name} used {cores:.2f} cores and the server {server:.2f}"
     if cores + (server if service.shares_server_cores else 0.0) < BUSY_SHARE * cpus:
         waited = (service.resources.psi_cpu_some_ratio or 0.0) * 100
-        return f"{used}, but {service.name} waited for a CPU {waited:.0f} % of the time: {ending}"
+        return f"{used}, but {service.name} waited for a CPU {waited:.0f} % of the time; {ending}"
     if service.shares_server_cores:
         shared = "1 core" if cpus == 1 else f"{cpus:g} cores"
-        return f"{used} (they share {shared}): {ending}"
+        return f"{used} (they share {shared}); {ending}"
     return (
-        f"{service.name} used {cores:.2f} of its {cpus:g} cores and the server only "
-        f"{server:.2f}: {ending}"
+        f"{service.name} used {cores:.2f} of its {cpus:g} CPU core{'' if cpus == 1 else 's'} and "
+        f"the server only {server:.2f}; {ending}"
     )
 
 
