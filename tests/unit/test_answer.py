@@ -242,7 +242,7 @@ def test_it_is_said_where_nobody_looked_for_a_warm_up() -> None:
 
 def test_nobody_kept_up_is_an_answer_too() -> None:
     found = answer([behind("a")])
-    assert found.sentence == "No server sustained any tested load: 1 saturated."
+    assert found.sentence == "No server sustained any tested load level: 1 saturated."
     assert found.status == "undecided" and found.needs
 
 

@@ -457,7 +457,7 @@ def test_a_sweep_without_any_result_still_has_a_page(tmp_path: Path) -> None:
     text = Page(write_html(run).read_text(encoding="utf-8")).text
     assert (
         "How does cheroot perform at 3,000/s with 2 CPUs and 512 MiB? "
-        "No server sustained any tested load: 1 failed." in text
+        "No server sustained any tested load level: 1 failed." in text
     )
     assert "intervals.csv (not written by this run)" in text
 

@@ -157,7 +157,9 @@ def _qualified(summary: Summary) -> list[str]:
 def _nothing_ranked(summary: Summary, ranking: tuple[RankingLevel, ...]) -> Answer:
     counts = _counts(ranking[-1].entries if ranking else ())
     sentence = (
-        f"No server sustained any tested load: {counts}." if counts else "Nothing was measured."
+        f"No server sustained any tested load level: {counts}."
+        if counts
+        else "Nothing was measured."
     )
     return Answer(
         question=question_of(summary, ranking[0] if ranking else None),
