@@ -375,8 +375,8 @@ def _advance(
     if judgement.met is None:
         course.discard_last()
         why = (
-            f"invalid at {wanted.rate_per_s:g}/s in {plural(1 + plan.reruns, 'trial')}; "
-            f"the last one: {judgement.why}"
+            f"no conclusive result at {wanted.rate_per_s:,.10g}/s in "
+            f"{plural(1 + plan.reruns, 'trial')} (last one: {judgement.why})"
         )
         course.gave_up = (blame_of(course.trials[-1].cell), why)
     try:
