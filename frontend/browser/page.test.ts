@@ -43,7 +43,7 @@ for (const colorScheme of ["light", "dark"] as const) {
 }
 
 test("hovering shows what the table says, at every load and on every chart", async () => {
-  const columns: [string, string][] = [["#response-time", "p99"], ["#goodput", "goodput/s"], ["#resources", "CPU mean"]];
+  const columns: [string, string][] = [["#response-time", "p99"], ["#goodput", "goodput/s"], ["#resources", "CPU cores (mean)"]];
   await visit(browser, "single", {}, async (page) => {
     for (const [figure, column] of columns) {
       for (const [x, load] of [[0.08, "1,000"], [0.5, "2,000"], [0.92, "3,000"]] as const) {

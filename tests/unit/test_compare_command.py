@@ -50,7 +50,7 @@ def test_each_server_of_both_runs_is_one_sentence_and_every_other_change_is_one(
     assert len(lines) == 3
     assert lines[0].startswith("a at 1,000/s: p99 is ") and " the first run's; p50 is " in lines[0]
     assert lines[1].startswith("b at 1,000/s: p99 is equivalent within ")
-    assert lines[2] == "The plans differ: cpus changed from 1.0 to 2.0."
+    assert lines[2] == "The plans differ: cpus changed from 1 to 2."
 
 
 def test_the_same_as_json(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,8 +101,8 @@ def test_too_few_runs_are_compared_without_an_interval(
     two = stored(tmp_path / "two", experiment(1, {"a": 80e6}, runs=1))
     assert run(["compare", str(one), str(two)]) == 0
     assert capsys.readouterr().out.splitlines()[0] == (
-        "a at 1,000/s: p99 is 4.00× the first run's, without an interval: too few runs (1; 4 "
-        "needed); repeat both with --runs 4 or more"
+        "a at 1,000/s: p99 is 4.00× the first run's, without a confidence interval: too few runs "
+        "(1; 4 needed); repeat both with --runs 4 or more"
     )
 
 

@@ -265,17 +265,28 @@ def unlike_hosts(first: HostFacts | None, second: HostFacts | None) -> list[str]
 def _changed(
     before: ExperimentFacts | HostFacts, now: ExperimentFacts | HostFacts, names: Sequence[str]
 ) -> list[str]:
-    """``cpus changed from 1.0 to 2.0``, for each of these fields that differs."""
+    """``cpus changed from 1 to 2``, for each of these fields that differs."""
     return [
-        f"{name.replace('_', ' ')} changed from {_shown(getattr(before, name))} to "
-        f"{_shown(getattr(now, name))}"
+        f"{_key_words(name)} changed from {_shown(name, getattr(before, name))} to "
+        f"{_shown(name, getattr(now, name))}"
         for name in names
         if getattr(before, name) != getattr(now, name)
     ]
 
 
-def _shown(value: object) -> object:
-    return ", ".join(map(str, value)) if isinstance(value, tuple) and value else value
+def _key_words(name: str) -> str:
+    """Without the unit, which the value has."""
+    return name.removesuffix("_bytes").removesuffix("_s").replace("_", " ")
+
+
+def _shown(name: str, value: object) -> str:
+    if isinstance(value, tuple) and value:
+        return ", ".join(_shown("", one) for one in value)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return str(value)
+    if name.endswith("_bytes"):
+        return f"{value / 2**20:,.10g} MiB"
+    return f"{value:,.10g} s" if name.endswith("_s") else f"{value:,.10g}"
 
 
 def _versions(cells: Sequence[CellResult]) -> dict[str, str]:

@@ -224,8 +224,8 @@ def _change(entry: Comparison) -> str:
             return f"no significant difference in {entry.figure} ({known})"
         case _ if entry.factor is not None:
             return (
-                f"{entry.figure} is {_times(entry.factor)} the first run's, without an interval: "
-                f"{entry.reason}; repeat both with --runs {FEWEST_RUNS} or more"
+                f"{entry.figure} is {_times(entry.factor)} the first run's, without a confidence "
+                f"interval: {entry.reason}; repeat both with --runs {FEWEST_RUNS} or more"
             )
         case _:
             return str(entry.reason)
