@@ -139,7 +139,7 @@ def test_a_search_is_followed(command: Command, target: CountingServer) -> None:
     terminal = start(command, (80, LINES), *words, "--warmup", "0s", "--settle", "0s")
 
     shown = require_measured(terminal)
-    assert shown["now"].startswith("url@") and "closed loop, trial 1: measuring" in shown["now"]
+    assert shown["now"].startswith("url at ") and "trial 1, closed loop: measuring" in shown["now"]
     assert shown["rate"].endswith("/s") and "in a closed loop" in shown["rate"]
 
     terminal.press_ctrl_c()
