@@ -160,9 +160,9 @@ def test_which_server_to_run_is_part_of_the_document_or_why_none_is_named(
         document["slo"],
         None,
     )
-    assert f"No recommendation: {choice['refused']['why']}; " in done.out
+    assert f"No recommendation: {choice['no_recommendation']['reason']}; " in done.out
     assert "the search failed on every server" in done.out
-    assert "no licence" in choice["refused"]["why"]
+    assert "no licence" in choice["no_recommendation"]["reason"]
 
 
 @pytest.mark.servers

@@ -102,12 +102,12 @@ def test_a_throttled_stretch_begins_a_period_before_it_was_booked() -> None:
 def test_a_wait_beside_throttling_is_not_held_against_others() -> None:
     waited = {"psi_cpu_full_ns": 90 * MS}
     steps = [busy(0, **waited), busy(1, nr_throttled=1, **waited), busy(2), busy(3, **waited)]
-    assert spans.without_cpu(steps) == [(300 * MS, 400 * MS)]
+    assert spans.cpu_wait(steps) == [(300 * MS, 400 * MS)]
 
 
 def test_a_wait_while_the_kernel_finds_room_is_not_held_against_others() -> None:
     waits = [busy(index, psi_cpu_full_ns=60 * MS, psi_memory_some_ns=50 * MS) for index in range(6)]
-    assert spans.without_cpu(waits) == []
+    assert spans.cpu_wait(waits) == []
     assert names(evidence(*waits)) == ["memory_pressure"]
 
 

@@ -217,7 +217,9 @@ def test_figures_rest_on_full_rounds_only() -> None:
 def test_what_is_open_names_the_budget_that_would_decide_it() -> None:
     refused = _only(_summary([one for one in WON if one.run < 4])).no_recommendation
     assert refused is not None
-    assert refused.why == "lean met the objective in all 2 runs at 1,000/s, but 4 runs are needed"
+    assert (
+        refused.reason == "lean met the objective in all 2 runs at 1,000/s, but 4 runs are needed"
+    )
     # Two more rounds of two settings, 20 s each, beyond the budget of 5 minutes.
     assert refused.needs.startswith("use --budget ")
     assert int(refused.needs.removeprefix("use --budget ").removesuffix("m")) in (6, 7)
@@ -282,7 +284,7 @@ def test_nothing_is_missed_by_what_was_not_reached() -> None:
     refused = _only(high).no_recommendation
     assert refused is not None
     assert not refused.is_missed
-    assert refused.why.endswith("at 1,000/s, and lower rates were not measured")
+    assert refused.reason.endswith("at 1,000/s, and lower rates were not measured")
     assert refused.needs == "use --budget 10m, or lower --rates"
 
 

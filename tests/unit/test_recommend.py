@@ -220,7 +220,7 @@ def test_invalid_cells_of_a_setting_that_may_be_the_best_carry_none() -> None:
     )
     assert (
         "the result of large at 100/s is uncertain: only 0 of 6 runs are conclusive; 4 are needed"
-        in refusal.why
+        in refusal.reason
     )
 
 
@@ -254,7 +254,7 @@ def test_one_that_may_hold_more_carries_no_recommendation_of_one_that_holds_the_
     refusal = refused(
         runs("sure", {100: 30.0, 200: 400.0}) + undecided_at_200("maybe", p99_ms, **changes)
     )
-    assert refusal.why == "the result of maybe at 200/s is uncertain: met in only 5 of 6 runs"
+    assert refusal.reason == "the result of maybe at 200/s is uncertain: met in only 5 of 6 runs"
 
 
 def test_the_one_that_is_recommended_may_hold_more_itself() -> None:
@@ -282,7 +282,7 @@ def test_what_misses_while_disturbed_is_undecided() -> None:
     )
     assert (
         "the result of large at 100/s is uncertain: missed in 6 of 6 runs, but 6 of these were "
-        "disturbed (2 % was taken" in refusal.why
+        "disturbed (2 % was taken" in refusal.reason
     )
 
 
@@ -295,7 +295,7 @@ def test_a_miss_in_a_short_run_is_a_miss_too() -> None:
 def test_disturbed_and_clean_misses_are_told_apart() -> None:
     mixed = [cell("mixed", 100, run, 150.0, **(STOLEN if run == 1 else {})) for run in (1, 2)]
     refusal = refused(mixed + [cell("mixed", 100, run, 30.0) for run in range(3, 7)])
-    assert "missed in 2 of 6 runs, but 1 of these was disturbed (2 % was taken" in refusal.why
+    assert "missed in 2 of 6 runs, but 1 of these was disturbed (2 % was taken" in refusal.reason
 
 
 def test_of_a_run_that_was_made_again_the_last_attempt_counts() -> None:

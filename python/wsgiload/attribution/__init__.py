@@ -98,13 +98,13 @@ def window_of(measured: Measured) -> tuple[int, int]:
 
 def _exposures(tail: Tail, evidence: Evidence) -> list[ExposureResult]:
     steps, period_ns = evidence.steps, evidence.period_ns
-    by_signal: dict[Signal, Spans] = {
+    by_event: dict[Event, Spans] = {
         "throttled": spans.throttled(steps, period_ns),
-        "cpu_wait": spans.without_cpu(steps),
+        "cpu_wait": spans.cpu_wait(steps),
         "paused": spans.paused(steps),
-        "memory_pressure": spans.short_of_memory(steps),
+        "memory_pressure": spans.memory_pressure(steps),
     }
-    return [exposure(signal, tail, periods) for signal, periods in by_signal.items() if periods]
+    return [exposure(event, tail, periods) for event, periods in by_event.items() if periods]
 
 
 def _grown(samples: Sequence[Sample], name: str) -> int | None:

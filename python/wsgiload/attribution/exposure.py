@@ -51,7 +51,7 @@ def tail_of(load: LoadReport) -> Tail | None:
     return Tail(slowest, flights.sample, len(slowest) / scheduled)
 
 
-def exposure(signal: Signal, tail: Tail, spans: Sequence[Span], seed: int = 1) -> ExposureResult:
+def exposure(event: Event, tail: Tail, spans: Sequence[Span], seed: int = 1) -> ExposureResult:
     """The shares that overlapped, with bounds."""
     blocks = _blocks(tail, spans)
     whole = _sum(blocks)

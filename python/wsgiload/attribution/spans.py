@@ -33,7 +33,7 @@ def throttled(steps: Sequence[Step], period_ns: int = CFS_PERIOD_NS) -> list[Spa
     return joined((step.start_ns - period_ns, step.end_ns) for step in steps if step.is_throttled)
 
 
-def without_cpu(steps: Sequence[Step]) -> list[Span]:
+def cpu_wait(steps: Sequence[Step]) -> list[Span]:
     """In which every task of the group that could run waited for a CPU, and nothing of its own
     explains it."""
     return joined(
@@ -110,7 +110,7 @@ def _most_cores_in(steps: Sequence[Step], stall: Span) -> float | None:
     return max(shares, default=None)
 
 
-def short_of_memory(steps: Sequence[Step]) -> list[Span]:
+def memory_pressure(steps: Sequence[Step]) -> list[Span]:
     """In which something in the group waited for memory, or was slowed down at its
     ``memory.high``."""
     return joined((step.start_ns, step.end_ns) for step in steps if is_short_of_memory(step))

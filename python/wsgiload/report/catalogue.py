@@ -57,7 +57,7 @@ def print_server(entry: ServerVariant, console: Console) -> None:
         "keep-alive": _yes(variant.keepalive)
         + ("" if stock == variant.keepalive else f" (stock: {_yes(stock)})"),
         "framing": f"{variant.framing} (body without Content-Length)",
-        "heads": _head_words(variant),
+        "request head": _head_words(variant),
         "forwarded": _forwarding_words(entry),
         "Unix socket": _yes(variant.unix_socket),
         "needs": ", ".join(needs)

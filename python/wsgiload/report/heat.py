@@ -36,8 +36,8 @@ _LOWEST_EDGE_NS = 1_000
 _FEWEST_CLASSES, _MOST_CLASSES = 8, 30
 # A column is marked where at least this share of its slowest requests overlapped.
 MARKED_SHARE = 0.5
-# What the signals of an attribution are called here.
-_SIGNALS = {
+# What the events of an attribution are called here.
+_EVENTS = {
     "throttled": "CPU throttling",
     "cpu_wait": "CPU contention",
     "paused": "blocked server",
@@ -165,15 +165,15 @@ def _coincidences(
         if 0 <= place < len(columns):
             columns[place].append(flight)
 
-    by_signal = _spans(samples)
-    marked = tuple(tuple(_overlapped(flights, by_signal)) for flights in columns)
+    by_event = _spans(samples)
+    marked = tuple(tuple(_overlapped(flights, by_event)) for flights in columns)
     return tuple(len(flights) for flights in columns), marked
 
 
 def _overlapped(
-    flights: Sequence[Flight], by_signal: dict[str, list[spans.Span]]
+    flights: Sequence[Flight], by_event: dict[str, list[spans.Span]]
 ) -> Iterator[tuple[str, int]]:
-    for signal, periods in by_signal.items():
+    for event, periods in by_event.items():
         count = sum(overlaps(flight, periods) for flight in flights)
         if count and count >= MARKED_SHARE * len(flights):
             yield _EVENTS[event], count
@@ -184,9 +184,9 @@ def _spans(samples: Sequence[SampleRow]) -> dict[str, list[spans.Span]]:
     steps = steps_of([_sample(row) for row in samples], CFS_PERIOD_NS)
     return {
         "throttled": spans.throttled(steps),
-        "cpu_wait": spans.without_cpu(steps),
+        "cpu_wait": spans.cpu_wait(steps),
         "paused": spans.paused(steps),
-        "memory_pressure": spans.short_of_memory(steps),
+        "memory_pressure": spans.memory_pressure(steps),
     }
 
 

@@ -361,7 +361,9 @@ def overload_lines(summary: Summary) -> list[str]:
 
 
 def _overload_sentence(entry: Overload) -> str:
-    text = f"The maximum goodput of {entry.server} was {words.format_per_s(entry.max_goodput_per_s)}."
+    text = (
+        f"The maximum goodput of {entry.server} was {words.format_per_s(entry.max_goodput_per_s)}."
+    )
     beyond = [point for point in entry.points if point.relative_rate >= OVERLOADS[0]]
     if not beyond:
         return text

@@ -40,7 +40,7 @@ def open_words(names: Sequence[str], aim: str, lead: str) -> str:
     return f"{leader} has {aim} so far, {lead}, but {rivals} {are} not significantly worse."
 
 
-def dropped_words(dropped: Sequence[RaceDrop]) -> str:
+def dropped_words(dropped: Sequence[RaceDropout]) -> str:
     """``Dropped out: c (2.31× the value of a after 2 rounds).``; nothing where nobody did."""
     if not dropped:
         return ""

@@ -34,11 +34,13 @@ def recommendation_sentences(entries: Sequence[Recommendation]) -> list[str]:
     return sentences
 
 
-def recommendation_words(chosen: RecommendedSetting | NoRecommendation, objective: str) -> str:
+def recommendation_words(
+    chosen: RecommendedConfiguration | NoRecommendation, objective: str
+) -> str:
     """``Recommended: …`` or ``Probably …`` with interval and headroom, or ``No recommendation:
     …``."""
     if isinstance(chosen, NoRecommendation):
-        return f"No recommendation: {chosen.why}."
+        return f"No recommendation: {chosen.reason}."
     if chosen.needs is not None:
         return _probable(chosen, objective)
     leanest = f", the leanest of {1 + len(chosen.also_meets)} configurations that meet"
@@ -50,7 +52,7 @@ def recommendation_words(chosen: RecommendedSetting | NoRecommendation, objectiv
     )
 
 
-def _probable(chosen: RecommendedSetting, objective: str) -> str:
+def _probable(chosen: RecommendedConfiguration, objective: str) -> str:
     return (
         f"Probably {chosen.server}, which met {objective} in all {chosen.runs} runs at "
         f"{words.format_per_s(chosen.rate_per_s)}{_interval(chosen)}; "
@@ -58,7 +60,7 @@ def _probable(chosen: RecommendedSetting, objective: str) -> str:
     )
 
 
-def _others(chosen: RecommendedSetting) -> str:
+def _others(chosen: RecommendedConfiguration) -> str:
     if not chosen.also_meets:
         return f" Next best: {chosen.runner_up}." if chosen.runner_up is not None else ""
     meet = "meets" if len(chosen.also_meets) == 1 else "meet"
@@ -70,7 +72,7 @@ def _others(chosen: RecommendedSetting) -> str:
     return f"{also}; {tied} {needs} no more resources and {performs} equally well."
 
 
-def _disturbed(chosen: RecommendedSetting) -> str:
+def _disturbed(chosen: RecommendedConfiguration) -> str:
     if not chosen.disturbed:
         return ""
     runs = words.plural(chosen.runs, "run")
@@ -80,7 +82,7 @@ def _disturbed(chosen: RecommendedSetting) -> str:
     )
 
 
-def _thin(chosen: RecommendedSetting) -> str:
+def _thin(chosen: RecommendedConfiguration) -> str:
     if chosen.min_requests_beyond is None or chosen.min_requests_beyond >= FEWEST_BEYOND:
         return ""
     few = (
@@ -94,10 +96,10 @@ def _thin(chosen: RecommendedSetting) -> str:
     )
 
 
-def _interval(chosen: RecommendedSetting) -> str:
-    if chosen.interval is None or chosen.estimate is None:
+def _interval(chosen: RecommendedConfiguration) -> str:
+    if chosen.interval_95 is None or chosen.estimate is None:
         return f" in {words.plural(chosen.runs, 'run')}"
-    low, high = chosen.interval
+    low, high = chosen.interval_95
     if chosen.figure == "capacity":
         span = f"{words.format_rate(low)} to {words.format_rate(high)}"
         runs = words.plural(chosen.runs, "confirmation run")
@@ -109,7 +111,7 @@ def _interval(chosen: RecommendedSetting) -> str:
     )
 
 
-def use_words(chosen: RecommendedSetting) -> str:
+def use_words(chosen: RecommendedConfiguration) -> str:
     """``peak memory 58 MiB of 256 MiB (77 % free), CPU 0.62 of 1 core (38 % free)``."""
     cpu = chosen.cpu
     if cpu is None or cpu.cores_mean is None:

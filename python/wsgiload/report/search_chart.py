@@ -113,7 +113,7 @@ def _trial(
 ) -> PageTrial:
     return PageTrial(
         number=number,
-        phase=words.SEARCH_PHASES[trial.phase],
+        phase=words.SEARCH_PHASES[trial.stage],
         rate_per_s=trial.rate_per_s or 0.0,
         outcome="inconclusive" if trial.met is None else "met" if trial.met else "missed",
         is_repeated=trial.discarded,
@@ -148,7 +148,7 @@ def _grid(server: ServerCapacity, thresholds: Sequence[Threshold], loads: Loads)
     rows = tuple(
         (
             str(number),
-            words.SEARCH_PHASES[trial.phase],
+            words.SEARCH_PHASES[trial.stage],
             _outcome_words(trial),
             trial.reason,
             _load_words(trial),
