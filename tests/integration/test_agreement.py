@@ -87,7 +87,7 @@ def test_values_too_long_for_an_http2_url_are_refused_before_anything_is_sent(
     # Percent-encoded, the second cell has 65,540 bytes.
     (tmp_path / "values.csv").write_text(f"v\na\n{'é' * 10_923}aa\n")
     words = [f"{URL}{{{{csv:values.csv:v}}}}", "-R", "50", "-d", "100ms"]
-    expected = "url of up to 65541 bytes with the values of its placeholders"
+    expected = "url of up to 65,541 bytes with placeholder values"
 
     for versions, code in (([], 97), (["--http2"], 2)):
         command = [LOADGEN, *words, *versions]

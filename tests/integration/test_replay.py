@@ -154,7 +154,7 @@ def test_a_log_of_100_000_lines_is_replayed_in_order_with_its_gaps(
     assert len(report["plan"]["targets"]) == len({path for _, path in expected})
     assert len(server.seen) == LINES
     assert [request for _, request in server.seen] == [f"GET {path}" for _, path in expected]
-    assert "requests of the same second are spread evenly" in done.err
+    assert "requests within the same second are spread evenly" in done.err
     _require_gaps([at_ns / 1e9 for at_ns, _ in server.seen], [second for second, _ in expected])
 
 
@@ -194,7 +194,7 @@ def test_what_a_log_does_not_have_is_said(command: Command, server: NotingServer
     assert done.complaints[:2] == [
         "wsgiload: skipped 1 of 3 lines without a request that can be sent",
         "wsgiload: 1 of 2 requests (POST, PUT or PATCH) are sent without a body, because logs "
-        "contain none",
+        "do not contain bodies",
     ]
 
 
