@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -200,14 +201,14 @@ def names_in(plain: Any) -> set[str]:
     return set()
 
 
-def values_of(plain: Any) -> list[Any]:
-    """Every number, in order."""
+def values_of(plain: Any) -> list[float]:
+    """Every number."""
     match plain:
         case dict():
             return [found for one in plain.values() for found in values_of(one)]
         case list():
             return [found for one in plain for found in values_of(one)]
-    return [] if plain is None or isinstance(plain, str) else [plain]
+    return [] if plain is None or isinstance(plain, str) else [float(plain)]
 
 
 @pytest.mark.parametrize(
@@ -219,7 +220,7 @@ def test_old_names_of_version_2_are_read(kind: type[Any], name: str) -> None:
 
     validator = Draft202012Validator(load_schema(f"{name}-2"))
     assert [error.json_path for error in validator.iter_errors(renamed)] == []
-    assert sorted(values_of(old)) == pytest.approx(sorted(values_of(renamed)))
+    assert not Counter(values_of(old)) - Counter(values_of(renamed))
 
 
 def test_every_old_name_of_version_2_is_in_a_stored_document() -> None:

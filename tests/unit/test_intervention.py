@@ -157,7 +157,7 @@ def test_pairs_share_their_arrivals_and_interleave_the_cells() -> None:
     cells = expand(EXPERIMENT, ("waitress",))
     trials, is_complete = intervene(cells, EXPERIMENT, record)
     assert is_complete and pairs_of(EXPERIMENT) == 6
-    assert [(trial.pairs, trial.used) for trial in trials] == [(6, 6)] * 2
+    assert [(trial.pairs, trial.valid_pairs) for trial in trials] == [(6, 6)] * 2
     assert len({cell.id for cell, _ in made}) == len(made) == 24
     couples = [made[index : index + 2] for index in range(0, 24, 2)]
     assert all(

@@ -68,7 +68,7 @@ def test_the_least_disturbed_attempt_is_reported_however_slow_it_was() -> None:
     assert [one.reported for one in report.attempts] == [False, True, False]
     assert [one.disturbed_s for one in report.attempts] == [3.0, 1.0, 5.0]
     assert [one.p99_ns for one in report.attempts] == [1 * MS, 99 * MS, 1 * MS]
-    assert [one.disturbance for one in report.attempts] == [
+    assert [one.rerun_reason for one in report.attempts] == [
         f"host disturbed for {seconds} of 10 s" for seconds in (3, 1, 5)
     ]
 

@@ -1,5 +1,5 @@
-"""What the types say of themselves: JSON Schemas and tables, from their annotations and the strings
-below their fields. Pure.
+"""Descriptions of the document types: JSON Schemas and tables, from the types' annotations and the
+strings below their fields. Pure.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ def _schema_of(kind: type[Document], title: str, texts: Mapping[str, ClassText])
     (root,), components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     for component, schema in components.items():
         _describe(schema, texts[component])
-    own = components.pop(root["$ref"].rpartition("/")[2])
-    return {**own, "title": title, "$defs": dict(sorted(components.items()))}
+    document = components.pop(root["$ref"].rpartition("/")[2])
+    return {**document, "title": title, "$defs": dict(sorted(components.items()))}
 
 
 def _describe(schema: dict[str, Any], text: ClassText) -> None:

@@ -45,13 +45,13 @@ pub(crate) struct Received {
     pub queued_realtime_ns: Option<u64>,
 }
 
-/// Doubts about kernel timestamps; affected responses use the time of the read.
+/// Kernel timestamps that were not used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct RejectedTimestamps {
-    /// Timestamps outside the exchange that they belong to, and those that could not be converted
-    /// to `CLOCK_MONOTONIC`.
+    /// Kernel timestamps outside the time of their request, or that could not be converted to
+    /// `CLOCK_MONOTONIC`.
     pub count: u64,
-    /// Steps of the wall clock.
+    /// Number of times that the wall clock was set during the load.
     pub clock_steps: u64,
 }
 

@@ -17,26 +17,32 @@ use crate::plan::thresholds::LagImpactLimits;
 use crate::plan::{LoadPlan, ReceiveStamps};
 use crate::record::measures::Measures;
 
-/// The error budget of one quantile of the response time, in nanoseconds.
+/// The possible error of one quantile of the response time.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct ErrorBudget {
     /// The quantile as measured.
     pub value: u64,
-    /// Lower end: the quantile without the generator's delays (send lag and receive delay of each
-    /// request); upper end: the quantile as measured. The lower end is not a result, because a late
-    /// send changes what the server sees.
+    /// Range of the quantile. The lower end excludes the generator's delays (send lag and read
+    /// delay of each request); the upper end is the quantile as measured. The lower end is not a
+    /// result, because a late send changes the load on the server.
     pub generator: (u64, u64),
-    /// 95 % confidence interval within this run; `None` if unknown.
+    /// Lower and upper end of the 95 % confidence interval within this run; the upper end is null
+    /// if unbounded. `None`: fewer than 300 requests, interrupted run, or no finite value.
     pub sampling_95: Option<Interval>,
-    /// The machine's noise floor at this quantile; `None` without a calibration.
+    /// Noise floor of this machine at this quantile. `None`: the machine was not calibrated.
     pub noise_floor: Option<u64>,
-    /// The same quantile over the undisturbed seconds only; `None` if the host was not monitored.
+    /// The quantile over the intervals in which the host was not disturbed, without the first
+    /// interval after each disturbed one. Equal to `value` if the host was never disturbed. `None`:
+    /// the host was not observed (always with `wsgiload load`), or fewer than ten responses lie
+    /// beyond the quantile.
     pub undisturbed: Option<u64>,
-    /// Range of the value for an undisturbed generator: the confidence interval, with the lower end
-    /// lowered by the generator's contribution and the typical noise floor. `None` without a
-    /// confidence interval; unbounded without an upper end.
+    /// Range in which the value of an undisturbed generator would lie: the sampling interval, with
+    /// the lower end reduced by the generator's contribution and the median noise floor. `None`:
+    /// the sampling interval is unknown. Without an upper end, it is unbounded.
     pub band: Option<Interval>,
-    /// How the value can be used.
+    /// `bounded` (the true value lies in `band`), `upper_bound` (the generator may have added more
+    /// than 10 % and 100 µs, so the true value may be lower) or `few_responses` (too few responses
+    /// for a reliable interval).
     pub bound_status: BoundStatus,
 }
 

@@ -8,12 +8,14 @@ use serde::Serialize;
 use crate::plan::precision::REPORTED_QUANTILES;
 use crate::record::histogram::{LatencyHistogram, rank_of};
 
-/// Bounds of a quantile; `None` is above every measured value.
+/// Lower and upper bound of a quantile over all scheduled requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Bounds {
-    /// Lower bound; `None`: not met, because more requests failed than the quantile allows.
+    /// Lower bound: a request that was cut off, for example by a timeout, counts with the time
+    /// until then. `None`: too many requests failed.
     pub low: Option<u64>,
-    /// Upper bound; `None`: unbounded, because some requests were abandoned before their response.
+    /// Upper bound: a request that was cut off or failed counts as infinitely slow. Equal to `low`
+    /// if no request was cut off before this time. `None`: too many requests failed.
     pub high: Option<u64>,
 }
 

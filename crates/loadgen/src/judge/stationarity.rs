@@ -47,51 +47,60 @@ pub enum State {
     Unstable,
 }
 
-/// A change of the median response time.
+/// A change of the median response time during the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Change {
-    /// Time since the start of the measurement.
+    /// Time of the change.
     pub at_ns: u64,
-    /// Median between the previous change and this one.
+    /// Median response time before the change.
     pub p50_before_ns: u64,
-    /// Median between this change and the next one.
+    /// Median response time after the change.
     pub p50_after_ns: u64,
 }
 
-/// Changes of the response times during the measurement.
+/// Whether response times changed over the measurement.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct Stationarity {
-    /// The classification; `None` if it could not be determined.
+    /// `stationary`; `drifting` (response times changed between the first and the last third,
+    /// confirmed by the KPSS test); `non_stationary` (the median changed by more than 25 %); or
+    /// `unstable` (the backlog grew, or the queue was full). `None`: not checked.
     pub state: Option<State>,
-    /// Why it could not be determined.
+    /// Why the response times were not checked. `None`: they were checked.
     pub reason: Option<&'static str>,
-    /// Length of the compared slices.
+    /// Length of the time slices that are compared: the time of 1,000 responses, but at least 1 s,
+    /// at most 5 s, and never less than a report interval. A measurement with fewer than ten such
+    /// slices is divided into 10 to 30 slices instead. `None`: not checked.
     pub slice_ns: Option<u64>,
-    /// Relative change of the median from the first to the last third.
+    /// Relative change of the median between the first and the last third of the measurement.
+    /// `None`: not checked.
     pub p50_drift: Option<f64>,
-    /// Relative change of p99.
+    /// Relative change of p99 between the first and the last third of the measurement. `None`: not
+    /// checked, or too few responses per slice.
     pub p99_drift: Option<f64>,
-    /// KPSS statistic of the logarithm of the median; exceeds 0.739 in 1 % of stationary series.
+    /// KPSS statistic of the logarithm of the median. It exceeds 0.739 in 1 % of stationary series.
+    /// `None`: not checked.
     pub p50_kpss: Option<f64>,
-    /// KPSS statistic of the logarithm of p99.
+    /// KPSS statistic of the logarithm of p99. It exceeds 0.739 in 1 % of stationary series.
+    /// `None`: not checked, or too few responses per slice.
     pub p99_kpss: Option<f64>,
-    /// Relative difference between the highest and the lowest level of the median; 0 without a
-    /// change.
+    /// Relative difference between the highest and the lowest level of the median. `None`: not
+    /// checked.
     pub p50_range: Option<f64>,
-    /// Changes of the median, in order.
+    /// All changes of the median.
     pub changes: Vec<Change>,
-    /// Time of the last change, if it is in the first half: the warm-up should have been this much
-    /// longer.
+    /// Time of the last change; afterwards, response times were steady. The warm-up should be
+    /// longer by this time. `None`: no change, or a change in the second half.
     pub settled_after_ns: Option<u64>,
 }
 
-/// Requests in the system, from their scheduled send to their end.
+/// The number of requests in the system (from their scheduled send time to their end).
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct InSystem {
-    /// Mean over the measurement.
+    /// Mean number over the measurement.
     pub mean: f64,
-    /// Growth during the measurement, in multiples of the mean; `None` if it does not apply (a
-    /// closed loop, a varying rate) or cannot be determined.
+    /// Growth of this number over the measurement, divided by the mean; about 2 if a backlog grew
+    /// steadily from zero. `None`: closed loop, varying rate, fewer than 1,000 requests, or
+    /// interrupted run.
     pub growth: Option<f64>,
 }
 

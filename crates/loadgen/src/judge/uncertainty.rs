@@ -20,26 +20,32 @@ const HEADLINE_BEYOND: f64 = 100.0;
 /// Ends of a 95 % confidence interval; unbounded without an upper end.
 pub(crate) type Interval = (u64, Option<u64>);
 
-/// Uncertainty of the quantiles of one load, excluding run-to-run variation.
+/// The uncertainty of each quantile within one run, which determines where the quantile is shown.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Uncertainty {
-    /// For quantiles over all offered requests.
+    /// Uncertainty of each quantile over all scheduled requests; failures count as slower than any
+    /// response.
     pub offered_quantiles_ns: BTreeMap<String, QuantileUncertainty>,
-    /// For quantiles of correct responses.
+    /// Uncertainty of each quantile over correct responses.
     pub response_time_ns: BTreeMap<String, QuantileUncertainty>,
 }
 
-/// Uncertainty of one quantile.
+/// The uncertainty of one quantile within one run.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct QuantileUncertainty {
-    /// 95 % confidence interval within this run.
+    /// Lower and upper end of the 95 % confidence interval within this run; the upper end is null
+    /// if unbounded. `None`: fewer than 300 requests, interrupted run, or no finite value.
     pub interval_95_ns: Option<Interval>,
-    /// Effective requests: the number of independent requests with the same precision; `None` if
-    /// unknown.
+    /// Number of independent requests that would give the same precision. `None`: fewer than 300
+    /// requests, or interrupted run.
     pub effective_requests: Option<f64>,
-    /// Where the quantile may be shown.
+    /// `headline` (at least 100 effective requests lie beyond the quantile), `resolved` (at least
+    /// 10) or `not_resolved`.
     pub resolution_status: ResolutionStatus,
-    /// Why it is not resolved; `None` if it is.
+    /// Why the quantile is not resolved: `too_few_requests` (fewer than 300),
+    /// `too_few_effective_requests` (fewer than 10 lie beyond the quantile), `not_met` (too many
+    /// requests failed), `below_noise_floor` (less than three times the plan's `noise_floor`, so
+    /// the value is only an upper bound) or `interrupted`. `None`: the quantile is resolved.
     pub reason: Option<NotResolved>,
 }
 

@@ -9,15 +9,16 @@ use serde::Serialize;
 
 const FOLDER: &str = "/proc/sys/net/netfilter";
 
-/// The kernel's connection tracking table, before and after a load.
+/// The connection tracking (conntrack) table. When it is full, the kernel drops new connections, so
+/// the server looks slow (alarm network-resources).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct TrackedConnections {
-    /// Entries before the load's first connection, from whatever source.
+    /// Entries before the first connection of the load.
     pub before: u64,
-    /// Entries after its last: the kernel keeps an entry for a while after its connection has
-    /// ended, usually two minutes.
+    /// Entries after the last connection. The kernel keeps an entry after its connection has ended,
+    /// usually for 2 minutes.
     pub after: u64,
-    /// Capacity of the table.
+    /// Maximum number of entries.
     pub max: u64,
 }
 

@@ -10,16 +10,16 @@ use crate::plan::{Keepalive, LoadModel, LoadPlan, SessionPlan};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The local ports for connections, as known before the first was opened.
+/// The local ports that connections can use.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct SourcePorts {
-    /// Local addresses of the connections, used in rotation; `None` if the kernel chose.
+    /// Source addresses of the connections, used round-robin. `None`: chosen by the kernel.
     pub source_addresses: Option<Vec<String>>,
-    /// Ports that were free for connections to this server.
+    /// Ports that were free for connections to this server before the load.
     pub free: u64,
-    /// Most ports that the plan could hold at once.
+    /// Maximum number of ports that the load may need at the same time.
     pub needed_at_most: u64,
-    /// Explanation, if the ports might have run out.
+    /// Warning that ports may run out, with a fix. `None`: there are enough ports.
     pub warning: Option<String>,
 }
 

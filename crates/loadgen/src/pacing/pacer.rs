@@ -36,12 +36,14 @@ pub enum SpinReason {
     OffOnSharedCores,
 }
 
-/// How long before a send a thread spins instead of sleeping.
+/// Busy-waiting before sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Spin {
-    /// The window; 0: none.
+    /// How long before a send the generator busy-waits: it polls its sockets instead of sleeping.
     pub window_ns: u64,
-    /// Why it has this length.
+    /// Why the window has this length: `user_set`, `automatic`, `off_at_this_rate` (busy-waiting
+    /// would use more than 20 % of a core, or there is no rate) or `off_on_shared_cores` (other
+    /// processes use the generator's cores).
     pub reason: SpinReason,
 }
 

@@ -8,22 +8,20 @@ use crate::base::clock::NS_PER_MS;
 /// A longer gap between turns of the loop is a stall.
 const SHORTEST_NS: u64 = 5 * NS_PER_MS;
 
-/// The stalls of one thread, or of all threads.
+/// Stalls of the generator's event loop that were longer than 5 ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Stalls {
     /// Number of stalls.
     pub count: u64,
-    /// Total length.
+    /// Total duration of the stalls.
     pub total_ns: u64,
-    /// Length of the longest stall.
+    /// Duration of the longest stall.
     pub longest_ns: u64,
-    /// Part of `total_ns` in which the thread was runnable but waited for a core. Otherwise the
-    /// generator itself stalled, or was stopped.
+    /// Part of `total_ns` in which the thread was runnable but had no CPU.
     pub waited_ns: u64,
-    /// Measured arrivals that were due during a stall.
+    /// Requests of the measurement that were due during a stall.
     pub arrivals: u64,
-    /// Measured responses without a kernel timestamp, and connections, that may have become ready
-    /// during a stall.
+    /// Responses of the measurement that may have been read late because of a stall.
     pub responses: u64,
     #[serde(skip)]
     latest: (u64, u64),

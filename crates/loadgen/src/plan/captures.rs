@@ -8,16 +8,17 @@ const EXAMPLE: &str = "--capture token=json:.token";
 /// Names of built-in placeholders.
 const TAKEN_NAMES: [&str; 4] = ["seq", "random", "uuid", "csv"];
 
-/// One value of a response.
+/// A value that is taken from a response and sent in later requests of the session.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CapturePlan {
-    /// Later steps send it as `{{name}}`.
+    /// Name of the value: later requests contain it as `{{name}}`.
     pub name: String,
-    /// Where it is found.
+    /// Where to find the value.
     pub source: CaptureSource,
-    /// Which value it is: a path such as `.user.token`, the name of a header field, or a regular
-    /// expression, whose first group counts if it has one.
+    /// How to find the value: a path such as `.user.token`, the name of the header field, or a
+    /// regular expression. The value is the expression's first group or, without a group, the whole
+    /// match.
     pub expression: String,
 }
 

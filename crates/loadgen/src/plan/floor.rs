@@ -4,16 +4,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Response times of a server that holds nothing, measured beforehand with the same cores, rate and
-/// connections. Shown as a systematic uncertainty; it is never subtracted.
+/// The noise floor: response times of a server that responds immediately, measured in advance on
+/// this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoiseFloor {
-    /// Median.
+    /// Median response time.
     pub p50_ns: u64,
-    /// What 99 % do not exceed.
+    /// p99 response time.
     pub p99_ns: u64,
-    /// What 99.9 % do not exceed.
+    /// p99.9 response time.
     pub p999_ns: u64,
 }
 

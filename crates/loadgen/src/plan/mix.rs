@@ -18,51 +18,52 @@ const MOST_REQUESTS: usize = 10_000;
 /// Maximum for a replay that names the request of each arrival.
 pub(crate) const MOST_RECORDED_REQUESTS: usize = 100_000;
 
-/// One of several requests to the server that the plan's URL names.
+/// One of several requests of a plan. All go to the server in the plan's URL.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequestPlan {
-    /// What the report calls it; `None`: its method and path.
+    /// Name of the request in the report. `None`: method and path.
     #[serde(default)]
     pub name: Option<String>,
-    /// Its method.
+    /// Request method.
     #[serde(default = "default_method")]
     pub method: String,
-    /// Path and query, or a URL of the same host.
+    /// Path and query, or a URL with the same host as the plan's URL.
     pub url: String,
-    /// Header fields, in order; the plan's own are added where the name is not among these.
+    /// Header fields, in order. The plan's header fields are added, except those with the same
+    /// name.
     #[serde(default)]
     pub headers: Vec<(String, String)>,
-    /// Its body, base64; `None` sends no body.
+    /// Request body, base64. `None`: no body.
     #[serde(default)]
     pub body_base64: Option<String>,
-    /// What counts as a correct response; `None`: what the plan says.
+    /// The criteria of a correct response. `None`: the plan's `check` applies.
     #[serde(default)]
     pub check: Option<ResponseCheck>,
 }
 
-/// A request, and how often it is sent.
+/// A request and its weight.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WeightedRequest {
     /// The request.
     pub request: RequestPlan,
-    /// Its share of the arrivals is its weight over the sum of all weights.
+    /// Weight of the request. Its share of the arrivals is the weight divided by the sum of all
+    /// weights.
     #[serde(default = "default_weight")]
     pub weight: f64,
 }
 
-/// What one kind of user does: requests one after the other over a connection of its own, cookies
-/// kept.
+/// A session: requests in sequence over one connection, with cookies.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SessionPlan {
-    /// What the report calls it.
+    /// Name of the session in the report.
     pub name: String,
     /// Its share of the sessions is its weight over the sum of all weights.
     #[serde(default = "default_weight")]
     pub weight: f64,
-    /// Its requests, in order.
+    /// Requests of the session, in order.
     pub steps: Vec<StepPlan>,
 }
 
@@ -72,11 +73,10 @@ pub struct SessionPlan {
 pub struct StepPlan {
     /// The request.
     pub request: RequestPlan,
-    /// Mean think time between its response and the next request; exponentially distributed, 0 for
-    /// none.
+    /// Mean of the exponentially distributed think time before the next request.
     #[serde(default)]
     pub think_time_ns: u64,
-    /// What later requests of the session need from its response.
+    /// Values to take from the response for later requests of the session.
     #[serde(default)]
     pub captures: Vec<CapturePlan>,
 }

@@ -45,108 +45,108 @@ pub use crate::plan::thresholds::Thresholds;
 pub use crate::plan::trace::Trace;
 pub use warnings::without_effect;
 
-/// The whole of one load: what to send, when, over which connections, and what counts as right.
+/// The complete definition of one load.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoadPlan {
-    /// `http://host[:port]/path?query`, or `https://` for TLS.
+    /// URL of the request: `http://host[:port]/path?query`, or `https://` for TLS.
     pub url: String,
-    /// Path of a Unix socket to connect to instead of the URL's host, which then only names the
-    /// `Host`.
+    /// Path of the Unix socket to connect to, instead of the URL's host, which is then used only in
+    /// the header `Host`. `None`: TCP.
     #[serde(default)]
     pub unix_socket: Option<String>,
-    /// `HOST:PORT` to connect to instead of the URL's, which stays the name that requests and TLS
-    /// ask for.
+    /// `HOST:PORT` to connect to, instead of those in the URL. The name in the URL is still used in
+    /// requests and for TLS. `None`: those in the URL.
     #[serde(default)]
     pub connect_to: Option<String>,
     /// Method of every request.
     #[serde(default = "default_method")]
     pub method: String,
-    /// Extra header fields, in order. `Host` is set from the URL unless it is given here.
+    /// Additional header fields, in order. `Host` is set from the URL unless it is given here.
     #[serde(default)]
     pub headers: Vec<(String, String)>,
-    /// Request body, base64; `None` sends no body.
+    /// Request body, base64. `None`: no body.
     #[serde(default)]
     pub body_base64: Option<String>,
-    /// Requests to choose from, instead of the one above; its header fields are added to each of
-    /// them.
+    /// Weighted requests, used instead of the single request. The plan's header fields are added to
+    /// each of them.
     #[serde(default)]
     pub targets: Vec<WeightedRequest>,
-    /// What each arrival does, instead of sending one request; the rate is then that of sessions.
+    /// Sessions, used instead of single requests. The rate is then in sessions per second.
     #[serde(default)]
     pub sessions: Vec<SessionPlan>,
-    /// Open loop (a rate) or closed loop (a number of users).
+    /// Open or closed loop.
     pub load: LoadModel,
-    /// How long each phase lasts.
+    /// Durations of the phases.
     pub phases: Phases,
-    /// Length of one recording interval; `None`: one second, or longer where so many would not fit
-    /// into memory.
+    /// Length of a report interval. `None`: one second, or longer if so many intervals would not
+    /// fit into memory.
     #[serde(default)]
     pub interval_ns: Option<u64>,
-    /// Of how many requests the instants are kept: so many of the slowest, and as many of all by
-    /// chance.
+    /// Number of slowest requests in the report's `flights`; the random sample has the same size.
     #[serde(default)]
     pub keep_flights: usize,
-    /// How long a connection is kept.
+    /// Connection reuse.
     #[serde(default)]
     pub keepalive: Keepalive,
-    /// Longest time on the wire for one request, connecting included.
+    /// Timeout of a request, including connection setup.
     #[serde(default = "default_timeout_ns")]
     pub timeout_ns: u64,
-    /// Longest time from the intended send; work that is later is dropped before it is sent.
+    /// Longest time from the scheduled to the actual send. A request that is not sent within this
+    /// time is dropped. `None`: no deadline.
     #[serde(default)]
     pub deadline_ns: Option<u64>,
-    /// Generator threads, each with an event loop, connections and histograms of its own.
+    /// Number of generator threads, each with its own event loop, connections and histograms.
     #[serde(default = "default_threads")]
     pub threads: usize,
-    /// Random seed: arrivals, their split over threads, the choice of idle
-    /// connection.
+    /// Seed of all random numbers: arrivals, their distribution over threads, the choice of idle
+    /// connections.
     #[serde(default)]
     pub seed: u64,
-    /// How long before a send the pacer spins instead of sleeping; `None`: by the rate and the
-    /// cores.
+    /// How long before a send the generator busy-waits. `None`: chosen according to the rate and
+    /// the cores.
     #[serde(default)]
     pub spin_window_ns: Option<u64>,
-    /// Whether others, such as the server, work on the generator's cores: then nothing spins,
-    /// unless it was asked for, and no thread takes real-time priority.
+    /// Whether other processes use the generator's cores. If so, the generator does not use
+    /// real-time priority, and busy-waits only if `spin_window_ns` is set.
     #[serde(default)]
     pub shares_cores: bool,
-    /// Whose instants of responses are reported; `None`: the kernel's in an open loop, our own in a
-    /// closed one, whose capacity the kernel timestamps would lower by some 6 %.
+    /// How responses are timestamped. `None`: by the kernel in an open loop, by the generator in a
+    /// closed loop, whose throughput kernel timestamps would reduce by about 6 %.
     #[serde(default)]
     pub receive_stamps: Option<ReceiveStamps>,
-    /// What counts as a correct response.
+    /// The criteria of a correct response.
     #[serde(default)]
     pub check: ResponseCheck,
-    /// Who frames the messages of HTTP/1.1; those of HTTP/2 always h2.
+    /// Implementation of HTTP/1.1; HTTP/2 always uses h2.
     #[serde(default)]
     pub wire: Wire,
-    /// Version of HTTP.
+    /// HTTP version.
     #[serde(default)]
     pub http_version: HttpVersion,
-    /// Concurrent requests on each connection, at most 250; several need HTTP/2.
+    /// Maximum number of concurrent requests on each connection, at most 250; above 1 only with
+    /// HTTP/2.
     #[serde(default = "default_streams")]
     pub streams: usize,
-    /// Whom to trust, where the URL asks for TLS.
+    /// TLS options.
     #[serde(default)]
     pub tls: TlsOptions,
-    /// Local addresses that connections come from, in turn: `127.0.0.2`, `127.0.0.2-127.0.0.50`,
-    /// `127.0.0.0/24`. Empty: the kernel's choice, or over loopback as many as keep ports from
-    /// running out.
+    /// Source addresses of the connections, used round-robin: `127.0.0.2`, `127.0.0.2-127.0.0.50`,
+    /// `127.0.0.0/24`. If empty, the kernel chooses the address; over loopback, enough addresses
+    /// are used that ports do not run out.
     #[serde(default)]
     pub source_addresses: Vec<String>,
-    /// What the generator measures here of a server that responds at once; `None`: not measured.
+    /// Noise floor of this machine. `None`: the machine was not calibrated.
     #[serde(default)]
     pub noise_floor: Option<NoiseFloor>,
-    /// A closed loop ends after so many requests, or after its measure phase; `None`: only after
-    /// that.
+    /// Number of requests after which a closed loop ends, unless its duration ends first. `None`:
+    /// no limit.
     #[serde(default)]
     pub requests: Option<u64>,
-    /// Goes on until a quantile is known so well, and no longer than it says; `None`: the
-    /// measurement has the length that its phase has.
+    /// Target precision, for which the measurement is extended. `None`: fixed duration.
     #[serde(default)]
     pub precision: Option<Precision>,
-    /// When the checks of the load speak up, by check and key; what is left out has its default.
+    /// Thresholds of each check, by key; missing thresholds have their defaults.
     #[serde(default)]
     pub thresholds: Thresholds,
 }
@@ -161,34 +161,34 @@ pub enum LoadModel {
     Closed(ClosedLoop),
 }
 
-/// Closed loop: users and their think time.
+/// A closed loop: a fixed number of users. After each response, a user waits for a think time and
+/// then sends the next request.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClosedLoop {
-    /// Connections, each of one user, or of as many as it has streams.
+    /// Number of connections. Each has one user or, with HTTP/2, `streams` users.
     pub connections: usize,
-    /// Mean think time between a response and the next request; exponentially distributed, 0 for
-    /// none.
+    /// Mean of the exponentially distributed think time; 0 for none.
     #[serde(default)]
     pub think_time_ns: u64,
 }
 
-/// What counts as a correct response; anything else is a failure, however fast it came.
+/// The criteria of a correct response. All other responses are failures.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResponseCheck {
     /// Accepted status codes.
     pub statuses: Vec<u16>,
-    /// The exact body, base64; `None` checks the framing only.
+    /// Expected body, base64. `None`: not checked.
     #[serde(default)]
     pub body_base64: Option<String>,
-    /// Length of the body in bytes.
+    /// Expected length of the body. `None`: not checked.
     #[serde(default)]
     pub length: Option<u64>,
-    /// SHA-256 hash of the body, in hexadecimal digits.
+    /// Expected SHA-256 hash of the body, hexadecimal. `None`: not checked.
     #[serde(default)]
     pub sha256: Option<String>,
-    /// Regular expression that is found in the first MiB of the body.
+    /// Regular expression that the first MiB of the body must match. `None`: not checked.
     #[serde(default)]
     pub regex: Option<String>,
 }

@@ -5,22 +5,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::profile::{LoadProfile, Ramp, Replay, Step};
 
-/// Open loop: the schedule, and what happens to an arrival that finds every connection busy.
+/// An open loop: arrivals follow a schedule, regardless of how fast the server responds. Exactly
+/// one of `rate_per_s`, `ramp`, `steps` and `replay` is present.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(try_from = "OpenKeys", into = "OpenKeys")]
 pub struct OpenLoop {
     /// What is offered over time; in JSON one of the keys `rate_per_s`, `ramp`, `steps` and
     /// `replay`.
     pub profile: LoadProfile,
-    /// Inter-arrival distribution; a replay has none, and its JSON no such key.
+    /// Inter-arrival distribution; a replay has none, and its JSON has no such key.
     pub arrivals: Arrivals,
-    /// What an arrival does when no connection is idle.
+    /// What happens to a request when the maximum number of connections is reached.
     pub on_busy: OnBusy,
-    /// Most connections at once over all threads, each of which has its part and shares it with
-    /// none; `None` takes what the process limits allow, at most 4,096.
+    /// Maximum number of open connections over all threads; each thread has a fixed part of them.
+    /// `None`: as many as the process limits allow, at most 4,096.
     pub max_connections: Option<usize>,
-    /// Most arrivals that wait for a connection; beyond that they are dropped and counted. `None`:
-    /// ten seconds' worth, and no fewer than ten for each connection.
+    /// Maximum number of requests waiting for a connection; further requests are dropped. `None`:
+    /// 10 s worth of requests, at least 10 per connection.
     pub max_pending: Option<usize>,
 }
 

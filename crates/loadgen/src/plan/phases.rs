@@ -5,21 +5,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::error::LoadError;
 
-/// Phases by intended time. Only the measure phase enters the report's figures.
+/// The durations of the phases of a load.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Phases {
-    /// Load before the measurement.
+    /// Duration of the warm-up: load before the measurement.
     #[serde(default)]
     pub warmup_ns: u64,
-    /// The measurement.
+    /// Duration of the measurement.
     pub measure_ns: u64,
-    /// Load that goes on after the measurement, so that its last requests do not meet an emptying
-    /// server.
+    /// Duration of the cool-down: load after the measurement, so that the server is under load
+    /// until the last measured response.
     #[serde(default)]
     pub cooldown_ns: u64,
-    /// Longest wait for answers once the sends have ended; `None`: until the last has had its
-    /// timeout.
+    /// Maximum wait for responses after the last send. `None`: the request timeout.
     #[serde(default)]
     pub drain_ns: Option<u64>,
 }

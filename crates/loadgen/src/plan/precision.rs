@@ -20,11 +20,12 @@ const WIDEST_SHARE: f64 = 0.5;
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Precision {
-    /// Over all offered requests; one of those that a report has.
+    /// The quantile, over all scheduled requests.
     pub quantile: f64,
-    /// Half of its 95 % interval, as a share of it.
+    /// Largest acceptable half-width of the quantile's 95 % confidence interval, relative to the
+    /// quantile.
     pub half_width: f64,
-    /// Longest measurement.
+    /// Maximum duration of the measurement.
     pub max_duration_ns: u64,
 }
 

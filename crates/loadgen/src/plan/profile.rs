@@ -36,40 +36,41 @@ pub enum LoadProfile {
     Replay(Replay),
 }
 
-/// A rate that changes evenly from one value to another.
+/// A linear change of the rate.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ramp {
-    /// Rate at the start of the measure phase.
+    /// Rate at the start of the measurement.
     pub from_per_s: f64,
     /// Rate at the end of the ramp.
     pub to_per_s: f64,
-    /// How long the ramp takes, after which its last rate holds; `None`: the whole measure phase.
+    /// Duration of the ramp; the rate is constant after it. `None`: the ramp lasts for the whole
+    /// measurement.
     #[serde(default)]
     pub over_ns: Option<u64>,
 }
 
-/// One rate for some time.
+/// A constant rate for some time.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// Arrivals per second; 0 is a pause.
     pub rate_per_s: f64,
-    /// How long it holds.
+    /// Duration of the step.
     pub duration_ns: u64,
 }
 
-/// The arrivals of a trace, at its own speed or another.
+/// Recorded arrivals, replayed at the original or another speed.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
-    /// The arrivals as they were recorded.
+    /// Arrival times, relative to the first arrival.
     pub offsets_ns: Trace,
-    /// Offsets are divided by this: 2 replays an hour in half an hour, at twice the rate.
+    /// Speed factor; 2 replays twice as fast.
     #[serde(default = "own_speed")]
     pub speed: f64,
-    /// For each arrival the index of its target, in the order of the arrivals; `None`: targets are
-    /// drawn by weight.
+    /// For each arrival, the index of its request in `targets`. If absent, requests are chosen by
+    /// weight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<Order>,
 }

@@ -70,21 +70,20 @@ impl LoadPlan {
     }
 }
 
-/// Whom to trust over TLS, and how to be trusted.
+/// TLS options.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsOptions {
-    /// Takes every certificate as it comes.
+    /// Whether certificates are accepted without verification.
     #[serde(default)]
     pub insecure: bool,
-    /// PEM file of the authorities that are trusted; `None`: those of the system.
+    /// PEM file of trusted certificate authorities. `None`: the system's certificate authorities.
     #[serde(default)]
     pub ca_file: Option<String>,
-    /// PEM file of the client's certificate and those that vouch for it; `None`: the client shows
-    /// none.
+    /// PEM file of the client certificate. `None`: no client certificate.
     #[serde(default)]
     pub client_cert: Option<String>,
-    /// PEM file of the key of that certificate; `None`: it is in the same file.
+    /// PEM file of the client certificate's private key. `None`: the key is in `client_cert`.
     #[serde(default)]
     pub client_key: Option<String>,
 }

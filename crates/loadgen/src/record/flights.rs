@@ -30,15 +30,18 @@ pub struct Flights {
     sample: Largest<()>,
 }
 
-/// When requests were in the system: for each, its scheduled send and its end, on
-/// `CLOCK_MONOTONIC`.
+/// When individual requests were in the system, as pairs `[scheduled send time, end]`. In a sweep,
+/// `slowest` and `sample` have at most 2,000 requests each. A failure counts as slower than any
+/// response.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct FlightReport {
-    /// The slowest requests, slowest first; failures count as slower than any response.
+    /// The slowest requests of the measurement, in descending order of their response times.
     pub slowest: Vec<Flight>,
-    /// The parts of each of the slowest requests, in the same order; `None` for a failure.
+    /// For each request in `slowest`: pool wait, connect time, time to first byte, and transfer.
+    /// The rest of the response time is the send lag. Empty in reports of older versions. `None`:
+    /// an entry: the request failed.
     pub slowest_parts: Vec<Option<FlightParts>>,
-    /// An equally large uniform random sample of all requests, by scheduled send.
+    /// A random sample of the requests, in the order of their scheduled send times.
     pub sample: Vec<Flight>,
 }
 

@@ -21,23 +21,26 @@ pub struct RequestRecord {
     response: Option<LatencyHistogram>,
 }
 
-/// Results of one of the plan's several requests in the measure phase.
+/// The results of one target, or of one request of a session.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct RequestReport {
-    /// Its name in the plan, or its method and path.
+    /// Name of the target, or its method and path. For a request of a session, the session's name
+    /// and the request's position come first, as in `browse[2] GET /cart`.
     pub name: String,
-    /// Arrivals of this request.
+    /// Scheduled requests of this target in the measurement; the sum over all targets is the load's
+    /// `scheduled`.
     pub scheduled: u64,
-    /// Of these, those with a correct response.
+    /// Requests of this target with a correct response.
     pub ok: u64,
-    /// Of these, all others.
+    /// Requests of this target without a correct response.
     pub failed: u64,
-    /// Median response time; like the two below `None` without a correct response, or with too many
-    /// requests to keep a histogram of each.
+    /// Median response time of the correct responses. `None`: no correct response, or the
+    /// histograms of all targets would need more than 256 MiB (with one thread: more than 900
+    /// targets).
     pub p50_ns: Option<u64>,
-    /// The 99th percentile of the response time.
+    /// p99 response time of the correct responses. `None`: as `p50_ns`.
     pub p99_ns: Option<u64>,
-    /// Largest response time.
+    /// Longest response time of the correct responses. `None`: as `p50_ns`.
     pub max_ns: Option<u64>,
 }
 

@@ -26,18 +26,19 @@ pub(crate) struct SendSample {
     timestamps_ns: Vec<u64>,
 }
 
-/// How the gaps between consecutive sends compare with those of a Poisson process.
+/// A comparison of the send times with the requested Poisson process.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, serde::Serialize)]
 pub struct SendGaps {
-    /// Number of gaps tested.
+    /// Number of inter-arrival times that were tested; they are taken from the middle of the
+    /// measurement.
     pub count: u64,
-    /// Anderson-Darling statistic against exponential gaps; exceeds 1.959 by chance once in a
-    /// hundred tests.
+    /// Anderson-Darling statistic for exponential inter-arrival times. It exceeds 1.959 for 1 % of
+    /// true Poisson processes.
     pub anderson_darling: f64,
-    /// Kolmogorov distance between their distribution and the exponential one.
+    /// Kolmogorov-Smirnov distance of the inter-arrival times from the exponential distribution.
     pub kolmogorov_distance: f64,
-    /// How far the index of dispersion of the sends in 10 ms, 100 ms or 1 s is from 1, in standard
-    /// errors: the largest of the three.
+    /// Largest deviation from 1 of the index of dispersion (variance divided by mean) of the number
+    /// of sends per 10 ms, 100 ms and 1 s. `None`: too few sends.
     pub dispersion_deviation: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! What a report tells of the generator itself.
+//! The generator's resource use in a report.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,53 +13,63 @@ use crate::plan::{LoadPlan, ReceiveStamps};
 use crate::record::exchange::Outcome;
 use crate::record::recorder::{Phase, Recorder};
 
-/// What the generator cost and how late it was.
+/// The generator's resource use, and how much it was disturbed.
 #[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct Client {
-    /// CPU time of all generator threads, in seconds.
+    /// CPU time of the generator. `None`: not readable.
     pub cpu_seconds: f64,
-    /// CPU time per answered request of the whole load; `None` when none was answered.
+    /// CPU time per complete response of the whole load, correct or not. `None`: no response.
     pub cpu_per_request_ns: Option<f64>,
-    /// Time that generator threads waited for a core.
+    /// Time in which generator threads were runnable but had no CPU. `None`: not readable.
     pub run_queue_wait_ns: Option<u64>,
-    /// Latest send.
+    /// Largest send lag of all requests that were sent or dropped, including those that failed.
+    /// `None`: no request was sent or dropped.
     pub max_send_lag_ns: Option<u64>,
-    /// Busy share of the busiest thread, its spin not counted.
+    /// Share of the elapsed time in which the busiest generator thread used a CPU, without
+    /// busy-waiting before sends.
     pub busy_share: f64,
-    /// Share of the host's CPU time that the hypervisor took.
+    /// Steal: share of the host's CPU time that the hypervisor took. `None`: no `/proc/stat`.
     pub steal_share: Option<f64>,
-    /// How the generator's threads were scheduled.
+    /// Scheduling policy of the generator's threads: `sched_other` (`SCHED_OTHER`) or `realtime`
+    /// (`SCHED_RR` or `SCHED_FIFO`, which preempt all `SCHED_OTHER` threads). The generator uses
+    /// `SCHED_RR` with priority 1 if permitted. It does not if the server shares its cores, if it
+    /// has as many threads as cores, if the CPU time of real-time threads is limited
+    /// (`RLIMIT_RTTIME`), or if it was started with another policy or niceness (`nice`, `chrt`).
+    /// `None`: not readable.
     pub scheduling: Option<Scheduling>,
-    /// Share of the load in which its threads were busy with their real-time priority given up, so
-    /// as not to be stopped by force. `None` at ordinary priority, and where they may not take it
-    /// back.
+    /// Share of the load in which busy generator threads gave up real-time priority to avoid RT
+    /// throttling (the kernel stops real-time threads that use more than 95 % of a second). Threads
+    /// that hardly sleep give up this priority for 7 % of the time. Meanwhile, a CPU quota applies
+    /// to them, and they run at niceness 0, or at -10 if the generator was started at real-time
+    /// priority and this is permitted. `None`: `scheduling` is not `realtime`, or the threads could
+    /// not regain real-time priority and sleep instead (`curtailed_spins`).
     pub real_time_off_share: Option<f64>,
-    /// How it waited for the instant of a send: it looks at its sockets again and again for the
-    /// last part.
+    /// Busy-waiting before sends. In addition, timers expire early: by the shortest of the last 16
+    /// wake-up delays, at most 20 µs.
     pub spin: Spin,
-    /// Share of the load in which it did not spin, because its cores had hardly any idle time.
-    /// `None` where that was not looked at: without a window that it chose itself, or in a load of
-    /// about half a second or less.
+    /// Share of the load in which busy-waiting was off because fewer than 0.1 cores per generator
+    /// thread were idle. It resumes above 0.3 idle cores per thread; idle time is checked every 0.5
+    /// s. `None`: the window was set by the user or is 0, or the load ended before the first check.
     pub spin_off_share: Option<f64>,
-    /// CPU time that the spin cost, in seconds.
+    /// CPU time that busy-waiting used.
     pub spin_cpu_seconds: f64,
-    /// How often the spin was cut short, because a real-time thread that may not give its priority
-    /// up for a while had slept for less than 7 % of the time.
+    /// How often a thread slept instead of busy-waiting. Real-time threads that cannot change their
+    /// priority sleep for 7 % of the time to avoid RT throttling; this rarely delays a send.
     pub curtailed_spins: u64,
-    /// Whose instants the correct responses have, most of them. Over Unix sockets, TLS and hyper
-    /// they
-    /// are our own.
+    /// How responses were timestamped: `kernel` (when the data arrived), `user` (when the generator
+    /// read the data), or `sampled` (like `user`, but one connection in 16 also has kernel
+    /// timestamps, for `receive_delay_ns`).
     pub receive_stamps: ReceiveStamps,
-    /// How many of them have our own instant, so that a delay of ours may be in their response
-    /// time: where the kernel's were asked for, those that the server ended by closing, and those
-    /// whose stamp is missing or in doubt.
+    /// Correct responses with the generator's timestamps, whose response times may include its
+    /// delays. If `receive_stamps` is `kernel`, these are only the close-delimited responses and
+    /// those without a usable kernel timestamp; otherwise, all correct responses.
     pub user_timestamps: u64,
-    /// What cast doubt on the kernel's; such responses have our own.
+    /// Kernel timestamps that were not used. The affected responses have the generator's timestamps
+    /// instead.
     pub rejected_timestamps: RejectedTimestamps,
-    /// Stalls of the generator's own loop of more than 5 ms.
+    /// Stalls of the generator's event loop of more than 5 ms.
     pub stalls: Stalls,
-    /// Periods in which the generator's own control group was throttled; `None` where it has no CPU
-    /// controller.
+    /// CPU periods in which the generator's own cgroup was throttled. `None`: no CPU controller.
     pub throttled_periods: Option<u64>,
 }
 
@@ -67,7 +77,7 @@ impl Client {
     /// Gathers it from the record and the facts of a run.
     pub(crate) fn of(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts) -> Self {
         let cpu_ns = facts.cpu_ns;
-        let answered: u64 = [Phase::Warmup, Phase::Measure, Phase::Cooldown]
+        let responses: u64 = [Phase::Warmup, Phase::Measure, Phase::Cooldown]
             .into_iter()
             .flat_map(|phase| {
                 Outcome::ALL.map(|outcome| (outcome, recorder.phase(phase).of(outcome)))
@@ -77,7 +87,7 @@ impl Client {
             .sum();
         Self {
             cpu_seconds: cpu_ns as f64 / NS_PER_S as f64,
-            cpu_per_request_ns: (answered > 0).then(|| cpu_ns as f64 / answered as f64),
+            cpu_per_request_ns: (responses > 0).then(|| cpu_ns as f64 / responses as f64),
             run_queue_wait_ns: facts.costs.iter().map(|cost| cost.run_queue_wait_ns).sum(),
             max_send_lag_ns: recorder.sending().lag.max_ns(),
             busy_share: facts.busiest_share(),
@@ -98,22 +108,24 @@ impl Client {
     }
 }
 
-/// What was asked for, where it was to be had.
+/// The requested kind of timestamps, if there are any of that kind.
 fn stamps_in_use(plan: &LoadPlan, recorder: &Recorder) -> ReceiveStamps {
-    let told = recorder.receive_delays();
+    let with_kernel_timestamp = recorder.receive_delays();
     match plan.receive_stamps() {
-        ReceiveStamps::Kernel if told <= user_timestamps(plan, recorder) => ReceiveStamps::User,
-        _ if told == 0 => ReceiveStamps::User,
+        ReceiveStamps::Kernel if with_kernel_timestamp <= user_timestamps(plan, recorder) => {
+            ReceiveStamps::User
+        }
+        _ if with_kernel_timestamp == 0 => ReceiveStamps::User,
         stamps => stamps,
     }
 }
 
 fn user_timestamps(plan: &LoadPlan, recorder: &Recorder) -> u64 {
-    let right = recorder.phase(Phase::Measure).of(Outcome::Ok);
+    let correct = recorder.phase(Phase::Measure).of(Outcome::Ok);
     let has_kernels = plan.receive_stamps() == ReceiveStamps::Kernel;
     if has_kernels {
-        right.saturating_sub(recorder.receive_delays())
+        correct.saturating_sub(recorder.receive_delays())
     } else {
-        right
+        correct
     }
 }

@@ -10,22 +10,25 @@ use crate::judge::uncertainty::Interval as QuantileInterval;
 use crate::plan::precision::REPORTED_QUANTILES;
 use crate::record::histogram::LatencyHistogram;
 
-/// A distribution of durations in nanoseconds.
+/// The distribution of one time, such as the response time, over the requests of the measurement.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Distribution {
-    /// Values.
+    /// Number of values.
     pub count: u64,
-    /// Smallest, exactly.
+    /// Minimum, exact. `None`: there are no values.
     pub min: u64,
-    /// Mean.
+    /// Mean. `None`: there are no values.
     pub mean: f64,
-    /// Largest, exactly.
+    /// Maximum, exact. `None`: there are no values.
     pub max: u64,
-    /// Quantiles.
+    /// Quantiles from `0.5` to `0.9999`; at most 0.1 % above the true value. `None`: an entry:
+    /// there are no values.
     pub quantiles: BTreeMap<String, u64>,
-    /// Confidence intervals of the quantiles within this run; `None` where they are not known.
+    /// Lower and upper end of each quantile's 95 % confidence interval within this run; the upper
+    /// end is null if unbounded. `None`: an entry: the quantile is not resolved (`uncertainty`
+    /// gives the reason), or the distribution is not the response time.
     pub intervals_95: BTreeMap<String, Option<QuantileInterval>>,
-    /// The whole histogram: HDR V2, DEFLATE, base64.
+    /// Full histogram: `HdrHistogram` V2, compressed, base64. `None`: not stored.
     pub hdr_v2: String,
 }
 

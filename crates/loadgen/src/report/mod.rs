@@ -48,98 +48,110 @@ pub const SCHEMA_VERSION: u32 = 2;
 /// The report of one load.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct LoadReport {
-    /// Version of this shape.
+    /// Version of this document, 2.
     pub schema_version: u32,
-    /// What made it.
+    /// The tool that made the measurement.
     pub tool: Tool,
-    /// What was asked for.
+    /// The plan of the load, including default values and seeds. Values that the generator chooses
+    /// are `null`. The keys match the options.
     pub plan: LoadPlan,
-    /// Whether it can be trusted.
+    /// Whether the figures can be trusted and, if not, why.
     pub verdict: Verdict,
-    /// What was noticed and casts no doubt on the figures: it helps to find a cause.
+    /// Observations that do not affect the verdict.
     pub diagnostics: Vec<Diagnostic>,
-    /// Checks that could not look, or had nothing to look at.
+    /// Checks that could not run, with the reasons; checks.md lists all checks and thresholds.
     pub not_checked: Vec<NotChecked>,
-    /// How much of the measure phase took place: all of it, unless the run was stopped.
+    /// Actual duration of the measurement; shorter than planned if the run was stopped or the
+    /// server died.
     pub measured_ns: u64,
-    /// Rates over the measure window.
+    /// Rates over the measurement.
     pub rate: Rate,
-    /// Ends of the arrivals of the measure phase.
+    /// Number of scheduled requests with each outcome.
     pub outcomes: Outcomes,
-    /// Status codes of the measure phase.
+    /// Number of responses with each HTTP status, including responses that ended prematurely after
+    /// the head.
     pub status_codes: BTreeMap<String, u64>,
-    /// The first wrong response of each kind, in any phase; none over HTTP/2 or hyper.
+    /// The first incorrect response with each outcome and status, in any phase; at most eight.
+    /// Always empty with HTTP/2 or hyper.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub wrong_responses: Vec<WrongResponseReport>,
-    /// Intended send to last byte, correct responses.
+    /// Response time of correct responses: scheduled send time to last byte. `None`: no correct
+    /// response.
     pub response_time_ns: Option<Distribution>,
-    /// Actual send to last byte, correct responses.
+    /// Service time of correct responses: actual send to last byte. `None`: no correct response.
     pub service_time_ns: Option<Distribution>,
-    /// The generator's own delay.
+    /// Send lag (the generator's own delay) of correct responses. `None`: no correct response.
     pub send_lag_ns: Option<Distribution>,
-    /// Wait for a connection.
+    /// Pool wait (wait for a free connection) of correct responses. `None`: no correct response.
     pub pool_wait_ns: Option<Distribution>,
-    /// Connecting.
+    /// Connect time of correct responses over new connections. `None`: no such response.
     pub connect_time_ns: Option<Distribution>,
-    /// Actual send to first byte.
+    /// Time to first byte of correct responses: actual send to first byte. `None`: no correct
+    /// response.
     pub first_byte_ns: Option<Distribution>,
-    /// First to last byte, 0 for a response that arrived in one piece.
+    /// Transfer of correct responses: first to last byte; 0 if the response arrived in one piece.
+    /// `None`: no correct response, or a report of version 1.
     pub transfer_ns: Option<Distribution>,
-    /// How much later than the kernel the generator had the last byte, where the kernel was asked.
+    /// Delay from the arrival of the last byte in the kernel until the generator read it. The
+    /// response times of responses without a kernel timestamp include this delay
+    /// (`client.user_timestamps`). `None`: no kernel timestamps: Unix sockets, TLS, HTTP/2, hyper,
+    /// close-delimited responses, or `--receive-stamps user`.
     pub receive_delay_ns: Option<Distribution>,
-    /// Quantiles over all offered requests, failures counted as never answered.
+    /// Headline quantiles: quantiles over all scheduled requests. Empty if nothing was scheduled.
     pub offered_quantiles_ns: BTreeMap<String, Bounds>,
-    /// How well each quantile is known, and whether it may be shown.
+    /// Uncertainty of each quantile, which determines where the quantile is shown.
     pub uncertainty: Uncertainty,
-    /// The error budget of each quantile of the response time.
+    /// The error budget of each quantile of `response_time_ns`.
     pub error_budget_ns: BTreeMap<String, ErrorBudget>,
-    /// Whether a quantile is known as well as was asked for; `None` where nothing was.
+    /// Whether the target precision was reached. `None`: the plan has no `precision` (`--precision`
+    /// with `--max-duration`).
     pub precision: Option<PrecisionReport>,
-    /// What became of the response times over the measurement.
+    /// Whether response times were stationary.
     pub stationarity: Stationarity,
-    /// Requests in the system.
+    /// The number of requests in the system.
     pub in_system: InSystem,
-    /// Consecutive sends against a Poisson process; `None` where they should be none, or are too
-    /// few.
+    /// Comparison of the send times with the requested Poisson process. `None`: other arrivals than
+    /// Poisson at a constant rate, fewer than 1,000 sends, requests that waited for a connection or
+    /// were dropped, or sessions.
     pub send_gaps: Option<SendGaps>,
-    /// Connections.
+    /// How connections were used. `None`: not recorded.
     pub connections: Connections,
-    /// What the generator cost.
+    /// Resource use of the generator. `None`: not recorded.
     pub client: Client,
-    /// Each of the plan's targets, or of its sessions' requests; none where the plan has one
-    /// request.
+    /// Results for each target, or for each request of each session; empty for a single request.
     pub targets: Vec<RequestReport>,
-    /// What became of the sessions; `None` where the plan has none.
+    /// Outcomes of the sessions that began in the measurement. `None`: the load has no sessions.
     pub sessions: Option<SessionReport>,
-    /// Slices of the measure phase.
+    /// Results for each report interval.
     pub intervals: Vec<Interval>,
-    /// When single requests were in the system; `None` where the plan keeps none.
+    /// When individual requests were in the system, to find events at the same time. `None`: not
+    /// recorded (always with `wsgiload load`).
     pub flights: Option<FlightReport>,
-    /// The clock at the start of the load, on both scales.
+    /// Two clocks, read at the same time at the start of the load.
     pub clock: Clock,
     #[serde(skip)]
     measures: Measures,
 }
 
-/// What made a report.
+/// The tool that made the measurement.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Tool {
-    /// Name of the tool.
+    /// `wsgiload`; the binary `loadgen` reports the same name.
     pub name: &'static str,
-    /// Its version.
+    /// Version of the tool.
     pub version: &'static str,
-    /// How it was built.
+    /// How the generator was built.
     pub build: BuildInfo,
 }
 
 /// How the generator was built.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct BuildInfo {
-    /// `release` or `debug`.
+    /// `release` or `debug`; debug builds are unsuitable for measurements.
     pub profile: &'static str,
-    /// The instruction set that it was compiled for.
+    /// Instruction set for which the generator was built. `None`: the compiler's default.
     pub target_cpu: &'static str,
-    /// The commit, where the build knew it.
+    /// Commit from which the generator was built. `None`: built outside a git checkout.
     pub git_sha: Option<&'static str>,
 }
 
@@ -157,32 +169,39 @@ impl Default for BuildInfo {
     }
 }
 
-/// Requests by how they ended. Each has exactly one outcome: `scheduled` is the sum of the rest.
+/// The number of requests with each outcome. Every request has exactly one outcome, so `scheduled`
+/// is the sum of all other values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Outcomes {
-    /// Requests whose intended send lies in the measurement.
+    /// Requests whose scheduled send time is in the measurement.
     pub scheduled: u64,
-    /// Correct responses.
+    /// Requests with a correct response: expected status and body.
     pub ok: u64,
-    /// Responses with another status.
+    /// Requests whose response has an unexpected status.
     pub http_status: u64,
-    /// Responses with a wrong body or wrong framing.
+    /// Requests whose response has the expected status but a body of wrong length, content or
+    /// framing, or is not valid HTTP.
     pub bad_body: u64,
-    /// Connections broken after a part of the response, or new ones broken before it.
+    /// Requests whose connection was lost in the middle of the response or, on a new connection,
+    /// before the response.
     pub reset: u64,
-    /// Kept connections that turned out to be closed before any byte of the response.
+    /// Requests on a reused connection that the server had closed before the first byte of the
+    /// response.
     pub stale: u64,
-    /// Connections refused.
+    /// Requests whose connection was refused.
     pub refused: u64,
-    /// Connections not made within the timeout.
+    /// Requests whose connection was not established within the timeout.
     pub connect_timeout: u64,
-    /// Sent, but no complete response within the timeout.
+    /// Requests without a complete response within the timeout, after they were sent or while they
+    /// waited for an HTTP/2 stream.
     pub timeout: u64,
-    /// Never sent: shed, the queue was full, or the deadline passed while it waited.
+    /// Requests that were never sent because the queue was full (`--max-pending`), all connections
+    /// were busy (`--on-busy shed`) or the deadline passed (`--deadline`).
     pub dropped: u64,
-    /// Still in the system when the load ended.
+    /// Requests that were still in the system when the drain ended.
     pub unfinished: u64,
-    /// Failed inside the generator.
+    /// Requests that failed because the generator ran out of file descriptors, ports or memory. The
+    /// measurement is then invalid.
     pub client_error: u64,
 }
 
@@ -223,45 +242,45 @@ impl Outcomes {
     }
 }
 
-/// Requests per second over the part of the measure window that took place; `None` when none of it
-/// did.
+/// Rates of a load (key `rate`) or of a cell (key `rate_result`).
 #[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct Rate {
-    /// Arrivals that the schedule asked for, the mean where its rate varies; `None` in a closed
-    /// loop, which offers no rate.
+    /// Scheduled requests divided by the length of the measurement; the mean rate if the rate
+    /// varies. `None`: closed loop.
     pub offered_per_s: Option<f64>,
-    /// First writes.
+    /// Requests sent per second. `None`: nothing was measured.
     pub sent_per_s: Option<f64>,
-    /// Complete answers, right or wrong.
+    /// Complete responses per second, correct or not. `None`: nothing was measured.
     pub achieved_per_s: Option<f64>,
-    /// Correct responses.
+    /// Correct responses per second. `None`: nothing was measured.
     pub goodput_per_s: Option<f64>,
 }
 
-/// Life of the connections.
+/// How connections were used.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Connections {
-    /// Made.
+    /// Connections that the generator opened.
     pub opened: u64,
-    /// Requests on a kept one.
+    /// Requests sent on a connection that had already been used. `None`: not recorded.
     pub reused: u64,
-    /// Ended by the server.
+    /// Connections that the server closed. `None`: not recorded.
     pub closed_by_server: u64,
-    /// Most at once.
+    /// Highest number of connections open at the same time. `None`: not recorded.
     pub peak: u64,
-    /// Most that were allowed at once.
+    /// Maximum number of connections allowed at the same time.
     pub max_connections: usize,
-    /// Fewest concurrent streams that the server allowed on a connection; `None` if no fewer than
-    /// planned.
+    /// Lowest limit on concurrent streams that the server set on any connection. `None`: every
+    /// limit is at least `plan.streams`.
     pub allowed_streams: Option<usize>,
-    /// Why connections were not made, and how often, over all phases.
+    /// Number of failed connections by cause, in all phases. After the first eight causes, all
+    /// others count as `further causes`.
     pub failures: BTreeMap<String, u64>,
-    /// Local ports and addresses; `None` over a Unix socket, or where the kernel does not tell.
+    /// Local ports before the first connection. `None`: Unix socket, or no `/proc`.
     pub local_ports: Option<SourcePorts>,
-    /// Connections that the kernel tracked; `None` over a Unix socket, or where it tracks none or
-    /// does not tell.
+    /// The kernel's connection tracking (conntrack) table, which all programs share. `None`: Unix
+    /// socket, `nf_conntrack` is not loaded, or the table is hidden from a container.
     pub tracked: Option<TrackedConnections>,
-    /// How many requests a connection carried; `None` when none has ended.
+    /// Number of requests per connection. `None`: not recorded for any connection.
     pub requests_per_connection: Option<RequestsPerConnection>,
 }
 
@@ -277,50 +296,51 @@ impl Connections {
     }
 }
 
-/// How many requests a connection carried.
+/// The number of requests per connection.
 #[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct RequestsPerConnection {
-    /// Fewest.
+    /// Lowest number of requests on one connection. `None`: no connection was opened.
     pub min: u64,
-    /// Mean over all connections.
+    /// Mean number of requests on one connection. `None`: no connection was opened.
     pub mean: f64,
-    /// Most.
+    /// Highest number of requests on one connection. `None`: no connection was opened.
     pub max: u64,
 }
 
-/// One slice of the measure phase.
+/// One interval of the measurement.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Interval {
-    /// When it begins.
+    /// Start of the interval.
     pub start_ns: u64,
-    /// How long it is.
+    /// Length of the interval.
     pub length_ns: u64,
-    /// Arrivals intended in it.
+    /// Requests that were due in this interval.
     pub scheduled: u64,
-    /// Of these, sent.
+    /// Requests due in this interval that were sent.
     pub sent: u64,
-    /// Of these, answered rightly.
+    /// Requests due in this interval that got a correct response.
     pub ok: u64,
-    /// Of these, all others.
+    /// Requests due in this interval that failed.
     pub failed: u64,
-    /// Median response time.
+    /// Median response time of the correct responses. `None`: no correct response.
     pub p50_ns: Option<u64>,
-    /// Response time of the 99th of a hundred.
+    /// p99 response time of the correct responses. `None`: no correct response.
     pub p99_ns: Option<u64>,
-    /// Largest response time.
+    /// Longest response time of the correct responses. `None`: no correct response.
     pub max_ns: Option<u64>,
-    /// Histogram of the response times: HDR V2, DEFLATE, base64; `None` when empty.
+    /// Histogram of the response times of the correct responses: `HdrHistogram` V2, compressed,
+    /// base64. `None`: no correct response.
     pub hdr_v2: Option<String>,
 }
 
-/// One instant on two clocks.
+/// Two clocks, read at the same time at the start of the load.
 #[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct Clock {
-    /// `CLOCK_MONOTONIC` at the start of the load.
+    /// Reading of `CLOCK_MONOTONIC`.
     pub monotonic_ns: u64,
-    /// `CLOCK_REALTIME` at the same instant.
+    /// Reading of `CLOCK_REALTIME`.
     pub realtime_ns: u64,
-    /// How far the two clocks had drifted apart by the end.
+    /// By how much `CLOCK_REALTIME` advanced more than `CLOCK_MONOTONIC` during the load.
     pub drift_ns: i64,
 }
 
@@ -337,10 +357,10 @@ impl LoadReport {
         let evidence = Evidence::of(plan, recorder, &measures, facts, &checks);
         let judgement = Verdict::judge(&evidence, &plan.thresholds);
         let offered = offered_quantiles(&measures.response, recorder.censored(), counts.scheduled);
-        let precision = plan.precision.map(|asked| {
-            let quantile = asked.quantile.to_string();
+        let precision = plan.precision.map(|target| {
+            let quantile = target.quantile.to_string();
             let known = checks.uncertainty.offered_quantiles_ns.get(&quantile);
-            PrecisionReport::of(&asked, known, offered.get(&quantile))
+            PrecisionReport::of(&target, known, offered.get(&quantile))
         });
         Ok(Self {
             schema_version: SCHEMA_VERSION,

@@ -7,22 +7,24 @@ use crate::base::error::LoadError;
 use crate::record::session_tally::SessionTally;
 use crate::report::distribution::Distribution;
 
-/// What became of the sessions that began in the measure phase.
+/// The outcomes of the sessions that began in the measurement.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct SessionReport {
-    /// How many began: completed, failed and unfinished ones together.
+    /// Sessions that began in the measurement; the sum of `completed`, `failed` and `unfinished`.
     pub started: u64,
-    /// Every request was answered rightly.
+    /// Sessions whose requests all got a correct response.
     pub completed: u64,
-    /// A request was not, which ended the session.
+    /// Sessions that ended because a request got no correct response, or that were dropped before
+    /// their first request.
     pub failed: u64,
-    /// Under way when the load ended.
+    /// Sessions that were still running when the load ended.
     pub unfinished: u64,
-    /// Requests that were never scheduled, because their session failed or was unfinished.
+    /// Requests that were never scheduled because their session failed or was unfinished. No other
+    /// count includes them.
     pub requests_not_reached: u64,
-    /// How long the completed ones took, thinking included: from the intended beginning to the last
-    /// answer. `None` when none was completed. Long ones are under-represented as far as sessions
-    /// were unfinished.
+    /// Duration of the completed sessions, including think times, from the scheduled start to the
+    /// last response. Unfinished sessions are not included, so long sessions may be missing.
+    /// `None`: no session was completed.
     pub duration_ns: Option<Distribution>,
 }
 

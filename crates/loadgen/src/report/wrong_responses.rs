@@ -14,22 +14,24 @@ const QUOTED_BYTES: usize = 300;
 /// An interim response with more fields is quoted itself.
 const INTERIM_FIELDS: usize = 32;
 
-/// The first wrong response of a kind.
+/// The first incorrect response with this outcome and status.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct WrongResponseReport {
     /// `http_status` or `bad_body`.
     pub outcome: Outcome,
-    /// Its status; `None` if its head could not be read.
+    /// Status of the response. `None`: the response head could not be read.
     pub status: Option<u16>,
-    /// Why its head or body was rejected; `None` if its status was.
+    /// Why the response head or body was rejected. `None`: the response was rejected because of its
+    /// status.
     pub reason: Option<String>,
-    /// Its first line.
+    /// The first 300 bytes of the response's first line.
     pub first_line: String,
-    /// Where it leads; `None` if it has no field `Location`.
+    /// Header `Location` of the response. `None`: no such header.
     pub location: Option<String>,
-    /// How its body is encoded; `None` if it is not.
+    /// Header `Content-Encoding` of the response. `None`: no such header.
     pub content_encoding: Option<String>,
-    /// How its body begins, as text; `None` if it is encoded, or its head could not be read.
+    /// The first 300 bytes of the response body, as text. `None`: the body is encoded, or the
+    /// response head could not be read.
     pub body: Option<String>,
 }
 

@@ -48,19 +48,19 @@ pub enum Blame {
 /// A check that fired.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Reason {
-    /// Name of the check, such as `send-lag`.
+    /// Name of the check that fired, such as `send-lag`.
     pub check: String,
-    /// Former code of the check, such as `C4`, for readers of old reports.
+    /// Code of the check in older results, such as `C4`. `None`: the check has no code.
     pub code: Option<String>,
-    /// Its severity.
+    /// `warn` (the figures are usable) or `invalid` (they must not be used).
     pub level: Level,
-    /// One sentence that describes it.
+    /// What the check found, in one sentence.
     pub message: String,
-    /// How to fix it; `None` if there is no fix.
+    /// How to fix the cause. `None`: no fix is known, or `message` contains it.
     pub fix: Option<String>,
-    /// The measured value.
+    /// Measured value. `None`: the check compares no value.
     pub value: f64,
-    /// The limit that it exceeded.
+    /// Limit for the measured value. `None`: the check compares no value.
     pub limit: f64,
     /// Who caused it; the verdict takes the blame of its most severe reason.
     #[serde(skip)]
@@ -70,20 +70,21 @@ pub struct Reason {
 /// The verdict on a load.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Verdict {
-    /// The highest level of all reasons.
+    /// `valid`, `warn` or `invalid`.
     pub status: Level,
-    /// Blame of the most severe reason; `None` if valid.
+    /// Cause of the most severe finding: `client` (the generator), `host` (the machine), `method`
+    /// (the plan) or `server`. `None`: no check fired.
     pub blame: Option<Blame>,
-    /// Checks that fired, most severe first.
+    /// One entry per check that fired.
     pub reasons: Vec<Reason>,
 }
 
-/// A check that could not be applied.
+/// A check that could not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct NotChecked {
     /// Name of the check.
     pub check: &'static str,
-    /// Why.
+    /// Why it could not run.
     pub reason: &'static str,
 }
 
@@ -141,11 +142,11 @@ pub(crate) struct Detail {
 pub struct Diagnostic {
     /// Name of the check.
     pub check: &'static str,
-    /// One sentence that describes it.
+    /// The observation, in one sentence.
     pub message: String,
-    /// The measured value.
+    /// Measured value.
     pub value: f64,
-    /// The limit that it exceeded.
+    /// Limit that the value exceeded.
     pub limit: f64,
     /// Who caused it.
     #[serde(skip)]
