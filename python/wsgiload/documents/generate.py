@@ -40,7 +40,7 @@ _PARTS = {
     "experiment_facts": "summary.json: the plan",
     "cell_result": "summary.json: the cells",
     "attribution_result": "summary.json: coincidences and interventions",
-    "over_cells": "summary.json: over several cells",
+    "over_cells": "summary.json: results over several cells",
     "recommendation": "summary.json: recommendations",
     "answer": "summary.json: the answer",
     "capacity": "capacity.json",
