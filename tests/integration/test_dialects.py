@@ -233,8 +233,8 @@ def test_secrets_are_not_printed() -> None:
 
 def test_what_a_mode_does_not_know_is_refused_before_anything_is_sent() -> None:
     for words, said in (
-        (("wrk", "-s", "x.lua", "http://127.0.0.1:9/"), "Lua scripts do not run here"),
-        (("ab", "--rate", "5", "http://127.0.0.1:9/"), "the nearest option of loadgen is --rate"),
+        (("wrk", "-s", "x.lua", "http://127.0.0.1:9/"), "Lua scripts cannot run"),
+        (("ab", "--rate", "5", "http://127.0.0.1:9/"), "closest loadgen option: --rate"),
         (("siege", "http://127.0.0.1:9/"), "--as wrk, --as ab, --as httperf or --as funkload"),
     ):
         ended = subprocess.run(

@@ -30,69 +30,71 @@ const NOT_IN_FAST_MODE: [&str; 13] = [
     "log_queued",
 ];
 
-/// A reference HTTP/1.1 server whose response times are all known exactly.
+/// Reference HTTP/1.1 server whose response times are known exactly.
 ///
-/// Prints `listening on ADDRESS` and serves until SIGTERM, SIGINT, or the end of --for.
-/// Durations take units: 1.5s, 20ms, 60us, 100ns, 2min.
+/// Prints `listening on ADDRESS`, then serves until SIGTERM, SIGINT, or the end of --for.
+/// Durations are written like 1.5s, 20ms, 60us, 100ns, 2min or 0.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
-    /// Where to listen: a loopback address, port 0 for a free one, or unix:/path
+    /// Listen address: a loopback address and port (0: any free port), or unix:/path
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: Endpoint,
-    /// How long to hold each request: 2ms, exp:2ms, bimodal:1ms,50ms,200 (fast, slow, every),
-    /// list:1ms,2ms, lognormal:1ms,1.5 (median, sigma), pareto:1.5,1ms,60s (alpha, least, most)
+    /// Service time: 2ms, exp:2ms (mean), bimodal:1ms,50ms,200 (fast, slow, one slow request in
+    /// 200), list:1ms,2ms, lognormal:1ms,1.5 (median, sigma), pareto:1.5,1ms,60s (alpha, minimum,
+    /// maximum)
     #[arg(long, default_value = "0")]
     hold: String,
-    /// Seed of the random holds
+    /// Random seed for service times
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Servers behind the queue [default: infinitely many]
+    /// Number of requests served at once; others wait in a queue [default: unlimited]
     #[arg(long)]
     servers: Option<usize>,
-    /// Start no service for a while, periodically: 1s/10s (length, period) or 1s/10s+5s (first
-    /// after 5 s); needs a constant --hold
+    /// Stall service periodically: 1s/10s (stall, period) or 1s/10s+5s (first stall after 5 s).
+    /// Requires a constant --hold
     #[arg(long, value_parser = spec::parse_stall)]
     stall: Option<Stall>,
-    /// FAULT@WHEN, repeatable. FAULT: a status, reset, reset-mid-body, truncate, never, hold:5s,
-    /// wrong-body, stale-close. WHEN: every:100, every:100+7, or arrival numbers 3,9,27 (from 0)
+    /// Inject a fault (repeatable). FAULT: a status, reset, reset-mid-body, truncate, never,
+    /// hold:5s, wrong-body, stale-close. WHEN: every:100, every:100+7, or the numbers of requests
+    /// (from 0), such as 3,9,27
     #[arg(long = "fault", value_name = "FAULT@WHEN", value_parser = spec::parse_fault_rule)]
     faults: Vec<FaultRule>,
-    /// Body of every normal response
+    /// Body of each normal response
     #[arg(long, default_value = "hello", conflicts_with = "body_bytes")]
     body: String,
-    /// Body of this many bytes instead
+    /// Length of the body of each normal response, in bytes, instead of --body
     #[arg(long)]
     body_bytes: Option<usize>,
-    /// How the end of the body is marked: content-length, chunked, until-close
+    /// Body framing: content-length, chunked or until-close
     #[arg(long, default_value = "content-length", value_parser = spec::parse_framing)]
     framing: Framing,
-    /// Omit X-Id, X-Arrive, X-Hold and X-Write
+    /// Omit the header fields X-Id, X-Arrive, X-Hold and X-Write
     #[arg(long)]
     no_stamps: bool,
-    /// Close a connection after this many responses; 1 closes after each
+    /// Close each connection after this many responses [default: never]
     #[arg(long, value_name = "K")]
     requests_per_connection: Option<u64>,
-    /// Do not say `Connection: close` on the last response
+    /// Omit `Connection: close` from the last response on a connection
     #[arg(long)]
     no_announce_close: bool,
-    /// CPU time to burn before each response, on the one thread
+    /// CPU time to use before each response, on the single thread
     #[arg(long, default_value = "0", value_parser = spec::parse_duration_ns)]
     cpu: u64,
-    /// Spin this long before a response is due; 0 only sleeps
+    /// Busy-wait time before a response is due (0: only sleep)
     #[arg(long, default_value = "60us", value_parser = spec::parse_duration_ns)]
     spin: u64,
-    /// Send a fixed response to every blank line: no holds, faults, timestamps or log
+    /// Send a fixed response to each blank line, without delays, faults, timestamps or log
     #[arg(long, conflicts_with_all = NOT_IN_FAST_MODE)]
     fast: bool,
-    /// Stop after this long
+    /// Stop after this time [default: never]
     #[arg(long = "for", value_name = "DURATION", value_parser = spec::parse_duration_ns)]
     run_for: Option<u64>,
-    /// Write one CSV line per request to this file at the end, and report to stderr how late the
-    /// responses were
+    /// Write one CSV line per request to this file at the end, and print the lateness of the
+    /// responses on standard error
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Also log when the kernel received each request, however late it was read; over TCP
+    /// Also log the kernel's receive timestamp of each request. Requires --log and TCP
     #[arg(long, requires = "log")]
     log_queued: bool,
 }
@@ -158,7 +160,7 @@ fn service(arguments: &Arguments) -> Result<Service, String> {
         return Ok(service);
     };
     let Service::Constant { hold_ns: base_ns } = service else {
-        return Err("--stall needs a constant --hold, such as 1ms".to_owned());
+        return Err("--stall requires a constant --hold, such as 1ms".to_owned());
     };
 
     Ok(Service::PeriodicStall {

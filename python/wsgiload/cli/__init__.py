@@ -27,9 +27,9 @@ from wsgiload.host.memory_guard import VARIABLE, guard_memory, is_exceeded, lift
 
 EXIT_CODES = """\b
 Exit codes: 0 valid result (warnings allowed), 2 usage or configuration error,
-97 a server could not start, died, was OOM-killed or gave no correct
-response, 98 measurement invalid, threshold undecided or audit findings, 99 a
-threshold failed, 130 interrupted (partial results are kept)."""
+97 a server could not start, died, was OOM-killed or sent no correct
+response, 98 measurement invalid, threshold undecided or audit findings,
+99 threshold or objective not met, 130 interrupted (partial results are kept)."""
 
 EXAMPLES = (
     "wsgiload sweep myapp:app --rates 500,1000,2000",
@@ -42,7 +42,7 @@ EXAMPLES = (
 COMMANDS = (
     LazyCommand("sweep", "_sweep", "sweep", "Measure and rank servers at increasing load."),
     LazyCommand("run", "_run", "run", "Run an experiment file."),
-    LazyCommand("reproduce", "_reproduce", "reproduce", "Run a published comparison."),
+    LazyCommand("reproduce", "_reproduce", "reproduce", "Run a published comparison again."),
     LazyCommand("load", "_load", "load", "Generate load against a URL."),
     LazyCommand("capacity", "_capacity", "capacity", "Find the highest rate that meets --slo."),
     LazyCommand("compare", "_compare", "compare", "Compare two stored runs."),
@@ -57,7 +57,7 @@ COMMANDS = (
     LazyCommand(
         "calibrate", "_calibrate", "calibrate_command", "Measure this machine's noise floor."
     ),
-    LazyCommand("audit", "_audit", "audit", "Find what is misleading in other tools' results."),
+    LazyCommand("audit", "_audit", "audit", "Find misleading results of other load generators."),
     LazyCommand("explain", "_explain", "explain", "Explain a check or an alarm."),
 )
 

@@ -20,13 +20,13 @@ attach_options = together(
         "Server",
         "--attach-cgroup",
         metavar="PATH",
-        help="Sample the resource use of this cgroup, for example that of a container.",
+        help="Sample the resource use of this cgroup, such as a container's.",
     ),
     option(
         "Server",
         "--attach-pid",
         type=click.IntRange(min=1),
-        help="Sample the resource use of the cgroup of this process.",
+        help="Sample the resource use of this process's cgroup.",
     ),
 )
 

@@ -31,23 +31,24 @@ EXAMPLES = (
     "-c",
     "--connections",
     type=click.IntRange(min=1),
-    help="Connections of the runs, for files that do not contain them (hey, oha).",
+    help="Number of connections, for files that do not contain it (hey, oha).",
 )
 @option(
     "Load",
     "-R",
     "--rate",
     type=RATE,
-    help="Requested rate of the runs, for files that do not contain it (wrk2, hey, oha, vegeta, k6).",
+    help="Requested rate per second, for files that do not contain it (wrk2, hey, oha, vegeta, k6).",
 )
 @json_option
 def audit(
     files: tuple[Path, ...], connections: int | None, rate: float | None, json_file: str | None
 ) -> int:
-    """Find out why results of other load generators may be misleading.
+    """Find misleading results of other load generators, and explain why they mislead.
 
     FILES are outputs of wrk, wrk2, ab, httperf, hey, oha (JSON), vegeta, k6 (summary JSON), Locust
-    (CSV) or FunkLoad (index.rst), or folders of them. Exit code 98 if there are findings.
+    (CSV) or FunkLoad (index.rst), or directories of such files. The exit code is 98 if there are
+    findings.
     """
     check_destinations(json_file)
     if rate is not None:

@@ -63,7 +63,7 @@ EXAMPLES = (
         "Server",
         "--refsrv",
         type=FILE,
-        help="Reference server binary.  [default: the local build, else from PATH]",
+        help="Reference server binary.  [default: the local build, otherwise refsrv from PATH]",
     ),
 )
 def calibrate_command(
@@ -74,11 +74,10 @@ def calibrate_command(
     dry_run: bool,
     **flags: Unpack[CalibrateFlags],
 ) -> int:
-    """Measure this machine's noise floor: the response times seen by the client when the server
-    responds immediately.
+    """Measure this machine's noise floor: the response times of a server that responds immediately.
 
-    The result is cached and shown with later measurements, but never subtracted from them. Two
-    additional runs, with service times of 1 and 10 ms, measure the bias of the median.
+    Later measurements show the stored noise floor, but never subtract it. Two additional loads,
+    with service times of 1 ms and 10 ms, measure the bias of the median.
     """
     check_destinations(json_file)
     plan = _plan(refsrv, rate, flags)

@@ -188,21 +188,21 @@ def _parse_width(text: str) -> float:
         "--trials",
         type=click.IntRange(1, 99),
         default=6,
-        help="Maximum number of trials at one rate.",
+        help="Maximum number of trials per rate.",
     ),
     option(
         "Procedure",
         "--width",
         type=Parsed("share", _parse_width),
         default="2%",
-        help="Stop when the bounds of the capacity are closer together than this percentage of the rate.",
+        help="Stop when the bracket of the capacity is narrower than this percentage of the rate.",
     ),
     option(
         "Procedure",
         "--confirmations",
         type=click.IntRange(0, 99),
         default=6,
-        help="Number of trials that confirm the rate found; at least 5 of 6 must meet the objective.",
+        help="Number of confirmation trials at the capacity. At least 5 of 6 must meet the objective.",
     ),
     option(
         "Procedure",
@@ -215,7 +215,7 @@ def _parse_width(text: str) -> float:
         "--budget",
         type=DURATION,
         help=(
-            "Time limit of the whole search; determines the length of the trials, and sets "
+            "Time limit of the whole search. Determines the duration of the trials and sets "
             "--width to 4 %."
         ),
     ),
@@ -224,21 +224,21 @@ def _parse_width(text: str) -> float:
         "--settle",
         type=DURATION,
         default="30s",
-        help="Maximum wait for a quiet host before a trial is repeated.",
+        help="Maximum wait for an idle host before a rerun.",
     ),
     option(
         "Procedure",
         "--reruns",
         type=click.IntRange(0, 100),
         default=USUAL_RERUNS,
-        help="Maximum retries of a trial that is inconclusive because of the generator or the "
-        "host, or disturbed near a limit of the objective.",
+        help="Maximum number of reruns of a trial that is inconclusive because of the generator or "
+        "the host, or disturbed while its result is close to the objective's threshold.",
     ),
     option(
         "Output",
         "--threshold",
         multiple=True,
-        help="Threshold, such as 'capacity>=1000'; exit code 99 if it fails.",
+        help="Threshold to check, such as 'capacity>=1000' (repeatable). The exit code is 99 if it fails.",
     ),
 )
 def capacity(
@@ -251,11 +251,10 @@ def capacity(
     dry_run: bool,
     **flags: Unpack[CapacityFlags],
 ) -> int:
-    """Find the highest rate at which each server meets --slo, and confirm it with new trials.
+    """Find each server's capacity: the highest rate that meets --slo, confirmed by new trials.
 
-    APP is module:callable, as for `wsgiload sweep`; without APP, measures the bundled app hello.
-    With --url, measures a running server, whose limits are unknown and which is not restarted
-    between trials.
+    APP is module:callable, as for `wsgiload sweep`. Without APP, measure the bundled app hello.
+    With --url, measure a running server, without limits and without restarts between trials.
     """
     check_destinations(json_file)
     _require_one_size(flags["budget"])

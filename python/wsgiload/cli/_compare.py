@@ -36,14 +36,13 @@ EXAMPLES = (
     help="Metric to compare.  [default: p99; goodput in a closed loop]",
 )
 @json_option
-@option("Output", "--html", type=FILE, help="Write the result as an HTML page.")
+@option("Output", "--html", type=FILE, help="Write the result as an HTML page to this file.")
 def compare(
     run_a: Path, run_b: Path, figure: str | None, json_file: str | None, html: Path | None
 ) -> None:
-    """Compare RUN_B with RUN_A, server by server, at each load level.
+    """Compare RUN_B with RUN_A, for each server and load level.
 
-    The runs are compared as unpaired samples, so the difference includes everything else that
-    changed between them.
+    The runs are independent samples, so a difference includes every change between them.
     """
     check_destinations(json_file, html)
     with sensible(run_a, run_b):

@@ -40,7 +40,12 @@ _TO_JSON = (
 )
 
 _out = option(
-    "Output", "-o", "--out", "out", type=FILE, help="Write to this file instead of standard output."
+    "Output",
+    "-o",
+    "--out",
+    "out",
+    type=FILE,
+    help="Write the targets to this file instead of standard output.",
 )
 
 
@@ -60,15 +65,15 @@ class _PastedCommand(HelpfulCommand):
 def import_group() -> None:
     """Convert recorded or described traffic to a targets file.
 
-    Access logs need no conversion: see load --replay.
+    Access logs need no conversion: use `wsgiload load --replay`.
     """
 
 
-@import_group.command(cls=HelpfulCommand, examples=_HAR_EXAMPLES)
+@import_group.command(cls=HelpfulCommand, examples=_HAR_EXAMPLES, short_help="Convert a HAR file.")
 @click.argument("file", type=FILE)
 @_out
 def har(file: Path, out: Path | None) -> None:
-    """Convert a HAR file, as saved by a browser, to a targets file."""
+    """Convert a HAR file saved by a browser to a targets file."""
     check_destinations(None, out)
     content = _read(file, _MOST_HAR_BYTES)
     with _naming(file):
@@ -76,14 +81,16 @@ def har(file: Path, out: Path | None) -> None:
     _write(imported, out)
 
 
-@import_group.command(cls=_PastedCommand, examples=_CURL_EXAMPLES)
+@import_group.command(
+    cls=_PastedCommand, examples=_CURL_EXAMPLES, short_help="Convert curl commands."
+)
 @click.argument("command", nargs=-1, required=True)
 @_out
 def curl(command: tuple[str, ...], out: Path | None) -> None:
-    """Convert curl commands, as copied from a browser, to a targets file.
+    """Convert curl commands to a targets file.
 
-    COMMAND is one argument with one or more commands, or a single command without quotes around
-    it after the options, or - for standard input.
+    COMMAND is one quoted argument with one or more commands, a single unquoted command after the
+    options, or - for standard input.
     """
     if len(command) > 1:
         raise UsageError(
@@ -97,7 +104,11 @@ def curl(command: tuple[str, ...], out: Path | None) -> None:
     _write(targets_of_curl(text, _read_body), out)
 
 
-@import_group.command(cls=HelpfulCommand, examples=_OPENAPI_EXAMPLES)
+@import_group.command(
+    cls=HelpfulCommand,
+    examples=_OPENAPI_EXAMPLES,
+    short_help="Convert an OpenAPI description.",
+)
 @click.argument("file", type=FILE)
 @option(
     "Request",
@@ -105,11 +116,14 @@ def curl(command: tuple[str, ...], out: Path | None) -> None:
     "methods",
     type=click.Choice([name for name in METHODS if name not in SAFE_METHODS], case_sensitive=False),
     multiple=True,
-    help="Also import operations with this method, which can change data; repeatable. [default: GET and HEAD only]",
+    help="Also import operations with this method, which may change data (repeatable).  [default: GET and HEAD only]",
 )
 @_out
 def openapi(file: Path, methods: tuple[str, ...], out: Path | None) -> None:
-    """Convert an OpenAPI description (2.0, 3.0 or 3.1, in JSON) to a targets file."""
+    """Convert an OpenAPI description to a targets file.
+
+    FILE is JSON, in version 2.0, 3.0 or 3.1.
+    """
     check_destinations(None, out)
     content = _read(file, _MOST_DESCRIPTION_BYTES)
     with _naming(file):

@@ -111,15 +111,15 @@ EXAMPLES = (
     "--reruns",
     type=click.IntRange(0, 100),
     default=0,
-    help="Maximum retries of a load that is invalid because of the generator or the host, or "
-    "disturbed by the host. The least disturbed attempt is reported.",
+    help="Maximum number of reruns of a load that is disturbed by the host, or invalid because of the "
+    "generator or the host. The least disturbed attempt is reported.",
 )
 @request_options
 @transport_options
 @attach_options
 @verbose_option
 @output_options
-@option("Output", "--html", type=FILE, help="Write the result as an HTML page.")
+@option("Output", "--html", type=FILE, help="Write the result as an HTML page to this file.")
 @click.pass_context
 def load(
     ctx: click.Context,
@@ -136,9 +136,9 @@ def load(
 ) -> int:
     """Generate load against URL. Latency is measured from the scheduled send time.
 
-    With --rate, --ramp, --steps or --replay the load is an open loop: requests follow a schedule,
-    regardless of how fast the server responds. Otherwise it is a closed loop: each of --connections
-    users waits for its response before its next request.
+    With --rate, --ramp, --steps or --replay, the load is an open loop: requests follow a schedule,
+    regardless of how fast the server responds. Otherwise, it is a closed loop: each of the
+    --connections users waits for its response before its next request.
     """
     check_destinations(json_file, html)
     thresholds = [parse_threshold(text) for text in threshold]

@@ -39,7 +39,7 @@ from wsgiload.units import (
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 AMBIGUOUS_T = "-t is ambiguous (threads in wrk, timeout in oha and hey, duration in locust); use --threads, --timeout or --duration"
-DASHED_BODY = "-D is ambiguous (a body file in some tools, a duration in others); use --body, --body-file or --duration"
+DASHED_BODY = "-D is ambiguous (body file in some tools, duration in others); use --body, --body-file or --duration"
 
 
 # Where a context keeps the user's own servers.
@@ -252,10 +252,10 @@ request_options = together(
         "header",
         multiple=True,
         type=HEADER,
-        help="Header field 'Name: value', or @FILE with one on each line (repeatable).",
+        help="Header field 'Name: value', or @FILE with one header field per line (repeatable).",
     ),
     option("Request", "-b", "--body", help=_request("body")),
-    option("Request", "--body-file", type=FILE, help="File with the request body."),
+    option("Request", "--body-file", type=FILE, help="File that contains the request body."),
     option(
         "Request", "--targets", "--urls-from-file", "targets", type=FILE, help=_request("targets")
     ),
@@ -271,7 +271,7 @@ request_options = together(
         "Request",
         "--expect-body-file",
         type=FILE,
-        help="File with the exact expected body.",
+        help="File that contains the expected body.",
     ),
     option(
         "Request",
@@ -329,7 +329,7 @@ load_options = together(
         "--precision",
         type=PRECISION,
         metavar="[QUANTILE:]PERCENT",
-        help=f"{_load('precision').removesuffix('.')}. Reports the duration needed to reach it.",
+        help=f"{_load('precision')} The report states the duration needed to reach it.",
     ),
     option("Load", "--threads", type=int, default=1, help=_load("threads")),
     option(
@@ -371,29 +371,31 @@ output_options = together(
         "Output",
         "--threshold",
         multiple=True,
-        help="Threshold to check, such as 'p99<50ms', 'error_rate<0.1%' or 'goodput>=1000'; exit code 99 if it fails, 98 if there are too few requests to evaluate it (repeatable).",
+        help="Threshold to check, such as 'p99<50ms', 'error_rate<0.1%' or 'goodput>=1000' (repeatable). The exit code is 99 if it fails, and 98 if there are too few requests to evaluate it.",
     ),
     json_option,
-    option("Output", "--quiet", is_flag=True, help="Do not show progress on standard error."),
+    option(
+        "Output", "--quiet", is_flag=True, help="Suppress progress and warnings on standard error."
+    ),
     option(
         "Output",
         "--live",
         type=click.IntRange(0, 65_535),
         metavar="PORT",
-        help="Also show progress, and then the result, as a page at 127.0.0.1:PORT (0: any free port).",
+        help="Serve a live page with the progress and the result at http://127.0.0.1:PORT (0: any free port).",
     ),
     option(
         "Output",
         "--config",
         type=click.Path(dir_okay=False),
-        help="Configuration file instead of wsgiload.toml.",
+        help="Configuration file to use instead of wsgiload.toml.",
         expose_value=False,
     ),
     option(
         "Output",
         "--dry-run",
         is_flag=True,
-        help="Print the plan with all defaults filled in, and start no server or load.",
+        help="Print the plan with all defaults, without starting a server or a load.",
     ),
 )
 

@@ -94,13 +94,13 @@ def _list(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     type=click.Choice([QUICK, FULL]),
     default=QUICK,
     allow_from_autoenv=False,
-    help="Measure the loads of the original for as long as it did (full), or a few of them for a few seconds each (quick).",
+    help="Measure the original loads for their original durations (full), or a few of them for a few seconds each (quick).",
 )
 @click.pass_context
 def reproduce(ctx: click.Context, /, file: str, scale: str, **flags: Any) -> int:
     """Run the published comparison NAME, or its fair version NAME-fair.
 
-    Prints the tables of the original in addition to the usual results, and lists the options that
+    Print the tables of the original in addition to the usual results, and list the options that
     were scaled down.
     """
     return run_file(ctx, flags, study=file)

@@ -166,7 +166,7 @@ scale_option = option(
     "--scale",
     metavar="NAME",
     allow_from_autoenv=False,
-    help="Replace options by those in the table [scale.NAME] of the file, such as quick.",
+    help="Override options with those of the file's table [scale.NAME], such as quick.",
 )
 
 
@@ -177,9 +177,9 @@ scale_option = option(
 def run(ctx: click.Context, /, file: str, scale: str | None, **flags: Any) -> int:
     """Run an experiment FILE.
 
-    FILE is TOML with the options of `wsgiload sweep`, named like their flags, and app, title,
-    source and notes. It replaces wsgiload.toml; options on the command line take precedence
-    over it.
+    FILE is a TOML file with the options of `wsgiload sweep`, named like their flags, and the keys
+    app, title, source and notes. It replaces wsgiload.toml. Options on the command line override
+    it.
     """
     return run_file(ctx, flags)
 

@@ -33,26 +33,26 @@ schedule_options = together(
         "--qps",
         "rate",
         type=RATE,
-        help="Open loop at this rate, in requests per second.",
+        help="Rate of the open loop, in requests per second.",
     ),
     option(
         "Load",
         "--ramp",
         type=Parsed("from:to[@time]", parse_ramp),
-        help="Open loop with a linear ramp over TIME (default: the whole measurement), then constant at TO.",
+        help="Linear ramp of the open loop's rate over TIME (default: the whole measurement); the rate then stays at TO.",
     ),
     option(
         "Load",
         "--steps",
         type=Parsed("rate@time,...", parse_steps),
-        help="Open loop with stepped rates; the times add up to the duration.",
+        help="Consecutive rates of the open loop. The times must add up to the duration.",
     ),
     option(
         "Load",
         "--replay",
         type=FILE,
-        help="Open loop that replays a trace (one arrival per line, in seconds from the start) or "
-        "an access log with its requests; - is standard input.",
+        help="Trace (one arrival per line, in seconds from the start) or access log to replay as an "
+        "open loop (-: standard input).",
     ),
     option(
         "Load",
@@ -66,7 +66,7 @@ schedule_options = together(
         "-c",
         "--connections",
         type=click.IntRange(min=1),
-        help="Closed loop: number of users. Open loop: maximum number of connections.",
+        help="Number of users of a closed loop (default: 1), or maximum number of connections of an open loop.",
     ),
     option(
         "Load",
@@ -79,8 +79,7 @@ schedule_options = together(
         "Load",
         "--max-duration",
         type=DURATION,
-        help=f"With --precision: {described(LoadOptions, 'max_duration')[:1].lower()}"
-        f"{described(LoadOptions, 'max_duration')[1:]}",
+        help=f"{described(LoadOptions, 'max_duration')} Requires --precision.",
     ),
     option("Load", "--warmup", type=DURATION, default="0s", help=described(LoadOptions, "warmup")),
 )
@@ -139,6 +138,6 @@ def _nearest(ctx: click.Context) -> str | None:
 
 def _refuse_senseless(ctx: click.Context, name: str | None) -> None:
     if name != "replay" and _distance(ctx, "replay_speed") == 0:
-        raise UsageError("--replay-speed needs a trace", "add --replay FILE")
+        raise UsageError("--replay-speed requires --replay", "add --replay FILE")
     if name == "replay" and _distance(ctx, "arrivals") == 0:
         raise UsageError("--arrivals has no effect with --replay", "omit it")

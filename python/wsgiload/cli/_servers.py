@@ -60,11 +60,11 @@ _everything = option(
     "--all",
     "everything",
     is_flag=True,
-    help="All servers, including those that need a compiler or a system package.",
+    help="Select all servers, including those that need a compiler or a system package.",
 )
 
 
-@servers.command("list", cls=HelpfulCommand)
+@servers.command("list", cls=HelpfulCommand, short_help="List all servers and variants.")
 @_from
 @_python
 @json_option
@@ -84,12 +84,12 @@ def list_servers(
         print_servers(rows)
 
 
-@servers.command(cls=HelpfulCommand)
+@servers.command(cls=HelpfulCommand, short_help="Show requirements and settings.")
 @_names
 @_from
 def show(names: tuple[str, ...], servers_from: Path | None) -> None:
-    """Show the requirements, variants and settings of NAMES, with the reason for each setting, and
-    the results of `servers check` on this machine."""
+    """Show each server's requirements, variants, settings and their reasons, and the results of
+    `servers check` on this machine."""
     variants = load_catalogue(further=servers_from).select(names or ("all",))
     for variant in variants:
         print_server(variant, terminal())
@@ -98,17 +98,17 @@ def show(names: tuple[str, ...], servers_from: Path | None) -> None:
         print_checks(checked, terminal())
 
 
-@servers.command(cls=HelpfulCommand)
+@servers.command(cls=HelpfulCommand, short_help="Print a server's start script.")
 @click.argument("name")
 def script(name: str) -> None:
-    """Print the script NAME, with which wsgiload starts a server without a suitable command line.
+    """Print the script NAME, which starts a server that has no suitable command line.
 
-    The summary of a sweep names the scripts that are needed to start its best server.
+    The summary of a sweep names the scripts that its best server needs.
     """
     click.echo(script_text(name), nl=False)
 
 
-@servers.command(cls=HelpfulCommand)
+@servers.command(cls=HelpfulCommand, short_help="Install servers.")
 @_names
 @_everything
 @_from
@@ -120,7 +120,7 @@ def install(
     python: str | None,
     python_version: str | None,
 ) -> int:
-    """Install the environments of NAMES (default: servers that need no system packages)."""
+    """Install the servers NAMES (default: servers that need no system packages)."""
     chosen = load_catalogue(further=servers_from).select(_selection(names, everything))
     interpreter = _interpreter(python, python_version)
     outcomes = provision_all([variant.server for variant in chosen], interpreter, log=tell)
@@ -144,7 +144,7 @@ def install(
     return EXIT_SERVER if failures else EXIT_OK
 
 
-@servers.command(cls=HelpfulCommand)
+@servers.command(cls=HelpfulCommand, short_help="Test servers on this machine.")
 @_names
 @_everything
 @_from
@@ -157,7 +157,9 @@ def install(
 )
 @_python
 @json_option
-@option("Output", "--markdown", type=FILE, help="Write the catalogue table as Markdown.")
+@option(
+    "Output", "--markdown", type=FILE, help="Write the catalogue table as Markdown to this file."
+)
 def check(
     names: tuple[str, ...],
     everything: bool,
@@ -168,8 +170,8 @@ def check(
     json_file: str | None,
     markdown: Path | None,
 ) -> int:
-    """Check NAMES on this machine: responses, bodies, keep-alive, PEP 3333, backlog, workers and
-    clean stop."""
+    """Test the servers NAMES on this machine: responses, bodies, keep-alive, PEP 3333, backlog,
+    workers and shutdown."""
     check_destinations(json_file, markdown)
     catalogue: Catalogue = load_catalogue(further=servers_from)
     chosen = catalogue.select(_selection(names, everything))

@@ -129,14 +129,14 @@ _level_options = together(
         "--rate",
         "rates",
         type=RATES,
-        help="Offered rates per second, as a list (500,1000) or a range (from:to:step).  [default: 1000,2000,3000; with --slo: chosen by an initial measurement]",
+        help="Offered rates in requests per second, as a list (500,1000) or a range (from:to:step).  [default: 1000,2000,3000; with --slo: determined by an initial closed loop]",
     ),
     option(
         "Load",
         "-c",
         "--connections",
         type=CONNECTIONS,
-        help="Closed loop: numbers of users, instead of --rates.",
+        help="Numbers of users of closed loops to measure instead of --rates, as a list or a range.",
     ),
     option("Load", "--warmup", type=DURATION, default="2s", help=described(LoadOptions, "warmup")),
     option(
@@ -157,7 +157,7 @@ _level_options = together(
         "--seed",
         type=click.IntRange(0, 2**64 - 1),
         default=1,
-        help="Random seed for arrivals and the order of measurements.",
+        help="Random seed for arrivals and the order of trials.",
     ),
 )
 
@@ -166,7 +166,7 @@ _server_options = together(
         "Server",
         "--servers",
         type=NAMES,
-        help="Servers (see `wsgiload servers list`), or tables [servers.NAME] of wsgiload.toml; alias=NAME runs server NAME under an alias, NAME==VERSION runs another version.  [default: all such tables; without any, servers that need no system packages]",
+        help="Servers to measure: from `wsgiload servers list`, or tables [servers.NAME] of wsgiload.toml. alias=NAME runs NAME under an alias; NAME==VERSION runs another version.  [default: all tables, or, if there are none, servers that need no system packages]",
     ),
     option("Server", "--servers-from", type=FOLDER, metavar="DIR", help=_server("servers_from")),
     option(
@@ -222,7 +222,9 @@ _server_options = together(
     ),
     option("Server", "--grid", multiple=True, metavar="NAME=A,B,...", help=_server("grid")),
     option("Server", "--app-name", help=_server("app_name")),
-    option("Request", "--path", help="Path of every request.  [default: /]"),
+    option(
+        "Request", "--path", help="Path of all requests.  [default: /, or the bundled app's path]"
+    ),
     option(
         "Server", "--chdir", type=FOLDER, default=".", show_default=False, help=_server("chdir")
     ),
@@ -275,7 +277,7 @@ _procedure_options = together(
         "--resume",
         type=FOLDER,
         metavar="RUN",
-        help="Continue this interrupted run with its stored plan, in the same order.",
+        help="Continue the interrupted run in directory RUN with its stored plan and order.",
     ),
     option("Procedure", "--intervene", type=click.Choice(["cpu"]), help=_sweep("intervene")),
     option(
@@ -303,9 +305,9 @@ _procedure_options = together(
     "--out",
     type=FOLDER,
     default=".wsgiload/runs",
-    help="Directory in which run directories are created.",
+    help="Directory in which to create run directories.",
 )
-@option("Output", "--html", type=FILE, help="Also write the report to this file.")
+@option("Output", "--html", type=FILE, help="Write the HTML report to this file, too.")
 @verbose_option
 @output_options
 @request_options
@@ -325,10 +327,10 @@ def sweep(
     resume: Path | None,
     **flags: Unpack[SweepFlags],
 ) -> int:
-    """Measure servers at increasing load, with new processes and limits for each server and rate.
+    """Measure servers at increasing load, each trial with new server processes and limits.
 
     APP is module:callable, imported from the current directory with the Python of an active or
-    local .venv. Without APP, measures the app that --command serves, or the bundled app hello.
+    local .venv. Without APP, measure the app that --command serves, or the bundled app hello.
     """
     check_destinations(json_file, html)
     thresholds = [parse_threshold(text) for text in threshold]

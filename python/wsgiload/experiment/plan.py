@@ -46,10 +46,10 @@ class ResourceLimits:
         cpus: CPU limit of the server, in cores.
         memory_bytes: Memory limit of the server (swap disabled).
         pids: Maximum number of processes and threads of the server.
-        policy: If a limit cannot be enforced: fail (strict), or flag the result (best-effort). none
-            sets no limits.
-        server_cpus: Cores to pin the server to, such as 1 or 2-3.
-        client_cpus: Cores to pin the load generator to.
+        policy: Action if a limit cannot be enforced: fail (strict) or flag the result
+            (best-effort). With none, no limits are set.
+        server_cpus: Cores to pin the server to, such as 1 or 2-3. Default: chosen automatically.
+        client_cpus: Cores to pin the load generator to. Default: chosen automatically.
     """
 
     cpus: float | None = 1.0

@@ -29,11 +29,11 @@ class ServerCommand:
             ``ServerOptions.command``.
         env: Environment variables of this server and of its setup and teardown. They take
             precedence over those of all servers.
-        cwd: Directory in which it is started, relative to ``ServerOptions.chdir``.
+        cwd: Directory in which the server is started, relative to ``ServerOptions.chdir``.
         setup: Commands to run before each start of the server, such as migrations.
-        teardown: Commands to run each time the server has stopped.
+        teardown: Commands to run after each stop of the server.
         ready_path: Path that responds with a status from 200 to 299 once the server is ready.
-            Default: the first request of the load must get its correct response.
+            Default: the server is ready once the first request of the load gets a correct response.
         stop_signal: Signal that stops the server.
         keepalive: Connection reuse: on, off, or the number of requests per connection. Default: as
             for all servers.
@@ -56,12 +56,12 @@ class SupportingService:
 
     Args:
         command: The command that starts the service in the foreground.
-        attach: Instead of a command, the PID or cgroup of a service that is already running.
+        attach: PID or cgroup of a running service, instead of a command.
         env: Environment variables for its commands.
-        cwd: Directory in which it is started, relative to ``ServerOptions.chdir``.
+        cwd: Directory in which the service is started, relative to ``ServerOptions.chdir``.
         ready: Port on which the service listens once it is ready, or a command that exits with 0
             once it is ready. Default: the service counts as ready immediately.
-        stop_signal: Signal that stops it.
+        stop_signal: Signal that stops the service.
     """
 
     command: str | None = None
@@ -79,33 +79,34 @@ class ServerOptions:
     Args:
         profile: Server settings: tuned (equivalent for all servers: processes according to the CPU
             limit, the same backlog, keep-alive, no access log) or stock (each server's defaults).
-        interface: Interface of APP: wsgi, or asgi for apps such as FastAPI and Starlette. Only
-            servers with this interface are measured; with asgi: granian, hypercorn and uvicorn.
-        workers: Processes of each server. Default: set by the profile.
-        server_threads: Threads per server process. Default: set by the profile.
-        grid: Settings to combine with each other: workers=1,2,4 threads=1,4,8 profile=tuned,stock
-            keepalive=on,off; for bundled apps also app=hello,cpu python=3.11,3.13.
+        interface: Interface of APP: wsgi, or asgi for frameworks such as FastAPI and Starlette.
+            Only servers with this interface are measured (asgi: granian, hypercorn and uvicorn).
+        workers: Number of processes per server. Default: set by the profile.
+        server_threads: Number of threads per server process. Default: set by the profile.
+        grid: Measure every combination of these settings: workers=1,2,4 threads=1,4,8
+            profile=tuned,stock keepalive=on,off. Bundled apps also accept app=hello,cpu and
+            python=3.11,3.13.
         app_name: Bundled app to measure instead of APP: hello, ok, unsized, json1k, events, echo,
             cpu, sleep, files, database or upstream.
-        chdir: Directory from which APP is imported.
+        chdir: Directory from which APP is imported. Default: the current directory.
         pythonpath: Additional import directory for APP, such as src (repeatable).
-        python: Python interpreter for APP. Default: the first of an active virtual environment, the
-            project's .venv (also in a parent directory), Poetry's environment, an active conda
-            environment, and the Python that runs wsgiload.
+        python: Python interpreter for APP. Default: the first that exists of an active virtual
+            environment, the project's .venv (also in a parent directory), Poetry's environment, an
+            active conda environment, and wsgiload's interpreter.
         python_version: Installed Python version for a bundled app, such as 3.13.
         port: Port of the server. Default: any free port.
         ready_timeout: Maximum startup time of a server.
-        command: Command that starts your own server, optionally named; it runs in your environment.
-            {address} (or {host} and {port}) is the listen address; {workers} and {threads} are the
-            process and thread counts. Without --servers, only these commands are measured. To set
-            more than the command, use a table [servers.NAME] (in Python, a ServerCommand).
+        command: Command that starts your own server in your environment (repeatable). Placeholders:
+            {address} (or {host} and {port}), {workers} and {threads}. Without --servers, only these
+            commands are measured. For more settings, use a table [servers.NAME] (in Python, a
+            ServerCommand).
         servers_from: Directory with additional server files in the catalogue's format.
-        server_args: Extra arguments for a catalogue server's command, per server. They take
-            precedence over the profile's.
-        server_config: Configuration file of a catalogue server, per server. Command-line settings,
-            including the profile's, take precedence over it.
-        env: Environment variables for all servers.
-        env_file: Files with one NAME=VALUE line per environment variable.
+        server_args: Extra arguments for one catalogue server's command (repeatable). They override
+            the profile's arguments.
+        server_config: Configuration file for one catalogue server (repeatable). Command-line
+            settings, including the profile's, override it.
+        env: Environment variable for all servers (repeatable).
+        env_file: File with one NAME=VALUE line per environment variable (repeatable).
     """
 
     profile: Profile = "tuned"
@@ -133,24 +134,27 @@ class SweepOptions:
     """How trials are repeated and compared. Durations are in seconds.
 
     Args:
-        name: Name of the run directory. Default: the app's name.
-        runs: Number of runs, each with fresh processes, in random order. Default: 1; with --compare
-            at least 6.
-        compare: Use the number of runs needed to compare these servers, at least 6.
-        budget: Time limit of a race: clearly slower servers drop out early, and the others get the
-            remaining rounds. If there are many configurations, short trials first select some of
-            them. With an objective, the winner is the configuration that meets it with the least
-            memory.
-        aggregate: How runs are combined: interval (mean with confidence interval) or trim
-            (additionally a trimmed mean).
-        slo: Objective, such as 'p99<50ms'. Recommends the configuration that meets it at the
-            highest rate and uses the least memory. Implies --compare, except with --budget.
-        settle: Maximum wait for a quiet host before each trial. Default: 0s with one run, else 2m.
-        reruns: Maximum retries of a trial that is invalid because of the generator or the host, or
-            disturbed by the host. Default: 1 with one run, else 3.
-        intervene: Also measure each server and load in pairs of runs, with and without the CPU
-            limit: 6 pairs, or as many as --runs.
-        sample_interval: Sampling interval of the server's resource use.
+        name: Name of the experiment, which is part of the run directory's name. Default: the app's
+            name.
+        runs: Number of runs, each with new server processes and in random order. Default: 1, or at
+            least 6 with --compare.
+        compare: Choose the number of runs needed to compare the servers, at least 6.
+        budget: Time limit of a race: clearly slower servers drop out early, and the remaining
+            rounds measure the others. If there are many configurations, short trials first select
+            some of them. With --slo, the winner is the configuration that meets the objective with
+            the least memory.
+        aggregate: Method for combining runs: interval (mean with confidence interval) or trim (adds
+            a trimmed mean).
+        slo: Objective, such as 'p99<50ms' (repeatable). Recommends, among the configurations that
+            meet it at the highest rate, the one with the least memory. Implies --compare unless
+            --budget is given.
+        settle: Maximum wait for an idle host before each trial. Default: 0s with one run, otherwise
+            2m.
+        reruns: Maximum number of reruns of a trial that is disturbed by the host, or invalid
+            because of the generator or the host. Default: 1 with one run, otherwise 3.
+        intervene: Also measure each server and load level in pairs of runs, with and without the
+            CPU limit. The number of pairs is --runs, or 6 with one run.
+        sample_interval: Interval between samples of the server's resource use.
         store_secrets: Store secrets and request bodies instead of their hashes.
     """
 

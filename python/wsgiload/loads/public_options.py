@@ -28,29 +28,35 @@ class LoadOptions:
     """How requests are sent. Durations are in seconds.
 
     Args:
-        warmup: Duration of the load before the measurement.
-        warmup_requests: Warm up for at least this many scheduled requests; needs a rate.
-        cooldown: Duration of the load after the measurement.
+        warmup: Duration of the warm-up before the measurement.
+        warmup_requests: Extend the warm-up to at least this many scheduled requests. Requires an
+            open loop.
+        cooldown: Duration of the cool-down after the measurement.
         arrivals: Inter-arrival distribution.
-        on_busy: What to do with a request when all connections are busy and no more are allowed:
-            queue it (grow, queue) or drop it (shed).
-        max_connections: Maximum number of connections of an open loop.
-        max_pending: Maximum number of requests waiting for a connection; more are dropped.
-            Default: 10 s worth of requests, at least 10 per connection.
-        think_time: Closed loop: mean pause of a user between a response and the next request.
-        keepalive: Connection reuse: on, off, or the number of requests per connection.
+        on_busy: Action when all connections are busy and their maximum number is reached: queue the
+            request (grow, queue) or drop it (shed).
+        max_connections: Maximum number of connections. Ignored in a closed loop. Default: 1,000
+            in sweep and capacity; 4,096 in load, or fewer if file descriptors or ports run out.
+        max_pending: Maximum number of requests that wait for a connection; further requests are
+            dropped. Default: 10 s worth of requests, at least 10 per connection.
+        think_time: Mean pause of each user between a response and the next request. Ignored in an
+            open loop.
+        keepalive: Connection reuse: on, off, or the maximum number of requests per connection.
         timeout: Request timeout, including connection setup.
-        deadline: Drop a request that is not sent within this time after its scheduled send time.
+        deadline: Drop requests that are not sent within this time after their scheduled send time.
+            Default: none.
         precision: Target precision (half-width of the 95 % CI), such as 5% (of p99) or p99.9:2%.
-        requests: Closed loop: end after this many requests, or after the duration.
-        max_duration: Maximum duration; the run is extended until the precision is reached.
+        requests: Stop after this many requests, or earlier if the duration ends. Requires a closed
+            loop.
+        max_duration: Extend the measurement up to this duration until the target precision is
+            reached.
         threads: Number of generator threads.
         seed: Random seed.
-        spin: How long to busy-wait before a send. Default: depends on the rate and the cores.
-        receive_stamps: How to timestamp responses: by the kernel, when the data arrive (kernel;
-            excludes delays of the generator); by the generator, when it reads them (user; uses less
-            CPU time); or like user, with additional kernel timestamps on one connection in 16
-            (sampled). Default: kernel in an open loop, user in a closed loop.
+        spin: Busy-wait time before each send. Default: depends on the rate and the idle cores.
+        receive_stamps: Source of response timestamps: kernel (arrival of the data; excludes delays
+            of the generator), user (when the generator reads the data; uses less CPU time), or
+            sampled (like user, plus kernel timestamps on one connection in 16). Default: kernel in
+            an open loop, user in a closed loop.
         check_thresholds: Check thresholds to override, such as {"send-lag.warn": 0.02}; see
             docs/checks.md.
     """
@@ -113,15 +119,15 @@ class RequestOptions:
         method: Request method.
         headers: Header fields.
         body: Request body.
-        targets: File of weighted requests: in vegeta's HTTP format (with additional options), as
-            JSON lines, or as a list of URLs; - is standard input.
-        sessions: File of sessions: sequences of requests with think times and cookies. The rate is
+        targets: File of weighted requests in vegeta's HTTP format (with additional options), as
+            JSON lines, or as a list of URLs (-: standard input).
+        sessions: File of sessions (sequences of requests with think times and cookies). Rates are
             then in sessions per second.
         expect_status: Accepted status codes.
         expect_body: Expected body.
-        expect_length: Expected body length in bytes.
+        expect_length: Expected length of the body, in bytes.
         expect_sha256: Expected SHA-256 hash of the body.
-        expect_regex: Regular expression that the body must match within its first MiB.
+        expect_regex: Regular expression that must match within the first 1 MiB of the body.
     """
 
     path: str | None = None
@@ -171,20 +177,18 @@ class TransportOptions:
 
     Args:
         unix_socket: Connect to this Unix socket instead of the URL's host.
-        connect_to: Connect to this HOST:PORT instead of the URL's; the Host header and TLS still
+        connect_to: Connect to HOST:PORT instead of the URL's host. The Host header and TLS still
             use the host name of the URL.
-        source_addresses: Source addresses for connections, used round-robin:
-            127.0.0.2-127.0.0.50, 127.0.0.0/24.
+        source_addresses: Source addresses of the connections, used round-robin, such as
+            127.0.0.2-127.0.0.50 or 127.0.0.0/24.
         http2: Use HTTP/2.
-        streams: With HTTP/2: maximum number of concurrent requests on each connection, at most
-            250.
-        http1_0: Use HTTP/1.0. Connections are reused if the server supports it and keepalive is
+        streams: Maximum number of concurrent requests per connection, at most 250. Requires HTTP/2.
+        http1_0: Use HTTP/1.0. Connections are reused if the server supports this and keepalive is
             not off.
         insecure: Do not verify TLS certificates.
-        ca_file: PEM file of trusted certificate authorities, instead of the system's.
+        ca_file: PEM file of trusted certificate authorities, used instead of the system's.
         client_cert: PEM file of a client certificate, for servers that require one.
-        client_key: PEM file with the key of the client certificate. Default: the file of
-            --client-cert.
+        client_key: PEM file of the client certificate's key. Default: the file of --client-cert.
     """
 
     unix_socket: str | PathLike[str] | None = None

@@ -90,7 +90,7 @@ class Replay:
 
     Args:
         offsets: When each request arrived, in seconds from the start and in ascending order.
-        speed: Replay speed factor; 2 replays twice as fast.
+        speed: Replay speed factor, such as 2 for twice the recorded speed.
         targets: The different requests of an access log.
         requests: For each arrival the index of its request in targets.
     """

@@ -23,11 +23,11 @@ use header_fields::{HeaderFields, header_fields};
 /// Ten seconds, unless the schedule has a length of its own.
 const DEFAULT_MEASURE_NS: u64 = 10_000_000_000;
 
-/// Generates load against a URL and prints a JSON report. Latency is measured from the scheduled
+/// Generate load against a URL and print a JSON report. Latency is measured from the scheduled
 /// send time.
 ///
-/// With --rate, --ramp, --steps or --replay the load is an open loop: requests follow a schedule,
-/// regardless of how fast the server responds. Otherwise it is a closed loop: each of the
+/// With --rate, --ramp, --steps or --replay, the load is an open loop: requests follow a schedule,
+/// regardless of how fast the server responds. Otherwise, the load is a closed loop: each of the
 /// --connections users waits for its response before its next request.
 ///
 /// Exit codes: 0 valid result, 2 usage error, 97 no correct response, 98 invalid
@@ -35,41 +35,41 @@ const DEFAULT_MEASURE_NS: u64 = 10_000_000_000;
 #[derive(Debug, Parser)]
 #[command(name = "loadgen", version, max_term_width = 100)]
 pub struct Arguments {
-    /// http://host[:port]/path, or https://
+    /// URL to request: http://host[:port]/path, or https://
     url: String,
     /// Connect to this Unix socket instead of the URL's host
     #[arg(long, value_name = "PATH")]
     unix_socket: Option<String>,
-    /// Connect to this address instead of the URL's; the Host header and TLS still use the host
+    /// Connect to HOST:PORT instead of the URL's host. The Host header and TLS still use the host
     /// name of the URL
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "unix_socket")]
     connect_to: Option<String>,
-    /// Source addresses for connections, used round-robin: 127.0.0.2, 127.0.0.2-127.0.0.50,
+    /// Source addresses of the connections, used round-robin, such as 127.0.0.2-127.0.0.50 or
     /// 127.0.0.0/24
     #[arg(long, value_delimiter = ',', value_name = "LIST", alias = "source")]
     source_addresses: Vec<String>,
     /// Use HTTP/2
     #[arg(long)]
     http2: bool,
-    /// With --http2: maximum number of concurrent requests on each connection, at most 250
+    /// Maximum number of concurrent requests per connection, at most 250. Requires --http2
     #[arg(long, default_value_t = 1)]
     streams: usize,
-    /// Use HTTP/1.0. Connections are reused if the server supports it and --keepalive is not off
+    /// Use HTTP/1.0. Connections are reused if the server supports this and --keepalive is not off
     #[arg(long = "http1.0", conflicts_with = "http2")]
     http1_0: bool,
     /// Do not verify TLS certificates
     #[arg(short = 'k', long)]
     insecure: bool,
-    /// PEM file of trusted certificate authorities, instead of the system's
+    /// PEM file of trusted certificate authorities, used instead of the system's
     #[arg(long, value_name = "FILE", alias = "cacert")]
     ca_file: Option<String>,
     /// PEM file of a client certificate, for servers that require one
     #[arg(long, value_name = "FILE", alias = "cert")]
     client_cert: Option<String>,
-    /// PEM file with the key of the client certificate [default: the file of --client-cert]
+    /// PEM file of the client certificate's key [default: the file of --client-cert]
     #[arg(long, value_name = "FILE", alias = "key", requires = "client_cert")]
     client_key: Option<String>,
-    /// Open loop at this rate, in requests per second
+    /// Rate of the open loop, in requests per second
     #[arg(
         short = 'R',
         long,
@@ -78,23 +78,29 @@ pub struct Arguments {
         short_alias = 'q'
     )]
     rate: Option<f64>,
-    /// Open loop with a linear ramp FROM:TO[@TIME] over TIME (default: the whole measurement),
-    /// then constant at TO
-    #[arg(long, value_parser = values::ramp, conflicts_with = "rate")]
-    ramp: Option<Ramp>,
-    /// Open loop with stepped rates RATE@TIME,...; the times add up to the duration
+    /// Linear ramp of the open loop's rate over TIME (default: the whole measurement); the rate
+    /// then stays at TO
     #[arg(
         long,
+        value_name = "FROM:TO[@TIME]",
+        value_parser = values::ramp,
+        conflicts_with = "rate"
+    )]
+    ramp: Option<Ramp>,
+    /// Consecutive rates of the open loop. The times must add up to the duration
+    #[arg(
+        long,
+        value_name = "RATE@TIME,...",
         value_delimiter = ',',
         value_parser = values::step,
         conflicts_with_all = ["rate", "ramp"]
     )]
     steps: Vec<Step>,
-    /// Open loop that replays a trace (one arrival per line, in seconds from the start) or an
-    /// access log with its requests; - is standard input
+    /// Trace (one arrival per line, in seconds from the start) or access log to replay as an open
+    /// loop (-: standard input)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "ramp", "steps", "arrivals"])]
     replay: Option<std::path::PathBuf>,
-    /// Replay speed factor; 2 replays twice as fast
+    /// Replay speed factor, such as 2 for twice the recorded speed. Requires --replay
     // The conflicts, because clap drops a requirement that conflicts with what is there.
     #[arg(
         long,
@@ -103,32 +109,34 @@ pub struct Arguments {
         conflicts_with_all = ["rate", "ramp", "steps"]
     )]
     replay_speed: f64,
-    /// Closed loop: number of users. Open loop: maximum number of connections
+    /// Number of users of a closed loop (default: 1), or maximum number of connections of an open
+    /// loop
     #[arg(short, long)]
     connections: Option<usize>,
     /// Duration of the measurement [default: 10s, or the length of the schedule]
     #[arg(short, long, value_parser = parse_duration_ns, short_alias = 'z')]
     duration: Option<u64>,
-    /// Closed loop: end after this many requests, or after --duration
+    /// Stop after this many requests, or earlier if the duration ends. Requires a closed loop
     #[arg(short = 'n', long, value_name = "COUNT", conflicts_with_all = ["rate", "ramp", "steps", "replay"])]
     requests: Option<u64>,
-    /// Target precision (half-width of the 95 % CI), such as 5% (of p99) or p99.9:2%. Extends the
-    /// run until the precision is reached
+    /// Target precision (half-width of the 95 % CI), such as 5% (of p99) or p99.9:2%. Requires
+    /// --max-duration
     #[arg(long, value_parser = values::precision, requires = "max_duration")]
     precision: Option<(f64, f64)>,
-    /// With --precision: maximum duration
+    /// Extend the measurement up to this duration until the target precision is reached. Requires
+    /// --precision
     #[arg(long, value_parser = parse_duration_ns, requires = "precision")]
     max_duration: Option<u64>,
-    /// Duration of the load before the measurement
+    /// Duration of the warm-up before the measurement
     #[arg(long, default_value = "0s", value_parser = parse_duration_ns)]
     warmup: u64,
-    /// Duration of the load after the measurement
+    /// Duration of the cool-down after the measurement
     #[arg(long, default_value = "0s", value_parser = parse_duration_ns)]
     cooldown: u64,
-    /// Closed loop: mean pause of a user between a response and the next request
+    /// Mean pause of each user between a response and the next request. Ignored in an open loop
     #[arg(long, default_value = "0s", value_parser = parse_duration_ns)]
     think_time: u64,
-    /// Header field 'Name: value', or @FILE with one on each line (repeatable)
+    /// Header field 'Name: value', or @FILE with one header field per line (repeatable)
     #[arg(short = 'H', long = "header", value_name = "FIELD", value_parser = header_fields)]
     headers: Vec<HeaderFields>,
     /// Request method
@@ -137,11 +145,11 @@ pub struct Arguments {
     /// Request body
     #[arg(short, long, conflicts_with = "body_file")]
     body: Option<String>,
-    /// File with the request body
+    /// File that contains the request body
     #[arg(long)]
     body_file: Option<std::path::PathBuf>,
-    /// File of weighted requests: in vegeta's HTTP format (with additional options), as JSON
-    /// lines, or as a list of URLs; - is standard input
+    /// File of weighted requests in vegeta's HTTP format (with additional options), as JSON lines,
+    /// or as a list of URLs (-: standard input)
     #[arg(
         long,
         value_name = "FILE",
@@ -149,7 +157,7 @@ pub struct Arguments {
         conflicts_with_all = ["body", "body_file", "method"]
     )]
     targets: Option<std::path::PathBuf>,
-    /// File of sessions: sequences of requests with think times and cookies; --rate is then in
+    /// File of sessions (sequences of requests with think times and cookies). Rates are then in
     /// sessions per second
     #[arg(
         long,
@@ -160,25 +168,26 @@ pub struct Arguments {
     /// Request timeout, including connection setup
     #[arg(long, default_value = "10s", value_parser = parse_duration_ns)]
     timeout: u64,
-    /// Drop a request that is not sent within this time after its scheduled send time
+    /// Drop requests that are not sent within this time after their scheduled send time
+    /// [default: none]
     #[arg(long, value_parser = parse_duration_ns)]
     deadline: Option<u64>,
     /// Inter-arrival distribution
     #[arg(long, value_enum, default_value_t = ArrivalsFlag::Poisson)]
     arrivals: ArrivalsFlag,
-    /// Connection reuse: on, off, or the number of requests per connection
-    #[arg(long, default_value = "on", value_parser = values::keepalive)]
+    /// Connection reuse: on, off, or the maximum number of requests per connection
+    #[arg(long, value_name = "on|off|K", default_value = "on", value_parser = values::keepalive)]
     keepalive: Keepalive,
-    /// What to do with a request when all connections are busy and no more are allowed: queue it
+    /// Action when all connections are busy and their maximum number is reached: queue the request
     /// (grow, queue) or drop it (shed)
     #[arg(long, value_enum, default_value_t = OnBusyFlag::Grow)]
     on_busy: OnBusyFlag,
-    /// Maximum number of connections of an open loop [default: 4,096, or fewer if file descriptors
-    /// or ephemeral ports run out]
+    /// Maximum number of connections. Ignored in a closed loop [default: 4,096, or fewer if file
+    /// descriptors or ports run out]
     #[arg(long)]
     max_connections: Option<usize>,
-    /// Maximum number of requests waiting for a connection; more are dropped [default: 10 s
-    /// worth of requests, at least 10 per connection]
+    /// Maximum number of requests that wait for a connection; further requests are dropped
+    /// [default: 10 s worth of requests, at least 10 per connection]
     #[arg(long)]
     max_pending: Option<usize>,
     /// Number of generator threads
@@ -187,56 +196,56 @@ pub struct Arguments {
     /// Random seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Length of a report interval [default: 1s, longer for long runs]
+    /// Length of each interval of the report [default: 1s, longer for long measurements]
     #[arg(long, value_parser = parse_duration_ns)]
     interval: Option<u64>,
-    /// How long to busy-wait before a send [default: depends on the rate and the cores]
+    /// Busy-wait time before each send [default: depends on the rate and the idle cores]
     #[arg(long, value_parser = parse_duration_ns)]
     spin: Option<u64>,
-    /// How to timestamp responses: by the kernel, when the data arrive (kernel; excludes delays of
-    /// the generator); by the generator, when it reads them (user; uses less CPU time); or like
-    /// user, with additional kernel timestamps on one connection in 16 (sampled) [default: kernel
-    /// in an open loop, user in a closed loop]
+    /// Source of response timestamps: kernel (arrival of the data; excludes delays of the
+    /// generator), user (when the generator reads the data; uses less CPU time), or sampled (like
+    /// user, plus kernel timestamps on one connection in 16) [default: kernel in an open loop, user
+    /// in a closed loop]
     #[arg(long, value_enum)]
     receive_stamps: Option<ReceiveStampsFlag>,
     /// Accepted status codes
     #[arg(long, value_delimiter = ',', default_value = "200")]
     expect_status: Vec<u16>,
-    /// File with the exact expected body
+    /// File that contains the expected body
     #[arg(long)]
     expect_body_file: Option<std::path::PathBuf>,
-    /// Expected body length in bytes
+    /// Expected length of the body, in bytes
     #[arg(long, value_name = "BYTES")]
     expect_length: Option<u64>,
     /// Expected SHA-256 hash of the body
     #[arg(long, value_name = "HEX")]
     expect_sha256: Option<String>,
-    /// Regular expression that the body must match within its first MiB
+    /// Regular expression that must match within the first 1 MiB of the body
     #[arg(long, value_name = "PATTERN")]
     expect_regex: Option<String>,
-    /// HTTP implementation: native, or hyper (for cross-checks)
+    /// HTTP implementation: native, or hyper for cross-checks
     #[arg(long, value_enum, default_value_t = WireFlag::Native)]
     wire: WireFlag,
     /// Override a check's threshold, such as send-lag.warn=0.02 (repeatable)
     #[arg(long = "check-threshold", value_name = "CHECK.KEY=LIMIT")]
     check_thresholds: Vec<String>,
-    /// Write the report to this file; - is standard output
+    /// Write the report to FILE (default: standard output)
     #[arg(long, num_args = 0..=1, default_missing_value = "-", value_name = "FILE")]
     pub json: Option<String>,
     /// Print the JSON Schema of the report
     #[arg(long, exclusive = true)]
     pub schema: bool,
-    /// Explain a check: what it tests, when it fires, how to fix it
+    /// Print what a check tests, when it fires, and the fix
     #[arg(long, exclusive = true, value_name = "CHECK")]
     pub explain: Option<String>,
-    /// Do not print warnings on standard error
+    /// Suppress warnings on standard error
     #[arg(long)]
     pub quiet: bool,
-    /// Print the plan with all defaults filled in, and send nothing
+    /// Print the plan with all defaults, without sending a request
     #[arg(long)]
     pub dry_run: bool,
-    /// Must come first: takes the options of wrk, ab, httperf or funkload instead of these, prints
-    /// the equivalent command and runs it. --as TOOL --help lists the options
+    /// Run a command line of wrk, ab, httperf or funkload, and print the equivalent loadgen
+    /// command. Must be the first option; --as TOOL --help lists the options of TOOL
     #[arg(long = "as", value_name = "TOOL", value_parser = values::refuse_late_dialect)]
     dialect: Option<String>,
     /// Refused: -t means threads in wrk, timeout in oha and duration in locust
@@ -430,9 +439,7 @@ impl Arguments {
                 .checked_sub(self.warmup.saturating_add(self.cooldown))
                 .filter(|left_ns| *left_ns > 0)
                 .ok_or_else(|| {
-                    "warm-up and cool-down cover the whole trace; nothing is left to \
-                    measure"
-                        .to_owned()
+                    "warm-up and cool-down cover the whole trace; shorten them".to_owned()
                 }),
             (None, _, own_ns) => Ok(own_ns.unwrap_or(DEFAULT_MEASURE_NS)),
         }

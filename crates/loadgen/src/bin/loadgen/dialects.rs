@@ -56,7 +56,7 @@ pub fn translate(name: &str, words: &[OsString]) -> Translated {
         httperf::Httperf::NAME => translate_as::<httperf::Httperf>(words),
         funkload::FunkLoad::NAME => translate_as::<funkload::FunkLoad>(words),
         _ => Err(Refusal::because(format!(
-            "--as {name:?} is not known; write --as wrk, --as ab, --as httperf or --as funkload"
+            "unknown tool {name:?}; use --as wrk, --as ab, --as httperf or --as funkload"
         ))),
     }
 }

@@ -16,7 +16,7 @@ pub fn explanation(name: &str) -> Result<String, String> {
     let Some(check) = found else {
         let names: Vec<&str> = catalogue::ALL.iter().map(|check| check.name).collect();
         return Err(format!(
-            "there is no check {name:?}; there are {}",
+            "unknown check {name:?}; the checks are {}",
             names.join(", ")
         ));
     };

@@ -49,9 +49,9 @@ fn fields_of_file(path: &str) -> Result<Vec<(String, String)>, String> {
 }
 
 fn read(path: &str) -> Result<String, String> {
-    let hint = "name a file with a header field on each line";
+    let hint = "name a file with one header field per line";
     if path.is_empty() {
-        return Err(format!("@ without a file; {hint}"));
+        return Err(format!("@ is not followed by a file name; {hint}"));
     }
 
     let mut bytes = Vec::new();

@@ -41,7 +41,7 @@ pub fn ramp(text: &str) -> Result<Ramp, String> {
 
 /// `1000@10s`.
 pub fn step(text: &str) -> Result<Step, String> {
-    let not_one = || format!("{text:?} is not a step; write steps like 1000@10s,2000@10s");
+    let not_one = || format!("{text:?} is not a step; write it like 1000@10s,2000@10s");
     let (rate_text, time) = text.split_once('@').ok_or_else(not_one)?;
     let rate_per_s = rate(rate_text).ok_or_else(not_one)?;
     Ok(Step {
@@ -68,7 +68,7 @@ pub fn keepalive(text: &str) -> Result<Keepalive, String> {
         number => number
             .parse()
             .map(Keepalive::Requests)
-            .map_err(|_| format!("{text:?} is not on, off or a number of requests")),
+            .map_err(|_| format!("{text:?} is neither on, off, nor a number of requests")),
     }
 }
 
@@ -84,7 +84,7 @@ pub fn refuse_t(_: &str) -> Result<String, String> {
 /// What `--as` gets where it is not the first word, so that its words are not all there is.
 pub fn refuse_late_dialect(tool: &str) -> Result<String, String> {
     Err(format!(
-        "--as must be the first option, followed by those of {tool}; write loadgen --as {tool} …"
+        "--as must be the first option; write loadgen --as {tool} …"
     ))
 }
 

@@ -17,37 +17,37 @@ const LONGEST: &str = "1h";
 /// Why files that ab writes are refused.
 const FILES: &str = "the report is JSON: --json FILE";
 
-/// A load as ab 2.3 describes it. Prints the equivalent command of loadgen and runs it.
+/// Run a command line of ab 2.3, and print the equivalent loadgen command.
 #[derive(Debug, Parser)]
 #[command(name = "loadgen --as ab", no_binary_name = true)]
 pub struct Ab {
-    /// http://host[:port]/path, or https://
+    /// URL to request: http://host[:port]/path, or https://
     url: String,
     /// Number of requests [default: 1]
     #[arg(short = 'n', value_name = "REQUESTS")]
     requests: Option<u64>,
-    /// Requests at a time
+    /// Number of concurrent requests
     #[arg(short = 'c', value_name = "CONCURRENCY", default_value_t = 1)]
     concurrency: u64,
-    /// Seconds to spend at most; sets -n 50000 unless -n follows
+    /// Maximum duration, in seconds; also sets -n 50000 unless -n follows
     #[arg(short = 't', value_name = "SECONDS")]
     seconds: Option<u64>,
-    /// Seconds to wait for each response
+    /// Request timeout, in seconds
     #[arg(short = 's', value_name = "SECONDS", default_value_t = 30)]
     timeout_s: u64,
-    /// Keep connections
+    /// Reuse connections
     #[arg(short = 'k')]
     keepalive: bool,
-    /// File to POST
+    /// File to send with POST
     #[arg(short = 'p', value_name = "FILE", conflicts_with_all = ["put_file", "head"])]
     post_file: Option<String>,
-    /// File to PUT
+    /// File to send with PUT
     #[arg(short = 'u', value_name = "FILE", conflicts_with = "head")]
     put_file: Option<String>,
     /// Content type of the file
     #[arg(short = 'T', value_name = "TYPE", default_value = "text/plain")]
     content_type: String,
-    /// Use HEAD
+    /// Send HEAD requests
     #[arg(short = 'i')]
     head: bool,
     /// Request method
@@ -59,31 +59,31 @@ pub struct Ab {
     /// Cookie name=value (repeatable)
     #[arg(short = 'C', value_name = "COOKIE")]
     cookies: Vec<String>,
-    /// Basic authentication user:password
+    /// Credentials for Basic authentication
     #[arg(short = 'A', value_name = "USER:PASSWORD")]
     authentication: Option<String>,
     /// Source address of the connections
     #[arg(short = 'B', value_name = "ADDRESS")]
     source_address: Option<String>,
-    /// PEM file of the client certificate and its key
+    /// PEM file that contains the client certificate and its key
     #[arg(short = 'E', value_name = "FILE")]
     client_certificate: Option<String>,
-    /// Ignored: only what ab prints depends on it
+    /// Ignored: affects only the output of ab
     #[arg(short = 'q')]
     is_silent: bool,
-    /// Ignored: only what ab prints depends on it
+    /// Ignored: affects only the output of ab
     #[arg(short = 'd')]
     is_without_table: bool,
-    /// Ignored: only what ab prints depends on it
+    /// Ignored: affects only the output of ab
     #[arg(short = 'S')]
     is_without_median: bool,
-    /// Ignored: only what ab prints depends on it
+    /// Ignored: affects only the output of ab
     #[arg(short = 'v', value_name = "LEVEL")]
     verbosity: Option<u8>,
-    /// Ignored: the length of a response is checked only with --expect-length
+    /// Ignored: response lengths are checked only with --expect-length
     #[arg(short = 'l')]
     accepts_any_length: bool,
-    /// Ignored: errors never end a load
+    /// Ignored: errors never stop a load
     #[arg(short = 'r')]
     continues_on_errors: bool,
     #[command(flatten)]
@@ -99,12 +99,15 @@ impl Dialect for Ab {
         ("-x", FILES),
         ("-y", FILES),
         ("-z", FILES),
-        ("-X", "loads go to the server itself, not through a proxy"),
-        ("-P", "loads go to the server itself, not through a proxy"),
-        ("-b", "the size of socket buffers is the kernel's choice"),
-        ("-f", "TLS 1.2 or 1.3 is agreed with the server"),
-        ("-Z", "the cipher is agreed with the server"),
-        ("-I", "the server name is always sent"),
+        ("-X", "proxies are not supported"),
+        ("-P", "proxies are not supported"),
+        ("-b", "the kernel chooses the size of socket buffers"),
+        (
+            "-f",
+            "the TLS version (1.2 or 1.3) is negotiated with the server",
+        ),
+        ("-Z", "the cipher is negotiated with the server"),
+        ("-I", "the server name (SNI) is always sent"),
         ("-V", "use loadgen --version"),
     ];
 
@@ -112,7 +115,7 @@ impl Dialect for Ab {
         let requests = self.request_count(given);
         if self.concurrency > requests {
             return Err(format!(
-                "-c {} is more than -n {requests}, which ab refuses, too",
+                "-c {} exceeds -n {requests}; ab refuses this, too",
                 self.concurrency
             ));
         }

@@ -13,22 +13,22 @@ use super::refusal::Refused;
 
 const AGENT: &str = "FunkLoad/1.17.1";
 
-/// Cycles of users as FunkLoad describes them, for one URL. Prints the equivalent commands of
-/// loadgen and runs them, one after the other.
+/// Run the cycles of a FunkLoad command line against one URL, and print the equivalent loadgen
+/// commands.
 #[derive(Debug, Parser)]
 #[command(name = "loadgen --as funkload", no_binary_name = true)]
 pub struct FunkLoad {
-    /// http://host[:port]/path, or https://
+    /// URL to request: http://host[:port]/path, or https://
     #[arg(
         value_name = "URL",
         required_unless_present = "url",
         conflicts_with = "url"
     )]
     target: Option<String>,
-    /// The same
+    /// URL to request, instead of the argument
     #[arg(short, long)]
     url: Option<String>,
-    /// Users of each cycle: 50,100,150 or 50:100:150
+    /// Number of users of each cycle, such as 50,100,150 or 50:100:150
     #[arg(
         short = 'c',
         long = "users",
@@ -40,22 +40,22 @@ pub struct FunkLoad {
     /// Duration of each cycle, in seconds or with a unit
     #[arg(short = 'D', long, default_value = "10", value_parser = parse_duration_ns)]
     duration: u64,
-    /// Shortest pause of a user after a response, in seconds
+    /// Minimum think time of a user, in seconds
     #[arg(short = 'm', long, default_value_t = 0.0)]
     sleep_time_min: f64,
-    /// Longest pause of a user after a response, in seconds
+    /// Maximum think time of a user, in seconds
     #[arg(short = 'M', long, default_value_t = 0.0)]
     sleep_time_max: f64,
     /// Pause between tests, in seconds
     #[arg(short = 't', long, default_value_t = 0.0)]
     test_sleep_time: f64,
-    /// No pauses
+    /// Omit all pauses
     #[arg(short = 'f', long)]
     as_fast_as_possible: bool,
-    /// Ignored: pages are never searched for further links
+    /// Ignored: linked resources are never fetched
     #[arg(long)]
     simple_fetch: bool,
-    /// Ignored: the output has no colours
+    /// Ignored: the output has no colors
     #[arg(long)]
     no_color: bool,
     #[command(flatten)]
@@ -67,12 +67,12 @@ impl Dialect for FunkLoad {
     const REFUSED: &'static [Refused] = &[
         ("-s", DELAY),
         ("--startup-delay", DELAY),
-        ("-l", "name the report with --json FILE"),
-        ("--label", "name the report with --json FILE"),
-        ("--config", "give the options on the command line"),
-        ("--distribute", "one machine generates the load"),
-        ("-r", "one machine generates the load"),
-        ("--runner-class", "one machine generates the load"),
+        ("-l", "use --json FILE to name the report"),
+        ("--label", "use --json FILE to name the report"),
+        ("--config", "use options on the command line instead"),
+        ("--distribute", "only one machine generates the load"),
+        ("-r", "only one machine generates the load"),
+        ("--runner-class", "only one machine generates the load"),
     ];
 
     fn translate(&self, _: &ArgMatches) -> Result<Vec<OwnCommand>, String> {
@@ -80,9 +80,8 @@ impl Dialect for FunkLoad {
         let url = url.map_or("", String::as_str);
         if !url.contains("://") {
             return Err(format!(
-                "{url:?} is not a URL; a test case in Python does not run here. Give the URL that \
-                it requests, or describe several requests in a file: loadgen URL -R RATE --sessions \
-                FILE"
+                "{url:?} is not a URL, and Python test cases cannot run; use the URL that the test \
+                case requests, or a file of its requests (loadgen URL -R RATE --sessions FILE)"
             ));
         }
         let cycles = self.cycles()?;
@@ -92,7 +91,7 @@ impl Dialect for FunkLoad {
     }
 }
 
-const DELAY: &str = "users start at once, or spread over one think time (-m, -M)";
+const DELAY: &str = "users start immediately, or within one think time (-m, -M)";
 
 impl FunkLoad {
     fn cycles(&self) -> Result<Vec<NonZeroU64>, String> {

@@ -10,7 +10,7 @@ use super::refusal::Refused;
 
 const AGENT: &str = "httperf/0.9.0";
 
-/// A load as httperf 0.9 describes it. Prints the equivalent command of loadgen and runs it.
+/// Run a command line of httperf 0.9, and print the equivalent loadgen command.
 #[derive(Debug, Parser)]
 #[command(
     name = "loadgen --as httperf",
@@ -27,31 +27,31 @@ pub struct Httperf {
     /// Path and query
     #[arg(long, default_value = "/")]
     uri: String,
-    /// New connections per second
+    /// Rate of new connections, per second
     #[arg(long, conflicts_with = "period")]
     rate: Option<f64>,
-    /// Seconds between new connections: 0.001, or e0.001 for exponentially distributed ones
+    /// Time between new connections, in seconds: 0.001, or e0.001 for an exponential distribution
     #[arg(long)]
     period: Option<String>,
     /// Number of connections
     #[arg(long, default_value_t = 1)]
     num_conns: u64,
-    /// Requests on each connection, one after the other
+    /// Number of consecutive requests on each connection
     #[arg(long, default_value_t = 1)]
     num_calls: usize,
-    /// Seconds to wait for each response [default: 10; httperf waits for ever]
+    /// Request timeout, in seconds [default: 10; httperf has no timeout by default]
     #[arg(long)]
     timeout: Option<f64>,
     /// Request method
     #[arg(long, default_value = "GET")]
     method: String,
-    /// Header fields 'Name: value\n', where \n ends each
+    /// Header fields, each in the form 'Name: value\n'
     #[arg(long)]
     add_header: Option<String>,
-    /// 1.1 or 1.0
+    /// HTTP version
     #[arg(long, default_value = "1.1", value_parser = ["1.1", "1.0"])]
     http_version: String,
-    /// Host to name in the requests
+    /// Value of the Host header
     #[arg(long)]
     server_name: Option<String>,
     /// Source address of the connections
@@ -60,19 +60,19 @@ pub struct Httperf {
     /// Use TLS
     #[arg(long)]
     ssl: bool,
-    /// Ignored: all local ports are always used
+    /// Ignored: all local ports are always available
     #[arg(long)]
     hog: bool,
-    /// Ignored: the size of socket buffers is the kernel's choice
+    /// Ignored: the kernel chooses the size of socket buffers
     #[arg(long)]
     send_buffer: Option<u64>,
-    /// Ignored: the size of socket buffers is the kernel's choice
+    /// Ignored: the kernel chooses the size of socket buffers
     #[arg(long)]
     recv_buffer: Option<u64>,
-    /// Ignored, because only one client runs
+    /// Ignored: only one client runs
     #[arg(long, value_parser = ["0/1"])]
     client: Option<String>,
-    /// Ignored: only what httperf prints depends on it
+    /// Ignored: affects only the output of httperf
     #[arg(short, long)]
     verbose: bool,
     #[command(flatten)]
@@ -93,7 +93,7 @@ impl Dialect for Httperf {
         ("--wset", "use loadgen URL -R RATE --targets FILE"),
         (
             "--burst-length",
-            "the calls of a connection follow one another",
+            "requests of one connection are sent one at a time",
         ),
         ("--max-piped-calls", "requests are not pipelined"),
         (
@@ -101,23 +101,26 @@ impl Dialect for Httperf {
             "use loadgen URL -R RATE --max-connections N --on-busy shed",
         ),
         ("--think-timeout", "use --timeout"),
-        ("--runtime", "set --num-conns to the rate times the seconds"),
+        (
+            "--runtime",
+            "set --num-conns to the rate multiplied by the duration",
+        ),
         ("--failure-status", "use --expect-status"),
         (
             "--print-reply",
-            "the report quotes the first wrong response of each kind",
+            "the report contains the first incorrect response of each kind",
         ),
         (
             "--print-request",
-            "loadgen URL --dry-run prints what would be sent",
+            "loadgen URL --dry-run prints the plan with its requests",
         ),
-        ("--no-host-hdr", "every request has a Host"),
-        ("--close-with-reset", "connections are closed as usual"),
+        ("--no-host-hdr", "every request has a Host header"),
+        ("--close-with-reset", "connections are closed with FIN"),
         (
             "--retry-on-failure",
-            "a request that fails is reported, not repeated",
+            "failed requests are reported, not repeated",
         ),
-        ("--ssl-ciphers", "the cipher is agreed with the server"),
+        ("--ssl-ciphers", "the cipher is negotiated with the server"),
         ("--ssl-no-reuse", "TLS sessions are never resumed"),
     ];
 
@@ -165,8 +168,8 @@ impl Httperf {
             return Ok((rate, arrivals));
         }
         Err(
-            "without a --rate, httperf opens each connection when the one before has ended; give a \
-            --rate, or use the closed loop: loadgen URL -n N -c 1 --keepalive off"
+            "without --rate, httperf opens each connection when the previous one has ended; add \
+            --rate, or use a closed loop: loadgen URL -n N -c 1 --keepalive off"
                 .to_owned(),
         )
     }
@@ -209,8 +212,8 @@ impl Httperf {
         }
         if self.num_calls > 1 {
             command = command.note(
-                "unlike httperf, a connection makes no more calls after a response that is not \
-                200, sends back cookies, and ends with the load",
+                "unlike httperf, a connection stops after a response with a status other than 200, \
+                sends cookies back, and is closed at the end of the load",
             );
         }
         command

@@ -8,28 +8,28 @@ use super::command::OwnCommand;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Options of loadgen")]
 pub struct OwnOptions {
-    /// Write the report to this file; - is standard output
+    /// Write the report to FILE (default: standard output)
     #[arg(long, num_args = 0..=1, default_missing_value = "-", value_name = "FILE")]
     pub json: Option<String>,
-    /// Print neither the equivalent command nor warnings
+    /// Suppress the equivalent command and warnings
     #[arg(long)]
     pub quiet: bool,
-    /// Print the resolved plan and send nothing
+    /// Print the plan with all defaults, without sending a request
     #[arg(long)]
     dry_run: bool,
     /// Accepted status codes [default: 200]
     #[arg(long, value_name = "LIST")]
     expect_status: Option<String>,
-    /// File with the exact expected body
+    /// File that contains the expected body
     #[arg(long, value_name = "FILE")]
     expect_body_file: Option<String>,
-    /// Expected body length in bytes
+    /// Expected length of the body, in bytes
     #[arg(long, value_name = "BYTES")]
     expect_length: Option<String>,
     /// Expected SHA-256 hash of the body
     #[arg(long, value_name = "HEX")]
     expect_sha256: Option<String>,
-    /// Regular expression that the body must match within its first MiB
+    /// Regular expression that must match within the first 1 MiB of the body
     #[arg(long, value_name = "PATTERN")]
     expect_regex: Option<String>,
 }

@@ -46,12 +46,12 @@ fn explained(dialect: &str, refused: &[Refused], flag: &str) -> String {
     }
 
     let nearest = match nearest_of_ours(flag) {
-        Some(ours) => format!("; the nearest option of loadgen is {ours}"),
+        Some(ours) => format!(" (closest loadgen option: {ours})"),
         None => String::new(),
     };
     format!(
-        "--as {dialect} does not know {flag}{nearest}. Omit it here, and add options of loadgen to \
-        the command that is then printed"
+        "--as {dialect}: unknown option {flag}{nearest}; omit it, and add loadgen options to the \
+        printed command"
     )
 }
 

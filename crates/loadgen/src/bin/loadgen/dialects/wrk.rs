@@ -8,7 +8,7 @@ use super::command::{OwnCommand, duration_text};
 use super::options::OwnOptions;
 use super::refusal::Refused;
 
-/// A load as wrk 4 describes it. Prints the equivalent command of loadgen and runs it.
+/// Run a command line of wrk 4, and print the equivalent loadgen command.
 #[derive(Debug, Parser)]
 #[command(
     name = "loadgen --as wrk",
@@ -16,21 +16,21 @@ use super::refusal::Refused;
     infer_long_args = true
 )]
 pub struct Wrk {
-    /// http://host[:port]/path, or https://
+    /// URL to request: http://host[:port]/path, or https://
     url: String,
-    /// Connections, an equal number in each thread
+    /// Number of connections, rounded down to a multiple of --threads
     #[arg(short, long, default_value = "10", value_parser = metric)]
     connections: u64,
-    /// Duration: 30s, 2m, 1h
+    /// Duration of the load, such as 30s, 2m or 1h
     #[arg(short, long, default_value = "10s", value_parser = parse_duration_ns)]
     duration: u64,
-    /// Threads
+    /// Number of threads
     #[arg(short, long, default_value = "2", value_parser = metric)]
     threads: u64,
     /// Header field 'Name: value' (repeatable)
     #[arg(short = 'H', long = "header", value_name = "FIELD")]
     headers: Vec<String>,
-    /// Ignored: the report always has the quantiles
+    /// Ignored: the report always contains the quantiles
     #[arg(short = 'L', long)]
     latency: bool,
     /// Request timeout
@@ -52,7 +52,7 @@ impl Dialect for Wrk {
         // wrk leaves out the connections that do not divide evenly.
         let connections = self.connections / self.threads.max(1) * self.threads;
         if connections == 0 {
-            return Err("the connections must be at least as many as the threads".to_owned());
+            return Err("-c must be at least -t: each thread needs a connection".to_owned());
         }
         let command = OwnCommand::load(&self.url)
             .option("--threads", self.threads)
@@ -65,7 +65,7 @@ impl Dialect for Wrk {
     }
 }
 
-const SCRIPT: &str = "Lua scripts do not run here. Describe several requests in a file instead: \
+const SCRIPT: &str = "Lua scripts cannot run; write the requests to a file and use \
     loadgen URL --targets FILE, or --sessions FILE with a rate";
 
 /// A whole number, also as `1k` or `2M`.
