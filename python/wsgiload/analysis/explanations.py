@@ -45,9 +45,9 @@ _QUIET = "repeat on an idle machine; `wsgiload doctor` lists what disturbs this 
 _OF_SWEEPS = (
     _one(
         "app-calls",
-        "the number of calls that a bundled app counted, compared with the numbers of requests and "
-        "responses that the generator counted",
-        "The counts differ, so one of them is wrong and the figures cannot be trusted.",
+        "the calls counted by a bundled app, compared with the requests and responses counted by "
+        "the generator",
+        "The counts differ, so at least one of them is wrong.",
         "file a bug and attach the run directory",
     ),
     _one(
@@ -59,43 +59,43 @@ _OF_SWEEPS = (
     ),
     _one(
         "shared-cores",
-        "which cores the server and the generator ran on",
+        "the cores of the server and of the generator",
         "The server and the generator shared cores, so they competed for CPU time.",
         "use a machine with more cores, or set --server-cpus and --client-cpus",
     ),
     _one(
         "host-not-idle",
         "whether the host becomes idle within --settle before each trial",
-        "The host was still busy when the trial began.",
+        "The host was still busy at the start of the trial.",
         _QUIET,
     ),
     _one(
         "limits",
-        "the limits as the kernel reports them",
-        "A limit could not be enforced on this machine, and --limits best-effort allowed that.",
+        "the limits reported by the kernel",
+        "A limit could not be enforced, and --limits best-effort permitted a trial without it.",
         "run as root, or see docs/limits.md",
     ),
     _one(
         "contaminated",
-        "CPU time of other processes, and how long the server waited for a core",
-        "Other processes disturbed the measurement: they used more than 10 % of the machine's CPU "
-        "time, or the server waited for a core for more than 5 % of the time.",
+        "the CPU time of other processes, and the time that the server waited for a core",
+        "Other processes used more than 10 % of the machine's CPU time, or the server waited for a "
+        "core for more than 5 % of the time.",
         _QUIET,
     ),
     _one(
         "failure",
         "every step of a cell, from building the environment to stopping the server",
         "A step failed, so the cell has no result.",
-        "see the message and the server's log in the run directory",
+        "look at the message and at the server's log in the run directory",
     ),
 )
 
 _OF_CAPACITY = (
     _one(
         "search",
-        "whether a capacity search found a rate",
-        "The search ended without finding a rate.",
-        "see the message, then repeat the search",
+        "the result of a capacity search",
+        "The search failed to find a rate.",
+        "look at the message, then repeat the search",
     ),
     _one(
         "not-met",
@@ -111,13 +111,13 @@ _OF_CAPACITY = (
     ),
     _one(
         "not-confirmed",
-        "the confirmation trials at the rate found",
+        "the confirmation trials at the highest rate that met the objective",
         "Too few confirmation trials met the objective.",
         "repeat the search on an idle machine",
     ),
     _one(
         "unconfirmed",
-        "whether there were confirmation trials",
+        "the number of confirmation trials",
         "There were no confirmation trials (--confirmations 0), so the rate is an unconfirmed "
         "lower bound.",
         "omit --confirmations",
@@ -126,12 +126,13 @@ _OF_CAPACITY = (
         "unfinished",
         "whether the search completed",
         "The search was interrupted or ran out of time.",
-        "run it again",
+        "run the search again",
     ),
     _one(
         "discarded",
-        "the trials invalidated by the generator or the host",
-        "Some trials were discarded and repeated. If more than 20 % were, the result is invalid.",
+        "trials that are invalid because of the generator or the host",
+        "Some trials were discarded and repeated. If more than 20 % were discarded, the result is "
+        "invalid.",
         _QUIET,
     ),
     _one(
@@ -142,8 +143,8 @@ _OF_CAPACITY = (
     ),
     _one(
         "brevity",
-        "the number of requests beyond the quantile in a single trial",
-        "Few requests lie beyond the quantile, so results vary widely from trial to trial.",
+        "the number of requests beyond the quantile in each trial",
+        "Few requests lie beyond the quantile, so results vary widely between trials.",
         "use longer trials (--duration)",
     ),
 )
@@ -158,32 +159,32 @@ _ALARMS = (
     _one(
         "littles-law",
         "closed loop: throughput × (response time + think time), compared with the number of users",
-        "The product differs from the number of users: some users were never served and are "
+        "The product differs from the number of users: some users never got a response and are "
         "missing from the response times.",
-        "compare at a rate (--rate), or use no more users than the server's concurrency",
+        "compare at a rate (--rate), or limit the users to the server's concurrency",
     ),
     _one(
         "uneven-connections",
-        "closed loop: how many requests each connection carried",
+        "closed loop: the number of requests on each connection",
         "Some connections carried most of the requests, others almost none.",
-        "compare at a rate (--rate), or use no more users than the server's concurrency",
+        "compare at a rate (--rate), or limit the users to the server's concurrency",
     ),
     _one(
         "dead-interval",
-        "every interval of the measurement",
-        "Requests were due in an interval and none got a correct response.",
-        "find out why the server stopped responding before you use mean values",
+        "correct responses in each interval of the measurement",
+        "Requests were due in an interval, but none got a correct response.",
+        "find out why the server stopped responding; do not use mean values until then",
     ),
     _one(
         "network-resources",
         "local ports, file descriptors and the conntrack table",
-        "One of them is exhausted or nearly exhausted, so the client's kernel may refuse "
+        "At least one of them is exhausted or nearly exhausted, so the client's kernel may refuse "
         "connections.",
-        "use --keepalive on, more --source-addresses, or raise the limit that the message names",
+        "use --keepalive on or more --source-addresses, or raise the limit named in the message",
     ),
     _one(
         "no-keepalive",
-        "connections per request if keep-alive was requested",
+        "the number of connections per request, if keep-alive was requested",
         "The server closed nearly every connection after one response, so its response times "
         "include connection setup.",
         "use --keepalive off for all servers, or enable keep-alive in the server",
@@ -191,58 +192,56 @@ _ALARMS = (
     _one(
         "nagle-delay",
         "the time between the head and the body of each response",
-        "In at least 1 % of the responses, the body arrives 36 to 50 ms after the head, at least "
-        "three times as often as in the ranges of the same width just below and just above. "
-        "Nagle's algorithm waits for a delayed ACK.",
+        "In at least 1 % of the responses, the body arrives 36 to 50 ms after the head. Such "
+        "delays are at least three times as frequent as slightly shorter or longer ones, so the "
+        "cause is probably Nagle's algorithm, which waits for a delayed ACK.",
         "set TCP_NODELAY in the server, or write head and body together",
     ),
     _one(
         "closed-loop-stalls",
-        "closed loop: the share of the users' time spent on responses slower than ten times the "
-        "p99",
+        "closed loop: the share of the users' time spent on responses slower than ten times p99",
         "The share is at least 2 %. Users send nothing while they wait, so a stall adds only one "
-        "slow response per user and does not show in the p99.",
-        "measure in an open loop (-R), which sends on schedule and counts every request that waits",
+        "slow response per user and does not affect p99.",
+        "measure in an open loop (-R), which keeps sending during a stall",
     ),
     _one(
         "cached-response",
-        "the response time of the measured URL after the load, compared with the same URL plus an "
-        "unused query (sweeps of your own app with a single GET URL)",
-        "The new URL takes at least three times as long and at least 1 ms longer: the app caches "
-        "the response, so only the cache was measured.",
+        "the response time of the URL after the load, with and without a new query string (sweeps "
+        "of your own app with a single GET URL)",
+        "With a new query string, the response takes at least three times as long and at least "
+        "1 ms longer: the app caches responses, so only the cache was measured.",
         "measure the URLs that users request (--targets FILE)",
     ),
     _one(
         "memory-growth",
         "the memory of the server's processes before and after the load, and of its cgroup during "
         "the load",
-        "Memory grew by at least 10 MiB and 20 % in at least 5 s and was still growing at the end: "
-        "a leak or an unbounded cache.",
-        "measure longer (--duration) and look for a leak or an unbounded cache",
+        "Memory grew by at least 10 MiB and 20 % during a load of at least 5 s, and was still "
+        "growing at the end. The cause may be a leak or an unbounded cache.",
+        "measure longer (--duration), and look for a leak or an unbounded cache",
     ),
     _one(
         "idle-server",
         "the server's CPU use while it falls behind the offered rate",
-        "The server falls behind but uses less than half of its CPU limit. The bottleneck is "
-        "therefore not the CPU, but threads, connections or a backend.",
+        "The server falls behind but uses less than half of its CPU limit, so the bottleneck is "
+        "its threads, its connections or a backend.",
         "add workers or threads, or speed up the backend",
     ),
     _one(
         "busy-service",
         "the CPU use of supporting services ([services.NAME]) and of the server",
-        "A service used 90 % of its cores, or most of the CPU time on cores that it shares with "
-        "the server, or it waited for a CPU for 90 % of the time, while the server had CPU time "
-        "left. The service is the bottleneck, so the figures do not describe the server.",
+        "A service saturated its cores or waited for a CPU for 90 % of the time, while the server "
+        "had CPU time left. The service is the bottleneck, so the figures describe the service "
+        "instead of the server.",
         "give the service more cores, or reduce its load: fewer queries, an index, a cache",
     ),
     _one(
         "limiting-variable",
-        "your own commands that differ in one environment variable, with the same number of "
+        "your own commands that differ in one environment variable and have the same number of "
         "workers and threads",
-        "At some rate, idle-server fires for one of them, and another one responds to at least "
-        "20 % more requests: the variable, such as the size of a connection pool, is the "
-        "bottleneck.",
-        "use the value of the faster server",
+        "At the same rate, idle-server fires for one command, and another command responds to at "
+        "least 20 % more requests: the variable, such as a pool size, is the bottleneck.",
+        "use the value of the faster command",
     ),
     _one(
         "rate-not-reached",
@@ -252,15 +251,15 @@ _ALARMS = (
     ),
     _one(
         "run-spread",
-        "the throughput of several runs of one server at one load level",
+        "the throughput of the runs of one server at one load level",
         "Throughput varies by more than 10 % between runs.",
         "use more --runs on an idle machine",
     ),
     _one(
         "flat-throughput",
-        "throughput at three or more numbers of users",
-        "Throughput stays the same while the number of users doubles: the server handles a fixed "
-        "number of requests at once.",
+        "closed loop: throughput at three or more numbers of users",
+        "Throughput stays the same while the number of users at least doubles: the server handles "
+        "a fixed number of requests at once.",
         "compare at a fixed rate (--rate) that the servers sustain",
     ),
 )

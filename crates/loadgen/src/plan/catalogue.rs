@@ -1,7 +1,7 @@
-//! Every check of a load: its name, what it looks at, when it fires, and what to do.
+//! All checks of a load: name, what it examines, when it fires, and the fix.
 //!
-//! The one place that names a check. `loadgen --explain`, `wsgiload explain` and the reasons of a
-//! verdict all read it; default thresholds come from [`Thresholds`].
+//! The single source of the checks' names and descriptions: `loadgen --explain`, `wsgiload explain`
+//! and the reasons of a verdict use it. Default thresholds come from [`Thresholds`].
 
 use std::collections::BTreeMap;
 
@@ -25,8 +25,8 @@ pub struct CheckInfo {
     pub fix: Option<&'static str>,
 }
 
-/// Every check of a load. Those that need the server or the host (`app-calls`, `kernel-drops`,
-/// `shared-cores`) are the orchestrator's.
+/// All checks of a load. The orchestrator has the checks that need the server or the host
+/// (`app-calls`, `kernel-drops`, `shared-cores`).
 pub const ALL: [&CheckInfo; 24] = [
     &TIMESTAMP_ORDER,
     &IN_SYSTEM_COUNT,
@@ -65,9 +65,9 @@ pub(crate) static TIMESTAMP_ORDER: CheckInfo = CheckInfo {
 pub(crate) static IN_SYSTEM_COUNT: CheckInfo = CheckInfo {
     name: "in-system-count",
     code: Some("C16"),
-    looks_at: "the mean number of requests in the system, computed from arrivals and departures \
-        and from the time each request spent in the system (Little's law)",
-    fires_when: "The two numbers differ. This is a bug in the generator.",
+    looks_at: "the mean number of requests in the system, computed in two ways: from arrivals and \
+        departures, and from the time of each request in the system (Little's law)",
+    fires_when: "The two results differ. This is a bug in the generator.",
     fix: Some("file a bug and attach the JSON report of this load"),
 };
 
@@ -76,22 +76,22 @@ pub(crate) static INTERRUPTED: CheckInfo = CheckInfo {
     code: None,
     looks_at: "whether the load completed",
     fires_when: "The load was stopped early. The results so far are kept.",
-    fix: Some("run it again without interruption"),
+    fix: Some("run the load again without interruption"),
 };
 
 pub(crate) static ARRIVAL_COUNT: CheckInfo = CheckInfo {
     name: "arrival-count",
     code: Some("C2"),
     looks_at: "the number of scheduled arrivals, compared with the rate and the duration",
-    fires_when: "The number differs by more than four standard errors (Poisson arrivals) or by \
-        more than one arrival (constant arrivals), or a trace has any difference.",
+    fires_when: "The number differs by more than four standard errors (Poisson arrivals), by more \
+        than one arrival (constant arrivals), or at all (trace).",
     fix: Some("try another --seed; if it recurs, file a bug"),
 };
 
 pub(crate) static NO_ARRIVAL: CheckInfo = CheckInfo {
     name: "no-arrival",
     code: None,
-    looks_at: "whether any request was scheduled in the measurement",
+    looks_at: "the number of requests scheduled in the measurement",
     fires_when: "No request was scheduled, so nothing was measured.",
     fix: Some("measure longer (--duration) or at a higher rate"),
 };
@@ -99,9 +99,11 @@ pub(crate) static NO_ARRIVAL: CheckInfo = CheckInfo {
 pub(crate) static NO_RESPONSE: CheckInfo = CheckInfo {
     name: "no-response",
     code: None,
-    looks_at: "whether any correct response arrived",
+    looks_at: "the number of correct responses",
     fires_when: "No correct response arrived, so there is no latency to report.",
-    fix: Some("check that the server responds to this URL, and what --expect-... accepts"),
+    fix: Some(
+        "check that the server responds to this URL and that --expect-... accepts the response",
+    ),
 };
 
 pub(crate) static CLIENT_THROTTLING: CheckInfo = CheckInfo {
@@ -109,7 +111,7 @@ pub(crate) static CLIENT_THROTTLING: CheckInfo = CheckInfo {
     code: Some("C9"),
     looks_at: "CPU throttling of the generator's own cgroup",
     fires_when: "The generator was throttled, so it sent requests and read responses late. The \
-        load is invalid if that distorted p99 or a lower quantile.",
+        load is invalid if the throttling distorted p99 or a lower quantile.",
     fix: Some("raise the CPU limit of the generator's cgroup"),
 };
 
@@ -119,36 +121,36 @@ pub(crate) static SEND_LAG: CheckInfo = CheckInfo {
     looks_at: "each quantile of the response time, compared with the same quantile after \
         subtracting each request's send lag",
     fires_when: "Send lag increased a quantile by more than both the relative and the absolute \
-        limit, so the measured value is only an upper bound of that quantile. If send lag more \
-        than doubled p99 or a lower quantile, the load is invalid. Smaller effects are diagnostics \
-        and part of each figure's error budget.",
+        limit. Above the limits `bound` and `bound_ns`, the quantile is only an upper bound. If \
+        send lag more than doubled p99 or a lower quantile, the load is invalid. Smaller effects \
+        are diagnostics and part of each figure's error budget.",
     fix: Some("give the generator a dedicated core (--client-cpus), or lower the rate"),
 };
 
 pub(crate) static SEND_LAG_ABSOLUTE: CheckInfo = CheckInfo {
     name: "send-lag-absolute",
     code: Some("C5"),
-    looks_at: "the send lag itself: how late the generator sent requests",
-    fires_when: "p99 or p99.9 of the send lag exceeds its threshold. This is only a diagnostic; \
-        the check send-lag shows the effect on response times.",
+    looks_at: "p99 and p99.9 of the send lag",
+    fires_when: "One of them exceeds its threshold. This is only a diagnostic; the check send-lag \
+        shows the effect on response times.",
     fix: Some("give the generator a dedicated core (--client-cpus), or lower the rate"),
 };
 
 pub(crate) static CLIENT_STALLS: CheckInfo = CheckInfo {
     name: "client-stalls",
     code: Some("C11"),
-    looks_at: "stalls of the generator's event loop of more than 5 ms, and how many requests they \
-        affected compared with the number beyond p99",
-    fires_when: "Stalls were long enough and affected enough requests to change p99. Requests due \
-        during a stall are covered by send-lag; responses read late without a kernel timestamp \
-        make the load invalid.",
+    looks_at: "stalls of more than 5 ms in the generator's event loop, and the number of requests \
+        they affected relative to the number beyond p99",
+    fires_when: "The stalls were long enough, and affected enough requests, to change p99. The \
+        load is invalid if too many responses were read late without a kernel timestamp, or too \
+        many connections were delayed. The check send-lag covers the requests due during a stall.",
     fix: Some("stop other programs on the machine, or give the generator a dedicated core"),
 };
 
 pub(crate) static MISSED_SENDS: CheckInfo = CheckInfo {
     name: "missed-sends",
     code: Some("C3"),
-    looks_at: "the share of the requests of the measurement that were sent in time",
+    looks_at: "the share of the measurement's requests that were sent in time",
     fires_when: "The generator was so late that requests were sent after the end of the \
         measurement or missed their deadline.",
     fix: Some("lower the rate, or use more threads (--threads)"),
@@ -157,7 +159,7 @@ pub(crate) static MISSED_SENDS: CheckInfo = CheckInfo {
 pub(crate) static CLIENT_CPU: CheckInfo = CheckInfo {
     name: "client-cpu",
     code: Some("C7"),
-    looks_at: "CPU use of the busiest generator thread, excluding busy-waiting",
+    looks_at: "the CPU use of the busiest generator thread, excluding busy-waiting",
     fires_when: "The thread is so busy that requests queue in the generator.",
     fix: Some("use more threads (--threads), or lower the rate"),
 };
@@ -165,7 +167,7 @@ pub(crate) static CLIENT_CPU: CheckInfo = CheckInfo {
 pub(crate) static RUN_QUEUE_WAIT: CheckInfo = CheckInfo {
     name: "run-queue-wait",
     code: Some("C8"),
-    looks_at: "the share of time that a generator thread waited for a core",
+    looks_at: "the share of the time for which a generator thread waited for a core",
     fires_when: "Generator threads were runnable, but other processes used their cores. This is \
         only a diagnostic; the check send-lag shows the effect on response times.",
     fix: Some("stop other programs on the machine, or give the generator a dedicated core"),
@@ -174,19 +176,19 @@ pub(crate) static RUN_QUEUE_WAIT: CheckInfo = CheckInfo {
 pub(crate) static STEAL: CheckInfo = CheckInfo {
     name: "steal",
     code: Some("C10"),
-    looks_at: "the share of the host's CPU time that the hypervisor took (steal time)",
-    fires_when: "The hypervisor took CPU time from this virtual machine. That can only lengthen \
-        response times, so the figures are upper bounds.",
-    fix: Some("repeat on a quieter host, or on a dedicated machine"),
+    looks_at: "steal time: the share of the host's CPU time taken by the hypervisor",
+    fires_when: "The hypervisor took CPU time from this virtual machine. Steal time can only \
+        increase response times, so the figures are upper bounds.",
+    fix: Some("repeat on a dedicated machine, or when the host is less busy"),
 };
 
 pub(crate) static CLIENT_RESOURCES: CheckInfo = CheckInfo {
     name: "client-resources",
     code: Some("C12"),
-    looks_at: "requests that failed because of the generator",
-    fires_when: "The generator ran out of file descriptors, local ports or memory. The load is \
-        invalid if more than one request in a thousand failed for that reason, or more than one in \
-        a hundred waited for a connection.",
+    looks_at: "requests that failed or waited because the generator lacked file descriptors, local \
+        ports, memory or connections",
+    fires_when: "At least one request failed or waited for such a reason. The load is invalid if \
+        more than 0.1 % of the requests failed, or more than 1 % waited.",
     fix: Some("raise `ulimit -n`, add --source-addresses, or lower --max-connections"),
 };
 
@@ -195,17 +197,17 @@ pub(crate) static POISSON_GAPS: CheckInfo = CheckInfo {
     code: Some("C13"),
     looks_at: "up to 10,000 consecutive send times, compared with the requested Poisson process",
     fires_when: "Inter-arrival times deviate from the exponential distribution. This is only a \
-        diagnostic: at high rates, serial sending alone causes such deviations, which do not \
-        affect latency.",
-    fix: Some("check send-lag first, which shows the effect on response times"),
+        diagnostic: at high rates, serial sending alone causes such deviations, without any effect \
+        on latency.",
+    fix: Some("look at the check send-lag, which shows the effect on response times"),
 };
 
 pub(crate) static THREAD_AGREEMENT: CheckInfo = CheckInfo {
     name: "thread-agreement",
     code: Some("C20"),
     looks_at: "p99 of each generator thread, compared with the overall p99",
-    fires_when: "A thread's p99 differs significantly, and by more than 10 % and 100 µs, although \
-        all threads share one schedule.",
+    fires_when: "The p99 of a thread differs significantly, and by more than 10 % and 100 µs, \
+        although all threads share one schedule.",
     fix: Some("pin the generator to idle cores (--client-cpus), or use one thread"),
 };
 
@@ -213,16 +215,16 @@ pub(crate) static NOISE_FLOOR: CheckInfo = CheckInfo {
     name: "noise-floor",
     code: Some("C6"),
     looks_at: "each quantile, compared with this machine's noise floor (`wsgiload calibrate`)",
-    fires_when: "A quantile is less than three times the noise floor, so it is only an upper \
-        bound. Below ten times, it is a diagnostic.",
-    fix: Some("compare servers by CPU time per request instead, or use a quieter machine"),
+    fires_when: "A quantile is below three times the noise floor, so it is only an upper bound. \
+        Between three and ten times the noise floor, this is only a diagnostic.",
+    fix: Some("compare servers by CPU time per request instead, or use a machine with less noise"),
 };
 
 pub(crate) static BACKLOG_GROWTH: CheckInfo = CheckInfo {
     name: "backlog-growth",
     code: Some("C15"),
-    looks_at: "whether the number of requests in the system grew during the measurement, and \
-        whether a queue was full",
+    looks_at: "the growth of the number of requests in the system, and drops because of a full \
+        queue",
     fires_when: "The backlog grew: the server cannot sustain the offered rate, and all quantiles \
         grow with the duration.",
     fix: Some("lower the rate; `wsgiload capacity` finds the highest sustainable rate"),
@@ -231,17 +233,17 @@ pub(crate) static BACKLOG_GROWTH: CheckInfo = CheckInfo {
 pub(crate) static CAPPED: CheckInfo = CheckInfo {
     name: "capped",
     code: None,
-    looks_at: "requests that waited for one of a limited number of connections",
-    fires_when: "All connections were busy, so requests waited and the load was partly a closed \
-        loop.",
+    looks_at: "requests that waited because the maximum number of connections was reached",
+    fires_when: "At least one request waited. While all connections are busy, the load behaves \
+        like a closed loop.",
     fix: Some("raise --max-connections"),
 };
 
 pub(crate) static SHED: CheckInfo = CheckInfo {
     name: "shed",
     code: None,
-    looks_at: "arrivals that were dropped before they were sent",
-    fires_when: "At least one arrival was dropped; each counts as a failed request.",
+    looks_at: "requests that were dropped instead of sent",
+    fires_when: "At least one request was dropped. Dropped requests count as failed.",
     fix: Some("lower the rate, or raise --max-pending"),
 };
 
@@ -249,16 +251,16 @@ pub(crate) static FAILED: CheckInfo = CheckInfo {
     name: "failed",
     code: None,
     looks_at: "requests without a correct response",
-    fires_when: "At least one request failed. Quantiles over all offered requests count failures \
-        as infinitely slow.",
-    fix: Some("see the failure counts and the server's log"),
+    fires_when: "At least one request failed. Headline quantiles count failures as infinitely \
+        slow.",
+    fix: Some("look at the failure counts and the server's log"),
 };
 
 pub(crate) static STATIONARITY: CheckInfo = CheckInfo {
     name: "stationarity",
     code: Some("C14"),
-    looks_at: "response times over the course of the measurement",
-    fires_when: "Response times drifted or jumped, so a quantile does not describe the whole \
+    looks_at: "changes of the response times during the measurement",
+    fires_when: "Response times drifted or jumped, so one quantile does not describe the whole \
         measurement.",
     fix: Some("warm up longer (--warmup), then measure longer (--duration)"),
 };
@@ -267,11 +269,11 @@ pub(crate) static MIXED_RATES: CheckInfo = CheckInfo {
     name: "mixed-rates",
     code: None,
     looks_at: "whether the offered rate was constant",
-    fires_when: "The rate varied, so the quantiles do not describe any single rate.",
+    fires_when: "The rate varied, so the quantiles describe a mixture of rates.",
     fix: Some("measure each rate separately, for example with `wsgiload sweep`"),
 };
 
-/// An entry of the catalogue with its default thresholds.
+/// A check with its default thresholds.
 #[derive(Debug, JsonSchema, Serialize)]
 struct Explained {
     #[serde(flatten)]
@@ -297,7 +299,7 @@ pub fn check_catalogue_json() -> String {
     serde_json::to_string(&explained).expect("the catalogue is plain data")
 }
 
-/// The name of a check by its name or its old code.
+/// The name of a check, given its name or its former code.
 pub(crate) fn name_of(identifier: &str) -> Option<&'static str> {
     ALL.into_iter()
         .find(|info| info.name == identifier || info.code == Some(identifier))
