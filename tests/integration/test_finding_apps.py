@@ -142,7 +142,7 @@ def test_pythonpath_is_named_with_the_option_that_replaces_it(command: Command) 
     words = ("web:app", "--servers", "wsgiref", "--expect-regex", "^hi$", *BRIEFLY[:-1])
     program = ["env", "PYTHONPATH=lib", str(SCRIPT)]
     done = command.run("sweep", *words, cwd=folder, program=program)
-    assert "PYTHONPATH is not passed to APP; to add its directories: --pythonpath lib" in done.err
+    assert "PYTHONPATH is not passed to APP; add its directories with --pythonpath lib" in done.err
     message = failure(done)
     assert "No module named 'greeting'" in message
     assert message.endswith("did you mean `--pythonpath lib web:app`?")

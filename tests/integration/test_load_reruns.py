@@ -43,7 +43,7 @@ def test_a_load_beside_a_neighbour_is_repeated_and_the_calmest_attempt_is_report
             until(lambda: "repeating the load" in running.err, "the second attempt")
         done = running.end()
 
-    assert done.err.splitlines()[0].startswith("if the host disturbs it: at most 2 attempts, ")
+    assert done.err.splitlines()[0].startswith("if the host disturbs the load: up to 2 attempts, ")
     attempts = read_json(file)["attempts"]
     assert len(attempts) == 2
     assert attempts[0]["disturbed_s"] >= 2 and attempts[0]["rerun_reason"] is not None

@@ -119,7 +119,9 @@ def test_the_command_line_plans_them(
     words = ["sweep", "--servers", "gunicorn", "--server-args", "gunicorn=--max-requests 9"]
     words += ["--server-config", "gunicorn=gunicorn.conf.py", "--dry-run"]
     assert run(words) == EXIT_USAGE
-    assert "--server-config gunicorn: there is no file gunicorn.conf.py" in capsys.readouterr().err
+    assert (
+        "--server-config gunicorn: file gunicorn.conf.py does not exist" in capsys.readouterr().err
+    )
     (tmp_path / "gunicorn.conf.py").write_text("")
     assert run(words) == EXIT_OK
     plan = json.loads(capsys.readouterr().out)
@@ -138,5 +140,5 @@ def test_variables_reach_every_server() -> None:
 
 def test_the_path_of_modules_is_that_of_the_app() -> None:
     spec = SweepSpec(app="shop:app", server=ServerOptions(env={"PYTHONPATH": "/x"}))
-    with pytest.raises(UsageError, match="name the folder with --chdir"):
+    with pytest.raises(UsageError, match="name the directory with --chdir"):
         experiment_of(spec)

@@ -285,7 +285,7 @@ LOAD = ["load", "http://127.0.0.1:9/"]
         ),
         (
             ["sweep", "--connections", "5", "--warmup-requests", "9"],
-            "--warmup-requests needs --rates; use --warmup",
+            "--warmup-requests requires --rates; use --warmup",
         ),
         (
             ["sweep", "--servers", "gunicorn=waitress", "--dry-run"],

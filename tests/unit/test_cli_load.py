@@ -224,7 +224,7 @@ def test_a_disturbed_load_is_repeated_and_the_longest_time_is_said_first(
     words = ["load", URL, "-R", "5", "-d", "10s", "--warmup", "0s", "--reruns", "2"]
     assert run([*words, "--json", "-"]) == 0
     printed = capsys.readouterr()
-    said = "if the host disturbs it: at most 3 attempts, 84 s in total"
+    said = "if the host disturbs the load: up to 3 attempts, 84 s in total"
     assert printed.err.splitlines()[0] == said
     assert (
         "host disturbed for 4 of 10 s; repeating the load (attempt 2 of at most 3)" in printed.err

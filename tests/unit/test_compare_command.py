@@ -120,7 +120,7 @@ def test_runs_with_nothing_in_common_are_refused(
     first = stored(tmp_path / "one", experiment(1, {"a": 1e6}))
     second = stored(tmp_path / "two", experiment(1, {"b": 1e6}))
     assert run(["compare", str(first), str(second)]) == 2
-    assert "have no server and load in common" in capsys.readouterr().err
+    assert "have no server and load level in common" in capsys.readouterr().err
 
 
 def test_another_version_of_a_server_is_said() -> None:

@@ -263,7 +263,7 @@ def test_a_command_in_pieces_is_refused_with_a_way_out(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["import", "curl", "curl http://h/ -H accept:", "*/*"]) == 2
-    assert "needs no quotes around it" in capsys.readouterr().err
+    assert "paste the command after the options" in capsys.readouterr().err
 
 
 def test_files_of_a_command_are_read_from_the_current_folder(

@@ -83,7 +83,7 @@ def test_a_file_that_is_not_there_is_a_usage_error(
 
 
 def test_a_file_has_a_name() -> None:
-    with pytest.raises(UsageError, match="-H @ names no file"):
+    with pytest.raises(UsageError, match="-H @ is not followed by a file name"):
         parse_headers("@")
 
 

@@ -175,7 +175,7 @@ def test_it_is_compared_with_a_bundled_app_that_it_serves() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"servers": ["waitress"]}, "--servers waitress with --command needs APP"),
+        ({"servers": ["waitress"]}, "--servers waitress with --command requires APP"),
         ({"grid": {"app": ["hello", "cpu"]}}, "--command and --grid app= are mutually exclusive"),
         ({"python": PYTHON}, "--command without --servers and --python are mutually exclusive"),
         ({"grid": {"profile": ["stock"]}}, "and --grid profile= are mutually exclusive; omit it"),

@@ -166,10 +166,10 @@ def test_a_trace_from_a_file_keeps_every_nanosecond() -> None:
             ["-R", "5", "--ramp", "1:2", "--steps", "1@1s"],
             "--rate and --ramp and --steps are mutually exclusive",
         ),
-        (["--replay-speed", "2"], "--replay-speed needs a trace; add --replay FILE"),
+        (["--replay-speed", "2"], "--replay-speed requires --replay; add --replay FILE"),
         (
             ["-R", "5", "--replay-speed", "2"],
-            "--replay-speed needs a trace; add --replay FILE",
+            "--replay-speed requires --replay; add --replay FILE",
         ),
         (
             ["--replay", "t", "--arrivals", "constant"],

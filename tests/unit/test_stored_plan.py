@@ -219,7 +219,7 @@ def test_a_warm_up_lasts_until_so_many_requests_were_due() -> None:
     ]
     assert phases == [5 * NS_PER_S, 2 * NS_PER_S]
     assert load.load_ns_at(slow) == 16 * NS_PER_S
-    with pytest.raises(UsageError, match="--warmup-requests needs --rates; use --warmup"):
+    with pytest.raises(UsageError, match="--warmup-requests requires --rates; use --warmup"):
         replace(PLAIN, load=load, levels=(Level(connections=3),))
 
 

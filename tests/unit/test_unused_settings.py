@@ -37,7 +37,7 @@ def test_a_gunicorn_configuration(tmp_path: Path) -> None:
     (tmp_path / "gunicorn.conf.py").write_text("")
     for servers in (("granian",), ("granian", "gunicorn-sync")):
         text = sentence(tmp_path, *servers)
-        assert text.startswith("gunicorn.conf.py in the app's folder is not used: ")
+        assert text.startswith("gunicorn.conf.py in the app's directory is not used; ")
         assert ("add --server-config gunicorn=gunicorn.conf.py" in text) == (len(servers) == 2)
         own = "gunicorn -c gunicorn.conf.py shop:app --bind {address}"
         assert suggested(text) == own

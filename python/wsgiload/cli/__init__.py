@@ -121,10 +121,10 @@ def _out_of_memory() -> int:
     """What a leak of ours ends with."""
     most_bytes = limit_bytes()
     lift_guard()
-    most = "there is" if most_bytes is None else f"its limit of {most_bytes / 2**30:.1f} GiB"
+    most = "" if most_bytes is None else f" (limit: {most_bytes / 2**30:.1f} GiB)"
     return _complain(
-        f"wsgiload itself needs more memory than {most}; completed results are stored; "
-        f"report this, or set {VARIABLE}=16GiB if the experiment is that large",
+        f"out of memory{most}; completed results are stored; "
+        f"file a bug, or set {VARIABLE}=16GiB if the experiment is very large",
         EXIT_INVALID,
     )
 

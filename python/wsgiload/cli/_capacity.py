@@ -353,7 +353,7 @@ def _require_one_size(budget_s: float | None) -> None:
     if budget_s is not None and given:
         raise UsageError(
             f"--budget and --{given[0].replace('_', '-')} are mutually exclusive: the budget "
-            "decides how many trials there are and how long they take",
+            "determines the number and duration of the trials",
             "omit one of them",
         )
 

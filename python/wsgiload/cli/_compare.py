@@ -65,8 +65,8 @@ def _change(
     comparisons = compare_runs(first.cells, second.cells, figure, of_sessions=of_sessions)
     if not comparisons:
         raise UsageError(
-            f"{run_a} and {run_b} have no server and load in common",
-            f"see what they measured: wsgiload report {run_a} {run_b}",
+            f"{run_a} and {run_b} have no server and load level in common",
+            f"`wsgiload report {run_a} {run_b}` shows their servers and load levels",
         )
     differences = [*unlike_hosts(_host_of(run_a), _host_of(run_b)), *unlike(first, second)]
     return Change((str(run_a), str(run_b)), comparisons, differences)

@@ -17,7 +17,7 @@ def parse_headers(text: str) -> tuple[tuple[str, str], ...]:
     if not text.startswith("@"):
         return (parse_header(text),)
     if text == "@":
-        raise UsageError("-H @ names no file", "write -H ")
+        raise UsageError("-H @ is not followed by a file name", "write -H ")
     path = _path_of(text[1:])
     lines = enumerate(_text_of(path).split("\n"), start=1)
     written = [(number, line.strip()) for number, line in lines]

@@ -94,8 +94,8 @@ def curl(command: tuple[str, ...], out: Path | None) -> None:
     """
     if len(command) > 1:
         raise UsageError(
-            f"{len(command)} arguments instead of one",
-            "a pasted command needs no quotes around it: wsgiload import curl -o FILE curl …",
+            f"one argument expected, not {len(command)}",
+            "paste the command after the options: wsgiload import curl -o FILE curl …",
         )
     (text,) = command
     check_destinations(None, out)
@@ -152,7 +152,7 @@ def _require_json(file: Path, content: bytes) -> None:
 def _read_body(name: str) -> bytes:
     """A file that a curl command names."""
     if name == _STANDARD_INPUT:
-        raise UsageError("the curl command reads standard input", "write a file in its place")
+        raise UsageError("the curl command reads standard input", "name a file instead")
     return _read(Path(name), _MOST_BODY_BYTES)
 
 
@@ -163,7 +163,7 @@ def _read(file: Path, most_bytes: int) -> bytes:
             with file.open("rb") as opened:
                 content = opened.read(most_bytes + 1)
         elif sys.stdin.isatty():
-            raise UsageError("standard input is a terminal", "pipe a file into it")
+            raise UsageError("standard input is a terminal", "redirect a file to standard input")
         else:
             content = sys.stdin.buffer.read(most_bytes + 1)
     except OSError as error:

@@ -191,7 +191,7 @@ def _print(load: LoadReport, form: Form, precision: str | None, *, quiet: bool) 
         print_load(load, terminal())
     elif form == "answer":
         print_load_screen(public_report(load), terminal())
-        say("details: repeat it with --verbose or --html FILE")
+        say("details: repeat the load with --verbose or --html FILE")
     if not quiet:
         print_allowed_streams(load)
         _print_connect_failures(load)
@@ -208,7 +208,7 @@ def print_allowed_streams(load: LoadReport) -> None:
     if allowed is not None:
         complain(
             f"the server allows {allowed} concurrent streams per connection, fewer than --streams "
-            f"{load.plan.streams}; more requests at a time need more connections"
+            f"{load.plan.streams}; use more connections for more concurrent requests"
         )
 
 

@@ -20,9 +20,8 @@ from wsgiload.results.load_attempts import Attempt, longest_s, needs_repeat
 def longest_sentence(plan: LoadPlan, reruns: int) -> str:
     """How long the load takes at most."""
     whole = words.format_span(longest_s(plan, reruns))
-    return (
-        f"if the host disturbs it: at most {words.plural(1 + reruns, 'attempt')}, {whole} in total"
-    )
+    attempts = words.plural(1 + reruns, "attempt")
+    return f"if the host disturbs the load: up to {attempts}, {whole} in total"
 
 
 @dataclass(slots=True)
@@ -68,6 +67,6 @@ class Attempts:
         """Until the host is quiet; this may be interrupted."""
         self.until_written.close()
         last, number = self.made[-1], len(self.made) + 1
-        why = last.disturbance or "no attempt was undisturbed"
+        why = last.disturbance or "every attempt was disturbed"
         self.view.tell(f"{why}; repeating the load (attempt {number} of at most {1 + self.reruns})")
         settle(SETTLE_BEFORE_RERUN_NS, lambda: watch_host(None))

@@ -36,7 +36,7 @@ def warn_of_pythonpath(ctx: click.Context, app: str | None) -> None:
     if not is_imported or not folders or given["pythonpath"] or given["quiet"]:
         return
     words = shlex.join(word for folder in folders for word in ("--pythonpath", folder))
-    complain(f"PYTHONPATH is not passed to APP; to add its directories: {words}")
+    complain(f"PYTHONPATH is not passed to APP; add its directories with {words}")
 
 
 def _is_given(ctx: click.Context, name: str) -> bool:

@@ -258,8 +258,8 @@ def check_backlog(root: Path) -> DoctorFinding:
         return finding("somaxconn", "amber", None, "maximum listen backlog unknown")
     if limit < LEAST_BACKLOG:
         message = (
-            f"listen backlogs are capped at {limit:,}: bursts can overflow them, and dropped "
-            "connections retry after 1 s"
+            f"listen backlogs are limited to {limit:,}: bursts may overflow them, and the client "
+            "retries dropped connections after 1 s"
         )
         return finding("somaxconn", "amber", limit, message, "sudo sysctl net.core.somaxconn=4096")
     return finding("somaxconn", "green", limit, f"listen backlogs up to {limit:,}")
@@ -289,7 +289,7 @@ def check_congestion_control(root: Path) -> DoctorFinding:
     if name is None:
         return finding("congestion control", "amber", None, "TCP congestion control unknown")
     if name == "bbr":
-        message = "bbr paces large responses with timers, which adds to their latency"
+        message = "bbr paces large responses with timers, which increases their latency"
         fix = "sudo sysctl net.ipv4.tcp_congestion_control=cubic"
         return finding("congestion control", "amber", name, message, fix)
     return finding("congestion control", "green", name, f"{name} does not pace responses")
@@ -314,15 +314,13 @@ def check_smt(root: Path) -> DoctorFinding:
     if active is None:
         return finding("smt", "amber", None, "SMT state unknown")
     if active:
-        message = (
-            "SMT is on: do not give the two hardware threads of a core to server and generator"
-        )
+        message = "SMT is on: the server and the generator must not share a physical core"
         return finding(
             "smt",
             "amber",
             active,
             message,
-            "choose --server-cpus and --client-cpus from the list of lscpu -e",
+            "choose --server-cpus and --client-cpus on different cores (lscpu -e)",
         )
     return finding("smt", "green", active, "no SMT siblings visible")
 

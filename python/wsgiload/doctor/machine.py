@@ -164,6 +164,6 @@ def check_tracking(root: Path) -> DoctorFinding:
 def check_pressure(root: Path) -> DoctorFinding:
     """Without PSI nobody can tell that a server waited for a core."""
     if read_text(under(root, "/proc/pressure/cpu")) is None:
-        message = "no pressure stall information (PSI): waits for CPU and memory cannot be measured"
+        message = "no pressure stall information (PSI): CPU and memory pressure cannot be measured"
         return finding("pressure", "amber", None, message, "boot with psi=1")
-    return finding("pressure", "green", "PSI", "waits for CPU and memory can be measured")
+    return finding("pressure", "green", "PSI", "CPU and memory pressure can be measured")

@@ -114,8 +114,8 @@ def experiment_of(spec: SweepSpec) -> Experiment:
     )
     require(
         "PYTHONPATH" not in variables or not experiment.measures_catalogue,
-        "--env PYTHONPATH: servers of the catalogue find modules in the app's folder and packages",
-        "name the folder with --chdir, or the environment with --python",
+        "--env PYTHONPATH cannot be used with catalogue servers",
+        "name the directory with --chdir or --pythonpath, or the environment with --python",
     )
     return _repeated(experiment, options)
 
@@ -202,7 +202,7 @@ def _existing(name: str, file: Path, spec: SweepSpec) -> Path:
     for candidate in (file.expanduser(), Path(spec.server.chdir) / file):
         if candidate.is_file():
             return candidate.resolve()
-    raise UsageError(f"--server-config {name}: there is no file {file}", "correct its path")
+    raise UsageError(f"--server-config {name}: file {file} does not exist", "correct its path")
 
 
 def _pythonpath(spec: SweepSpec) -> tuple[Path, ...]:

@@ -93,6 +93,6 @@ def _text(part: object) -> str:
 
 def _another(what: str) -> UsageError:
     return UsageError(
-        f"--resume: {what}: the run was started with a different value or none",
-        "give the same secrets as for that run",
+        f"--resume: {what} differs from the value at the start of the run",
+        "use the same secrets as at the start",
     )

@@ -48,7 +48,9 @@ def _own_server(name: str, given: str | ServerCommand, folder: Path) -> OwnServe
         is_table=True,
     )
     exists = own.working_folder.is_dir()
-    require(exists, f"{own.option}: there is no folder {own.working_folder}", "correct its cwd")
+    require(
+        exists, f"{own.option}: directory {own.working_folder} does not exist", "correct its cwd"
+    )
     if own.ready_path is not None:
         is_path = own.ready_path.startswith("/")
         fix = f"write it like /{own.ready_path}"
@@ -82,7 +84,7 @@ def require_compatible_with_own(
         _refuse_without_effect(options, sizes, own)
     elif app is None and options.app_name is None:
         raise UsageError(
-            f"--servers {of_catalogue[0]} with {option} needs APP, or it would serve another app",
+            f"--servers {of_catalogue[0]} with {option} requires APP: they must serve the same app",
             "add your app, such as shop.wsgi:application, or omit --servers",
         )
 
@@ -118,5 +120,5 @@ def _refuse_without_effect(
         if value is not None and placeholder not in used:
             raise UsageError(
                 f"{option} has no effect: no {whose} has the placeholder {{{placeholder}}}",
-                f"write {{{placeholder}}} where the command sets their number",
+                f"add {{{placeholder}}} to the command",
             )

@@ -145,7 +145,7 @@ class Experiment:
         counted = self.load.warmup_requests is not None
         require(
             is_open or not counted,
-            "--warmup-requests needs --rates",
+            "--warmup-requests requires --rates",
             "use --warmup",
         )
         possible = LEAST_SAMPLE_INTERVAL_NS <= self.sample_interval_ns <= LONGEST_SAMPLE_INTERVAL_NS

@@ -29,7 +29,7 @@ def _checked(
     where, place = f"[services.{name}]", (folder / service.cwd).resolve()
     is_one = (service.command is None) != (service.attach is None)
     require(is_one, f"{where} needs either command or attach", "give one of them")
-    require(place.is_dir(), f"{where}: there is no folder {place}", "correct its cwd")
+    require(place.is_dir(), f"{where}: directory {place} does not exist", "correct its cwd")
     is_signal = service.stop_signal in signal.Signals.__members__
     require(is_signal, f"{where}: {service.stop_signal!r} is not a signal", "write it like SIGINT")
     commands = {"command": service.command}

@@ -32,16 +32,16 @@ def unused_settings(experiment: Experiment, found: Mapping[str, ServerVariant]) 
     if (folder / GUNICORN).is_file():
         own = f"gunicorn -c {GUNICORN} {experiment.app} --bind {{address}}"
         added = f"add --server-config gunicorn={GUNICORN}, or " if of_gunicorn else ""
-        return _sentence(GUNICORN, f"{added}measure it with", own)
+        return _sentence(GUNICORN, f"{added}use", own)
     if (folder / UWSGI).is_file():
         own = f"uwsgi --ini {UWSGI} --http-socket {{address}}"
-        return _sentence(UWSGI, "measure it with", own)
+        return _sentence(UWSGI, "use", own)
     web = _web_of(folder / PROCFILE)
-    return _sentence(PROCFILE, "measure its web process with", web) if web is not None else None
+    return _sentence(PROCFILE, "to measure its web process, use", web) if web is not None else None
 
 
 def _sentence(file: str, how: str, command: str) -> str:
-    return f"{file} in the app's folder is not used: {how} --command {shlex.quote(command)}"
+    return f"{file} in the app's directory is not used; {how} --command {shlex.quote(command)}"
 
 
 def _web_of(path: Path) -> str | None:

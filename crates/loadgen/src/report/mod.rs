@@ -291,7 +291,7 @@ impl Connections {
         let allowed = self.allowed_streams?;
         Some(format!(
             "the server allows {allowed} concurrent streams per connection, fewer than --streams \
-            {planned}; more requests at a time need more connections"
+            {planned}; use more connections for more concurrent requests"
         ))
     }
 }
