@@ -392,7 +392,7 @@ def _print(
             say(f"details: wsgiload report --verbose {result.run_dir}")
         say(f"run: {result.run_dir}")
         say(f"report: {result.report}")
-        tell_recommendations(document.recommendations, EXIT_OK, is_told=not verbose)
+        tell_recommendations(document.recommendations, EXIT_OK, is_printed=not verbose)
 
     searched = [(one.server, one) for one in document.servers if not is_unfinished(one)]
     for sentence in failed_thresholds(thresholds, searched):

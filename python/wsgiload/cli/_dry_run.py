@@ -117,8 +117,12 @@ def app_python_of(experiment: Experiment, servers: Mapping[str, ServerVariant]) 
     know."""
     if experiment.bundled or not needs_app(servers):
         return None
-    found = app_interpreter(experiment)
-    return AppPython(executable=str(found.executable), version=found.version, origin=found.origin)
+    interpreter = app_interpreter(experiment)
+    return AppPython(
+        executable=str(interpreter.executable),
+        version=interpreter.version,
+        origin=interpreter.origin,
+    )
 
 
 def require_possible_intervention(experiment: Experiment) -> CpuPlan:

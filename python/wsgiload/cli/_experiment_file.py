@@ -74,9 +74,9 @@ class ExperimentFile:
             for key, value in options.items()
             if value != self.options.get(key)
         ]
-        told = (f"{why}: {'; '.join(changes)}",) if changes else ()
+        notes = (f"{why}: {'; '.join(changes)}",) if changes else ()
         options = {**self.options, **options}
-        return replace(self, options=options, changes=(*self.changes, *told))
+        return replace(self, options=options, changes=(*self.changes, *notes))
 
     def for_servers(self, names: Sequence[str]) -> ExperimentFile:
         """For other servers than its own: without what it sets of servers that are not among
@@ -150,8 +150,8 @@ def _text(path: Path, key: str, value: TomlValue | None) -> str | None:
 def _style(path: Path, text: str | None) -> Style | None:
     for style in get_args(Style):
         if text == style:
-            found: Style = style
-            return found
+            known_style: Style = style
+            return known_style
     if text is None:
         return None
     raise UsageError(

@@ -28,9 +28,9 @@ def explain(name: str | None) -> int:
 
 
 def _list() -> Iterator[str]:
-    found = explanations().values()
-    width = max(len(one.name) for one in found)
-    for one in found:
+    every = explanations().values()
+    width = max(len(one.name) for one in every)
+    for one in every:
         yield f"{one.name:<{width}}  {one.looks_at}"
 
 

@@ -51,7 +51,7 @@ class LivePage:
         self.report: Path | None = None
         self._changed = threading.Condition()
         self._lines: list[str] = []
-        self._told = 0
+        self._line_count = 0
         self._frame: tuple[int, LiveFrame | None] = (0, None)
         self._ending: Event | None = None
         self._readers = 0
@@ -92,7 +92,7 @@ class LivePage:
         """A line that stays."""
         with self._changed:
             self._lines = [*self._lines, visible(text)][-MOST_LINES:]
-            self._told += 1
+            self._line_count += 1
             self._changed.notify_all()
 
     def show(self, frame: LiveFrame) -> None:
@@ -104,15 +104,15 @@ class LivePage:
     def events(self) -> Generator[Event | None, None, None]:
         """What one reader gets: all lines so far, then every line and frame, and the end; None
         where nothing has come for a while."""
-        told = seen = 0
+        sent = seen = 0
         with self._changed:
             self._readers += 1
         try:
             while True:
                 with self._changed:
-                    is_new = self._wait_for_more(told, seen)
-                    lines = self._lines[max(0, len(self._lines) - (self._told - told)) :]
-                    told, (number, frame), ending = self._told, self._frame, self._ending
+                    is_new = self._wait_for_more(sent, seen)
+                    lines = self._lines[max(0, len(self._lines) - (self._line_count - sent)) :]
+                    sent, (number, frame), ending = self._line_count, self._frame, self._ending
                 yield from (("line", line) for line in lines)
                 if number > seen and frame is not None:
                     seen = number
@@ -127,9 +127,9 @@ class LivePage:
                 self._readers -= 1
                 self._changed.notify_all()
 
-    def _wait_for_more(self, told: int, seen: int) -> bool:
+    def _wait_for_more(self, sent: int, seen: int) -> bool:
         def is_more() -> bool:
-            return told < self._told or seen < self._frame[0] or self._ending is not None
+            return sent < self._line_count or seen < self._frame[0] or self._ending is not None
 
         return self._changed.wait_for(is_more, SILENCE_S)
 

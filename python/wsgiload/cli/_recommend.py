@@ -19,12 +19,12 @@ def tell_recommendations(
     recommendations: Sequence[Recommendation],
     code: int,
     *,
-    is_told: bool = False,
+    is_printed: bool = False,
     aside: bool = False,
 ) -> int:
     """Print the sentence of each app unless that is done, ``aside`` where standard output is JSON,
     and return the exit code: an objective that no setting meets has failed."""
-    for sentence in () if is_told else recommendation_lines(recommendations):
+    for sentence in () if is_printed else recommendation_lines(recommendations):
         say(sentence, aside=aside)
     is_missed = any(
         one.no_recommendation is not None and one.no_recommendation.is_missed

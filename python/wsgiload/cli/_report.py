@@ -15,7 +15,7 @@ from wsgiload.cli._descriptions import described
 from wsgiload.cli._help import HelpfulCommand, option
 from wsgiload.cli._options import FOLDER, verbose_option
 from wsgiload.cli._output import complain, say
-from wsgiload.cli._recommend import slo_option, tell_recommendations
+from wsgiload.cli._recommend import tell_recommendations
 from wsgiload.cli._search_result import print_search
 from wsgiload.documents.capacity import CapacityResult
 from wsgiload.documents.codec import read
@@ -50,7 +50,12 @@ EXAMPLES = (
     type=click.Choice(get_args(Method)),
     help=f"{described(SweepOptions, 'aggregate')}  [default: as stored]",
 )
-@slo_option
+@option(
+    "Procedure",
+    "--slo",
+    multiple=True,
+    help="Objective, such as 'p99<50ms' (repeatable). Recommends, among the configurations that meet it at the highest rate, the one with the least memory.",
+)
 @verbose_option
 def report(
     runs: tuple[Path, ...], aggregate: Method | None, slo: tuple[str, ...], verbose: bool
@@ -68,7 +73,7 @@ def report(
             complain(str(error))
             unreadable = error.exit_code
             continue
-        code = tell_recommendations(recommendations, code, is_told=not verbose)
+        code = tell_recommendations(recommendations, code, is_printed=not verbose)
     return unreadable or code
 
 

@@ -36,11 +36,11 @@ class StudyCommand(ExperimentFileCommand):
     ) -> ExperimentFile:
         """The file of that name, at its scale, as far as this machine has the cores."""
         path = _path_of(word)
-        found = read_experiment_file(path, options)
+        experiment_file = read_experiment_file(path, options)
         # The file lies where wsgiload is installed, which nobody needs to know.
-        found = replace(found, path=Path(path.name))
+        experiment_file = replace(experiment_file, path=Path(path.name))
         # Any other name is refused where the option is read.
-        scaled = found.scaled(None if scale == FULL else QUICK)
+        scaled = experiment_file.scaled(None if scale == FULL else QUICK)
         return _on_this_machine(scaled)
 
 
@@ -58,21 +58,24 @@ def _path_of(name: str) -> Path:
     raise UsageError(f"unknown study {name!r}", fix)
 
 
-def _on_this_machine(found: ExperimentFile) -> ExperimentFile:
+def _on_this_machine(experiment_file: ExperimentFile) -> ExperimentFile:
     """With fewer cores for the server, where this machine has too few to leave one to the load."""
-    wanted, most = parse_cpus(str(found.options.get("cpus", 1))), max(1, len(available_cpus()) - 1)
-    if wanted <= most:
-        return found
-    return found.replacing({"cpus": most}, f"scaled to {len(available_cpus())} cores")
+    cores = parse_cpus(str(experiment_file.options.get("cpus", 1)))
+    most_cores = max(1, len(available_cpus()) - 1)
+    if cores <= most_cores:
+        return experiment_file
+    return experiment_file.replacing(
+        {"cpus": most_cores}, f"scaled to {len(available_cpus())} cores"
+    )
 
 
 def _list(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
     options = options_by_name(ctx.command)
-    found = {name: read_experiment_file(path, options) for name, path in studies().items()}
-    width = max(map(len, found))
-    for name, file in found.items():
+    files = {name: read_experiment_file(path, options) for name, path in studies().items()}
+    width = max(map(len, files))
+    for name, file in files.items():
         say(f"{name:{width}}  {file.title}")
     ctx.exit()
 
@@ -98,7 +101,7 @@ def _list(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 )
 @click.pass_context
 def reproduce(ctx: click.Context, /, file: str, scale: str, **flags: Any) -> int:
-    """Run the published comparison NAME, or its fair version NAME-fair.
+    """Run the published comparison NAME, or NAME-fair with equivalent settings for all servers.
 
     Print the tables of the original in addition to the usual results, and list the options that
     were scaled down.

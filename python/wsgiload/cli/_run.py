@@ -50,15 +50,15 @@ class ExperimentFileCommand(GridCommand):
         of_sweep = [one for one in options_of_sweep() if one.name not in _ELSEWHERE]
         own = {name: one for name, one in options_by_name(self).items() if one in of_sweep}
         scale = given.get("scale")
-        found = self.read(given["file"], own, scale if isinstance(scale, str) else None)
+        experiment_file = self.read(given["file"], own, scale if isinstance(scale, str) else None)
         servers = given.get("servers")
         if isinstance(servers, str):
-            found = found.for_servers(NAMES.parse(servers))
-        for key, value in found.options.items():
-            _require_usable(ctx, own[key], value, f"{found.path}: {key}")
-        ctx.meta[_FILE] = found
-        ctx.meta[DESCRIPTION] = found.describe
-        return found.configuration
+            experiment_file = experiment_file.for_servers(NAMES.parse(servers))
+        for key, value in experiment_file.options.items():
+            _require_usable(ctx, own[key], value, f"{experiment_file.path}: {key}")
+        ctx.meta[_FILE] = experiment_file
+        ctx.meta[DESCRIPTION] = experiment_file.describe
+        return experiment_file.configuration
 
     def read(
         self, word: str, options: Mapping[str, click.Option], scale: str | None
@@ -86,26 +86,30 @@ def options_of_sweep() -> list[click.Parameter]:
 
 def run_file(ctx: click.Context, flags: Mapping[str, Any], study: str = "") -> int:
     """Measure what the file of this command says; of a study, its claims are judged, too."""
-    found: ExperimentFile = ctx.meta[_FILE]
-    for change in () if flags["quiet"] else found.changes:
+    experiment_file: ExperimentFile = ctx.meta[_FILE]
+    for change in () if flags["quiet"] else experiment_file.changes:
         complain(change)
     assert sweep.callback is not None
-    with _naming(found, ctx):
-        code: int = sweep.callback(app=found.app, resume=None, **flags)
+    with _naming(experiment_file, ctx):
+        code: int = sweep.callback(app=experiment_file.app, resume=None, **flags)
     result: SweepResult | None = ctx.meta.get(RESULT)
-    if found.tables is not None and result is not None and result.summary.cells:
+    if experiment_file.tables is not None and result is not None and result.summary.cells:
         files = read_run(result.run_dir)
-        tables = tool_tables(found.tables, read_sweep(files.summary), files.loads)
+        tables = tool_tables(experiment_file.tables, read_sweep(files.summary), files.loads)
         claims = claims_tables(judged(study, files.summary, files.loads))
-        _tell_tables(found, [*claims, *tables], result.run_dir, aside=flags["json_file"] == "-")
+        _tell_tables(
+            experiment_file, [*claims, *tables], result.run_dir, aside=flags["json_file"] == "-"
+        )
     return code
 
 
 def _tell_tables(
-    found: ExperimentFile, tables: Sequence[ToolTable], run_dir: Path, *, aside: bool
+    experiment_file: ExperimentFile, tables: Sequence[ToolTable], run_dir: Path, *, aside: bool
 ) -> None:
     """Print and store the results in the form in which they were published."""
-    text = tables_markdown(found.title or found.path.stem, tables, found.changes)
+    text = tables_markdown(
+        experiment_file.title or experiment_file.path.stem, tables, experiment_file.changes
+    )
     path = run_dir / "tables.md"
     path.write_text(text, encoding="utf-8")
     say(f"\n{text}", aside=aside)
@@ -113,20 +117,24 @@ def _tell_tables(
 
 
 @contextmanager
-def _naming(found: ExperimentFile, ctx: click.Context) -> Iterator[None]:
+def _naming(experiment_file: ExperimentFile, ctx: click.Context) -> Iterator[None]:
     """Mistakes name the file and the key, unless they are on the command line."""
     try:
         yield
     except UsageError as error:
-        keys: dict[str, TomlValue] = {} if found.app is None else {APP: found.app}
-        keys |= {key: value for key, value in found.options.items() if _is_from_file(ctx, key)}
+        keys: dict[str, TomlValue] = (
+            {} if experiment_file.app is None else {APP: experiment_file.app}
+        )
+        keys |= {
+            key: value for key, value in experiment_file.options.items() if _is_from_file(ctx, key)
+        }
         mentioned = [flag.replace("-", "_") for flag in _FLAG.findall(str(error))]
         if any(key in ctx.params and key not in keys for key in mentioned[:1]):
             raise
         key = _key_of(error.cause, mentioned, keys)
         if key is None and any(_is_quoted(value, error.cause) for value in _given(ctx)):
             raise
-        where = f"{found.path}: {key}" if key is not None else str(found.path)
+        where = f"{experiment_file.path}: {key}" if key is not None else str(experiment_file.path)
         raise type(error)(f"{where}: {error.cause}", error.fix) from error
 
 

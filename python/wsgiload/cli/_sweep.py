@@ -369,8 +369,10 @@ def sweep(
         code = _print(result, thresholds, json_file, html, verbose=verbose)
         view.end(result.report, "no trial ended")
     recommendations = result.summary.recommendations or ()
-    is_told = json_file != "-" and not verbose
-    return tell_recommendations(recommendations, code, is_told=is_told, aside=json_file == "-")
+    is_printed = json_file != "-" and not verbose
+    return tell_recommendations(
+        recommendations, code, is_printed=is_printed, aside=json_file == "-"
+    )
 
 
 def _experiments(

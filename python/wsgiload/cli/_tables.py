@@ -82,8 +82,8 @@ def _converted(table: dict[str, TomlValue], kind: type[Given], where: str) -> Gi
     try:
         return msgspec.convert(table, kind)
     except msgspec.ValidationError as error:
-        found = _PLACE.search(str(error))
-        key = found[1] if found is not None else "command"
-        wanted, example = _KEYS[key]
+        match = _PLACE.search(str(error))
+        key = match[1] if match is not None else "command"
+        expected, example = _KEYS[key]
         fix = f"write it like {key} = {example}"
-        raise UsageError(f"{where}: {key} must be {wanted}", fix) from None
+        raise UsageError(f"{where}: {key} must be {expected}", fix) from None

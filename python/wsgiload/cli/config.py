@@ -57,10 +57,10 @@ def read_configuration(
     options = options_by_command() if tables else {}
     for path, table in tables:
         rest = dict(table)
-        for key, found in named.items():
+        for key, entries in named.items():
             value = table.get(key)
             if isinstance(value, Mapping):
-                found.append((path, value))
+                entries.append((path, value))
                 del rest[key]
         merged |= _defaults(rest, path, command, options)
     return Configuration(merged, named[SERVERS], named[SERVICES])

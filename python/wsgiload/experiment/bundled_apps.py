@@ -48,15 +48,15 @@ def upstream_services(
     """The services that these bundled apps fetch from, and the variables that say where they are;
     none where the user's variables say it."""
     services: dict[str, SupportingService] = {}
-    found: dict[str, str] = {}
+    addresses: dict[str, str] = {}
     for own in map(bundled_app, names):
         if own.upstream is None or own.upstream.variable in variables:
             continue
         port = _free_port()
         words = (sys.executable, str(own.upstream.program), str(port))
         services[own.name] = SupportingService(command=shlex.join(words), ready=port)
-        found[own.upstream.variable] = f"{HOST}:{port}"
-    return services, found
+        addresses[own.upstream.variable] = f"{HOST}:{port}"
+    return services, addresses
 
 
 def _free_port() -> int:

@@ -112,11 +112,11 @@ def _refuse_without_effect(
     refuse_beside(f"{whose} without --servers", of_catalogue, fix)
 
     used = frozenset[str]().union(*(placeholders_of(one) for one in own))
-    asked = {
+    counts = {
         ("workers", "--workers"): sizes[0].workers,
         ("threads", "--server-threads"): sizes[0].threads,
     }
-    for (placeholder, option), value in asked.items():
+    for (placeholder, option), value in counts.items():
         if value is not None and placeholder not in used:
             raise UsageError(
                 f"{option} has no effect: no {whose} has the placeholder {{{placeholder}}}",

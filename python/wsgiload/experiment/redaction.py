@@ -78,9 +78,9 @@ def public_field(name: str, value: str) -> tuple[str, str]:
 
 def public_url(url: str) -> str:
     """A URL or path without its password and without parameters that look like secrets."""
-    url = _URL_PASSWORD.sub(lambda found: f"{found[1]}:{redacted(found[2])}", url)
-    url = _URL_TOKEN.sub(lambda found: redacted(found[1]), url)
-    return _PARAMETER.sub(lambda found: f"{found[1]}={public_value(found[1], found[2])}", url)
+    url = _URL_PASSWORD.sub(lambda match: f"{match[1]}:{redacted(match[2])}", url)
+    url = _URL_TOKEN.sub(lambda match: redacted(match[1]), url)
+    return _PARAMETER.sub(lambda match: f"{match[1]}={public_value(match[1], match[2])}", url)
 
 
 def public_text(text: str) -> str:
@@ -88,7 +88,7 @@ def public_text(text: str) -> str:
     like some."""
     text = public_url(without_hidden(text))
     return _JSON_FIELD.sub(
-        lambda found: f"{found[1]}{found[2]}{public_value(found[1], found[3])}", text
+        lambda match: f"{match[1]}{match[2]}{public_value(match[1], match[3])}", text
     )
 
 

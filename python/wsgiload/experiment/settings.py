@@ -89,10 +89,10 @@ def runs_to_compare(experiment: Experiment) -> int:
     return runs_needed(most_pairs(resolve_servers(experiment)))
 
 
-def most_pairs(found: Mapping[str, ServerVariant]) -> int:
+def most_pairs(servers: Mapping[str, ServerVariant]) -> int:
     """The most pairs of these servers that are compared at one load: those with different apps are
     not."""
-    of_app = Counter(variant.app for variant in found.values())
+    of_app = Counter(variant.app for variant in servers.values())
     return max(math.comb(count, 2) for count in of_app.values())
 
 

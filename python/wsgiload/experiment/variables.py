@@ -38,14 +38,14 @@ def read_variables(path: Path) -> dict[str, str]:
     except UnicodeError:
         raise UsageError(f"{path} is not UTF-8") from None
 
-    found = {}
+    variables = {}
     for number, line in enumerate(text.splitlines(), start=1):
         where = f"{path}:{number}"
         stripped = line.strip().removeprefix("export ").lstrip()
         if stripped and not stripped.startswith("#"):
             name, value = parse_variable(stripped, where)
-            found[name] = _unquoted(value.strip(), where)
-    return found
+            variables[name] = _unquoted(value.strip(), where)
+    return variables
 
 
 def _unquoted(value: str, where: str) -> str:

@@ -10,10 +10,10 @@ use loadgen::plan::catalogue;
 /// # Errors
 /// Lists the names when there is no such check.
 pub fn explanation(name: &str) -> Result<String, String> {
-    let found = catalogue::ALL
+    let matching = catalogue::ALL
         .into_iter()
         .find(|check| check.name == name || check.code == Some(name));
-    let Some(check) = found else {
+    let Some(check) = matching else {
         let names: Vec<&str> = catalogue::ALL.iter().map(|check| check.name).collect();
         return Err(format!(
             "unknown check {name:?}; the checks are {}",

@@ -145,8 +145,8 @@ fn carry_out(
     loadgen::check(&plan)?;
     if !arguments.quiet {
         let warnings = Arguments::warnings(given, &plan);
-        let said = notes.iter().chain(&warnings);
-        said.for_each(|line| complain(line));
+        let messages = notes.iter().chain(&warnings);
+        messages.for_each(|line| complain(line));
     }
     if arguments.dry_run {
         let text = serde_json::to_string_pretty(&plan).map_err(|error| error.to_string())?;
@@ -178,8 +178,8 @@ fn carry_out(
         for (cause, count) in &report.connections.failures {
             complain(&format!("failed connections: {count} ({cause})"));
         }
-        if let Some((came, asked)) = report.precision.as_ref().zip(plan.precision.as_ref()) {
-            complain(&came.sentence(asked));
+        if let Some((achieved, target)) = report.precision.as_ref().zip(plan.precision.as_ref()) {
+            complain(&achieved.sentence(target));
         }
     }
     Ok(report)
