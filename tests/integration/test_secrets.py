@@ -246,7 +246,7 @@ def test_a_sweep_is_resumed_with_its_secrets(planted: Command) -> None:
     for given, says in (
         ((), "the value of Authorization was not stored"),
         (("-H", "@headers"), "the value of --body was not stored"),
-        (("-H", "@headers", "-b", "pin=1"), "body differs from the value at the start"),
+        (("-H", "@headers", "-b", "pin=1"), "the value of body differs from that of the run"),
         (
             ("-H", "Authorization: x"),
             "header field Authorization: the run was started with a different",

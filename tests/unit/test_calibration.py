@@ -96,8 +96,8 @@ def test_the_floor_has_the_figures_of_hold_0_and_null_where_nothing_was_measured
 @pytest.mark.parametrize(
     ("p50_ns", "missed", "says"),
     [
-        (1_030_000, 0, "p50 error 30.0 µs (within 50 µs, as on a quiet machine)"),
-        (1_060_000, 1, "p50 error 60.0 µs (more than the 50 µs of a quiet machine)"),
+        (1_030_000, 0, "p50 error 30.0 µs (within the 50 µs of an idle machine)"),
+        (1_060_000, 1, "p50 error 60.0 µs (more than the 50 µs of an idle machine)"),
         (999_000, 1, "impossible: below the service time"),
     ],
 )

@@ -73,7 +73,7 @@ def test_a_command_copied_from_chrome(tmp_path: Path) -> None:
     assert fields["content-type"] == "application/json"
     assert "if-none-match" not in fields and len(fields) == 7
     assert imported(FROM_CHROME).notes == (
-        "ignored: --compressed (no Accept-Encoding is sent), --insecure (the load has --insecure)",
+        "ignored: --compressed (no Accept-Encoding is sent), --insecure (use `wsgiload load --insecure`)",
         "the targets contain secrets from the command (cookie)",
     )
 

@@ -203,22 +203,22 @@ def test_the_facts_of_a_summary_hold_no_secret() -> None:
         (
             REQUEST,
             {"headers": [("Cookie", "id=1")]},
-            "header field Cookie: the run was started with a different",
+            "the value of header field Cookie differs from that of the run",
         ),
         (
             Request(),
             {"headers": [("Accept", "*/*")]},
-            "header field Accept: the run was started with a different",
+            "the value of header field Accept differs from that of the run",
         ),
-        (Request(), {"path": "/y"}, "path: the run was started with a different"),
-        (Request(), {"body": b"x"}, "body: the run was started with a different"),
-        (Request(body=b"x"), {"body": b"y"}, "body: the run was started with a different"),
+        (Request(), {"path": "/y"}, "the value of path differs from that of the run"),
+        (Request(), {"body": b"x"}, "the value of body differs from that of the run"),
+        (Request(body=b"x"), {"body": b"y"}, "the value of body differs from that of the run"),
         (MIX, {"headers": FIELDS[:2]}, "the value of --targets was not stored"),
         (STORY, {"headers": FIELDS[:2]}, "the value of --sessions was not stored"),
         (
             MIX,
             {"headers": FIELDS[:2], "targets": OTHER},
-            "targets: the run was started with a different",
+            "the value of targets differs from that of the run",
         ),
     ],
 )

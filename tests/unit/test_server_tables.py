@@ -188,7 +188,7 @@ def test_a_mistake_in_a_table_names_file_table_and_key(
     [
         ({"stop_signal": "SIGHALT"}, "[servers.prod]: stop_signal 'SIGHALT' is not a signal"),
         ({"ready_path": "healthz"}, "ready_path must start with a slash; write it like /healthz"),
-        ({"cwd": "frontend"}, "frontend; correct its cwd"),
+        ({"cwd": "frontend"}, "frontend does not exist; correct its cwd"),
         ({"keepalive": 0}, "invalid keep-alive '0'"),
         ({"setup": "migrate-nothing now"}, "setup of [servers.prod]: no program 'migrate"),
         ({"setup": f"{SERVE} {{wrkers}}"}, "setup of [servers.prod]: unknown placeholder {wrkers}"),

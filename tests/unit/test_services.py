@@ -136,7 +136,7 @@ def test_a_mistake_in_a_table_is_one_line(
         ({"command": SLEEP, "attach": 1}, "[services.db] needs either command or attach"),
         ({"command": SLEEP, "ready": 0}, "[services.db]: ready = 0 is not a port"),
         ({"command": SLEEP, "ready": "no-such-check"}, "ready of [services.db]: there is no prog"),
-        ({"command": SLEEP, "cwd": "gone"}, "gone; correct its cwd"),
+        ({"command": SLEEP, "cwd": "gone"}, "gone does not exist; correct its cwd"),
         ({"command": SLEEP, "stop_signal": "SIGHALT"}, "'SIGHALT' is not a signal"),
     ],
 )

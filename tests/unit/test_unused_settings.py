@@ -54,7 +54,7 @@ def test_one_that_is_used_is_not_mentioned(tmp_path: Path) -> None:
 def test_a_uwsgi_configuration(tmp_path: Path) -> None:
     (tmp_path / "uwsgi.ini").write_text("[uwsgi]\n")
     text = sentence(tmp_path, "uwsgi")
-    assert "uwsgi.ini in the app's folder is not used" in text
+    assert "uwsgi.ini in the app's directory is not used" in text
     assert suggested(text) == "uwsgi --ini uwsgi.ini --http-socket {address}"
 
 

@@ -93,6 +93,6 @@ def _text(part: object) -> str:
 
 def _another(what: str) -> UsageError:
     return UsageError(
-        f"--resume: {what} differs from the value at the start of the run",
-        "use the same secrets as at the start",
+        f"--resume: the value of {what} differs from that of the run",
+        "use the same value as at the start",
     )

@@ -44,31 +44,34 @@ _IGNORED_VALUES = frozenset([
 # What a load has instead, or does differently.
 _REMARKS = {
     "compressed": "no Accept-Encoding is sent",
-    "insecure": "the load has --insecure",
-    "cacert": "the load has --ca-file",
+    "insecure": "use `wsgiload load --insecure`",
+    "cacert": "use `wsgiload load --ca-file`",
     "location": "redirects are not followed",
-    "http2": "the load has --http2",
+    "http2": "use `wsgiload load --http2`",
 }
-_MULTIPART = "write the whole body to a file, then use --data-binary @FILE and its Content-Type"
-_CHALLENGE = "its value depends on a challenge of the server; use -u with basic authentication"
+_MULTIPART = (
+    "multipart bodies are not supported; write the whole body to a file, then use "
+    "--data-binary @FILE and its Content-Type"
+)
+_CHALLENGE = "use -u with basic authentication; the server's challenges are not supported"
 _REFUSED = {
-    "form": f"multipart bodies are not built; {_MULTIPART}",
-    "form-string": f"multipart bodies are not built; {_MULTIPART}",
-    "upload-file": "write -X PUT --data-binary @FILE instead",
-    "config": "write the flags of the file on the command line",
+    "form": _MULTIPART,
+    "form-string": _MULTIPART,
+    "upload-file": "use -X PUT --data-binary @FILE instead",
+    "config": "add the options in that file to the command",
     "digest": _CHALLENGE,
     "ntlm": _CHALLENGE,
     "negotiate": _CHALLENGE,
     "anyauth": _CHALLENGE,
-    "aws-sigv4": "the signature differs from request to request",
-    "range": "a part of a response is not measured; remove it",
-    "continue-at": "a part of a response is not measured; remove it",
-    "proxy": "a load uses no proxy; remove it",
-    "cert": "remove it; the load has --client-cert",
-    "key": "remove it; the load has --client-key",
-    "connect-to": "remove it; the load has --connect-to",
-    "resolve": "remove it; the load has --connect-to",
-    "unix-socket": "remove it; the load has --unix-socket",
+    "aws-sigv4": "remove it; each request would need a new signature",
+    "range": "remove it; range requests are not supported",
+    "continue-at": "remove it; range requests are not supported",
+    "proxy": "remove it; proxies are not supported",
+    "cert": "remove it, and use `wsgiload load --client-cert`",
+    "key": "remove it, and use `wsgiload load --client-key`",
+    "connect-to": "remove it, and use `wsgiload load --connect-to`",
+    "resolve": "remove it, and use `wsgiload load --connect-to`",
+    "unix-socket": "remove it, and use `wsgiload load --unix-socket`",
 }
 
 
@@ -153,5 +156,5 @@ def _ignored(written: str, name: str) -> str:
 def _unknown(written: str) -> UsageError:
     return UsageError(
         f"{' '.join(written.split())[:40]} is not a flag of curl that can be imported",
-        "remove it, or write the target by hand (docs/requests.md)",
+        "remove it, or edit the targets file by hand (docs/requests.md)",
     )
