@@ -71,7 +71,7 @@ def test_the_users_configuration_is_measured_where_others_cannot_serve(
             assert cell["failure"]["step"] == "readiness"
             assert "GET / returned status 500" in cell["failure"]["message"]
             message = cell["failure"]["message"]
-            assert "gunicorn.conf.py in the app's folder is not used" in message
+            assert "gunicorn.conf.py in the app's directory is not used" in message
             assert ("add --server-config gunicorn=" in message) == (server == "gunicorn-gthread")
             assert (cell["settings"]["workers"], cell["settings"]["threads"]) == (1, 4)
 
