@@ -100,7 +100,7 @@ class _Searched:
             try:
                 wanted = steps.send(judgement.met)
             except StopIteration as ended:
-                self.course.found = ended.value
+                self.course.result = ended.value
                 return self.course
 
     def _spoil(self, rate_per_s: float) -> None:

@@ -16,7 +16,7 @@ from wsgiload.capacity_search.budget import (
     require_enough,
     trial_s_within,
 )
-from wsgiload.capacity_search.search import Found, Goal, search
+from wsgiload.capacity_search.search import Goal, SearchResult, search
 from wsgiload.errors import UsageError
 
 # Launch, warm-up and cool-down.
@@ -70,7 +70,7 @@ def _p99_s(rate_per_s: float, seconds: float, draw: random.Random) -> float:
     return times[int(0.99 * len(times))]
 
 
-def _searched(seed: int) -> tuple[Found, int]:
+def _searched(seed: int) -> tuple[SearchResult, int]:
     """What trials of that length find in the time that there is."""
     draw, made = random.Random(seed), 0
     trial_s = trial_s_within(BUDGET_S, 1, AROUND_S)

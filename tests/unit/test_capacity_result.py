@@ -19,7 +19,7 @@ from wsgiload.capacity_search.result import (
     is_unfinished,
     server_result,
 )
-from wsgiload.capacity_search.search import Confirmation, Found, Trial
+from wsgiload.capacity_search.search import Confirmation, SearchResult, Trial
 from wsgiload.documents.attribution_result import AttributionResult, FingerprintResult
 from wsgiload.documents.capacity import ServerCapacity
 from wsgiload.documents.cell_result import CellFailure, CellResult, ServiceUse
@@ -177,7 +177,7 @@ def test_what_gets_no_worse_with_the_load_is_no_objective(texts: list[str]) -> N
         parse_objective(texts)
 
 
-def course(found: Found | None, *trials: JudgedTrial) -> Course:
+def course(found: SearchResult | None, *trials: JudgedTrial) -> Course:
     return Course("waitress", list(trials), found)
 
 
@@ -185,7 +185,7 @@ def trial(passed: bool, rate: float) -> Trial:
     return Trial(rate, passed, "bisect")
 
 
-FOUND = Found(
+FOUND = SearchResult(
     100.0,
     102.0,
     98.0,
@@ -341,7 +341,7 @@ def test_short_trials_say_what_they_cost() -> None:
 
 
 def test_a_missed_confirmation_leaves_no_rate() -> None:
-    missed = Found(
+    missed = SearchResult(
         100.0, 102.0, 98.0, FOUND.trials, (Confirmation(100.0, 3, 6), Confirmation(98.04, 2, 6))
     )
     said = server_result(course(missed), OBJECTIVE, 120 * NS_PER_S)
@@ -437,7 +437,7 @@ def test_a_search_that_was_cut_off_is_not_valid(trials: int, says: str) -> None:
 
 
 def test_an_abandoned_search_keeps_its_bounds() -> None:
-    abandoned = Found(100.0, 110.0, 98.0, FOUND.trials, (), is_abandoned=True)
+    abandoned = SearchResult(100.0, 110.0, 98.0, FOUND.trials, (), is_abandoned=True)
     ended = course(abandoned)
     ended.gave_up = ("host", "4 trials at 105/s were invalid")
     said = server_result(ended, OBJECTIVE, 120 * NS_PER_S)

@@ -30,7 +30,7 @@ def checked(
 
     server = SimpleNamespace(serves_apps=True)
     found = SimpleNamespace(variant=variant, server=server)
-    subject: Any = SimpleNamespace(found=found, port=0, profile=profile)
+    subject: Any = SimpleNamespace(variant=found, port=0, profile=profile)
     result = check.CheckResult("s", profile)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(check, "_send", send)

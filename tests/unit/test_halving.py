@@ -18,7 +18,7 @@ from wsgiload.experiment.qualifying import FIELD, FIELD_WITH_OBJECTIVE, qualifyi
 from wsgiload.loads.options import Level, LoadSettings
 from wsgiload.statistics.halving import qualify
 from wsgiload.statistics.race import RaceState, Rules, judge_race, race_effects
-from wsgiload.statistics.sequential import Round, mean_at_any_look
+from wsgiload.statistics.sequential import Round, mean_at_any_analysis
 from wsgiload.units import NS_PER_S
 
 EXPERIMENTS = int(os.environ.get("WSGILOAD_RACES", "40"))
@@ -181,11 +181,13 @@ def test_equal_settings_are_told_apart_in_at_most_one_search_of_twenty() -> None
 def test_a_setting_at_the_limit_is_said_to_meet_it_in_at_most_one_race_of_twenty() -> None:
     """Any of four, at any of eight looks, although every round is looked at."""
     most_rounds = 11
-    looks = Rules(most_rounds).looks() * FIELD_WITH_OBJECTIVE
+    looks = Rules(most_rounds).analyses() * FIELD_WITH_OBJECTIVE
 
     def claims(draw: random.Random) -> bool:
         values = [draw.gauss(0, DEVIATION) for _ in range(most_rounds)]
-        intervals = [mean_at_any_look(values[:count], looks) for count in range(1, most_rounds + 1)]
+        intervals = [
+            mean_at_any_analysis(values[:count], looks) for count in range(1, most_rounds + 1)
+        ]
         return any(one is not None and one.mean + one.half_90 < 0 for one in intervals)
 
     wrong = [

@@ -11,9 +11,9 @@ import pytest
 from wsgiload.capacity_search.fit import fit_rate, fit_threshold
 from wsgiload.capacity_search.search import (
     Confirmation,
-    Found,
     Goal,
-    Wanted,
+    NextTrial,
+    SearchResult,
     classify,
     needed,
     search,
@@ -22,14 +22,16 @@ from wsgiload.capacity_search.search import (
 SERVICE_PER_S = 500.0
 
 
-def carry_out(goal: Goal, guess_per_s: float, meets: Callable[[Wanted], bool | None]) -> Found:
+def carry_out(
+    goal: Goal, guess_per_s: float, meets: Callable[[NextTrial], bool | None]
+) -> SearchResult:
     searching = search(guess_per_s, goal)
     wanted = next(searching)
     while True:
         try:
             wanted = searching.send(meets(wanted))
         except StopIteration as ended:
-            found: Found = ended.value
+            found: SearchResult = ended.value
             return found
 
 
@@ -41,7 +43,7 @@ def exact_per_s(slo_s: float) -> float:
 
 def noisy_queue(
     slo_s: float, noise: random.Random, spoiled: float = 0.0
-) -> Callable[[Wanted], bool]:
+) -> Callable[[NextTrial], bool]:
     """An M/M/1 queue whose p99 is measured with 10 % noise, and over four times as long with half
     of it.
 
@@ -49,7 +51,7 @@ def noisy_queue(
     they are.
     """
 
-    def meets(wanted: Wanted) -> bool:
+    def meets(wanted: NextTrial) -> bool:
         left_per_s = SERVICE_PER_S - wanted.rate_per_s
         deviation = 0.05 if wanted.phase == "confirm" else 0.10
         met = (
@@ -61,13 +63,13 @@ def noisy_queue(
     return meets
 
 
-def replications(slo_s: float, count: int, spoiled: float = 0.0) -> list[Found]:
+def replications(slo_s: float, count: int, spoiled: float = 0.0) -> list[SearchResult]:
     noise = random.Random(19)
     guesses = [SERVICE_PER_S * math.exp(noise.gauss(0, 0.1)) for _ in range(count)]
     return [carry_out(Goal(), guess, noisy_queue(slo_s, noise, spoiled)) for guess in guesses]
 
 
-def outcomes(found: Found) -> list[tuple[float, bool]]:
+def outcomes(found: SearchResult) -> list[tuple[float, bool]]:
     return [(trial.rate_per_s, trial.passed) for trial in found.trials]
 
 
@@ -95,10 +97,10 @@ def test_a_range_between_unrounded_rates_comes_to_an_end(guess_per_s: float, hol
     few digits."""
     goal, tried = (
         Goal(lowest_per_s=guess_per_s / 32, highest_per_s=guess_per_s * 16),
-        list[Wanted](),
+        list[NextTrial](),
     )
 
-    def meets(wanted: Wanted) -> bool | None:
+    def meets(wanted: NextTrial) -> bool | None:
         tried.append(wanted)
         return holds if len(tried) < 200 else None
 
@@ -116,28 +118,28 @@ def test_a_range_between_unrounded_rates_comes_to_an_end(guess_per_s: float, hol
 
 def test_once_the_time_is_up_what_was_found_is_confirmed() -> None:
     """Between 160 and 320 per second, of a guess of 400 at most ten trials are made before."""
-    made: list[Wanted] = []
+    made: list[NextTrial] = []
     searching = search(400.0, Goal(first_share=0.1, trials=1), lambda: len(made) >= 4)
     wanted = next(searching)
     with pytest.raises(StopIteration) as ended:
         while True:
             made.append(wanted)
             wanted = searching.send(wanted.rate_per_s <= 200.0)
-    found: Found = ended.value.value
+    found: SearchResult = ended.value.value
     assert (found.lower_per_s, found.upper_per_s) == (160.0, 320.0)
     assert [one.phase for one in made] == ["bracket"] * 4 + ["confirm"] * 6
     assert found.rate_per_s == 160.0
 
 
 def test_a_confirmation_that_fails_is_not_followed_by_another_without_time() -> None:
-    made: list[Wanted] = []
+    made: list[NextTrial] = []
     searching = search(400.0, Goal(trials=1), lambda: len(made) >= 4)
     wanted = next(searching)
     with pytest.raises(StopIteration) as ended:
         while True:
             made.append(wanted)
             wanted = searching.send(wanted.phase != "confirm" and wanted.rate_per_s <= 200.0)
-    found: Found = ended.value.value
+    found: SearchResult = ended.value.value
     assert (found.rate_per_s, len(found.confirmations)) == (None, 1)
 
 
@@ -213,7 +215,7 @@ def test_a_load_that_passes_above_one_that_misses_is_no_lower_bound() -> None:
 def test_a_load_that_passed_once_in_the_bracket_and_then_misses_is_given_up() -> None:
     tried: dict[float, int] = {}
 
-    def meets(wanted: Wanted) -> bool:
+    def meets(wanted: NextTrial) -> bool:
         tried[wanted.rate_per_s] = tried.get(wanted.rate_per_s, 0) + 1
         if (
             wanted.rate_per_s == 200.0
@@ -280,7 +282,7 @@ def test_where_everything_holds_there_is_no_upper_bound() -> None:
 def test_every_trial_at_a_load_has_a_number_of_its_own() -> None:
     seen: list[tuple[float, int]] = []
 
-    def meets(wanted: Wanted) -> bool:
+    def meets(wanted: NextTrial) -> bool:
         seen.append((wanted.rate_per_s, wanted.number))
         return wanted.rate_per_s <= 300
 

@@ -50,8 +50,10 @@ def ahead(first: str, rivals: tuple[str, ...], *, app: str | None = None) -> Jud
         load = results.highest((first, *rivals), app)
         if load is None:
             return absent(results, (first, *rivals), app)
-        own = results.runs(first, load, app)
-        ratios = {name: ratio_of(own, results.runs(name, load, app), goodput) for name in rivals}
+        leader_runs = results.runs(first, load, app)
+        ratios = {
+            name: ratio_of(leader_runs, results.runs(name, load, app), goodput) for name in rivals
+        }
         nearest = min(ratios, key=lambda name: lowest(ratios[name]))
         ours = f"{ratios[nearest].text} the throughput of {nearest} {results.at(load)}"
         return all_above(ours, list(ratios.values()), 1.0)
@@ -183,13 +185,13 @@ def fails(server: str, *, share: float, load: float) -> Judge:
 
     def judge(results: Results) -> Judgement:
         highest = results.highest((server,))
-        found = None if highest is None else failed_share(results.runs(server, highest))
-        if highest is None or found is None:
+        failed = None if highest is None else failed_share(results.runs(server, highest))
+        if highest is None or failed is None:
             return absent(results, (server,))
-        ours = f"{found.text} errors {results.at(highest)}"
-        if found.bounds is None:
+        ours = f"{failed.text} errors {results.at(highest)}"
+        if failed.bounds is None:
             return needs_runs(ours)
-        low, high = found.bounds
+        low, high = failed.bounds
         if low >= share / 2:
             return Judgement("confirmed", ours)
         if highest < load:
@@ -234,14 +236,14 @@ def lightest(few: tuple[str, ...], all_of_them: tuple[str, ...]) -> Judge:
         if load is None:
             return absent(results, all_of_them)
         runs = {name: results.runs(name, load) for name in all_of_them}
-        found = {name: mean_of(one, memory_mb, as_tenths) for name, one in runs.items()}
-        peaks = {name: peak for name, peak in found.items() if peak is not None}
+        means = {name: mean_of(one, memory_mb, as_tenths) for name, one in runs.items()}
+        peaks = {name: peak for name, peak in means.items() if peak is not None}
         if len(peaks) < len(all_of_them):
             return Judgement("undecided", because="memory samples of every server")
         others = [name for name in all_of_them if name not in few]
         light = min(others, key=lambda name: peaks[name].middle)
-        own = ", ".join(f"{name} {peaks[name].text} MB" for name in few)
-        ours = f"{own}; lowest of the other servers: {light}, {peaks[light].text} MB"
+        listed = ", ".join(f"{name} {peaks[name].text} MB" for name in few)
+        ours = f"{listed}; lowest of the other servers: {light}, {peaks[light].text} MB"
         ratios = [ratio_of(runs[more], runs[less], memory_mb) for more in others for less in few]
         return all_above(f"{ours} {results.at(load)}", ratios, 1.0)
 
@@ -261,7 +263,7 @@ def one_core(few: tuple[str, ...], *, most_of_all: tuple[str, float]) -> Judge:
         limits = [cell.limits.cpus for cell in runs[name].values() if cell.limits is not None]
         if any(limit is not None and limit < 2 for limit in limits):
             return Judgement("not reproducible", because="the servers had fewer than two cores")
-        used = {one: mean_of(found, cores, as_hundredths) for one, found in runs.items()}
+        used = {one: mean_of(of_server, cores, as_hundredths) for one, of_server in runs.items()}
         peaks = {one: peak for one, peak in used.items() if peak is not None}
         if len(peaks) < len(servers):
             return Judgement("undecided", because="CPU samples of every server")

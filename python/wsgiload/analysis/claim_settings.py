@@ -51,9 +51,9 @@ def unaffected_by_order(*, within: float) -> Judge:
         if slope is None:
             return Judgement("undecided", because="runs in different orders")
         bounds = (math.exp(slope.mean - slope.half_95), math.exp(slope.mean + slope.half_95))
-        found = Estimate(math.exp(slope.mean), bounds, as_factor)
+        factor = Estimate(math.exp(slope.mean), bounds, as_factor)
         ours = (
-            f"throughput at the end of a run: {found.text} that at its start, "
+            f"throughput at the end of a run: {factor.text} that at its start, "
             f"over {len(table[0])} random orders"
         )
         return about_one(ours, bounds, within)
@@ -92,9 +92,9 @@ def _half_way(leader: Runs, bare: Runs, fronted: Runs) -> Bounds | None:
     """How many times as fast as the fronted server is what lies half way between the others."""
     logarithms = []
     for run in sorted(leader.keys() & bare.keys() & fronted.keys()):
-        ends, own = (goodput(leader[run]), goodput(bare[run])), goodput(fronted[run])
-        if ends[0] and ends[1] and own:
-            logarithms.append(math.log(ends[0] * ends[1]) / 2 - math.log(own))
+        ends, fronted_goodput = (goodput(leader[run]), goodput(bare[run])), goodput(fronted[run])
+        if ends[0] and ends[1] and fronted_goodput:
+            logarithms.append(math.log(ends[0] * ends[1]) / 2 - math.log(fronted_goodput))
     return factor_of(logarithms).bounds if len(logarithms) >= FEWEST_RUNS else None
 
 

@@ -42,15 +42,15 @@ def limiting_variables(cells: Sequence[CellResult]) -> Iterator[Alarm]:
 def _measured(cells: Sequence[CellResult]) -> list[_Measured]:
     runs: dict[tuple[str, float], list[CellResult]] = {}
     for cell in cells:
-        if cell.rate is not None and _is_valid_and_own(cell):
+        if cell.rate is not None and _is_valid_user_server(cell):
             runs.setdefault((server_of(cell), cell.rate), []).append(cell)
     return [_over_runs(server, rate, of) for (server, rate), of in runs.items()]
 
 
-def _is_valid_and_own(cell: CellResult) -> bool:
+def _is_valid_user_server(cell: CellResult) -> bool:
     is_valid = cell.verdict is not None and cell.verdict.status != "invalid"
-    is_own = cell.settings is not None and cell.settings.user_command is not None
-    return is_valid and is_own and cell.failure is None and cell.rate_result is not None
+    is_user_server = cell.settings is not None and cell.settings.user_command is not None
+    return is_valid and is_user_server and cell.failure is None and cell.rate_result is not None
 
 
 def _over_runs(server: str, rate: float, cells: Sequence[CellResult]) -> _Measured:

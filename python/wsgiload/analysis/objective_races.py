@@ -31,7 +31,7 @@ from wsgiload.analysis.threshold import QUANTILES, Threshold
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.statistics.effect import FEWEST_RUNS
 from wsgiload.statistics.race import Drop, Outcome, RaceState
-from wsgiload.statistics.sequential import mean_at_any_look
+from wsgiload.statistics.sequential import mean_at_any_analysis
 
 # In a short trial a single failure is no miss yet.
 MOST_FAILURES_IN_SHORT_TRIAL = 0.01
@@ -180,41 +180,41 @@ def contenders_of(
     field: Sequence[str], full: Sequence[CellResult], stages: Stages, objective: Objective
 ) -> list[Contender]:
     """Of those that were measured in full rounds, the leanest first."""
-    looks = stages.rules.looks() * max(1, stages.field)
-    found: dict[str, Contender] = {}
+    analyses = stages.rules.analyses() * max(1, stages.field)
+    contenders: dict[str, Contender] = {}
     standing = standing_attempts(full)
     for record in setting_records(full, objective):
         runs = {cell.run: cell for cell in standing if server_of(cell) == record.server}
         judgements = tuple(judge_run(cell, objective) for cell in runs.values())
-        at = _at_any_look(record.at[0], list(runs.values()), objective, looks)
+        at = _at_any_analysis(record.at[0], list(runs.values()), objective, analyses)
         met = all(one.met for one in judgements if one.met is not None)
         conclusive = sum(one.met is not None for one in judgements)
         is_enough = met and conclusive >= FEWEST_RUNS
-        holds = is_enough and _is_within(runs.values(), objective, looks)
-        found[record.server] = Contender(record, at, judgements, holds)
-    order = lean_first([(one.record, one.at) for one in found.values()])
-    return [found[record.server] for record, _ in order if record.server in field]
+        holds = is_enough and _is_within(runs.values(), objective, analyses)
+        contenders[record.server] = Contender(record, at, judgements, holds)
+    order = lean_first([(one.record, one.at) for one in contenders.values()])
+    return [contenders[record.server] for record, _ in order if record.server in field]
 
 
-def _at_any_look(
-    at: AtRate, cells: Sequence[CellResult], objective: Objective, looks: int
+def _at_any_analysis(
+    at: AtRate, cells: Sequence[CellResult], objective: Objective, analyses: int
 ) -> AtRate:
     """With the interval that holds at whichever round the race stops."""
     quantile = shown_quantile(objective.thresholds)
     values = quantiles_ns(cells, quantile) if quantile is not None else []
-    interval = mean_at_any_look([math.log(value) for value in values], looks)
+    interval = mean_at_any_analysis([math.log(value) for value in values], analyses)
     if interval is None or len(values) < len(cells):
         return replace(at, interval=None)
     low, high = interval.mean - interval.half_95, interval.mean + interval.half_95
     return replace(at, centre=math.exp(interval.mean), interval=(math.exp(low), math.exp(high)))
 
 
-def _is_within(cells: Iterable[CellResult], objective: Objective, looks: int) -> bool:
+def _is_within(cells: Iterable[CellResult], objective: Objective, analyses: int) -> bool:
     runs = list(cells)
     for threshold in objective.thresholds:
         if threshold.figure in QUANTILES:
             values = [math.log(value) for value in quantiles_ns(runs, threshold)]
-            interval = mean_at_any_look(values, looks)
+            interval = mean_at_any_analysis(values, analyses)
             # One-sided at 5 %: nobody asks whether the mean is too low.
             if interval is None or interval.mean + interval.half_90 > math.log(threshold.limit):
                 return False

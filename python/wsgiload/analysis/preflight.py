@@ -52,12 +52,12 @@ class Preflight:
     qualifying: tuple[int, int, float] | None = None
 
 
-def preflight(experiment: Experiment, found: Mapping[str, ServerVariant]) -> Preflight:
+def preflight(experiment: Experiment, variants: Mapping[str, ServerVariant]) -> Preflight:
     """Of a plan with these servers."""
     fewest, needed_duration_s = _requests(experiment)
-    pairs, runs = most_pairs(found), experiment.runs
+    pairs, runs = most_pairs(variants), experiment.runs
     if experiment.budget_ns is not None:
-        return _of_race(experiment, found, (fewest, needed_duration_s))
+        return _of_race(experiment, variants, (fewest, needed_duration_s))
 
     # Of the goodput of a closed loop no usual spread is known.
     is_open = any(level.rate_per_s is not None for level in experiment.levels)
@@ -68,25 +68,25 @@ def preflight(experiment: Experiment, found: Mapping[str, ServerVariant]) -> Pre
     return Preflight(
         fewest_requests=fewest,
         needed_duration_s=needed_duration_s,
-        servers=len(found) if pairs else 1,
+        servers=len(variants) if pairs else 1,
         runs=runs,
         factor=factor,
         needed_runs=needed if is_short else None,
-        needed_s=_time_s(experiment, tuple(found), needed) if is_short else None,
+        needed_s=_time_s(experiment, tuple(variants), needed) if is_short else None,
     )
 
 
 def _of_race(
     experiment: Experiment,
-    found: Mapping[str, ServerVariant],
+    variants: Mapping[str, ServerVariant],
     requests: tuple[int | None, int | None],
 ) -> Preflight:
     """It needs the time for the rounds from which anything is inferred."""
     budget_s, first_s = (experiment.budget_ns or 0) / NS_PER_S, qualifying_s(experiment)
     each_s, field = round_s(experiment), field_of(experiment)
     runs = int(max(0.0, budget_s - first_s) / each_s)
-    is_short = most_pairs(found) > 0 and runs < FEWEST_RUNS
-    qualifying = (len(found), field, first_s) if experiment.qualifying is not None else None
+    is_short = most_pairs(variants) > 0 and runs < FEWEST_RUNS
+    qualifying = (len(variants), field, first_s) if experiment.qualifying is not None else None
     return Preflight(
         *requests,
         servers=field,

@@ -158,14 +158,14 @@ def _short_round(
     track: Track, servers: Sequence[str], cells: Sequence[CellResult], run: int
 ) -> Round:
     """p99 of however few requests, because it only selects."""
-    found = {}
+    logarithms = {}
     for level, runs in standing(cells).items():
         is_here = (level.rate, level.connections) == (track.rate, track.connections)
         if is_here and run in runs and level.server in servers:
             value = _short_logarithm(runs[run], track)
             if value is not None:
-                found[level.server] = value
-    return found
+                logarithms[level.server] = value
+    return logarithms
 
 
 def _short_logarithm(cell: CellResult, track: Track) -> float | None:
@@ -267,7 +267,7 @@ def _of_track(
         for figure in others
     }
 
-    found = []
+    comparisons = []
     for both, effect in race_effects(servers, rounds, rules).items():
         shared = len(differences(*both, rounds))
         entry = _comparison((track, track.figure), both, effect, shared, cells)
@@ -275,8 +275,8 @@ def _of_track(
             _comparison((track, figure), both, effects[both], shared, cells)
             for figure, effects in beside.items()
         ]
-        found.append(replace(entry, others=compared_figures(known)))
-    return found
+        comparisons.append(replace(entry, others=compared_figures(known)))
+    return comparisons
 
 
 def _comparison(
@@ -307,10 +307,10 @@ def _comparison(
     return comparison_of(pair, figure, adjusted.p_adjusted if adjusted is not None else None)
 
 
-def race_at(found: Sequence[Race] | None, level: RankingLevel) -> Race | None:
+def race_at(races: Sequence[Race] | None, level: RankingLevel) -> Race | None:
     """The race at this level."""
     place = (level.rate, level.connections, level.app)
-    of_level = [one for one in found or () if (one.rate, one.connections, one.app) == place]
+    of_level = [one for one in races or () if (one.rate, one.connections, one.app) == place]
     return of_level[0] if of_level else None
 
 

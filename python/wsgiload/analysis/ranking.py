@@ -48,9 +48,9 @@ def rank(
     cells: Sequence[CellResult], comparisons: Sequence[Comparison] = ()
 ) -> tuple[RankingLevel, ...]:
     """``ranking`` of an answer, the highest level first."""
-    found = standing(cells)
+    runs_by_level = standing(cells)
     by_level: dict[tuple[float, float | None, int | None, str | None], list[_Place]] = {}
-    for where, runs in found.items():
+    for where, runs in runs_by_level.items():
         trials = tuple(cell for cell in cells if level_of(cell) == where)
         place = _Place(where, tuple(runs[run] for run in sorted(runs)), trials)
         height = where.rate if where.rate is not None else float(where.connections or 0)

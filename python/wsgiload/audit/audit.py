@@ -46,16 +46,16 @@ def read_files(paths: Sequence[Path], stated: Stated) -> Files:
 
 def audit(files: Files) -> AuditReport:
     """The findings of each run, in the order of the files."""
-    found: dict[int, list[AuditAlarm]] = {id(run): _of_one(run) for run in files.runs}
+    alarms: dict[int, list[AuditAlarm]] = {id(run): _of_one(run) for run in files.runs}
     for series in _series(files.runs):
         of_series = (*capped_concurrency(series), *flat_throughput(series))
         for run, one in (*of_series, *missing_runs(series, len(files.runs))):
-            found[id(run)].append(one)
+            alarms[id(run)].append(one)
     for total, parts in _totals(files.runs):
         averaged = averaged_percentiles(total, parts)
-        found[id(total)] += [averaged] if averaged is not None else []
+        alarms[id(total)] += [averaged] if averaged is not None else []
 
-    audited = (_audited(run, found[id(run)]) for run in files.runs)
+    audited = (_audited(run, alarms[id(run)]) for run in files.runs)
     return AuditReport(schema_version=2, files=tuple(audited), rejected=tuple(files.rejected))
 
 

@@ -50,10 +50,10 @@ def sources(paths: Sequence[Path]) -> Iterator[Source]:
         if not path.is_dir():
             yield Source(path, is_named=True)
             continue
-        found = list(islice(_files_in(path), MOST_FILES + 1))
-        if len(found) > MOST_FILES:
+        files = list(islice(_files_in(path), MOST_FILES + 1))
+        if len(files) > MOST_FILES:
             raise UsageError(f"{path} has more than {MOST_FILES:,} files", "name a smaller folder")
-        yield from (Source(one, is_named=False) for one in sorted(found))
+        yield from (Source(one, is_named=False) for one in sorted(files))
 
 
 def _files_in(folder: Path) -> Iterator[Path]:

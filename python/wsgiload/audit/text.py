@@ -85,8 +85,8 @@ def find(pattern: str, text: str) -> re.Match[str] | None:
 
 def find_count(pattern: str, text: str) -> int | None:
     """The number in the first line that fits."""
-    found = find(pattern, text)
-    return None if found is None else count(found[1])
+    match = find(pattern, text)
+    return None if match is None else count(match[1])
 
 
 def required(pattern: str, text: str, what: str) -> re.Match[str]:
@@ -105,7 +105,7 @@ def cut_off(text: str, what: str) -> NoReturn:
 
 def pieces(start: str, text: str) -> Iterator[str]:
     """The runs in a file: each begins with a line like ``start``."""
-    begins = [found.start() for found in re.finditer(start, text, re.MULTILINE)]
+    begins = [match.start() for match in re.finditer(start, text, re.MULTILINE)]
     for place, begin in enumerate(begins):
         yield text[begin : begins[place + 1] if place + 1 < len(begins) else len(text)]
 

@@ -104,17 +104,17 @@ def _bias(hold_ns: int, load: LoadReport) -> MedianBias:
 
 def _verdict(holds: Mapping[int, LoadReport]) -> Verdict:
     """What disturbed the loads. Lateness itself is the figure here, not a doubt about it."""
-    found: dict[tuple[str, str], Reason] = {}
+    reasons_by_check: dict[tuple[str, str], Reason] = {}
     invalid_blames: list[Blame | None] = []
     warn_blames: list[Blame | None] = []
     for load in holds.values():
         for reason in load.verdict.reasons:
             if reason.check not in RELATIVE_CHECKS:
-                found.setdefault((reason.check, reason.level), reason)
+                reasons_by_check.setdefault((reason.check, reason.level), reason)
                 blames = invalid_blames if reason.level == "invalid" else warn_blames
                 blames.append(load.verdict.blame)
 
-    reasons = sorted(found.values(), key=lambda reason: reason.level != "invalid")
+    reasons = sorted(reasons_by_check.values(), key=lambda reason: reason.level != "invalid")
     if not reasons:
         return Verdict(status="valid", blame=None, reasons=())
     blamed = [blame for blame in invalid_blames or warn_blames if blame is not None]

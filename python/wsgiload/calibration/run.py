@@ -31,13 +31,13 @@ class CalibrationPlan:
 
 
 def calibrate(
-    plan: CalibrationPlan, tell: Callable[[str], None] = lambda text: None
+    plan: CalibrationPlan, log: Callable[[str], None] = lambda text: None
 ) -> tuple[Calibration, Path]:
     """The document, and where it is kept."""
     holds = {}
     with pinned(plan.cpu_plan.orchestrator_cpus):
         for hold_ns in HOLDS_NS:
-            tell(f"delaying every response by {hold_ns / 1e6:g} ms …")
+            log(f"delaying every response by {hold_ns / 1e6:g} ms …")
             with serving_reference(plan.program, hold_ns, plan.cpu_plan.server_cpus) as url:
                 level = Level(rate_per_s=plan.rate_per_s)
                 load = load_plan(url, Request(), plan.load, level, plan.seed)

@@ -19,8 +19,8 @@ _SPREADS = tuple(0.004 * 1.7**step for step in range(9))
 LAPSE = 0.03
 # The likelihood is looked at in so many places, and then more closely until the place is known so
 # well, in ln rate.
-_LOOKS = 24
-_FINE_ENOUGH = 0.0005
+_GRID_STEPS = 24
+_RESOLUTION = 0.0005
 _FARTHEST = 700.0  # beyond it exp() overflows
 RESAMPLES = 200
 LEVEL = 0.95
@@ -86,16 +86,18 @@ def _fit(points: Sequence[Point]) -> float:
 def _best_centre(points: Sequence[Point], spread: float) -> tuple[float, float]:
     """For one spread the greatest likelihood and where it is: there can be several maxima, and this
     is the highest."""
-    first, step = points[0][0], (points[-1][0] - points[0][0]) / _LOOKS
-    looks = [_likelihood(points, first + place * step, spread) for place in range(_LOOKS + 1)]
-    best = looks.index(max(looks))
-    low, high = first + max(best - 1, 0) * step, first + min(best + 1, _LOOKS) * step
-    while high - low > _FINE_ENOUGH:
+    first, step = points[0][0], (points[-1][0] - points[0][0]) / _GRID_STEPS
+    likelihoods = [
+        _likelihood(points, first + place * step, spread) for place in range(_GRID_STEPS + 1)
+    ]
+    best = likelihoods.index(max(likelihoods))
+    low, high = first + max(best - 1, 0) * step, first + min(best + 1, _GRID_STEPS) * step
+    while high - low > _RESOLUTION:
         third = (high - low) / 3
-        is_right = _likelihood(points, low + third, spread) < _likelihood(
+        is_above = _likelihood(points, low + third, spread) < _likelihood(
             points, high - third, spread
         )
-        low, high = (low + third, high) if is_right else (low, high - third)
+        low, high = (low + third, high) if is_above else (low, high - third)
     centre = (low + high) / 2
     return _likelihood(points, centre, spread), centre
 

@@ -32,8 +32,8 @@ def limit_of(cells: Sequence[CellResult], upper_per_s: float | None) -> LimitedB
 
 def limiting_services(cells: Sequence[CellResult], upper_per_s: float | None) -> tuple[str, ...]:
     """The services that were the bottleneck in these trials."""
-    found = (_bottleneck(cell) for cell in _missed_near(cells, upper_per_s))
-    return tuple(dict.fromkeys(one.name for one in found if one is not None))
+    bottlenecks = (_bottleneck(cell) for cell in _missed_near(cells, upper_per_s))
+    return tuple(dict.fromkeys(one.name for one in bottlenecks if one is not None))
 
 
 def _missed_near(cells: Sequence[CellResult], upper_per_s: float | None) -> list[CellResult]:
@@ -45,8 +45,8 @@ def _missed_near(cells: Sequence[CellResult], upper_per_s: float | None) -> list
 
 
 def _memory(cell: CellResult) -> bool:
-    found = cell.attribution.fingerprints if cell.attribution is not None else ()
-    return any(one.name in _SHORT_OF_MEMORY for one in found)
+    fingerprints = cell.attribution.fingerprints if cell.attribution is not None else ()
+    return any(one.name in _SHORT_OF_MEMORY for one in fingerprints)
 
 
 def _cpu_limit(cell: CellResult) -> bool:

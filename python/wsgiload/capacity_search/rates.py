@@ -23,9 +23,9 @@ from wsgiload.units import NS_PER_S
 
 # From a load that most settings hold to one at which few still respond in time.
 SHARES = (0.3, 0.5, 0.7, 0.85, 0.95)
-LOOK_NS = 5 * NS_PER_S
+CLOSED_LOOP_NS = 5 * NS_PER_S
 # Within a budget the time is for the race.
-LOOK_NS_IN_RACE = 2 * NS_PER_S
+CLOSED_LOOP_NS_IN_RACE = 2 * NS_PER_S
 
 
 def require_rates(experiment: Experiment) -> None:
@@ -40,13 +40,13 @@ def require_rates(experiment: Experiment) -> None:
 
 
 def find_levels(
-    experiment: Experiment, log: Callable[[str], None], look_ns: int = LOOK_NS
+    experiment: Experiment, log: Callable[[str], None], closed_loop_ns: int = CLOSED_LOOP_NS
 ) -> tuple[Level, ...]:
     """Levels of an open loop, lowest first. Raises what failed where no setting gave a correct
     response."""
     with server_trials(experiment, log) as (trials, users):
         cells = [
-            trials.carry_out(TrialPlan(server, Level(connections=count), 1, look_ns))
+            trials.carry_out(TrialPlan(server, Level(connections=count), 1, closed_loop_ns))
             for server, count in users.items()
         ]
         trials.write_summary("complete")
@@ -63,7 +63,7 @@ def find_levels(
 
 
 def _run_of(experiment: Experiment, trials: ServerTrials) -> RunInfo:
-    looks = [
+    closed_loops = [
         InitialClosedLoop(server=cell.server, rate_result=cell.rate_result) for cell in trials.cells
     ]
     return RunInfo(
@@ -72,7 +72,7 @@ def _run_of(experiment: Experiment, trials: ServerTrials) -> RunInfo:
         status="complete",
         plan=raw_plan(experiment.without_secrets()),
         host=host_facts(),
-        closed_loops=tuple(looks),
+        closed_loops=tuple(closed_loops),
     )
 
 

@@ -12,7 +12,7 @@ from wsgiload.analysis.recommend import LOWER_BOUND, is_lower_bound
 from wsgiload.analysis.threshold import FEWEST_BEYOND
 from wsgiload.capacity_search.fit import Threshold, fit_threshold
 from wsgiload.capacity_search.limit import limit_of, limiting_services
-from wsgiload.capacity_search.search import Found, Phase
+from wsgiload.capacity_search.search import Phase, SearchResult
 from wsgiload.documents.capacity import CapacityTrial, ServerCapacity, UseAtCapacity
 from wsgiload.documents.cell_result import CellFailure, CellResult
 from wsgiload.documents.load_report import Blame, Verdict
@@ -74,7 +74,7 @@ class Course:
 
     server: str
     trials: list[JudgedTrial] = field(default_factory=list)
-    found: Found | None = None
+    result: SearchResult | None = None
     # Why it could not go on: whose fault, and in words.
     gave_up: tuple[Blame, str] | None = None
     failure: CellFailure | None = None
@@ -84,7 +84,7 @@ class Course:
     @property
     def is_over(self) -> bool:
         """Whether nothing more is to be tried."""
-        return self.found is not None or self.gave_up is not None or self.failure is not None
+        return self.result is not None or self.gave_up is not None or self.failure is not None
 
     def fail(self, cell: CellResult) -> None:
         """End it by the failure of a trial, which is whose fault that trial was."""
@@ -112,27 +112,27 @@ def blame_of(cell: CellResult) -> Blame:
 
 def server_result(course: Course, objective: Objective, duration_ns: int) -> ServerCapacity:
     """An entry of ``servers``; None is what the search could not tell."""
-    found = course.found
-    confirmation = found.confirmations[-1] if found is not None and found.confirmations else None
+    result = course.result
+    confirmation = result.confirmations[-1] if result is not None and result.confirmations else None
     fit = (
-        fit_threshold([(trial.rate_per_s, trial.passed) for trial in found.trials])
-        if found is not None
+        fit_threshold([(trial.rate_per_s, trial.passed) for trial in result.trials])
+        if result is not None
         else None
     )
-    rate_per_s = found.rate_per_s if found is not None else None
+    rate_per_s = result.rate_per_s if result is not None else None
 
     return ServerCapacity(
         server=course.server,
         app=course.app,
         rate_per_s=rate_per_s,
-        bracket=(found.lower_per_s, found.upper_per_s) if found is not None else (None, None),
+        bracket=(result.lower_per_s, result.upper_per_s) if result is not None else (None, None),
         confirmed=(confirmation.passed, confirmation.of) if confirmation is not None else None,
         verdict=_verdict(_reasons(course, objective, duration_ns)),
         estimate_per_s=fit.rate_per_s if fit is not None else None,
         interval_95=_interval(fit, rate_per_s) if fit is not None else None,
-        limited_by=limit_of(_missed(course), found.upper_per_s) if found is not None else None,
+        limited_by=limit_of(_missed(course), result.upper_per_s) if result is not None else None,
         limiting_services=_limiting_services(course),
-        strict_per_s=found.strict_per_s if found is not None else None,
+        strict_per_s=result.strict_per_s if result is not None else None,
         at_rate=_at_rate(course, rate_per_s),
         failure=course.failure,
         trials=tuple(trial.document() for trial in course.trials),
@@ -147,8 +147,8 @@ def _interval(fit: Threshold, rate_per_s: float | None) -> tuple[float, float]:
 
 
 def _limiting_services(course: Course) -> tuple[str, ...]:
-    found = course.found
-    return limiting_services(_missed(course), found.upper_per_s) if found is not None else ()
+    result = course.result
+    return limiting_services(_missed(course), result.upper_per_s) if result is not None else ()
 
 
 def _missed(course: Course) -> list[CellResult]:
@@ -191,17 +191,17 @@ def _reasons(course: Course, objective: Objective, duration_ns: int) -> list[Bla
         reasons.append((blame, reason_of("search", "invalid", why, 1, 0)))
     reasons += _discarded(course) + _disturbed(course)
 
-    found = course.found
-    if found is None:
+    result = course.result
+    if result is None:
         return reasons
-    if not found.is_abandoned:
-        reasons += _open_bracket(found) + _unconfirmed(found)
-    return reasons + _brevity(found, objective, duration_ns)
+    if not result.is_abandoned:
+        reasons += _open_bracket(result) + _unconfirmed(result)
+    return reasons + _brevity(result, objective, duration_ns)
 
 
-def _open_bracket(found: Found) -> list[BlamedReason]:
+def _open_bracket(result: SearchResult) -> list[BlamedReason]:
     """A search that met its objective nowhere, or everywhere."""
-    low, high = found.lower_per_s, found.upper_per_s
+    low, high = result.lower_per_s, result.upper_per_s
     if low is None:
         message = f"the objective was missed at every rate, even at {high:,g}/s"
         return [("server", reason_of("not-met", "warn", message, high, None))]
@@ -213,17 +213,17 @@ def _open_bracket(found: Found) -> list[BlamedReason]:
     return []
 
 
-def _unconfirmed(found: Found) -> list[BlamedReason]:
-    if found.confirmations and found.rate_per_s is None:
-        last = found.confirmations[-1]
+def _unconfirmed(result: SearchResult) -> list[BlamedReason]:
+    if result.confirmations and result.rate_per_s is None:
+        last = result.confirmations[-1]
         message = (
             "not confirmed: new trials missed the objective at "
-            f"{found.confirmations[0].rate_per_s:,g}/s and "
+            f"{result.confirmations[0].rate_per_s:,g}/s and "
             f"also at {last.rate_per_s:,g}/s; use longer trials (--duration), which vary less"
         )
         passed, of = last.passed, last.of
         return [("method", reason_of("not-confirmed", "warn", message, passed, of))]
-    if not found.confirmations and found.lower_per_s is not None:
+    if not result.confirmations and result.lower_per_s is not None:
         message = (
             "not confirmed: the rate was chosen because its trials passed, so it may be too high; "
             "omit --confirmations"
@@ -266,7 +266,7 @@ def _discarded(course: Course) -> list[BlamedReason]:
 def _disturbed(course: Course) -> list[BlamedReason]:
     """A bound in one direction stays a bound: what was met while disturbed would have been met
     without. What missed far above the upper bound decided nothing."""
-    upper_per_s = course.found.upper_per_s if course.found is not None else None
+    upper_per_s = course.result.upper_per_s if course.result is not None else None
     near = [
         trial
         for trial in course.trials
@@ -293,18 +293,18 @@ def _disturbed(course: Course) -> list[BlamedReason]:
     return [("host", reason_of(LOWER_BOUND, "warn", message, share, 0))]
 
 
-def _brevity(found: Found, objective: Objective, duration_ns: int) -> list[BlamedReason]:
+def _brevity(result: SearchResult, objective: Objective, duration_ns: int) -> list[BlamedReason]:
     """What short trials cost: a quantile that rests on a handful of requests."""
     quantile = objective.highest_quantile
-    if quantile is None or found.lower_per_s is None:
+    if quantile is None or result.lower_per_s is None:
         return []
 
-    requests = found.lower_per_s * duration_ns / NS_PER_S
+    requests = result.lower_per_s * duration_ns / NS_PER_S
     beyond = requests * (1 - quantile)
     if beyond >= ENOUGH_BEYOND:
         return []
 
-    needed_s = ENOUGH_BEYOND / (1 - quantile) / found.lower_per_s
+    needed_s = ENOUGH_BEYOND / (1 - quantile) / result.lower_per_s
     weak = "is unreliable" if beyond < FEWEST_BEYOND else "varies from trial to trial"
     message = (
         f"in trials of {duration_ns / NS_PER_S:g} s, p{quantile * 100:g} depends on the "

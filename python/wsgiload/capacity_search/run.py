@@ -27,7 +27,7 @@ from wsgiload.capacity_search.result import (
     exit_code,
     server_result,
 )
-from wsgiload.capacity_search.search import Goal, Phase, Search, Wanted, search
+from wsgiload.capacity_search.search import Goal, NextTrial, Phase, Search, search
 from wsgiload.capacity_search.trials import TrialPlan, Trials, UrlTrials, server_trials
 from wsgiload.catalogue.budget import USUAL_USERS
 from wsgiload.doctor.settle import settle, watch_host
@@ -169,7 +169,7 @@ class _Searching:
     # Whether there is no time left but for a confirmation.
     is_time_up: Callable[[], bool]
     steps: Search | None = None
-    wanted: Wanted | None = None
+    next_trial: NextTrial | None = None
     counts: dict[str, int] = field(default_factory=dict)
 
     def next_run(self, level: Level) -> int:
@@ -316,7 +316,7 @@ def _guess(
         highest_per_s=min(guess_per_s * HIGHEST_SHARE, HIGHEST_RATE_PER_S),
     )
     searching.steps = search(guess_per_s, goal, searching.is_time_up)
-    searching.wanted = next(searching.steps)
+    searching.next_trial = next(searching.steps)
 
 
 def _closed_loop(
@@ -327,9 +327,9 @@ def _closed_loop(
     course, level = searching.course, Level(connections=searching.users)
     duration_ns = min(GUESS_NS, plan.experiment.load.duration_ns)
     for repeats_left in reversed(range(1 + plan.reruns)):
-        asked = TrialPlan(course.server, level, searching.next_run(level), duration_ns)
-        events.trial_started(course, asked, None)
-        cell = trials.carry_out(asked)
+        trial_plan = TrialPlan(course.server, level, searching.next_run(level), duration_ns)
+        events.trial_started(course, trial_plan, None)
+        cell = trials.carry_out(trial_plan)
         trial = JudgedTrial(cell, None, None, is_discarded=repeats_left > 0 and _is_spoiled(cell))
         course.trials.append(trial)
         events.trial_ended(course, trial)
@@ -358,10 +358,10 @@ def _advance(
     plan: CapacityPlan, trials: Trials, searching: _Searching, events: CapacityEvents
 ) -> None:
     """The next trial, again while its measurement is invalid, and what the search makes of it."""
-    steps, wanted, course = searching.steps, searching.wanted, searching.course
+    steps, next_trial, course = searching.steps, searching.next_trial, searching.course
     assert steps is not None
-    assert wanted is not None
-    judgement = _carry_out(plan, trials, searching, wanted, events)
+    assert next_trial is not None
+    judgement = _carry_out(plan, trials, searching, next_trial, events)
     for _ in range(plan.reruns):
         if course.failure is not None or not course.should_repeat(judgement):
             break
@@ -369,54 +369,56 @@ def _advance(
             break
         course.discard_last()
         _settle(plan)
-        judgement = _carry_out(plan, trials, searching, wanted, events)
+        judgement = _carry_out(plan, trials, searching, next_trial, events)
     if course.failure is not None:
         return
     if judgement.met is None:
         course.discard_last()
         why = (
-            f"no conclusive result at {wanted.rate_per_s:,.10g}/s in "
+            f"no conclusive result at {next_trial.rate_per_s:,.10g}/s in "
             f"{plural(1 + plan.reruns, 'trial')} (last one: {judgement.why})"
         )
         course.gave_up = (blame_of(course.trials[-1].cell), why)
     try:
-        searching.wanted = steps.send(judgement.met)
+        searching.next_trial = steps.send(judgement.met)
     except StopIteration as ended:
-        course.found = ended.value
+        course.result = ended.value
 
 
 def _carry_out(
     plan: CapacityPlan,
     trials: Trials,
     searching: _Searching,
-    wanted: Wanted,
+    next_trial: NextTrial,
     events: CapacityEvents,
 ) -> Judgement:
     """One trial; where it missed by a handful of requests, again for long enough to know."""
     usual_ns = (
-        plan.confirm_duration_ns if wanted.phase == "confirm" else plan.experiment.load.duration_ns
+        plan.confirm_duration_ns
+        if next_trial.phase == "confirm"
+        else plan.experiment.load.duration_ns
     )
-    judgement = _try(plan, trials, searching, (wanted, usual_ns), events)
+    judgement = _try(plan, trials, searching, (next_trial, usual_ns), events)
     if not judgement.is_too_short or searching.is_time_up():
         return judgement
-    longer_ns = max(usual_ns, plan.objective.long_enough_ns(wanted.rate_per_s))
-    return _try(plan, trials, searching, (wanted, longer_ns), events)
+    longer_ns = max(usual_ns, plan.objective.long_enough_ns(next_trial.rate_per_s))
+    return _try(plan, trials, searching, (next_trial, longer_ns), events)
 
 
 def _try(
     plan: CapacityPlan,
     trials: Trials,
     searching: _Searching,
-    asked: tuple[Wanted, int],
+    timed_trial: tuple[NextTrial, int],
     events: CapacityEvents,
 ) -> Judgement:
-    (wanted, duration_ns), course = asked, searching.course
-    level = Level(rate_per_s=wanted.rate_per_s)
+    (next_trial, duration_ns), course = timed_trial, searching.course
+    level = Level(rate_per_s=next_trial.rate_per_s)
     trial_plan = TrialPlan(course.server, level, searching.next_run(level), duration_ns)
-    events.trial_started(course, trial_plan, wanted.phase)
+    events.trial_started(course, trial_plan, next_trial.phase)
     cell = trials.carry_out(trial_plan)
     judgement = plan.objective.judge(cell)
-    trial = JudgedTrial(cell, wanted.phase, judgement)
+    trial = JudgedTrial(cell, next_trial.phase, judgement)
     course.trials.append(trial)
     events.trial_ended(course, trial)
     # A server that dies under load misses the objective; one that does not start says nothing about

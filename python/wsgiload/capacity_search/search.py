@@ -37,7 +37,7 @@ class Goal:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class NextTrial:
     """The next trial; ``number`` counts the trials at this load from 1."""
 
     rate_per_s: float
@@ -69,7 +69,7 @@ class Confirmation:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """Where a search ended. A bound is None where no load was classified so."""
 
     lower_per_s: float | None
@@ -93,8 +93,8 @@ class Found:
 
 # Whether the trial met the objective; None where no trial could be judged, which ends the search
 # with what it has.
-Answer = bool | None
-Search = Generator[Wanted, Answer, Found]
+TrialOutcome = bool | None
+Search = Generator[NextTrial, TrialOutcome, SearchResult]
 
 
 class _Abandoned(Exception):
@@ -157,11 +157,13 @@ class Loads:
 
 
 def _relevant(classes: Mapping[float, Class]) -> tuple[float | None, float | None]:
-    upper = min((rate for rate, found in classes.items() if found == "upper"), default=None)
+    upper = min(
+        (rate for rate, load_class in classes.items() if load_class == "upper"), default=None
+    )
     below = [
         rate
-        for rate, found in classes.items()
-        if found == "lower" and (upper is None or rate < upper)
+        for rate, load_class in classes.items()
+        if load_class == "lower" and (upper is None or rate < upper)
     ]
     return max(below, default=None), upper
 
@@ -192,16 +194,16 @@ def search(
     except _Abandoned:
         is_abandoned = True
     lower, upper = loads.bounds()
-    return Found(
+    return SearchResult(
         lower, upper, loads.strict_lower(), tuple(trials), tuple(confirmations), is_abandoned
     )
 
 
 def _try(
     loads: Loads, trials: list[Trial], rate_per_s: float, phase: Phase
-) -> Generator[Wanted, Answer, bool]:
+) -> Generator[NextTrial, TrialOutcome, bool]:
     number = sum(trial.rate_per_s == rate_per_s for trial in trials) + 1
-    passed = yield Wanted(rate_per_s, number, phase)
+    passed = yield NextTrial(rate_per_s, number, phase)
     if passed is None:
         raise _Abandoned
     trials.append(Trial(rate_per_s, passed, phase))
@@ -212,7 +214,7 @@ def _try(
 
 def _settle(
     loads: Loads, trials: list[Trial], rate_per_s: float, phase: Phase
-) -> Generator[Wanted, Answer, None]:
+) -> Generator[NextTrial, TrialOutcome, None]:
     """Trials at one load until its class is certain, or one of them has to do."""
     while loads.class_of(rate_per_s) is None:
         if loads.is_time_up() and rate_per_s in loads.outcomes:
@@ -222,7 +224,7 @@ def _settle(
 
 def _bracket(
     loads: Loads, trials: list[Trial], guess_per_s: float
-) -> Generator[Wanted, Answer, None]:
+) -> Generator[NextTrial, TrialOutcome, None]:
     """Upwards until a load misses, then downwards until one does not.
 
     One passed trial is enough to go on; whether a load really holds is settled when it becomes the
@@ -241,7 +243,7 @@ def _bracket(
         yield from _settle(loads, trials, rate, "bracket")
 
 
-def _bisect(loads: Loads, trials: list[Trial]) -> Generator[Wanted, Answer, None]:
+def _bisect(loads: Loads, trials: list[Trial]) -> Generator[NextTrial, TrialOutcome, None]:
     while True:
         lower, upper = loads.bounds()
         if lower is None or loads.is_time_up():
@@ -263,7 +265,7 @@ def _middle(lower: float, upper: float, width: float) -> float | None:
 
 def _confirm(
     loads: Loads, trials: list[Trial], lower: float, confirmations: list[Confirmation]
-) -> Generator[Wanted, Answer, None]:
+) -> Generator[NextTrial, TrialOutcome, None]:
     """Fresh trials at the lower bound, because a bound was chosen for having passed; a width down
     if they miss."""
     goal, rate = loads.goal, lower

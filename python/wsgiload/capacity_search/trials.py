@@ -66,7 +66,7 @@ class Trials(Protocol):
 class ServerTrials:
     """A fresh server process, fresh limits and fresh connections for each trial."""
 
-    found: Mapping[str, ServerVariant]
+    variants: Mapping[str, ServerVariant]
     environments: Environments
     bench: Bench
     directory: RunDirectory
@@ -74,7 +74,7 @@ class ServerTrials:
 
     def app_of(self, server: str) -> str | None:
         """``module:callable`` of its own, or of the experiment."""
-        return self.bench.setting.experiment.served(self.found[server].app).app
+        return self.bench.setting.experiment.served(self.variants[server].app).app
 
     def carry_out(self, plan: TrialPlan) -> CellResult:
         """Launch, drive, sample, stop, store."""
@@ -87,7 +87,7 @@ class ServerTrials:
             cell.id, record.load, record.samples, record.processes, record.client
         )
         self.directory.write_services(cell.id, record.service_samples)
-        summary = summarise_cell(record, self.found[plan.server], bench.setting)
+        summary = summarise_cell(record, self.variants[plan.server], bench.setting)
         self.cells.append(summary)
         self.write_summary("interrupted")
         return summary
@@ -97,7 +97,7 @@ class ServerTrials:
         if isinstance(environment, WsgiloadError):
             return CellRecord(cell, failure=failure_of(environment))
         return run_cell(
-            cell, self.found[cell.server], environment, bench, self.directory.server_log(cell.id)
+            cell, self.variants[cell.server], environment, bench, self.directory.server_log(cell.id)
         )
 
     def write_summary(self, status: Status) -> None:
@@ -113,7 +113,7 @@ class ServerTrials:
         summary = Summary(
             schema_version=2,
             status=status,
-            experiment=facts_of(experiment, tuple(self.found), setting.cpu_plan),
+            experiment=facts_of(experiment, tuple(self.variants), setting.cpu_plan),
             order=tuple(cell.id for cell in cells),
             seed=experiment.seed,
             cells=cells,
@@ -137,7 +137,7 @@ def server_trials(
     """Everything that trials of the experiment's servers need, and how many users keep each of them
     busy; its levels are not looked at. What cannot be used is a UsageError before anything
     starts."""
-    found = resolve_servers(experiment)
+    variants = resolve_servers(experiment)
     # At the rates that are still to be found, a warm-up by requests takes another time.
     timeless = replace(experiment.load, warmup_requests=None)
     check_loads(replace(experiment, load=timeless, levels=(Level(rate_per_s=1.0),)))
@@ -149,33 +149,36 @@ def server_trials(
         chosen_place(limits) as place,
         services_of(experiment, place, cpu_plan, log) as running,
     ):
-        environments = _environments(experiment, found, place, log)
+        environments = _environments(experiment, variants, place, log)
         directory = RunDirectory(
             experiment.out, experiment.name, stores_secrets=experiment.store_secrets
         )
         setting = Setting(experiment, cpu_plan, limits)
         watching = events or LoadEvents()
         bench = Bench(setting, place.backend, place.janitor, running, watching)
-        unused = unused_settings(experiment, found)
+        unused = unused_settings(experiment, variants)
         if unused is not None:
             log(unused)
         cpus = limits.cpus or len(cpu_plan.server_cpus)
-        users = {name: busy_users(one, cpus, experiment.profile) for name, one in found.items()}
+        users = {
+            name: busy_users(variant, cpus, experiment.profile)
+            for name, variant in variants.items()
+        }
         with pinned(cpu_plan.orchestrator_cpus):
-            yield ServerTrials(found, environments, bench, directory), users
+            yield ServerTrials(variants, environments, bench, directory), users
 
 
 def _environments(
     experiment: Experiment,
-    found: Mapping[str, ServerVariant],
+    variants: Mapping[str, ServerVariant],
     place: Place,
     log: Callable[[str], None],
 ) -> Environments:
-    interpreters = interpreters_of(experiment, found)
+    interpreters = interpreters_of(experiment, variants)
     note = environment_note(experiment, interpreters)
     if note is not None:
         log(note)
-    return provide(found, interpreters, log, app_failure_of(experiment, interpreters, place))
+    return provide(variants, interpreters, log, app_failure_of(experiment, interpreters, place))
 
 
 @dataclass(slots=True)
@@ -196,11 +199,13 @@ class UrlTrials:
         """Drive, store."""
         load = replace(self.experiment.load, duration_ns=plan.duration_ns)
         cell = Cell(plan.server, plan.level, plan.run, _seed(self.experiment, plan))
-        wanted = load_plan(self.url, self.experiment.request, load, plan.level, cell.seed)
-        wanted = msgspec.structs.replace(wanted, noise_floor=floor_of_plan(load.keepalive))
+        generator_plan = load_plan(self.url, self.experiment.request, load, plan.level, cell.seed)
+        generator_plan = msgspec.structs.replace(
+            generator_plan, noise_floor=floor_of_plan(load.keepalive)
+        )
 
-        with watched(self.events, wanted) as progress:
-            report = drive(wanted, self.cpu_plan, progress=progress)
+        with watched(self.events, generator_plan) as progress:
+            report = drive(generator_plan, self.cpu_plan, progress=progress)
         if any(reason.check == "interrupted" for reason in report.verdict.reasons):
             raise KeyboardInterrupt
         self.directory.write_cell(cell.id, report, ())

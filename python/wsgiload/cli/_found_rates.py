@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from wsgiload.capacity_search.rates import LOOK_NS_IN_RACE, find_levels
+from wsgiload.capacity_search.rates import CLOSED_LOOP_NS_IN_RACE, find_levels
 from wsgiload.capacity_search.trials import require_closed_loop
 from wsgiload.errors import UsageError
 from wsgiload.experiment.estimate import USUAL_OVERHEAD_S
@@ -46,7 +46,7 @@ def with_found_rates(experiment: Experiment, log: Callable[[str], None]) -> Expe
         experiment.load, warmup_ns=min(experiment.load.warmup_ns, WARMUP_NS), cooldown_ns=0
     )
     look = replace(named, load=short, budget_ns=None, qualifying=None)
-    found = replace(experiment, levels=find_levels(look, log, LOOK_NS_IN_RACE))
+    found = replace(experiment, levels=find_levels(look, log, CLOSED_LOOP_NS_IN_RACE))
     # What it took is not there for the race.
     left_ns = experiment.budget_ns - round(_look_s(experiment) * NS_PER_S)
     return replace(raced(replace(found, budget_ns=left_ns)), budget_ns=experiment.budget_ns)
@@ -55,11 +55,11 @@ def with_found_rates(experiment: Experiment, log: Callable[[str], None]) -> Expe
 def look_line(experiment: Experiment) -> str:
     """How rates are found within a budget, and how long that takes."""
     return (
-        f"a closed loop of {LOOK_NS_IN_RACE / NS_PER_S:g} s per configuration determines the rates "
-        f"first (about {format_span(_look_s(experiment))} of the budget)"
+        f"a closed loop of {CLOSED_LOOP_NS_IN_RACE / NS_PER_S:g} s per configuration determines "
+        f"the rates first (about {format_span(_look_s(experiment))} of the budget)"
     )
 
 
 def _look_s(experiment: Experiment) -> float:
-    seconds = (LOOK_NS_IN_RACE + WARMUP_NS) / NS_PER_S + USUAL_OVERHEAD_S
+    seconds = (CLOSED_LOOP_NS_IN_RACE + WARMUP_NS) / NS_PER_S + USUAL_OVERHEAD_S
     return len(resolve_servers(experiment)) * seconds

@@ -26,12 +26,12 @@ def damages(folder: Path) -> list[str]:
     if not is_summary_readable and not (folder / NAME).exists():
         return []
 
-    found = {name: f"{folder / name} {complaint}" for name, complaint in changed_files(folder)}
+    complaints = {name: f"{folder / name} {complaint}" for name, complaint in changed_files(folder)}
     for name, cause in [*_documents(folder), *_tables(folder)]:
-        found[name] = cause  # what is wrong in the file says more than its checksum
+        complaints[name] = cause  # what is wrong in the file says more than its checksum
     if not is_summary_readable:
-        found.pop("summary.json", None)
-    return [found[name] for name in sorted(found)]
+        complaints.pop("summary.json", None)
+    return [complaints[name] for name in sorted(complaints)]
 
 
 def _is_summary_readable(folder: Path) -> bool:

@@ -150,8 +150,8 @@ class RunDirectory:
 
     def _take_digests(self) -> None:
         """Of what is there already."""
-        found = [self.path / name for name in (*_CELL_OF_LINE, "summary.json", "run.json")]
-        for path in [*found, *(self.path / "load").glob("*.json")]:
+        files = [self.path / name for name in (*_CELL_OF_LINE, "summary.json", "run.json")]
+        for path in [*files, *(self.path / "load").glob("*.json")]:
             if path.is_file():
                 self._digests.take(self.path, str(path.relative_to(self.path)))
 

@@ -112,10 +112,10 @@ def _unknown(stored: object, known: object) -> Iterator[str]:
             yield from _unknown(item, known_item)
 
 
-def require_same_plan(stored: Experiment, asked: Experiment) -> None:
+def require_same_plan(stored: Experiment, requested: Experiment) -> None:
     """Refuse options that ask for another experiment than the one that is stored."""
     before = dict(_flat(plain(stored.without_secrets())))
-    now = dict(_flat(plain(asked.without_secrets())))
+    now = dict(_flat(plain(requested.without_secrets())))
     for name in before | now:
         if before.get(name) != now.get(name):
             raise UsageError(

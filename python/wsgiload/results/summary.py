@@ -45,18 +45,18 @@ class Progress:
 
 
 def summarise_sweep(
-    found: Mapping[str, ServerVariant], setting: Setting, progress: Progress
+    variants: Mapping[str, ServerVariant], setting: Setting, progress: Progress
 ) -> Summary:
     """The summary of the cells so far, without what they say together."""
     experiment = setting.experiment
     cells = [
-        summarise_cell(record, found[record.cell.server], setting) for record in progress.records
+        summarise_cell(record, variants[record.cell.server], setting) for record in progress.records
     ]
 
     return Summary(
         schema_version=2,
         status=progress.status,
-        experiment=facts_of(experiment, tuple(found), setting.cpu_plan),
+        experiment=facts_of(experiment, tuple(variants), setting.cpu_plan),
         order=tuple(cell.id for cell in progress.order),
         seed=experiment.seed,
         cells=(*progress.earlier, *cells),
@@ -74,31 +74,31 @@ def facts_of(
     )
 
 
-def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -> CellResult:
+def summarise_cell(record: CellRecord, variant: ServerVariant, setting: Setting) -> CellResult:
     """One entry of ``cells``; what was not measured is None."""
     cell, load, experiment = record.cell, record.load, setting.experiment
     environment, settled = record.environment, record.settled
-    is_cold = found.variant.cold
+    is_cold = variant.variant.cold
     planned = experiment.load_of(cell.run)
     warmup_ns = 0 if is_cold else planned.warmup_ns_at(cell.level)
 
     return CellResult(
         id=cell.id,
         attempt=cell.attempt,
-        server=found.server.name,
-        variant=found.variant.name,
-        alias=found.alias,
-        pinned_version=found.server.pinned,
-        profile=(found.profile or experiment.profile) if found.server.own is None else None,
-        size=found.size,
-        app=experiment.served(found.app).app,
-        legacy=found.server.legacy,
+        server=variant.server.name,
+        variant=variant.variant.name,
+        alias=variant.alias,
+        pinned_version=variant.server.pinned,
+        profile=(variant.profile or experiment.profile) if variant.server.own is None else None,
+        size=variant.size,
+        app=experiment.served(variant.app).app,
+        legacy=variant.server.legacy,
         version=environment.version if environment else None,
         python=environment.python_version if environment else None,
         rate=cell.level.rate_per_s,
         connections=cell.level.connections,
         run=cell.run,
-        verdict=_verdict(record, found, setting),
+        verdict=_verdict(record, variant, setting),
         rate_result=load.rate if load else None,
         outcomes=load.outcomes if load else None,
         response_time_ns=load.response_time_ns if load else None,
@@ -160,7 +160,7 @@ def _limits(record: CellRecord, setting: Setting) -> AppliedLimits | None:
     )
 
 
-def _verdict(record: CellRecord, found: ServerVariant, setting: Setting) -> Verdict | None:
+def _verdict(record: CellRecord, variant: ServerVariant, setting: Setting) -> Verdict | None:
     """The generator's verdict, with what only the orchestrator can know."""
     if record.failure is not None:
         return _verdict_of_failure(record, record.failure.step, record.failure.message)
@@ -168,7 +168,7 @@ def _verdict(record: CellRecord, found: ServerVariant, setting: Setting) -> Verd
         return None
 
     verdict = record.load.verdict
-    added = _own_reasons(record, found, setting)
+    added = _orchestrator_reasons(record, variant, setting)
     reasons = (*verdict.reasons, *(reason for _, reason in added))
 
     # The gravest decides, and of equally grave ones the first; the generator's come before ours.
@@ -186,7 +186,9 @@ def _verdict_of_failure(record: CellRecord, step: str, message: str) -> Verdict:
     return Verdict(status="invalid", blame=blames.get(step, "server"), reasons=(reason,))
 
 
-def _own_reasons(record: CellRecord, found: ServerVariant, setting: Setting) -> list[BlamedReason]:
+def _orchestrator_reasons(
+    record: CellRecord, variant: ServerVariant, setting: Setting
+) -> list[BlamedReason]:
     """Each with whose doing it is."""
     of_host = [
         _shared_cores(setting),
@@ -196,10 +198,10 @@ def _own_reasons(record: CellRecord, found: ServerVariant, setting: Setting) -> 
     ]
     reasons: list[BlamedReason] = [("host", reason) for reason in of_host if reason is not None]
 
-    outside = [one for one in _looked_outside(record, setting) if isinstance(one, Finding)]
+    outside = [one for one in _external_checks(record, setting) if isinstance(one, Finding)]
     reasons += [(one.blame, one.reason()) for one in outside]
     if record.load is not None:
-        use = _use(record, found, setting)
+        use = _use(record, variant, setting)
         reasons += [(alarm.blame, alarm.reason()) for alarm in alarms_of_cell(record.load, use)]
     return reasons
 
@@ -252,9 +254,9 @@ def _contamination(record: CellRecord) -> Reason | None:
     return None
 
 
-def _use(record: CellRecord, found: ServerVariant, setting: Setting) -> ServerUse:
+def _use(record: CellRecord, variant: ServerVariant, setting: Setting) -> ServerUse:
     resources = record.resources()
-    requested = found.requested_keepalive or setting.experiment.load.keepalive
+    requested = variant.requested_keepalive or setting.experiment.load.keepalive
     is_limited = record.enforcement is None or "cpus" not in record.enforcement.not_enforced
     return ServerUse(
         cpu_cores_mean=resources.cpu_cores_mean if resources else None,
@@ -269,7 +271,7 @@ def _use(record: CellRecord, found: ServerVariant, setting: Setting) -> ServerUs
     )
 
 
-def _looked_outside(record: CellRecord, setting: Setting) -> list[Finding | NotChecked]:
+def _external_checks(record: CellRecord, setting: Setting) -> list[Finding | NotChecked]:
     if record.load is None:
         return []
     thresholds = of_orchestrator(setting.experiment.load.check_thresholds)
@@ -290,8 +292,8 @@ def _error_budgets(record: CellRecord) -> dict[str, ErrorBudget]:
 
 def _annotations(record: CellRecord) -> list[str]:
     resent = retransmissions(record.outside.tcp) if record.outside is not None else None
-    found = (resent, _disturbance(record))
-    return [text for text in found if text is not None]
+    texts = (resent, _disturbance(record))
+    return [text for text in texts if text is not None]
 
 
 def _disturbance(record: CellRecord) -> str | None:
@@ -312,8 +314,10 @@ def _not_checked(record: CellRecord, setting: Setting) -> tuple[NotChecked, ...]
     measured."""
     if record.load is None:
         return None
-    own = [one for one in _looked_outside(record, setting) if isinstance(one, NotChecked)]
-    return (*record.load.not_checked, *own)
+    of_orchestrator = [
+        one for one in _external_checks(record, setting) if isinstance(one, NotChecked)
+    ]
+    return (*record.load.not_checked, *of_orchestrator)
 
 
 def exit_code(

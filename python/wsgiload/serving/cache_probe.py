@@ -37,8 +37,8 @@ def probe_cache(address: tuple[str, int], request: Request) -> CacheProbe | None
     same: list[int] = []
     new: list[int] = []
     for _ in range(PAIRS):
-        for times, asked in ((same, request), (new, _with_new_query(request))):
-            taken_ns = _response_time_ns(address, asked)
+        for times, probe in ((same, request), (new, _with_new_query(request))):
+            taken_ns = _response_time_ns(address, probe)
             if taken_ns is None:
                 return None
             times.append(taken_ns)

@@ -58,7 +58,7 @@ CONFORMING_REQUESTS = 5
 NOT_CLOSED = b"Iterator garbage collected without being closed"
 # Workers are met by chance: asked again and again, many at a time, for this long at most.
 MEET_WORKERS_S = 15.0
-ASKED_AT_ONCE, MOST_ASKED_AT_ONCE = 8, 128
+REQUESTS_AT_ONCE, MOST_REQUESTS_AT_ONCE = 8, 128
 
 
 @dataclass(slots=True)
@@ -124,7 +124,7 @@ class CheckResult:
 class _Subject:
     """A running server, and how it was launched."""
 
-    found: ServerVariant
+    variant: ServerVariant
     server: ServerProcess
     port: int
     budget: Budget
@@ -141,22 +141,22 @@ def check_servers(
 ) -> list[CheckResult]:
     """Launch each variant once and check it; one that fails does not stop the others."""
     limits = Limits(server_cpus=available_cpus(), policy="best-effort")
-    environments = provision_all([found.server for found in chosen], interpreter, log=log)
+    environments = provision_all([variant.server for variant in chosen], interpreter, log=log)
     launch.raise_descriptor_limit()
     remove_stale_scratch()
     results = []
     with chosen_place(limits) as place:
-        for found in chosen:
-            log(f"checking {found.id}")
-            result = CheckResult(found.id, profile, legacy=found.server.legacy)
+        for variant in chosen:
+            log(f"checking {variant.id}")
+            result = CheckResult(variant.id, profile, legacy=variant.server.legacy)
             try:
-                environment = environments[found.server.key]
+                environment = environments[variant.server.key]
                 if isinstance(environment, WsgiloadError):
                     raise environment
                 result.version, result.python = environment.version, environment.python_version
-                _check(found, environment, place, result)
+                _check(variant, environment, place, result)
                 result.capacity = measure_concurrency(
-                    found, environment, place, (profile, CHECK_BUDGET)
+                    variant, environment, place, (profile, CHECK_BUDGET)
                 )
             except WsgiloadError as error:
                 result.failure = str(error)
@@ -167,18 +167,18 @@ def check_servers(
 
 
 def _check(
-    found: ServerVariant, environment: Environment, place: Place, result: CheckResult
+    variant: ServerVariant, environment: Environment, place: Place, result: CheckResult
 ) -> None:
     port, served = launch.free_port(), Served()
     with tempfile.NamedTemporaryFile(prefix="wsgiload-", suffix=".log") as log:
         expected = Expectation(GREETING, READY_TIMEOUT_NS, DEFAULT_TIMEOUT_NS)
-        service = Service(found, environment, expected, Path(log.name))
-        context = conformance_context(found, environment, port, result.profile, CHECK_BUDGET)
+        service = Service(variant, environment, expected, Path(log.name))
+        context = conformance_context(variant, environment, port, result.profile, CHECK_BUDGET)
         try:
-            with serving(f"check-{found.id}", service, place, context, served) as server:
-                asked = context(Path())
-                budget = Budget(asked.workers, asked.threads)
-                subject = _Subject(found, server, port, budget, asked.backlog, result.profile)
+            with serving(f"check-{variant.id}", service, place, context, served) as server:
+                launched = context(Path())
+                budget = Budget(launched.workers, launched.threads)
+                subject = _Subject(variant, server, port, budget, launched.backlog, result.profile)
                 for examine in PROPERTIES:
                     examine(subject, result)
         finally:
@@ -209,28 +209,28 @@ def _check_bodies(subject: _Subject, result: CheckResult) -> None:
 
 def _check_workers(subject: _Subject, result: CheckResult) -> None:
     """Every worker is met: a response from one says nothing about the others."""
-    wanted = subject.budget.workers or 1
+    expected = subject.budget.workers or 1
     met: set[bytes] = set()
     until = time.monotonic() + MEET_WORKERS_S
-    at_once = ASKED_AT_ONCE
-    with ThreadPoolExecutor(MOST_ASKED_AT_ONCE) as pool:
-        while time.monotonic() < until and (len(met) < wanted or not met):
+    at_once = REQUESTS_AT_ONCE
+    with ThreadPoolExecutor(MOST_REQUESTS_AT_ONCE) as pool:
+        while time.monotonic() < until and (len(met) < expected or not met):
             met.update(
                 pool.map(lambda _: _ask(subject.port, "GET", "/worker").body, range(at_once))
             )
             # A front that keeps its connections to one worker opens further ones only for more
             # requests at once.
-            at_once = min(2 * at_once, MOST_ASKED_AT_ONCE)
+            at_once = min(2 * at_once, MOST_REQUESTS_AT_ONCE)
     result.workers_met = len(met)
     if not all(pid.isdigit() for pid in met):
         result.right_body = result.record(
             False, "under load, a response did not come from a worker"
         )
-    result.record(len(met) >= wanted, f"only {len(met)} of {wanted} workers responded")
+    result.record(len(met) >= expected, f"only {len(met)} of {expected} workers responded")
 
 
 def _check_keepalive(subject: _Subject, result: CheckResult) -> None:
-    claimed = subject.found.variant.keeps_connections(subject.profile)
+    claimed = subject.variant.variant.keeps_connections(subject.profile)
     kept = readiness.keeps_connections(subject.server, subject.port, GREETING, DEFAULT_TIMEOUT_NS)
     result.keepalive = kept
     does = "keeps" if kept else "does not keep"
@@ -240,7 +240,7 @@ def _check_keepalive(subject: _Subject, result: CheckResult) -> None:
 
 
 def _check_framing(subject: _Subject, result: CheckResult) -> None:
-    claimed = subject.found.variant.frames(subject.profile)
+    claimed = subject.variant.variant.frames(subject.profile)
     response = _ask(subject.port, "GET", "/stream")
     if (response.headers.get("Transfer-Encoding") or "").lower() == "chunked":
         result.framing = "chunked"
@@ -292,7 +292,7 @@ def _check_errors(subject: _Subject, result: CheckResult) -> None:
 
 
 def _check_conformance(subject: _Subject, result: CheckResult) -> None:
-    if not subject.found.server.serves_apps:
+    if not subject.variant.server.serves_apps:
         return
     bodies = [_ask(subject.port, "GET", "/conforms").body for _ in range(CONFORMING_REQUESTS)]
     wrong = [
@@ -302,7 +302,7 @@ def _check_conformance(subject: _Subject, result: CheckResult) -> None:
     ]
     if NOT_CLOSED in subject.server.log_path.read_bytes():
         wrong.append("PEP 3333 violation: close() of the app's response was not called")
-    known, complaint = subject.found.variant.deviation, (wrong or [""])[0]
+    known, complaint = subject.variant.variant.deviation, (wrong or [""])[0]
     result.conforms = not wrong
     # A known deviation is shown, and is no news; one that has gone is.
     as_known = result.conforms if known is None else known in complaint
@@ -317,7 +317,7 @@ def _asking(subject: _Subject) -> Ask:
 
 
 def _check_large_head(subject: _Subject, result: CheckResult) -> None:
-    known, fault = subject.found.variant.head_limit, large_head_fault(_asking(subject))
+    known, fault = subject.variant.variant.head_limit, large_head_fault(_asking(subject))
     result.large_head = fault is None
     # The stock profile shows the limits that a server has by itself.
     if subject.profile == "tuned":
@@ -327,17 +327,17 @@ def _check_large_head(subject: _Subject, result: CheckResult) -> None:
 
 def _check_forwarded(subject: _Subject, result: CheckResult) -> None:
     """The app gets the fields from every server, and its scheme from those that trust a proxy."""
-    if not subject.found.server.serves_apps:
+    if not subject.variant.server.serves_apps:
         return
-    found, known = forwarding(_asking(subject)), subject.found.variant.no_trusted_proxies
-    is_trusted = found.scheme == "https"
-    result.forwarded = is_trusted and not found.lost
+    forwarded, known = forwarding(_asking(subject)), subject.variant.variant.no_trusted_proxies
+    is_trusted = forwarded.scheme == "https"
+    result.forwarded = is_trusted and not forwarded.lost
     if subject.profile == "tuned":
-        result.record(not found.lost, f"the app did not get {' and '.join(found.lost)}")
+        result.record(not forwarded.lost, f"the app did not get {' and '.join(forwarded.lost)}")
         says = "that it is trusted" if known is None else repr(known)
         complaint = (
-            f"with X-Forwarded-Proto: https the app sees {found.scheme or 'no scheme'}, but its "
-            f"file says {says}"
+            f"with X-Forwarded-Proto: https the app sees {forwarded.scheme or 'no scheme'}, but "
+            f"its file says {says}"
         )
         result.record(is_trusted == (known is None), complaint)
 
@@ -345,9 +345,11 @@ def _check_forwarded(subject: _Subject, result: CheckResult) -> None:
 def _check_backlog(subject: _Subject, result: CheckResult) -> None:
     queue = read_listen_queue(subject.port)
     result.backlog = queue.backlog // queue.sockets if queue else None
-    asked = subject.backlog
-    complaint = f"its listen backlog is {result.backlog} instead of {asked}"
-    result.backlog_as_asked = result.record(asked is None or result.backlog == asked, complaint)
+    requested = subject.backlog
+    complaint = f"its listen backlog is {result.backlog} instead of {requested}"
+    result.backlog_as_asked = result.record(
+        requested is None or result.backlog == requested, complaint
+    )
 
 
 def _check_quiet(subject: _Subject, result: CheckResult) -> None:
@@ -365,7 +367,7 @@ def _check_quiet(subject: _Subject, result: CheckResult) -> None:
 
 def _check_processes(subject: _Subject, result: CheckResult) -> None:
     result.processes = len(subject.server.group.pids())
-    most = most_processes(subject.found, subject.budget)
+    most = most_processes(subject.variant, subject.budget)
     result.within_budget = subject.profile == "stock" or result.record(
         result.processes <= most, f"it runs {result.processes} processes instead of at most {most}"
     )

@@ -27,9 +27,9 @@ def _file() -> Path:
     return cache_folder() / "checks.json"
 
 
-def _lock_text(found: ServerVariant) -> str:
+def _lock_text(variant: ServerVariant) -> str:
     try:
-        return found.server.lock_path.read_text()
+        return variant.server.lock_path.read_text()
     except OSError:
         return ""
 
@@ -46,8 +46,8 @@ def _read() -> dict[str, StoredCheck]:
 def store_checks(chosen: Sequence[ServerVariant], results: Sequence[CheckResult]) -> None:
     """Keep these results; those of other servers and profiles stay."""
     stored = _read()
-    for found, result in zip(chosen, results, strict=True):
-        checked = StoredCheck(row=result, lock=_lock_text(found), checked_ns=time.time_ns())
+    for variant, result in zip(chosen, results, strict=True):
+        checked = StoredCheck(row=result, lock=_lock_text(variant), checked_ns=time.time_ns())
         stored[f"{result.server}@{result.profile}"] = checked
 
     path = _file()
@@ -63,9 +63,9 @@ def store_checks(chosen: Sequence[ServerVariant], results: Sequence[CheckResult]
         ) from error
 
 
-def read_checks(found: ServerVariant) -> list[CheckResult]:
+def read_checks(variant: ServerVariant) -> list[CheckResult]:
     """What was found of this variant, by profile; nothing that was found with another lock."""
     stored = _read()
-    checks = [stored.get(f"{found.id}@{profile}") for profile in PROFILES]
-    lock = _lock_text(found)
+    checks = [stored.get(f"{variant.id}@{profile}") for profile in PROFILES]
+    lock = _lock_text(variant)
     return [check.row for check in checks if check is not None and check.lock == lock]

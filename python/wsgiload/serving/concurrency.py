@@ -52,20 +52,20 @@ class Concurrency:
 
     def sentences(self, server: str) -> list[str]:
         """What of it a reader must know, in words."""
-        said = []
+        sentences = []
         if self.backlog is not None and self.backlog <= SMALL_BACKLOG:
-            said.append(
+            sentences.append(
                 f"{server}: its listen backlog is {self.backlog:,} connections (read back from the "
                 "socket); if more arrive at once, the kernel drops them and clients retry after 1 s"
             )
         if self.requests_at_once is not None and self.requests_at_once < self.probed:
             requests = "request" if self.requests_at_once == 1 else "requests"
-            said.append(
+            sentences.append(
                 f"{server}: handled {self.requests_at_once} {requests} at a time "
                 f"({self.probed} were sent at once)"
             )
-        said += self._connection_sentences(server)
-        return said
+        sentences += self._connection_sentences(server)
+        return sentences
 
     def _connection_sentences(self, server: str) -> list[str]:
         served, kept = self.connections_served, self.connections_kept

@@ -30,7 +30,7 @@ MAX_CONNECTIONS = 1_000
 
 
 def conformance_context(
-    found: ServerVariant, environment: Environment, port: int, profile: Profile, budget: Budget
+    variant: ServerVariant, environment: Environment, port: int, profile: Profile, budget: Budget
 ) -> Callable[[Path], LaunchContext]:
     """How a variant is launched on the app that answers for every property."""
     is_tuned = profile == "tuned"
@@ -39,15 +39,15 @@ def conformance_context(
         bin=environment.bin,
         host=launch.HOST,
         port=port,
-        app=APPS[found.variant.interface],
+        app=APPS[variant.variant.interface],
         app_dir=APPS_FOLDER,
         scratch_dir=scratch,
-        workers=(budget.workers if found.variant.uses_workers else 1)
+        workers=(budget.workers if variant.variant.uses_workers else 1)
         if is_tuned
-        else found.workers,
-        threads=(budget.threads if found.variant.uses_threads else 1)
+        else variant.workers,
+        threads=(budget.threads if variant.variant.uses_threads else 1)
         if is_tuned
-        else found.threads,
+        else variant.threads,
         backlog=launch.usual_backlog() if is_tuned else None,
         max_connections=MAX_CONNECTIONS if is_tuned else None,
         profile=profile,
@@ -56,15 +56,18 @@ def conformance_context(
 
 
 def measure_concurrency(
-    found: ServerVariant, environment: Environment, place: Place, asked: tuple[Profile, Budget]
+    variant: ServerVariant,
+    environment: Environment,
+    place: Place,
+    profile_and_budget: tuple[Profile, Budget],
 ) -> Concurrency:
     """How much the variant serves at once, on a launch of its own: afterwards it is busy with what
     nobody waits for."""
-    (profile, budget), port, served = asked, launch.free_port(), Served(gently=False)
+    (profile, budget), port, served = profile_and_budget, launch.free_port(), Served(gently=False)
     with tempfile.NamedTemporaryFile(prefix="wsgiload-", suffix=".log") as log:
         expected = Expectation(GREETING, READY_TIMEOUT_NS, DEFAULT_TIMEOUT_NS)
-        service = Service(found, environment, expected, Path(log.name))
-        context = conformance_context(found, environment, port, profile, budget)
-        with serving(f"concurrency-{found.id}", service, place, context, served) as server:
+        service = Service(variant, environment, expected, Path(log.name))
+        context = conformance_context(variant, environment, port, profile, budget)
+        with serving(f"concurrency-{variant.id}", service, place, context, served) as server:
             keeps = readiness.keeps_connections(server, port, GREETING, DEFAULT_TIMEOUT_NS)
             return probe_concurrency((launch.HOST, port), keeps_connections=keeps)

@@ -50,9 +50,9 @@ def raise_descriptor_limit() -> None:
     open.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    limit = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def free_port() -> int:
@@ -89,8 +89,8 @@ def usual_backlog() -> int:
 class ServerProcess:
     """A server that was started; ``stop`` must be called, whatever happens in between."""
 
-    def __init__(self, found: ServerVariant, group: LimitedGroup, log_path: Path) -> None:
-        self.found = found
+    def __init__(self, variant: ServerVariant, group: LimitedGroup, log_path: Path) -> None:
+        self.variant = variant
         self.group = group
         self.log_path = log_path
         self.settings: ServerSettings | None = None
@@ -103,15 +103,15 @@ class ServerProcess:
         self, environment: Environment, context: LaunchContext, added: Mapping[str, str]
     ) -> None:
         """Start it inside its group; it may not be ready, or alive, when this returns."""
-        server, variant = self.found.server, self.found.variant
-        require_system(self.found)
-        argv = adjusted_command(server.command(variant, context), context.app, self.found)
-        own = server.environ(variant, context) | dict(self.found.variables)
-        variables = environment.environ(context.import_dir) | own | dict(added)
+        server, kind = self.variant.server, self.variant.variant
+        require_system(self.variant)
+        argv = adjusted_command(server.command(kind, context), context.app, self.variant)
+        server_variables = server.environ(kind, context) | dict(self.variant.variables)
+        variables = environment.environ(context.import_dir) | server_variables | dict(added)
         if context.shim_dir is not None:
             # `python -m` would put the working directory first, before the standard library.
             variables["PYTHONSAFEPATH"] = "1"
-        self.settings = settings_of(self.found, context, argv, own, environment)
+        self.settings = settings_of(self.variant, context, argv, server_variables, environment)
         # Commands that ran before it have written there, too.
         self._log = self.log_path.open("ab")
         self._log_begins = self._log.tell()
@@ -120,7 +120,7 @@ class ServerProcess:
             self._process = self.group.spawn(argv, env=variables, cwd=self.folder, log=self._log)
         except OSError as error:
             raise ServerError(
-                f"{self.found.id} could not be started: {error}",
+                f"{self.variant.id} could not be started: {error}",
                 f"the command was: {' '.join(argv)}",
                 step="start",
             ) from error
@@ -136,8 +136,8 @@ class ServerProcess:
     def describe_exit(self) -> str:
         """``exited with code 1`` or ``was ended by SIGKILL``, with the last line of its log."""
         code = self.exit_code()
-        said = last_line(self.log_tail())
-        last = f": {said}" if said else " without output"
+        line = last_line(self.log_tail())
+        last = f": {line}" if line else " without output"
         if code is not None and code < 0:
             return f"was killed by {signal_name(-code)}{last}"
         return f"exited with code {code}{last}"
@@ -150,7 +150,7 @@ class ServerProcess:
             log.close()
         if process is None:
             return None
-        server = self.found.server
+        server = self.variant.server
         was_running = process.poll() is None
         started_ns = time.monotonic_ns()
         if was_running and gently:
@@ -184,12 +184,12 @@ def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
     return True
 
 
-def require_system(found: ServerVariant) -> None:
+def require_system(variant: ServerVariant) -> None:
     """Refuse a server whose system packages are missing, with the command that installs them."""
-    missing = missing_packages(found.needs)
+    missing = missing_packages(variant.needs)
     if missing:
         raise ServerError(
-            f"{found.id} needs the system package{'s' if len(missing) > 1 else ''} "
+            f"{variant.id} needs the system package{'s' if len(missing) > 1 else ''} "
             f"{', '.join(missing)}",
             f"as root run `{install_command(missing)}`",
             step="start",

@@ -33,7 +33,7 @@ from wsgiload.units import NS_PER_S
 class Service:
     """What is to be served, and what counts as being ready."""
 
-    found: ServerVariant
+    variant: ServerVariant
     environment: Environment
     expected: Expectation
     log_path: Path
@@ -72,7 +72,7 @@ def serving(
         fresh_group(label, place) as group,
     ):
         served.enforcement = group.enforcement
-        server = ServerProcess(service.found, group, service.log_path)
+        server = ServerProcess(service.variant, group, service.log_path)
         try:
             with uninterrupted():
                 server.start(service.environment, launch_context, service.variables)
@@ -95,17 +95,17 @@ def serving(
 
 def preparation_of(service: Service, context: LaunchContext) -> Preparation:
     """What is run around it: nothing around a server of the catalogue."""
-    own = service.found.server.own
+    user_server = service.variant.server.own
 
     def filled_in(step: str, commands: Sequence[str]) -> list[list[str]]:
         return [filled(split_words(command, step), context) for command in commands]
 
     return Preparation(
-        server=service.found.id,
-        setup=filled_in("setup", own.setup) if own is not None else [],
-        teardown=filled_in("teardown", own.teardown) if own is not None else [],
-        folder=own.working_folder if own is not None else context.app_dir,
-        variables=service.environment.environ(context.import_dir) | dict(service.found.variables),
+        server=service.variant.id,
+        setup=filled_in("setup", user_server.setup) if user_server is not None else [],
+        teardown=filled_in("teardown", user_server.teardown) if user_server is not None else [],
+        folder=user_server.working_folder if user_server is not None else context.app_dir,
+        variables=service.environment.environ(context.import_dir) | dict(service.variant.variables),
         log_path=service.log_path,
         timeout_s=service.expected.ready_timeout_ns / NS_PER_S,
     )

@@ -105,14 +105,14 @@ def wait_until_ready(server: ServerProcess, port: int, expected: Expectation) ->
         )
         now_ns = time.monotonic_ns()
         if answer.problem is None:
-            _require_own_listener(server, port)
+            _require_listener_in_group(server, port)
             return (now_ns - started_ns) / NS_PER_S
         wrong_since_ns = (wrong_since_ns or now_ns) if answer.status is not None else None
         if wrong_since_ns is not None and now_ns - wrong_since_ns > WRONG_RESPONSE_PATIENCE_NS:
             raise _wrong_response(server, port, answer, expected.request)
         if now_ns - started_ns > expected.ready_timeout_ns:
             raise ServerError(
-                f"{server.found.id} gave no correct response within "
+                f"{server.variant.id} gave no correct response within "
                 f"{expected.ready_timeout_ns / NS_PER_S:g} s "
                 f"({answer.problem})",
                 "raise --ready-timeout and --timeout, or see its log",
@@ -129,7 +129,7 @@ def _end_of(server: ServerProcess, when: str) -> ServerError | None:
         return out_of_memory(server, kills, when, STEP)
     if server.exit_code() is None:
         return None
-    cause, fix = f"{server.found.id} {server.describe_exit()}", "see the end of its log"
+    cause, fix = f"{server.variant.id} {server.describe_exit()}", "see the end of its log"
     return ServerError(cause, fix, step="start", log_tail=server.log_tail())
 
 
@@ -137,7 +137,7 @@ def out_of_memory(server: ServerProcess, kills: int, when: str, step: str) -> Se
     """The error for a server that was OOM-killed."""
     processes = "1 process" if kills == 1 else f"{kills} processes"
     return ServerError(
-        f"{server.found.id} needs more memory than its limit: the kernel OOM-killed {processes} "
+        f"{server.variant.id} needs more memory than its limit: the kernel OOM-killed {processes} "
         f"{when}",
         "raise --memory, or lower the number of workers",
         step=step,
@@ -151,27 +151,27 @@ def _wrong_response(
     """The error for a complete response that is not the expected one: what it says, and what
     helps."""
     log = server.log_tail()
-    cause, fix = f"{server.found.id}: {answer.problem}", "see the server's log"
-    raised, own = exception_in(log), server.found.server.own
+    cause, fix = f"{server.variant.id}: {answer.problem}", "see the server's log"
+    raised, user_server = exception_in(log), server.variant.server.own
     if answer.is_too_large:
         fix = "choose a path with shorter responses (--path)"
     elif raised is not None and answer.status is not None and answer.status >= 500:
         cause += f"; its log contains {raised}"
-    elif own is not None and own.ready_path == request.path:
-        fix = f"correct ready_path of {own.option}, or see the server's log"
+    elif user_server is not None and user_server.ready_path == request.path:
+        fix = f"correct ready_path of {user_server.option}, or see the server's log"
     elif answer.response is not None:
         hosts = [] if server.folder is None else allowed_hosts(server.folder)
         fix = fix_of(request, answer.response, hosts, lambda other: ask(port, other).response)
     return ServerError(cause, fix, step=STEP, log_tail=log)
 
 
-def _require_own_listener(server: ServerProcess, port: int) -> None:
+def _require_listener_in_group(server: ServerProcess, port: int) -> None:
     """Another program on the port could have responded in the server's place."""
     owners = listener_pids(port)
     if owners and not owners & set(server.group.pids()):
         raise ServerError(
             f"port {port} is in use by process {', '.join(map(str, sorted(owners)))}, not by "
-            f"{server.found.id}",
+            f"{server.variant.id}",
             "choose another --port, or omit it to use a free one",
             step=STEP,
             log_tail=server.log_tail(),
@@ -208,7 +208,7 @@ def _not_connected(server: ServerProcess, error: OSError) -> ServerError:
             return ended
         time.sleep(POLL_S)
     return ServerError(
-        f"{server.found.id} gave a correct response and then accepted no more connections "
+        f"{server.variant.id} gave a correct response and then accepted no more connections "
         f"({error.strerror or error})",
         "see the end of its log; if it was only slow, raise --timeout",
         step=STEP,

@@ -14,29 +14,29 @@ from wsgiload.experiment.variables import without_secrets
 
 
 def settings_of(
-    found: ServerVariant,
+    variant: ServerVariant,
     context: LaunchContext,
     command: Sequence[str],
     variables: Mapping[str, str],
     environment: Environment,
 ) -> ServerSettings:
     """What is known when the server is started; accept queue and keep-alive are found later."""
-    variant, own = found.variant, found.server.own
+    kind, user_server = variant.variant, variant.server.own
     return ServerSettings(
         command=tuple(command),
-        user_command=own.command if own is not None else None,
-        folder=str(own.working_folder) if own is not None else None,
-        setup=own.setup if own is not None else (),
-        teardown=own.teardown if own is not None else (),
-        ready_path=own.ready_path if own is not None else None,
-        stop_signal=own.stop_signal if own is not None else None,
+        user_command=user_server.command if user_server is not None else None,
+        folder=str(user_server.working_folder) if user_server is not None else None,
+        setup=user_server.setup if user_server is not None else (),
+        teardown=user_server.teardown if user_server is not None else (),
+        ready_path=user_server.ready_path if user_server is not None else None,
+        stop_signal=user_server.stop_signal if user_server is not None else None,
         scripts=scripts_in(command),
-        requirements=found.server.requirements,
-        system_packages=tuple(needed.package for needed in found.needs),
-        added_arguments=found.arguments,
-        config_file=str(found.config) if found.config is not None else None,
-        workers=context.workers if variant.uses_workers else None,
-        threads=context.threads if variant.uses_threads else None,
+        requirements=variant.server.requirements,
+        system_packages=tuple(needed.package for needed in variant.needs),
+        added_arguments=variant.arguments,
+        config_file=str(variant.config) if variant.config is not None else None,
+        workers=context.workers if kind.uses_workers else None,
+        threads=context.threads if kind.uses_threads else None,
         backlog=None,
         keepalive=None,
         environment=without_secrets(variables),
@@ -50,8 +50,8 @@ def settings_of(
 
 def installed_packages(folder: Path) -> dict[str, str]:
     """Name and version of each distribution in a virtual environment, by its metadata folders."""
-    found = {}
+    packages = {}
     for metadata in folder.glob("lib/*/site-packages/*.dist-info"):
         name, _, version = metadata.name.removesuffix(".dist-info").partition("-")
-        found[name.replace("_", "-").lower()] = version
-    return dict(sorted(found.items()))
+        packages[name.replace("_", "-").lower()] = version
+    return dict(sorted(packages.items()))

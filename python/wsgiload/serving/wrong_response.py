@@ -35,10 +35,10 @@ Again = Callable[[Request], Response | None]
 
 def in_words(request: Request, response: Response) -> str:
     """What came back: its status if that is wrong, where it leads, and how its body begins."""
-    asked = f"{request.method} {request.path} returned"
-    text = f"{asked} an unexpected body"
+    exchange = f"{request.method} {request.path} returned"
+    text = f"{exchange} an unexpected body"
     if response.status not in request.statuses:
-        text = f"{asked} status {response.status}"
+        text = f"{exchange} status {response.status}"
     if response.status in REDIRECTS and response.headers.get("Location"):
         return f"{text} to {response.headers['Location']}"
     body = excerpt(response)
@@ -79,8 +79,8 @@ def fix_of(request: Request, response: Response, hosts: Iterable[str], again: Ag
 
 def exception_in(log: str) -> str | None:
     """The exception of the last traceback in a log."""
-    _, found, block = log.rpartition("Traceback (most recent call last)")
-    lines = block.splitlines()[1:] if found else []
+    _, heading, block = log.rpartition("Traceback (most recent call last)")
+    lines = block.splitlines()[1:] if heading else []
     return next((line for line in lines if _EXCEPTION.fullmatch(line)), None)
 
 

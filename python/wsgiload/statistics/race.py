@@ -65,7 +65,7 @@ class Rules:
         """The logarithm of the lead that is worth finding."""
         return math.log(self.factor)
 
-    def looks(self, before: int = 0) -> int:
+    def analyses(self, before: int = 0) -> int:
         """At a pair, of whose rounds so many do not count."""
         return max(1, self.most_rounds - before - FEWEST_RUNS + 1)
 
@@ -164,7 +164,7 @@ def race_effects(
     if field.before_final and len(field.contenders) == FINALISTS:
         one, other = sorted(field.contenders, key=servers.index)
         fresh = differences(one, other, rounds[field.before_final :])
-        final = _adjusted(fresh, spread, rules.looks(field.before_final), 1 / SHARE_OF_FINAL)
+        final = _adjusted(fresh, spread, rules.analyses(field.before_final), 1 / SHARE_OF_FINAL)
         effects[one, other] = final or effects[one, other]
     return effects
 
@@ -180,17 +180,17 @@ def pair_effects(
         return dict.fromkeys(pairs)
 
     # A pair is one of all, also of those with too few rounds: who gets many follows from the data.
-    looks, weight = rules.looks(), len(pairs) / share
+    analyses, weight = rules.analyses(), len(pairs) / share
     return {
-        (one, other): _adjusted(differences(one, other, rounds), spread, looks, weight)
+        (one, other): _adjusted(differences(one, other, rounds), spread, analyses, weight)
         for one, other in pairs
     }
 
 
 def _adjusted(
-    values: Sequence[float], spread: Spread, looks: int, weight: float
+    values: Sequence[float], spread: Spread, analyses: int, weight: float
 ) -> RaceEffect | None:
-    effect = sequential_effect(values, spread, looks)
+    effect = sequential_effect(values, spread, analyses)
     return None if effect is None else RaceEffect(effect, min(1.0, effect.p * weight))
 
 
@@ -259,10 +259,10 @@ def _winner(field: _Field, effects: Mapping[Pair, RaceEffect | None]) -> str | N
     if len(field.contenders) != FINALISTS:
         return None
     pair = next(pair for pair in effects if set(pair) == set(field.contenders))
-    found = effects[pair]
-    if found is None or found.p_adjusted >= SIGNIFICANT:
+    effect = effects[pair]
+    if effect is None or effect.p_adjusted >= SIGNIFICANT:
         return None
-    return pair[0] if found.effect.interval.mean < 0 else pair[1]
+    return pair[0] if effect.effect.interval.mean < 0 else pair[1]
 
 
 def _are_tied(leads: Sequence[Lead], spread: Spread, rules: Rules) -> bool:
@@ -275,8 +275,8 @@ def _are_tied(leads: Sequence[Lead], spread: Spread, rules: Rules) -> bool:
 def _margin(order: Sequence[str], effects: Mapping[Pair, RaceEffect | None]) -> float | None:
     """The outer ends of the intervals of the leader with each other contender."""
     pairs = [(order[0], name) for name in order[1:]]
-    found = [effects.get(pair, effects.get(pair[::-1])) for pair in pairs]
-    intervals = [one.effect.interval for one in found if one is not None]
+    leader_effects = [effects.get(pair, effects.get(pair[::-1])) for pair in pairs]
+    intervals = [one.effect.interval for one in leader_effects if one is not None]
     ends = [abs(one.mean) + one.half_95 for one in intervals]
     return math.expm1(max(ends)) if ends and len(ends) == len(pairs) else None
 
@@ -287,12 +287,12 @@ def _rounds_left(
     """Until the leader is ahead in the final, or all are tied, if leads and spread stay as they
     are; None where that is beyond the last round."""
     before = rounds if field.before_final is None else field.before_final
-    looks = rules.looks(before)
+    analyses = rules.analyses(before)
     for further in range(1, rules.most_rounds - rounds + 1):
         later = [Lead(lead.mean, lead.rounds + further) for lead in leads]
         fresh = rounds + further - before
         degrees = spread.degrees + further * len(leads)
-        critical = t_quantile(1 - SIGNIFICANT * SHARE_OF_FINAL / 2 / looks, degrees)
+        critical = t_quantile(1 - SIGNIFICANT * SHARE_OF_FINAL / 2 / analyses, degrees)
         reached = critical * math.sqrt(spread.variance / fresh)
         if fresh >= FEWEST_RUNS and min(lead.mean for lead in leads) > reached:
             return further

@@ -84,28 +84,32 @@ def spread_of(servers: Sequence[str], rounds: Sequence[Round]) -> Spread | None:
     return Spread(squares / pair_degrees, max(1, degrees))
 
 
-def sequential_effect(values: Sequence[float], spread: Spread, looks: float) -> Effect | None:
+def sequential_effect(values: Sequence[float], spread: Spread, analyses: float) -> Effect | None:
     """Of differences within rounds, of which there may be further ones: an effect whose p and
     interval hold at each of so many looks. None before the first look, at four rounds."""
     if len(values) < FEWEST_RUNS:
         return None
     degrees = len(values) - 1
-    own = Spread(_squares(values) / degrees, degrees)
-    joined = _joined(own, spread) if spread.degrees > own.degrees else own
+    pair_spread = Spread(_squares(values) / degrees, degrees)
+    joined = _joined(pair_spread, spread) if spread.degrees > pair_spread.degrees else pair_spread
     error = math.sqrt(joined.variance / len(values))
     mean = fmean(values)
-    halves = [t_quantile(1 - beyond / 2 / looks, joined.degrees) * error for beyond in (0.05, 0.10)]
-    return Effect(Interval(mean, *halves), min(1.0, looks * _p(mean, error, joined)), len(values))
+    halves = [
+        t_quantile(1 - beyond / 2 / analyses, joined.degrees) * error for beyond in (0.05, 0.10)
+    ]
+    return Effect(
+        Interval(mean, *halves), min(1.0, analyses * _p(mean, error, joined)), len(values)
+    )
 
 
-def mean_at_any_look(values: Sequence[float], looks: float) -> Interval | None:
+def mean_at_any_analysis(values: Sequence[float], analyses: float) -> Interval | None:
     """The mean of rounds of which there may be further ones, with intervals that hold at each of so
     many looks. None before the first look, at four rounds."""
     if len(values) < FEWEST_RUNS:
         return None
     degrees = len(values) - 1
     error = math.sqrt(_squares(values) / degrees / len(values))
-    halves = [t_quantile(1 - beyond / 2 / looks, degrees) * error for beyond in (0.05, 0.10)]
+    halves = [t_quantile(1 - beyond / 2 / analyses, degrees) * error for beyond in (0.05, 0.10)]
     return Interval(fmean(values), *halves)
 
 
@@ -115,12 +119,12 @@ def _squares(values: Sequence[float]) -> float:
     return sum((value - mean) ** 2 for value in values)
 
 
-def _joined(own: Spread, common: Spread) -> Spread:
+def _joined(pair: Spread, common: Spread) -> Spread:
     """A few rounds tell too little of one variance; a noisy server must not borrow all calm of
     others (G. K. Smyth, "Linear models and empirical Bayes methods", 2004)."""
-    borrowed = min(BORROWED, common.degrees - own.degrees)
-    degrees = own.degrees + borrowed
-    squares = own.degrees * own.variance + borrowed * common.variance
+    borrowed = min(BORROWED, common.degrees - pair.degrees)
+    degrees = pair.degrees + borrowed
+    squares = pair.degrees * pair.variance + borrowed * common.variance
     return Spread(squares / degrees, degrees)
 
 

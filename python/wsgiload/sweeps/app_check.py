@@ -36,22 +36,26 @@ def app_interpreter(experiment: Experiment) -> AppInterpreter:
     return bundled_app_interpreter(experiment.python)
 
 
-def interpreters_of(experiment: Experiment, found: Mapping[str, ServerVariant]) -> Interpreters:
+def interpreters_of(experiment: Experiment, variants: Mapping[str, ServerVariant]) -> Interpreters:
     """The interpreters of all settings; that of the app only where a server of the catalogue
     imports it."""
-    usual = {None: app_interpreter(experiment)} if needs_app(found) else {}
-    return usual | named_interpreters(found)
+    usual = {None: app_interpreter(experiment)} if needs_app(variants) else {}
+    return usual | named_interpreters(variants)
 
 
 def environment_note(experiment: Experiment, interpreters: Interpreters) -> str | None:
     """The environment that was found around the app's folder; None where it is in it, or was
     named."""
-    found = interpreters.get(None)
-    if experiment.bundled or found is None or found.origin != ".venv":
+    interpreter = interpreters.get(None)
+    if experiment.bundled or interpreter is None or interpreter.origin != ".venv":
         return None
-    environment = found.executable.parent.parent
-    is_own = environment.parent == experiment.app_dir
-    return None if is_own else f"using the environment {environment} for the app (see --python)"
+    environment = interpreter.executable.parent.parent
+    is_in_app_folder = environment.parent == experiment.app_dir
+    return (
+        None
+        if is_in_app_folder
+        else f"using the environment {environment} for the app (see --python)"
+    )
 
 
 def app_failure_of(

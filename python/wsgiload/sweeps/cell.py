@@ -69,7 +69,7 @@ class Bench:
 
 def run_cell(
     cell: Cell,
-    found: ServerVariant,
+    variant: ServerVariant,
     environment: Environment,
     bench: Bench,
     log_path: Path,
@@ -78,25 +78,25 @@ def run_cell(
     """Measure one cell. A failing server is a record with a failure; Ctrl-C is a record marked as
     interrupted."""
     setting, experiment = bench.setting, bench.setting.experiment
-    request = experiment.served(found.app).request
-    notes = [*settings_notes(found), *_environment_notes(environment)]
+    request = experiment.served(variant.app).request
+    notes = [*settings_notes(variant), *_environment_notes(environment)]
     record = CellRecord(cell, environment, notes=notes)
     if concurrency is not None:
         record.concurrency = concurrency.document()
-        record.notes += concurrency.sentences(found.id)
+        record.notes += concurrency.sentences(variant.id)
 
     served = Served()
     expected = Expectation(
-        readiness_request(found, request), experiment.ready_timeout_ns, experiment.load.timeout_ns
+        readiness_request(variant, request), experiment.ready_timeout_ns, experiment.load.timeout_ns
     )
     port = experiment.port or launch.free_port()
     try:
         require_alive(bench.services)
         place = Place(setting.limits, bench.backend, bench.janitor)
         with outside_counters(app_counts=experiment.bundled) as counters:
-            service = Service(found, environment, expected, log_path, counters.variables)
+            service = Service(variant, environment, expected, log_path, counters.variables)
             with serving(
-                cell.id, service, place, launch_context(found, environment, setting, port), served
+                cell.id, service, place, launch_context(variant, environment, setting, port), served
             ) as server:
                 record.enforcement = served.enforcement
                 _measure(server, port, bench, record, counters)
@@ -104,7 +104,7 @@ def run_cell(
     except KeyboardInterrupt:
         record.interrupted = True
     except WsgiloadError as error:
-        record.failure = _failure(error, found, experiment)
+        record.failure = _failure(error, variant, experiment)
     _take_over(served, record)
     measured = _measured(record, setting)
     record.attribution = attribute(measured)
@@ -112,10 +112,10 @@ def run_cell(
     return record
 
 
-def _failure(error: WsgiloadError, found: ServerVariant, experiment: Experiment) -> CellFailure:
+def _failure(error: WsgiloadError, variant: ServerVariant, experiment: Experiment) -> CellFailure:
     """The failure; of a server that never served well, with the settings that it may lack."""
     failure = failure_of(error)
-    unused = unused_settings(experiment, {found.id: found})
+    unused = unused_settings(experiment, {variant.id: variant})
     if unused is None or failure.step != readiness.STEP:
         return failure
     return msgspec.structs.replace(failure, message=f"{failure.message}; {unused}")
@@ -127,8 +127,8 @@ def _measure(
     setting = bench.setting
     experiment, cell = setting.experiment, record.cell
     request, load = (
-        experiment.served(server.found.app).request,
-        load_settings_of(server.found, experiment.load_of(cell.run)),
+        experiment.served(server.variant.app).request,
+        load_settings_of(server.variant, experiment.load_of(cell.run)),
     )
     queue = read_listen_queue(port)
     record.backlog = queue.backlog // queue.sockets if queue is not None else None
@@ -138,7 +138,7 @@ def _measure(
     if not record.keepalive_honoured and load.keepalive != "off":
         load = without_keepalive(load)
         record.notes.append(
-            f"{server.found.id} {NO_KEEPALIVE}, so response times include connection setup"
+            f"{server.variant.id} {NO_KEEPALIVE}, so response times include connection setup"
         )
     url = f"http://{launch.HOST}:{port}{request.path}"
     record.pss_before_bytes = proportional_bytes(server.group.pids())
@@ -184,21 +184,21 @@ def _held_limits(bench: Bench, record: CellRecord) -> tuple[float | None, int | 
     )
 
 
-def readiness_request(found: ServerVariant, request: Request) -> Request:
+def readiness_request(variant: ServerVariant, request: Request) -> Request:
     """What tells that a server is ready: the first request of the load, or the path that the user
     named for it, with the same header fields."""
-    first, own = request.first, found.server.own
-    if own is None or own.ready_path is None:
+    first, user_server = request.first, variant.server.own
+    if user_server is None or user_server.ready_path is None:
         return first
-    return Request(own.ready_path, headers=first.headers, statuses=tuple(range(200, 300)))
+    return Request(user_server.ready_path, headers=first.headers, statuses=tuple(range(200, 300)))
 
 
-def load_settings_of(found: ServerVariant, planned: LoadSettings) -> LoadSettings:
+def load_settings_of(variant: ServerVariant, planned: LoadSettings) -> LoadSettings:
     """The planned load; without warm-up for a variant that is to be seen cold."""
     load = replace(planned, keep_flights=KEPT_FLIGHTS)
-    if found.requested_keepalive is not None:
-        load = replace(load, keepalive=found.requested_keepalive)
-    return replace(load, warmup_ns=0, warmup_requests=None) if found.variant.cold else load
+    if variant.requested_keepalive is not None:
+        load = replace(load, keepalive=variant.requested_keepalive)
+    return replace(load, warmup_ns=0, warmup_requests=None) if variant.variant.cold else load
 
 
 @contextmanager
@@ -232,7 +232,7 @@ def _require_survived(server: ServerProcess, record: CellRecord) -> None:
         raise readiness.out_of_memory(server, kills, _under_load(server, record), "load")
     if server.exit_code() is not None:
         raise ServerError(
-            f"{server.found.id} {server.describe_exit()} under load",
+            f"{server.variant.id} {server.describe_exit()} under load",
             "see the end of its log",
             step="load",
             log_tail=server.log_tail(),
@@ -252,23 +252,23 @@ def _under_load(server: ServerProcess, record: CellRecord) -> str:
 
 
 def launch_context(
-    found: ServerVariant, environment: Environment, setting: Setting, port: int
+    variant: ServerVariant, environment: Environment, setting: Setting, port: int
 ) -> Callable[[Path], LaunchContext]:
     """The launch parameters that a server file gets, given the folder for its files."""
     experiment = setting.experiment
-    profile = found.profile or experiment.profile
+    profile = variant.profile or experiment.profile
     is_tuned = profile == "tuned"
     # By what was asked for: a server whose limit is lifted keeps its size.
-    asked = experiment.limits.cpus if experiment.limits.policy != "none" else None
-    cpus = asked if asked is not None else len(setting.cpu_plan.server_cpus)
-    budget, served = budget_of(found, cpus, profile), experiment.served(found.app)
+    requested_cpus = experiment.limits.cpus if experiment.limits.policy != "none" else None
+    cpus = requested_cpus if requested_cpus is not None else len(setting.cpu_plan.server_cpus)
+    budget, served = budget_of(variant, cpus, profile), experiment.served(variant.app)
     users = [level.connections for level in experiment.levels if level.connections is not None]
     longest_ns = max(experiment.load.load_ns_at(level) for level in experiment.levels)
     most = max([experiment.load.max_connections or 0, *users, USUAL_CONNECTIONS])
     # A command of the user's names its app itself, and a bundled app needs no other folder.
     app = served.app or ""
-    pythonpath = experiment.pythonpath if found.app is None else ()
-    is_shimmed = found.server.own is None and needs_shim(app, served.app_dir, pythonpath)
+    pythonpath = experiment.pythonpath if variant.app is None else ()
+    is_shimmed = variant.server.own is None and needs_shim(app, served.app_dir, pythonpath)
     return lambda scratch: LaunchContext(
         python=environment.python,
         bin=environment.bin,

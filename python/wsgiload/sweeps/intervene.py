@@ -32,8 +32,8 @@ def pairs_of(experiment: Experiment) -> int:
 def further_runs(cells: Sequence[Cell], experiment: Experiment) -> list[Cell]:
     """The cells that an intervention adds to a sweep, each as often as it is run; none where none
     was asked for."""
-    own = [cell for cell in cells if cell.run == 1]
-    return own * (2 * pairs_of(experiment)) if experiment.intervene is not None else []
+    first_runs = [cell for cell in cells if cell.run == 1]
+    return first_runs * (2 * pairs_of(experiment)) if experiment.intervene is not None else []
 
 
 def require_liftable(limits: Limits, cpu_plan: CpuPlan) -> None:
@@ -58,14 +58,16 @@ def intervene(
     A complete block per pair: every cell is met once with the limit and once without before any is
     met again.
     """
-    own = [cell for cell in cells if cell.run == 1]
-    trials = [Trial(cell.server, cell.level.rate_per_s, cell.level.connections) for cell in own]
+    first_runs = [cell for cell in cells if cell.run == 1]
+    trials = [
+        Trial(cell.server, cell.level.rate_per_s, cell.level.connections) for cell in first_runs
+    ]
     count = pairs_of(experiment)
-    orders = [first_halves(count, _seed(experiment.seed, cell.id, 0)) for cell in own]
+    orders = [first_halves(count, _seed(experiment.seed, cell.id, 0)) for cell in first_runs]
     is_complete = True
     try:
         for number in range(count):
-            for cell, trial, order in zip(own, trials, orders, strict=True):
+            for cell, trial, order in zip(first_runs, trials, orders, strict=True):
                 pair = Pair(order[number])
                 trial.pairs.append(pair)
                 _run_pair(cell, pair, experiment, number, run)

@@ -65,12 +65,12 @@ def ranking_words(track: Track, rivals: Sequence[str], cells: Sequence[CellResul
 
 def _medians(runs_by_server: Mapping[str, Runs], figure: Figure) -> dict[str, float]:
     """Of the servers that have one."""
-    found = {}
+    medians = {}
     for server, runs in runs_by_server.items():
         values = [value for run in runs.values() if (value := figure_of(run, figure)) is not None]
         if values:
-            found[server] = median(values)
-    return found
+            medians[server] = median(values)
+    return medians
 
 
 def _listed(medians: Mapping[str, float], figure: Figure) -> str:

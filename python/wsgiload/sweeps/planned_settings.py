@@ -34,35 +34,35 @@ class _NotInstalled(Environment):
 
 
 def planned_settings(
-    found: Mapping[str, ServerVariant], setting: Setting
+    variants: Mapping[str, ServerVariant], setting: Setting
 ) -> dict[str, ServerSettings]:
     """By the name of each server; packages are not known before they are installed."""
-    return {name: _settings(variant, setting) for name, variant in found.items()}
+    return {name: _settings(variant, setting) for name, variant in variants.items()}
 
 
-def _settings(found: ServerVariant, setting: Setting) -> ServerSettings:
-    experiment, server = setting.experiment, found.server
+def _settings(variant: ServerVariant, setting: Setting) -> ServerSettings:
+    experiment, server = setting.experiment, variant.server
     folder = Path("/environment/bin")
-    environment = _NotInstalled(found.id, folder / "python", folder, locked_version(server), None)
-    context_in = launch_context(found, environment, setting, experiment.port or int(PORT))
+    environment = _NotInstalled(variant.id, folder / "python", folder, locked_version(server), None)
+    context_in = launch_context(variant, environment, setting, experiment.port or int(PORT))
     with scratch_folder() as scratch:
         context = context_in(scratch)
-        command = adjusted_command(server.command(found.variant, context), context.app, found)
-        variables = server.environ(found.variant, context) | dict(found.variables)
-        planned = settings_of(found, context, command, variables, environment)
-    keepalive = _keepalive(found, experiment)
+        command = adjusted_command(server.command(variant.variant, context), context.app, variant)
+        variables = server.environ(variant.variant, context) | dict(variant.variables)
+        planned = settings_of(variant, context, command, variables, environment)
+    keepalive = _keepalive(variant, experiment)
     return replace(planned, backlog=context.backlog, keepalive=keepalive)
 
 
-def _keepalive(found: ServerVariant, experiment: Experiment) -> Literal["on", "off"] | None:
+def _keepalive(variant: ServerVariant, experiment: Experiment) -> Literal["on", "off"] | None:
     """What is requested, if the server is said to do it; what a user's own command does is
     probed."""
-    profile = found.profile or experiment.profile
-    if load_settings_of(found, experiment.load).keepalive == "off":
+    profile = variant.profile or experiment.profile
+    if load_settings_of(variant, experiment.load).keepalive == "off":
         return "off"
-    if found.server.own is not None:
+    if variant.server.own is not None:
         return None
-    return "on" if found.variant.keeps_connections(profile) else "off"
+    return "on" if variant.variant.keeps_connections(profile) else "off"
 
 
 def locked_version(server: Server) -> str | None:

@@ -39,7 +39,7 @@ class RaceSchedule:
     slowest_s: dict[bool, float] = field(default_factory=dict)
     clock_s: Callable[[], float] = time.monotonic
     _states: dict[tuple[Track, int], RaceState] = field(default_factory=dict)
-    _told: set[tuple[Track, str]] = field(default_factory=set)
+    _reported: set[tuple[Track, str]] = field(default_factory=set)
 
     def track(self, cell: Cell) -> Track:
         """Where this cell races."""
@@ -108,8 +108,8 @@ class RaceSchedule:
         """Who dropped out, and why, as far as it was not told."""
         track = self.track(cell)
         drops = self.state(cell, cells).dropped
-        new = [drop for drop in drops if (track, drop.server) not in self._told]
-        self._told |= {(track, drop.server) for drop in new}
+        new = [drop for drop in drops if (track, drop.server) not in self._reported]
+        self._reported |= {(track, drop.server) for drop in new}
         failed = "it missed the objective" if self.experiment.slo else "it failed"
         return drop_lines(cell.level.text, new, self.state(cell, cells).contenders, failed)
 
@@ -124,7 +124,7 @@ def stages_of_plan(experiment: Experiment) -> Stages:
 
 def race_schedule(
     experiment: Experiment,
-    found: Mapping[str, ServerVariant],
+    variants: Mapping[str, ServerVariant],
     cells: Sequence[CellResult],
     began_s: float,
 ) -> RaceSchedule | None:
@@ -133,7 +133,7 @@ def race_schedule(
     if experiment.budget_ns is None:
         return None
     rivals: dict[str | None, list[str]] = {}
-    for server, variant in found.items():
+    for server, variant in variants.items():
         rivals.setdefault(experiment.served(variant.app).app, []).append(server)
     levels = {(level.rate_per_s, level.connections): level for level in experiment.levels}
     made = [Cell(server_of(one), levels[one.rate, one.connections], one.run, 0) for one in cells]

@@ -141,7 +141,7 @@ class _Earlier:
 class _Sweep:
     """A sweep under way."""
 
-    found: Mapping[str, ServerVariant]
+    variants: Mapping[str, ServerVariant]
     order: tuple[Cell, ...]
     bench: Bench
     directory: RunDirectory
@@ -158,7 +158,7 @@ class _Sweep:
 
     def summary(self, status: Status) -> Summary:
         summary = summarise_sweep(
-            self.found, self.bench.setting, Progress(self.order, (), status, self.cells)
+            self.variants, self.bench.setting, Progress(self.order, (), status, self.cells)
         )
         return msgspec.structs.replace(summary, interventions=self.interventions)
 
@@ -168,7 +168,7 @@ class _Sweep:
             record.cell.id, record.load, record.samples, record.processes, record.client
         )
         self.directory.write_services(record.cell.id, record.service_samples)
-        result = summarise_cell(record, self.found[record.cell.server], self.bench.setting)
+        result = summarise_cell(record, self.variants[record.cell.server], self.bench.setting)
         self.cells.append(result)
         self.directory.write_summary(self.summary(status))
         return result
@@ -265,20 +265,19 @@ def run_sweep(
 def resume_sweep(
     run_dir: Path,
     events: SweepEvents | None = None,
-    asked: Experiment | None = None,
+    requested: Experiment | None = None,
     slo: tuple[str, ...] = (),
     given: RequestOptions | None = None,
 ) -> SweepResult:
-    """Go on with an interrupted experiment, in its order and from its plan; ``asked`` must not be
-    another one. Another objective may be given, and ``given`` holds the secrets that were not
-    stored.
+    """Resume an interrupted experiment from its stored plan.
 
-    Raises UsageError where the run is complete, or where the plan, the host or a version is not the
-    same any more.
+    ``requested`` must describe the same experiment. ``slo`` replaces the stored objective, and
+    ``given`` holds the secrets that were not stored. Raises UsageError if the run is complete, or
+    if the plan, the host or a version has changed.
     """
     experiment, order, host = read_plan(run_dir, given)
-    if asked is not None:
-        require_same_plan(experiment, asked)
+    if requested is not None:
+        require_same_plan(experiment, requested)
     require_same_host(host, host_facts())
     require_same_revision(experiment)
     summary = read(Summary, run_dir / "summary.json")
@@ -318,7 +317,7 @@ def _carry_out(
 ) -> SweepResult:
     began_s = time.monotonic() if began_s is None else began_s
     experiment.without_secrets()  # before anything may repeat them
-    found = resolve_servers(experiment)
+    variants = resolve_servers(experiment)
     check_loads(experiment)
     cpu_plan, limits = plan_cpus(experiment.limits)
     if experiment.intervene is not None:
@@ -327,11 +326,11 @@ def _carry_out(
     remove_stale_scratch()
     if experiment.port is not None:
         launch.require_free_port(experiment.port)
-    interpreters = interpreters_of(experiment, found)
+    interpreters = interpreters_of(experiment, variants)
     note = environment_note(experiment, interpreters)
     if note is not None:
         events.message(note)
-    order = expand(experiment, tuple(found))
+    order = expand(experiment, tuple(variants))
     status: Status = "failed" if earlier is None else "interrupted"
     with (
         chosen_place(limits) as place,
@@ -342,14 +341,14 @@ def _carry_out(
         setting = Setting(experiment, cpu_plan, limits)
         bench = Bench(setting, place.backend, place.janitor, running, events)
         cells = list(earlier.cells) if earlier is not None else []
-        sweep = _Sweep(found, order, bench, directory, events, cells)
-        sweep.race = race_schedule(experiment, found, cells, began_s)
+        sweep = _Sweep(variants, order, bench, directory, events, cells)
+        sweep.race = race_schedule(experiment, variants, cells, began_s)
         sweep.write_status(status)  # what stands if nothing more can be written
-        unused = unused_settings(experiment, found)
+        unused = unused_settings(experiment, variants)
         if unused is not None:
             events.message(unused)
         try:
-            environments = provide(found, interpreters, events.message, app_failure)
+            environments = provide(variants, interpreters, events.message, app_failure)
             require_same_versions(sweep.cells, _versions(environments))
             status = _run_cells(sweep, environments)
             if experiment.intervene is not None and status == "complete":
@@ -420,7 +419,7 @@ def _announce(sweep: _Sweep, planned: Sequence[Cell]) -> None:
     first = experiment.qualifying
     of_race = experiment.runs - (first.rounds if first is not None else 0)
     sweep.events.message(
-        f"racing {len(sweep.found)} servers: at most {of_race} rounds, "
+        f"racing {len(sweep.variants)} servers: at most {of_race} rounds, "
         f"{sweep.race.left_s():.0f} s of budget left"
     )
 
@@ -475,9 +474,9 @@ def _outlook(sweep: _Sweep, cell: Cell) -> Outlook:
     if race is not None:
         return Outlook(upcoming, race.standing(cell, sweep.cells), race.left_s())
 
-    apps = {server: sweep.experiment.served(one.app).app for server, one in sweep.found.items()}
+    apps = {server: sweep.experiment.served(one.app).app for server, one in sweep.variants.items()}
     app, level = apps[cell.server], cell.level
-    rivals = [server for server in sweep.found if apps[server] == app]
+    rivals = [server for server in sweep.variants if apps[server] == app]
     track = Track(level.rate_per_s, level.connections, app)
     return Outlook(upcoming, ranking_words(track, rivals, sweep.cells))
 
@@ -485,13 +484,13 @@ def _outlook(sweep: _Sweep, cell: Cell) -> Outlook:
 def _run_one(sweep: _Sweep, cell: Cell, environment: Environment | WsgiloadError) -> CellRecord:
     if isinstance(environment, WsgiloadError):
         return CellRecord(cell, failure=failure_of(environment))
-    log_path, found = sweep.directory.server_log(cell.id), sweep.found[cell.server]
+    log_path, variant = sweep.directory.server_log(cell.id), sweep.variants[cell.server]
     try:
         settled = _settle(sweep, cell.run, cell.attempt)
-        concurrency = _concurrency(sweep, found, environment)
+        concurrency = _concurrency(sweep, variant, environment)
     except KeyboardInterrupt:
         return CellRecord(cell, environment, interrupted=True)
-    record = run_cell(cell, found, environment, sweep.bench, log_path, concurrency)
+    record = run_cell(cell, variant, environment, sweep.bench, log_path, concurrency)
     record.settled = settled
     return record
 
@@ -512,7 +511,7 @@ def _intervene(sweep: _Sweep, environments: Environments) -> Status:
     }
 
     def run(cell: Cell, half: Half) -> CellResult:
-        found, environment = sweep.found[cell.server], environments[cell.server]
+        variant, environment = sweep.variants[cell.server], environments[cell.server]
         if isinstance(environment, WsgiloadError):
             record = CellRecord(cell, failure=failure_of(environment))
         else:
@@ -523,7 +522,7 @@ def _intervene(sweep: _Sweep, environments: Environments) -> Status:
             )
             sweep.events.intervention_started(cell, half)
             record = run_cell(
-                cell, found, environment, benches[half], sweep.directory.server_log(cell.id)
+                cell, variant, environment, benches[half], sweep.directory.server_log(cell.id)
             )
         if record.interrupted:
             raise KeyboardInterrupt
@@ -532,7 +531,7 @@ def _intervene(sweep: _Sweep, environments: Environments) -> Status:
                 cell.id, record.load, record.samples, record.processes, record.client
             )
             sweep.directory.write_services(cell.id, record.service_samples)
-        return summarise_cell(record, found, benches[half].setting)
+        return summarise_cell(record, variant, benches[half].setting)
 
     with pinned(sweep.bench.setting.cpu_plan.orchestrator_cpus):
         sweep.interventions, is_complete = intervene(sweep.order, sweep.experiment, run)
@@ -540,22 +539,22 @@ def _intervene(sweep: _Sweep, environments: Environments) -> Status:
 
 
 def _concurrency(
-    sweep: _Sweep, found: ServerVariant, environment: Environment
+    sweep: _Sweep, variant: ServerVariant, environment: Environment
 ) -> Concurrency | None:
     """How much a server serves at once, as it comes: measured before its first cell, because nobody
     chose it."""
-    profile, setting = found.profile or sweep.experiment.profile, sweep.bench.setting
-    if profile != "stock" or found.server.own is not None:
+    profile, setting = variant.profile or sweep.experiment.profile, sweep.bench.setting
+    if profile != "stock" or variant.server.own is not None:
         return None
 
     # It is measured on an app of its own, whatever it serves in its cells.
-    server = replace(found, app=None).id
+    server = replace(variant, app=None).id
     if server not in sweep.concurrencies:
         place = Place(setting.limits, sweep.bench.backend, sweep.bench.janitor)
-        budget = budget_of(found, setting.limits.cpus or 1, sweep.experiment.profile)
+        budget = budget_of(variant, setting.limits.cpus or 1, sweep.experiment.profile)
         try:
             sweep.concurrencies[server] = measure_concurrency(
-                found, environment, place, (profile, budget)
+                variant, environment, place, (profile, budget)
             )
         except WsgiloadError:
             sweep.concurrencies[server] = None  # the cell itself will say what is wrong

@@ -31,13 +31,13 @@ def medians(
     levels: dict[int, list[Run]], figure: Callable[[Run], float | None]
 ) -> dict[int, float] | None:
     """The median of a figure at each level; None if it is not known at all of them."""
-    found = {}
+    by_level = {}
     for level, runs in levels.items():
         known = [value for run in runs if (value := figure(run))]
         if not known:
             return None
-        found[level] = median(known)
-    return found
+        by_level[level] = median(known)
+    return by_level
 
 
 def spread(values: dict[int, float]) -> float:

@@ -60,8 +60,8 @@ def _figures(piece: str) -> Figures:
 
 
 def _errors(piece: str) -> dict[ErrorKind, int]:
-    found = text.find(_FAILURES, piece)
-    numbers = [text.count(one) for one in found.groups()] if found else [0] * 4
+    match = text.find(_FAILURES, piece)
+    numbers = [text.count(one) for one in match.groups()] if match else [0] * 4
     errors = dict(zip(_FAILURE_KINDS, numbers, strict=True))
     errors["write"] = text.find_count(r"^Write errors:\s+(\d+)", piece) or 0
     errors["status"] = text.find_count(r"^Non-2xx responses:\s+(\d+)", piece) or 0

@@ -62,13 +62,13 @@ def _figures(piece: str) -> Figures:
 
 
 def _seconds(name: str, piece: str) -> int | None:
-    found = text.find(rf"^\s+{name}:\s+({text.NUMBER}) secs", piece)
-    return None if found is None else text.seconds_ns(found[1])
+    match = text.find(rf"^\s+{name}:\s+({text.NUMBER}) secs", piece)
+    return None if match is None else text.seconds_ns(match[1])
 
 
 def _transfer_ns(piece: str) -> int | None:
-    found = text.find(rf"^\s+resp read:\s+({text.NUMBER}) secs", piece)
-    return None if found is None else text.seconds_ns(found[1])
+    match = text.find(rf"^\s+resp read:\s+({text.NUMBER}) secs", piece)
+    return None if match is None else text.seconds_ns(match[1])
 
 
 def _errors(statuses: dict[str, int], broken: str) -> dict[ErrorKind, int]:

@@ -62,8 +62,8 @@ def _figures(piece: str) -> Figures:
 
 
 def _option(piece: str, name: str) -> float | None:
-    found = re.search(rf" --{name}=({text.NUMBER})", piece.split("\n", 1)[0])
-    return float(found[1]) if found else None
+    match = re.search(rf" --{name}=({text.NUMBER})", piece.split("\n", 1)[0])
+    return float(match[1]) if match else None
 
 
 def _late_ns(piece: str, rate_per_s: float | None) -> int | None:
@@ -76,8 +76,8 @@ def _late_ns(piece: str, rate_per_s: float | None) -> int | None:
 
 def _errors(piece: str) -> dict[ErrorKind, int]:
     status, of_server, of_client = (
-        [text.count(one) for one in found.groups()] if found else [0] * 4
-        for found in (text.find(pattern, piece) for pattern in (_STATUS, _ERRORS, _CLIENT_ERRORS))
+        [text.count(one) for one in match.groups()] if match else [0] * 4
+        for match in (text.find(pattern, piece) for pattern in (_STATUS, _ERRORS, _CLIENT_ERRORS))
     )
     return text.present(
         {

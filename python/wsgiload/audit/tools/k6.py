@@ -57,10 +57,10 @@ def _parse(content: str) -> Sequence[Part]:
 def _numbers(result: _Result, name: str) -> Numbers:
     metric = result.metrics.get(name, {})
     inner = metric.get("values")
-    found = inner if isinstance(inner, dict) else metric
+    values = inner if isinstance(inner, dict) else metric
     return {
         str(key): float(value)
-        for key, value in found.items()
+        for key, value in values.items()
         if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
     }
 
@@ -86,12 +86,12 @@ def _ns(milliseconds: float | None) -> int | None:
 
 def _quantiles(times: Numbers) -> dict[str, int]:
     """Both forms have milliseconds."""
-    found = {"0.5": times["med"]} if "med" in times else {}
+    quantiles = {"0.5": times["med"]} if "med" in times else {}
     for name, value in times.items():
         percent = _QUANTILE.fullmatch(name)
         if percent and float(percent[1]) < 100:
-            found[f"{float(percent[1]) / 100:.10g}"] = value
-    return {key: round(value * 1e6) for key, value in sorted(found.items())}
+            quantiles[f"{float(percent[1]) / 100:.10g}"] = value
+    return {key: round(value * 1e6) for key, value in sorted(quantiles.items())}
 
 
 K6 = Tool("k6", _is_k6, _parse, ALL_ERRORS, pauses=True)

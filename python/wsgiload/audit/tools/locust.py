@@ -91,12 +91,12 @@ def _of_stats(row: Row) -> Part:
 
 
 def _quantiles(row: Row) -> dict[str, int]:
-    found = {}
+    quantiles = {}
     for name, value in row.items():
         is_percent = name.endswith("%") and name[:-1].replace(".", "", 1).isdecimal()
         if is_percent and float(name[:-1]) < 100 and (value_ns := _ns(value)) is not None:
-            found[f"{float(name[:-1]) / 100:.10g}"] = value_ns
-    return found
+            quantiles[f"{float(name[:-1]) / 100:.10g}"] = value_ns
+    return quantiles
 
 
 def _of_history(rows: Sequence[Row]) -> Part:

@@ -88,10 +88,10 @@ def _of_text(piece: str) -> Figures:
 
 def _row(name: str, piece: str) -> dict[str, str]:
     """``Duration  [total, attack, wait]  2s, 2s, 1ms``: values by their names."""
-    found = text.required(rf"^{name}\s+\[([^\]]+)\]\s+(\S.*)$", piece, f"'{name}'")
-    names, values = ([one.strip() for one in part.split(",")] for part in found.groups())
+    match = text.required(rf"^{name}\s+\[([^\]]+)\]\s+(\S.*)$", piece, f"'{name}'")
+    names, values = ([one.strip() for one in part.split(",")] for part in match.groups())
     if len(names) != len(values):
-        text.cut_off(piece[: found.end()], f"'{name}'")
+        text.cut_off(piece[: match.end()], f"'{name}'")
     return dict(zip(names, values, strict=True))
 
 

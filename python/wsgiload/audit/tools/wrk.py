@@ -83,12 +83,12 @@ def _errors(piece: str) -> dict[ErrorKind, int]:
 
 def _quantiles(piece: str) -> dict[str, int]:
     """The first distribution: with ``-U`` a second one without correction follows."""
-    found: dict[str, int] = {}
+    quantiles: dict[str, int] = {}
     for percent, value in _QUANTILE.findall(piece):
         key = f"{float(percent) / 100:.10g}"
         if float(percent) < 100:
-            found.setdefault(key, text.duration_ns(value))
-    return found
+            quantiles.setdefault(key, text.duration_ns(value))
+    return quantiles
 
 
 WRK = Tool(
