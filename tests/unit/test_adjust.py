@@ -12,13 +12,13 @@ from wsgiload import ServerOptions
 from wsgiload.catalogue.adjust import Adjustment, adjusted, adjusted_command, settings_notes
 from wsgiload.catalogue.contract import LaunchContext
 from wsgiload.catalogue.names import ServerVariant, load_catalogue
-from wsgiload.catalogue.own import OwnServer
+from wsgiload.catalogue.user_server import UserServer
 from wsgiload.cli import run
 from wsgiload.errors import EXIT_OK, EXIT_USAGE, UsageError
 from wsgiload.experiment.build import SweepSpec, experiment_of
 from wsgiload.experiment.settings import resolve_servers
 
-CATALOGUE = load_catalogue().with_own([OwnServer("prod", "serve {port}", Path("/shop"))])
+CATALOGUE = load_catalogue().with_user_servers([UserServer("prod", "serve {port}", Path("/shop"))])
 CONFIG = Path("/shop/gunicorn.conf.py")
 
 

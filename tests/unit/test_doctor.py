@@ -201,7 +201,7 @@ def recorded(write: Write, files: dict[str, str]) -> None:
 
 def test_a_machine_set_up_for_measuring_is_green_throughout(tmp_path: Path, write: Write) -> None:
     recorded(write, SERVER)
-    findings = doctor.look_round(tmp_path)
+    findings = doctor.quick_checks(tmp_path)
     assert [finding for finding in findings if finding.level != "green"] == []
     assert len(findings) == len(SERVER) - 1, "connection tracking has two files"
 
@@ -210,7 +210,7 @@ def test_a_notebook_as_it_comes_is_told_the_command_for_each_fault(
     tmp_path: Path, write: Write
 ) -> None:
     recorded(write, NOTEBOOK)
-    findings = {finding.check: finding for finding in doctor.look_round(tmp_path)}
+    findings = {finding.check: finding for finding in doctor.quick_checks(tmp_path)}
     assert {name for name, finding in findings.items() if finding.level == "green"} == {"pressure"}
     assert {name for name, finding in findings.items() if finding.level == "red"} == {
         "battery",
@@ -228,7 +228,7 @@ def test_a_battery_that_is_charging_is_no_fault(tmp_path: Path, write: Write) ->
     recorded(write, {path: text for path, text in NOTEBOOK.items() if "power_supply" in path})
     write("sys/class/power_supply/AC/online", "1")
     write("sys/class/power_supply/BAT0/status", "Charging")
-    findings = {finding.check: finding for finding in doctor.look_round(tmp_path)}
+    findings = {finding.check: finding for finding in doctor.quick_checks(tmp_path)}
     assert (findings["battery"].level, findings["battery"].value) == ("green", "mains")
 
 
@@ -252,12 +252,12 @@ def test_connection_tracking_is_green_only_where_it_is_known(
     tmp_path: Path, write: Write, files: dict[str, str], level: str
 ) -> None:
     recorded(write, files)
-    findings = {finding.check: finding for finding in doctor.look_round(tmp_path)}
+    findings = {finding.check: finding for finding in doctor.quick_checks(tmp_path)}
     assert findings["connection tracking"].level == level
 
 
 @pytest.mark.parametrize(("boost", "level"), [("1", "amber"), ("0", "green")])
 def test_boost_by_the_other_file(tmp_path: Path, write: Write, boost: str, level: str) -> None:
     write("sys/devices/system/cpu/cpufreq/boost", boost)
-    findings = {finding.check: finding for finding in doctor.look_round(tmp_path)}
+    findings = {finding.check: finding for finding in doctor.quick_checks(tmp_path)}
     assert findings["turbo"].level == level

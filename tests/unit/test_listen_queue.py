@@ -12,12 +12,12 @@ import pytest
 
 from wsgiload._loadgen import FileSampler
 from wsgiload.sampling.listen_queue import (
-    cheap_queries,
     listen_queries,
     listener_pids,
     parse_answers,
+    polling_queries,
     read_listen_queue,
-    turned_away,
+    rejected_connections,
 )
 
 HEADING = (
@@ -101,7 +101,7 @@ def test_one_socket_is_asked_for_itself_again_and_again(
 ) -> None:
     with socket.create_server((address, 0), family=family, backlog=4) as server:
         port = server.getsockname()[1]
-        queries = cheap_queries(port)
+        queries = polling_queries(port)
         assert len(queries) == 1 and queries[0] not in listen_queries(port)
         sampler = FileSampler([], queries, 2_000_000)
         with socket.create_connection((address, port)):
@@ -117,8 +117,8 @@ def test_several_sockets_of_one_port_are_all_asked_for() -> None:
         socket.create_server(("127.0.0.1", one.getsockname()[1]), reuse_port=True),
     ):
         port = one.getsockname()[1]
-        assert cheap_queries(port) == listen_queries(port)[:1]
-    assert cheap_queries(port) == listen_queries(port)
+        assert polling_queries(port) == listen_queries(port)[:1]
+    assert polling_queries(port) == listen_queries(port)
 
 
 @pytest.mark.parametrize(
@@ -128,4 +128,4 @@ def test_several_sockets_of_one_port_are_all_asked_for() -> None:
 def test_a_socket_turned_away_no_more_than_the_kernel_knows_of(
     socket_drops: int | None, kernel_drops: int | None, expected: int | None
 ) -> None:
-    assert turned_away(socket_drops, kernel_drops) == expected
+    assert rejected_connections(socket_drops, kernel_drops) == expected

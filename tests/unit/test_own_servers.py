@@ -17,8 +17,8 @@ from wsgiload import ServerOptions
 from wsgiload.catalogue.budget import Budget, budget_of, busy_users
 from wsgiload.catalogue.contract import LaunchContext
 from wsgiload.catalogue.names import ServerVariant, load_catalogue
-from wsgiload.catalogue.own import (
-    OwnServer,
+from wsgiload.catalogue.user_server import (
+    UserServer,
     command_line,
     commands_by_name,
     parse_command,
@@ -27,8 +27,8 @@ from wsgiload.catalogue.own import (
 )
 from wsgiload.cli import run
 from wsgiload.documents.cell_result import ServerSettings, Versions
-from wsgiload.environments.own import OwnEnvironment, own_environment
 from wsgiload.environments.provide import provide
+from wsgiload.environments.user_environment import UserEnvironment, user_environment
 from wsgiload.errors import EXIT_OK, EXIT_USAGE, AppImportError, ProvisionError, UsageError
 from wsgiload.experiment.build import SweepSpec, experiment_of
 from wsgiload.experiment.plan import Experiment, Size, experiment_facts, plain
@@ -40,8 +40,8 @@ from wsgiload.results.stored_plan import raw_plan, require_same_plan, revive, st
 PYTHON = sys.executable
 
 
-def own(command: str, name: str = "prod", folder: Path = Path("/shop")) -> OwnServer:
-    return OwnServer(name, command, folder)
+def own(command: str, name: str = "prod", folder: Path = Path("/shop")) -> UserServer:
+    return UserServer(name, command, folder)
 
 
 def launch_context(host: str = "127.0.0.1", **size: int | None) -> LaunchContext:
@@ -146,7 +146,7 @@ def test_each_command_has_a_name_of_its_own(pairs: list[tuple[str, str]], says: 
 )
 def test_a_name_that_could_be_mistaken_is_refused(name: str, says: str) -> None:
     with pytest.raises(UsageError, match=re.escape(says)):
-        load_catalogue().with_own([own("serve {port}", name)])
+        load_catalogue().with_user_servers([own("serve {port}", name)])
 
 
 def test_alone_it_is_the_only_server_and_names_its_app_itself() -> None:
@@ -254,17 +254,17 @@ def test_versions_are_read_from_the_environment_of_the_program(tmp_path: Path) -
     (metadata / "entry_points.txt").write_text("[console_scripts]\nserve-it = server:main\n")
 
     for command in ("bin/serve-it {port}", "bin/python3 -m server {port}"):
-        found = own_environment(own(command, folder=tmp_path))
-        assert isinstance(found, OwnEnvironment)
+        found = user_environment(own(command, folder=tmp_path))
+        assert isinstance(found, UserEnvironment)
         assert (found.version, found.python_version) == ("9.1", "3.12.4")
-    unknown = own_environment(own("bin/python3 serve.py {port}", folder=tmp_path))
-    assert isinstance(unknown, OwnEnvironment)
+    unknown = user_environment(own("bin/python3 serve.py {port}", folder=tmp_path))
+    assert isinstance(unknown, UserEnvironment)
     assert unknown.version is None
 
 
 def test_it_runs_in_the_users_environment(tmp_path: Path) -> None:
-    found = own_environment(own(f"{PYTHON} {{port}}", folder=tmp_path))
-    assert isinstance(found, OwnEnvironment)
+    found = user_environment(own(f"{PYTHON} {{port}}", folder=tmp_path))
+    assert isinstance(found, UserEnvironment)
     inherited = {"PATH": "/x", "VIRTUAL_ENV": "/v", "PYTHONPATH": "/mine", "PYTHONUNBUFFERED": ""}
     added = {"PYTHONDONTWRITEBYTECODE": "1"}
     assert found.environ(tmp_path, inherited) == inherited | added
@@ -279,7 +279,7 @@ def test_an_app_that_cannot_be_imported_fails_only_the_catalogue() -> None:
     found["gone"] = replace(found["gone"], server=gone)
     broken = AppImportError("importing shop failed")
     made = provide(found, {}, print, broken)
-    assert isinstance(made["prod"], OwnEnvironment)
+    assert isinstance(made["prod"], UserEnvironment)
     assert isinstance(made["gone"], ProvisionError)
     assert made["waitress"] is broken
 

@@ -10,8 +10,8 @@ import pytest
 
 from wsgiload.catalogue.contract import LaunchContext
 from wsgiload.catalogue.names import DEFAULT_FOLDER, ServerVariant, load_catalogue
-from wsgiload.catalogue.own import OwnServer
 from wsgiload.catalogue.pin import parts_of, server_in
+from wsgiload.catalogue.user_server import UserServer
 from wsgiload.environments import locks
 from wsgiload.environments.interpreter import AppInterpreter, bundled_app_interpreter
 from wsgiload.errors import ProvisionError, UsageError
@@ -92,9 +92,9 @@ def test_versions_of_one_server_are_different_servers() -> None:
     ],
 )
 def test_what_is_no_version_is_refused(name: str, says: str) -> None:
-    own = OwnServer("prod", "serve --bind {address}", Path("/shop"))
+    own = UserServer("prod", "serve --bind {address}", Path("/shop"))
     with pytest.raises(UsageError) as raised:
-        CATALOGUE.with_own([own]).select([name])
+        CATALOGUE.with_user_servers([own]).select([name])
     assert says in str(raised.value)
 
 

@@ -14,7 +14,7 @@ import pytest
 import wsgiload
 from wsgiload import ServerCommand, ServerOptions
 from wsgiload.catalogue.names import ServerVariant
-from wsgiload.catalogue.own import OwnServer, server_of
+from wsgiload.catalogue.user_server import UserServer, server_of
 from wsgiload.cli import run
 from wsgiload.cli._descriptions import descriptions
 from wsgiload.errors import UsageError
@@ -76,8 +76,8 @@ def dry(capsys: pytest.CaptureFixture[str]) -> DryRun:
     return DryRun(capsys)
 
 
-def own(**options: Any) -> OwnServer:
-    return OwnServer("prod", "serve {port}", Path("/shop"), is_table=True, **options)
+def own(**options: Any) -> UserServer:
+    return UserServer("prod", "serve {port}", Path("/shop"), is_table=True, **options)
 
 
 def variant(**options: Any) -> ServerVariant:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from wsgiload import ServerOptions
-from wsgiload.catalogue.own import OwnServer, parse_command, require_runnable
+from wsgiload.catalogue.user_server import UserServer, parse_command, require_runnable
 from wsgiload.experiment.build import SweepSpec, experiment_of
 from wsgiload.experiment.settings import resolve_servers
 from wsgiload.experiment.unused_settings import unused_settings
@@ -28,7 +28,7 @@ def suggested(text: str) -> str:
     words = shlex.split(text.partition("--command")[2])
     assert len(words) == 1
     name, command = parse_command(words[0])
-    require_runnable(OwnServer(name, command, Path()), None)
+    require_runnable(UserServer(name, command, Path()), None)
     return command
 
 

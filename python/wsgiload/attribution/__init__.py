@@ -18,7 +18,7 @@ from wsgiload.attribution.host_disturbance import HostCounters, host_counters
 from wsgiload.attribution.steps import steps_of
 from wsgiload.documents.attribution_result import AttributionResult, ExposureResult
 from wsgiload.documents.load_report import LoadReport
-from wsgiload.sampling.listen_queue import turned_away
+from wsgiload.sampling.listen_queue import rejected_connections
 from wsgiload.sampling.processes import ClientUsage, ProcessUsage
 from wsgiload.sampling.sampler import Sample
 
@@ -59,7 +59,9 @@ def attribute(measured: Measured) -> AttributionResult | None:
     evidence = Evidence(
         steps=steps_of(inside, period_ns),
         oom_kills=measured.oom_kills,
-        listen_drops=turned_away(_grown(inside, "listen_drops"), measured.kernel_listen_drops),
+        listen_drops=rejected_connections(
+            _grown(inside, "listen_drops"), measured.kernel_listen_drops
+        ),
         backlog=measured.backlog,
         balance=balance_of(measured.processes, window),
         late_connects=late_connects(measured.load),

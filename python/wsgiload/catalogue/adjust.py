@@ -14,7 +14,7 @@ from pathlib import Path
 
 from wsgiload.catalogue.contract import Server
 from wsgiload.catalogue.names import ServerVariant
-from wsgiload.catalogue.own import OwnServer
+from wsgiload.catalogue.user_server import UserServer
 from wsgiload.errors import UsageError
 
 
@@ -53,8 +53,10 @@ def _names(variant: ServerVariant) -> set[str]:
 
 def _with(variant: ServerVariant, one: Adjustment) -> ServerVariant:
     server = variant.server
-    if server.own is not None:
-        raise UsageError(f"{one.option}: your own command", f"add it to its {server.own.option}")
+    if server.user_server is not None:
+        raise UsageError(
+            f"{one.option}: your own command", f"add it to its {server.user_server.option}"
+        )
     if one.config is not None:
         if server.config_option is None:
             cause = f"{one.option}: {server.name} does not support a configuration file here"
@@ -78,34 +80,38 @@ def _words(one: Adjustment) -> list[str]:
         raise UsageError(f"{one.option}: {error}", "check its quotation marks") from None
 
 
-def settings_notes(found: ServerVariant) -> list[str]:
+def settings_notes(variant: ServerVariant) -> list[str]:
     """Sentences about settings that are not those of the catalogue, and which of them win."""
-    if found.server.own is not None:
-        return _notes_of_own(found.id, found.server.own)
+    if variant.server.user_server is not None:
+        return _notes_of_user_server(variant.id, variant.server.user_server)
     notes = []
-    if found.config is not None:
-        notes.append(f"{found.id} runs with {found.config.name}; its command line takes precedence")
-    if found.arguments:
-        added = shlex.join(found.arguments)
-        notes.append(f"{found.id} runs with {added}, which takes precedence over the profile")
+    if variant.config is not None:
+        notes.append(
+            f"{variant.id} runs with {variant.config.name}; its command line takes precedence"
+        )
+    if variant.arguments:
+        added = shlex.join(variant.arguments)
+        notes.append(f"{variant.id} runs with {added}, which takes precedence over the profile")
     return notes
 
 
-def _notes_of_own(name: str, own: OwnServer) -> list[str]:
-    notes = [f"{name} is your own command: {own.command}"]
-    if own.keepalive is not None:
-        notes.append(f"{name} is measured with keepalive = {own.keepalive} of {own.option}")
+def _notes_of_user_server(name: str, user_server: UserServer) -> list[str]:
+    notes = [f"{name} is your own command: {user_server.command}"]
+    if user_server.keepalive is not None:
+        notes.append(
+            f"{name} is measured with keepalive = {user_server.keepalive} of {user_server.option}"
+        )
     return notes
 
 
-def adjusted_command(argv: Sequence[str], app: str, found: ServerVariant) -> list[str]:
+def adjusted_command(argv: Sequence[str], app: str, variant: ServerVariant) -> list[str]:
     """The command line with the changes, the app last where it was."""
-    words, option = list(argv), found.server.config_option
-    added = list(found.arguments)
-    if found.config is not None and option is not None:
+    words, option = list(argv), variant.server.config_option
+    added = list(variant.arguments)
+    if variant.config is not None and option is not None:
         if option in words:
-            words[words.index(option) + 1] = str(found.config)
+            words[words.index(option) + 1] = str(variant.config)
         else:
-            added = [option, str(found.config), *added]
+            added = [option, str(variant.config), *added]
     place = len(words) - 1 if app and words[-1].endswith(app) else len(words)
     return [*words[:place], *added, *words[place:]]

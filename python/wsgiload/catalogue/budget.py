@@ -30,12 +30,12 @@ class Budget:
 def budget_of(variant: ServerVariant, cpus: float, profile: Profile) -> Budget:
     """The size of one variant: what the user named goes before everything, its own profile before
     the experiment's."""
-    if variant.server.own is None and (variant.profile or profile) == "stock":
+    if variant.server.user_server is None and (variant.profile or profile) == "stock":
         return Budget(variant.workers, variant.threads)
     processes = max(1, int(cpus))
     workers = processes if variant.variant.uses_workers else 1
     threads = THREADS_PER_CPU * (processes // workers) if variant.variant.uses_threads else 1
-    if variant.server.own is not None:
+    if variant.server.user_server is not None:
         # Without a placeholder its size is in its command or its files, and not known here.
         return Budget(
             (variant.workers or workers) if variant.variant.uses_workers else None,

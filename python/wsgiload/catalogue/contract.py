@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from wsgiload.catalogue.own import OwnServer
+    from wsgiload.catalogue.user_server import UserServer
 
 Profile = Literal["tuned", "stock"]
 # How a server calls the app.
@@ -110,7 +110,7 @@ class LaunchContext:
         if self.version is None:
             return True
         parts = (re.match(r"\d*", part) for part in self.version.split("."))
-        return tuple(int(found[0] or 0) for found in parts if found is not None) >= version
+        return tuple(int(match[0] or 0) for match in parts if match is not None) >= version
 
     def when_tuned(self, *words: object) -> list[str]:
         """These words in the tuned profile, none in the stock one."""
@@ -207,8 +207,8 @@ class Server:
     rest, and ``overrides`` replaces outdated requirements of an unmaintained project.
     ``distribution`` is the one whose version is called the server's version; None for the standard
     library, or where ``version_command`` prints it. ``reason`` says why a server cannot be run any
-    more: it is listed, and refused with that reason. ``own`` is what a user's own server was made
-    of, which has no file, no lock and no environment of ours; None in every file.
+    more: it is listed, and refused with that reason. ``user_server`` is the user's command, which
+    has no file, no lock and no environment of ours; None in every file.
     ``takes_arguments`` says that its command line is the server's own, so that a user can add to
     it (before the app, where that is last), and ``config_option`` names its configuration file.
     ``pinned`` is the version that the user asked for instead of that of the lock, and ``lock`` is
@@ -241,7 +241,7 @@ class Server:
     clean_exit_codes: tuple[int, ...] = (0, -15)  # -15: no handler, died of the SIGTERM it was sent
     legacy: bool = False
     reason: str | None = None
-    own: OwnServer | None = None
+    user_server: UserServer | None = None
     takes_arguments: bool = False
     config_option: str | None = None
     pinned: str | None = None
@@ -255,7 +255,7 @@ class Server:
     def serves(self, variant: Variant, interface: Interface | None) -> bool:
         """Whether a variant can be asked to run apps of this interface, or of any; a command of the
         user's own runs what it names, and a baseline no app at all."""
-        is_for_any = self.own is not None or not self.serves_apps
+        is_for_any = self.user_server is not None or not self.serves_apps
         return is_for_any or interface in (None, variant.interface)
 
     def usual_variant(self, interface: Interface) -> Variant | None:

@@ -15,8 +15,8 @@ from types import ModuleType
 from typing import Literal, get_args
 
 from wsgiload.catalogue.contract import Dependency, Interface, Profile, Server, Variant
-from wsgiload.catalogue.own import NAME, OwnServer, require_name, server_of
 from wsgiload.catalogue.pin import parts_of, pinned
+from wsgiload.catalogue.user_server import NAME, UserServer, require_name, server_of
 from wsgiload.errors import UsageError, require
 
 DEFAULT_FOLDER = Path(__file__).parents[1] / "_servers"
@@ -55,10 +55,10 @@ class ServerVariant:
     def id(self) -> str:
         """``server-variant``, with the version and the size where they were named; no variant where
         it is called ``default``."""
-        parts = [self.alias] if self.alias is not None else self._own_name()
+        parts = [self.alias] if self.alias is not None else self._name_parts()
         return "-".join([*parts, *([self.size] if self.size else [])])
 
-    def _own_name(self) -> list[str]:
+    def _name_parts(self) -> list[str]:
         parts = [self.server.name]
         parts += [self.variant.name] if self.variant.name != "default" else []
         return parts + ([self.server.pinned] if self.server.pinned is not None else [])
@@ -99,8 +99,12 @@ class ServerVariant:
     def requested_keepalive(self) -> Literal["on", "off"] | int | None:
         """How the load uses its connections: by the grid, or as its user says; None leaves that to
         the experiment."""
-        own = self.server.own
-        return own.keepalive if self.keepalive is None and own is not None else self.keepalive
+        user_server = self.server.user_server
+        return (
+            user_server.keepalive
+            if self.keepalive is None and user_server is not None
+            else self.keepalive
+        )
 
     def sized(self, workers: int | None, threads: int | None) -> ServerVariant:
         """The same with this size, as far as it can make use of it."""
@@ -131,12 +135,12 @@ class Catalogue:
         names = {ALL, DEFAULT, *(server.name for server in self.servers)}
         return name in names or any(variant.id == name for variant in self.variants())
 
-    def with_own(self, own: Sequence[OwnServer]) -> Catalogue:
+    def with_user_servers(self, user_servers: Sequence[UserServer]) -> Catalogue:
         """This catalogue with the user's own servers, under names that no other server has."""
-        for one in own:
+        for one in user_servers:
             require_name(one.name)
             self._require_free(one.name, "name")
-        return Catalogue((*self.servers, *(server_of(one) for one in own)))
+        return Catalogue((*self.servers, *(server_of(one) for one in user_servers)))
 
     def select(
         self, names: Sequence[str] | None = None, interface: Interface | None = None
@@ -168,8 +172,8 @@ class Catalogue:
     def _meant_by(self, name: str, interface: Interface | None) -> list[ServerVariant]:
         alias, meant, version = parts_of(name)
         if alias or name.startswith("="):
-            found = self._in_version(self._resolve(meant, interface), version, name)
-            return [replace(found, alias=self._free_alias(alias))]
+            variant = self._in_version(self._resolve(meant, interface), version, name)
+            return [replace(variant, alias=self._free_alias(alias))]
         if "==" in name:
             return [self._in_version(self._resolve(meant, interface), version, name)]
         if name == ALL:
@@ -179,10 +183,10 @@ class Catalogue:
         return [self._resolve(name, interface)]
 
     @staticmethod
-    def _in_version(found: ServerVariant, version: str, given: str) -> ServerVariant:
+    def _in_version(variant: ServerVariant, version: str, given: str) -> ServerVariant:
         if "==" not in given:
-            return found
-        return replace(found, server=pinned(found.server, version))
+            return variant
+        return replace(variant, server=pinned(variant.server, version))
 
     def _default(self, interface: Interface | None) -> list[ServerVariant]:
         return [one for one in self._runnable(interface or "wsgi") if _is_usual(one)]
@@ -241,7 +245,9 @@ class Catalogue:
         cause = f"server {name!r} does not run {interface.upper()} apps"
         if interface == "wsgi":
             raise UsageError(cause, "add --interface asgi, or choose another server")
-        able = [one.server.name for one in self._default(interface) if one.server.own is None]
+        able = [
+            one.server.name for one in self._default(interface) if one.server.user_server is None
+        ]
         raise UsageError(cause, f"use --servers {','.join(able)}, or omit --interface asgi")
 
 

@@ -26,20 +26,20 @@ def server_in(name: str) -> str:
 
 def pinned(server: Server, version: str) -> Server:
     """The server in this version. Raises UsageError where it cannot have another one."""
-    asked = f"{server.name}=={version}"
-    if server.own is not None:
+    requested = f"{server.name}=={version}"
+    if server.user_server is not None:
         raise UsageError(
-            f"--servers {asked}: your own command", "install that version in its environment"
+            f"--servers {requested}: your own command", "install that version in its environment"
         )
     if server.distribution is None:
         raise UsageError(
-            f"--servers {asked}: {server.name} comes with its interpreter and has no version of "
-            "its own",
+            f"--servers {requested}: {server.name} comes with its interpreter and has no version "
+            "of its own",
             f"write --servers {server.name}",
         )
     if not _VERSION.fullmatch(version):
         raise UsageError(
-            f"--servers {asked}: {version!r} is not a version",
+            f"--servers {requested}: {version!r} is not a version",
             f"write it like {_requirement_of(server)}",
         )
     requirements = [_in_version(one, server.distribution, version) for one in server.requirements]
@@ -59,5 +59,5 @@ def _in_version(requirement: str, distribution: str, version: str) -> str:
 
 
 def _is_of(requirement: str, distribution: str) -> bool:
-    found = _DISTRIBUTION.match(requirement)
-    return found is not None and found[0].lower() == distribution.lower()
+    match = _DISTRIBUTION.match(requirement)
+    return match is not None and match[0].lower() == distribution.lower()

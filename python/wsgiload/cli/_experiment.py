@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from wsgiload.catalogue.names import load_catalogue
-from wsgiload.catalogue.own import commands_by_name
 from wsgiload.catalogue.pin import server_in
+from wsgiload.catalogue.user_server import commands_by_name
 from wsgiload.cli._flags import ExperimentFlags, ServerFlags, SweepFlags
 from wsgiload.cli._options import (
     configured_servers,

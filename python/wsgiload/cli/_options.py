@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from wsgiload.catalogue.own import parse_command
+from wsgiload.catalogue.user_server import parse_command
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._flags import LoadFlags, RequestFlags, SendingFlags
 from wsgiload.cli._header import parse_headers

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from wsgiload.catalogue.own import require_name
+from wsgiload.catalogue.user_server import require_name
 from wsgiload.cli.config import SERVERS, SERVICES, TomlValue
 from wsgiload.errors import UsageError
 from wsgiload.experiment.public_options import ServerCommand, SupportingService

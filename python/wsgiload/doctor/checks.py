@@ -55,20 +55,20 @@ class CpuTimes:
 
 def run_checks(root: Path = Path("/"), watch_s: float = WATCH_S) -> list[DoctorFinding]:
     """Every check, in the order of what spoils most; watches the processors for ``watch_s``."""
-    own = [check_cores(available_cpus()), check_uv(), check_open_files()]
+    of_process = [check_cores(available_cpus()), check_uv(), check_open_files()]
     return [
-        *own,
+        *of_process,
         *watch_cpus(root, watch_s),
         check_load(root),
         check_cgroups(root),
-        *look_round(root),
+        *quick_checks(root),
     ]
 
 
-def look_round(root: Path = Path("/")) -> list[DoctorFinding]:
+def quick_checks(root: Path = Path("/")) -> list[DoctorFinding]:
     """The checks that read files alone, quickly and without trying anything: also kept with every
     run."""
-    looks: list[Callable[[Path], DoctorFinding]] = [
+    checks: list[Callable[[Path], DoctorFinding]] = [
         check_governor,
         check_turbo,
         check_smt,
@@ -86,7 +86,7 @@ def look_round(root: Path = Path("/")) -> list[DoctorFinding]:
         check_tracking,
         check_congestion_control,
     ]
-    return [look(root) for look in looks]
+    return [look(root) for look in checks]
 
 
 def check_cores(cores: tuple[int, ...]) -> DoctorFinding:

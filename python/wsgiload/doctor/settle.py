@@ -49,14 +49,14 @@ class Settled:
 
 def disturbances(state: HostState) -> tuple[str, ...]:
     """What keeps this host busy, in words; unknown values count as quiet."""
-    found = []
+    sentences = []
     if state.idle_share is not None and state.idle_share <= LEAST_IDLE_SHARE:
-        found.append(f"CPUs were only {100 * state.idle_share:.0f} % idle")
+        sentences.append(f"CPUs were only {100 * state.idle_share:.0f} % idle")
     if state.pressure_percent is not None and state.pressure_percent >= MOST_PRESSURE_PERCENT:
-        found.append(f"tasks waited for a CPU {state.pressure_percent:.1f} % of the last 2 s")
+        sentences.append(f"tasks waited for a CPU {state.pressure_percent:.1f} % of the last 2 s")
     if state.time_wait is not None and state.time_wait >= MOST_TIME_WAIT:
-        found.append(f"{state.time_wait:,} connections to the port were in TIME_WAIT")
-    return tuple(found)
+        sentences.append(f"{state.time_wait:,} connections to the port were in TIME_WAIT")
+    return tuple(sentences)
 
 
 def settle(
@@ -70,13 +70,13 @@ def settle(
     started_ns = clock_ns()
     least_ns = min(LEAST_WAIT_NS, longest_ns)
     while True:
-        found = disturbances(look())
+        remaining = disturbances(look())
         waited_ns = clock_ns() - started_ns
-        if not found and waited_ns < least_ns:
+        if not remaining and waited_ns < least_ns:
             pause_s(min(least_ns - waited_ns, WATCH_NS) / NS_PER_S)
             continue
-        if not found or waited_ns >= longest_ns:
-            return Settled(waited_ns / NS_PER_S, found)
+        if not remaining or waited_ns >= longest_ns:
+            return Settled(waited_ns / NS_PER_S, remaining)
 
 
 @dataclass(slots=True)

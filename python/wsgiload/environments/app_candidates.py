@@ -24,11 +24,11 @@ def for_missing_module(
 ) -> list[ImportedFrom]:
     """For a module that ``folder`` does not have: names like it, and other places."""
     top, dot, rest = name.module.partition(".")
-    own = [path.stem for path in folder.glob("*.py")]
-    own += [path.parent.name for path in folder.glob("*/__init__.py")]
+    local_modules = [path.stem for path in folder.glob("*.py")]
+    local_modules += [path.parent.name for path in folder.glob("*/__init__.py")]
     candidates = [
         ImportedFrom(folder, AppName(module + dot + rest, name.expression))
-        for module in difflib.get_close_matches(top, own, n=2)
+        for module in difflib.get_close_matches(top, local_modules, n=2)
     ]
 
     # As Django's WSGI_APPLICATION is written: shop.wsgi.application.

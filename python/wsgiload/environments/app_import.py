@@ -84,7 +84,7 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     place: str | None = None
     file: str | None = None
     names: tuple[str, ...] = ()
-    found: tuple[str, ...] = ()
+    matches: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,21 +189,21 @@ def _failure(report: Imported, name: AppName, folder: Path, around: Surroundings
         if settings is not None:
             return messages.without_settings(name, f"{SETTINGS_VARIABLE}={settings}")
 
-    found = _first_that_works(_meant(report, name, folder, around), around)
-    suggestion = None if found is None else _words(found, around)
+    candidate = _first_that_works(_alternatives(report, name, folder, around), around)
+    suggestion = None if candidate is None else _words(candidate, around)
     if report.step == "missing":
         return messages.module_missing(name, folder, around.interpreter, suggestion)
     about = messages.About(name, folder, around.interpreter, around.interface)
     return messages.error_of(report, about, suggestion)
 
 
-def _meant(
+def _alternatives(
     report: Imported, name: AppName, folder: Path, around: Surroundings
 ) -> list[ImportedFrom]:
     """What else may have been meant, the likeliest first."""
     if report.step == "missing":
         return app_candidates.for_missing_module(name, folder, around.variables, around.interface)
-    if report.step == "attribute" and not report.found:
+    if report.step == "attribute" and not report.matches:
         return app_candidates.in_django(folder, around.interface)
     if report.step == "wsgi":
         return app_candidates.asgi_of_django(name, folder)
@@ -232,15 +232,15 @@ def _first_that_works(
             return candidate
         if report.step == "factory":
             return replace(candidate, name=messages.as_call(candidate.name))
-        if report.step == "attribute" and report.found:
-            return replace(candidate, name=AppName(candidate.name.module, report.found[0]))
+        if report.step == "attribute" and report.matches:
+            return replace(candidate, name=AppName(candidate.name.module, report.matches[0]))
     return None
 
 
 def _around(candidate: ImportedFrom, around: Surroundings) -> Surroundings:
     """With the environment of the candidate's own folder, unless another one was asked for."""
-    is_asked_for = around.interpreter.origin in ("--python", "VIRTUAL_ENV")
-    if is_asked_for or not (candidate.folder / ".venv").is_dir():
+    is_requested = around.interpreter.origin in ("--python", "VIRTUAL_ENV")
+    if is_requested or not (candidate.folder / ".venv").is_dir():
         return around
     return replace(around, interpreter=find_app_interpreter(candidate.folder))
 
@@ -264,21 +264,23 @@ def _path_given(app: str, folder: Path, around: Surroundings) -> WsgiloadError:
     if not candidates:
         path = app.partition(":")[0]
         return not_an_app(app, f"{path} does not exist in {folder}; name a module, not a file")
-    found = _first_that_works(candidates, around)
-    if found is None:
+    candidate = _first_that_works(candidates, around)
+    if candidate is None:
         # It exists and does not import: why is worth more than how it should be named.
         check_app(candidates[0].name.text, candidates[0].folder, around)
         return not_an_app(app, f"name a module, not a file: {_words(candidates[0], around)}")
-    return not_an_app(app, f"write it as {_words(found, around)}")
+    return not_an_app(app, f"write it as {_words(candidate, around)}")
 
 
 def _module_given(app: str, folder: Path, around: Surroundings) -> WsgiloadError:
     """What to type instead of a module without its callable."""
     likely = parse_app(f"{app}:app")
-    found = _first_that_works([ImportedFrom(folder, likely)], around)
-    if found is None:
+    candidate = _first_that_works([ImportedFrom(folder, likely)], around)
+    if candidate is None:
         check_app(likely.text, folder, around)
-    return not_an_app(app, f"write it as {likely.text if found is None else _words(found, around)}")
+    return not_an_app(
+        app, f"write it as {likely.text if candidate is None else _words(candidate, around)}"
+    )
 
 
 def _words(app: ImportedFrom, around: Surroundings) -> str:

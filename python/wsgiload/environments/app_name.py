@@ -125,11 +125,11 @@ def from_here(path: Path) -> str:
 def shadowed_modules(folder: Path) -> list[str]:
     """The modules of ``folder`` that are named like one of the standard library."""
     try:
-        own = [path.stem for path in folder.glob("*.py")]
-        own += [path.parent.name for path in folder.glob("*/__init__.py")]
+        local_modules = [path.stem for path in folder.glob("*.py")]
+        local_modules += [path.parent.name for path in folder.glob("*/__init__.py")]
     except OSError:
         return []
-    return sorted(set(own) & sys.stdlib_module_names)
+    return sorted(set(local_modules) & sys.stdlib_module_names)
 
 
 def needs_shim(app: str, folder: Path, pythonpath: Sequence[Path] = ()) -> bool:

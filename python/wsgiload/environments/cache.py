@@ -8,8 +8,8 @@ from pathlib import Path
 
 def cache_folder() -> Path:
     """``WSGILOAD_CACHE_DIR``, else ``wsgiload`` in the user's cache folder."""
-    own = os.environ.get("WSGILOAD_CACHE_DIR")
-    if own:
-        return Path(own).expanduser().absolute()
+    configured = os.environ.get("WSGILOAD_CACHE_DIR")
+    if configured:
+        return Path(configured).expanduser().absolute()
     shared = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(shared).expanduser().absolute() / "wsgiload"

@@ -43,8 +43,8 @@ def settings_modules(project: Path) -> list[str]:
         *sorted(project.glob("*/settings.py")),
         *(file for file in sorted(project.glob("*/settings/__init__.py")) if _text(file).strip()),
     ]
-    found = [".".join(file.relative_to(project).with_suffix("").parts) for file in files]
-    return list(dict.fromkeys([*named, *(name.removesuffix(".__init__") for name in found)]))
+    module_names = [".".join(file.relative_to(project).with_suffix("").parts) for file in files]
+    return list(dict.fromkeys([*named, *(name.removesuffix(".__init__") for name in module_names)]))
 
 
 def allowed_hosts(folder: Path) -> list[str]:
@@ -52,12 +52,12 @@ def allowed_hosts(folder: Path) -> list[str]:
     projects_of = dict.fromkeys([folder, *projects(folder)])
     patterns = ("*/settings*.py", "*/settings/*.py")
     files = [file for one in projects_of for glob in patterns for file in sorted(one.glob(glob))]
-    texts = [found for file in files for found in _HOSTS.findall(_text(file))]
+    texts = [text for file in files for text in _HOSTS.findall(_text(file))]
     literals = chain.from_iterable(_LITERAL.findall(text) for text in texts)
     variables = [text for name, text in os.environ.items() if "ALLOWED_HOSTS" in name]
     names = chain.from_iterable(text.split(",") for text in chain(variables, literals))
-    found = [name.strip().removeprefix(".") for name in names]
-    return [name for name in dict.fromkeys(found) if _HOST.fullmatch(name)][:MOST_HOSTS]
+    hosts = [name.strip().removeprefix(".") for name in names]
+    return [name for name in dict.fromkeys(hosts) if _HOST.fullmatch(name)][:MOST_HOSTS]
 
 
 def _text(file: Path) -> str:

@@ -126,7 +126,7 @@ def module_missing(
 
 
 def _call_by_hand(report: Imported, name: AppName) -> str:
-    if report.found:
+    if report.matches:
         return f"if it is a factory, call it: {shlex.quote(as_call(name).text)}"
     call = as_call(name, repr("production")).text
     return f"if it is a factory, call it with literal arguments, such as {shlex.quote(call)}"
@@ -152,9 +152,9 @@ def _attribute_missing(
             "rename it",
         )
     cause = f"module {name.module!r} has no {name.expression!r}"
-    if report.found:
-        found = AppName(name.module, report.found[0])
-        return UsageError(cause, f"did you mean {shlex.quote(found.text)}?")
+    if report.matches:
+        suggested = AppName(name.module, report.matches[0])
+        return UsageError(cause, f"did you mean {shlex.quote(suggested.text)}?")
     if suggestion is not None:
         return UsageError(cause, f"did you mean {suggestion}?")
     return UsageError(cause, f"callables in it: {', '.join(report.names) or 'none'}")

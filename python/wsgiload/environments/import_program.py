@@ -40,8 +40,8 @@ def place(error: BaseException, folder: str) -> str | None:
         for frame in traceback.extract_tb(error.__traceback__)
         if "importlib" not in frame.filename and frame.filename != __file__
     ]
-    own = [frame for frame in frames if frame.filename.startswith(folder + os.sep)]
-    for frame in (own or frames)[-1:]:
+    app_frames = [frame for frame in frames if frame.filename.startswith(folder + os.sep)]
+    for frame in (app_frames or frames)[-1:]:
         return f"{frame.filename}:{frame.lineno}"
     return None
 
@@ -145,25 +145,25 @@ def works(name: str, value: object, interface: str) -> str | None:
     return "()" if is_app(called(value), interface) else None
 
 
-def suggestions(module: object, wanted: str, interface: str) -> tuple[list[str], list[str]]:
+def suggestions(module: object, missing: str, interface: str) -> tuple[list[str], list[str]]:
     """The names that yield an app, the likeliest first, and the callables that the module
     defines."""
-    own = [
+    callables = [
         name
         for name, value in vars(module).items()
-        if callable(value) and not name.startswith("_") and is_own(value, module)
+        if callable(value) and not name.startswith("_") and is_defined_in(value, module)
     ]
-    close = difflib.get_close_matches(wanted, own, n=3)
-    likely = [*close, *USUAL, *(name for name in own if FACTORY_NAME.search(name))]
-    found = []
+    close = difflib.get_close_matches(missing, callables, n=3)
+    likely = [*close, *USUAL, *(name for name in callables if FACTORY_NAME.search(name))]
+    matches = []
     for name in dict.fromkeys(likely):
-        suffix = works(name, getattr(module, name), interface) if name in own else None
+        suffix = works(name, getattr(module, name), interface) if name in callables else None
         if suffix is not None:
-            found.append(name + suffix)
-    return found, own[:MAX_NAMES]
+            matches.append(name + suffix)
+    return matches, callables[:MAX_NAMES]
 
 
-def is_own(value: object, module: object) -> bool:
+def is_defined_in(value: object, module: object) -> bool:
     """Whether a function or class was defined in the module; objects count always."""
     if not (inspect.isroutine(value) or inspect.isclass(value)):
         return True
@@ -186,9 +186,9 @@ def attempt(module_name: str, expression: str, folder: str, interface: str) -> R
     value: object = module
     for name in ast.unparse(target).split("."):
         if not hasattr(value, name):
-            found, names = suggestions(module, ast.unparse(target), interface)
+            matches, names = suggestions(module, ast.unparse(target), interface)
             file = getattr(module, "__file__", None)
-            return {"step": "attribute", "names": names, "found": found, "file": file}
+            return {"step": "attribute", "names": names, "matches": matches, "file": file}
         value = getattr(value, name)
     if isinstance(tree, ast.Call):
         try:
@@ -232,7 +232,7 @@ def judged(name: str, value: object, interface: str) -> Report:
         return {"step": "factory", "kind": kind, "text": text[:200]}
     step = "done" if takes(value, ARGUMENTS[interface]) else "arguments"
     suffix = ("()",) if needs_none else ()
-    return {"step": step, "kind": kind, "text": text[:200], "found": suffix}
+    return {"step": step, "kind": kind, "text": text[:200], "matches": suffix}
 
 
 def main() -> None:

@@ -38,14 +38,14 @@ def damage_of(
 
 def site_packages_of(folder: Path) -> Path:
     """Where the packages of an environment are."""
-    found = next((folder / "lib").glob("py*3.*/site-packages"), None)
-    return found if found is not None else folder / "lib" / "python3" / "site-packages"
+    path = next((folder / "lib").glob("py*3.*/site-packages"), None)
+    return path if path is not None else folder / "lib" / "python3" / "site-packages"
 
 
 def installed_distributions(folder: Path) -> dict[str, str]:
     """Name and version of each, read from the metadata on disk; no interpreter is started."""
-    found = metadata.distributions(path=[str(site_packages_of(folder))])
-    return {normalise(one.metadata["Name"]): one.version for one in found}
+    distributions = metadata.distributions(path=[str(site_packages_of(folder))])
+    return {normalise(one.metadata["Name"]): one.version for one in distributions}
 
 
 def _damages(
@@ -78,13 +78,13 @@ def _changed_files(record: Path) -> Iterator[str]:
         yield f"{record} is damaged"
         return
     for name, checksum, _ in rows:
-        method, _, wanted = checksum.partition("=")
+        method, _, expected = checksum.partition("=")
         if method == METHOD:
             path = Path(os.path.normpath(record.parent.parent / name))
             if not path.is_file():
                 yield f"{path} is listed in {record} but missing"
             digest = hashlib.sha256(path.read_bytes()).digest()
-            if base64.urlsafe_b64encode(digest).decode().rstrip("=") != wanted:
+            if base64.urlsafe_b64encode(digest).decode().rstrip("=") != expected:
                 yield f"{path} does not match {record} (checksum mismatch)"
 
 

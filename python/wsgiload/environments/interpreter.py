@@ -57,10 +57,10 @@ if sys.prefix == sys.base_prefix and site.getusersitepackages() not in folders:
 names = {}
 if sys.version_info >= (3, 8):
     from importlib import metadata
-    for found in metadata.distributions(path=folders + sys.path):
-        name = found.metadata["Name"]
+    for one in metadata.distributions(path=folders + sys.path):
+        name = one.metadata["Name"]
         if name:
-            names.setdefault(name, found.version)
+            names.setdefault(name, one.version)
 print(json.dumps({
     "executable": sys.executable,
     "base": getattr(sys, "_base_executable", None) or sys.executable,
@@ -253,12 +253,12 @@ def _locate(python: str, chdir: Path) -> Path:
             return _python_of(candidate.absolute(), "use its bin/python")
         if os.sep in python and candidate.is_file():
             return candidate.absolute()
-    found = None if os.sep in python else shutil.which(python)
-    if found is None:
+    program = None if os.sep in python else shutil.which(python)
+    if program is None:
         raise UsageError(
             f"--python {python}: no such interpreter", "use the path of a python executable"
         )
-    return Path(found)
+    return Path(program)
 
 
 def _python_of(environment: Path, fix: str) -> Path:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.environments.interpreter import AppInterpreter
-from wsgiload.environments.own import own_environment
 from wsgiload.environments.provision import Environment, provision_all
+from wsgiload.environments.user_environment import user_environment
 from wsgiload.environments.versions import find_version, require_suited
 from wsgiload.errors import UsageError, WsgiloadError
 
@@ -17,47 +17,47 @@ Environments = Mapping[str, Environment | WsgiloadError]
 Interpreters = Mapping[str | None, AppInterpreter]
 
 
-def named_interpreters(found: Mapping[str, ServerVariant]) -> dict[str, AppInterpreter]:
+def named_interpreters(variants: Mapping[str, ServerVariant]) -> dict[str, AppInterpreter]:
     """The interpreters that settings name by their versions. Raises UsageError for a version that
     is not installed, or that one of its servers does not run on."""
     named: dict[str, AppInterpreter] = {}
-    for one in found.values():
+    for one in variants.values():
         if one.python is not None:
             if one.python not in named:
-                named[one.python] = _found_anew(one.python, named)
+                named[one.python] = _distinct_interpreter(one.python, named)
             require_suited(one.server, named[one.python])
     return named
 
 
-def _found_anew(version: str, named: Mapping[str, AppInterpreter]) -> AppInterpreter:
+def _distinct_interpreter(version: str, named: Mapping[str, AppInterpreter]) -> AppInterpreter:
     """The interpreter, which is none of those found before: it would be compared with itself as if
     with another."""
-    found = find_version(version)
+    candidate = find_version(version)
     for other, interpreter in named.items():
-        if interpreter.base_executable == found.base_executable:
+        if interpreter.base_executable == candidate.base_executable:
             raise UsageError(
-                f"--grid python={other},{version}: both are Python {found.version}",
+                f"--grid python={other},{version}: both are Python {candidate.version}",
                 "list each version once",
             )
-    return found
+    return candidate
 
 
 def provide(
-    found: Mapping[str, ServerVariant],
+    variants: Mapping[str, ServerVariant],
     interpreters: Interpreters,
     log: Callable[[str], None],
     app_failure: WsgiloadError | None = None,
 ) -> dict[str, Environment | WsgiloadError]:
     """The environment of each setting, by its id, or why there is none; an app that cannot be
     imported fails every server of the catalogue."""
-    own = {
-        setting: own_environment(one.server.own, dict(one.variables))
-        for setting, one in found.items()
-        if one.server.own is not None
+    user_environments = {
+        setting: user_environment(one.server.user_server, dict(one.variables))
+        for setting, one in variants.items()
+        if one.server.user_server is not None
     }
-    ours = {setting: one for setting, one in found.items() if setting not in own}
+    ours = {setting: one for setting, one in variants.items() if setting not in user_environments}
     if app_failure is not None:
-        return {**own, **dict.fromkeys(ours, app_failure)}
+        return {**user_environments, **dict.fromkeys(ours, app_failure)}
 
     made: dict[tuple[str | None, str], Environment | WsgiloadError] = {}
     for python, interpreter in interpreters.items():
@@ -65,9 +65,12 @@ def provide(
         if servers:
             provisioned = provision_all(servers, interpreter, log=log)
             made |= {(python, key): environment for key, environment in provisioned.items()}
-    return {**own, **{setting: made[one.python, one.server.key] for setting, one in ours.items()}}
+    return {
+        **user_environments,
+        **{setting: made[one.python, one.server.key] for setting, one in ours.items()},
+    }
 
 
-def needs_app(found: Mapping[str, ServerVariant]) -> bool:
+def needs_app(variants: Mapping[str, ServerVariant]) -> bool:
     """Whether a server of the catalogue imports the app; the user's own see to that themselves."""
-    return any(one.server.own is None for one in found.values())
+    return any(one.server.user_server is None for one in variants.values())

@@ -172,7 +172,7 @@ def provision_all(
 ) -> dict[str, LockedEnvironment | WsgiloadError]:
     """Provision every server, by its key, several at a time; one that fails does not stop the
     others."""
-    wanted = {server.key: server for server in servers}
+    by_key = {server.key: server for server in servers}
     # Once, before there are threads: its look-up in the standard library is not thread-safe.
     uv_program()
 
@@ -184,7 +184,7 @@ def provision_all(
 
     with ThreadPoolExecutor(BUILDS_AT_ONCE) as pool:
         try:
-            return dict(zip(wanted, pool.map(attempt, wanted.values()), strict=True))
+            return dict(zip(by_key, pool.map(attempt, by_key.values()), strict=True))
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -246,8 +246,8 @@ def _printed_version(command: Sequence[str]) -> str:
         raise ProvisionError(
             f"cannot determine the version of {command[0]}: {error}", step="provision"
         ) from error
-    found = re.search(r"\d+(\.\d+)+", done.stdout + done.stderr)
-    return found[0] if found else "unknown"
+    match = re.search(r"\d+(\.\d+)+", done.stdout + done.stderr)
+    return match[0] if match else "unknown"
 
 
 def _python_version(server: Server, interpreter: AppInterpreter) -> str | None:

@@ -41,11 +41,13 @@ def interpreter_for(server: Server, usual: AppInterpreter) -> AppInterpreter:
     if suits(server, usual):
         return usual
     fitting = [
-        found for found in installed_interpreters(server.implementation) if suits(server, found)
+        interpreter
+        for interpreter in installed_interpreters(server.implementation)
+        if suits(server, interpreter)
     ]
     if usual.site_packages or not fitting:
         raise _none_fits(server, usual)
-    return max(fitting, key=lambda found: _version(found.version))
+    return max(fitting, key=lambda interpreter: _version(interpreter.version))
 
 
 def require_suited(server: Server, interpreter: AppInterpreter) -> None:
@@ -65,14 +67,14 @@ def find_version(text: str) -> AppInterpreter:
             "write it like 3.13, or 3.14t for a free-threaded build",
         )
     known = installed_interpreters("CPython")
-    fitting = [found for found in known if _is_version(found.version, text)]
+    fitting = [interpreter for interpreter in known if _is_version(interpreter.version, text)]
     if not fitting:
-        versions = sorted({found.version for found in known}, key=_version)
+        versions = sorted({interpreter.version for interpreter in known}, key=_version)
         raise UsageError(
             f"Python {text} is not installed",
             f"installed versions: {', '.join(versions) or 'none'}",
         )
-    return max(fitting, key=lambda found: _version(found.version))
+    return max(fitting, key=lambda interpreter: _version(interpreter.version))
 
 
 @functools.cache
@@ -80,18 +82,18 @@ def installed_interpreters(implementation: str) -> tuple[AppInterpreter, ...]:
     """Every interpreter of that implementation that can be found here and answers, with no packages
     in sight."""
     name = r"pypy3" if implementation == "PyPy" else r"python3\.\d+t?"
-    found: dict[Path, AppInterpreter] = {}
+    interpreters: dict[Path, AppInterpreter] = {}
     for path in _executables(name):
         try:
             one = describe_any(path, "found")
         except UsageError:
             continue
         if one.implementation == implementation:
-            found.setdefault(one.base_executable, one)
-    own = bundled_app_interpreter()
-    if own.implementation == implementation:
-        found.setdefault(own.base_executable, own)
-    return tuple(found.values())
+            interpreters.setdefault(one.base_executable, one)
+    bundled = bundled_app_interpreter()
+    if bundled.implementation == implementation:
+        interpreters.setdefault(bundled.base_executable, bundled)
+    return tuple(interpreters.values())
 
 
 def _executables(name: str) -> Iterator[Path]:
@@ -105,9 +107,9 @@ def _executables(name: str) -> Iterator[Path]:
             yield from sorted(path for path in fitting if os.access(path, os.X_OK))
 
 
-def _is_version(version: str, wanted: str) -> bool:
-    same_build = version.endswith("t") == wanted.endswith("t")
-    return same_build and f"{version.rstrip('t')}.".startswith(f"{wanted.rstrip('t')}.")
+def _is_version(version: str, requested: str) -> bool:
+    same_build = version.endswith("t") == requested.endswith("t")
+    return same_build and f"{version.rstrip('t')}.".startswith(f"{requested.rstrip('t')}.")
 
 
 def _version(text: str) -> tuple[int, ...]:
@@ -125,10 +127,10 @@ def _none_fits(server: Server, usual: AppInterpreter) -> UsageError:
 
 def _not_on(server: Server, interpreter: AppInterpreter) -> str:
     return (
-        f"{server.name} runs on {_wanted(server)}, not on {interpreter.implementation} "
+        f"{server.name} runs on {_supported(server)}, not on {interpreter.implementation} "
         f"{interpreter.version}"
     )
 
 
-def _wanted(server: Server) -> str:
+def _supported(server: Server) -> str:
     return server.pythons if server.implementation != "CPython" else f"Python {server.pythons}"

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from wsgiload.catalogue.own import OwnServer, placeholders_of, require_runnable
 from wsgiload.catalogue.pin import server_in
-from wsgiload.environments.own import require_own_programs
+from wsgiload.catalogue.user_server import UserServer, placeholders_of, require_runnable
+from wsgiload.environments.user_environment import require_user_programs
 from wsgiload.errors import UsageError, require
 from wsgiload.experiment.grid import refuse_beside
 from wsgiload.experiment.plan import Size
@@ -21,20 +21,20 @@ from wsgiload.loads.request import Request
 
 def own_servers_of(
     options: ServerOptions, folder: Path, variables: Mapping[str, str]
-) -> tuple[OwnServer, ...]:
+) -> tuple[UserServer, ...]:
     """The servers that are started by commands of the user's own, in ``folder``. Raises UsageError
     for one that could not be started, or that would listen nobody knows where."""
     servers = tuple(_own_server(name, given, folder) for name, given in options.command.items())
     for one in servers:
         require_runnable(one, options.port)
-        require_own_programs(one, {**variables, **one.env})
+        require_user_programs(one, {**variables, **one.env})
     return servers
 
 
-def _own_server(name: str, given: str | ServerCommand, folder: Path) -> OwnServer:
+def _own_server(name: str, given: str | ServerCommand, folder: Path) -> UserServer:
     if isinstance(given, str):
-        return OwnServer(name, given, folder)
-    own = OwnServer(
+        return UserServer(name, given, folder)
+    own = UserServer(
         name=name,
         command=given.command,
         folder=folder,
@@ -70,7 +70,7 @@ def require_compatible_with_own(
     named: Sequence[str],
     options: ServerOptions,
     sizes: Sequence[Size],
-    own: Sequence[OwnServer],
+    own: Sequence[UserServer],
 ) -> None:
     """Refuse what contradicts the user's own servers, or has no effect on them; ``named`` are the
     servers of ``--servers``."""
@@ -89,13 +89,13 @@ def require_compatible_with_own(
         )
 
 
-def _option_of(own: Sequence[OwnServer]) -> str:
+def _option_of(own: Sequence[UserServer]) -> str:
     """How messages name them."""
     return "[servers.NAME]" if own[0].is_table else "--command"
 
 
 def _refuse_without_effect(
-    options: ServerOptions, sizes: Sequence[Size], own: Sequence[OwnServer]
+    options: ServerOptions, sizes: Sequence[Size], own: Sequence[UserServer]
 ) -> None:
     """Where only the user's own servers are measured: what only concerns those of the
     catalogue."""

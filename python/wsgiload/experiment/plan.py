@@ -17,7 +17,7 @@ import msgspec
 from wsgiload.catalogue.adjust import Adjustment
 from wsgiload.catalogue.bundled import bundled_app
 from wsgiload.catalogue.contract import Interface, Profile
-from wsgiload.catalogue.own import OwnServer
+from wsgiload.catalogue.user_server import UserServer
 from wsgiload.documents.codec import encode_bytes
 from wsgiload.documents.experiment_facts import ExperimentFacts, QualifyingFacts
 from wsgiload.errors import require
@@ -99,7 +99,7 @@ class Experiment:
     servers: tuple[str, ...] | None = None
     # A folder of the user's with further server files.
     servers_from: Path | None = None
-    own_servers: tuple[OwnServer, ...] = ()
+    own_servers: tuple[UserServer, ...] = ()
     adjustments: tuple[Adjustment, ...] = ()
     # By name; their folders are absolute.
     services: Mapping[str, SupportingService] = field(default_factory=dict)

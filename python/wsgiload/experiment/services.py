@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from wsgiload.catalogue.own import split_words
+from wsgiload.catalogue.user_server import split_words
 from wsgiload.errors import UsageError, require
 from wsgiload.experiment.public_options import SupportingService
 

@@ -48,7 +48,7 @@ def resolve_servers(experiment: Experiment) -> dict[str, ServerVariant]:
 def _chosen(experiment: Experiment) -> list[ServerVariant]:
     """The user's own servers, and those of the catalogue that were named beside them."""
     catalogue, named = (
-        load_catalogue(further=experiment.servers_from).with_own(experiment.own_servers),
+        load_catalogue(further=experiment.servers_from).with_user_servers(experiment.own_servers),
         experiment.servers,
     )
     own = [one.name for one in experiment.own_servers]
@@ -61,14 +61,14 @@ def _chosen(experiment: Experiment) -> list[ServerVariant]:
 
 def _variables_of(variant: ServerVariant, experiment: Experiment) -> dict[str, str]:
     """Those of all servers, and over them those of a server of the user's own."""
-    own = variant.server.own
+    own = variant.server.user_server
     return {**experiment.variables, **(own.env if own is not None else {})}
 
 
 def _setting(variant: ServerVariant, size: Size) -> ServerVariant:
     """The server in one setting; a version of Python only applies to servers in Python, and
     profiles only to servers of the catalogue."""
-    is_ours = variant.server.own is None
+    is_ours = variant.server.user_server is None
     return replace(
         variant.sized(size.workers, size.threads),
         profile=size.profile if is_ours else None,

@@ -21,7 +21,7 @@ _PORT = re.compile(r"\$(?:PORT\b|\{PORT(?::-[^}]*)?\})")
 def unused_settings(experiment: Experiment, found: Mapping[str, ServerVariant]) -> str | None:
     """One sentence, where a file in the app's folder says how the app is deployed and no server
     that is measured uses it."""
-    is_own = any(one.server.own is not None for one in found.values())
+    is_own = any(one.server.user_server is not None for one in found.values())
     if experiment.bundled or experiment.app is None or is_own:
         return None
     of_gunicorn = [one for one in found.values() if one.server.name == "gunicorn"]

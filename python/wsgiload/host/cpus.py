@@ -125,18 +125,18 @@ def assign_cpus(
 
 
 def named_cores(
-    asked: tuple[int, ...] | None, cores: tuple[int, ...], side: str
+    requested: tuple[int, ...] | None, cores: tuple[int, ...], side: str
 ) -> tuple[int, ...]:
     """What the user named for one side, sorted; none of it may be missing from the available
     cores."""
-    unknown = sorted(set(asked or ()) - set(cores))
+    unknown = sorted(set(requested or ()) - set(cores))
     if unknown:
         raise UsageError(
             f"--{side}-cpus names {format_cpu_list(unknown)}, but available are "
             f"{format_cpu_list(cores)}",
             f"choose --{side}-cpus from {format_cpu_list(cores)}",
         )
-    return tuple(sorted(set(asked or ())))
+    return tuple(sorted(set(requested or ())))
 
 
 def _cores(numbers: Sequence[int], topology: Sequence[Processor]) -> list[_Core]:
@@ -157,19 +157,19 @@ def _default_server(
     cores: list[_Core], cpus: float | None, client: tuple[int, ...]
 ) -> tuple[int, ...]:
     free = [core for core in cores if not core.has_any(client)]
-    wanted = max(1, len(cores) // 2) if cpus is None else math.ceil(cpus)
+    count = max(1, len(cores) // 2) if cpus is None else math.ceil(cpus)
     if cpus is None:
-        wanted = min(wanted, len(free) or wanted)
+        count = min(count, len(free) or count)
     for_client = 0 if client else 1
     choices = [choice[for_client:] for choice in _neighbourhoods(_without_first(cores, free), free)]
     for choice in choices:
-        if len(choice) >= wanted:
-            return tuple(core.processors[0] for core in choice[-wanted:])
+        if len(choice) >= count:
+            return tuple(core.processors[0] for core in choice[-count:])
     for choice in choices:
         threads = [number for core in reversed(choice) for number in core.processors]
-        if len(threads) >= wanted:
-            return tuple(sorted(threads[:wanted]))
-    return tuple(sorted(number for core in cores for number in core.processors))[-wanted:]
+        if len(threads) >= count:
+            return tuple(sorted(threads[:count]))
+    return tuple(sorted(number for core in cores for number in core.processors))[-count:]
 
 
 def _default_client(cores: list[_Core], server: tuple[int, ...]) -> tuple[int, ...]:

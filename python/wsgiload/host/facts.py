@@ -54,10 +54,10 @@ def _field(path: str, name: str) -> str | None:
         lines = Path(path).read_text().splitlines()
     except OSError:
         return None
-    found = [
+    values = [
         line.partition(":")[2].strip() for line in lines if line.partition(":")[0].strip() == name
     ]
-    return found[0] if found else None
+    return values[0] if values else None
 
 
 def _memory_bytes() -> int | None:

@@ -35,8 +35,8 @@ _is_exceeded = threading.Event()
 def guard_memory() -> None:
     """Limit this process. Raises UsageError for a size that is none."""
     global _limit_bytes
-    wanted = os.environ.get(VARIABLE)
-    _limit_bytes = parse_size_bytes(wanted) if wanted else max(LEAST_BYTES, _share_bytes())
+    configured = os.environ.get(VARIABLE)
+    _limit_bytes = parse_size_bytes(configured) if configured else max(LEAST_BYTES, _share_bytes())
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     most_bytes = _limit_bytes + RESERVE_BYTES
     if hard == resource.RLIM_INFINITY or most_bytes < hard:

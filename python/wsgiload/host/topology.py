@@ -52,10 +52,10 @@ def _processor(root: Path, number: int, nodes: dict[int, int]) -> Processor:
 
 def _nodes(root: Path) -> dict[int, int]:
     """Processor to its memory node."""
-    found: dict[int, int] = {}
+    nodes: dict[int, int] = {}
     for folder in (root / NODES).glob("node[0-9]*"):
-        found |= dict.fromkeys(_list(folder / "cpulist"), int(folder.name.removeprefix("node")))
-    return found
+        nodes |= dict.fromkeys(_list(folder / "cpulist"), int(folder.name.removeprefix("node")))
+    return nodes
 
 
 def _first(*paths: Path) -> int | None:

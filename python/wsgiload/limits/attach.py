@@ -194,11 +194,11 @@ def _without_us(
 ) -> dict[str, Path]:
     """Those groups that do not hold our own process; none if what is left counts neither CPU time
     nor memory."""
-    own = files.own_memberships(root)
+    memberships = files.own_memberships(root)
     alone = {
         name: directory
         for name, directory in directories.items()
-        if name not in own
-        or not files.own_directory(mounts[name], own[name]).is_relative_to(directory)
+        if name not in memberships
+        or not files.own_directory(mounts[name], memberships[name]).is_relative_to(directory)
     }
     return alone if alone.keys() & {"cpuacct", "memory", v1.UNIFIED} else {}

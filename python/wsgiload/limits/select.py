@@ -125,14 +125,14 @@ def end_stale_processes(root: Path = Path("/")) -> list[int]:
             if maker is not None and not _lives(maker, root) and sweep.is_in_our_namespace(pid)
         ]
 
-    found = stale()
+    pids = stale()
     sweep.end_all(stale)
-    return found
+    return pids
 
 
 def bases_of(root: Path = Path("/")) -> Iterable[Path]:
     """The groups below which ours are made, one in each hierarchy."""
-    groups = [own for own, _ in v1.find_own(root).values()]
+    groups = [group for group, _ in v1.find_own(root).values()]
     mount = v2.find_mount(root)
     if mount:
         groups.append(v2.own_base(root, mount))

@@ -172,13 +172,13 @@ def session_members(session: int, started_ticks: int) -> list[int]:
 def marked_processes(mark: str) -> list[int]:
     """The living processes that inherited this mark; those of other users cannot be seen, nor
     ended."""
-    return [pid for pid, found in marks().items() if found == mark]
+    return [pid for pid, inherited in marks().items() if inherited == mark]
 
 
 def marks(processes: Path = Path("/proc")) -> dict[int, str]:
     """The living processes that inherited a mark, and which."""
     variable = f"{GROUP_VARIABLE}=".encode()
-    found: dict[int, str] = {}
+    marks_by_pid: dict[int, str] = {}
     with suppress(OSError):
         for entry in processes.iterdir():
             with suppress(OSError, ValueError):
@@ -188,8 +188,8 @@ def marks(processes: Path = Path("/proc")) -> dict[int, str]:
                     continue
                 for one in (entry / "environ").read_bytes().split(b"\0"):
                     if one.startswith(variable):
-                        found[pid] = os.fsdecode(one[len(variable) :])
-    return found
+                        marks_by_pid[pid] = os.fsdecode(one[len(variable) :])
+    return marks_by_pid
 
 
 def is_in_our_namespace(pid: int) -> bool:

@@ -80,8 +80,8 @@ class V1Backend:
         draft = _Draft()
         made: set[Path] = set()
         error: OSError | None = None
-        for controller, (own, _) in self._mounts.items():
-            directory = own / name
+        for controller, (parent, _) in self._mounts.items():
+            directory = parent / name
             try:
                 if directory not in made:
                     files.make_directory(directory)
@@ -125,15 +125,15 @@ def find_own(root: Path) -> dict[str, tuple[Path, Path]]:
     """Controller to (our own group, top of the visible hierarchy), the v2 hierarchy under
     ``""``."""
     memberships = files.own_memberships(root)
-    own: dict[str, tuple[Path, Path]] = {}
+    groups: dict[str, tuple[Path, Path]] = {}
     for mount in files.find_mounts(root):
         present = mount.controllers.intersection(CONTROLLERS) if mount.version == 1 else (UNIFIED,)
         for name in present:
             if name in memberships:
-                own.setdefault(
+                groups.setdefault(
                     name, (files.own_directory(mount, memberships[name]), mount.directory)
                 )
-    return own
+    return groups
 
 
 def effective_limits(

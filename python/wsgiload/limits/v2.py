@@ -67,8 +67,8 @@ def find_mount(root: Path) -> Mount | None:
 
 def own_base(root: Path, mount: Mount) -> Path:
     """The group below which to work: our own, or its parent where we are in a leaf made earlier."""
-    own = files.own_directory(mount, files.own_memberships(root).get("", "/"))
-    return own.parent if LEAF_NAME.fullmatch(own.name) else own
+    group = files.own_directory(mount, files.own_memberships(root).get("", "/"))
+    return group.parent if LEAF_NAME.fullmatch(group.name) else group
 
 
 def _delegate(base: Path, root: Path, limits: Limits) -> dict[str, str]:

@@ -63,11 +63,11 @@ def targets_of_har(content: bytes) -> ImportedTargets:
     """The requests to the host of the first one, each once with its number as its weight."""
     entries = _entries(content)
     host = _split(entries[0].request.url).netloc
-    own = [entry for entry in entries if _split(entry.request.url).netloc == host]
-    names = {field.name for entry in own for field in entry.request.headers}
-    notes = hosts_note(len(own), len(entries), host) + secrets_note(names, "recording")
+    of_host = [entry for entry in entries if _split(entry.request.url).netloc == host]
+    names = {field.name for entry in of_host for field in entry.request.headers}
+    notes = hosts_note(len(of_host), len(entries), host) + secrets_note(names, "recording")
 
-    return ImportedTargets(with_weights(map(_target, own)), tuple(notes))
+    return ImportedTargets(with_weights(map(_target, of_host)), tuple(notes))
 
 
 def _entries(content: bytes) -> list[_Entry]:

@@ -74,9 +74,9 @@ def of_generator(thresholds: Iterable[tuple[str, float]]) -> dict[str, dict[str,
 
 def of_orchestrator(thresholds: Iterable[tuple[str, float]]) -> dict[str, dict[str, float]]:
     """The thresholds of the orchestrator's checks: the defaults, and what overrides them."""
-    own = {check: dict(limits) for check, limits in OWN.items()}
+    merged = {check: dict(limits) for check, limits in OWN.items()}
     for name, limit in thresholds:
         check, _, key = name.partition(".")
-        if check in own:
-            own[check][key] = limit
-    return own
+        if check in merged:
+            merged[check][key] = limit
+    return merged

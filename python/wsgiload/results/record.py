@@ -25,7 +25,7 @@ from wsgiload.experiment.plan import Cell, Experiment
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits.model import Enforcement, Limits
 from wsgiload.sampling.external_counters import OutsideCounts
-from wsgiload.sampling.listen_queue import turned_away
+from wsgiload.sampling.listen_queue import rejected_connections
 from wsgiload.sampling.processes import ClientUsage, ProcessUsage
 from wsgiload.sampling.resources import NOTHING_SAMPLED, measured_window, summarise
 from wsgiload.sampling.sampler import Sample
@@ -157,7 +157,7 @@ class CellRecord:
         return msgspec.structs.replace(
             use,
             oom_kills=max(kills, default=None),
-            listen_drops=turned_away(use.listen_drops, self.kernel_listen_drops),
+            listen_drops=rejected_connections(use.listen_drops, self.kernel_listen_drops),
             pss_before_bytes=self.pss_before_bytes,
             pss_after_bytes=self.pss_after_bytes,
         )

@@ -89,7 +89,9 @@ def summarise_cell(record: CellRecord, variant: ServerVariant, setting: Setting)
         variant=variant.variant.name,
         alias=variant.alias,
         pinned_version=variant.server.pinned,
-        profile=(variant.profile or experiment.profile) if variant.server.own is None else None,
+        profile=(variant.profile or experiment.profile)
+        if variant.server.user_server is None
+        else None,
         size=variant.size,
         app=experiment.served(variant.app).app,
         legacy=variant.server.legacy,

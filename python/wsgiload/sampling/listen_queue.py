@@ -58,7 +58,7 @@ def read_listen_queue(port: int) -> ListenQueue | None:
     return parse_answers(answers, port)
 
 
-def cheap_queries(port: int) -> list[bytes]:
+def polling_queries(port: int) -> list[bytes]:
     """What to ask the kernel again and again: about the one socket that listens there, or about all
     of several.
 
@@ -70,17 +70,17 @@ def cheap_queries(port: int) -> list[bytes]:
             answers = {query: list(_ask(netlink, query)) for query in listen_queries(port)}
     except OSError:
         return listen_queries(port)
-    found = [
+    payloads = [
         payload
         for answer in answers.values()
         for data in answer
         for payload in _listeners(data, port)
     ]
-    if len(found) != 1:
+    if len(payloads) != 1:
         return [
             query for query, answer in answers.items() if parse_answers(answer, port)
         ] or listen_queries(port)
-    (payload,) = found
+    (payload,) = payloads
     return [_exact_request(payload)]
 
 
@@ -115,15 +115,15 @@ def _ask(netlink: socket.socket, query: bytes) -> Iterator[bytes]:
             return
 
 
-def _together(found: list[ListenQueue]) -> ListenQueue | None:
-    if not found:
+def _together(entries: list[ListenQueue]) -> ListenQueue | None:
+    if not entries:
         return None
-    drops = [entry.drops for entry in found if entry.drops is not None]
+    drops = [entry.drops for entry in entries if entry.drops is not None]
     return ListenQueue(
-        sum(entry.queue for entry in found),
-        sum(entry.backlog for entry in found),
-        sum(drops) if len(drops) == len(found) else None,
-        len(found),
+        sum(entry.queue for entry in entries),
+        sum(entry.backlog for entry in entries),
+        sum(drops) if len(drops) == len(entries) else None,
+        len(entries),
     )
 
 
@@ -192,8 +192,8 @@ def listener_pids(port: int, root: Path = Path("/")) -> set[int] | None:
         return None
     if not inodes:
         return set()
-    wanted = {f"socket:[{inode}]" for inode in inodes}
-    owners = {int(process.name) for process in _processes(root / "proc") if _holds(process, wanted)}
+    links = {f"socket:[{inode}]" for inode in inodes}
+    owners = {int(process.name) for process in _processes(root / "proc") if _holds(process, links)}
     return owners or None
 
 
@@ -214,16 +214,16 @@ def _processes(proc: Path) -> Iterator[Path]:
     yield from (entry for entry in proc.iterdir() if entry.name.isdigit())
 
 
-def _holds(process: Path, wanted: set[str]) -> bool:
+def _holds(process: Path, links: set[str]) -> bool:
     with suppress(OSError):
         for descriptor in (process / "fd").iterdir():
             with suppress(OSError):
-                if str(descriptor.readlink()) in wanted:
+                if str(descriptor.readlink()) in links:
                     return True
     return False
 
 
-def turned_away(socket_drops: int | None, kernel_drops: int | None) -> int | None:
+def rejected_connections(socket_drops: int | None, kernel_drops: int | None) -> int | None:
     """How many connections a listening socket turned away, of what it dropped and of the kernel's
     ListenDrops.
 

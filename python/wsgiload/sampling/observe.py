@@ -53,7 +53,7 @@ def observing(attached: Attached, url: str) -> Iterator[Observation]:
     """Sample it for as long as the block lasts."""
     observation = Observation(attached)
     try:
-        with Sampler(attached, port=_own_port(attached, url)) as sampler:
+        with Sampler(attached, port=_server_port(attached, url)) as sampler:
             observation.sampler = sampler
             try:
                 yield observation
@@ -78,7 +78,7 @@ def host_sampler() -> Sampler:
     return Sampler(_NoServer(), interval_ns=HOST_SPACING_NS)
 
 
-def _own_port(attached: Attached, url: str) -> int | None:
+def _server_port(attached: Attached, url: str) -> int | None:
     """The URL's port where the server itself listens on it here: a container's queue is out of
     sight, and a proxy's is not the server's."""
     parts = urlsplit(url)

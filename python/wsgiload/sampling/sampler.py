@@ -23,8 +23,8 @@ from wsgiload.limits.files import EVERY_SECOND_NS, CounterFiles, Source, parse_t
 from wsgiload.limits.model import COUNTER_NAMES, Counters
 from wsgiload.sampling.listen_queue import (
     ListenQueue,
-    cheap_queries,
     parse_answers,
+    polling_queries,
     read_listen_queue,
 )
 from wsgiload.sampling.processes import ClientUsage, ProcessUsage, ProcessWatch
@@ -204,12 +204,12 @@ class Sampler:
 
     def _find(self) -> list[Path]:
         """Files of processes and threads that began since."""
-        found = []
+        files = []
         for watch in [self._client] if self._server is None else [self._client, self._server]:
             for number, path in watch.find():
                 self._owners.append((watch, number))
-                found.append(path)
-        return found
+                files.append(path)
+        return files
 
     def _take(self, look: _Parsed) -> None:
         """What was read at one moment; processes are not looked at as often as the group."""
@@ -248,7 +248,7 @@ class _FileReader:
     def start(self, others: Iterable[Path]) -> None:
         """Begin with the sources and these files."""
         files = [(str(source.path), source.spacing_ns) for source in self._sources]
-        queries = cheap_queries(self._port) if self._port is not None else []
+        queries = polling_queries(self._port) if self._port is not None else []
         self._files = FileSampler(files + _spaced(others), queries, self._interval_ns)
 
     def add(self, others: Iterable[Path]) -> None:

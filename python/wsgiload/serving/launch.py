@@ -116,7 +116,9 @@ class ServerProcess:
         self._log = self.log_path.open("ab")
         self._log_begins = self._log.tell()
         try:
-            self.folder = context.app_dir if server.own is None else server.own.working_folder
+            self.folder = (
+                context.app_dir if server.user_server is None else server.user_server.working_folder
+            )
             self._process = self.group.spawn(argv, env=variables, cwd=self.folder, log=self._log)
         except OSError as error:
             raise ServerError(

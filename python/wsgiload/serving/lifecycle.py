@@ -14,7 +14,7 @@ from pathlib import Path
 
 from wsgiload.catalogue.contract import LaunchContext
 from wsgiload.catalogue.names import ServerVariant
-from wsgiload.catalogue.own import filled, split_words
+from wsgiload.catalogue.user_server import filled, split_words
 from wsgiload.documents.cell_result import ServerSettings
 from wsgiload.environments.provision import Environment
 from wsgiload.foreign_text.legible_log import legible_log
@@ -95,7 +95,7 @@ def serving(
 
 def preparation_of(service: Service, context: LaunchContext) -> Preparation:
     """What is run around it: nothing around a server of the catalogue."""
-    user_server = service.variant.server.own
+    user_server = service.variant.server.user_server
 
     def filled_in(step: str, commands: Sequence[str]) -> list[list[str]]:
         return [filled(split_words(command, step), context) for command in commands]

@@ -152,7 +152,7 @@ def _wrong_response(
     helps."""
     log = server.log_tail()
     cause, fix = f"{server.variant.id}: {answer.problem}", "see the server's log"
-    raised, user_server = exception_in(log), server.variant.server.own
+    raised, user_server = exception_in(log), server.variant.server.user_server
     if answer.is_too_large:
         fix = "choose a path with shorter responses (--path)"
     elif raised is not None and answer.status is not None and answer.status >= 500:

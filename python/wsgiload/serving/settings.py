@@ -21,7 +21,7 @@ def settings_of(
     environment: Environment,
 ) -> ServerSettings:
     """What is known when the server is started; accept queue and keep-alive are found later."""
-    kind, user_server = variant.variant, variant.server.own
+    kind, user_server = variant.variant, variant.server.user_server
     return ServerSettings(
         command=tuple(command),
         user_command=user_server.command if user_server is not None else None,

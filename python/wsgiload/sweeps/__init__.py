@@ -1,1 +1,1 @@
-"""All cells of an experiment, each stored before the next begins."""
+"""Runs all cells of an experiment and stores each before the next begins."""

@@ -1,6 +1,6 @@
-"""Whether the app can be imported at all, before anything is installed or measured for it.
+"""Checks that the app can be imported before anything is installed or measured.
 
-Importing runs the app's own code, so it happens in a fresh group, of which nothing is left.
+Importing runs the app's code, so it happens in a new control group, which is removed afterwards.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ def app_interpreter(experiment: Experiment) -> AppInterpreter:
 
 
 def interpreters_of(experiment: Experiment, variants: Mapping[str, ServerVariant]) -> Interpreters:
-    """The interpreters of all settings; that of the app only where a server of the catalogue
+    """The interpreters of all configurations; that of the app only if a server of the catalogue
     imports it."""
     usual = {None: app_interpreter(experiment)} if needs_app(variants) else {}
     return usual | named_interpreters(variants)
 
 
 def environment_note(experiment: Experiment, interpreters: Interpreters) -> str | None:
-    """The environment that was found around the app's folder; None where it is in it, or was
-    named."""
+    """A note about the environment that was detected for the app; None if it is in the app's folder
+    or was named by the user."""
     interpreter = interpreters.get(None)
     if experiment.bundled or interpreter is None or interpreter.origin != ".venv":
         return None
@@ -61,13 +61,13 @@ def environment_note(experiment: Experiment, interpreters: Interpreters) -> str 
 def app_failure_of(
     experiment: Experiment, interpreters: Interpreters, place: Place
 ) -> AppImportError | None:
-    """A name that does not exist is the caller's to correct; an app that breaks fails every
-    cell of the catalogue's servers."""
+    """Why the app cannot be imported; None if it can. Raises UsageError for a name that does not
+    exist. Other failures apply to every cell of the catalogue's servers."""
     interpreter = interpreters.get(None)
     if experiment.bundled or experiment.app is None or interpreter is None:
         return None
-    # What CPU time and memory it needs is seen where it is measured, and is the server's; here the
-    # limit only protects the host.
+    # The CPU time and memory that the app needs are measured later with the server; here the limit
+    # only protects the host.
     memory_bytes = max(place.limits.memory_bytes or 0, LEAST_MEMORY_BYTES)
     unmeasured = replace(place.limits, cpus=None, memory_bytes=memory_bytes)
     with fresh_group("import", replace(place, limits=unmeasured)) as group:

@@ -1,8 +1,7 @@
-"""One cell from its launch to its record: keep-alive probe, drive and sample, judge whether the
-server survived.
+"""One cell from launch to record: keep-alive probe, load, sampling, and a check that the server
+survived.
 
-Whatever happens, what was measured until then is in the record; ``serve`` sees to it that nothing
-is left behind.
+The record contains everything that was measured, even after a failure; ``serving`` cleans up.
 """
 
 from __future__ import annotations
@@ -50,15 +49,14 @@ from wsgiload.serving.readiness import Expectation
 from wsgiload.serving.services import RunningService, require_alive
 from wsgiload.units import NS_PER_S
 
-# Connections that the probes open on top of what the load opens.
+# Connections that the probes open in addition to those of the load.
 SPARE_CONNECTIONS = 16
 USUAL_CONNECTIONS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """The place where the cells of a sweep are run: what they share, and the means to limit a
-    server."""
+    """What the cells of a sweep share: the setting, and the means to limit a server."""
 
     setting: Setting
     backend: Backend
@@ -75,8 +73,8 @@ def run_cell(
     log_path: Path,
     concurrency: Concurrency | None = None,
 ) -> CellRecord:
-    """Measure one cell. A failing server is a record with a failure; Ctrl-C is a record marked as
-    interrupted."""
+    """Measure one cell. If the server fails, the record contains the failure; after Ctrl-C, it is
+    marked as interrupted."""
     setting, experiment = bench.setting, bench.setting.experiment
     request = experiment.served(variant.app).request
     notes = [*settings_notes(variant), *_environment_notes(environment)]
@@ -113,7 +111,8 @@ def run_cell(
 
 
 def _failure(error: WsgiloadError, variant: ServerVariant, experiment: Experiment) -> CellFailure:
-    """The failure; of a server that never served well, with the settings that it may lack."""
+    """The failure. If the server never became ready, the message includes settings in the app's
+    folder that were not used."""
     failure = failure_of(error)
     unused = unused_settings(experiment, {variant.id: variant})
     if unused is None or failure.step != readiness.STEP:
@@ -166,7 +165,7 @@ def _measure(
             record.samples = sampler.stop()
             record.processes, record.client = sampler.processes, sampler.client
             record.pss_after_bytes = proportional_bytes(server.group.pids())
-    if not experiment.bundled:  # what those cache is known
+    if not experiment.bundled:  # the bundled apps cache nothing unknown
         record.cache = probe_cache((launch.HOST, port), request)
     if experiment.precision is not None and record.load is not None:
         record.notes.append(precision_sentence(record.load, experiment.precision))
@@ -175,7 +174,7 @@ def _measure(
 
 
 def _held_limits(bench: Bench, record: CellRecord) -> tuple[float | None, int | None]:
-    """The CPUs and the memory that the server is held to; None for what is not enforced."""
+    """The enforced limits on CPUs and memory; None if not enforced."""
     limits, enforcement = bench.setting.limits, record.enforcement
     missing = enforcement.not_enforced if enforcement is not None else ()
     return (
@@ -185,16 +184,16 @@ def _held_limits(bench: Bench, record: CellRecord) -> tuple[float | None, int | 
 
 
 def readiness_request(variant: ServerVariant, request: Request) -> Request:
-    """What tells that a server is ready: the first request of the load, or the path that the user
-    named for it, with the same header fields."""
-    first, user_server = request.first, variant.server.own
+    """The request that shows that a server is ready: the first request of the load, or the user's
+    ``ready_path`` with the same header fields."""
+    first, user_server = request.first, variant.server.user_server
     if user_server is None or user_server.ready_path is None:
         return first
     return Request(user_server.ready_path, headers=first.headers, statuses=tuple(range(200, 300)))
 
 
 def load_settings_of(variant: ServerVariant, planned: LoadSettings) -> LoadSettings:
-    """The planned load; without warm-up for a variant that is to be seen cold."""
+    """The load settings of a cell; without warm-up for a cold variant."""
     load = replace(planned, keep_flights=KEPT_FLIGHTS)
     if variant.requested_keepalive is not None:
         load = replace(load, keepalive=variant.requested_keepalive)
@@ -205,7 +204,7 @@ def load_settings_of(variant: ServerVariant, planned: LoadSettings) -> LoadSetti
 def _sampling(
     services: Sequence[RunningService], record: CellRecord, interval_ns: int
 ) -> Iterator[None]:
-    """Sample the supporting services for as long as the block lasts."""
+    """Sample the supporting services while the block runs."""
     with ExitStack() as stack:
         samplers = [Sampler(one.group, interval_ns=interval_ns) for one in services]
         for sampler in samplers:
@@ -240,8 +239,8 @@ def _require_survived(server: ServerProcess, record: CellRecord) -> None:
 
 
 def _under_load(server: ServerProcess, record: CellRecord) -> str:
-    """A master that lives on and starts workers anew hides the kill: the seconds without a correct
-    response show it."""
+    """When the server was OOM-killed. If the main process survives and restarts its workers, only
+    the time without a correct response shows the kill."""
     unhealthy_s = record.unhealthy_s()
     if server.exit_code() is not None or unhealthy_s is None:
         return "under load"
@@ -254,21 +253,22 @@ def _under_load(server: ServerProcess, record: CellRecord) -> str:
 def launch_context(
     variant: ServerVariant, environment: Environment, setting: Setting, port: int
 ) -> Callable[[Path], LaunchContext]:
-    """The launch parameters that a server file gets, given the folder for its files."""
+    """A function that returns the launch parameters for a server file, given the folder for its
+    files."""
     experiment = setting.experiment
     profile = variant.profile or experiment.profile
     is_tuned = profile == "tuned"
-    # By what was asked for: a server whose limit is lifted keeps its size.
+    # The requested CPU limit, not the enforced one: a server whose limit is lifted keeps its size.
     requested_cpus = experiment.limits.cpus if experiment.limits.policy != "none" else None
     cpus = requested_cpus if requested_cpus is not None else len(setting.cpu_plan.server_cpus)
     budget, served = budget_of(variant, cpus, profile), experiment.served(variant.app)
     users = [level.connections for level in experiment.levels if level.connections is not None]
     longest_ns = max(experiment.load.load_ns_at(level) for level in experiment.levels)
     most = max([experiment.load.max_connections or 0, *users, USUAL_CONNECTIONS])
-    # A command of the user's names its app itself, and a bundled app needs no other folder.
+    # The user's command names its app itself, and a bundled app needs no other folder.
     app = served.app or ""
     pythonpath = experiment.pythonpath if variant.app is None else ()
-    is_shimmed = variant.server.own is None and needs_shim(app, served.app_dir, pythonpath)
+    is_shimmed = variant.server.user_server is None and needs_shim(app, served.app_dir, pythonpath)
     return lambda scratch: LaunchContext(
         python=environment.python,
         bin=environment.bin,
@@ -315,8 +315,8 @@ def _environment_notes(environment: Environment) -> list[str]:
 
 
 def _take_over(served: Served, record: CellRecord) -> None:
-    """What the server's life showed; a server that fell to its memory limit at the very end failed
-    by it too."""
+    """Copy the facts of the server's life into the record. An OOM kill at the very end is a
+    failure, too."""
     record.enforcement, record.ready_s = served.enforcement, served.ready_s
     record.settings = served.settings
     record.server_exit, record.oom_kills = served.ended, served.oom_kills

@@ -1,7 +1,6 @@
-"""``--intervene cpu``: cells run again in pairs, with their CPU limit and with it lifted.
+"""``--intervene cpu``: runs cells again in pairs, with their CPU limit and with it lifted.
 
-It decides the order of the runs and nothing about one of them; ``attribution.intervention`` says
-what came of it.
+This module decides the order of the runs; ``attribution.intervention`` evaluates them.
 """
 
 from __future__ import annotations
@@ -19,25 +18,25 @@ from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits import Limits
 from wsgiload.results.record import Setting
 
-# Runs a cell with the limit or without, and raises KeyboardInterrupt where an interrupt ends the
-# sweep.
+# Runs a cell with or without the limit; raises KeyboardInterrupt if an interrupt ends the sweep.
 RunHalf = Callable[[Cell, Half], CellResult]
 
 
 def pairs_of(experiment: Experiment) -> int:
-    """As many pairs as the experiment has runs, or six where it has one."""
+    """The number of pairs: the experiment's runs, or six if it has one."""
     return experiment.runs if experiment.runs > 1 else USUAL_PAIRS
 
 
 def further_runs(cells: Sequence[Cell], experiment: Experiment) -> list[Cell]:
-    """The cells that an intervention adds to a sweep, each as often as it is run; none where none
-    was asked for."""
+    """The cells that an intervention adds to a sweep, repeated for each of their runs; empty
+    without an intervention."""
     first_runs = [cell for cell in cells if cell.run == 1]
     return first_runs * (2 * pairs_of(experiment)) if experiment.intervene is not None else []
 
 
 def require_liftable(limits: Limits, cpu_plan: CpuPlan) -> None:
-    """Refuse where the server's cores alone are its CPU limit: there is no quota to take away."""
+    """Raise UsageError if there is no CPU quota to lift, because the server's cores are its only
+    CPU limit."""
     if limits.cpus is None or limits.cpus >= len(cpu_plan.server_cpus):
         raise UsageError(
             "--intervene cpu: there is no CPU limit to lift, because --cpus allows whole cores",
@@ -46,17 +45,17 @@ def require_liftable(limits: Limits, cpu_plan: CpuPlan) -> None:
 
 
 def lifted(setting: Setting) -> Setting:
-    """The same cores, memory and processes without the CPU limit."""
+    """The same setting without the CPU limit."""
     return replace(setting, limits=replace(setting.limits, cpus=None))
 
 
 def intervene(
     cells: Sequence[Cell], experiment: Experiment, run: RunHalf
 ) -> tuple[tuple[InterventionResult, ...], bool]:
-    """The trials of the first run of every cell, and whether all were carried out.
+    """The results for the first run of every cell, and whether all trials were carried out.
 
-    A complete block per pair: every cell is met once with the limit and once without before any is
-    met again.
+    Each pair is a complete block: every cell is measured with and without the limit before any cell
+    is measured again.
     """
     first_runs = [cell for cell in cells if cell.run == 1]
     trials = [
@@ -72,14 +71,14 @@ def intervene(
                 trial.pairs.append(pair)
                 _run_pair(cell, pair, experiment, number, run)
     except KeyboardInterrupt:
-        is_complete = False  # whatever it came upon, the pairs so far are kept
+        is_complete = False  # the pairs so far are kept
     return tuple(trial.result() for trial in trials), is_complete
 
 
 def _run_pair(cell: Cell, pair: Pair, experiment: Experiment, number: int, run: RunHalf) -> None:
     halves: list[Half] = ["limited", "lifted"]
     for half in halves if pair.first == "limited" else halves[::-1]:
-        # Numbers beyond those of the sweep name the files of the runs.
+        # Run numbers after those of the sweep name the files.
         place = experiment.runs + 2 * number + (1 if half == "limited" else 2)
         summary = run(
             replace(cell, run=place, seed=_seed(experiment.seed, cell.id, number + 1)), half

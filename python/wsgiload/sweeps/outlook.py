@@ -1,7 +1,5 @@
-"""What comes after a trial, and how the servers stand so far, for whoever watches a sweep. Pure.
-
-It concludes nothing: that is for ``analysis``, when the cells are complete.
-"""
+"""The next trial and the standings so far, for progress displays of a sweep. Pure; conclusions are
+drawn in ``analysis`` when the cells are complete."""
 
 from __future__ import annotations
 
@@ -20,17 +18,16 @@ from wsgiload.statistics.race import RaceState
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What comes after the trial that begins, and how the servers stand; None where nothing is
-    known."""
+    """What follows the trial that begins, and the standings; None: unknown."""
 
     upcoming: Cell | None = None
     standing: str | None = None
-    # Until the end, where the time is known and not estimated.
+    # Seconds until the end if known exactly, not estimated.
     left_s: float | None = None
 
 
 def race_words(state: RaceState, rounds: int, *, by_objective: bool) -> str:
-    """``a leads b and c after 3 rounds; 2 dropped out``; no rounds are those of short trials."""
+    """``a leads b and c after 3 rounds; 2 dropped out``; 0 rounds means after short trials."""
     leader, *others = state.contenders
     after = f"after {plural(rounds, 'round')}" if rounds else "after short trials"
     if by_objective:
@@ -44,8 +41,8 @@ def race_words(state: RaceState, rounds: int, *, by_objective: bool) -> str:
 
 
 def ranking_words(track: Track, rivals: Sequence[str], cells: Sequence[CellResult]) -> str | None:
-    """``p99 so far: a 1.20 ms, b 3.40 ms``, the medians of the runs on this track, the best first;
-    None before any is known, or without a rival."""
+    """``p99 so far: a 1.20 ms, b 3.40 ms``: the medians of the runs on this track, the best first;
+    None if there are none, or no rival."""
     runs = {
         level.server: of_level
         for level, of_level in standing(cells).items()
@@ -64,7 +61,7 @@ def ranking_words(track: Track, rivals: Sequence[str], cells: Sequence[CellResul
 
 
 def _medians(runs_by_server: Mapping[str, Runs], figure: Figure) -> dict[str, float]:
-    """Of the servers that have one."""
+    """The medians of the servers that have a value."""
     medians = {}
     for server, runs in runs_by_server.items():
         values = [value for run in runs.values() if (value := figure_of(run, figure)) is not None]

@@ -1,4 +1,4 @@
-"""The settings that the servers of a plan would be started with. Starts and installs nothing."""
+"""The settings with which the servers of a plan would be started. Starts and installs nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PINNED = r"^{name}==(?P<version>[^\s;]+)"
 
 @dataclass(frozen=True, slots=True)
 class _NotInstalled(Environment):
-    """Where an environment would have its programs."""
+    """An environment that is not installed, with the paths that it would have."""
 
     def environ(self, app_dir: Path, inherited: Mapping[str, str] | None = None) -> dict[str, str]:
         return {}
@@ -36,7 +36,7 @@ class _NotInstalled(Environment):
 def planned_settings(
     variants: Mapping[str, ServerVariant], setting: Setting
 ) -> dict[str, ServerSettings]:
-    """By the name of each server; packages are not known before they are installed."""
+    """The settings by server name, without packages, which are unknown before the installation."""
     return {name: _settings(variant, setting) for name, variant in variants.items()}
 
 
@@ -55,21 +55,21 @@ def _settings(variant: ServerVariant, setting: Setting) -> ServerSettings:
 
 
 def _keepalive(variant: ServerVariant, experiment: Experiment) -> Literal["on", "off"] | None:
-    """What is requested, if the server is said to do it; what a user's own command does is
-    probed."""
+    """The keep-alive mode that the load requests and the server's file declares; None for a user's
+    command, which is probed."""
     profile = variant.profile or experiment.profile
     if load_settings_of(variant, experiment.load).keepalive == "off":
         return "off"
-    if variant.server.own is not None:
+    if variant.server.user_server is not None:
         return None
     return "on" if variant.variant.keeps_connections(profile) else "off"
 
 
 def locked_version(server: Server) -> str | None:
-    """The version that would be installed; None of a server without a distribution or a lock."""
+    """The version that would be installed; None for a server without a distribution or a lock."""
     if server.pinned is not None or server.distribution is None:
         return server.pinned
-    if server.own is not None or not server.lock_path.is_file():
+    if server.user_server is not None or not server.lock_path.is_file():
         return None
     pattern = _PINNED.format(name=re.escape(server.distribution))
     text = server.lock_path.read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
-"""``--budget``: which cells of the plan are still worth their time.
+"""``--budget``: decides which cells of the plan are still worth measuring.
 
-The plan stays as it is, complete blocks in a stored order, and a race skips cells of it. Which ones
-follows from the stored cells alone, so that an interrupted race goes on as it would have.
+The plan remains complete blocks in a stored order; a race skips cells of it. The decision depends
+only on the stored cells, so an interrupted race continues as it would have without the interrupt.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from wsgiload.units import NS_PER_S
 
 @dataclass(slots=True)
 class RaceSchedule:
-    """A race under way, within its budget."""
+    """A race in progress, within its budget."""
 
     experiment: Experiment
-    # The servers that compete with each other, by the app that they serve.
+    # The servers that compete with each other, by their app.
     rivals: Mapping[str | None, Sequence[str]]
     budget_ns: int
     began_s: float
-    # What the trials before an interrupt took, about.
+    # The approximate time of the trials before an interrupt.
     spent_s: float = 0.0
-    # The longest that a trial took, with a server that starts or stops slowly: of the short ones
-    # and of the others.
+    # The longest duration of a trial, including a slow start or stop of the server: of short trials
+    # (True) and of full ones (False).
     slowest_s: dict[bool, float] = field(default_factory=dict)
     clock_s: Callable[[], float] = time.monotonic
     _states: dict[tuple[Track, int], RaceState] = field(default_factory=dict)
     _reported: set[tuple[Track, str]] = field(default_factory=set)
 
     def track(self, cell: Cell) -> Track:
-        """Where this cell races."""
+        """The track on which this cell races."""
         app = next(app for app, servers in self.rivals.items() if cell.server in servers)
         return Track(cell.level.rate_per_s, cell.level.connections, app)
 
     def state(self, cell: Cell, cells: Sequence[CellResult]) -> RaceState:
-        """How the race of this cell stands before its round, whose earlier ones are complete."""
+        """The state of this cell's race before its round; all earlier rounds are complete."""
         track = self.track(cell)
         place = (track, cell.run)
         if place not in self._states:
@@ -62,14 +62,14 @@ class RaceSchedule:
         return objective_state(track, servers, cells, stages, objective, before_run)
 
     def wants(self, cell: Cell, cells: Sequence[CellResult]) -> bool:
-        """Whether the cell could still change what is concluded."""
+        """Whether the cell could still change the conclusion."""
         if self._is_answered_above(cell, cells):
             return False
         state = self.state(cell, cells)
         return not state.is_decided and cell.server in state.contenders
 
     def _is_answered_above(self, cell: Cell, cells: Sequence[CellResult]) -> bool:
-        """Whether an objective is met at a higher rate, all of whose rounds come before."""
+        """Whether the objective is met at a higher rate, whose rounds all come first."""
         if not self.experiment.slo:
             return False
         track, last = self.track(cell), self.experiment.runs + 1
@@ -82,7 +82,7 @@ class RaceSchedule:
         return any(self.state(end, cells).outcome == "winner" for end in ends)
 
     def left_s(self) -> float:
-        """Of the budget."""
+        """Remaining seconds of the budget."""
         return self.budget_ns / NS_PER_S - self.spent_s - (self.clock_s() - self.began_s)
 
     def fits(self, cell: Cell) -> bool:
@@ -92,12 +92,12 @@ class RaceSchedule:
         return expected_s + REPORT_S <= self.left_s()
 
     def took(self, cell: Cell, trial_s: float) -> None:
-        """What a trial took."""
+        """Record the duration of a trial."""
         stage = self.experiment.is_qualifying(cell.run)
         self.slowest_s[stage] = max(self.slowest_s.get(stage, 0.0), trial_s)
 
     def standing(self, cell: Cell, cells: Sequence[CellResult]) -> str | None:
-        """Who leads the race of this cell; None before anybody does."""
+        """Who leads this cell's race; None before there is a leader."""
         state, first = self.state(cell, cells), self.experiment.qualifying
         if cell.run == 1 or state.leader is None:
             return None
@@ -105,7 +105,7 @@ class RaceSchedule:
         return race_words(state, max(0, rounds), by_objective=bool(self.experiment.slo))
 
     def news(self, cell: Cell, cells: Sequence[CellResult]) -> list[str]:
-        """Who dropped out, and why, as far as it was not told."""
+        """The servers that dropped out since the last call, and why."""
         track = self.track(cell)
         drops = self.state(cell, cells).dropped
         new = [drop for drop in drops if (track, drop.server) not in self._reported]
@@ -115,7 +115,7 @@ class RaceSchedule:
 
 
 def stages_of_plan(experiment: Experiment) -> Stages:
-    """The rounds of a race that is planned so."""
+    """The rounds of the planned race."""
     first = experiment.qualifying
     if first is None:
         return Stages(experiment.runs)
@@ -128,8 +128,8 @@ def race_schedule(
     cells: Sequence[CellResult],
     began_s: float,
 ) -> RaceSchedule | None:
-    """Of an experiment with a budget, of which these cells were measured before; else None. What
-    came before the first trial is part of the budget."""
+    """The schedule of an experiment with a budget, some of whose cells were measured before; None
+    without a budget. The time before the first trial counts, too."""
     if experiment.budget_ns is None:
         return None
     rivals: dict[str | None, list[str]] = {}
@@ -142,7 +142,8 @@ def race_schedule(
 
 
 def drop_lines(level: str, drops: Sequence[Drop], left: Sequence[str], failed: str) -> list[str]:
-    """One line for each that dropped out of the race, and one for all that did not qualify."""
+    """One line for each server that dropped out of the race, and one for all that did not
+    qualify."""
     early = [drop for drop in drops if drop.in_qualifying]
     late = [drop for drop in drops if not drop.in_qualifying]
     lines = [f"{level}: {drop_words(drop, failed)}" for drop in late]

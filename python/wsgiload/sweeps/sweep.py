@@ -1,7 +1,6 @@
-"""A whole sweep: plan → provision → every cell in turn, each stored before the next → report.
+"""A whole sweep: plan, provision, run and store every cell, write the report.
 
-It decides nothing about a single cell (see ``cell``) and prints nothing: what happens is reported
-to ``SweepEvents``.
+``cell`` runs single cells. This module prints nothing; it reports events to ``SweepEvents``.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from wsgiload.analysis.races import Track
 from wsgiload.attribution.intervention import Half
 from wsgiload.catalogue.budget import budget_of
 from wsgiload.catalogue.names import ServerVariant
-from wsgiload.doctor.checks import look_round
+from wsgiload.doctor.checks import quick_checks
 from wsgiload.doctor.settle import Patience, Settled, watch_host
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.codec import encode, read, to_plain
@@ -120,7 +119,7 @@ class SweepResult:
 
     @property
     def exit_code(self) -> int:
-        """The documented exit code, thresholds apart."""
+        """The documented exit code, without thresholds."""
         return exit_code(self.summary)
 
     def to_dict(self) -> Mapping[str, Any]:
@@ -130,7 +129,7 @@ class SweepResult:
 
 @dataclass(frozen=True, slots=True)
 class _Earlier:
-    """What an interrupted run left."""
+    """The state of an interrupted run."""
 
     run_dir: Path
     order: list[str]
@@ -139,7 +138,7 @@ class _Earlier:
 
 @dataclass(slots=True)
 class _Sweep:
-    """A sweep under way."""
+    """A sweep in progress."""
 
     variants: Mapping[str, ServerVariant]
     order: tuple[Cell, ...]
@@ -163,7 +162,7 @@ class _Sweep:
         return msgspec.structs.replace(summary, interventions=self.interventions)
 
     def keep(self, record: CellRecord, status: Status) -> CellResult:
-        """The cell is on disk, and in the summary, before the next begins."""
+        """Store the cell and update the summary before the next cell begins."""
         self.directory.write_cell(
             record.cell.id, record.load, record.samples, record.processes, record.client
         )
@@ -174,11 +173,11 @@ class _Sweep:
         return result
 
     def attempts(self, cell: Cell) -> list[CellResult]:
-        """The trials that were made of this place in the plan."""
+        """The trials at this place in the plan."""
         return [made for made in self.cells if place_of(made) == cell.id]
 
     def is_done(self, cell: Cell) -> bool:
-        """Whether a trial stands, or none may be made any more."""
+        """Whether a valid trial exists, or no further one is allowed."""
         attempts = self.attempts(cell)
         if not attempts or len(attempts) > self.experiment.procedure_of(cell.run).reruns:
             return bool(attempts)
@@ -186,8 +185,9 @@ class _Sweep:
         return not self.may_repeat(stands)
 
     def may_repeat(self, stands: CellResult) -> bool:
-        """Whether the best trial of a place is to be made again. An experiment repeats every
-        invalid one; a quick look, and what the host only disturbed, has a limit."""
+        """Whether the best trial at a place is to be repeated. With several runs, every invalid
+        trial is repeated. The number of repetitions is limited for single runs and for trials that
+        the host only disturbed."""
         if self.experiment.runs > 1 and is_discarded(stands):
             return True
         if not is_discarded(stands) and not is_disturbed(stands):
@@ -207,14 +207,15 @@ class _Sweep:
             status=status,
             plan=raw_plan(stored_plan(setting.experiment, self.order, setting.cpu_plan)),
             host=host_facts(),
-            doctor=tuple(look_round()),
+            doctor=tuple(quick_checks()),
         )
         self.directory.write_run(run)
         return summary
 
 
 def check_loads(experiment: Experiment) -> None:
-    """Refuse a load that the generator could not carry out, before anything is started for it."""
+    """Raise UsageError for a load that the generator cannot carry out, before anything is
+    started."""
     for level in experiment.levels:
         url = f"http://127.0.0.1{experiment.request.path}"
         plan = load_plan(url, experiment.request, experiment.load, level, experiment.seed)
@@ -225,7 +226,7 @@ def check_loads(experiment: Experiment) -> None:
 
 
 def plan_cpus(limits: ResourceLimits) -> tuple[CpuPlan, Limits]:
-    """Which cores either side gets, and the limits to enforce."""
+    """The cores of the server and of the generator, and the limits to enforce."""
     is_limited = limits.policy != "none"
     cpus = limits.cpus if is_limited else None
     cpu_plan = assign_cpus(
@@ -254,9 +255,12 @@ def run_sweep(
     events: SweepEvents | None = None,
     began_s: float | None = None,
 ) -> SweepResult:
-    """Measure every cell and write the run directory. What cannot be used is a UsageError before
-    anything starts; a server that fails is a cell with a failure; Ctrl-C ends the sweep with what
-    is finished. A budget began at ``began_s`` of the monotonic clock, or now."""
+    """Measure every cell and write the run directory.
+
+    Raises UsageError before anything starts if the plan cannot be used. A failed server is a cell
+    with a failure; Ctrl-C ends the sweep with the results so far. A budget began at ``began_s`` of
+    the monotonic clock, or begins now.
+    """
     if not experiment.bundled:
         experiment = replace(experiment, app_revision=revision_of(experiment.app_dir))
     return _carry_out(experiment, events or SweepEvents(), None, began_s)
@@ -316,7 +320,7 @@ def _carry_out(
     began_s: float | None = None,
 ) -> SweepResult:
     began_s = time.monotonic() if began_s is None else began_s
-    experiment.without_secrets()  # before anything may repeat them
+    experiment.without_secrets()  # before any text can contain them
     variants = resolve_servers(experiment)
     check_loads(experiment)
     cpu_plan, limits = plan_cpus(experiment.limits)
@@ -343,7 +347,7 @@ def _carry_out(
         cells = list(earlier.cells) if earlier is not None else []
         sweep = _Sweep(variants, order, bench, directory, events, cells)
         sweep.race = race_schedule(experiment, variants, cells, began_s)
-        sweep.write_status(status)  # what stands if nothing more can be written
+        sweep.write_status(status)  # the state if nothing more can be written
         unused = unused_settings(experiment, variants)
         if unused is not None:
             events.message(unused)
@@ -356,7 +360,7 @@ def _carry_out(
         except KeyboardInterrupt:
             status = "interrupted"
         except MemoryError:
-            lift_guard()  # for what there is to store
+            lift_guard()  # to store the results so far
             raise
         finally:
             events.ended()
@@ -368,7 +372,7 @@ def _carry_out(
 def services_of(
     experiment: Experiment, place: Place, cpu_plan: CpuPlan, log: Callable[[str], None]
 ) -> AbstractContextManager[tuple[RunningService, ...]]:
-    """The supporting services of an experiment, running while the block lasts."""
+    """The supporting services of an experiment, which run while the block lasts."""
     around = Surroundings(
         place=place,
         server_cpus=cpu_plan.server_cpus,
@@ -410,7 +414,7 @@ def _run_cells(sweep: _Sweep, environments: Environments) -> Status:
 
 
 def _announce(sweep: _Sweep, planned: Sequence[Cell]) -> None:
-    """How long it will take; of a race the time is known and the number of trials is not."""
+    """Report the expected duration; for a race, the budget and the largest number of rounds."""
     experiment = sweep.experiment
     if sweep.race is None:
         longest = longest_s(planned, experiment) + repeats_s(planned, experiment)
@@ -425,7 +429,7 @@ def _announce(sweep: _Sweep, planned: Sequence[Cell]) -> None:
 
 
 def _is_worth(sweep: _Sweep, cell: Cell) -> bool:
-    """Whether the cell is to be measured: always, but in a race."""
+    """Whether the cell is to be measured; only a race skips cells."""
     if sweep.race is None:
         return True
     if not sweep.race.fits(cell):
@@ -445,7 +449,7 @@ def _run_place(
     environment: Environment | WsgiloadError,
     estimate: Callable[[], float],
 ) -> bool:
-    """One place of the plan, as often as it takes; False where an interrupt ended the sweep
+    """Run one place of the plan, as often as necessary; False if an interrupt ends the sweep
     here."""
     place, count = sweep.order.index(cell) + 1, len(sweep.order)
     while _may_try(sweep, cell):
@@ -468,7 +472,7 @@ def _run_place(
 
 
 def _outlook(sweep: _Sweep, cell: Cell) -> Outlook:
-    """What comes next as far as it is known; a race may still skip it."""
+    """What comes next, as far as known; a race may still skip it."""
     race, later = sweep.race, sweep.order[sweep.order.index(cell) + 1 :]
     upcoming = next((one for one in later if _may_try(sweep, one)), None)
     if race is not None:
@@ -504,7 +508,7 @@ def _settle(sweep: _Sweep, run: int, attempt: int = 1) -> Settled | None:
 
 
 def _intervene(sweep: _Sweep, environments: Environments) -> Status:
-    """Every cell again in pairs, with the CPU limit and with it lifted."""
+    """Measure every cell again in pairs, with the CPU limit and with it lifted."""
     benches = {
         "limited": sweep.bench,
         "lifted": replace(sweep.bench, setting=lifted(sweep.bench.setting)),
@@ -541,13 +545,13 @@ def _intervene(sweep: _Sweep, environments: Environments) -> Status:
 def _concurrency(
     sweep: _Sweep, variant: ServerVariant, environment: Environment
 ) -> Concurrency | None:
-    """How much a server serves at once, as it comes: measured before its first cell, because nobody
-    chose it."""
+    """The measured concurrency of a server in the stock profile, whose defaults decide it; measured
+    before its first cell."""
     profile, setting = variant.profile or sweep.experiment.profile, sweep.bench.setting
-    if profile != "stock" or variant.server.own is not None:
+    if profile != "stock" or variant.server.user_server is not None:
         return None
 
-    # It is measured on an app of its own, whatever it serves in its cells.
+    # The measurement uses the app ``conformance``, whatever the cells serve.
     server = replace(variant, app=None).id
     if server not in sweep.concurrencies:
         place = Place(setting.limits, sweep.bench.backend, sweep.bench.janitor)
@@ -557,5 +561,5 @@ def _concurrency(
                 variant, environment, place, (profile, budget)
             )
         except WsgiloadError:
-            sweep.concurrencies[server] = None  # the cell itself will say what is wrong
+            sweep.concurrencies[server] = None  # the cell itself will report the failure
     return sweep.concurrencies[server]

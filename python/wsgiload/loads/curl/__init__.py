@@ -26,16 +26,16 @@ def targets_of_curl(text: str, read: Callable[[str], bytes]) -> ImportedTargets:
     flags = [flags_of(words) for command in commands.words for words in _parts(command)]
     requests = [request for one in flags for request in requests_of(one, read)]
     host = requests[0].host
-    own = [request for request in requests if request.host == host]
+    of_host = [request for request in requests if request.host == host]
     ignored = [*(name for one in flags for name in one.ignored), *commands.ignored]
-    names = {name for request in own for name, _ in request.fields}
+    names = {name for request in of_host for name, _ in request.fields}
     notes = [
         *_ignored_note(ignored),
-        *hosts_note(len(own), len(requests), host),
+        *hosts_note(len(of_host), len(requests), host),
         *secrets_note(names, "command"),
     ]
 
-    return ImportedTargets(with_weights(map(_target, own)), tuple(notes))
+    return ImportedTargets(with_weights(map(_target, of_host)), tuple(notes))
 
 
 def _parts(words: Sequence[str]) -> Iterator[list[str]]:

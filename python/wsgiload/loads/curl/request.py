@@ -85,13 +85,13 @@ def _url(written: str, is_literal: bool) -> SplitResult:
 
 def _data(flags: Flags, read: Read) -> bytes | None:
     """What the data flags make together; ``None`` without any."""
-    found, body = False, b""
+    has_data, body = False, b""
     for name, value in flags.given:
         if name in _DATA:
-            found = True
+            has_data = True
             separator = b"&" if body and name != "json" else b""
             body += separator + _data_part(name, value, read)
-    return body if found else None
+    return body if has_data else None
 
 
 def _data_part(name: str, value: str, read: Read) -> bytes:

@@ -42,15 +42,15 @@ class Commands:
 
 def commands_in(text: str) -> Commands:
     """The commands, in order."""
-    found = Commands()
-    for segment, is_output in _segments(text, found.ignored):
+    commands = Commands()
+    for segment, is_output in _segments(text, commands.ignored):
         if is_output:
-            found.ignored.append(f"| {segment.strip()}")
+            commands.ignored.append(f"| {segment.strip()}")
         elif words := _words(segment):
-            found.words.append(_without_curl(words))
-    if not found.words:
+            commands.words.append(_without_curl(words))
+    if not commands.words:
         raise UsageError("there is no curl command", "write it in quotes: 'curl http://…'")
-    return found
+    return commands
 
 
 def _segments(text: str, ignored: list[str]) -> Iterator[tuple[str, bool]]:
@@ -72,18 +72,18 @@ def _segments(text: str, ignored: list[str]) -> Iterator[tuple[str, bool]]:
 
 def _rewritten(piece: re.Match[str]) -> str:
     """What shlex reads as a shell reads this piece."""
-    kind, found = piece.lastgroup, piece.group()
+    kind, text = piece.lastgroup, piece.group()
     if kind in ("escaped", "literal"):
-        return found
+        return text
     if kind == "ansi":
         return shlex.quote(ansi_text(piece["ansi"]))
     if kind == "quoted":
         return shlex.quote(_IN_DOUBLE_QUOTES.sub(_in_double_quotes, piece["quoted"]))
     if kind == "variable":
-        raise _shell_only(found)
+        raise _shell_only(text)
     if kind == "operator":
         raise UsageError(
-            f"{found} outside of quotes ends a curl command for a shell",
+            f"{text} outside of quotes ends a curl command for a shell",
             "put the URL or the value that contains it in single quotes",
         )
     if kind == "windows":
@@ -93,18 +93,18 @@ def _rewritten(piece: re.Match[str]) -> str:
     return ""  # a comment, or a line that goes on
 
 
-def _in_double_quotes(found: re.Match[str]) -> str:
-    if found["variable"]:
-        raise _shell_only(found["variable"])
-    character = found["escaped"]
+def _in_double_quotes(match: re.Match[str]) -> str:
+    if match["variable"]:
+        raise _shell_only(match["variable"])
+    character = match["escaped"]
     if character == "\n":
         return ""
     return character if character in '$`"\\' else f"\\{character}"
 
 
-def _shell_only(found: str) -> UsageError:
+def _shell_only(expansion: str) -> UsageError:
     return UsageError(
-        f"the command has {found}, which only a shell replaces",
+        f"the command has {expansion}, which only a shell replaces",
         "write its value, or put it in single quotes to send it unchanged",
     )
 

@@ -23,13 +23,13 @@ MOST_NOTED = 100
 def targets_of_openapi(content: bytes, methods: Collection[str] = ()) -> ImportedTargets:
     """Every operation with a safe method, or one of these, that can be filled in."""
     document = document_of(content)
-    wanted = SAFE_METHODS | set(methods)
-    found = list(operations_in(document))
-    skipped = [f"skipped {one[0]}: {one[1]}" for one in found if isinstance(one, tuple)]
-    operations = [one for one in found if isinstance(one, Operation)]
-    left_out = Counter(one.method for one in operations if one.method not in wanted)
+    methods_to_import = SAFE_METHODS | set(methods)
+    entries = list(operations_in(document))
+    skipped = [f"skipped {one[0]}: {one[1]}" for one in entries if isinstance(one, tuple)]
+    operations = [one for one in entries if isinstance(one, Operation)]
+    left_out = Counter(one.method for one in operations if one.method not in methods_to_import)
     texts, imported = _filled(
-        document, [one for one in operations if one.method in wanted], skipped
+        document, [one for one in operations if one.method in methods_to_import], skipped
     )
     if not texts:
         raise _nothing_imported(skipped, left_out)

@@ -42,10 +42,10 @@ class Document:
     def object_at(self, value: object) -> Object:
         """The object that this is or refers to; an empty one in place of anything else."""
         for _ in range(MOST_REFERENCES):
-            found = mapping(value)
-            reference = found.get("$ref")
+            target = mapping(value)
+            reference = target.get("$ref")
             if not isinstance(reference, str):
-                return found
+                return target
             value = self._referred(reference)
         raise Unfillable("its references go in a circle")
 
@@ -92,12 +92,12 @@ def document_of(content: bytes) -> Document:
     except RecursionError as error:
         raise UsageError("its JSON is nested too deeply") from error
 
-    found = mapping(root)
-    version = str(found.get("openapi", found.get("swagger", "")))
-    if version.startswith(("3.0", "3.1")) and "openapi" in found:
-        return Document(found, 3)
+    description = mapping(root)
+    version = str(description.get("openapi", description.get("swagger", "")))
+    if version.startswith(("3.0", "3.1")) and "openapi" in description:
+        return Document(description, 3)
     if version == "2.0":
-        return Document(found, 2)
+        return Document(description, 2)
     if version:
         raise UsageError(
             f"version {shown(version)} of OpenAPI is not supported", "use 2.0, 3.0 or 3.1"

@@ -60,22 +60,22 @@ def operations_in(document: Document) -> Iterator[Operation | tuple[str, Unfilla
                 yield Operation(method, template, item, operation)
 
 
-def target_of(document: Document, found: Operation) -> str:
+def target_of(document: Document, operation: Operation) -> str:
     """The lines of its request."""
-    if not _TEMPLATE.fullmatch(found.template):
+    if not _TEMPLATE.fullmatch(operation.template):
         raise Unfillable("its path is not that of a URL")
-    parameters = described(document, found.item, found.operation)
+    parameters = described(document, operation.item, operation.operation)
     values = filled(document, parameters)
     body = None
-    if found.method not in _BODILESS:
-        body = body_of(document, found.operation, parameters)
+    if operation.method not in _BODILESS:
+        body = body_of(document, operation.operation, parameters)
     fields = [*values.fields, *([("Content-Type", body.media_type)] if body else [])]
-    base = base_path(document, found.operation, found.item, document.root)
-    path = values.path(base + found.template)
-    text = template_text(found.method, path, fields, body.content if body else b"")
+    base = base_path(document, operation.operation, operation.item, document.root)
+    path = values.path(base + operation.template)
+    text = template_text(operation.method, path, fields, body.content if body else b"")
 
-    named = f"--name {found.name}\n" if path != found.template else ""
-    return text + named + _expectation(document, found.operation)
+    named = f"--name {operation.name}\n" if path != operation.template else ""
+    return text + named + _expectation(document, operation.operation)
 
 
 def base_path(document: Document, *levels: Object) -> str:

@@ -46,27 +46,27 @@ class Filled:
     def path(self, template: str) -> str:
         """The path of the operation with its query."""
 
-        def part(found: re.Match[str]) -> str:
-            if found[1] not in self.in_path:
-                raise Unfillable(f"path parameter {shown(found[1])} is not described")
-            return self.in_path[found[1]]
+        def part(match: re.Match[str]) -> str:
+            if match[1] not in self.in_path:
+                raise Unfillable(f"path parameter {shown(match[1])} is not described")
+            return self.in_path[match[1]]
 
         pieces, position = [], 0
-        for found in _IN_PATH.finditer(template):
-            pieces += [_path_text(template[position : found.start()]), part(found)]
-            position = found.end()
+        for match in _IN_PATH.finditer(template):
+            pieces += [_path_text(template[position : match.start()]), part(match)]
+            position = match.end()
         path = "".join([*pieces, _path_text(template[position:])])
         return f"{path}?{'&'.join(self.query)}" if self.query else path
 
 
 def described(document: Document, *levels: Object) -> list[Object]:
     """The parameters of the path and of the operation, which replaces those of the same name."""
-    found: dict[tuple[object, object], Object] = {}
+    by_name: dict[tuple[object, object], Object] = {}
     for level in levels:
         for one in items(level.get("parameters")):
             parameter = document.object_at(one)
-            found[str(parameter.get("name")), str(parameter.get("in"))] = parameter
-    return list(found.values())
+            by_name[str(parameter.get("name")), str(parameter.get("in"))] = parameter
+    return list(by_name.values())
 
 
 def filled(document: Document, parameters: list[Object]) -> Filled:

@@ -79,9 +79,9 @@ def _examples(document: Document, examples: object) -> Iterator[object]:
     """In a schema they are an array, elsewhere they have names."""
     yield from items(examples)
     for example in mapping(examples).values():
-        found = document.object_at(example)
-        if "value" in found:
-            yield found["value"]
+        target = document.object_at(example)
+        if "value" in target:
+            yield target["value"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +96,16 @@ class Values:
         """A value for the schema, with placeholders in it."""
         if depth > MOST_DEPTH:
             raise Unfillable("its schema is nested too deeply")
-        with self.document.inside(schema) as found:
-            given = given_value(self.document, found)
+        with self.document.inside(schema) as resolved:
+            given = given_value(self.document, resolved)
             if given is not MISSING:
                 return given
-            if "allOf" in found:
-                return self.of(self._merged(found, depth), depth + 1)
+            if "allOf" in resolved:
+                return self.of(self._merged(resolved, depth), depth + 1)
             for choices in ("oneOf", "anyOf"):
-                if choices in found:
-                    return self._first(items(found[choices]), depth)
-            return self._of_type(found, depth)
+                if choices in resolved:
+                    return self._first(items(resolved[choices]), depth)
+            return self._of_type(resolved, depth)
 
     def _of_type(self, schema: Object, depth: int) -> object:
         kind = _type_of(schema)
@@ -127,10 +127,10 @@ class Values:
         properties = dict(mapping(schema.get("properties")))
         required = [*items(schema.get("required"))]
         for part in items(schema["allOf"]):
-            with self.document.inside(part) as found:
+            with self.document.inside(part) as resolved:
                 if depth > MOST_DEPTH:
                     raise Unfillable("its schema is nested too deeply")
-                whole = self._merged(found, depth + 1) if "allOf" in found else found
+                whole = self._merged(resolved, depth + 1) if "allOf" in resolved else resolved
                 properties |= mapping(whole.get("properties"))
                 required += items(whole.get("required"))
                 merged = {**whole, **merged}
@@ -182,15 +182,15 @@ class Values:
         for name in required:
             if not isinstance(name, str) or name not in properties:
                 raise Unfillable(f"its property {shown(str(name))} is not described")
-        found: Object = {}
+        values: Object = {}
         for name, described in properties.items():
             try:
                 value = self._property(described, name in required, depth)
             except Unfillable as unfillable:
                 raise type(unfillable)(f"its property {shown(name)}: {unfillable}") from None
             if value is not MISSING:
-                found[name] = value
-        return found
+                values[name] = value
+        return values
 
     def _property(self, described: object, is_required: bool, depth: int) -> object:
         self.document.count()

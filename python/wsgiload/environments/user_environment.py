@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
 
-from wsgiload.catalogue.own import OwnServer, split_words, words_of
+from wsgiload.catalogue.user_server import UserServer, split_words, words_of
 from wsgiload.environments.provision import Environment
 from wsgiload.errors import ProvisionError, UsageError, WsgiloadError
 
@@ -27,15 +27,15 @@ _PYTHON_VERSION = re.compile(r"^version(?:_info)?\s*=\s*([\d.]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class OwnEnvironment(Environment):
+class UserEnvironment(Environment):
     """The user's environment; ``own`` is what runs in it."""
 
-    own: OwnServer
+    user_server: UserServer
 
     def environ(self, app_dir: Path, inherited: Mapping[str, str] | None = None) -> dict[str, str]:
         """The inherited variables, and where a bundled app is found."""
         variables = dict(os.environ if inherited is None else inherited)
-        if app_dir != self.own.folder:
+        if app_dir != self.user_server.folder:
             earlier = variables.get("PYTHONPATH")
             variables["PYTHONPATH"] = os.pathsep.join([str(app_dir), *filter(None, [earlier])])
         # Importing the app would otherwise write bytecode into the user's own folders.
@@ -45,67 +45,72 @@ class OwnEnvironment(Environment):
         return variables
 
 
-def own_environment(
-    own: OwnServer, variables: Mapping[str, str] = NO_VARIABLES
-) -> OwnEnvironment | WsgiloadError:
+def user_environment(
+    user_server: UserServer, variables: Mapping[str, str] = NO_VARIABLES
+) -> UserEnvironment | WsgiloadError:
     """The environment that holds its program, or why there is none; ``variables`` are laid over
     those of this process."""
     try:
-        program = find_own_program(own, variables)
+        program = find_user_program(user_server, variables)
     except UsageError as error:
         return ProvisionError(error.cause, error.fix, step="provision")
     # A link such as pipx makes leads to its environment; the interpreter of one leads out of it.
     is_inside = (program.parent.parent / "pyvenv.cfg").is_file()
     folder = program.parent if is_inside else program.resolve().parent
-    return OwnEnvironment(
-        server=own.name,
+    return UserEnvironment(
+        server=user_server.name,
         python=folder / "python",
         bin=folder,
-        version=_version(words_of(own), folder.parent),
+        version=_version(words_of(user_server), folder.parent),
         python_version=_python_version(folder.parent),
-        own=own,
+        user_server=user_server,
     )
 
 
-def find_own_program(own: OwnServer, variables: Mapping[str, str] = NO_VARIABLES) -> Path:
+def find_user_program(user_server: UserServer, variables: Mapping[str, str] = NO_VARIABLES) -> Path:
     """The program of its command, found as a shell in its folder finds it. Raises UsageError."""
-    name = words_of(own)[0]
+    name = words_of(user_server)[0]
     if os.sep not in name:
-        return _on_path(name, own, variables, own.option)
-    path = own.working_folder / name
+        return _on_path(name, user_server, variables, user_server.option)
+    path = user_server.working_folder / name
     if path.is_file() and os.access(path, os.X_OK):
         return path
     raise UsageError(
-        f"{own.option}: no program {name} in {own.working_folder}",
-        f"correct its path, or set the directory with {'cwd' if own.is_table else '--chdir'}",
+        f"{user_server.option}: no program {name} in {user_server.working_folder}",
+        "correct its path, or set the directory with "
+        f"{'cwd' if user_server.is_table else '--chdir'}",
     )
 
 
-def require_own_programs(own: OwnServer, variables: Mapping[str, str] = NO_VARIABLES) -> None:
+def require_user_programs(
+    user_server: UserServer, variables: Mapping[str, str] = NO_VARIABLES
+) -> None:
     """Refuse a server whose programs are not there: its own, and those of the commands around it.
     One that is given by its path may be made by an earlier command. Raises UsageError."""
-    find_own_program(own, variables)
-    for where, command in own.around:
+    find_user_program(user_server, variables)
+    for where, command in user_server.around:
         name = split_words(command, where)[0]
         if os.sep not in name:
-            _on_path(name, own, variables, where)
+            _on_path(name, user_server, variables, where)
 
 
-def _on_path(name: str, own: OwnServer, variables: Mapping[str, str], where: str) -> Path:
-    found = shutil.which(name, path=variables.get("PATH"))
-    if found is None:
-        raise UsageError(f"{where}: no program {name!r} on your PATH", _where_else(name, own))
-    return Path(found).absolute()
+def _on_path(name: str, user_server: UserServer, variables: Mapping[str, str], where: str) -> Path:
+    path = shutil.which(name, path=variables.get("PATH"))
+    if path is None:
+        raise UsageError(
+            f"{where}: no program {name!r} on your PATH", _where_else(name, user_server)
+        )
+    return Path(path).absolute()
 
 
-def _where_else(name: str, own: OwnServer) -> str:
+def _where_else(name: str, user_server: UserServer) -> str:
     local = Path(".venv") / "bin" / name
-    if (own.working_folder / local).is_file():
+    if (user_server.working_folder / local).is_file():
         return f"write {local}, or activate .venv first"
-    if "=" in name and own.is_table:
+    if "=" in name and user_server.is_table:
         return "set variables in its env"
     if "=" in name:
-        return f"set variables with env, as in {own.option}='env {own.command}'"
+        return f"set variables with env, as in {user_server.option}='env {user_server.command}'"
     return "activate the environment that contains it, or use its full path"
 
 
@@ -128,7 +133,7 @@ def _version(words: list[str], prefix: Path) -> str | None:
 
 def _python_version(prefix: Path) -> str | None:
     try:
-        found = _PYTHON_VERSION.search((prefix / "pyvenv.cfg").read_text())
+        match = _PYTHON_VERSION.search((prefix / "pyvenv.cfg").read_text())
     except (OSError, UnicodeError):
         return None
-    return found[1].rstrip(".") if found is not None else None
+    return match[1].rstrip(".") if match is not None else None

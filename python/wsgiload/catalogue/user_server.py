@@ -1,6 +1,6 @@
-"""Servers of the user's own: a command with placeholders, run like a server of the catalogue.
+"""Servers that a user defines: a command with placeholders, run like a server of the catalogue.
 
-Pure: whether its program exists is looked up where it is to be run (see ``environments.own``).
+Pure: ``environments.user_environment`` checks whether the program exists.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PLACEHOLDERS = (*_OF_ADDRESS, "workers", "threads")
 
 
 @dataclass(frozen=True, slots=True)
-class OwnServer:
+class UserServer:
     """What a user says of a server of his own: its name, the command that starts it, the folder of
     the app, and where in it to start.
 
@@ -109,9 +109,9 @@ def _name_fix(name: str) -> str:
     return "use lower-case letters, digits and dashes, as in --command prod='…'"
 
 
-def words_of(own: OwnServer) -> list[str]:
+def words_of(user_server: UserServer) -> list[str]:
     """The words of its command."""
-    return split_words(own.command, own.option)
+    return split_words(user_server.command, user_server.option)
 
 
 def split_words(command: str, where: str) -> list[str]:
@@ -124,32 +124,32 @@ def split_words(command: str, where: str) -> list[str]:
     return words
 
 
-def placeholders_of(own: OwnServer) -> frozenset[str]:
+def placeholders_of(user_server: UserServer) -> frozenset[str]:
     """The names of its placeholders, known or not."""
-    return _placeholders_in(words_of(own))
+    return _placeholders_in(words_of(user_server))
 
 
 def _placeholders_in(words: Iterable[str]) -> frozenset[str]:
-    found = (_PLACEHOLDER.finditer(word) for word in words)
-    return frozenset(one[2] for matches in found for one in matches if one[2] is not None)
+    by_word = (_PLACEHOLDER.finditer(word) for word in words)
+    return frozenset(one[2] for matches in by_word for one in matches if one[2] is not None)
 
 
-def require_runnable(own: OwnServer, port: int | None) -> None:
+def require_runnable(user_server: UserServer, port: int | None) -> None:
     """Refuse a command with unknown placeholders, or one that would listen nobody knows where."""
-    require_name(own.name)
-    used = placeholders_of(own)
+    require_name(user_server.name)
+    used = placeholders_of(user_server)
     require(
         "socket" not in used,
-        f"{own.option}: {{socket}} is not available: servers are measured over TCP",
+        f"{user_server.option}: {{socket}} is not available: servers are measured over TCP",
         "listen on {address} instead",
     )
-    _require_known(own.option, used, _PLACEHOLDERS)
-    for where, command in own.around:
+    _require_known(user_server.option, used, _PLACEHOLDERS)
+    for where, command in user_server.around:
         _require_known(where, _placeholders_in(split_words(command, where)), _OF_ADDRESS)
-    _require_signal(own)
+    _require_signal(user_server)
     require(
         bool(used & _WHERE_TO_LISTEN) or port is not None,
-        f"{own.option} has neither {{address}} nor {{port}}, so its port is unknown",
+        f"{user_server.option} has neither {{address}} nor {{port}}, so its port is unknown",
         "add one, as in --bind {address}, or pass its fixed port with --port",
     )
 
@@ -160,10 +160,10 @@ def _require_known(where: str, used: Iterable[str], known: Sequence[str]) -> Non
         raise UsageError(cause, _instead_of(name, known))
 
 
-def _require_signal(own: OwnServer) -> None:
+def _require_signal(user_server: UserServer) -> None:
     require(
-        own.stop_signal in signal.Signals.__members__,
-        f"{own.option}: stop_signal {own.stop_signal!r} is not a signal",
+        user_server.stop_signal in signal.Signals.__members__,
+        f"{user_server.option}: stop_signal {user_server.stop_signal!r} is not a signal",
         "write it like SIGTERM or SIGQUIT",
     )
 
@@ -176,36 +176,36 @@ def _instead_of(name: str, known: Sequence[str]) -> str:
     return f"use {listed}, or write {{{{{name}}}}} for the text {{{name}}}"
 
 
-def server_of(own: OwnServer) -> Server:
+def server_of(user_server: UserServer) -> Server:
     """It as the catalogue has servers."""
-    used, stop = placeholders_of(own), signal.Signals[own.stop_signal]
+    used, stop = placeholders_of(user_server), signal.Signals[user_server.stop_signal]
     variant = Variant(
         name="default",
-        summary=own.command,
+        summary=user_server.command,
         keepalive=True,  # what it does is probed
         uses_workers="workers" in used,
         uses_threads="threads" in used,
     )
     return Server(
-        name=own.name,
+        name=user_server.name,
         summary="your own command",
         homepage="",
-        source=own.folder,
+        source=user_server.folder,
         requirements=(),
         distribution=None,
         variants=(variant,),
         default_variant=variant.name,
-        command=lambda _, context: command_line(own, context),
-        stop_signal=own.stop_signal,
+        command=lambda _, context: command_line(user_server, context),
+        stop_signal=user_server.stop_signal,
         stop_timeout_s=STOP_TIMEOUT_S,
         clean_exit_codes=(0, -stop, ENDED_BY_SIGNAL + stop),
-        own=own,
+        user_server=user_server,
     )
 
 
-def command_line(own: OwnServer, context: LaunchContext) -> list[str]:
+def command_line(user_server: UserServer, context: LaunchContext) -> list[str]:
     """Its words with every placeholder filled in."""
-    return filled(words_of(own), context)
+    return filled(words_of(user_server), context)
 
 
 def filled(words: Sequence[str], context: LaunchContext) -> list[str]:
@@ -222,5 +222,5 @@ def filled(words: Sequence[str], context: LaunchContext) -> list[str]:
 
 def _filled(word: str, values: Mapping[str, object]) -> str:
     return _PLACEHOLDER.sub(
-        lambda found: f"{{{found[1]}}}" if found[2] is None else str(values[found[2]]), word
+        lambda match: f"{{{match[1]}}}" if match[2] is None else str(values[match[2]]), word
     )
