@@ -1,2 +1,2 @@
-"""What stored cells say together: aggregates, comparisons, alarms and recommendations. Pure
+"""Conclusions from stored cells: aggregates, comparisons, alarms and recommendations. Pure
 functions."""

@@ -1,8 +1,8 @@
-"""What several runs of one server at one load say together. Pure, from the cells of summary.json.
+"""Aggregates several runs of one server at one load. Pure, from the cells of summary.json.
 
-A run is one observation: its quantile, over all offered requests. Quantiles of runs are never
-averaged and requests of runs never pooled; the interval is Student's over the logarithms, so that
-it knows how runs differ and not only how requests do.
+A run is one observation: its quantile over all offered requests. Quantiles of runs are never
+averaged, and requests of different runs are never pooled. The interval is Student's t over the
+logarithms of the runs, so it includes run-to-run variation.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ QUANTILES: Mapping[str, float] = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 GOODPUT: Literal["goodput"] = "goodput"
 FIGURES: tuple[Figure, ...] = ("p50", "p99", "p99.9", GOODPUT)
 FEWEST_RUNS_TO_TRIM = 3
-# Of the interval inside a run: thirty batches (docs/statistics.md).
+# Degrees of freedom of the interval within a run: thirty batches (docs/statistics.md).
 DEGREES_WITHIN = 29
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Where one server was measured."""
+    """A server and its load level."""
 
     server: str
     rate: float | None
@@ -43,7 +43,7 @@ Runs = Mapping[int, CellResult]
 
 
 def level_of(cell: CellResult) -> Level:
-    """The server, under the name that it had in the experiment, and its load."""
+    """The server, by its name in the experiment, and its load level."""
     return Level(server_of(cell), cell.rate, cell.connections)
 
 
@@ -53,7 +53,7 @@ def server_of(cell: CellResult) -> str:
 
 
 def standing(cells: Sequence[CellResult]) -> dict[Level, dict[int, CellResult]]:
-    """By level and run, the attempt that stands; no run whose attempts were all discarded."""
+    """The valid attempt for each level and run; without runs whose attempts were all discarded."""
     by_level: dict[Level, dict[int, CellResult]] = {level_of(cell): {} for cell in cells}
     for cell in standing_attempts(cells):
         if not is_discarded(cell):
@@ -62,8 +62,8 @@ def standing(cells: Sequence[CellResult]) -> dict[Level, dict[int, CellResult]]:
 
 
 def figure_of(cell: CellResult, figure: str) -> float | None:
-    """Nanoseconds of a quantile, infinite where it was not met; correct responses per second; None
-    where not known."""
+    """A quantile in nanoseconds (infinite if not met), or correct responses per second; None:
+    unknown."""
     is_valid = cell.verdict is not None and cell.verdict.status != "invalid"
     stands = is_valid and cell.failure is None
     if figure == GOODPUT:
@@ -95,7 +95,7 @@ def figures_of(figures: AggregateFigures, name: str) -> AggregateFigure:
 
 
 def has_enough_requests(cell: CellResult, probability: float) -> bool:
-    """At least ten requests lie beyond the quantile."""
+    """Whether at least ten requests lie beyond the quantile."""
     outcomes = cell.outcomes
     return outcomes is not None and outcomes.scheduled * (1 - probability) >= 10 - 1e-9
 
@@ -103,8 +103,7 @@ def has_enough_requests(cell: CellResult, probability: float) -> bool:
 def aggregate_cells(
     cells: Sequence[CellResult], method: Method = "interval"
 ) -> tuple[Aggregate, ...]:
-    """``aggregates`` of summary.json: one entry per server and load, in the order in which the
-    cells stand."""
+    """``aggregates`` of summary.json: one entry per server and load, in the order of the cells."""
     discarded = [level_of(cell) for cell in cells if is_discarded(cell)]
     return tuple(
         Aggregate(
@@ -140,7 +139,8 @@ def _figure(runs: Runs, figure: Figure, method: Method) -> AggregateFigure:
         max=_finite(max(known, default=math.inf)),
         mean=math.exp(interval.mean) if interval else None,
         interval_95=_low_high(interval) if interval else None,
-        # Of a lognormal, from the deviation of the logarithms.
+        # Coefficient of variation of a lognormal distribution with this deviation of the
+        # logarithms.
         between_run_cv=math.sqrt(math.expm1(stdev(logarithms) ** 2)) if interval else None,
         between_run_share=between_run_share(cells, figure) if interval else None,
         trimmed_mean=_trimmed_mean(values) if method == "trim" else None,
@@ -155,11 +155,11 @@ def _low_high(of_logarithms: Interval) -> tuple[float, float]:
 
 
 def between_run_share(runs: Sequence[CellResult], figure: str) -> float | None:
-    """Share of the variance of the runs' logarithms that is between them; the rest is what each run
-    says of itself.
+    """The share of the variance of the runs' logarithms that is between runs; the rest is within
+    runs.
 
-    One-way random effects: the variance of the runs' values is that between runs and the mean of
-    those within. None where a run has no closed interval of its own.
+    One-way random effects: the variance of the runs' values is the variance between runs plus the
+    mean variance within them. None if a run has no closed interval.
     """
     known = [within for cell in runs if (within := _variance_within(cell, figure)) is not None]
     values = [value for cell in runs if (value := figure_of(cell, figure)) is not None]
@@ -171,8 +171,8 @@ def between_run_share(runs: Sequence[CellResult], figure: str) -> float | None:
 
 
 def _variance_within(cell: CellResult, figure: str) -> float | None:
-    """Of the logarithm of one run's quantile, from the 95 % interval inside that run; a goodput has
-    none."""
+    """The variance of the logarithm of one run's quantile, from the 95 % interval within that run;
+    None for goodput."""
     if figure not in QUANTILES or cell.uncertainty is None:
         return None
 
@@ -208,8 +208,8 @@ def _why_no_inference(values: Sequence[float | None], figure: str) -> str | None
 
 
 def _trimmed_mean(values: Sequence[float | None]) -> float | None:
-    """The mean without the lowest and the highest run; None unless every run has a value and one is
-    left."""
+    """The mean without the lowest and the highest run; None unless every run has a value and at
+    least one remains."""
     known = [value for value in values if value is not None and math.isfinite(value)]
     if len(known) < max(FEWEST_RUNS_TO_TRIM, len(values)):
         return None

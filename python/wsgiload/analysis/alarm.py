@@ -1,4 +1,4 @@
-"""What an alarm is: one pattern found in results, in words."""
+"""An alarm: one pattern in results, described in words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ Blame = Literal["client", "server", "method"]
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """One pattern that was found: in words, what to do about it, and what it would have stopped."""
+    """One detected pattern: a description, a fix, and the kind of publication that the alarm would
+    have prevented."""
 
     check: str
     blame: Blame
@@ -24,7 +25,7 @@ class Alarm:
     fix: str | None = None
 
     def reason(self) -> Reason:
-        """As a verdict lists it."""
+        """The alarm as a reason of a verdict."""
         return Reason(
             check=self.check,
             code=code_of(self.check),

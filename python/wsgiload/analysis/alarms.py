@@ -1,7 +1,7 @@
-"""Alarms: patterns in results that past comparisons of servers published as results. Pure.
+"""Alarms: patterns that past server comparisons published as results. Pure.
 
-Each alarm is a function of its own, with a name, a limit, a sentence and the kind of publication
-that it would have stopped. What the generator judges of itself is not repeated here.
+Each alarm is a function with a name, a limit, a message and the kind of publication that it would
+have prevented. The generator's checks of itself are not repeated here.
 """
 
 from __future__ import annotations
@@ -24,40 +24,39 @@ from wsgiload.sampling.memory_growth import LEAST_GROWTH_BYTES, MemoryGrowth
 from wsgiload.serving.cache_probe import CacheProbe
 from wsgiload.units import NS_PER_S
 
-# littles-law: N = X (R + Z) is an identity of a closed loop in which every user is served.
+# littles-law: N = X (R + Z) holds in a closed loop that serves every user.
 LEAST_RESPONSE_LAW, MOST_RESPONSE_LAW = 0.9, 1.1
-# uneven-connections: one user is served this many times as often as the average one, or the least
-# one hardly at all.
+# uneven-connections: one user is served this many times as often as the average, or the least
+# served user hardly at all.
 MOST_UNFAIRNESS = 5.0
 FEWEST_PER_CONNECTION = 10
-# network-resources: of the ports that were free.
+# network-resources: share of the free ports.
 MOST_PORT_SHARE = 0.7
-# Of a server that was probed before its load; the alarm that follows says the same of all servers.
+# Message of the probe before the load; the alarm has the same message for all servers.
 NO_KEEPALIVE = "has no keep-alive: it closes the connection after each response"
-# no-keepalive: connections by requests; 1 where none carries a second.
+# no-keepalive: connections per request; 1 without any reuse.
 MOST_CONNECTIONS_PER_REQUEST = 0.95
 FEWEST_REQUESTS = 20
 WITHOUT_KEEPALIVE = "servers without keep-alive compared with servers that have it"
-# idle-server and rate-not-reached: fewer missing responses than these may just be on their way at
-# the end.
+# idle-server and rate-not-reached: fewer missing responses may only have been in flight at the end.
 FEWEST_MISSING = 10
-# idle-server: a server that falls behind and leaves half of its CPU unused waits for something.
+# idle-server: a server that falls behind while half of its CPU is unused waits for something.
 FELL_BEHIND = 0.95
-# cached-response: a URL that is new to the app takes this many times as long, and so much longer.
+# cached-response: a new URL takes at least this many times as long as the measured one, and at
+# least this much longer.
 LEAST_CACHE_FACTOR, LEAST_CACHE_GAIN_NS = 3.0, 1_000_000
-# rate-not-reached: of the offered rate.
+# rate-not-reached: share of the offered rate.
 LEAST_ACHIEVED = 0.99
-# run-spread: between runs, as a coefficient of variation.
+# run-spread: coefficient of variation between runs.
 MOST_BETWEEN_RUNS = 0.1
-# flat-throughput: throughput that stays within this while the users double at least.
+# flat-throughput: throughput varies by less than this while the number of users at least doubles.
 FLAT_WITHIN, LEAST_SPREAD = 0.05, 2.0
 FEWEST_LEVELS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class ServerUse:
-    """What the server used of its limits, and whether it closed connections that it was to
-    keep."""
+    """The server's resource use, and whether it closed connections that should have been kept."""
 
     cpu_cores_mean: float | None
     cpus: float | None
@@ -69,7 +68,7 @@ class ServerUse:
 
 
 def response_law(load: LoadReport) -> Alarm | None:
-    """Users of a closed loop times nothing lost: N = X (R + Z)."""
+    """Little's law for the users of a closed loop: N = X (R + Z)."""
     closed = load.plan.load.closed
     times = load.response_time_ns
     achieved_per_s = load.rate.achieved_per_s
@@ -108,7 +107,7 @@ def response_law(load: LoadReport) -> Alarm | None:
 
 
 def starved_connections(load: LoadReport) -> Alarm | None:
-    """Some connections carry nearly everything, others hardly anything."""
+    """Some connections carry nearly all requests, others hardly any."""
     carried = load.connections.requests_per_connection if load.connections else None
     if load.plan.load.closed is None or carried is None or load.plan.keepalive != "on":
         return None
@@ -137,7 +136,7 @@ def starved_connections(load: LoadReport) -> Alarm | None:
 
 
 def dead_time(load: LoadReport) -> Alarm | None:
-    """Intervals in which requests were due and none got a correct response."""
+    """Intervals in which requests were scheduled but none got a correct response."""
     due = [interval for interval in load.intervals if interval.scheduled > 0]
     dead_s = sum(interval.length_ns for interval in due if interval.ok == 0) / NS_PER_S
     if not dead_s:
@@ -156,7 +155,7 @@ def dead_time(load: LoadReport) -> Alarm | None:
 
 
 def client_exhausted(load: LoadReport) -> Alarm | None:
-    """The generator's ports or file descriptors ran short."""
+    """The generator ran short of ports or file descriptors."""
     source = "failures of the client's own kernel attributed to the server"
     errors = load.outcomes.client_error
     if errors:
@@ -181,7 +180,7 @@ def client_exhausted(load: LoadReport) -> Alarm | None:
 
 
 def tracking_full(load: LoadReport) -> Alarm | None:
-    """The kernel's table of tracked connections is nearly full, before the load or after it."""
+    """The kernel's conntrack table is nearly full, before or after the load."""
     tracked = load.connections.tracked if load.connections else None
     if tracked is None or not tracked.max:
         return None
@@ -207,7 +206,7 @@ def tracking_full(load: LoadReport) -> Alarm | None:
 
 
 def closed_after_each(load: LoadReport) -> Alarm | None:
-    """As many connections as requests, though they were to be kept."""
+    """As many connections as requests although keep-alive was requested."""
     outcomes = load.outcomes
     responses = outcomes.ok + outcomes.http_status + outcomes.bad_body
     closed = load.connections.closed_by_server if load.connections else None
@@ -216,7 +215,7 @@ def closed_after_each(load: LoadReport) -> Alarm | None:
     if load.connections is None or closed is None:
         return None
 
-    # Those that the client gave up, after a timeout, are no doing of the server.
+    # Connections that the client closed after a timeout do not count.
     opened = load.connections.opened
     share = min(opened, closed) / responses
     if share < MOST_CONNECTIONS_PER_REQUEST:
@@ -238,8 +237,8 @@ def closed_after_each(load: LoadReport) -> Alarm | None:
 
 
 def refused_keepalive(use: ServerUse) -> Alarm | None:
-    """``no-keepalive`` where the probe before the load found it: measured with connections of their
-    own, so that none is lost."""
+    """``no-keepalive`` if the probe before the load detected it. The load then uses a new
+    connection per request, so no request is lost."""
     if not use.refused_keepalive:
         return None
     message = (
@@ -258,9 +257,8 @@ def refused_keepalive(use: ServerUse) -> Alarm | None:
 
 
 def idle_though_behind(load: LoadReport, use: ServerUse) -> Alarm | None:
-    """The server falls behind and leaves its CPU unused: it is set up too small, not too slow.
-    Wrong responses are responses here: ``wrong-responses`` reports them, and no thread is missing
-    where they come in time."""
+    """The server falls behind while its CPU is mostly idle: it has too few workers or threads.
+    Wrong responses count as responses, because ``wrong-responses`` reports them."""
     offered = load.rate.offered_per_s
     achieved = load.rate.achieved_per_s
     if not offered or achieved is None or not use.cpus or use.cpu_cores_mean is None:
@@ -288,7 +286,7 @@ def idle_though_behind(load: LoadReport, use: ServerUse) -> Alarm | None:
 
 
 def growing_memory(load: LoadReport, use: ServerUse) -> Alarm | None:
-    """The server's memory kept growing: a leak or an unbounded cache."""
+    """The server's memory kept growing, as with a leak or an unbounded cache."""
     growth = use.memory_growth
     if growth is None:
         return None
@@ -315,7 +313,7 @@ def growing_memory(load: LoadReport, use: ServerUse) -> Alarm | None:
 
 
 def cached_response(use: ServerUse) -> Alarm | None:
-    """Every request was for one URL, and the app has its response at hand."""
+    """Every request was for one URL, and the app caches its response."""
     cache = use.cache
     if cache is None:
         return None
@@ -337,7 +335,7 @@ def cached_response(use: ServerUse) -> Alarm | None:
 
 
 def below_the_rate(load: LoadReport) -> Alarm | None:
-    """Fewer responses per second than requests were offered."""
+    """Fewer responses per second than offered requests."""
     offered = load.rate.offered_per_s
     achieved = load.rate.achieved_per_s
     if not offered or achieved is None:
@@ -363,13 +361,13 @@ def below_the_rate(load: LoadReport) -> Alarm | None:
 
 
 def _missing(load: LoadReport) -> int:
-    """By how many responses the achieved rate is short of the offered one over the measurement."""
+    """How many responses the achieved rate is short of the offered rate over the measurement."""
     missing_per_s = (load.rate.offered_per_s or 0.0) - (load.rate.achieved_per_s or 0.0)
     return round(missing_per_s * load.measured_ns / NS_PER_S)
 
 
 def runs_differ(name: str, values: Sequence[float]) -> Alarm | None:
-    """Runs of one cell differ by more than they can be compared with."""
+    """The runs of one cell vary too much for comparisons."""
     if len(values) < 2 or not fmean(values):
         return None
 
@@ -389,7 +387,8 @@ def runs_differ(name: str, values: Sequence[float]) -> Alarm | None:
 
 
 def flat_throughput(name: str, goodput_by_users: Sequence[tuple[int, float]]) -> Alarm | None:
-    """More users, and not more responses: the server handles a fixed number at once."""
+    """More users do not give more responses: the server handles a fixed number of requests at
+    once."""
     levels = sorted(goodput_by_users)
     if len(levels) < FEWEST_LEVELS or levels[-1][0] < LEAST_SPREAD * levels[0][0]:
         return None
@@ -430,12 +429,12 @@ _OF_A_LOAD: tuple[Callable[[LoadReport], Alarm | None], ...] = (
 
 
 def alarms_of_load(load: LoadReport) -> list[Alarm]:
-    """What the report of one load shows."""
+    """The alarms from the report of one load."""
     return [alarm for find in _OF_A_LOAD if (alarm := find(load)) is not None]
 
 
 def alarms_of_cell(load: LoadReport, use: ServerUse) -> list[Alarm]:
-    """The same, and what is known of the server besides."""
+    """The alarms from the report of one load and from the server's resource use."""
     of_server = (
         refused_keepalive(use),
         idle_though_behind(load, use),
@@ -447,7 +446,7 @@ def alarms_of_cell(load: LoadReport, use: ServerUse) -> list[Alarm]:
 
 
 def alarms_over_cells(cells: Sequence[CellResult]) -> list[Alarm]:
-    """What only several cells of a summary show."""
+    """The alarms from several cells of a summary."""
     runs: dict[str, list[float]] = {}
     levels: dict[str, dict[int, list[float]]] = {}
     for cell in cells:
@@ -471,7 +470,7 @@ def alarms_over_cells(cells: Sequence[CellResult]) -> list[Alarm]:
 
 
 def _valid_goodput(cell: CellResult) -> float | None:
-    """Correct responses per second; None where the cell has no valid result."""
+    """Correct responses per second; None if the cell has no valid result."""
     if cell.failure is not None or cell.verdict is None or cell.verdict.status == "invalid":
         return None
     return cell.rate_result.goodput_per_s if cell.rate_result is not None else None

@@ -1,8 +1,8 @@
-"""Which trials of one place in the plan are made again, and which of them stands. Pure, from cells
-of summary.json.
+"""Which trials at one place in the plan are repeated, and which of them counts. Pure, from cells of
+summary.json.
 
-Both follow from what the generator and the host did, never from the result of the server: a slow
-run is no reason to measure again, and the faster of two runs is none to keep it.
+Both depend only on the generator and the host, never on the server's result: a slow run is no
+reason to measure again, and the faster of two runs is not preferred.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from wsgiload.documents.cell_result import CellResult
 
-# Who is at fault when a trial may be measured again, and is then not counted. Never the server.
+# Blames for which a trial may be repeated and does not count. Never the server.
 NOT_THE_SERVER = ("client", "host", "method")
 _CAUSES = {"client": "the generator", "host": "the host", "method": "the plan"}
-# Of a measurement. The slowest hundredth of the requests decides p99, and may all have been due
-# then.
+# Share of a measurement. The slowest 1 % of the requests determines p99, and all of them may have
+# been scheduled in that time.
 MOST_DISTURBED_SHARE = 0.01
 
 
 def is_discarded(cell: CellResult) -> bool:
-    """Whether a trial says nothing about its server, because something else was at fault."""
+    """Whether a trial gives no result for its server, because something else was at fault."""
     if cell.verdict is None:
         return True
     return cell.verdict.status == "invalid" and cell.verdict.blame in NOT_THE_SERVER
 
 
 def is_disturbed(cell: CellResult) -> bool:
-    """Whether the host was disturbed for long enough to change p99, or made the generator stall."""
+    """Whether the host was disturbed long enough to change p99, or stalled the generator."""
     is_long = (cell.disturbed_s or 0.0) > MOST_DISTURBED_SHARE * cell.duration_s
     return is_long or _was_stalled(cell)
 
@@ -40,7 +40,7 @@ def _was_stalled(cell: CellResult) -> bool:
 
 
 def reason_of_repeat(cell: CellResult) -> str:
-    """Why a discarded or disturbed trial is made again, in words."""
+    """Why a discarded or disturbed trial is repeated, in words."""
     verdict = cell.verdict
     if verdict is None:
         return "not measured"
@@ -54,13 +54,13 @@ def reason_of_repeat(cell: CellResult) -> str:
 
 
 def place_of(cell: CellResult) -> str:
-    """The place in the plan: the identifier without the number of the attempt."""
+    """The place in the plan: the cell's identifier without the number of the attempt."""
     attempt = cell.attempt or 1
     return cell.id if attempt == 1 else cell.id.removesuffix(f".{attempt}")
 
 
 def by_place(cells: Iterable[CellResult]) -> Mapping[str, Sequence[CellResult]]:
-    """The attempts at each place in the plan, the first one first."""
+    """The attempts at each place in the plan, in their order."""
     places: dict[str, list[CellResult]] = {}
     for cell in cells:
         places.setdefault(place_of(cell), []).append(cell)
@@ -71,29 +71,28 @@ def by_place(cells: Iterable[CellResult]) -> Mapping[str, Sequence[CellResult]]:
 
 
 def standing_attempt(attempts: Sequence[CellResult]) -> CellResult:
-    """Of all attempts at one place the one that counts: of those that are not discarded the one
-    during which the host was disturbed the least, the later one if it was as much; where all are
-    discarded, the last."""
+    """The attempt at one place that counts: the least disturbed one that is not discarded (if
+    equal, the later one). If all are discarded, the last one."""
     kept = [cell for cell in attempts if not is_discarded(cell)]
     return min(reversed(kept), key=_disturbance) if kept else attempts[-1]
 
 
 def _disturbance(cell: CellResult) -> tuple[bool, bool, float]:
-    """The more, the greater. What is not known is more than any that still lets a trial count: the
-    counters are missing where the sampler itself got no CPU time."""
+    """Sort key; larger means more disturbed. An unknown disturbance ranks above every known one
+    that still lets a trial count, because counters are missing if the sampler got no CPU time."""
     is_unknown = cell.disturbed_s is None and cell.failure is None
     return is_disturbed(cell), is_unknown, cell.disturbed_s or 0.0
 
 
 def standing_attempts(cells: Sequence[CellResult]) -> list[CellResult]:
-    """Without the trials that were replaced by another attempt, in the order given."""
+    """The cells without those that another attempt replaced, in the given order."""
     stand = {standing_attempt(attempts).id for attempts in by_place(cells).values()}
     return [cell for cell in cells if cell.id in stand]
 
 
 def repeated(cells: Iterable[CellResult], runs: int) -> int:
-    """How many of these trials count against ``most_repeats``: of a single run every attempt but
-    the first, of several runs those that were made although an earlier one could have stood."""
+    """How many of these trials count towards ``most_repeats``: with a single run, every attempt
+    after the first; with several runs, those made although an earlier attempt was valid."""
     return sum(_repeats(attempts, runs) for attempts in by_place(cells).values())
 
 

@@ -1,4 +1,4 @@
-"""What results say of a claim, and how an interval decides. Pure."""
+"""The judgement of a claim, and how a confidence interval decides it. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wsgiload.analysis.claim_results import Bounds, Estimate, Results
 
 Status: TypeAlias = Literal["confirmed", "refuted", "not reproducible", "undecided"]
 
-# An offered rate counts as served from this share of it on.
+# The share of an offered rate above which it counts as served.
 SERVED = 0.99
 # Almost no errors.
 HARDLY_ANY = 0.01
@@ -20,7 +20,7 @@ MORE_RUNS = "more runs, such as --runs 6"
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """``ours`` is our figure in words, with its interval; ``because`` says why there is none, or
-    what would decide."""
+    what would decide the claim."""
 
     status: Status
     ours: str | None = None
@@ -31,17 +31,17 @@ Judge: TypeAlias = Callable[[Results], Judgement]
 
 
 def not_reproducible(why: str) -> Judge:
-    """What it is about is gone."""
+    """A judge for claims whose subject no longer exists."""
     return lambda results: Judgement("not reproducible", because=why)
 
 
 def needs_runs(ours: str) -> Judgement:
-    """Neither, so far."""
+    """Undecided until there are more runs."""
     return Judgement("undecided", ours, MORE_RUNS)
 
 
 def absent(results: Results, servers: Sequence[str], app: str | None = None) -> Judgement:
-    """Servers have no valid run in common."""
+    """Undecided, because the servers have no valid run in common."""
     gone = results.missing(servers, app)
     what = (
         f"a valid run of {', '.join(gone)}"
@@ -52,7 +52,7 @@ def absent(results: Results, servers: Sequence[str], app: str | None = None) -> 
 
 
 def above(ours: str, bounds: Bounds | None, border: float) -> Judgement:
-    """Confirmed if all of the interval is above the border, refuted if all of it is below."""
+    """Confirmed if the whole interval is above the border, refuted if it is below."""
     if bounds is not None and bounds[0] > border:
         return Judgement("confirmed", ours)
     if bounds is not None and bounds[1] < border:
@@ -61,7 +61,7 @@ def above(ours: str, bounds: Bounds | None, border: float) -> Judgement:
 
 
 def all_above(ours: str, estimates: Sequence[Estimate], border: float) -> Judgement:
-    """Confirmed if all of every interval is above the border, refuted if all of one is below."""
+    """Confirmed if every interval is above the border, refuted if one is below."""
     bounds = [estimate.bounds for estimate in estimates]
     if any(one is not None and one[1] < border for one in bounds):
         return Judgement("refuted", ours)
@@ -71,13 +71,13 @@ def all_above(ours: str, estimates: Sequence[Estimate], border: float) -> Judgem
 
 
 def lowest(estimate: Estimate) -> float:
-    """The least that it may be; of one without an interval, 0."""
+    """The lower end of the interval; 0 without an interval."""
     return estimate.bounds[0] if estimate.bounds is not None else 0.0
 
 
 def about_one(ours: str, bounds: Bounds | None, within: float) -> Judgement:
-    """Confirmed if all of the interval of a factor differs from 1 by less than this share, refuted
-    if all of it differs by more."""
+    """Confirmed if the whole interval of a factor differs from 1 by less than this share, refuted
+    if the whole interval differs by more."""
     if bounds is None:
         return needs_runs(ours)
     (low, high), least, most = bounds, 1 - within, 1 / (1 - within)

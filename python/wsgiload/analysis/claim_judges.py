@@ -1,5 +1,4 @@
-"""How results decide a claim about servers: each function makes a judge for one kind of claim.
-Pure."""
+"""Judges of claims about servers: each function makes a judge for one kind of claim. Pure."""
 
 from __future__ import annotations
 
@@ -37,14 +36,14 @@ from wsgiload.analysis.claim_results import (
 )
 from wsgiload.statistics.effect import FEWEST_RUNS
 
-# One core, with what a peak over a sample may exceed it by.
+# One core, plus the overshoot of a sampled peak.
 ONE_CORE = 1.1
 
 # --- throughput
 
 
 def ahead(first: str, rivals: tuple[str, ...], *, app: str | None = None) -> Judge:
-    """It has a higher throughput than each of its rivals, at the highest load."""
+    """It has a higher throughput than each of its rivals at the highest load."""
 
     def judge(results: Results) -> Judgement:
         load = results.highest((first, *rivals), app)
@@ -62,7 +61,7 @@ def ahead(first: str, rivals: tuple[str, ...], *, app: str | None = None) -> Jud
 
 
 def as_fast(first: str, second: str, *, within: float) -> Judge:
-    """Their throughputs differ by less than this share, at the highest load."""
+    """Their throughputs differ by less than this share at the highest load."""
 
     def judge(results: Results) -> Judgement:
         load = results.highest((first, second))
@@ -76,7 +75,7 @@ def as_fast(first: str, second: str, *, within: float) -> Judge:
 
 
 def in_order(servers: tuple[str, ...]) -> Judge:
-    """Each has at least the throughput of the next, at the highest load."""
+    """Each has at least the throughput of the next at the highest load."""
 
     def judge(results: Results) -> Judgement:
         load = results.highest(servers)
@@ -107,7 +106,7 @@ def in_order(servers: tuple[str, ...]) -> Judge:
 
 
 def erratic(server: str, peer: str) -> Judge:
-    """Its throughput varies more from second to second than that of its peer, at the highest
+    """Its throughput varies more from second to second than that of its peer at the highest
     load."""
 
     def judge(results: Results) -> Judgement:
@@ -152,7 +151,8 @@ def saturates(server: str, *, load: float) -> Judge:
 
 
 def slow_until_warm(cold: str, warm: str, peer: str) -> Judge:
-    """Warm it has the throughput of its peer, cold it has less than was offered."""
+    """After a warm-up, it has the throughput of its peer; without, it stays below the offered
+    rate."""
 
     def judge(results: Results) -> Judgement:
         load = results.highest((cold, warm, peer))
@@ -181,7 +181,7 @@ def slow_until_warm(cold: str, warm: str, peer: str) -> Judge:
 
 
 def fails(server: str, *, share: float, load: float) -> Judge:
-    """At this load, at least half of the published share of its requests fails."""
+    """At this load, at least half of the published share of requests fails."""
 
     def judge(results: Results) -> Judgement:
         highest = results.highest((server,))
@@ -202,7 +202,8 @@ def fails(server: str, *, share: float, load: float) -> Judge:
 
 
 def steady(server: str, *, most_ms: float, load: float) -> Judge:
-    """Up to this load, its mean response time stays below this and hardly a request fails."""
+    """Up to this load, its mean response time stays below ``most_ms`` and almost no request
+    fails."""
 
     def judge(results: Results) -> Judgement:
         highest = results.highest((server,))
@@ -229,7 +230,8 @@ def steady(server: str, *, most_ms: float, load: float) -> Judge:
 
 
 def lightest(few: tuple[str, ...], all_of_them: tuple[str, ...]) -> Judge:
-    """The heaviest of the few needs less memory than the lightest other, at the highest load."""
+    """The heaviest of the few needs less memory than the lightest of the others at the highest
+    load."""
 
     def judge(results: Results) -> Judgement:
         load = results.highest(all_of_them)
@@ -251,7 +253,8 @@ def lightest(few: tuple[str, ...], all_of_them: tuple[str, ...]) -> Judge:
 
 
 def one_core(few: tuple[str, ...], *, most_of_all: tuple[str, float]) -> Judge:
-    """On several cores, these never use more than one, and another one never more than so many."""
+    """On several cores, the few never use more than one core, and another server never uses more
+    than ``most_of_all``."""
 
     def judge(results: Results) -> Judgement:
         name, most = most_of_all

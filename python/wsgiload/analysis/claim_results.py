@@ -1,4 +1,4 @@
-"""The figures of a study's results that its claims are about. Pure."""
+"""The figures of a study's results to which its claims refer. Pure."""
 
 from __future__ import annotations
 
@@ -26,38 +26,36 @@ BYTES_PER_MB = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The runs that stand, by server, app and load."""
+    """The valid runs by server, app and load."""
 
     cells: tuple[CellResult, ...]
     is_open: bool
     loads: Mapping[str, LoadReport]
-    # Of every cell that was planned, in the order in which they were run.
+    # The identifiers of all planned cells in the order of the runs.
     order: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, summary: Summary, loads: Mapping[str, LoadReport]) -> Results:
-        """Those of a summary, without failed runs and those that say nothing about their server;
-        ``loads`` by cell."""
+        """The runs of a summary, without failed and discarded ones; ``loads`` by cell."""
         cells = tuple(cell for cell in standing_attempts(summary.cells) if _stands(cell))
         is_open = any(cell.rate is not None for cell in cells)
         return cls(cells, is_open, loads, summary.order)
 
     def runs(self, server: str, load: float, app: str | None = None) -> Runs:
-        """Its runs at a load."""
+        """The runs of a server at a load."""
         return {cell.run: cell for cell in self._of(server, app) if load_of(cell) == load}
 
     def highest(self, servers: Sequence[str], app: str | None = None) -> float | None:
-        """The highest load at which every one of them has a run."""
+        """The highest load at which all of these servers have a run."""
         loads = [{load_of(cell) for cell in self._of(server, app)} for server in servers]
         return max(set.intersection(*loads), default=None) if loads else None
 
     def missing(self, servers: Sequence[str], app: str | None = None) -> list[str]:
-        """Those without any run."""
+        """The servers without any run."""
         return [server for server in servers if not any(self._of(server, app))]
 
     def unsteadiness(self, cell: CellResult) -> float | None:
-        """The standard deviation of its throughput from interval to interval, as a share of the
-        mean."""
+        """The standard deviation of the throughput between intervals, relative to the mean."""
         load = self.loads.get(cell.id)
         intervals = [] if load is None else [one for one in load.intervals if one.length_ns]
         rates = [one.ok / one.length_ns for one in intervals]
@@ -70,8 +68,8 @@ class Results:
         return f"at {load:,g}/s" if self.is_open else f"at {load:,g} connections"
 
     def places(self) -> Mapping[str, float]:
-        """When each cell was measured within its run, from 0 (first) to 1 (last), by its place in
-        the plan."""
+        """The relative position of each cell within its run, from 0 (first) to 1 (last), by its
+        place in the plan."""
         runs: dict[str, list[str]] = {}
         for place in self.order:
             runs.setdefault(place.rpartition("#")[2], []).append(place)
@@ -88,7 +86,7 @@ class Results:
 
 
 def load_of(cell: CellResult) -> float:
-    """Its rate, or its number of connections."""
+    """The rate, or the number of connections."""
     return float(cell.rate if cell.rate is not None else cell.connections or 0)
 
 
@@ -99,13 +97,15 @@ def _name(cell: CellResult) -> str:
 
 
 def _stands(cell: CellResult) -> bool:
-    """What a server did wrong is a result; only what others did to it is left out."""
+    """Whether a run counts. Failures of the server are results; disturbances by others are
+    excluded."""
     return cell.failure is None and not is_discarded(cell)
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure over runs, each of which is one observation; its 95 % interval from enough runs."""
+    """A figure over runs, each of which is one observation, with a 95 % interval if there are
+    enough runs."""
 
     middle: float
     bounds: Bounds | None
@@ -113,7 +113,7 @@ class Estimate:
 
     @property
     def text(self) -> str:
-        """The figure, with its interval."""
+        """The figure with its interval."""
         if self.bounds is None:
             return self.words(self.middle)
         low, high = map(self.words, self.bounds)
@@ -148,10 +148,10 @@ def _rounded(value: float, decimals: int) -> str:
 
 
 def ratio_of(one: Runs, other: Runs, figure: Figure) -> Estimate:
-    """Of the runs that both have."""
+    """The ratio over the runs that both have."""
     pairs = [(figure(one[run]), figure(other[run])) for run in sorted(one.keys() & other.keys())]
     logarithms = [math.log(a / b) for a, b in pairs if a and b]
-    # A run in which a server served nothing has no ratio, but must not be left out of an interval.
+    # A run without any response has no ratio, but an interval must not ignore it.
     if len(logarithms) >= FEWEST_RUNS and not any(0 in pair for pair in pairs):
         return factor_of(logarithms)
     first, second = median_of(one, figure) or 0.0, median_of(other, figure) or math.inf
@@ -159,13 +159,13 @@ def ratio_of(one: Runs, other: Runs, figure: Figure) -> Estimate:
 
 
 def factor_of(logarithms: Sequence[float]) -> Estimate:
-    """The factor that enough paired differences of logarithms come to."""
+    """The factor that corresponds to paired differences of logarithms."""
     effect: Effect = paired_effect(logarithms)
     return Estimate(effect.factor, effect.bounds, as_factor)
 
 
 def mean_of(runs: Runs, figure: Figure, words: Words) -> Estimate | None:
-    """The geometric mean of a positive figure; None without any run that has it."""
+    """The geometric mean of a positive figure; None if no run has it."""
     known = [math.log(value) for cell in runs.values() if (value := figure(cell))]
     if len(known) < FEWEST_RUNS:
         return Estimate(math.exp(fmean(known)), None, words) if known else None
@@ -204,15 +204,15 @@ def median_of(runs: Runs, figure: Figure) -> float | None:
 
 
 def failed_share(runs: Runs) -> Estimate | None:
-    """Of the requests of a run, which is one observation: its requests depend on each other. None
-    where no request ended."""
+    """The share of failed requests, with each run as one observation because its requests are
+    correlated. None if no request ended."""
     outcomes = [cell.outcomes for cell in runs.values() if cell.outcomes is not None]
     ended = [(one.scheduled - one.unfinished, one.ok) for one in outcomes]
     return share_of([1 - ok / count for count, ok in ended if count])
 
 
 def share_of(shares: Sequence[float]) -> Estimate | None:
-    """The mean of the shares of the runs, from 0 to 1; None without any."""
+    """The mean of the shares of the runs, from 0 to 1; None without runs."""
     if len(shares) < FEWEST_RUNS:
         return Estimate(fmean(shares), None, as_share) if shares else None
     interval = mean_interval(shares)

@@ -1,5 +1,5 @@
-"""How results decide a claim about how servers were set up or measured: each function makes a judge
-for one kind of claim. Pure."""
+"""Judges of claims about the setup or the measurement of servers: each function makes a judge for
+one kind of claim. Pure."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from wsgiload.statistics.trend import complete_table, trend
 
 
 def unaffected_by_order(*, within: float) -> Judge:
-    """A cell that is measured last in its run has the throughput that it has as the first, but for
-    less than this share. The runs measure the same cells in different random orders."""
+    """The throughput of a cell differs by less than this share between the first and the last
+    position in a run. The runs measure the same cells in different random orders."""
 
     def judge(results: Results) -> Judgement:
         places = results.places()
@@ -66,8 +66,8 @@ def _place_without_run(cell: CellResult) -> tuple[str, float]:
 
 
 def does_not_explain(fronted: str, bare: str, leader: str) -> Judge:
-    """What stands in front of a server makes up for less than half of its distance from the leader,
-    as a factor, at the highest load."""
+    """The proxy in front of a server accounts for less than half of the server's distance from the
+    leader, as a factor, at the highest load."""
 
     def judge(results: Results) -> Judgement:
         servers = (fronted, bare, leader)
@@ -89,7 +89,7 @@ def does_not_explain(fronted: str, bare: str, leader: str) -> Judge:
 
 
 def _half_way(leader: Runs, bare: Runs, fronted: Runs) -> Bounds | None:
-    """How many times as fast as the fronted server is what lies half way between the others."""
+    """The geometric mean of the leader and the bare server, relative to the fronted server."""
     logarithms = []
     for run in sorted(leader.keys() & bare.keys() & fronted.keys()):
         ends, fronted_goodput = (goodput(leader[run]), goodput(bare[run])), goodput(fronted[run])
@@ -101,8 +101,9 @@ def _half_way(leader: Runs, bare: Runs, fronted: Runs) -> Bounds | None:
 def fails_with_small_backlog(
     backlogs: Mapping[int, str], *, app: str, within: float = 0.10
 ) -> Judge:
-    """With the smallest listen backlog requests fail; the largest raises the throughput of the one
-    between by less than this share. ``backlogs`` are three, with the names of their servers."""
+    """With the smallest listen backlog, requests fail; from the middle to the largest backlog,
+    throughput rises by less than this share. ``backlogs`` are three, with the names of their
+    servers."""
     least, usual, most = sorted(backlogs)
 
     def judge(results: Results) -> Judgement:

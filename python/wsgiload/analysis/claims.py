@@ -1,7 +1,8 @@
-"""What the published comparisons claim, each held against the results of its study. Pure.
+"""The claims of published comparisons, each compared with the results of its study. Pure.
 
-A claim is confirmed or refuted only where an interval of ours says so. It is not reproducible where
-something that it is about is gone, and else undecided, with what would decide it.
+A claim is confirmed or refuted only by one of our confidence intervals. It is not reproducible if
+its subject no longer exists; otherwise it is undecided, and the judgement says what would decide
+it.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ from wsgiload.documents.summary import Summary
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim of a study, in the words of a phrase, with its figure.
+    """A claim of a study, as a phrase with its figure.
 
-    ``servers`` are those that it is about, as in --servers; empty where it is about all of them.
+    ``servers`` are those that the claim is about, as in --servers; empty if it is about all of
+    them.
     """
 
     name: str
@@ -48,14 +50,14 @@ class Claim:
 
     @property
     def command(self) -> str:
-        """What measures just the servers of this claim."""
+        """The command that measures only the servers of this claim."""
         servers = f" --servers {','.join(self.servers)}" if self.servers else ""
         return f"wsgiload reproduce {self.study}{servers}"
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedClaim:
-    """A claim, and what our results say of it."""
+    """A claim and its judgement."""
 
     claim: Claim
     judgement: Judgement
@@ -228,6 +230,6 @@ def claims_of(study: str) -> tuple[Claim, ...]:
 
 
 def judged(study: str, summary: Summary, loads: Mapping[str, LoadReport]) -> Sequence[JudgedClaim]:
-    """Every claim of the study, and what these results say of it."""
+    """Every claim of the study with its judgement."""
     results = Results.of(summary, loads)
     return [JudgedClaim(claim, claim.judge(results)) for claim in claims_of(study)]

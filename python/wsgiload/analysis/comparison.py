@@ -1,9 +1,9 @@
-"""Which differences between servers, or between two stored runs, the data can carry. Pure, from
-cells of summary.json.
+"""Which differences between servers, or between two stored runs, are significant. Pure, from cells
+of summary.json.
 
-Inside one experiment servers are compared round by round, because a round shares its arrivals and
-its hour. Those that serve different apps are not compared: their difference is that of the apps.
-Two stored runs share no rounds, so their samples are compared as they are.
+Within an experiment, servers are compared round by round, because the cells of a round share their
+arrivals and their time. Servers with different apps are not compared, because the apps may cause
+the difference. Two stored runs share no rounds, so they are compared as independent samples.
 """
 
 from __future__ import annotations
@@ -48,16 +48,17 @@ from wsgiload.statistics.effect import (
 
 Finding = Literal["different", "same", "undecided", "no inference"]
 
-# What two servers are judged by; one of them decides, the others stand beside it.
+# The figures of a comparison; one decides, and the others are shown next to it.
 JUDGED: tuple[Figure, ...] = ("p99", "p50", GOODPUT)
-# Beyond this share of its capacity a server's quantiles magnify every drift of the host.
+# Above this share of its saturation throughput, small changes of the host change a server's
+# quantiles a lot.
 CAUTIOUS_SHARE = 0.8
 _BOTH = 2
-# As much of a commit as git shows.
+# The length of an abbreviated commit hash in git.
 SHORT_COMMIT = 12
-# Of the plan, what says nothing of how a server was measured.
+# Parts of the plan that do not affect how a server was measured.
 _MAY_DIFFER = {"name", "app_revision", "servers", "runs", "rates", "connections", "aggregate"}
-# Of the host, what its figures depend on first of all.
+# The host's properties that affect the figures most.
 _OF_HOST = ("machine", "cpu_model", "cpus", "available_cpus", "kernel")
 _ENDED = {
     "interrupted": "was interrupted, so it lacks some cells",
@@ -67,7 +68,7 @@ _ENDED = {
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two samples of one figure at one load, by their names."""
+    """Two samples of one figure at one load, with their names."""
 
     first: str
     second: str
@@ -77,15 +78,15 @@ class Pair:
     rounds: int
     is_same_server: bool
     reason: str | None
-    # The slower of both may look so only because the generator was late.
+    # Whether generator delay alone could explain the difference.
     may_be_delay: bool = False
-    # Where nothing can be inferred: of the medians.
+    # The ratio of the medians if there is no confidence interval.
     factor: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Two stored runs: where they are, what changed in each server, and what else was not alike."""
+    """Two stored runs: their directories, the changes of each server, and other differences."""
 
     runs: tuple[str, str]
     comparisons: Sequence[Comparison]
@@ -93,8 +94,7 @@ class Change:
 
 
 def default_figure(cells: Sequence[CellResult]) -> Figure:
-    """p99 where the load is given as a rate; goodput where a fixed number of users wait for their
-    responses."""
+    """p99 for a rate; goodput for a fixed number of users."""
     return "p99" if any(cell.rate is not None for cell in cells) else GOODPUT
 
 
@@ -103,7 +103,7 @@ def _chosen_figure(figure: str | None, cells: Sequence[CellResult]) -> Figure:
 
 
 def _known_figure(cells: Sequence[CellResult]) -> Figure:
-    """The default figure, or the median where the cells have too few requests for it."""
+    """The default figure, or the median if the cells have too few requests for it."""
     usual = default_figure(cells)
     kept = [cell for cell in cells if not is_discarded(cell)]
     lacks = {figure: any(figure_of(cell, figure) is None for cell in kept) for figure in FIGURES}
@@ -113,9 +113,9 @@ def _known_figure(cells: Sequence[CellResult]) -> Figure:
 def compare_servers(
     cells: Sequence[CellResult], figure: str | None = None, *, of_sessions: bool = False
 ) -> tuple[Comparison, ...]:
-    """``comparisons`` of summary.json: at every load every pair of servers that serve the same app,
-    in the order in which the cells stand. A rate ``of_sessions`` is no share of a capacity, which
-    is one of requests."""
+    """``comparisons`` of summary.json: at every load, all pairs of servers with the same app, in
+    the order of the cells. ``of_sessions``: the rate counts sessions, so it is not comparable with
+    a saturation throughput."""
     chosen = _chosen_figure(figure, cells)
     by_level = standing(cells)
     kinds = kinds_of(cells)
@@ -155,8 +155,8 @@ def compare_runs(
     *,
     of_sessions: bool = False,
 ) -> tuple[Comparison, ...]:
-    """Every server at every load that both runs measured: the second run's figure over the
-    first's."""
+    """Every server at every load that both runs measured: the ratio of the second run's figure to
+    the first's."""
     chosen = _known_figure([*first, *second])
     if figure is not None:
         chosen = FIGURES[FIGURES.index(figure)]
@@ -179,9 +179,9 @@ def compare_runs(
 
 
 def _with_others(chosen: Figure, of: Callable[[Figure], Sequence[Comparison]]) -> list[Comparison]:
-    """The comparisons of the chosen figure, each with those of the others. Each figure is a
-    question of its own, adjusted for its own pairs: an adjustment over all would weaken the
-    first."""
+    """The comparisons of the chosen figure, each with the comparisons of the other figures. The p
+    values of each figure are adjusted only for its pairs; a joint adjustment would weaken the
+    chosen figure."""
     columns = [of(figure) for figure in JUDGED if figure != chosen]
     return [
         replace(entry, others=compared_figures(others))
@@ -190,7 +190,7 @@ def _with_others(chosen: Figure, of: Callable[[Figure], Sequence[Comparison]]) -
 
 
 def compared_figures(comparisons: Sequence[Comparison]) -> tuple[ComparedFigure, ...]:
-    """Those of which something is known, as figures beside another comparison."""
+    """The conclusive ones of these comparisons, as figures next to another comparison."""
     return tuple(
         ComparedFigure(
             figure=one.figure,
@@ -210,8 +210,8 @@ def compared_figures(comparisons: Sequence[Comparison]) -> tuple[ComparedFigure,
 
 
 def unlike(first: Summary, second: Summary) -> list[str]:
-    """What else differs between two summaries, a sentence each: it may be what makes their figures
-    differ."""
+    """Other differences between two summaries, one sentence each, because they may explain
+    different figures."""
     warnings = [
         f"The {which} run {_ENDED[run.status]}."
         for which, run in (("first", first), ("second", second))
@@ -238,7 +238,7 @@ def unlike(first: Summary, second: Summary) -> list[str]:
 
 
 def _revisions(before: str | None, now: str | None) -> list[str]:
-    """Which code was measured: the difference that a comparison of two runs is usually about."""
+    """The app revisions, which are usually the reason to compare two runs."""
     if before is None or now is None:
         return []
     if before == now:
@@ -252,8 +252,7 @@ def _short(revision: str) -> str:
 
 
 def unlike_hosts(first: HostFacts | None, second: HostFacts | None) -> list[str]:
-    """One sentence where two runs were not made on the same host; none where a run did not store
-    its own."""
+    """A sentence if the hosts of two runs differ; none if a run did not store its host."""
     if first is None or second is None:
         return []
     changes = _changed(first, second, _OF_HOST)
@@ -265,7 +264,7 @@ def unlike_hosts(first: HostFacts | None, second: HostFacts | None) -> list[str]
 def _changed(
     before: ExperimentFacts | HostFacts, now: ExperimentFacts | HostFacts, names: Sequence[str]
 ) -> list[str]:
-    """``cpus changed from 1 to 2``, for each of these fields that differs."""
+    """``cpus changed from 1 to 2`` for each of these fields that differs."""
     return [
         f"{_key_words(name)} changed from {_shown(name, getattr(before, name))} to "
         f"{_shown(name, getattr(now, name))}"
@@ -298,7 +297,7 @@ def _versions(cells: Sequence[CellResult]) -> dict[str, str]:
 
 
 def kinds_of(cells: Sequence[CellResult]) -> dict[str, tuple[str | None, ...]]:
-    """What a server is, whatever its name: two names for the same are an A/A pair."""
+    """The server behind each name: two names with the same server are an A/A pair."""
     return {
         server_of(cell): (cell.server, cell.variant, cell.pinned_version, cell.profile, cell.size)
         for cell in cells
@@ -306,7 +305,7 @@ def kinds_of(cells: Sequence[CellResult]) -> dict[str, tuple[str | None, ...]]:
 
 
 def _apps(cells: Sequence[CellResult]) -> dict[str, str | None]:
-    """What each server serves; None of a run that was stored before there was a choice."""
+    """The app of each server; None in runs stored before apps could be chosen."""
     return {server_of(cell): cell.app for cell in cells}
 
 
@@ -335,7 +334,7 @@ def _paired(
 
 
 def of_rounds(one: Sequence[float], other: Sequence[float]) -> Effect:
-    """Of the logarithms of two servers in the same rounds."""
+    """The effect between the logarithms of two servers in the same rounds."""
     return paired_effect([left - right for left, right in zip(one, other, strict=True)])
 
 
@@ -362,7 +361,7 @@ def _unpaired(level: Level, before: Runs, after: Runs, figure: Figure) -> Pair:
 
 
 def _factor_of_medians(one: Sequence[float | None], other: Sequence[float | None]) -> float | None:
-    """What the runs say by themselves, without an interval; None where one has no figure."""
+    """The ratio of the medians, without an interval; None if one has no figure."""
     known = [[value for value in values if value is not None] for values in (one, other)]
     if not all(known) or len(known[0]) != len(one) or len(known[1]) != len(other):
         return None
@@ -393,7 +392,7 @@ def _why_not(one: Sequence[float | None], other: Sequence[float | None]) -> str 
 def _judged(
     pairs: Sequence[Pair], figure: Figure, saturation: Mapping[str, float]
 ) -> list[Comparison]:
-    """The pairs of one app at one load, each with its p adjusted for the others."""
+    """The pairs of one app at one load, with p values adjusted for multiple comparisons."""
     effects = [pair.effect for pair in pairs if pair.effect is not None]
     adjusted = iter(holm([effect.p for effect in effects]))
     chance = [
@@ -418,7 +417,7 @@ def comparison_of(
     aa_spread: float | None = None,
     saturation: Mapping[str, float] | None = None,
 ) -> Comparison:
-    """As summary.json has it."""
+    """An entry of ``comparisons``."""
     effect = pair.effect
     finding = judge(effect, p_adjusted, None if pair.is_same_server else aa_spread)
     is_open = finding == "different" and pair.may_be_delay
@@ -444,10 +443,9 @@ def comparison_of(
 
 
 def judge(effect: Effect | None, p_adjusted: float | None, aa_spread: float | None) -> Finding:
-    """What may be said. A difference needs an interval without 1, an adjusted p below 0.05, and
-    more than the same server showed against itself (``aa_spread``, a logarithm); what lies within 5
-    % for sure is called the same.
-    """
+    """The finding. A difference requires an interval without 1, an adjusted p below 0.05, and a
+    larger effect than the same server showed in the A/A test (``aa_spread``, a logarithm). An
+    effect that is certainly within 5 % is called "same"."""
     if effect is None or p_adjusted is None:
         return "no inference"
 
@@ -460,14 +458,14 @@ def judge(effect: Effect | None, p_adjusted: float | None, aa_spread: float | No
 
 
 def _relative_rate(pair: Pair, saturation: Mapping[str, float]) -> float | None:
-    """The larger share of its capacity at which one of the two was; None unless both were driven
-    into saturation."""
+    """The larger utilization of the two servers, relative to their saturation throughput; None
+    unless both were saturated."""
     if pair.level.rate is None or not {pair.first, pair.second} <= saturation.keys():
         return None
     return pair.level.rate / min(saturation[pair.first], saturation[pair.second])
 
 
 def drift_factor(share: float) -> float:
-    """By how much per cent p99 moves when the capacity moves by one: rho / (1 - rho), of an M/M/1
+    """The relative change of p99 per relative change of the capacity: rho / (1 - rho) in an M/M/1
     queue."""
     return math.inf if share >= 1 else share / (1 - share)

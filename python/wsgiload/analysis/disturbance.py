@@ -1,11 +1,10 @@
-"""What disturbed a measurement without making it useless: findings that can only make responses
-later. Pure.
+"""Disturbances that can only lengthen response times, so a measurement remains usable as an upper
+bound. Pure.
 
-The response time of an open loop begins at the intended send, whatever kept the request from
-leaving then. A generator that was late, or a processor that somebody else had, therefore lengthens
-response times and never shortens them: in a queue that serves in order, arrivals that come later,
-or a server that is slower, never end any service earlier. So an objective that was met holds all
-the more, and only one that was missed is in doubt.
+The response time of an open loop begins at the scheduled send time. A late generator, or a
+processor used by others, therefore lengthens response times and never shortens them: in a FIFO
+queue, later arrivals or slower service never end any service earlier. So an objective that was met
+would also have been met without the disturbance; only a miss is in doubt.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from collections.abc import Mapping
 
 from wsgiload.documents.load_report import ErrorBudget, Verdict
 
-# Others had the server's processors, as the orchestrator saw.
+# Other processes used the server's processors, as detected by the orchestrator.
 CONTAMINATED = "contaminated"
-# Lateness of the generator, what it does to the sends, and its busy, waiting, throttled
-# or stopped threads; CPU time that others took.
+# Generator lateness and its effect on the sends; generator threads that are busy, waiting,
+# throttled or stopped; CPU time used by others.
 ONLY_LATER = frozenset(
     {
         "missed-sends",
@@ -35,8 +34,8 @@ ONLY_LATER = frozenset(
 
 
 def disturbance_of(verdict: Verdict) -> str | None:
-    """In words, what can only have made responses later; None where nothing did, or something worse
-    happened too."""
+    """The disturbance that can only have lengthened response times, in words; None if there was
+    none, or if the measurement is invalid for another reason."""
     invalid = [reason for reason in verdict.reasons if reason.level == "invalid"]
     if not {reason.check for reason in invalid} <= ONLY_LATER:
         return None
@@ -46,8 +45,8 @@ def disturbance_of(verdict: Verdict) -> str | None:
 
 
 def delay_of(budgets: Mapping[str, ErrorBudget], quantile: str) -> int:
-    """Nanoseconds of a quantile that the generator may have added, where that makes it an upper
-    bound only; otherwise 0, because the band of the quantile covers them."""
+    """Nanoseconds that the generator may have added to a quantile that is only an upper bound;
+    otherwise 0, because the quantile's bounds include them."""
     budget = budgets.get(quantile)
     if budget is None or budget.bound_status != "upper_bound":
         return 0
@@ -56,5 +55,5 @@ def delay_of(budgets: Mapping[str, ErrorBudget], quantile: str) -> int:
 
 
 def delay_words(figure: str, delay_ns: int) -> str:
-    """The same as a clause."""
+    """The delay as a clause."""
     return f"the generator's delay may account for up to {delay_ns / 1e6:.3g} ms of {figure}"

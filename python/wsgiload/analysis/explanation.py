@@ -1,4 +1,4 @@
-"""How a check or an alarm is explained."""
+"""The explanation of a check or an alarm."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain(name: str, looks_at: str, fires_when: str, fix: str | None = None) -> Explanation:
-    """The explanation of a check that the generator does not explain itself."""
+    """The explanation of a check that is not one of the generator's."""
     return Explanation(
         name=name,
         code=code_of(name),

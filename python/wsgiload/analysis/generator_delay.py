@@ -1,7 +1,7 @@
-"""Whether the generator's own delay could explain why one server looks slower. Pure.
+"""Whether generator delay could explain why one server seems slower. Pure.
 
 A quantile that is only an upper bound is compared at both ends: a server counts as slower only if
-it still is after everything that the generator may have added to it is subtracted.
+it remains slower after subtracting everything that the generator may have added.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ Compare = Callable[[Sequence[float], Sequence[float]], Effect]
 
 
 def added_ns(cell: CellResult, figure: str) -> int:
-    """What the generator may have added to a quantile that is only an upper bound; else 0."""
+    """Nanoseconds that the generator may have added to a quantile that is only an upper bound;
+    otherwise 0."""
     return delay_of(cell.error_budget_ns, f"{QUANTILES[figure]:g}") if figure in QUANTILES else 0
 
 
 def least_logarithms(cells: Sequence[CellResult], figure: str) -> list[float]:
-    """The logarithm of each figure less what the generator may have added to it."""
+    """The logarithm of each figure without the delay that the generator may have added."""
     values = [(figure_of(cell, figure), added_ns(cell, figure)) for cell in cells]
     return [math.log(max(1.0, value - added)) for value, added in values if value is not None]
 
@@ -36,8 +37,8 @@ def remains_slower(
     figure: str,
     compare: Compare,
 ) -> bool:
-    """Whether the slower of both is slower without the generator's delay, too. ``compare`` takes
-    the logarithms of the slower and of the faster, as ``effect`` was found."""
+    """Whether the slower server is also slower without the generator's delay. ``compare`` computes
+    the effect from the logarithms of the slower and the faster server."""
     slower, faster = both if effect.interval.mean > 0 else both[::-1]
     if not any(added_ns(cell, figure) for cell in slower):
         return True

@@ -1,7 +1,7 @@
-"""The checks ``app-calls`` and ``kernel-drops``: the generator's account of a load against those of
-others. Pure.
+"""The checks ``app-calls`` and ``kernel-drops``, which compare the generator's report with external
+counters. Pure.
 
-Source of both: the verdict table of the method (docs/checks.md).
+Both follow the verdict table in docs/checks.md.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WRONG_STATUSES = "some responses had an unexpected status and may not come from 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found: who is to blame, how grave it is, in words."""
+    """The result of a check: blame, level and message."""
 
     check: str
     blame: Blame
@@ -37,7 +37,7 @@ class Finding:
     limit: float
 
     def reason(self) -> Reason:
-        """As a verdict lists it."""
+        """The finding as a reason of a verdict."""
         return Reason(
             check=self.check,
             code=code_of(self.check),
@@ -51,11 +51,11 @@ class Finding:
 def requests_seen(
     load: LoadReport, seen: int | None, limits: Limits
 ) -> Finding | NotChecked | None:
-    """``app-calls``: the app was called at least as often as it responded, and at most as often as
-    it was sent a request.
+    """``app-calls``: the app was called at least once per response and at most once per sent
+    request.
 
-    Over the whole load, warm-up and cool-down included. Where every request got its response both
-    bounds are one number.
+    Counts the whole load, including warm-up and cool-down. If every request got its response, both
+    bounds are equal.
     """
     responses = answered_in_all(load)
     sent = sent_at_most(load)
@@ -79,8 +79,8 @@ def requests_seen(
 
 
 def answered_in_all(load: LoadReport) -> int | None:
-    """Complete responses of the whole load; the report has the generator's CPU time in all and for
-    each of them."""
+    """Complete responses of the whole load, from the generator's CPU time in total and per
+    response."""
     client = load.client
     if client is None or not client.cpu_per_request_ns or not client.cpu_seconds:
         return None
@@ -88,8 +88,8 @@ def answered_in_all(load: LoadReport) -> int | None:
 
 
 def sent_at_most(load: LoadReport) -> int | None:
-    """Requests of the whole load that may have reached the app: the first of each connection, and
-    all after it. None where connections were not recorded."""
+    """Requests of the whole load that may have reached the app: the first of each connection and
+    all reused ones. None if connections were not recorded."""
     connections = load.connections
     if connections is None or connections.reused is None:
         return None
@@ -97,10 +97,10 @@ def sent_at_most(load: LoadReport) -> int | None:
 
 
 def connections_dropped(tcp: TcpCounts, limits: Limits) -> Finding | NotChecked | None:
-    """``kernel-drops``: the kernel turned connections away while the load ran, at this server's
-    listening sockets or at another's.
+    """``kernel-drops``: the kernel dropped connections during the load, at the listening sockets of
+    this or another server.
 
-    It counts for its whole network namespace. A connection attempt is repeated after 1, 3 and 7 s
+    The counter covers the whole network namespace. Clients retry a connection after 1, 3 and 7 s
     (RFC 6298).
     """
     counts = {
@@ -125,12 +125,11 @@ def connections_dropped(tcp: TcpCounts, limits: Limits) -> Finding | NotChecked 
 
 
 def retransmissions(tcp: TcpCounts) -> str | None:
-    """``kernel-drops`` as an annotation: a host's other connections lose segments, too, so that the
-    verdict does not depend on it.
+    """Retransmissions as an annotation. Other connections of the host lose segments, too, so the
+    verdict does not depend on them.
 
-    A segment that is not acknowledged is sent again after 0.2 s (Linux), or sooner where later ones
-    show the loss. How many there were is in ``external_counts`` and not in the sentence, which is
-    the same for every cell.
+    Linux retransmits an unacknowledged segment after 0.2 s, or earlier if later segments show the
+    loss. ``external_counts`` contains the number; the sentence is the same for every cell.
     """
     if not tcp.retransmitted_segments:
         return None
@@ -143,8 +142,7 @@ def retransmissions(tcp: TcpCounts) -> str | None:
 def check_outside(
     load: LoadReport, counts: OutsideCounts | None, thresholds: Mapping[str, Limits]
 ) -> list[Finding | NotChecked]:
-    """What ``app-calls`` and ``kernel-drops`` say of a load; nothing of one that was not
-    watched."""
+    """The results of ``app-calls`` and ``kernel-drops``; empty without external counters."""
     if counts is None:
         return []
     results = (

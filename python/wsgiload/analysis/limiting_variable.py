@@ -1,5 +1,5 @@
-"""Two servers with the same command that differ in one environment variable, such as the size of a
-connection pool: where one waits and the other does not, the variable is the bottleneck. Pure."""
+"""Compares two servers that have the same command but differ in one environment variable, such as
+the size of a connection pool. If only one of them waits, the variable is the bottleneck. Pure."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from wsgiload.analysis.aggregate import server_of
 from wsgiload.analysis.alarm import Alarm
 from wsgiload.documents.cell_result import CellResult, ServerSettings
 
-# More than runs of one setting usually differ by.
+# More than the usual difference between runs of one setting.
 LEAST_FACTOR = 1.2
 _WAITS = "idle-server"
 
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """A server of the user's own at one load, over its runs."""
+    """A user-defined server at one load, over its runs."""
 
     server: str
     rate: float
@@ -28,7 +28,8 @@ class _Measured:
 
 
 def limiting_variables(cells: Sequence[CellResult]) -> Iterator[Alarm]:
-    """For each server that waits, the variable with which it does not, at the lowest such rate."""
+    """For each server that waits, the variable that removes the bottleneck, at the lowest such
+    rate."""
     measured, named = _measured(cells), set[str]()
     for slow in sorted(measured, key=lambda one: one.rate):
         if not slow.waits or slow.server in named:
@@ -72,7 +73,7 @@ def _size(settings: ServerSettings) -> tuple[str | None, int | None, int | None]
 
 
 def _only_difference(one: _Measured, other: _Measured) -> str | None:
-    """The variable in which they differ; None where it is none, or several."""
+    """The only variable in which they differ; None if there is none, or several."""
     first, second = one.settings.environment, other.settings.environment
     names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
     return names[0] if len(names) == 1 else None

@@ -1,4 +1,4 @@
-"""What a capacity is measured against: objectives, and whether one trial met them. Pure."""
+"""Objectives, and whether a trial meets them. Pure."""
 
 from __future__ import annotations
 
@@ -17,26 +17,25 @@ from wsgiload.documents.load_report import Reason, Verdict
 from wsgiload.errors import UsageError
 from wsgiload.units import NS_PER_S
 
-# A server that serves quickly what it does not refuse would hold any quantile that leaves room for
-# failures.
+# Without a limit on failures, a server could meet any quantile by rejecting requests.
 USUAL_FAILURES = "error_rate<=0.1%"
 # RFC 9411: one failed transaction in 100,000.
 STRICT_FAILURES = "error_rate<=0.001%"
 SPARE = 1.2
-# A disturbed trial within this factor of a limit, on either side, may have been decided by the
-# disturbance.
+# If a disturbed trial is within this factor of a limit, on either side, the disturbance may have
+# decided it.
 NEAR_A_LIMIT = 1.5
-# The larger a load, the worse these are; goodput is not an objective but what is searched.
+# These figures get worse with the load; goodput is the result of the search, not an objective.
 SEARCHABLE = (*QUANTILES, "error_rate")
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Whether a trial met the objective; None where the trial cannot tell: its measurement is
-    invalid, or too short.
+    """Whether a trial met the objective; None if the trial is inconclusive, because it is invalid
+    or too short.
 
-    ``disturbance`` says what can only have made responses later, ``is_doubtful`` that it ended near
-    a limit meanwhile.
+    ``disturbance`` names a disturbance that can only have lengthened response times;
+    ``is_doubtful`` means that the result was also near a limit.
     """
 
     met: bool | None
@@ -49,25 +48,25 @@ class Judgement:
 @dataclass(frozen=True, slots=True)
 class Objective:
     """Every threshold must hold over all offered requests, the server must be stable, and the
-    measurement valid."""
+    measurement must be valid."""
 
     thresholds: tuple[Threshold, ...]
 
     @property
     def texts(self) -> list[str]:
-        """As the user wrote them, with what was added."""
+        """The thresholds as the user wrote them, and those that were added."""
         return [threshold.text for threshold in self.thresholds]
 
     @property
     def highest_quantile(self) -> float | None:
-        """The rarest requests that are judged; None where only failures are."""
+        """The highest quantile of the objective; None if it only limits failures."""
         return max(
             (float(QUANTILES[one.figure]) for one in self.thresholds if one.figure in QUANTILES),
             default=None,
         )
 
     def judge(self, result: Measured) -> Judgement:
-        """A cell of a sweep, or the report of a load."""
+        """The judgement of a cell of a sweep, or of a load report."""
         verdict = result.verdict
         if verdict is None:
             return Judgement(None, "nothing was measured")
@@ -85,7 +84,7 @@ class Objective:
         )
 
     def _delay(self, result: Measured) -> str | None:
-        """What the generator may have added to a quantile that the objective names."""
+        """The generator's possible contribution to a quantile of the objective, in words."""
         for figure in (one.figure for one in self.thresholds if one.figure in QUANTILES):
             if delay_ns := delay_of(result.error_budget_ns, QUANTILES[figure]):
                 return delay_words(figure, delay_ns)
@@ -102,8 +101,7 @@ class Objective:
 
         texts = ", ".join(threshold.text for threshold in missed)
         requests = result.outcomes.scheduled if result.outcomes is not None else 0
-        # To meet a quantile with few requests is harder than with many; to miss it takes one slow
-        # request.
+        # Few requests make it harder to meet a quantile; a single slow one is enough to miss it.
         if all(requests < threshold.requests_needed for threshold in missed):
             return Judgement(
                 None,
@@ -113,8 +111,8 @@ class Objective:
         return Judgement(False, f"missed {texts}")
 
     def _is_near_a_limit(self, result: Measured) -> bool:
-        """Whether it would have met wider limits and missed narrower ones. The same on both sides
-        of a limit: to keep passes where misses are repeated would be choosing."""
+        """Whether it would have met wider limits and missed narrower ones. Both sides of a limit
+        are treated alike: repeating only misses would bias the result."""
         wider, narrower = (
             [replace(one, limit=one.limit * factor) for one in self.thresholds]
             for factor in (NEAR_A_LIMIT, 1 / NEAR_A_LIMIT)
@@ -124,15 +122,15 @@ class Objective:
         )
 
     def long_enough_ns(self, rate_per_s: float) -> int:
-        """How long a trial at this rate must be so that its quantiles rest on ten requests, however
-        arrivals fall."""
+        """The duration of a trial at this rate for which at least ten requests lie beyond each
+        quantile, however the arrivals fall."""
         if self.highest_quantile is None:
             return 0
         return round(SPARE * FEWEST_BEYOND / (1 - self.highest_quantile) / rate_per_s * NS_PER_S)
 
 
 def _judge_invalid(verdict: Verdict) -> Judgement:
-    """Only what the server is to blame for is a miss."""
+    """An invalid measurement is a miss only if the server is to blame."""
     reason = verdict.reasons[0].message if verdict.reasons else "no reason reported"
     if verdict.blame == "server":
         return Judgement(False, reason)
@@ -140,12 +138,13 @@ def _judge_invalid(verdict: Verdict) -> Judgement:
 
 
 def is_unstable(reason: Reason) -> bool:
-    """Whether a verdict's reason says that more was offered than the server can serve."""
+    """Whether a verdict's reason says that the server cannot sustain the offered rate."""
     return reason.check == "backlog-growth" and reason.message.startswith("UNSTABLE")
 
 
 def parse_objective(texts: Sequence[str], *, strict: bool = False) -> Objective:
-    """From ``p99<50ms`` and the like; without one for failures, as many as usual are allowed."""
+    """An objective from texts such as ``p99<50ms``. Without a threshold for failures, the usual one
+    is added."""
     thresholds = [parse_threshold(text) for text in texts]
 
     if not thresholds:

@@ -1,9 +1,10 @@
-"""Which settings meet an objective, from the trials of a race: the leanest wins. Pure.
+"""Which configurations meet an objective, from the trials of a race: the leanest wins. Pure.
 
-Short trials drop what clearly misses it; of the others the leanest and the quickest are measured in
-full rounds, which alone decide. A setting meets the objective if every full run does, and if the
-mean of each quantile lies below its limit at whichever round the race stops: the error probability
-is spent in equal parts over the looks and the field (``statistics.sequential``).
+Short trials drop configurations that clearly miss it. The leanest and the fastest of the others are
+measured in full rounds, which alone decide. A configuration meets the objective if every full run
+does and the mean of each quantile is below its threshold at whichever round the race stops: the
+error probability is divided equally between the interim analyses and the field
+(``statistics.sequential``).
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ from wsgiload.statistics.effect import FEWEST_RUNS
 from wsgiload.statistics.race import Drop, Outcome, RaceState
 from wsgiload.statistics.sequential import mean_at_any_analysis
 
-# In a short trial a single failure is no miss yet.
+# In a short trial, a single failure is not a miss yet.
 MOST_FAILURES_IN_SHORT_TRIAL = 0.01
-# A setting whose goodput under a higher load stayed below this share of a rate does not hold it.
+# If the goodput under a higher load was below this share of a rate, the configuration does not
+# sustain that rate.
 CAN_HOLD = 0.8
 MOST_MISSES = 2
 
@@ -44,7 +46,7 @@ Short = Literal["met", "near", "missed"]
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One setting in the full rounds."""
+    """One configuration in the full rounds."""
 
     record: SettingRecord
     at: AtRate
@@ -53,8 +55,8 @@ class Contender:
 
     @property
     def misses(self) -> int:
-        """Runs that missed it, apart from disturbed ones near a limit, which the disturbance may
-        have decided."""
+        """Runs that missed the objective, without disturbed ones near a limit, which the
+        disturbance may have decided."""
         return sum(one.met is False and not one.is_doubtful for one in self.judgements)
 
 
@@ -66,8 +68,8 @@ def objective_state(
     objective: Objective,
     before_run: int | None = None,
 ) -> RaceState:
-    """How things stand at one rate: a winner is the leanest that meets the objective, and where it
-    failed nobody does. By the runs before this one only, where one is given."""
+    """The state of the race at one rate: the winner is the leanest configuration that meets the
+    objective; if all failed, there is none. Uses only the runs before ``before_run``, if given."""
     here = [
         cell
         for cell in cells
@@ -87,7 +89,7 @@ def objective_state(
 
 
 def _candidates(track: Track, servers: Sequence[str], cells: Sequence[CellResult]) -> list[str]:
-    """Without those that showed at a higher rate that they cannot get this one through."""
+    """The servers without those that showed at a higher rate that they cannot serve this one."""
     hopeless = set()
     for cell in cells:
         if cell.app == track.app and (cell.rate or 0.0) > (track.rate or 0.0):
@@ -110,8 +112,8 @@ def _qualified(
     stages: Stages,
     objective: Objective,
 ) -> tuple[list[str], list[Drop]]:
-    """The leanest and the quickest of those that may meet it: the leanest is what is recommended,
-    and the quickest is the safest."""
+    """The leanest and the fastest of the configurations that may meet the objective: the leanest is
+    recommended, and the fastest is the most certain to meet it."""
     results = {
         name: _judge_short(short[name], objective) if name in short else "near"
         for name in candidates
@@ -133,13 +135,14 @@ def _qualified(
 
 
 def _drop_early(name: str, rounds: int, leaner: str | None) -> Drop:
-    """It missed the objective, or others that may meet it are leaner or quicker."""
+    """A configuration that missed the objective, or for which others that may meet it are leaner or
+    faster."""
     return Drop(name, rounds, leaner, None, in_qualifying=True)
 
 
 def _judge_short(cell: CellResult, objective: Objective) -> Short:
-    """A miss is clear where limits that are wider by half are missed too, or the server could not
-    keep up; a spoiled trial drops nobody."""
+    """A miss is clear if it also exceeds limits that are wider by half, or if the server could not
+    keep up. An invalid trial drops nobody."""
     if is_discarded(cell) or cell.verdict is None:
         return "near"
     if cell.failure is not None or cell.verdict.status == "invalid":
@@ -166,7 +169,7 @@ def _record_of(cell: CellResult, objective: Objective) -> RecordAtRate:
 
 
 def _lean_and_quick(entries: Sequence[RecordAtRate]) -> list[str]:
-    """Taken in turns."""
+    """The leanest and the fastest, alternately."""
     lean = [record.server for record, _ in lean_first(entries)]
     quickest = sorted(entries, key=lambda one: math.inf if one[1].centre is None else one[1].centre)
     pairs = zip(lean, (record.server for record, _ in quickest), strict=True)
@@ -179,7 +182,7 @@ def _lean_and_quick(entries: Sequence[RecordAtRate]) -> list[str]:
 def contenders_of(
     field: Sequence[str], full: Sequence[CellResult], stages: Stages, objective: Objective
 ) -> list[Contender]:
-    """Of those that were measured in full rounds, the leanest first."""
+    """The configurations that were measured in full rounds, the leanest first."""
     analyses = stages.rules.analyses() * max(1, stages.field)
     contenders: dict[str, Contender] = {}
     standing = standing_attempts(full)
@@ -199,7 +202,7 @@ def contenders_of(
 def _at_any_analysis(
     at: AtRate, cells: Sequence[CellResult], objective: Objective, analyses: int
 ) -> AtRate:
-    """With the interval that holds at whichever round the race stops."""
+    """With an interval that is valid at whichever round the race stops."""
     quantile = shown_quantile(objective.thresholds)
     values = quantiles_ns(cells, quantile) if quantile is not None else []
     interval = mean_at_any_analysis([math.log(value) for value in values], analyses)
@@ -215,7 +218,7 @@ def _is_within(cells: Iterable[CellResult], objective: Objective, analyses: int)
         if threshold.figure in QUANTILES:
             values = [math.log(value) for value in quantiles_ns(runs, threshold)]
             interval = mean_at_any_analysis(values, analyses)
-            # One-sided at 5 %: nobody asks whether the mean is too low.
+            # One-sided at 5 %: only a mean that is too high matters.
             if interval is None or interval.mean + interval.half_90 > math.log(threshold.limit):
                 return False
     return True
@@ -224,7 +227,8 @@ def _is_within(cells: Iterable[CellResult], objective: Objective, analyses: int)
 def _raced(
     field: Sequence[str], full: Sequence[CellResult], stages: Stages, objective: Objective
 ) -> RaceState:
-    """Decided once the leanest of those that never missed meets it: nothing leaner can win."""
+    """Decided once the leanest of those that never missed meets the objective: nothing leaner can
+    win."""
     if not field:
         return RaceState("failed", (), ())
     measured = contenders_of(field, full, stages, objective)
@@ -249,8 +253,8 @@ def _drop(name: str, full: Sequence[CellResult]) -> Drop:
 def objective_states(
     cells: Sequence[CellResult], stages: Stages, objective: Objective, planned: Sequence[str]
 ) -> dict[Track, RaceState]:
-    """At every rate that was measured, the highest first. Of one app all planned settings compete,
-    also those that were not reached."""
+    """The state at every measured rate, the highest first. All planned configurations of one app
+    compete, including those that were not reached."""
     tracks = tracks_of(cells)
     order = sorted(tracks, key=lambda track: -(track.rate or 0.0))
     servers: dict[str | None, dict[str, None]] = {}

@@ -1,7 +1,6 @@
-"""Everything that summary.json says of several cells together, computed from its cells alone.
+"""Computes everything in summary.json that concerns several cells, from the cells alone.
 
-Pure, so that a report made of an old run directory holds the figures that were printed when it was
-run.
+Pure, so a report from an old run directory contains the figures that were printed at the time.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ from wsgiload.documents.summary import Summary
 from wsgiload.experiment.procedure import Method
 from wsgiload.statistics.effect import FEWEST_RUNS
 
-# Of all trials; beyond it the conditions were not those that the experiment was planned for.
+# Share of all trials; above it, the conditions were not those that the experiment was planned for.
 MOST_DISCARDED_SHARE = 0.2
 
 
 def analyse(summary: Summary, method: Method | None = None, slo: Sequence[str] = ()) -> Summary:
-    """The summary with everything that its cells say together computed anew; by ``method`` and
-    ``slo``, or else as the experiment has them."""
+    """The summary with all conclusions computed anew, by ``method`` and ``slo``, or else as in the
+    experiment."""
     facts = summary.experiment
     made = _by_plan(summary.cells, facts.servers)
     cells = after_qualifying(made, facts)
@@ -81,7 +80,7 @@ def _with_choices(
 def _recommendations(
     cells: Sequence[CellResult], facts: ExperimentFacts, objective: Objective | None
 ) -> tuple[Recommendation, ...]:
-    """Which setting to run, for each app; none where no objective was named."""
+    """The recommended configuration for each app; empty without an objective."""
     if objective is None:
         return ()
     if _is_for_objective(facts, objective):
@@ -93,7 +92,7 @@ def _recommendations(
 
 
 def _is_for_objective(facts: ExperimentFacts, objective: Objective | None) -> bool:
-    """Whether a race was run to find who meets an objective."""
+    """Whether a race was run to determine who meets an objective."""
     return objective is not None and facts.qualifying is not None and facts.slo is not None
 
 
@@ -109,7 +108,7 @@ def _races(
 
 
 def _by_plan(cells: Sequence[CellResult], servers: Sequence[str]) -> list[CellResult]:
-    """The cells in the order of the plan, which the order of the runs must not change."""
+    """The cells in the order of the plan, which does not depend on the random order of the runs."""
     places = {server: place for place, server in enumerate(servers)}
 
     def key(cell: CellResult) -> tuple[float, float, int]:
@@ -120,10 +119,11 @@ def _by_plan(cells: Sequence[CellResult], servers: Sequence[str]) -> list[CellRe
 
 
 def judge_session(cells: Sequence[CellResult], runs: int = FEWEST_RUNS) -> ExperimentValidity:
-    """Every trial that was not counted, with its reason; more than a fifth of several runs spoiled
-    and nothing stands.
+    """All trials that did not count, with their reasons. If more than a fifth of the trials of
+    several runs was discarded, the experiment is invalid.
 
-    Never by outcome: only a trial that the generator, the host or the plan spoiled is discarded.
+    The outcome never matters: a trial is discarded only if the generator, the host or the plan made
+    it invalid.
     """
     stand = {cell.id for cell in standing_attempts(cells)}
     uncounted = [cell for cell in cells if is_discarded(cell) or cell.id not in stand]

@@ -1,9 +1,9 @@
-"""What servers do beyond their capacity: how much they serve at most, and how much of that is left
-under more load.
+"""The behavior of servers above capacity: their maximum goodput, and how much of it remains under
+more load.
 
-Pure, from the cells of summary.json. No knee is looked for: where a curve bends depends on the
-scales of its axes. Rates of sessions say nothing here: a capacity is one of requests, and a session
-is several.
+Pure, from the cells of summary.json. It does not look for a knee, because the position of a bend
+depends on the scales of the axes. Rates of sessions are ignored, because a session consists of
+several requests.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from wsgiload.documents.over_cells import Overload, OverloadPoint
 
 SATURATED = 0.95
 HELD, COLLAPSED = 0.9, 0.5
-# How far beyond capacity a server should be looked at; every server looks alike below it.
+# How far above capacity a server should be measured; below it, all servers are alike.
 OVERLOADS = (1.1, 1.5)
 
 
 def saturation_goodputs(cells: Sequence[CellResult]) -> dict[str, float]:
-    """For each server that was driven into saturation, the most correct responses per second that
-    it gave."""
+    """The saturation throughput of each saturated server: its maximum of correct responses per
+    second."""
     saturated = {
         level.server for level, runs in standing(cells).items() if _is_saturated(level, runs)
     }
@@ -35,8 +35,8 @@ def saturation_goodputs(cells: Sequence[CellResult]) -> dict[str, float]:
 
 
 def overload_points(cells: Sequence[CellResult]) -> tuple[Overload, ...]:
-    """``overload`` of summary.json: of each saturated server its capacity, and its goodput at every
-    rate above it."""
+    """``overload`` of summary.json: the saturation throughput of each saturated server, and its
+    goodput at every higher rate."""
     goodputs = _goodputs(cells)
     return tuple(
         Overload(
@@ -81,9 +81,9 @@ def _goodput(cell: CellResult) -> float:
 
 
 def _is_saturated(level: Level, runs: Runs) -> bool:
-    """In every run some responses are correct, and some of what was scheduled gets none.
+    """Whether, in every run, some responses are correct and some scheduled requests get none.
 
-    In every one, because a host that stalls for a moment makes any server late once.
+    In every run, because a short stall of the host makes any server late once.
     """
     if level.rate is None or not all(_goodput(cell) for cell in runs.values()):
         return False
@@ -92,8 +92,8 @@ def _is_saturated(level: Level, runs: Runs) -> bool:
 
 
 def _answered_share(cell: CellResult) -> float | None:
-    """How much of what was scheduled got a response in time. An error is one, too: a server whose
-    app fails has not reached its capacity."""
+    """The share of scheduled requests that got a response in time. Errors count as responses: a
+    server whose app fails has not reached its capacity."""
     outcomes = cell.outcomes
     if outcomes is None or not outcomes.scheduled:
         return None

@@ -1,10 +1,10 @@
-"""At which offered rate a server is used best: where its goodput over its mean response time is
-largest. Pure.
+"""The offered rate with the highest efficiency: the largest ratio of goodput to mean response time.
+Pure.
 
-That ratio is Kleinrock's power: won by serving more, and lost by making everyone wait. Unlike a
-knee looked for in a curve, the rate at which it is largest does not depend on the scales of the
-axes. Of a queue M/M/1 it is half of the capacity. L. Kleinrock, "Power and deterministic rules of
-thumb for probabilistic problems in computer communications", ICC 1979.
+This ratio is Kleinrock's power: serving more increases it, and longer response times reduce it.
+Unlike a knee in a curve, its maximum does not depend on the scales of the axes. In an M/M/1 queue,
+it is at half of the capacity. L. Kleinrock, "Power and deterministic rules of thumb for
+probabilistic problems in computer communications", ICC 1979.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.over_cells import Efficiency, EfficiencyPoint
 from wsgiload.units import NS_PER_S
 
-# Two neighbours and what lies between them.
+# A rate with a neighbor on either side.
 FEWEST_RATES = 3
-# With fewer correct responses, the mean is that of the few that were served.
+# With fewer correct responses, the mean would only describe the few requests that were served.
 LEAST_CORRECT = 0.99
 
 
 def power_of(cell: CellResult) -> float | None:
-    """Correct responses per second over their mean response time, in 1/s².
+    """Correct responses per second divided by their mean response time, in 1/s².
 
-    0 where the server failed, or more than one request in a hundred: a failure counts as infinitely
-    slow. None where nothing is known.
+    0 if the server failed, or more than 1 % of the requests: a failure counts as infinitely slow.
+    None: unknown.
     """
     goodput_per_s = figure_of(cell, GOODPUT)
     if goodput_per_s is None:
@@ -42,8 +42,8 @@ def power_of(cell: CellResult) -> float | None:
 
 
 def power_points(cells: Sequence[CellResult]) -> tuple[Efficiency, ...]:
-    """``efficiency`` of summary.json: of each server that was measured at three rates or more,
-    where it is used best."""
+    """``efficiency`` of summary.json: the rate with the highest efficiency of each server that was
+    measured at three or more rates."""
     by_server: dict[str, dict[float, dict[int, float]]] = {}
     for level, runs in standing(cells).items():
         powers = {run: power for run, cell in runs.items() if (power := power_of(cell)) is not None}
@@ -83,8 +83,8 @@ def _peak(powers: Mapping[float, float]) -> float:
 
 
 def _peaks_of_rounds(by_rate: Mapping[float, Mapping[int, float]]) -> list[float]:
-    """Where each run that stands at every rate has its largest: their scatter is how well the place
-    is known."""
+    """The rate with the highest efficiency in each run that is valid at every rate; their scatter
+    shows the uncertainty."""
     complete = set.intersection(*(set(powers) for powers in by_rate.values()))
     return [_peak({rate: powers[run] for rate, powers in by_rate.items()}) for run in complete]
 

@@ -1,7 +1,6 @@
-"""What an experiment can conclude at all, computed before its first second. Pure.
+"""What an experiment can conclude, computed before it begins. Pure.
 
-From its rates, durations and runs, and the spread of p99 between paired rounds that is planned
-with.
+Based on its rates, durations and runs, and on the assumed spread of p99 between paired rounds.
 """
 
 from __future__ import annotations
@@ -23,43 +22,44 @@ from wsgiload.statistics.effect import (
 from wsgiload.statistics.student import t_quantile
 from wsgiload.units import NS_PER_S
 
-# Ten of them lie beyond p99, the fewest with which it is published.
+# Ten of them lie beyond p99, the minimum for publishing it.
 REQUESTS_FOR_P99 = 1_000
-# Poisson arrivals fall short of their expected number by more than this in 1 load of 740.
+# Poisson arrivals fall short of their expected number by more than this in 1 of 740 loads.
 _STANDARD_ERRORS = 3
 _TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """What the plan allows to conclude, and what would suffice where that is too little."""
+    """What the plan can conclude, and what would suffice if that is too little."""
 
-    # The requests to expect at the lowest rate, and the duration with which p99 is known there;
-    # None where the plan suffices or the number of requests is not known before.
+    # The expected requests at the lowest rate, and the duration that p99 requires there; None if
+    # the plan suffices or the number of requests is unknown.
     fewest_requests: int | None
     needed_duration_s: int | None
     servers: int
     runs: int
-    # The ratio of p99 that is found every other time; None if none can be.
+    # The ratio of p99 that is detected with a probability of one half; None if there is none.
     factor: float | None
-    # The runs, and their time, with which a ratio of 1.3 is; None where the plan suffices.
+    # The number of runs, and their time, that detects a ratio of 1.3; None if the plan suffices.
     needed_runs: int | None
     needed_s: float | None
-    # Its runs are what the budget pays for if nobody drops out.
+    # Whether it is a race; ``runs`` is then the number that the budget allows if no server drops
+    # out.
     is_race: bool = False
-    # The settings that have to qualify, the most that race, and the time of the short trials; None
-    # where all race.
+    # The number of configurations that must qualify, the most that race, and the time of the short
+    # trials; None if all race.
     qualifying: tuple[int, int, float] | None = None
 
 
 def preflight(experiment: Experiment, variants: Mapping[str, ServerVariant]) -> Preflight:
-    """Of a plan with these servers."""
+    """The preflight of a plan with these servers."""
     fewest, needed_duration_s = _requests(experiment)
     pairs, runs = most_pairs(variants), experiment.runs
     if experiment.budget_ns is not None:
         return _of_race(experiment, variants, (fewest, needed_duration_s))
 
-    # Of the goodput of a closed loop no usual spread is known.
+    # The usual spread of closed-loop goodput is unknown.
     is_open = any(level.rate_per_s is not None for level in experiment.levels)
     factor = detectable_factor(runs, pairs) if pairs and is_open else None
 
@@ -81,7 +81,7 @@ def _of_race(
     variants: Mapping[str, ServerVariant],
     requests: tuple[int | None, int | None],
 ) -> Preflight:
-    """It needs the time for the rounds from which anything is inferred."""
+    """The preflight of a race, which needs time for enough rounds to draw conclusions."""
     budget_s, first_s = (experiment.budget_ns or 0) / NS_PER_S, qualifying_s(experiment)
     each_s, field = round_s(experiment), field_of(experiment)
     runs = int(max(0.0, budget_s - first_s) / each_s)
@@ -100,8 +100,8 @@ def _of_race(
 
 
 def detectable_factor(runs: int, pairs: int, deviation: float = PLANNED_DEVIATION) -> float | None:
-    """Where the expected t value reaches the critical one after Bonferroni's adjustment; the
-    deviation is that of the logarithm between paired rounds."""
+    """The factor at which the expected t value reaches the critical value after Bonferroni's
+    adjustment, for this standard deviation of the logarithm between paired rounds."""
     if runs < FEWEST_RUNS:
         return None
     critical = t_quantile(1 - SIGNIFICANT / max(1, pairs) / 2, runs - 1)
@@ -109,7 +109,8 @@ def detectable_factor(runs: int, pairs: int, deviation: float = PLANNED_DEVIATIO
 
 
 def _requests(experiment: Experiment) -> tuple[int | None, int | None]:
-    """Those to expect at the lowest rate, and the seconds that give enough, if these do not."""
+    """The expected requests at the lowest rate, and the duration that gives enough; None if the
+    plan suffices."""
     rates = [level.rate_per_s for level in experiment.levels if level.rate_per_s is not None]
     if not rates or experiment.request.sessions:
         return None, None

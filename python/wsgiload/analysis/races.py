@@ -1,7 +1,7 @@
 """The race of the servers at each load, from the cells of a summary. Pure.
 
-``statistics.race`` decides, and ``statistics.halving`` who qualifies; this module says what a round
-is: the runs that stand, of servers that serve the same app at the same load.
+``statistics.race`` decides the race, and ``statistics.halving`` the qualification. This module
+defines a round: the valid runs of servers with the same app at the same load.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from wsgiload.statistics.sequential import Round, differences
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """Where servers race: one load, one app."""
+    """Where servers race: one load and one app."""
 
     rate: float | None
     connections: int | None
@@ -58,13 +58,13 @@ class Track:
 
     @property
     def figure(self) -> Figure:
-        """What decides."""
+        """The figure that decides the race."""
         return GOODPUT if self.rate is None else "p99"
 
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Runs of a race: the first ones are short and choose a field, the others are the race."""
+    """The runs of a race: short ones that select the field, then the race itself."""
 
     runs: int
     qualifying: int = 0
@@ -72,18 +72,18 @@ class Stages:
 
     @property
     def rules(self) -> Rules:
-        """Of the race itself."""
+        """The rules of the race itself."""
         return Rules(max(1, self.runs - self.qualifying))
 
 
 def stages_of(facts: ExperimentFacts) -> Stages:
-    """Of a stored experiment."""
+    """The stages of a stored experiment."""
     first = facts.qualifying
     return Stages(facts.runs, first.rounds, first.max_servers) if first else Stages(facts.runs)
 
 
 def after_qualifying(cells: Sequence[CellResult], facts: ExperimentFacts) -> Sequence[CellResult]:
-    """The cells that figures follow from: those of the race, or all before it began."""
+    """The cells on which figures are based: those of the race, or all of them before it began."""
     if facts.qualifying is None:
         return cells
     return [cell for cell in cells if cell.run > facts.qualifying.rounds] or cells
@@ -96,7 +96,7 @@ def race_state(
     stages: Stages,
     before_run: int | None = None,
 ) -> RaceState:
-    """How the race on this track stands; by the runs before this one only, where one is given."""
+    """The state of the race on this track; uses only the runs before ``before_run``, if given."""
     end = stages.runs + 1 if before_run is None else before_run
     first = range(1, min(stages.qualifying + 1, end))
     qualified = _qualified(track, servers, cells, (first, stages.field))
@@ -117,7 +117,7 @@ def race_state(
 def _may_be_delay(
     track: Track, figure: Figure, both: tuple[str, str], cells: Sequence[CellResult]
 ) -> bool:
-    """Whether one of both looks slower only because the generator was late."""
+    """Whether generator delay alone could explain the difference."""
     stand = standing(cells)
     first, second = (stand.get(Level(one, track.rate, track.connections), {}) for one in both)
     rounds = [(first[run], second[run]) for run in sorted(first.keys() & second.keys())]
@@ -157,7 +157,8 @@ def _qualified(
 def _short_round(
     track: Track, servers: Sequence[str], cells: Sequence[CellResult], run: int
 ) -> Round:
-    """p99 of however few requests, because it only selects."""
+    """p99 of a short trial, however few requests it has, because it is only used for a
+    selection."""
     logarithms = {}
     for level, runs in standing(cells).items():
         is_here = (level.rate, level.connections) == (track.rate, track.connections)
@@ -182,8 +183,8 @@ def rounds_of(
     of_runs: range,
     figure: Figure | None = None,
 ) -> list[Round]:
-    """The logarithms of each of these runs in which something stands, of what decides unless
-    another figure is named; smaller is better."""
+    """The logarithms of the deciding figure, or of ``figure``, in each of these runs that has a
+    valid trial; smaller is better."""
     rounds: dict[int, dict[str, float]] = {}
     for level, runs in standing(cells).items():
         if (level.rate, level.connections) != (track.rate, track.connections):
@@ -205,7 +206,7 @@ def _logarithm(cell: CellResult, figure: str) -> float | None:
 
 
 def tracks_of(cells: Sequence[CellResult]) -> dict[Track, tuple[str, ...]]:
-    """Every track on which something was measured, and who was measured there."""
+    """Every measured track with its servers."""
     tracks: dict[Track, dict[str, None]] = {}
     for cell in cells:
         track = Track(cell.rate, cell.connections, cell.app)
@@ -223,7 +224,7 @@ def races(cells: Sequence[CellResult], stages: Stages) -> tuple[Race, ...]:
 
 
 def race_document(track: Track, state: RaceState) -> Race:
-    """A race as summary.json has it."""
+    """A race as an entry of ``races``."""
     return Race(
         rate=track.rate,
         connections=track.connections,
@@ -246,8 +247,8 @@ def race_document(track: Track, state: RaceState) -> Race:
 
 
 def race_comparisons(cells: Sequence[CellResult], stages: Stages) -> tuple[Comparison, ...]:
-    """``comparisons`` of a race: p values and intervals hold although somebody looked after every
-    round and stopped. Nothing of the qualifying counts."""
+    """``comparisons`` of a race: p values and intervals are valid although the race was analyzed
+    after every round and may have stopped early. Qualifying trials do not count."""
     raced = [cell for cell in cells if cell.run > stages.qualifying]
     return tuple(
         comparison
@@ -286,7 +287,7 @@ def _comparison(
     shared: int,
     cells: Sequence[CellResult],
 ) -> Comparison:
-    """Two servers by one figure, of which they share so many rounds."""
+    """The comparison of two servers by one figure in ``shared`` common rounds."""
     track, figure = what
     one, other = both
     kinds = kinds_of(cells)
@@ -315,7 +316,8 @@ def race_at(races: Sequence[Race] | None, level: RankingLevel) -> Race | None:
 
 
 def ranked_by_race(level: RankingLevel, race: Race) -> RankingLevel:
-    """Contenders first, then who dropped out last; contenders without a winner are tied."""
+    """Contenders first, then the others, the last to drop out first; contenders without a winner
+    are tied."""
     order = [*race.contenders, *(drop.server for drop in reversed(race.dropped_out))]
     places = {name: place for place, name in enumerate(order)}
     tied = () if race.outcome == "winner" else race.contenders

@@ -1,8 +1,7 @@
-"""All servers at each level, the best first, and which of them the data cannot tell apart. Pure,
-from the cells of a summary.
+"""Ranks all servers at each load level and marks ties. Pure, from the cells of a summary.
 
-p99 over all offered requests ranks an open loop, goodput a closed one. A server that responded
-without a valid measurement is not one that failed, and neither is ranked.
+p99 over all offered requests ranks an open loop; goodput ranks a closed loop. Neither failed
+servers nor servers without a valid measurement are ranked.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from wsgiload.statistics.effect import mean_interval as t_interval
 
 P99 = "0.99"
 P50 = "0.5"
-# A server sustains a level if it responds to this share of all requests correctly, and to this
+# A server sustains a load level if it gives this share of all requests a correct response, and this
 # share of the scheduled ones in time.
 KEPT_UP_RATIO = 0.99
 KEPT_UP_GOODPUT = 0.95
-# Goodputs of fewer than four runs that differ by less are not told apart.
+# With fewer than four runs, goodputs within this factor are tied.
 CLOSE_GOODPUT = 1.1
 
 Status = Literal["ranked", "overloaded", "invalid", "failed"]
@@ -37,7 +36,7 @@ Status = Literal["ranked", "overloaded", "invalid", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """One server at one level: its runs that stand, and all of its trials."""
+    """One server at one load level: its valid runs, and all of its trials."""
 
     level: Level
     runs: tuple[CellResult, ...]
@@ -47,7 +46,7 @@ class _Place:
 def rank(
     cells: Sequence[CellResult], comparisons: Sequence[Comparison] = ()
 ) -> tuple[RankingLevel, ...]:
-    """``ranking`` of an answer, the highest level first."""
+    """``ranking`` of an answer, the highest load level first."""
     runs_by_level = standing(cells)
     by_level: dict[tuple[float, float | None, int | None, str | None], list[_Place]] = {}
     for where, runs in runs_by_level.items():
@@ -98,7 +97,7 @@ def _order(entry: RankingEntry, *, is_open: bool) -> tuple[int, float]:
 
 def _entry(place: _Place) -> RankingEntry:
     status = _status(place)
-    # Of what could not be judged the figures stand as they are; nothing is concluded from them.
+    # Invalid figures are shown as they are, but no conclusion is drawn from them.
     runs = place.runs or tuple(cell for cell in place.trials if cell.outcomes is not None)
     cores = [cell.resources.cpu_cores_mean for cell in runs if cell.resources is not None]
     memory = [cell.resources.memory_peak_bytes for cell in runs if cell.resources is not None]
@@ -125,7 +124,7 @@ def _entry(place: _Place) -> RankingEntry:
 
 
 def _services(runs: Sequence[CellResult]) -> tuple[RankedService, ...]:
-    """Each supporting service with the median of its CPU use."""
+    """Each supporting service with its median CPU use."""
     cores: dict[str, list[float | None]] = {}
     for cell in runs:
         for one in cell.services:
@@ -171,8 +170,8 @@ def _median_of(cells: Sequence[CellResult], quantile: str) -> float:
 
 
 def interval_of(cells: Sequence[CellResult]) -> tuple[float, float | None] | None:
-    """95 % interval of p99: Student's over the logarithms of four runs or more; of fewer the widest
-    of the intervals inside the runs, lowered by the generator's share."""
+    """The 95 % interval of p99: Student's t over the logarithms of at least four runs. With fewer
+    runs, the widest interval within a run, extended downwards by the generator's contribution."""
     values = [_upper_ns(cell, P99) for cell in cells]
     if not values or not all(math.isfinite(value) and value > 0 for value in values):
         return None
@@ -210,7 +209,7 @@ def _ties(
     app: str | None,
     comparisons: Sequence[Comparison],
 ) -> Mapping[str, tuple[str, ...]]:
-    """By server, those that it cannot be told apart from."""
+    """The tied servers of each server."""
     figure = "p99" if rate is not None else "goodput"
     different = {
         frozenset((one.first, one.second)): one.conclusion == "different"
@@ -231,7 +230,7 @@ def _ties(
 
 
 def _overlap(one: RankingEntry, other: RankingEntry) -> bool:
-    """Whether two intervals overlap; without one of them nothing can be told apart."""
+    """Whether two intervals overlap; servers without an interval are tied."""
     if one.interval_ns is None or other.interval_ns is None:
         return True
     (low, high), (other_low, other_high) = one.interval_ns, other.interval_ns
@@ -239,7 +238,7 @@ def _overlap(one: RankingEntry, other: RankingEntry) -> bool:
 
 
 def _are_close(one: RankingEntry, other: RankingEntry) -> bool:
-    """Whether two goodputs of a few runs are too close to call."""
+    """Whether two goodputs from few runs are too close to rank."""
     low, high = sorted((one.goodput_per_s or 0.0, other.goodput_per_s or 0.0))
     return high <= low * CLOSE_GOODPUT
 

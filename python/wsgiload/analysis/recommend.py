@@ -1,9 +1,9 @@
-"""Which setting to run: the leanest of those that meet an objective at the highest rate, with its
-interval, or why none is named.
+"""Recommends a configuration: the leanest of those that meet an objective at the highest rate, with
+its interval, or the reason why there is none.
 
-Pure, from the cells of a summary or from the document of a capacity search. A recommendation is
-made only where the data carry it: enough valid runs, an interval that stays inside the objective,
-and nothing else that could be better.
+Pure, from the cells of a summary or from the document of a capacity search. A recommendation
+requires enough valid runs, an interval within the objective, and no other configuration that might
+be better.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from wsgiload.documents.recommendation import (
 from wsgiload.statistics.student import t_quantile
 
 LOWER_BOUND = "lower-bound"
-# One setting needs less memory than another if they differ by this factor.
+# One configuration needs less memory than another if they differ by this factor.
 LEANER_BY = 1.1
 # The counts in the size of a cell: ``w2-t4``, ``t4-close``.
 _COUNTS = re.compile(r"(?:w(?P<workers>\d+))?-?(?:t(?P<threads>\d+))?-?")
-# Below four runs no rank or sign test can reach 5 %.
+# With fewer than four runs, no rank or sign test can reach 5 %.
 FEWEST_RUNS = 4
 USUAL_RUNS = 6
 
@@ -44,23 +44,23 @@ State = Literal["holds", "misses", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class RequestedCounts:
-    """How many workers and threads were requested, and of what: server, variant and what else the
-    grid sets."""
+    """The requested numbers of workers and threads, and their configuration: server, variant and
+    other grid settings."""
 
     of: tuple[str | None, ...]
     workers: int
     threads: int
 
     def is_less_than(self, other: RequestedCounts) -> bool:
-        """No more of either and less of one, and the same otherwise; sizes of different servers are
-        neither more nor less."""
+        """Whether it has no more of either, less of one, and is otherwise equal. Sizes of different
+        servers are not comparable."""
         is_no_more = self.workers <= other.workers and self.threads <= other.threads
         return self != other and self.of == other.of and is_no_more
 
 
 @dataclass(frozen=True, slots=True)
 class AtRate:
-    """One setting at one rate: what its runs say of the objective."""
+    """One configuration at one rate, with the judgement of its runs."""
 
     rate_per_s: float
     state: State
@@ -75,7 +75,7 @@ class AtRate:
 
 @dataclass(frozen=True, slots=True)
 class SettingRecord:
-    """One setting at every rate, lowest first."""
+    """One configuration at every rate, the lowest first."""
 
     server: str
     at: tuple[AtRate, ...]
@@ -96,8 +96,8 @@ RecordAtRate = tuple[SettingRecord, AtRate]
 
 
 def by_app(entries: Sequence[Entry]) -> dict[str | None, list[Entry]]:
-    """Cells, or entries of a capacity document, by what was served: nobody has the choice between
-    two apps."""
+    """Cells, or entries of a capacity document, by app, because apps are not alternatives to each
+    other."""
     apps: dict[str | None, list[Entry]] = {}
     for entry in entries:
         apps.setdefault(entry.app, []).append(entry)
@@ -107,7 +107,8 @@ def by_app(entries: Sequence[Entry]) -> dict[str | None, list[Entry]]:
 def recommend(
     cells: Sequence[CellResult], objective: Objective
 ) -> RecommendedConfiguration | NoRecommendation:
-    """From the open-loop cells of one app in a sweep, every setting at the same rates."""
+    """A recommendation from the open-loop cells of one app in a sweep, with every configuration at
+    the same rates."""
     records = setting_records(cells, objective)
     if not records:
         return refusal("no cell was measured in an open loop", "measure with --rates")
@@ -126,14 +127,14 @@ def recommend(
         record for record in records if (at := sure[record.server]) and at.rate_per_s == best_per_s
     ]
     result = _leanest_of(tied, sure, _next_best(records, sure, best_per_s), objective.thresholds)
-    # The one to be recommended may do better still, and is no worse a choice for it; of any other
-    # that is a doubt.
+    # If the recommended configuration may do even better, it remains the best choice; for any other
+    # configuration, this is a doubt.
     others = [record for record in records if record.server != result.server]
     return _doubt(others, best_per_s) or result
 
 
 def refusal(why: str, needs: str, *, is_missed: bool = False) -> NoRecommendation:
-    """Why none is recommended, and what would decide it."""
+    """Why there is no recommendation, and what is needed for one."""
     return NoRecommendation(reason=why, needs=needs, is_missed=is_missed)
 
 
@@ -148,8 +149,7 @@ def _none_holds(records: Sequence[SettingRecord], objective: Objective) -> NoRec
 
 
 def _doubt(records: Sequence[SettingRecord], best_per_s: float) -> NoRecommendation | None:
-    """The first of these settings that may hold a larger rate than this one, which is surely
-    held."""
+    """The first of these configurations that may sustain a higher rate than ``best_per_s``."""
     for record in records:
         possible = record.largest("holds", "unknown")
         if possible is None or possible.rate_per_s <= best_per_s:
@@ -181,7 +181,7 @@ def _leanest_of(
     next_best: str | None,
     thresholds: Sequence[Threshold],
 ) -> RecommendedConfiguration:
-    """Of settings that hold the same rate the one that needs the least."""
+    """The leanest of the configurations that sustain the same rate."""
     order = lean_first([(record, at) for record in tied if (at := sure[record.server])])
     record, at = order[0]
     quantile = shown_quantile(thresholds)
@@ -204,9 +204,9 @@ def _leanest_of(
 
 
 def lean_first(entries: Sequence[RecordAtRate]) -> list[RecordAtRate]:
-    """Settings that meet an objective in the order in which they are recommended: the least memory
-    first; where it is much the same, fewer workers and threads of one server; then the least CPU
-    time; then the lowest quantile."""
+    """Configurations that meet an objective in the order of recommendation: least memory; if nearly
+    equal, fewer workers and threads of the same server; then the least CPU time; then the lowest
+    quantile."""
     left, order = list(entries), list[RecordAtRate]()
     while left:
         best = min(_least_cpu(_simplest(left)), key=_centre)
@@ -216,8 +216,8 @@ def lean_first(entries: Sequence[RecordAtRate]) -> list[RecordAtRate]:
 
 
 def _simplest(entries: Sequence[RecordAtRate]) -> list[RecordAtRate]:
-    """Of those that need about the least memory, none of which another size of the same server
-    could take the place."""
+    """The configurations that need about the least memory, without those that a smaller size of the
+    same server could replace."""
     known = [used for record, _ in entries if (used := record.memory.peak_bytes) is not None]
     most = LEANER_BY * min(known) if known else math.inf
     lean = [
@@ -233,7 +233,7 @@ def _simplest(entries: Sequence[RecordAtRate]) -> list[RecordAtRate]:
 
 
 def _least_cpu(entries: Sequence[RecordAtRate]) -> list[RecordAtRate]:
-    """Those that need about the least CPU time; unknown counts as the most."""
+    """The configurations that need about the least CPU time; unknown counts as the most."""
     known = [used for _, at in entries if (used := at.cpu.cores_mean) is not None]
     if not known:
         return list(entries)
@@ -251,7 +251,7 @@ def _centre(entry: RecordAtRate) -> float:
 
 
 def as_lean(order: Sequence[RecordAtRate]) -> tuple[str, ...]:
-    """Settings that are as lean and as simple as the first, and within the noise of its
+    """The configurations that are as lean and as simple as the first, and within the noise of its
     quantile."""
     _, best = order[0]
     return tuple(
@@ -266,8 +266,7 @@ def _reach(other: AtRate, best: AtRate) -> bool:
 
 
 def setting_records(cells: Sequence[CellResult], objective: Objective) -> list[SettingRecord]:
-    """The cells by setting and rate, judged; of a run that was made again the attempt that
-    stands."""
+    """The judged cells by configuration and rate; if a run was repeated, the valid attempt."""
     settings: dict[str, dict[float, dict[int, CellResult]]] = {}
     for cell in standing_attempts(cells):
         if cell.rate is not None:
@@ -319,7 +318,7 @@ def _at_rate(rate_per_s: float, cells: Sequence[CellResult], objective: Objectiv
 
 
 def _open_end(cells: Sequence[CellResult], thresholds: Sequence[Threshold]) -> Threshold | None:
-    """The first quantile whose interval does not stay within its limit, though each run does."""
+    """The first quantile whose interval exceeds its threshold although each run is below it."""
     for threshold in thresholds:
         if threshold.figure in QUANTILES:
             interval = t_interval(quantiles_ns(cells, threshold))
@@ -337,10 +336,10 @@ def _fewest_beyond(cells: Sequence[CellResult], quantile: Threshold | None) -> i
 
 
 def judge_run(cell: CellResult, objective: Objective) -> Judgement:
-    """One run; a server that failed missed it."""
+    """The judgement of one run; a server that failed missed the objective."""
     judgement = objective.judge(cell)
     if judgement.is_too_short:
-        # No longer run can be made, and to leave it out would be to choose the passes.
+        # A longer run is not possible, and omitting this one would select for passes.
         return replace(judgement, met=False)
     if cell.failure is None or judgement.met is None:
         return judgement
@@ -348,8 +347,8 @@ def judge_run(cell: CellResult, objective: Objective) -> Judgement:
 
 
 def _state(judgements: Sequence[Judgement], planned: int) -> tuple[State, str]:
-    """What the runs at one rate say together. A run that missed while it was disturbed is held
-    against nobody."""
+    """The conclusion from all runs at one rate. A run that missed while it was disturbed does not
+    count as a miss."""
     runs = len(judgements)
     missed = [judgement for judgement in judgements if not judgement.met]
     disturbances = [
@@ -370,7 +369,7 @@ def _state(judgements: Sequence[Judgement], planned: int) -> tuple[State, str]:
 
 
 def t_interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """Student's 95 % interval over runs, on logarithms; None from fewer than two."""
+    """Student's 95 % interval over runs, on logarithms; None with fewer than two runs."""
     if len(values) < 2:
         return None
     logarithms = [math.log(value) for value in values]
@@ -379,14 +378,14 @@ def t_interval(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def shown_quantile(thresholds: Sequence[Threshold]) -> Threshold | None:
-    """The one whose interval is shown and by which settings are told apart: the highest, the
-    hardest to know."""
+    """The highest quantile, which is the most uncertain: its interval is shown and distinguishes
+    configurations."""
     quantiles = [threshold for threshold in thresholds if threshold.figure in QUANTILES]
     return max(quantiles, key=lambda threshold: float(QUANTILES[threshold.figure]), default=None)
 
 
 def quantiles_ns(cells: Sequence[CellResult], threshold: Threshold) -> list[float]:
-    """Those that are known and finite."""
+    """The known and finite values."""
     quantile = QUANTILES[threshold.figure]
     bounds = [(cell.offered_quantiles_ns or {}).get(quantile) for cell in cells]
     return [bound.high for bound in bounds if bound is not None and bound.high]
@@ -415,10 +414,10 @@ def _cpu(cells: Sequence[CellResult]) -> CpuHeadroom:
 
 
 def _requested_counts(cell: CellResult) -> RequestedCounts:
-    """Counts that nobody named are equal, because the budget decided them."""
+    """The requested counts; unspecified counts are equal, because the budget decided them."""
     size = cell.size or ""
     counts = _COUNTS.match(size)
-    assert counts is not None  # every part of it may be missing
+    assert counts is not None  # every part is optional
     workers, threads = (int(count or 0) for count in counts.group("workers", "threads"))
     of = (cell.server, cell.variant, cell.pinned_version, cell.alias, size[counts.end() :])
     return RequestedCounts(of, workers, threads)
@@ -427,8 +426,8 @@ def _requested_counts(cell: CellResult) -> RequestedCounts:
 def recommend_capacity(
     servers: Sequence[ServerCapacity],
 ) -> RecommendedConfiguration | NoRecommendation:
-    """From the entries of one app in a capacity document: the largest confirmed rate, if no other
-    can be as large."""
+    """A recommendation from the entries of one app in a capacity document: the highest confirmed
+    rate, if no other server can reach it."""
     for server in servers:
         if server.verdict.status == "invalid" and server.failure is None:
             return refusal(
@@ -459,7 +458,8 @@ def recommend_capacity(
 
 
 def _confirmed(servers: Sequence[ServerCapacity]) -> list[tuple[float, int, ServerCapacity]]:
-    """Those with a confirmed rate, the largest first: the rate, the confirming runs, the server."""
+    """The servers with a confirmed rate, the highest first: rate, number of confirmation trials,
+    server."""
     confirmed = [
         (server.rate_per_s, server.confirmed[1], server)
         for server in servers
@@ -471,7 +471,7 @@ def _confirmed(servers: Sequence[ServerCapacity]) -> list[tuple[float, int, Serv
 def _doubtful_capacity(
     others: Sequence[ServerCapacity], first: ServerCapacity
 ) -> NoRecommendation | None:
-    """Why one of the others may hold as large a rate as the first."""
+    """Why one of the others may sustain as high a rate as the first."""
     for other in others:
         if other.failure is None and is_lower_bound(other):
             return refusal(
@@ -512,14 +512,14 @@ def _memory_at_capacity(server: ServerCapacity) -> MemoryHeadroom:
 
 
 def _cpu_at_capacity(server: ServerCapacity) -> CpuHeadroom | None:
-    """The document of a search does not hold the limit."""
+    """The CPU use; the document of a capacity search does not contain the limit."""
     used = server.at_rate
     return CpuHeadroom(cores_mean=used.cpu_cores_mean, limit_cores=None) if used else None
 
 
 def _may_reach(other: ServerCapacity, first: ServerCapacity) -> bool:
-    """Whether the other's interval reaches into that of the first; without one, whether its bound
-    does."""
+    """Whether the other's interval overlaps that of the first; without an interval, its upper bound
+    counts."""
     reach_per_s = other.interval_95[1] if other.interval_95 is not None else other.bracket[1]
     from_per_s = first.interval_95[0] if first.interval_95 is not None else None
     if from_per_s is None:
@@ -528,5 +528,5 @@ def _may_reach(other: ServerCapacity, first: ServerCapacity) -> bool:
 
 
 def is_lower_bound(server: ServerCapacity) -> bool:
-    """Whether an entry of ``servers`` may be too low because of disturbances."""
+    """Whether the rate of an entry of ``servers`` may be too low because of disturbances."""
     return any(reason.check == LOWER_BOUND for reason in server.verdict.reasons)

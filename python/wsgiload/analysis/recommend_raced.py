@@ -1,5 +1,5 @@
-"""Which setting to run after a race with an objective: the leanest that meets it at the highest
-rate, or why none is named. Pure."""
+"""Recommends a configuration after a race with an objective: the leanest that meets it at the
+highest rate, or the reason why there is none. Pure."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from wsgiload.documents.recommendation import NoRecommendation, RecommendedConfi
 from wsgiload.statistics.effect import FEWEST_RUNS
 from wsgiload.statistics.race import RaceState
 
-# Launch, probes and the stop of a server, and the least wait for a quiet host.
+# Launch, probes and stop of a server, and the shortest wait for a quiet host.
 AROUND_A_TRIAL_S = 7.0
 
 
 def recommend_raced(
     cells: Sequence[CellResult], facts: ExperimentFacts, objective: Objective
 ) -> RecommendedConfiguration | NoRecommendation:
-    """From the cells of one app; at a rate that is still open a lower one may be decided."""
+    """A recommendation from the cells of one app. If a rate is still undecided, a lower one may be
+    decided."""
     stages = stages_of(facts)
     states = objective_states(cells, stages, objective, facts.servers)
     for track, state in states.items():
@@ -98,8 +99,8 @@ def _open(
     facts: ExperimentFacts,
     objective: Objective,
 ) -> RecommendedConfiguration | NoRecommendation:
-    """The leader with what would make it certain, if it met the objective in every one of enough
-    runs; else why none is named."""
+    """The leader, with what a conclusive result needs, if it met the objective in all of enough
+    runs; otherwise the reason why there is no recommendation."""
     leader = next((one for one in measured if one.record.server == state.contenders[0]), None)
     runs = leader.at.runs if leader is not None else 0
     needs = f"use --budget {_minutes(runs, state, facts)}m"
@@ -118,7 +119,7 @@ def _open(
 
 
 def _minutes(runs: int, state: RaceState, facts: ExperimentFacts) -> int:
-    """The budget that would decide it, if the runs go on as they began."""
+    """The budget that would be conclusive if further runs have the same outcome."""
     further = max(FEWEST_RUNS - runs, 0) or runs
     load_s = facts.warmup_s + facts.duration_s + (facts.cooldown_s or 0.0)
     further_s = further * len(state.contenders) * (load_s + AROUND_A_TRIAL_S)

@@ -1,4 +1,4 @@
-"""The recommendations of a summary: for each app one, or why there is none. Pure."""
+"""The recommendations of a summary: one for each app, or the reason why there is none. Pure."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def recommendations(
     judge: Callable[[Sequence[Entry]], RecommendedConfiguration | NoRecommendation],
     objective: Sequence[str],
 ) -> tuple[Recommendation, ...]:
-    """What ``judge`` makes of the entries of each app: cells of a summary, or entries of a capacity
-    document."""
+    """The result of ``judge`` for the entries of each app: cells of a summary, or entries of a
+    capacity document."""
     return tuple(
         _recommendation(app, tuple(objective), judge(of_app))
         for app, of_app in by_app(entries).items()

@@ -1,4 +1,4 @@
-"""The alarm about wrong responses: how many there were, what they said, and what helps."""
+"""The alarm about wrong responses: their number, their content, and the fix."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from wsgiload.documents.load_report import LoadReport, WrongResponse
 from wsgiload.experiment.public_request import public_response
 from wsgiload.foreign_text import quotation
 
-# More kinds are in the report.
+# The load report contains further kinds.
 MOST_QUOTED = 3
 
 _LOGIN = re.compile(r"log-?in|sign-?in|oauth|sso", re.IGNORECASE)
-# What a server that expects TLS sends in response to plain text.
+# The response of a TLS server to plain text.
 _TLS_ALERT = "\x15\x03"
 _CREDENTIALS = "add the credentials that it needs with -H 'Authorization: …' or -H 'Cookie: …'"
 _OF_STATUS = {
@@ -74,7 +74,7 @@ def _in_words(response: WrongResponse) -> str:
 
 
 def _fix_of(responses: Sequence[WrongResponse]) -> str:
-    """What helps against the first kind for which something is known."""
+    """The fix for the first kind that has a known one."""
     fixes = (_fix_of_status(one) or _fix_of_body(one) for one in responses)
     return next((fix for fix in fixes if fix is not None), _OTHERWISE)
 

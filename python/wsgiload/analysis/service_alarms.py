@@ -1,4 +1,4 @@
-"""Whether a supporting service, such as a database, is what the server waits for. Pure."""
+"""Whether the server waits for a supporting service, such as a database. Pure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from wsgiload.analysis.alarm import Alarm
 from wsgiload.documents.cell_result import ServiceUse
 
-# A tenth of a core's time is lost between requests even where there is always work.
+# Even if there is always work, 10 % of a core's time is lost between requests.
 BUSY_SHARE = 0.9
-# Who leaves half of the CPU time unused waits for something.
+# A process that leaves half of its CPU time unused waits for something.
 IDLE_SHARE = 0.5
 
 
@@ -17,8 +17,7 @@ def bottleneck_of(
     services: Sequence[ServiceUse], server_cores: float | None, server_limit: float | None
 ) -> ServiceUse | None:
     """A service that has used up its cores, or waits for one, while the server has not used up its
-    limit: the server waits for it. Of cores that both share, the larger user is the one to
-    blame."""
+    limit, so the server waits for the service. If both share cores, the larger user is to blame."""
     if server_limit and server_cores is not None and server_cores >= BUSY_SHARE * server_limit:
         return None
     shares = {one.name: _busy(one, server_cores) for one in services}
@@ -62,9 +61,9 @@ def busy_service(
 
 
 def _busy(service: ServiceUse, server_cores: float | None) -> float:
-    """The share of its cores that is used, by the server as well where it runs there, or the share
-    of the time in which it waited for a core, as where others use them; nothing where that is not
-    known or the server is the larger user."""
+    """The utilization of the service's cores (including the server's use if they share cores), or
+    the share of the time in which it waited for a core, whichever is larger. 0 if unknown, or if
+    the server is the larger user."""
     cores, waited = service.resources.cpu_cores_mean, service.resources.psi_cpu_some_ratio or 0.0
     if cores is None or not service.cpus:
         return 0.0
@@ -93,7 +92,7 @@ def _sentence(service: ServiceUse, server_cores: float | None) -> str:
 def what_is_waited_for(
     services: Sequence[ServiceUse], server_cores: float | None, server_limit: float | None
 ) -> tuple[str, str]:
-    """The bottleneck of an idle server that falls behind, as far as it is known, and the fix."""
+    """The bottleneck of an idle server that falls behind, as far as known, and the fix."""
     if not services:
         are = "threads, connections or a backend are the bottleneck"
         return are, "add workers or threads, not CPU"

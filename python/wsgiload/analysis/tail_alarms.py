@@ -1,5 +1,5 @@
-"""Alarms about what quantiles do not show: a stall in a share of the responses, or one that a
-closed loop hides. Pure; they read the histograms of a load."""
+"""Alarms about effects that quantiles do not show: delays in a share of the responses, and stalls
+that a closed loop hides. Pure; they use the histograms of a load."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from wsgiload.documents.load_report import LoadReport
 
 # nagle-delay: Linux delays an acknowledgement by 40 ms (TCP_DELACK_MIN), rounded to its timer.
 DELAYED_ACKNOWLEDGEMENT_NS = (36_000_000, 50_000_000)
-# A delayed acknowledgement makes a peak there. The windows below and above are equally wide; a body
-# that merely takes its time to arrive falls into them as well.
+# A delayed acknowledgement causes a peak in this window. The windows below and above have the same
+# width; a body that is merely slow falls into them as well.
 WINDOW_NS = DELAYED_ACKNOWLEDGEMENT_NS[1] - DELAYED_ACKNOWLEDGEMENT_NS[0]
 LEAST_PEAK = 3.0
 LEAST_DELAYED_SHARE, FEWEST_DELAYED = 0.01, 5
-# closed-loop-stalls: a response this many times as slow as the p99 is a stall. Even of an
-# exponential distribution, nothing gets there: that takes 1 response in 10 ** 20.
+# closed-loop-stalls: a response this many times as slow as p99 is a stall. Even an exponential
+# distribution exceeds it only once in 10 ** 20 responses.
 STALL_FACTOR = 10.0
 P99 = 0.99
 LEAST_STALLED_SHARE = 0.02
@@ -26,7 +26,7 @@ Buckets = Iterable[tuple[int, int]]
 
 
 def delayed_acknowledgement(load: LoadReport) -> Alarm | None:
-    """Bodies lag behind their heads by as long as Linux delays an acknowledgement."""
+    """Bodies arrive after their heads with the delay of a delayed acknowledgement."""
     histogram = histogram_of(load.transfer_ns)
     if histogram is None or not len(histogram):
         return None
@@ -60,12 +60,13 @@ def delayed_acknowledgement(load: LoadReport) -> Alarm | None:
 
 
 def hidden_stalls(load: LoadReport) -> Alarm | None:
-    """A closed loop sends nothing while its users wait for a stalled server, so a stall is one slow
-    response for each of them, however long it lasts.
+    """A closed loop sends nothing while its users wait for a stalled server, so each stall is only
+    one slow response per user, however long it lasts.
 
-    Share of the users' waiting time that is spent in stalls: sum of x count(x) over x > 10 p99,
-    divided by the sum over all x. It is the chance that a request sent at any time meets a stall
-    (length-biased sampling), where the share of the responses is the chance that the p99 shows it.
+    The share of the users' waiting time that is spent in stalls is the sum of x count(x) over x >
+    10 p99, divided by the sum over all x. It is the probability that a request sent at a random
+    time meets a stall (length-biased sampling); the share of the responses is the probability that
+    p99 shows the stall.
     """
     if load.plan.load.closed is None:
         return None

@@ -1,4 +1,4 @@
-"""Objectives of the form ``p99<50ms``, judged on results. Pure."""
+"""Thresholds such as ``p99<50ms``, evaluated on results. Pure."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ QUANTILES = {
     "p99.9": "0.999",
     "p99.99": "0.9999",
 }
-# Requests beyond a quantile, below which it is not even printed.
+# With fewer requests beyond a quantile, it is not even printed.
 FEWEST_BEYOND = 10
 MOST_CHANCE = 0.05
-# What is reported of a load, and what is reported of a search.
+# The figures of a load, and those of a capacity search.
 LOAD_FIGURES = (*QUANTILES, "error_rate", "goodput")
 CAPACITY_FIGURES = ("capacity",)
 _EXAMPLES = {
@@ -46,8 +46,7 @@ _EXAMPLES = {
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """One objective: a figure, a comparison, a limit (nanoseconds, share, or requests per
-    second)."""
+    """A figure, a comparison and a limit (nanoseconds, share, or requests per second)."""
 
     text: str
     figure: str
@@ -55,21 +54,21 @@ class Threshold:
     limit: float
 
     def holds(self, result: Measured | ServerCapacity) -> bool:
-        """Whether a load report, a cell of a sweep or a capacity meets it; a figure that is not
-        known does not."""
+        """Whether a load report, a cell of a sweep or a capacity meets it; an unknown figure does
+        not."""
         value = _value(self.figure, result)
         return value is not None and _COMPARE[self.comparison](value, self.limit)
 
     @property
     def requests_needed(self) -> int:
-        """Requests of which enough lie beyond the quantile to judge it; 0 for other figures."""
+        """The number of requests needed to judge the quantile; 0 for other figures."""
         quantile = QUANTILES.get(self.figure)
         return 0 if quantile is None else _requests_needed(quantile)
 
     def is_decided(self, result: Measured | ServerCapacity) -> bool:
-        """Whether there are enough requests to judge it, or fewer leave no doubt (a lower quantile
-        misses it already, or every request meets it), and the generator's delay does not account
-        for a miss."""
+        """Whether the result is conclusive: there are enough requests, or the result is clear with
+        fewer (a lower quantile already misses the limit, or every request meets it), and the
+        generator's delay does not explain a miss."""
         if self.missed_by_delay_ns(result):
             return False
         requests = _scheduled(result)
@@ -77,8 +76,8 @@ class Threshold:
         return is_enough or self._is_missed_below(result) or self._is_met_by_all(result)
 
     def missed_by_delay_ns(self, result: Measured | ServerCapacity) -> int:
-        """What the generator may have added to the quantile, if that is why it misses the limit;
-        else 0."""
+        """Nanoseconds that the generator may have added to the quantile if they explain the miss;
+        otherwise 0."""
         if isinstance(result, ServerCapacity) or self.comparison not in ("<", "<="):
             return 0
         value, quantile = _value(self.figure, result), QUANTILES.get(self.figure)
@@ -88,8 +87,9 @@ class Threshold:
         return delay_ns if _COMPARE[self.comparison](value - delay_ns, self.limit) else 0
 
     def _is_met_by_all(self, result: Measured | ServerCapacity) -> bool:
-        """Whether all requests are within the limit, and so many that this is no chance: if the
-        true quantile q were beyond it, n requests would all be within it with probability q^n."""
+        """Whether all requests are within the limit, and too many for this to be chance: if the
+        true quantile q exceeded the limit, n requests would all be within it with probability
+        q^n."""
         if isinstance(result, ServerCapacity) or self.comparison not in ("<", "<="):
             return False
 
@@ -102,7 +102,7 @@ class Threshold:
         return is_within and chance <= MOST_CHANCE
 
     def _is_missed_below(self, result: Measured | ServerCapacity) -> bool:
-        """No quantile is smaller than a lower one."""
+        """Whether a lower quantile already misses the limit."""
         if isinstance(result, ServerCapacity) or self.comparison not in ("<", "<="):
             return False
 
@@ -113,13 +113,13 @@ class Threshold:
             if float(quantile) < float(QUANTILES[self.figure])
             and requests >= _requests_needed(quantile)
         ]
-        # Where more failed than a quantile leaves room for, it has no bound.
+        # If more requests failed than a quantile allows, it has no bound.
         return any(low is None or not _COMPARE[self.comparison](low, self.limit) for low in below)
 
 
 def parse_threshold(text: str, figures: tuple[str, ...] = LOAD_FIGURES) -> Threshold:
-    """``p50…p99.99`` (response time over all offered requests), ``error_rate``, ``goodput``; of a
-    search ``capacity``, the rate per second that it found."""
+    """A threshold on ``p50…p99.99`` (response time over all offered requests), ``error_rate`` or
+    ``goodput``; for a capacity search, on ``capacity`` (requests per second)."""
     fix = f"write it like {_EXAMPLES[figures]}"
     match = _FORM.fullmatch(text)
     if match is None:
@@ -149,7 +149,7 @@ def parse_threshold(text: str, figures: tuple[str, ...] = LOAD_FIGURES) -> Thres
 
 
 def _value(figure: str, result: Measured | ServerCapacity) -> float | None:
-    """The figure; a quantile counts by its upper bound, because a bound that is open is not met."""
+    """The figure; a quantile counts with its upper bound, and an open bound is not met."""
     if isinstance(result, ServerCapacity):
         return result.rate_per_s if figure in CAPACITY_FIGURES else None
     if figure in QUANTILES:
@@ -184,7 +184,7 @@ def _error_rate(result: Measured) -> float | None:
 def failed_thresholds(
     thresholds: Sequence[Threshold], results: Sequence[tuple[str, Measured | ServerCapacity]]
 ) -> list[str]:
-    """A sentence for each threshold that a named result certainly does not meet."""
+    """A sentence for each threshold that a named result certainly misses."""
     return [
         f"threshold {threshold.text} failed{f' for {name}' if name else ''}"
         for name, result in results
@@ -196,7 +196,7 @@ def failed_thresholds(
 def undecided_thresholds(
     thresholds: Sequence[Threshold], results: Sequence[tuple[str, Measured | ServerCapacity]]
 ) -> list[str]:
-    """A sentence for each threshold that a named result cannot decide."""
+    """A sentence for each threshold for which a named result is inconclusive."""
     return [
         f"threshold {threshold.text} undecided{f' for {name}' if name else ''}: "
         f"{_why_undecided(threshold, result)}"

@@ -1,1 +1,1 @@
-"""The search for the highest rate that meets an objective, per server."""
+"""Searches for the highest rate at which each server meets an objective."""

@@ -1,5 +1,5 @@
-"""The rate at which half of the trials meet an objective, with its interval: a logistic curve in ln
-rate. Pure."""
+"""Fits a logistic curve in ln rate: the rate at which half of the trials meet the objective, with
+its confidence interval. Pure."""
 
 from __future__ import annotations
 
@@ -8,25 +8,24 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# How gently the curve may fall, as the standard deviation of ln rate. A steeper one than the first
-# is not resolved by a search of 2 % width, and a gentler one than the last tells nothing.
+# Candidate slopes, as the standard deviation of ln rate. A search with a width of 2 % cannot
+# resolve a steeper curve than the first, and a flatter curve than the last carries no information.
 _SPREADS = tuple(0.004 * 1.7**step for step in range(9))
-# A trial that meets the objective misses all the same in so many cases, because something took time
-# from it. Without that share one miss far below would bend the whole curve: the lapse rate of a
-# psychometric function (Wichmann and Hill, Perception & Psychophysics 63, 2001). With 4 % of such
-# trials, 94 and 100 % of the estimates from the noisy oracle of the tests lie within 4 % of the
-# truth instead of 87 and 90 %; without, as many as before.
+# The share of trials that miss although the server could have met the objective, because of a
+# disturbance. Without this lapse rate (Wichmann and Hill, Perception & Psychophysics 63, 2001), one
+# miss far below capacity would bend the whole curve. If 4 % of the trials in the tests' noisy
+# oracle are such misses, 94 and 100 % of the estimates are within 4 % of the truth, instead of 87
+# and 90 %. Without such misses, the share is the same with and without the lapse rate.
 LAPSE = 0.03
-# The likelihood is looked at in so many places, and then more closely until the place is known so
-# well, in ln rate.
+# The likelihood is evaluated on a grid and then refined to this resolution in ln rate.
 _GRID_STEPS = 24
 _RESOLUTION = 0.0005
-_FARTHEST = 700.0  # beyond it exp() overflows
+_FARTHEST = 700.0  # above this, exp() overflows
 RESAMPLES = 200
 LEVEL = 0.95
-# A search goes where trials passed and missed by turns, which the bootstrap cannot know: its
-# interval covers 83 to 90 % of the truth on the noisy oracle of the tests instead of 95 %, and so
-# much wider 93 to 95 %.
+# A search chooses its next rate from the outcomes of earlier trials, which the bootstrap ignores.
+# On the tests' noisy oracle, its 95 % interval therefore covers the truth in 83 to 90 % of the
+# searches; widened by this factor, in 93 to 95 %.
 WIDENED = 1.6
 
 Outcome = tuple[float, bool]  # rate per second, passed
@@ -35,7 +34,7 @@ Point = tuple[float, int, int]  # ln rate, passed, failed
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """The fitted rate per second, and its 95 % interval."""
+    """The fitted rate per second with its 95 % confidence interval."""
 
     rate_per_s: float
     low_per_s: float
@@ -43,13 +42,14 @@ class Threshold:
 
 
 def fit_rate(trials: Sequence[Outcome]) -> float | None:
-    """The rate at the middle of the likeliest curve; None unless some trials passed and some
-    failed."""
+    """The rate at which the most likely curve crosses one half; None unless some trials passed and
+    some failed."""
     return math.exp(_fit(_points(trials))) if _has_both(trials) else None
 
 
 def fit_threshold(trials: Sequence[Outcome], seed: int = 1) -> Threshold | None:
-    """The same with an interval, by a bootstrap over the trials."""
+    """The fitted rate with a bootstrap confidence interval over the trials; None unless some trials
+    passed and some failed."""
     if not _has_both(trials):
         return None
     centre = _fit(_points(trials))
@@ -79,13 +79,13 @@ def _points(trials: Sequence[Outcome]) -> list[Point]:
 
 
 def _fit(points: Sequence[Point]) -> float:
-    """The ln rate at which the likeliest curve crosses one half."""
+    """The ln rate at which the most likely curve crosses one half."""
     return max(_best_centre(points, spread) for spread in _SPREADS)[1]
 
 
 def _best_centre(points: Sequence[Point], spread: float) -> tuple[float, float]:
-    """For one spread the greatest likelihood and where it is: there can be several maxima, and this
-    is the highest."""
+    """The largest likelihood for this spread and its location. There may be several maxima; this is
+    the highest."""
     first, step = points[0][0], (points[-1][0] - points[0][0]) / _GRID_STEPS
     likelihoods = [
         _likelihood(points, first + place * step, spread) for place in range(_GRID_STEPS + 1)

@@ -1,4 +1,4 @@
-"""What held a server back where it missed the objective. Pure: it reads the cells of the trials."""
+"""The resource that limited a server in the trials that missed the objective. Pure."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from wsgiload.analysis.service_alarms import BUSY_SHARE, are_all_idle, bottlenec
 from wsgiload.documents.capacity import LimitedBy
 from wsgiload.documents.cell_result import CellResult, ServiceUse
 
-# Trials farther above the answer drove the server into an overload that says little about it.
+# Trials at much higher rates overload the server and say little about its limit.
 NEAR = 1.25
-# A quota that throttles one period in twenty is felt in the tail.
+# If a quota throttles 1 of 20 periods, it affects the tail latency.
 THROTTLED_SHARE = 0.05
 _SHORT_OF_MEMORY = {"oom_kill", "memory_pressure"}
 
 
 def limit_of(cells: Sequence[CellResult], upper_per_s: float | None) -> LimitedBy | None:
-    """The limit that most trials met which missed the objective just above the answer; None where
-    there was none, or nothing was sampled.
+    """The limit that was reached in most of the trials that missed the objective just above the
+    capacity; None if there were no such trials or no samples.
 
-    Memory first: a server short of it spends CPU time to find some. Then the CPU, a service, the
-    workers, and the accept queue, which fills up as a consequence of the others.
+    Memory is checked first, because a server under memory pressure spends CPU time on reclaim. Then
+    follow the CPU, a service, the workers, and the accept queue, which fills up as a consequence of
+    the other limits.
     """
     missed = _missed_near(cells, upper_per_s)
     for limit, is_met in _LIMITS.items():
@@ -57,7 +58,7 @@ def _cpu_limit(cell: CellResult) -> bool:
 
 
 def _one_core_per_process(cell: CellResult) -> bool:
-    """Every worker process uses the core that its interpreter's lock allows it."""
+    """Whether every worker process uses the one core that its global interpreter lock allows."""
     cores, workers = _cores(cell), cell.settings.workers if cell.settings is not None else None
     return cores is not None and cores >= BUSY_SHARE * (workers or 1)
 
@@ -71,12 +72,13 @@ def _service(cell: CellResult) -> bool:
 
 
 def _waiting(cell: CellResult) -> bool:
-    """For a thread or a connection to a service: none of them is short of CPU time."""
+    """Whether the server waits for a thread or a connection, because neither it nor any service
+    lacks CPU time."""
     return are_all_idle(cell.services, _cores(cell), held_limit(cell.limits, "cpus"))
 
 
 def _workers(cell: CellResult) -> bool:
-    """Connections wait to be accepted while the CPU is not used up."""
+    """Whether connections wait to be accepted although the CPU is not used up."""
     queue = cell.resources.listen_queue_peak if cell.resources is not None else None
     return bool(queue) and not _drops(cell)
 

@@ -1,9 +1,8 @@
-"""Which rates to offer where nobody named any: shares of what the quickest setting gets through in
-a closed loop.
+"""Chooses the rates if the user gave none: fractions of the highest closed-loop throughput of any
+configuration.
 
-A closed loop without think time shows the most that is served, and nothing of how late responses
-are at any rate, so its figure is only where an open loop begins to look. Its trials are kept in a
-run directory of their own.
+A closed loop without think time shows the maximum throughput but not the latency at any rate, so
+its result is only a starting point. Its trials have a separate run directory.
 """
 
 from __future__ import annotations
@@ -21,16 +20,15 @@ from wsgiload.loads.options import Level
 from wsgiload.results.stored_plan import raw_plan
 from wsgiload.units import NS_PER_S
 
-# From a load that most settings hold to one at which few still respond in time.
+# From a rate that most configurations sustain to one at which few still respond in time.
 SHARES = (0.3, 0.5, 0.7, 0.85, 0.95)
 CLOSED_LOOP_NS = 5 * NS_PER_S
-# Within a budget the time is for the race.
+# Within a budget, most of the time belongs to the race.
 CLOSED_LOOP_NS_IN_RACE = 2 * NS_PER_S
 
 
 def require_rates(experiment: Experiment) -> None:
-    """Refuse an objective for a closed loop: a setting is recommended for the rate that it
-    holds."""
+    """Raise UsageError if an objective is combined with a closed loop, which has no rate."""
     if experiment.slo and any(level.rate_per_s is None for level in experiment.levels):
         raise UsageError(
             "--slo and --connections are mutually exclusive: an objective applies to a rate, and a "
@@ -42,8 +40,8 @@ def require_rates(experiment: Experiment) -> None:
 def find_levels(
     experiment: Experiment, log: Callable[[str], None], closed_loop_ns: int = CLOSED_LOOP_NS
 ) -> tuple[Level, ...]:
-    """Levels of an open loop, lowest first. Raises what failed where no setting gave a correct
-    response."""
+    """The load levels of an open loop, lowest first. Raises the first failure if no configuration
+    gave a correct response."""
     with server_trials(experiment, log) as (trials, users):
         cells = [
             trials.carry_out(TrialPlan(server, Level(connections=count), 1, closed_loop_ns))
@@ -83,7 +81,8 @@ def _goodput_per_s(cell: CellResult) -> float:
 
 
 def _without_response(cells: Sequence[CellResult]) -> WsgiloadError:
-    """The error for closed loops that got nothing: a server's before one of generator or host."""
+    """The error if no closed loop got a response; a server's failure takes precedence over one of
+    the generator or the host."""
     by_servers = [
         cell
         for cell in cells

@@ -1,4 +1,4 @@
-"""What a finished, or given up, capacity search says of one server. Pure."""
+"""Builds the result of a finished or abandoned capacity search of one server. Pure."""
 
 from __future__ import annotations
 
@@ -22,35 +22,34 @@ from wsgiload.units import NS_PER_S
 
 T = TypeVar("T", int, float)
 
-# Discarding more of what was measured would be choosing.
+# Discarding more would be a selection of results.
 MOST_DISCARDED_SHARE = 0.2
 UNFINISHED = "unfinished"
 AGAIN = "closed loop, invalid and repeated"
-# Requests beyond a quantile, below which single trials differ widely.
+# With fewer requests beyond a quantile, it varies widely between trials.
 ENOUGH_BEYOND = 100
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedTrial:
-    """One trial, the closed loop of the first guess included, and what it says of the objective."""
+    """One trial and its judgement; includes the closed loop of the first guess."""
 
     cell: CellResult
     phase: Phase | None
     judgement: Judgement | None
-    # Whether it was made again, so that nothing rests on it.
+    # Whether it was repeated, so its result is not used.
     is_discarded: bool = False
 
     @property
     def why(self) -> str:
-        """What it says of the objective, in words."""
+        """Whether it meets the objective and why, in words."""
         if self.judgement is not None:
             return self.judgement.why
         return AGAIN if self.is_discarded else "closed loop, for the starting rate of the search"
 
     @property
     def is_spoiled(self) -> bool:
-        """Whether it was made again because it says nothing, and not because something disturbed
-        it."""
+        """Whether it was repeated because its result is invalid, not merely disturbed."""
         return self.is_discarded and (self.judgement is None or self.judgement.met is None)
 
     def document(self) -> CapacityTrial:
@@ -70,48 +69,48 @@ class JudgedTrial:
 
 @dataclass(slots=True)
 class Course:
-    """The search of one server as far as it has come."""
+    """The state of the search of one server."""
 
     server: str
     trials: list[JudgedTrial] = field(default_factory=list)
     result: SearchResult | None = None
-    # Why it could not go on: whose fault, and in words.
+    # Why the search was abandoned: blame and message.
     gave_up: tuple[Blame, str] | None = None
     failure: CellFailure | None = None
     failure_blame: Blame = "server"
-    app: str | None = None  # what it serves; None where nobody knows
+    app: str | None = None  # the app that it serves; None: unknown
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is to be tried."""
+        """Whether no further trial will be made."""
         return self.result is not None or self.gave_up is not None or self.failure is not None
 
     def fail(self, cell: CellResult) -> None:
-        """End it by the failure of a trial, which is whose fault that trial was."""
+        """End the search because of the failure of a trial."""
         self.failure = cell.failure
         self.failure_blame = blame_of(cell)
 
     def should_repeat(self, judgement: Judgement) -> bool:
-        """Whether the last trial is to be made again. A doubtful one counts as it came once a fifth
-        was repeated: some hosts are never quiet."""
+        """Whether the last trial must be repeated. Once a fifth of the trials has been repeated,
+        further disturbed trials count, because some hosts are never quiet."""
         if judgement.met is None:
             return True
         repeated = sum(trial.is_discarded and not trial.is_spoiled for trial in self.trials)
         return judgement.is_doubtful and repeated + 1 <= MOST_DISCARDED_SHARE * len(self.trials)
 
     def discard_last(self) -> None:
-        """Let nothing rest on the last trial."""
+        """Exclude the last trial from the result."""
         self.trials[-1] = replace(self.trials[-1], is_discarded=True)
 
 
 def blame_of(cell: CellResult) -> Blame:
-    """Whose fault a trial is that went wrong."""
+    """The blame of a failed trial."""
     blame = cell.verdict.blame if cell.verdict is not None else None
     return blame or "server"
 
 
 def server_result(course: Course, objective: Objective, duration_ns: int) -> ServerCapacity:
-    """An entry of ``servers``; None is what the search could not tell."""
+    """An entry of ``servers``; None: unknown."""
     result = course.result
     confirmation = result.confirmations[-1] if result is not None and result.confirmations else None
     fit = (
@@ -140,8 +139,8 @@ def server_result(course: Course, objective: Objective, duration_ns: int) -> Ser
 
 
 def _interval(fit: Threshold, rate_per_s: float | None) -> tuple[float, float]:
-    """That of the fit, wide enough for the confirmed rate: the server met the objective there in
-    trials of its own, whatever the curve through all of them says."""
+    """The confidence interval of the fit, extended to include the confirmed rate: the server met
+    the objective there in new trials, whatever the fit says."""
     rates = (fit.low_per_s, fit.high_per_s, *(() if rate_per_s is None else (rate_per_s,)))
     return min(rates), max(rates)
 
@@ -160,7 +159,7 @@ def _missed(course: Course) -> list[CellResult]:
 
 
 def _at_rate(course: Course, rate_per_s: float | None) -> UseAtCapacity | None:
-    """What the server used at the rate that holds: the most over its trials there."""
+    """The highest resource use of the server in its trials at the confirmed rate."""
     there = [
         trial.cell
         for trial in course.trials
@@ -181,7 +180,7 @@ def _largest(values: Sequence[T | None]) -> T | None:
 
 
 def _reasons(course: Course, objective: Objective, duration_ns: int) -> list[BlamedReason]:
-    """Every doubt with whose doing it is."""
+    """All reasons of the verdict, each with its blame."""
     reasons = _unfinished(course)
     if course.failure is not None:
         blame, message = course.failure_blame, course.failure.message
@@ -200,7 +199,7 @@ def _reasons(course: Course, objective: Objective, duration_ns: int) -> list[Bla
 
 
 def _open_bracket(result: SearchResult) -> list[BlamedReason]:
-    """A search that met its objective nowhere, or everywhere."""
+    """A warning if the objective was met at no rate, or at every rate."""
     low, high = result.lower_per_s, result.upper_per_s
     if low is None:
         message = f"the objective was missed at every rate, even at {high:,g}/s"
@@ -233,8 +232,7 @@ def _unconfirmed(result: SearchResult) -> list[BlamedReason]:
 
 
 def _unfinished(course: Course) -> list[BlamedReason]:
-    """A search that was cut off has found nothing yet; blamed as the generator blames a load that
-    was stopped."""
+    """The reason for an interrupted search. As for an interrupted load, the blame is "method"."""
     if course.is_over:
         return []
     count = len(course.trials)
@@ -246,7 +244,7 @@ def _unfinished(course: Course) -> list[BlamedReason]:
 
 
 def _discarded(course: Course) -> list[BlamedReason]:
-    # Nothing rests on the closed loop.
+    # The closed loop does not affect the result.
     judged = [trial for trial in course.trials if trial.judgement is not None]
     discarded = [trial for trial in judged if trial.is_spoiled]
     if not discarded:
@@ -264,8 +262,9 @@ def _discarded(course: Course) -> list[BlamedReason]:
 
 
 def _disturbed(course: Course) -> list[BlamedReason]:
-    """A bound in one direction stays a bound: what was met while disturbed would have been met
-    without. What missed far above the upper bound decided nothing."""
+    """A warning that the rate is a lower bound. A trial that met the objective while it was
+    disturbed would also have met it without the disturbance. Misses above the upper bound decided
+    nothing."""
     upper_per_s = course.result.upper_per_s if course.result is not None else None
     near = [
         trial
@@ -294,7 +293,7 @@ def _disturbed(course: Course) -> list[BlamedReason]:
 
 
 def _brevity(result: SearchResult, objective: Objective, duration_ns: int) -> list[BlamedReason]:
-    """What short trials cost: a quantile that rests on a handful of requests."""
+    """A warning if the quantile depends on few requests because the trials are short."""
     quantile = objective.highest_quantile
     if quantile is None or result.lower_per_s is None:
         return []
@@ -316,7 +315,7 @@ def _brevity(result: SearchResult, objective: Objective, duration_ns: int) -> li
 
 
 def _verdict(reasons: Sequence[BlamedReason]) -> Verdict:
-    """The gravest reason first; its blame is the verdict's."""
+    """The most severe reason first; its blame is the verdict's."""
     ordered = sorted(reasons, key=lambda entry: entry[1].level != "invalid")
     if not ordered:
         return Verdict(status="valid", blame=None, reasons=())
@@ -325,8 +324,8 @@ def _verdict(reasons: Sequence[BlamedReason]) -> Verdict:
 
 
 def exit_code(status: str, servers: Sequence[ServerCapacity], failed: Collection[str] = ()) -> int:
-    """Interrupted before failed server before invalid measurement before an objective that nothing
-    held; ``failed`` are the servers that miss a threshold."""
+    """The exit code: interrupted, then failed server, then invalid measurement, then missed
+    objective. ``failed`` are the servers that missed a threshold."""
     if status == "interrupted":
         return EXIT_INTERRUPTED
     invalid = [server.verdict for server in servers if server.verdict.status == "invalid"]
@@ -338,10 +337,10 @@ def exit_code(status: str, servers: Sequence[ServerCapacity], failed: Collection
     missing = [server for server in servers if server.server in failed or server.rate_per_s is None]
     if not missing:
         return EXIT_OK
-    # What was missed by a lower bound may be held by the server.
+    # A server with a lower bound may still meet a threshold that this bound misses.
     return EXIT_INVALID if all(is_lower_bound(server) for server in missing) else EXIT_THRESHOLD
 
 
 def is_unfinished(server: ServerCapacity) -> bool:
-    """Whether the search of an entry of ``servers`` was cut off."""
+    """Whether this server's search was interrupted."""
     return any(reason.check == UNFINISHED for reason in server.verdict.reasons)

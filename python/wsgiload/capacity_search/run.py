@@ -1,9 +1,7 @@
-"""The highest rate that meets an objective, per server: guess, search, confirm, each trial kept in
-a run directory.
+"""Runs a capacity search: guess, search and confirm, with every trial stored in a run directory.
 
-The searches of several servers go side by side, in a new random order each time round, so that what
-drifts meanwhile meets them all. It decides nothing about a single trial (see ``objective``) nor
-where to look next (``search``).
+The searches of several servers are interleaved, in a new random order in each round, so that drift
+affects all of them equally. ``objective`` judges single trials; ``search`` chooses the next rate.
 """
 
 from __future__ import annotations
@@ -55,19 +53,18 @@ from wsgiload.units import NS_PER_S
 
 GUESS_NS = 5 * NS_PER_S
 USUAL_RERUNS = 3
-# A closed loop without think time shows the most that is served: a search that leaves this range
-# has lost its way.
+# A closed loop without think time shows the maximum throughput. A search outside of this range
+# around it has gone wrong.
 LOWEST_SHARE, HIGHEST_SHARE = 1 / 32, 16.0
-# Of a search by bisection to 2 %, counted on the noisy oracle of its tests; a fresh server starts
-# and stops meanwhile.
+# Trials of a bisection to 2 %, counted on the noisy oracle of its tests, and the time to start and
+# stop a server.
 USUAL_TRIALS = 34
 LAUNCH_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityPlan:
-    """What is searched, of whom, and how exactly; a trial lasts as long as the load of the
-    experiment."""
+    """What is searched and how precisely. A trial lasts as long as the load of the experiment."""
 
     experiment: Experiment
     objective: Objective
@@ -76,12 +73,12 @@ class CapacityPlan:
     url: str | None = None
     settle_ns: int = 0
     budget_s: float | None = None
-    # How often one trial is made again at most.
+    # How often one trial is repeated at most.
     reruns: int = USUAL_RERUNS
 
     def within(self, left_s: float, servers: int, around_s: float) -> CapacityPlan:
-        """The same with trials so short that the search of so many servers fits into that time, if
-        each takes ``around_s`` besides its measurement."""
+        """This plan with trials so short that the searches of this many servers fit into
+        ``left_s``. Each trial takes ``around_s`` in addition to its measurement."""
         trial_ns = round(trial_s_within(left_s, servers, around_s) * NS_PER_S)
         load = replace(self.experiment.load, duration_ns=trial_ns)
         return replace(
@@ -93,18 +90,18 @@ class CapacityPlan:
 
     @property
     def around_s(self) -> float:
-        """What a trial takes besides its measurement, in seconds."""
+        """Seconds that a trial takes in addition to its measurement."""
         return self.load_around_s + (LAUNCH_S if self.url is None else 0.0)
 
     @property
     def load_around_s(self) -> float:
-        """The part of it in which the generator sends, in seconds."""
+        """The part of ``around_s`` in which the generator sends."""
         load = self.experiment.load
         return (load.warmup_ns + load.cooldown_ns) / NS_PER_S
 
     @property
     def confirmation_s(self) -> float:
-        """How long the confirmation of one server takes."""
+        """Seconds that the confirmation of one server takes."""
         return self.goal.confirmations * (self.confirm_duration_ns / NS_PER_S + self.around_s)
 
     def require_enough_time(self) -> None:
@@ -114,14 +111,15 @@ class CapacityPlan:
             require_enough(self.budget_s, servers, self.around_s)
 
     def without_secrets(self) -> CapacityPlan:
-        """The same as it may be stored or printed; from now on no text shows its secrets."""
+        """This plan without secrets, for storing and printing; from now on, no text contains
+        them."""
         if self.experiment.store_secrets:
             return self
         url = None if self.url is None else public_url(self.url)
         return replace(self, experiment=self.experiment.without_secrets(), url=url)
 
     def estimated_s(self, servers: int) -> float:
-        """How long it will take, if it takes as many trials as usual."""
+        """The expected duration in seconds, with the usual number of trials."""
         if self.budget_s is not None:
             return self.budget_s
         trials_s = USUAL_TRIALS * (self.experiment.load.duration_ns / NS_PER_S + self.around_s)
@@ -129,25 +127,25 @@ class CapacityPlan:
 
 
 class CapacityEvents(LoadEvents):
-    """What a search reports while it runs; the default listens to nothing."""
+    """Progress events of a search. By default, they are ignored."""
 
     def message(self, text: str) -> None:
-        """Something worth a line."""
+        """A line of text about the progress."""
 
     def planned(self, servers: int, seconds: float) -> None:
-        """How much is ahead, before the first trial."""
+        """The number of servers and the estimated duration, before the first trial."""
 
     def trial_started(self, course: Course, plan: TrialPlan, phase: Phase | None) -> None:
-        """The next trial of this server begins; no phase for the closed loop before the search."""
+        """The next trial of this server begins; ``phase`` is None for the closed loop before the
+        search."""
 
     def trial_ended(self, course: Course, trial: JudgedTrial) -> None:
-        """One more trial of this server."""
+        """A trial of this server has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityResult:
-    """A finished or interrupted search; ``document`` is the contract's JSON, stored as
-    capacity.json."""
+    """A finished or interrupted search; ``document`` is stored as capacity.json."""
 
     run_dir: Path
     status: Status
@@ -156,17 +154,17 @@ class CapacityResult:
 
     @property
     def exit_code(self) -> int:
-        """The documented exit code, thresholds apart."""
+        """The documented exit code, without thresholds."""
         return exit_code(self.status, self.document.servers)
 
 
 @dataclass(slots=True)
 class _Searching:
-    """One server and its search under way."""
+    """The search of one server while it is running."""
 
     course: Course
     users: int
-    # Whether there is no time left but for a confirmation.
+    # Whether the remaining time only suffices for a confirmation.
     is_time_up: Callable[[], bool]
     steps: Search | None = None
     next_trial: NextTrial | None = None
@@ -178,17 +176,17 @@ class _Searching:
 
 
 def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> CapacityResult:
-    """Search, for every server, and write the run directory. What cannot be used is a UsageError
-    before anything starts; Ctrl-C ends the search with what is finished."""
+    """Run the search of every server and write the run directory. Raises UsageError before anything
+    starts if the plan cannot be used; Ctrl-C ends the search with the results so far."""
     events, began_s = events or CapacityEvents(), time.monotonic()
-    plan.without_secrets()  # before anything may repeat them
+    plan.without_secrets()  # before any text can contain them
     plan.require_enough_time()
     remove_stale_scratch()
     with _trials_of(plan, events) as (trials, directory, users):
         clock = None if plan.budget_s is None else Clock(plan.budget_s, began_s)
         searchings = _searchings_of(trials, users, clock)
         events.planned(len(searchings), plan.estimated_s(len(searchings)))
-        _write_run(plan, directory, "interrupted")  # what stands if nothing more can be written
+        _write_run(plan, directory, "interrupted")  # the state if nothing more can be written
         status: Status = "failed"
         try:
             guessing_s = time.monotonic()
@@ -200,7 +198,7 @@ def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> Ca
         except KeyboardInterrupt:
             status = "interrupted"
         except MemoryError:
-            lift_guard()  # for what there is to store
+            lift_guard()  # to store the results so far
             raise
         finally:
             document = _document(
@@ -215,8 +213,8 @@ def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> Ca
 def _sized(
     plan: CapacityPlan, clock: Clock, searchings: Sequence[_Searching], spent_s: float
 ) -> CapacityPlan:
-    """The plan with trials that fill what is left of the budget, by what the closed loops took
-    besides their measurement: ``spent_s`` in all."""
+    """The plan with trials that fill the remaining budget. ``spent_s`` is the total time of the
+    closed loops, from which the overhead per trial follows."""
     loops = [trial.cell for searching in searchings for trial in searching.course.trials]
     measured_s = min(GUESS_NS, plan.experiment.load.duration_ns) / NS_PER_S
     around_s = spent_s / len(loops) - measured_s if loops else plan.around_s
@@ -229,7 +227,7 @@ def _sized(
 def _searchings_of(
     trials: Trials, users: Mapping[str, int], clock: Clock | None
 ) -> list[_Searching]:
-    """One of each server; within a budget they watch the time that all of them have left."""
+    """One search per server; within a budget, they share the remaining time."""
     searchings: list[_Searching] = []
 
     def is_time_up() -> bool:
@@ -261,7 +259,7 @@ def _trials_of(
     if plan.url is not None:
         launch.raise_descriptor_limit()
         cores = experiment.limits.client_cpus or available_cpus()
-        # A server on this machine finds room beside the generator, if there is a second core.
+        # If there is a second core, a server on this machine can use it.
         cpu_plan = CpuPlan((), cores, shared_cores=len(available_cpus()) == 1)
         directory = RunDirectory(
             experiment.out, experiment.name, stores_secrets=experiment.store_secrets
@@ -296,7 +294,7 @@ def _search_all(
 def _guess(
     plan: CapacityPlan, trials: Trials, searching: _Searching, events: CapacityEvents
 ) -> None:
-    """What a closed loop gets through; only where the search begins."""
+    """Determine the starting rate of the search by a closed loop."""
     course = searching.course
     cell = _closed_loop(plan, trials, searching, events)
     if cell.failure is not None:
@@ -322,8 +320,8 @@ def _guess(
 def _closed_loop(
     plan: CapacityPlan, trials: Trials, searching: _Searching, events: CapacityEvents
 ) -> CellResult:
-    """Made again, as any trial, while the generator or the host spoil it; what is left of that is
-    good enough to begin with."""
+    """The closed-loop trial, repeated while it is invalid because of the generator or the host. The
+    last one is used in any case, because it only gives a starting rate."""
     course, level = searching.course, Level(connections=searching.users)
     duration_ns = min(GUESS_NS, plan.experiment.load.duration_ns)
     for repeats_left in reversed(range(1 + plan.reruns)):
@@ -340,9 +338,9 @@ def _closed_loop(
 
 
 def _is_spoiled(cell: CellResult) -> bool:
-    """Whether generator or host made a measurement worthless. A server that could not be limited,
-    say, will not be the next time either; and what only made responses later leaves a figure to
-    begin with."""
+    """Whether the generator or the host made a measurement unusable and a repetition may help. A
+    failure to enforce limits would occur again, and a trial with longer response times still gives
+    a starting rate."""
     verdict, failure = cell.verdict, cell.failure
     if verdict is None or verdict.status != "invalid" or verdict.blame not in ("client", "host"):
         return False
@@ -357,7 +355,7 @@ def _settle(plan: CapacityPlan) -> None:
 def _advance(
     plan: CapacityPlan, trials: Trials, searching: _Searching, events: CapacityEvents
 ) -> None:
-    """The next trial, again while its measurement is invalid, and what the search makes of it."""
+    """Run the next trial, repeat it while it is invalid, and pass the outcome to the search."""
     steps, next_trial, course = searching.steps, searching.next_trial, searching.course
     assert steps is not None
     assert next_trial is not None
@@ -392,7 +390,7 @@ def _carry_out(
     next_trial: NextTrial,
     events: CapacityEvents,
 ) -> Judgement:
-    """One trial; where it missed by a handful of requests, again for long enough to know."""
+    """Run one trial; if too few requests decided a miss, run a longer one."""
     usual_ns = (
         plan.confirm_duration_ns
         if next_trial.phase == "confirm"
@@ -421,8 +419,8 @@ def _try(
     trial = JudgedTrial(cell, next_trial.phase, judgement)
     course.trials.append(trial)
     events.trial_ended(course, trial)
-    # A server that dies under load misses the objective; one that does not start says nothing about
-    # any load.
+    # A server that dies under load misses the objective. A server that does not start gives no
+    # result for any load.
     if cell.failure is not None and cell.failure.step != "load":
         course.fail(cell)
     return judgement
@@ -452,7 +450,7 @@ def _document(
 def _recommendations(
     courses: Sequence[Course], servers: Sequence[ServerCapacity], objective: Objective
 ) -> tuple[Recommendation, ...]:
-    # Of one there is nothing to choose, and of searches that were cut off nothing is known.
+    # One server leaves no choice, and interrupted searches have no result.
     if len(servers) < 2 or not all(course.is_over for course in courses):
         return ()
     return recommendations(servers, recommend_capacity, objective.texts)

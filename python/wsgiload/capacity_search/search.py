@@ -1,9 +1,7 @@
-"""The search for the highest rate that meets an objective. Pure: it asks for trials and is told how
-they ended.
+"""The search for the highest rate that meets an objective. Pure: a generator that yields the next
+trial and receives its outcome, so tests can simulate the server.
 
-Loads are classified as in RFC 9971 (MLRsearch), with "loss" meaning that a trial missed the
-objective. ``search`` is a generator: it yields the next trial wanted and is sent whether that trial
-met the objective, so that a test can be the server.
+Loads are classified as in RFC 9971 (MLRsearch); "loss" means that a trial missed the objective.
 """
 
 from __future__ import annotations
@@ -17,15 +15,15 @@ Phase = Literal["bracket", "bisect", "confirm"]
 Class = Literal["lower", "upper"]
 
 BRACKET_FACTOR = 2.0
-# Of the confirmation's runs, five of six must meet the objective.
+# Five of six confirmation trials must meet the objective.
 CONFIRMED_SHARE = 5 / 6
 STEPS_DOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """How exactly, and how surely. ``width`` is relative; ``exceed_ratio`` is the share of trials
-    that may miss; ``first_share`` is that of the guess at which the search begins."""
+    """The precision of a search. ``width`` is relative; ``exceed_ratio`` is the share of trials
+    that may miss; the search begins at ``first_share`` of the guess."""
 
     width: float = 0.02
     trials: int = 6
@@ -47,7 +45,7 @@ class NextTrial:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A trial that was carried out, and whether it met the objective."""
+    """A finished trial, and whether it met the objective."""
 
     rate_per_s: float
     passed: bool
@@ -56,7 +54,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """Fresh trials at one rate."""
+    """New trials at one rate."""
 
     rate_per_s: float
     passed: int
@@ -70,7 +68,7 @@ class Confirmation:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """Where a search ended. A bound is None where no load was classified so."""
+    """The result of a search. A bound is None if no load has this class."""
 
     lower_per_s: float | None
     upper_per_s: float | None
@@ -81,8 +79,7 @@ class SearchResult:
 
     @property
     def rate_per_s(self) -> float | None:
-        """The rate that holds: confirmed on fresh data, or the lower bound where no confirmation
-        was asked for."""
+        """The capacity: the confirmed rate, or the lower bound if no confirmation was requested."""
         if self.is_abandoned:
             return None
         if not self.confirmations:
@@ -91,23 +88,22 @@ class SearchResult:
         return last.rate_per_s if last.holds else None
 
 
-# Whether the trial met the objective; None where no trial could be judged, which ends the search
-# with what it has.
+# Whether the trial met the objective; None if no trial was conclusive, which ends the search.
 TrialOutcome = bool | None
 Search = Generator[NextTrial, TrialOutcome, SearchResult]
 
 
 class _Abandoned(Exception):
-    """The trial that was wanted could not be had."""
+    """No conclusive trial was possible."""
 
 
 def needed(runs: int) -> int:
-    """How many of so many runs must hold for a confirmation: 5 of 6."""
+    """How many of ``runs`` trials must meet the objective: 5 of 6."""
     return math.ceil(runs * CONFIRMED_SHARE - 1e-9)
 
 
 def classify(passed: int, failed: int, goal: Goal) -> Class | None:
-    """The class of a load, as soon as no further trial could change it; None until then."""
+    """The class of a load; None while further trials could still change it."""
     allowed = goal.exceed_ratio * goal.trials
     if failed > allowed:
         return "upper"
@@ -122,27 +118,27 @@ class Loads:
 
     goal: Goal
     outcomes: dict[float, list[bool]] = field(default_factory=dict)
-    # Whether there is no time left but for a confirmation.
+    # Whether the remaining time only suffices for a confirmation.
     is_time_up: Callable[[], bool] = lambda: False
 
     def class_of(self, rate_per_s: float) -> Class | None:
-        """What the trials of a load make certain."""
+        """The class of a load; None while it is uncertain."""
         outcomes = self.outcomes.get(rate_per_s, [])
         return classify(outcomes.count(True), outcomes.count(False), self.goal)
 
     def leaning(self, rate_per_s: float) -> Class:
-        """Its class, or before that is certain where its trials point: more of them passed, or
-        not."""
+        """The class of a load; while it is uncertain, the class of most of its trials."""
         outcomes = self.outcomes[rate_per_s]
         return self.class_of(rate_per_s) or (
             "lower" if outcomes.count(True) > outcomes.count(False) else "upper"
         )
 
     def bounds(self) -> tuple[float | None, float | None]:
-        """Relevant bounds: the smallest load that misses, and the largest below it that does not.
+        """The relevant bounds: the smallest load that misses, and the largest load below it that
+        does not.
 
-        A load above one that misses is no lower bound, even if its own trials passed (RFC 9971's
-        inversion).
+        A load above one that misses is no lower bound, even if its trials passed (an inversion in
+        RFC 9971).
         """
         return _relevant({rate: self.leaning(rate) for rate in self.outcomes})
 
@@ -169,17 +165,17 @@ def _relevant(classes: Mapping[float, Class]) -> tuple[float | None, float | Non
 
 
 def rounded(rate_per_s: float, digits: int = 4) -> float:
-    """To so many significant digits. Four are finer than any width, and fit to be read and to name
-    a file."""
+    """Rounded to this many significant digits. Four are finer than any width and suitable for file
+    names."""
     return float(f"{rate_per_s:.{digits}g}")
 
 
 def search(
     guess_per_s: float, goal: Goal, is_time_up: Callable[[], bool] = lambda: False
 ) -> Search:
-    """Bracket upwards from a share of the guess, bisect in the logarithm of the rate, confirm on
-    fresh trials. Once ``is_time_up``, what has been found is confirmed as it is."""
-    # A range whose ends no rounded rate meets would be searched for ever.
+    """Bracket upwards from a share of the guess, bisect in the logarithm of the rate, and confirm
+    with new trials. When time is up, the current lower bound is confirmed."""
+    # Without rounded ends, the search might never reach them.
     goal = replace(
         goal, lowest_per_s=rounded(goal.lowest_per_s), highest_per_s=rounded(goal.highest_per_s)
     )
@@ -215,7 +211,7 @@ def _try(
 def _settle(
     loads: Loads, trials: list[Trial], rate_per_s: float, phase: Phase
 ) -> Generator[NextTrial, TrialOutcome, None]:
-    """Trials at one load until its class is certain, or one of them has to do."""
+    """Run trials at one load until its class is certain; when time is up, one is enough."""
     while loads.class_of(rate_per_s) is None:
         if loads.is_time_up() and rate_per_s in loads.outcomes:
             return
@@ -225,10 +221,10 @@ def _settle(
 def _bracket(
     loads: Loads, trials: list[Trial], guess_per_s: float
 ) -> Generator[NextTrial, TrialOutcome, None]:
-    """Upwards until a load misses, then downwards until one does not.
+    """Go up until a load misses, then down until one does not.
 
-    One passed trial is enough to go on; whether a load really holds is settled when it becomes the
-    lower bound.
+    One passed trial is enough to go on. The class of a load is settled when it becomes the lower
+    bound.
     """
     goal = loads.goal
     rate = rounded(min(max(guess_per_s * goal.first_share, goal.lowest_per_s), goal.highest_per_s))
@@ -258,7 +254,8 @@ def _bisect(loads: Loads, trials: list[Trial]) -> Generator[NextTrial, TrialOutc
 
 
 def _middle(lower: float, upper: float, width: float) -> float | None:
-    """The geometric mean; None where the bounds are near enough, or nothing lies between them."""
+    """The geometric mean; None if the bounds are close enough or no rounded rate lies between
+    them."""
     middle = rounded(math.sqrt(lower * upper))
     return middle if upper / lower > 1 + width and lower < middle < upper else None
 
@@ -266,8 +263,8 @@ def _middle(lower: float, upper: float, width: float) -> float | None:
 def _confirm(
     loads: Loads, trials: list[Trial], lower: float, confirmations: list[Confirmation]
 ) -> Generator[NextTrial, TrialOutcome, None]:
-    """Fresh trials at the lower bound, because a bound was chosen for having passed; a width down
-    if they miss."""
+    """Run new trials at the lower bound, which was selected because its trials passed. If they
+    miss, go down by one width."""
     goal, rate = loads.goal, lower
     for step in range(1 + STEPS_DOWN):
         if step and loads.is_time_up():

@@ -1,8 +1,5 @@
-"""Carries out single trials: on a fresh server inside its limits, or against a URL that already
-runs.
-
-Every trial is on disk before the next begins. What a trial means is judged elsewhere.
-"""
+"""Runs single trials on a newly started server within its limits, or against the URL of a running
+server. Every trial is stored before the next begins."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ from wsgiload.sweeps.sweep import check_loads, plan_cpus, services_of
 
 @dataclass(frozen=True, slots=True)
 class TrialPlan:
-    """One trial: whom, how much, how long, and which of the trials at this level it is."""
+    """One trial: server, load level, duration, and its number at this level."""
 
     server: str
     level: Level
@@ -49,22 +46,21 @@ class TrialPlan:
 
 
 class Trials(Protocol):
-    """Where trials are carried out. Raises KeyboardInterrupt with everything kept that was
-    measured."""
+    """Runs trials. Raises KeyboardInterrupt after storing everything that was measured."""
 
     def app_of(self, server: str) -> str | None:
-        """What that server serves, None where nobody knows."""
+        """The app of this server; None: unknown."""
 
     def carry_out(self, plan: TrialPlan) -> CellResult:
-        """The trial as a cell of a summary."""
+        """Run the trial and return it as a cell of a summary."""
 
     def write_summary(self, status: Status) -> None:
-        """What of all trials so far makes a summary of its own."""
+        """Write the summary of all trials so far."""
 
 
 @dataclass(slots=True)
 class ServerTrials:
-    """A fresh server process, fresh limits and fresh connections for each trial."""
+    """Trials with a new server process, new limits and new connections each."""
 
     variants: Mapping[str, ServerVariant]
     environments: Environments
@@ -73,11 +69,11 @@ class ServerTrials:
     cells: list[CellResult] = field(default_factory=list)
 
     def app_of(self, server: str) -> str | None:
-        """``module:callable`` of its own, or of the experiment."""
+        """``module:callable`` of the server, or of the experiment."""
         return self.bench.setting.experiment.served(self.variants[server].app).app
 
     def carry_out(self, plan: TrialPlan) -> CellResult:
-        """Launch, drive, sample, stop, store."""
+        """Launch the server, drive and sample the load, stop, store."""
         bench = _bench_of(self.bench, plan)
         cell = Cell(plan.server, plan.level, plan.run, _seed(bench.setting.experiment, plan))
         record = self._record(cell, bench)
@@ -101,8 +97,8 @@ class ServerTrials:
         )
 
     def write_summary(self, status: Status) -> None:
-        """A sweep's summary of the open-loop trials; the closed loop that gave the first guess is
-        another load."""
+        """Write a sweep's summary of the open-loop trials, without the closed loop of the first
+        guess."""
         cells = tuple(cell for cell in self.cells if cell.rate is not None)
         setting = self.bench.setting
         rates = sorted({cell.rate for cell in cells if cell.rate is not None})
@@ -122,7 +118,7 @@ class ServerTrials:
 
 
 def require_closed_loop(experiment: Experiment) -> None:
-    """Refuse what no closed loop can send, where one has to be the first look at a server."""
+    """Refuse sessions, because the search begins with a closed loop."""
     if experiment.request.sessions:
         raise UsageError(
             "a capacity search starts with a closed loop, which cannot run sessions",
@@ -134,11 +130,11 @@ def require_closed_loop(experiment: Experiment) -> None:
 def server_trials(
     experiment: Experiment, log: Callable[[str], None], events: LoadEvents | None = None
 ) -> Iterator[tuple[ServerTrials, Mapping[str, int]]]:
-    """Everything that trials of the experiment's servers need, and how many users keep each of them
-    busy; its levels are not looked at. What cannot be used is a UsageError before anything
-    starts."""
+    """Everything that trials of the experiment's servers need, and the number of users that keeps
+    each server busy. Ignores the experiment's load levels. Raises UsageError before anything starts
+    if the plan cannot be used."""
     variants = resolve_servers(experiment)
-    # At the rates that are still to be found, a warm-up by requests takes another time.
+    # The rates are not known yet, so the duration of a warm-up by requests is not, either.
     timeless = replace(experiment.load, warmup_requests=None)
     check_loads(replace(experiment, load=timeless, levels=(Level(rate_per_s=1.0),)))
     launch.raise_descriptor_limit()
@@ -183,8 +179,8 @@ def _environments(
 
 @dataclass(slots=True)
 class UrlTrials:
-    """Fresh connections to a server that somebody else runs, and that keeps what the last trial
-    left in it."""
+    """Trials with new connections to a server that wsgiload does not control and that keeps its
+    state between trials."""
 
     url: str
     experiment: Experiment
@@ -193,10 +189,10 @@ class UrlTrials:
     events: LoadEvents = field(default_factory=LoadEvents)
 
     def app_of(self, server: str) -> None:
-        """Not known of a URL."""
+        """Unknown for a URL."""
 
     def carry_out(self, plan: TrialPlan) -> CellResult:
-        """Drive, store."""
+        """Drive the load and store it."""
         load = replace(self.experiment.load, duration_ns=plan.duration_ns)
         cell = Cell(plan.server, plan.level, plan.run, _seed(self.experiment, plan))
         generator_plan = load_plan(self.url, self.experiment.request, load, plan.level, cell.seed)
@@ -212,20 +208,20 @@ class UrlTrials:
         return cell_of_load(report, cell.id, server=cell.server, run=cell.run)
 
     def write_summary(self, status: Status) -> None:
-        """A summary is of servers with their limits; here neither is known."""
+        """Do nothing: a summary describes servers and their limits, both unknown here."""
 
 
 def _bench_of(bench: Bench, plan: TrialPlan) -> Bench:
-    """The bench on which one trial is a whole experiment."""
+    """The bench for one trial as a complete experiment."""
     experiment = bench.setting.experiment
     load = replace(experiment.load, duration_ns=plan.duration_ns)
     if plan.level.rate_per_s is None:
-        load = replace(load, warmup_requests=None)  # they are counted by a rate
+        load = replace(load, warmup_requests=None)  # their time depends on a rate
     lasting = replace(experiment, levels=(plan.level,), load=load)
     return replace(bench, setting=Setting(lasting, bench.setting.cpu_plan, bench.setting.limits))
 
 
 def _seed(experiment: Experiment, plan: TrialPlan) -> int:
-    """Of the load and the trial alone: every server meets the same arrivals, and no two trials
-    do."""
+    """The seed depends only on the load and the trial: every server gets the same arrivals, and no
+    two trials do."""
     return arrival_seed(experiment.seed, plan.level, plan.run)

@@ -1,1 +1,1 @@
-"""The mathematics of comparisons. Pure functions of numbers, each with its source."""
+"""The statistics of comparisons: pure functions of numbers, with their sources."""

@@ -1,9 +1,8 @@
-"""What two samples of logarithms say about each other: a factor with its interval, a p value,
-Holm's adjustment, and the margin within which they agree.
+"""Compares two samples of logarithms: a factor with its confidence interval, a p value, Holm's
+adjustment, and an equivalence margin. Pure.
 
-Pure. Everything is a logarithm on the way in and a factor on the way out. Only whole runs are
-compared: requests of one run depend on each other and number millions, so that any test on them
-finds any difference.
+Inputs are logarithms and outputs are factors. Only whole runs are compared: the millions of
+requests of one run are correlated, so a test on requests would find any difference significant.
 """
 
 from __future__ import annotations
@@ -17,26 +16,26 @@ from statistics import fmean, variance
 
 from wsgiload.statistics.student import t_cumulative, t_quantile
 
-# With three runs the interval spans a factor of ten at the usual spread.
+# With three runs and the usual spread, the interval spans a factor of ten.
 FEWEST_RUNS = 4
 SIGNIFICANT = 0.05
 SAME_WITHIN = 0.05
-# The difference that the usual number of rounds is planned for, and the spread of the logarithm of
-# p99 between paired rounds that is planned with.
+# The difference for which the usual number of rounds is planned, and the assumed standard deviation
+# of the logarithm of p99 between paired rounds.
 PLANNED_FACTOR = 1.3
 PLANNED_DEVIATION = 0.2
-# Nobody makes more.
+# The largest number of runs that is suggested.
 MOST_RUNS = 100
 
-# Up to so many arrangements all of them are counted; beyond, so many random ones.
+# All arrangements are counted up to this number; otherwise, this many random ones.
 MOST_ARRANGEMENTS = 20_000
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean with its 95 % and 90 % intervals; the latter is what two one-sided tests at 5 % look
-    at."""
+    """A mean with its 95 % and 90 % confidence intervals. Two one-sided tests at 5 % use the 90 %
+    interval."""
 
     mean: float
     half_95: float
@@ -48,19 +47,19 @@ class Interval:
 
     @property
     def margin(self) -> float:
-        """The smallest margin for which two one-sided tests (TOST) at 5 % reject a larger value on
-        either side."""
+        """The smallest margin for which two one-sided tests (TOST) at 5 % reject a larger
+        difference in either direction."""
         return abs(self.mean) + self.half_90
 
     def lies_within(self, margin: float) -> bool:
-        """Whether two one-sided tests (TOST) at 5 % reject a value beyond ``margin``."""
+        """Whether two one-sided tests (TOST) at 5 % reject a difference larger than ``margin``."""
         return self.margin < margin
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """How much larger the logarithms of the first sample are, and how likely chance alone makes
-    that much."""
+    """By how much the logarithms of the first sample are larger, and the p value of that
+    difference."""
 
     interval: Interval
     p: float
@@ -68,43 +67,43 @@ class Effect:
 
     @property
     def factor(self) -> float:
-        """The first over the second."""
+        """The ratio of the first to the second."""
         return math.exp(self.interval.mean)
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The 95 % interval of the factor."""
+        """The 95 % confidence interval of the factor."""
         middle, half = self.interval.mean, self.interval.half_95
         return math.exp(middle - half), math.exp(middle + half)
 
     def inverted(self) -> Effect:
-        """How much smaller they are."""
+        """The ratio of the second to the first."""
         return replace(self, interval=replace(self.interval, mean=-self.interval.mean))
 
 
 def mean_interval(values: Sequence[float]) -> Interval:
-    """Of the mean of independent values, two or more, by Student's t."""
+    """Student's t interval of the mean of two or more independent values."""
     return _t_interval(fmean(values), math.sqrt(variance(values) / len(values)), len(values) - 1)
 
 
 def paired_effect(differences: Sequence[float]) -> Effect:
-    """Of differences within rounds: the paired t test and its interval (Student 1908).
+    """The paired t test of differences within rounds, with its interval (Student 1908).
 
-    Rank and sign tests ignore by how much the rounds agree: one lost round of six leaves the
-    sign-flip test without any power, and decision 25 lists the others.
+    Rank and sign tests ignore how closely the rounds agree: with six rounds, one that disagrees
+    leaves the sign-flip test without power. Decision 25 covers the others.
     """
     return Effect(mean_interval(differences), t_test_p(differences), len(differences))
 
 
 def unpaired_effect(first: Sequence[float], second: Sequence[float]) -> Effect:
-    """Of two samples without rounds in common: Welch's interval, and the permutation of their
-    labels."""
+    """Two samples without common rounds: Welch's interval and a permutation test of the labels."""
     errors = [variance(sample) / len(sample) for sample in (first, second)]
     spread = sum(errors)
     weights = [
         error**2 / (len(sample) - 1) for error, sample in zip(errors, (first, second), strict=True)
     ]
-    # Rounded down, because our t knows whole degrees only; that widens the interval a little.
+    # Rounded down, because our t has integer degrees of freedom only; this widens the interval
+    # slightly.
     degrees = (
         max(1, math.floor(spread**2 / sum(weights))) if spread else len(first) + len(second) - 2
     )
@@ -125,12 +124,12 @@ def t_test_p(values: Sequence[float]) -> float:
 
 
 def permutation_p(first: Sequence[float], second: Sequence[float]) -> float:
-    """Two-sided: the share of all ways to divide the values whose means lie as far apart as
-    ours."""
+    """Two-sided: the share of all divisions of the values whose means differ at least as much as
+    the observed ones."""
     values = [*first, *second]
     count = len(first)
     middle = fmean(values)
-    # Of centred values, the sum of one part determines the difference of the means.
+    # With centred values, the sum of one part determines the difference of the means.
     centred = [value - middle for value in values]
     observed = sum(centred[:count])
     scale = sum(map(abs, centred))
@@ -149,7 +148,7 @@ def _share_beyond(sums: Iterable[float], observed: float, scale: float) -> float
 
 
 def holm(probabilities: Sequence[float]) -> list[float]:
-    """Each p adjusted for being one of several (Holm 1979), in the order given."""
+    """p values adjusted for multiple tests (Holm 1979), in the given order."""
     order = sorted(range(len(probabilities)), key=lambda place: probabilities[place])
     adjusted = [1.0] * len(probabilities)
     largest = 0.0
@@ -160,11 +159,11 @@ def holm(probabilities: Sequence[float]) -> list[float]:
 
 
 def runs_needed(pairs: int, deviation: float = PLANNED_DEVIATION) -> int:
-    """The fewest rounds, six at least, with which a difference of 1.3 between one of so many pairs
-    is found as often as not; at most ``MOST_RUNS``.
+    """The fewest rounds, at least six and at most ``MOST_RUNS``, that detect a ratio of 1.3 between
+    one of this many pairs with a probability of one half.
 
-    That is where the expected t value reaches the critical one, after Bonferroni's adjustment, at
-    this deviation of the paired logarithms.
+    There, the expected t value reaches the critical value after Bonferroni's adjustment, for this
+    standard deviation of the paired logarithms.
     """
     runs = 6
     least = math.log(PLANNED_FACTOR)
@@ -177,7 +176,7 @@ def runs_needed(pairs: int, deviation: float = PLANNED_DEVIATION) -> int:
 
 
 def deviation_of(bounds: tuple[float, float], runs: int) -> float:
-    """The deviation of the paired logarithms behind a 95 % interval of a factor."""
+    """The standard deviation of the paired logarithms that a 95 % interval of a factor implies."""
     low, high = bounds
     half = math.log(high / low) / 2
     return half * math.sqrt(runs) / t_quantile(0.975, runs - 1)

@@ -1,9 +1,9 @@
-"""Which of many settings qualify for a race, from a few rounds of short trials. Pure.
+"""Selects the configurations that qualify for a race, from a few rounds of short trials. Pure.
 
 Successive halving (K. Jamieson and A. Talwalkar, "Non-stochastic best arm identification and
-hyperparameter optimization", AISTATS 2016): each round keeps at most the better half, so that most
-trials are spent on good settings. It is a selection and no finding: the race that follows counts
-its own rounds only, which these cannot have flattered.
+hyperparameter optimization", AISTATS 2016): each round keeps at most the better half, so most
+trials are spent on good configurations. This is only a selection. The race that follows counts only
+its own rounds, so the selection cannot bias it.
 """
 
 from __future__ import annotations
@@ -16,21 +16,20 @@ from statistics import fmean, median
 from wsgiload.statistics.race import FINALISTS, Drop
 from wsgiload.statistics.sequential import Round, is_known
 
-# A short trial is off by less: at the usual spread, one in a hundred by a factor of two.
+# With the usual spread, only 1 short trial in 100 is off by a factor of two.
 FAR_BEHIND = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Qualified:
-    """Who is left, the fastest first, and who dropped out."""
+    """The remaining contenders, the fastest first, and those that dropped out."""
 
     contenders: tuple[str, ...]
     drops: tuple[Drop, ...]
 
 
 def qualify(servers: Sequence[str], rounds: Sequence[Round], field: int) -> Qualified:
-    """Replayed round by round, so that no drop is ever taken back; a setting of which nothing is
-    known stays."""
+    """Replays all rounds, so no drop is ever reversed. A configuration without results stays."""
     contenders, drops = list(servers), list[Drop]()
     for number in range(1, len(rounds) + 1):
         seen = rounds[:number]
@@ -45,7 +44,8 @@ def qualify(servers: Sequence[str], rounds: Sequence[Round], field: int) -> Qual
 
 
 def _behind(order: Sequence[str], seen: Sequence[Round], most: int) -> list[Drop]:
-    """Beyond the number that is kept, or far behind the fastest, which keeps its next rival."""
+    """Those that exceed the number to keep or are far behind the fastest. The fastest always keeps
+    its next rival."""
     standings = _standings(order, seen)
     known = [name for name in order if name in standings]
     unknown = len(order) - len(known)
@@ -59,13 +59,13 @@ def _behind(order: Sequence[str], seen: Sequence[Round], most: int) -> list[Drop
 
 
 def _fastest_first(names: Sequence[str], seen: Sequence[Round]) -> list[str]:
-    """Those of which nothing is known last."""
+    """Names without results come last."""
     standings = _standings(names, seen)
     return sorted(names, key=lambda name: standings.get(name, math.inf))
 
 
 def _standings(names: Sequence[str], seen: Sequence[Round]) -> dict[str, float]:
-    """The mean distance to the median of those that are left, over the rounds of each."""
+    """The mean distance from the median of the remaining contenders, over the rounds of each."""
     distances: dict[str, list[float]] = {}
     for values in seen:
         known = [name for name in names if is_known(values, name)]

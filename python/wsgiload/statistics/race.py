@@ -1,17 +1,17 @@
-"""A race of servers over rounds: who drops out, how it ends, and what can be said.
+"""A race of servers over rounds: who drops out, how it ends, and what can be concluded.
 
-Pure: a function of the rounds alone, so that it says the same again of stored ones. Two questions
-have two rules, both valid after every round:
+Pure: a function of the rounds alone, so stored rounds give the same result. Two questions have two
+rules, both valid after every round:
 
-- *Who is measured next* is a selection. A server drops out once "the leader is ahead of it by the
-  planned factor" is ten times as likely as "both are equal"; contenders are tied once it is ten
-  times less likely. That is Wald's sequential probability ratio test ("Sequential tests of
-  statistical hypotheses", 1945), its bounds widened for an estimated variance as in S.-H. Kim and
-  B. L. Nelson, "A fully sequential procedure for indifference-zone selection in simulation", ACM
-  TOMACS 11(3), 2001. To drop out is no finding of a difference.
-- *Who is slower* is a finding (``sequential``). The last two servers run a final: they are compared
-  by the rounds since all others dropped out, because the earlier ones flatter whoever was chosen by
-  them. A winner needs a finding in the final.
+- *Who is measured next* is a selection. A server drops out once "the leader is ahead by the planned
+  factor" is ten times as likely as "both are equal"; contenders are tied once it is ten times less
+  likely. This is Wald's sequential probability ratio test ("Sequential tests of statistical
+  hypotheses", 1945), with bounds widened for an estimated variance as in S.-H. Kim and B. L.
+  Nelson, "A fully sequential procedure for indifference-zone selection in simulation", ACM TOMACS
+  11(3), 2001. Dropping out is not evidence of a difference.
+- *Who is slower* is a conclusion (``sequential``). The last two servers run a final. They are
+  compared by the rounds since all others dropped out, because the earlier rounds favor the servers
+  that were selected by them. A winner needs a significant difference in the final.
 """
 
 from __future__ import annotations
@@ -43,56 +43,56 @@ from wsgiload.statistics.student import t_quantile
 Outcome = Literal["winner", "ties", "undecided", "failed"]
 Pair = tuple[str, str]
 
-# How probable a wrong selection is for one pair, by the ratio of likelihoods.
+# The probability of a wrong selection for one pair, by the likelihood ratio.
 MISTAKEN = 0.1
-# A server that fails so often is not measured again.
+# After this many failures, a server is not measured again.
 MOST_FAILURES = 2
 FINALISTS = 2
-# Of the error probability; the rest is for all pairs over all rounds.
+# The share of the error probability for the final; the rest is for all pairs over all rounds.
 SHARE_OF_FINAL = 0.8
 _TINY = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a race asks, and how many rounds it has at most."""
+    """The difference that a race is to detect, and its largest number of rounds."""
 
     most_rounds: int
     factor: float = PLANNED_FACTOR
 
     @property
     def planned(self) -> float:
-        """The logarithm of the lead that is worth finding."""
+        """The logarithm of the lead to be detected."""
         return math.log(self.factor)
 
     def analyses(self, before: int = 0) -> int:
-        """At a pair, of whose rounds so many do not count."""
+        """The number of interim analyses of a pair if the first ``before`` rounds do not count."""
         return max(1, self.most_rounds - before - FEWEST_RUNS + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Why a server is not measured again: by how much another was ahead; None if it failed."""
+    """Why a server is not measured again: how far another was ahead; None if it failed."""
 
     server: str
     after_round: int
     behind: str | None
     factor: float | None
-    # A selection by short trials, before the race.
+    # Whether it was dropped by the short trials before the race.
     in_qualifying: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RaceState:
-    """What the rounds so far say."""
+    """The state of a race after the rounds so far."""
 
     outcome: Outcome
     # The fastest first.
     contenders: tuple[str, ...]
     dropped: tuple[Drop, ...]
-    # All contenders are this close to the leader, 0.09 for 9 %; None if not known.
+    # All contenders are within this margin of the leader, 0.09 for 9 %; None: unknown.
     margin: float | None = None
-    # Of contenders, until a decision is expected; None if not known.
+    # Rounds until a decision is expected; None: unknown.
     rounds_left: int | None = None
 
     @property
@@ -108,7 +108,8 @@ class RaceState:
 
 @dataclass(frozen=True, slots=True)
 class RaceEffect:
-    """How two servers differ, and the p value adjusted for all looks and pairs."""
+    """The difference between two servers, with the p value adjusted for all interim analyses and
+    pairs."""
 
     effect: Effect
     p_adjusted: float
@@ -116,7 +117,7 @@ class RaceEffect:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """Who is left, and since which round they are two."""
+    """The remaining contenders, and the number of rounds before only two were left."""
 
     contenders: tuple[str, ...]
     drops: tuple[Drop, ...]
@@ -124,7 +125,7 @@ class _Field:
 
 
 def judge_race(servers: Sequence[str], rounds: Sequence[Round], rules: Rules) -> RaceState:
-    """The race as it stands."""
+    """The state of the race."""
     field = _field(servers, rounds, rules)
     spread = spread_of(servers, rounds)
     if len(field.contenders) < FINALISTS or spread is None:
@@ -151,8 +152,8 @@ def judge_race(servers: Sequence[str], rounds: Sequence[Round], rules: Rules) ->
 def race_effects(
     servers: Sequence[str], rounds: Sequence[Round], rules: Rules
 ) -> dict[Pair, RaceEffect | None]:
-    """Of every pair, in the order given; None where it has too few rounds. That of the finalists
-    is from the rounds of their final, once these are enough."""
+    """The effect of every pair, in the given order; None if it has too few rounds. For the
+    finalists, it is based on the rounds of their final once there are enough."""
     spread = spread_of(servers, rounds)
     effects = pair_effects(
         servers, rounds, rules, 1 - SHARE_OF_FINAL if len(servers) > FINALISTS else 1.0
@@ -172,14 +173,15 @@ def race_effects(
 def pair_effects(
     servers: Sequence[str], rounds: Sequence[Round], rules: Rules, share: float = 1.0
 ) -> dict[Pair, RaceEffect | None]:
-    """Of every pair over all rounds, by this share of the error probability. Bonferroni's bound
-    over pairs and looks holds whatever decides who is measured, so also for another figure."""
+    """The effect of every pair over all rounds, using this share of the error probability.
+    Bonferroni's bound over pairs and interim analyses holds for any selection rule, and therefore
+    also for other figures."""
     spread = spread_of(servers, rounds)
     pairs = list(combinations(servers, 2))
     if spread is None:
         return dict.fromkeys(pairs)
 
-    # A pair is one of all, also of those with too few rounds: who gets many follows from the data.
+    # Pairs with too few rounds count, too, because the number of rounds depends on the data.
     analyses, weight = rules.analyses(), len(pairs) / share
     return {
         (one, other): _adjusted(differences(one, other, rounds), spread, analyses, weight)
@@ -195,7 +197,7 @@ def _adjusted(
 
 
 def _field(servers: Sequence[str], rounds: Sequence[Round], rules: Rules) -> _Field:
-    """Replayed round by round, so that no drop is ever taken back."""
+    """Replays all rounds, so no drop is ever reversed."""
     contenders, drops = list(servers), list[Drop]()
     before_final = 0 if len(contenders) <= FINALISTS else None
     for number in range(1, len(rounds) + 1):
@@ -212,7 +214,7 @@ def _field(servers: Sequence[str], rounds: Sequence[Round], rules: Rules) -> _Fi
 
 
 def _failed(contenders: Sequence[str], seen: Sequence[Round]) -> list[Drop]:
-    """Those that failed again and are not tried any more."""
+    """The contenders that failed too often and are not tried again."""
     return [
         Drop(name, len(seen), None, None)
         for name in contenders
@@ -223,8 +225,8 @@ def _failed(contenders: Sequence[str], seen: Sequence[Round]) -> list[Drop]:
 def _outrun(
     contenders: Sequence[str], seen: Sequence[Round], spread: Spread, rules: Rules
 ) -> list[Drop]:
-    """Those that the leader is clearly ahead of; it keeps its next rival, over which it must be
-    shown to be faster."""
+    """The contenders that are clearly behind the leader. The leader keeps its next rival, because
+    it must be shown to be faster."""
     leader, _, *others = _fastest_first(contenders, seen)
     drops = []
     for name in others:
@@ -237,25 +239,26 @@ def _outrun(
 
 
 def _evidence(lead: Lead, spread: Spread, rules: Rules) -> float:
-    """Logarithm of how much likelier the planned lead is than none."""
+    """The log likelihood ratio of the planned lead to no lead."""
     planned = rules.planned
     return planned * (lead.total - lead.rounds * planned / 2) / max(spread.variance, _TINY)
 
 
 def _needed_evidence(spread: Spread) -> float:
-    """For a decision; the more, the less the variance is known."""
+    """The evidence required for a decision; the less is known about the variance, the more is
+    required."""
     return spread.degrees / 2 * (math.pow(MISTAKEN, -2 / spread.degrees) - 1)
 
 
 def _without_rivals(field: _Field) -> Outcome:
-    """Where all others failed, nobody needs a test."""
+    """The outcome with fewer than two contenders. If all others failed, no test is needed."""
     if not field.contenders:
         return "failed"
     return "winner" if len(field.contenders) == 1 and field.drops else "undecided"
 
 
 def _winner(field: _Field, effects: Mapping[Pair, RaceEffect | None]) -> str | None:
-    """The finalist that is shown to be faster."""
+    """The finalist that was shown to be faster."""
     if len(field.contenders) != FINALISTS:
         return None
     pair = next(pair for pair in effects if set(pair) == set(field.contenders))
@@ -273,7 +276,8 @@ def _are_tied(leads: Sequence[Lead], spread: Spread, rules: Rules) -> bool:
 
 
 def _margin(order: Sequence[str], effects: Mapping[Pair, RaceEffect | None]) -> float | None:
-    """The outer ends of the intervals of the leader with each other contender."""
+    """The largest possible difference between the leader and another contender, according to the
+    intervals."""
     pairs = [(order[0], name) for name in order[1:]]
     leader_effects = [effects.get(pair, effects.get(pair[::-1])) for pair in pairs]
     intervals = [one.effect.interval for one in leader_effects if one is not None]
@@ -284,8 +288,8 @@ def _margin(order: Sequence[str], effects: Mapping[Pair, RaceEffect | None]) -> 
 def _rounds_left(
     field: _Field, leads: Sequence[Lead], rounds: int, spread: Spread, rules: Rules
 ) -> int | None:
-    """Until the leader is ahead in the final, or all are tied, if leads and spread stay as they
-    are; None where that is beyond the last round."""
+    """Rounds until the leader wins the final or all are tied, if leads and spread remain the same;
+    None if that is after the last round."""
     before = rounds if field.before_final is None else field.before_final
     analyses = rules.analyses(before)
     for further in range(1, rules.most_rounds - rounds + 1):
@@ -311,7 +315,7 @@ def _fastest_first(names: Sequence[str], rounds: Sequence[Round]) -> list[str]:
 
 
 def _standing(name: str, names: Sequence[str], rounds: Sequence[Round]) -> float:
-    """The mean distance to the others, over the rounds that each pair shares."""
+    """The mean distance from the others, over the rounds that each pair shares."""
     leads = [lead_of(name, other, rounds) for other in names if other != name]
     known = [lead.mean for lead in leads if lead is not None]
     return -sum(known) / len(known) if known else math.inf

@@ -1,9 +1,8 @@
-"""Differences between servers that are looked at after every round: a spread, an effect, and who is
-ahead. Pure.
+"""Comparisons of servers that are analyzed after every round: spread, effect, and lead. Pure.
 
-The error probability is spent in equal parts over the looks at a pair (K. K. G. Lan and D. L.
-DeMets, "Discrete sequential boundaries for clinical trials", Biometrika 70(3), 1983, with
-Bonferroni's bound over the looks), so that p values and intervals hold at whichever look the
+The error probability is divided equally between the interim analyses of a pair (K. K. G. Lan and D.
+L. DeMets, "Discrete sequential boundaries for clinical trials", Biometrika 70(3), 1983, with
+Bonferroni's bound over the analyses), so p values and intervals are valid at whichever analysis the
 measurement ends.
 """
 
@@ -18,12 +17,12 @@ from statistics import fmean
 from wsgiload.statistics.effect import FEWEST_RUNS, Effect, Interval
 from wsgiload.statistics.student import t_cumulative, t_quantile
 
-# Logarithms of one round by server; infinite where the server failed, absent where nothing stands.
+# Logarithms of one round by server: infinite if the server failed, absent without a valid trial.
 Round = Mapping[str, float]
 
-# Rounds in common from which a deviation follows.
+# Common rounds that are required to estimate a deviation.
 FEWEST_ROUNDS = 2
-# The most degrees of freedom that the variance of a pair borrows from that of all pairs.
+# The largest number of degrees of freedom that a pair borrows from the variance of all pairs.
 BORROWED = 10
 
 
@@ -37,7 +36,8 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """One server over another in the rounds they share, as logarithms; positive: it is faster."""
+    """The lead of one server over another in their common rounds, as logarithms; positive:
+    faster."""
 
     mean: float
     rounds: int
@@ -49,13 +49,13 @@ class Lead:
 
 
 def lead_of(one: str, other: str, rounds: Sequence[Round]) -> Lead | None:
-    """How far the first is ahead; None without a round in common."""
+    """How far the first is ahead; None without a common round."""
     values = differences(other, one, rounds)
     return Lead(fmean(values), len(values)) if values else None
 
 
 def differences(one: str, other: str, rounds: Sequence[Round]) -> list[float]:
-    """The first minus the second in every round in which both are known."""
+    """The first minus the second, in every round in which both are known."""
     both = [(values.get(one, math.inf), values.get(other, math.inf)) for values in rounds]
     return [first - second for first, second in both if first < math.inf and second < math.inf]
 
@@ -66,7 +66,7 @@ def is_known(values: Round, name: str) -> bool:
 
 
 def spread_of(servers: Sequence[str], rounds: Sequence[Round]) -> Spread | None:
-    """Common to all pairs of servers; None while no two of them share two rounds."""
+    """The common variance of all pairs; None unless two servers share two rounds."""
     squares, pair_degrees = 0.0, 0
     for one, other in combinations(servers, 2):
         values = differences(one, other, rounds)
@@ -76,7 +76,7 @@ def spread_of(servers: Sequence[str], rounds: Sequence[Round]) -> Spread | None:
     if not pair_degrees:
         return None
 
-    # The residuals of servers and rounds, of which the pairs hold each one several times.
+    # Each residual of servers and rounds occurs in several pairs and counts once.
     blocks = [[name for name in servers if is_known(one, name)] for one in rounds]
     shared = [names for names in blocks if len(names) > 1]
     measured = {name for names in shared for name in names}
@@ -85,8 +85,9 @@ def spread_of(servers: Sequence[str], rounds: Sequence[Round]) -> Spread | None:
 
 
 def sequential_effect(values: Sequence[float], spread: Spread, analyses: float) -> Effect | None:
-    """Of differences within rounds, of which there may be further ones: an effect whose p and
-    interval hold at each of so many looks. None before the first look, at four rounds."""
+    """The effect from differences within rounds if further rounds may follow: p and interval are
+    valid at each of this many interim analyses. None before the first analysis, after four
+    rounds."""
     if len(values) < FEWEST_RUNS:
         return None
     degrees = len(values) - 1
@@ -103,8 +104,8 @@ def sequential_effect(values: Sequence[float], spread: Spread, analyses: float) 
 
 
 def mean_at_any_analysis(values: Sequence[float], analyses: float) -> Interval | None:
-    """The mean of rounds of which there may be further ones, with intervals that hold at each of so
-    many looks. None before the first look, at four rounds."""
+    """The mean over rounds if further rounds may follow, with intervals that are valid at each of
+    this many interim analyses. None before the first analysis, after four rounds."""
     if len(values) < FEWEST_RUNS:
         return None
     degrees = len(values) - 1
@@ -114,14 +115,15 @@ def mean_at_any_analysis(values: Sequence[float], analyses: float) -> Interval |
 
 
 def _squares(values: Sequence[float]) -> float:
-    """Of the distances from their mean."""
+    """The sum of squared deviations from the mean."""
     mean = fmean(values)
     return sum((value - mean) ** 2 for value in values)
 
 
 def _joined(pair: Spread, common: Spread) -> Spread:
-    """A few rounds tell too little of one variance; a noisy server must not borrow all calm of
-    others (G. K. Smyth, "Linear models and empirical Bayes methods", 2004)."""
+    """The variance of a pair, moderated by the common one: a few rounds do not determine a
+    variance, but a noisy pair must not look as quiet as the others (G. K. Smyth, "Linear models and
+    empirical Bayes methods", 2004)."""
     borrowed = min(BORROWED, common.degrees - pair.degrees)
     degrees = pair.degrees + borrowed
     squares = pair.degrees * pair.variance + borrowed * common.variance
@@ -129,7 +131,7 @@ def _joined(pair: Spread, common: Spread) -> Spread:
 
 
 def _p(mean: float, error: float, spread: Spread) -> float:
-    """Two-sided."""
+    """The two-sided p value."""
     if error == 0:
         return float(mean == 0)
     return 2 * t_cumulative(-abs(mean) / error, spread.degrees)

@@ -1,8 +1,8 @@
 """Quantiles of Student's t distribution. Pure.
 
-The distribution function by the incomplete beta function (Abramowitz and Stegun, Handbook of
-Mathematical Functions, 26.5.8 as a continued fraction, 26.7.1), its inverse by bisection: a handful
-of calls per report, so exact beats fast.
+The distribution function uses the incomplete beta function (Abramowitz and Stegun, Handbook of
+Mathematical Functions, 26.5.8 as a continued fraction, 26.7.1); its inverse uses bisection. A
+report needs only a few calls, so accuracy matters more than speed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ _MOST_TERMS = 10_000
 
 @cache
 def t_quantile(probability: float, degrees: int) -> float:
-    """The value that t with ``degrees`` degrees of freedom stays below with this probability, 0 < p
-    < 1."""
+    """The quantile of t with ``degrees`` degrees of freedom, for 0 < probability < 1."""
     if not 0 < probability < 1 or degrees < 1:
         raise ValueError(
             f"there is no t quantile of {probability:g} with {degrees} degrees of freedom"
@@ -37,7 +36,7 @@ def t_quantile(probability: float, degrees: int) -> float:
 
 
 def t_cumulative(value: float, degrees: int) -> float:
-    """The probability that t with ``degrees`` degrees of freedom stays below ``value``."""
+    """The probability that t with ``degrees`` degrees of freedom is below ``value``."""
     beyond = _incomplete_beta(degrees / 2, 0.5, degrees / (degrees + value * value)) / 2
     return 1 - beyond if value > 0 else beyond
 
@@ -48,13 +47,13 @@ def _incomplete_beta(a: float, b: float, x: float) -> float:
     front = math.exp(
         math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
     )
-    if x < (a + 1) / (a + b + 2):  # where the fraction converges fast
+    if x < (a + 1) / (a + b + 2):  # here the fraction converges fast
         return front * _fraction(a, b, x) / a
     return 1 - front * _fraction(b, a, 1 - x) / b
 
 
 def _fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction, evaluated from its front by Lentz's method."""
+    """The continued fraction, evaluated by Lentz's method."""
     upper, lower, value = 1.0, _away_from_zero(1 - (a + b) * x / (a + 1)), 0.0
     lower = 1 / lower
     value = lower

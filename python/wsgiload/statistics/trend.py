@@ -1,8 +1,8 @@
 """A trend along an order that differs between repetitions. Pure.
 
-Each subject is observed once in each repetition, at a place of its own. Subjects and repetitions
-may each shift what is observed; both shifts are removed by centring the complete table twice, and
-what remains is regressed on the place (two-way fixed effects).
+Each subject is observed once per repetition, at a different position. Subjects and repetitions may
+each shift the observations. Double centring of the complete table removes both shifts, and the
+residuals are regressed on the position (two-way fixed effects).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import TypeAlias, TypeVar
 from wsgiload.statistics.effect import Interval
 from wsgiload.statistics.student import t_quantile
 
-# Where it was observed, and what.
+# Position and observed value.
 Point: TypeAlias = tuple[float, float]
 Subject = TypeVar("Subject", bound=Hashable)
 
 
 def complete_table(points: Mapping[tuple[Subject, int], Point]) -> list[list[Point]]:
-    """A row for each subject that was observed in every repetition; centring needs all of them."""
+    """A row for each subject that was observed in every repetition, as centring requires."""
     repetitions = sorted({repetition for _, repetition in points})
     subjects = dict.fromkeys(subject for subject, _ in points)
     return [
@@ -32,8 +32,8 @@ def complete_table(points: Mapping[tuple[Subject, int], Point]) -> list[list[Poi
 
 
 def trend(table: Sequence[Sequence[Point]]) -> Interval | None:
-    """By how much the observation rises per unit of place; None where every repetition has the same
-    order, or too few observations are left to tell."""
+    """The change of the observation per unit of position; None if every repetition has the same
+    order, or if there are too few observations."""
     places = _centred([[place for place, _ in row] for row in table])
     values = [
         one for row in _centred([[value for _, value in row] for row in table]) for one in row
@@ -52,7 +52,7 @@ def trend(table: Sequence[Sequence[Point]]) -> Interval | None:
 
 
 def _centred(table: Sequence[Sequence[float]]) -> list[list[float]]:
-    """Without the means of its rows and columns."""
+    """The table without the means of its rows and columns."""
     rows = [fmean(row) for row in table]
     columns = [fmean(column) for column in zip(*table, strict=True)]
     middle = fmean(rows)
