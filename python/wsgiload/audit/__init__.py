@@ -1,2 +1,2 @@
-"""Finds what is wrong with the results of other load generators, from their files alone. Pure but
-for ``read``, which reads the files."""
+"""Detects problems in the results of other load generators, from their files alone. Pure, apart
+from ``read``, which reads the files."""

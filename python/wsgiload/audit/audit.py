@@ -1,4 +1,4 @@
-"""All findings about a set of files."""
+"""All findings for a set of files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wsgiload.errors import UsageError
 
 @dataclass(slots=True)
 class Files:
-    """What was read, what was refused, and what in a folder is no result."""
+    """The runs that were read, the rejected files, and the files of a folder that were skipped."""
 
     runs: list[Run] = field(default_factory=list)
     rejected: list[RejectedFile] = field(default_factory=list)
@@ -28,8 +28,8 @@ class Files:
 
 
 def read_files(paths: Sequence[Path], stated: Stated) -> Files:
-    """The runs in the files and folders. A file of another kind is refused by name, and skipped in
-    a folder."""
+    """The runs in the files and folders. An unknown file is rejected if it was named, and skipped
+    if it is in a folder."""
     files = Files()
     for source in sources(paths):
         try:
@@ -64,8 +64,8 @@ def _of_one(run: Run) -> list[AuditAlarm]:
 
 
 def _series(runs: Iterable[Run]) -> Iterable[list[Run]]:
-    """Runs that belong together: their files have the same name but for its numbers, which are
-    levels and repetitions."""
+    """Runs that belong together: their file names differ only in numbers, such as levels and
+    repetitions."""
     series: dict[str, list[Run]] = {}
     for run in runs:
         series.setdefault(re.sub(r"\d+", "#", run.file), []).append(run)
@@ -73,7 +73,7 @@ def _series(runs: Iterable[Run]) -> Iterable[list[Run]]:
 
 
 def _totals(runs: Iterable[Run]) -> Iterable[tuple[Run, list[Run]]]:
-    """The runs that sum up others of their file, with those."""
+    """The aggregate runs of a file, each with the runs that it aggregates."""
     files: dict[str, list[Run]] = {}
     for run in runs:
         files.setdefault(run.file, []).append(run)

@@ -1,4 +1,4 @@
-"""Decodes the JSON that a tool wrote."""
+"""Decodes the JSON output of a tool."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from wsgiload.audit.text import CutOff, quoted_end
 from wsgiload.errors import UsageError
 
 T = TypeVar("T")
-# As much of the end as shows where it is.
+# The part of the end that shows where the file was cut off.
 MOST_SHOWN_CHARACTERS = 60
 
 
 def decode(content: str, kind: type[T], tool: str) -> T:
-    """The content as this type. Raises UsageError for anything else, and says where it ends if it
-    was cut off."""
+    """The content as this type. Raises UsageError for anything else; if the file was cut off, the
+    error shows its end."""
     try:
         return msgspec.json.decode(content.strip(), type=kind)
     except msgspec.ValidationError as error:

@@ -12,12 +12,12 @@ from wsgiload.report.words import (
     quantile_name,
 )
 
-# Those that people quote, where the file has them.
+# The usually quoted quantiles.
 _SHOWN_QUANTILES = ("0.5", "0.99")
 
 
 def audit_lines(report: AuditReport) -> Iterator[str]:
-    """Each run with its findings, then a count."""
+    """Each run with its findings, then the number of findings."""
     for run in report.files:
         yield f"{_title(run)}: {_figures(run.figures)}"
         for one in run.alarms:
@@ -36,12 +36,12 @@ def _title(run: AuditedRun) -> str:
 
 
 def one_line(name: str) -> str:
-    """The name of a file, which may have a line break."""
+    """A file name on one line, even if it contains a line break."""
     return name.replace("\n", "\\n")
 
 
 def _figures(figures: Figures) -> str:
-    """What the file says, as far as it does."""
+    """The figures that the file contains."""
     known = []
     if figures.connections is not None:
         known.append(plural(figures.connections, "connection"))

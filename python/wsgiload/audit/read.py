@@ -19,7 +19,7 @@ from wsgiload.errors import UsageError
 MOST_FILE_BYTES = 16 << 20
 MOST_FILES = 10_000
 MOST_PARTS = 10_000
-# These cannot be told a rate.
+# These tools have no option for a rate.
 _ALWAYS_CLOSED = ("wrk", "ab", "locust", "funkload")
 _KNOWN = ", ".join(tool.name for tool in TOOLS)
 
@@ -30,7 +30,7 @@ class Unknown(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What the files may not say, as the user states it."""
+    """Facts that the user states because the files may not contain them."""
 
     connections: int | None = None
     rate_per_s: float | None = None
@@ -38,14 +38,14 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file to read; ``is_named`` unless it was found in a folder."""
+    """A file to read; ``is_named`` is False if it comes from a folder."""
 
     path: Path
     is_named: bool
 
 
 def sources(paths: Sequence[Path]) -> Iterator[Source]:
-    """The files, and those in the folders, in the order of their names."""
+    """The files, and those in the folders, sorted by name."""
     for path in paths:
         if not path.is_dir():
             yield Source(path, is_named=True)
@@ -57,7 +57,7 @@ def sources(paths: Sequence[Path]) -> Iterator[Source]:
 
 
 def _files_in(folder: Path) -> Iterator[Path]:
-    """Regular files: a pipe would never end, and a link may lead anywhere."""
+    """Regular files only: a pipe would never end, and a link may lead anywhere."""
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
@@ -94,7 +94,7 @@ def _parts(tool: Tool, content: str) -> Sequence[Part]:
 
 def _content(path: Path) -> str:
     try:
-        with path.open("rb") as file:  # which may be a pipe, and so has no size
+        with path.open("rb") as file:  # it may be a pipe, which has no size
             content = file.read(MOST_FILE_BYTES + 1)
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}") from error
@@ -106,7 +106,7 @@ def _content(path: Path) -> str:
 
 
 def _with_stated(part: Part, tool: Tool, stated: Stated) -> Part:
-    """The figures, completed by what the user states; what the file says counts."""
+    """The figures, completed by what the user states; the file takes precedence."""
     figures = part.figures
     connections = figures.connections or stated.connections
     rate_per_s = figures.requested_per_s

@@ -1,4 +1,4 @@
-"""One run that a file reports, and what is special about the tool that wrote it."""
+"""One run of a file, and the properties of its tool."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ALL_ERRORS: frozenset[ErrorKind] = ERROR_RESPONSES | {
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One run inside a file; ``name`` is None where it is the only one."""
+    """One run inside a file; ``name`` is None if it is the only one."""
 
     figures: Figures
     name: str | None = None
@@ -32,7 +32,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """How the files of one tool are recognised and read, and what its times mean."""
+    """How the files of one tool are recognized and read, and what its times mean."""
 
     name: ToolName
     recognises: Callable[[str], bool]
@@ -57,12 +57,12 @@ class Run:
 
     @property
     def figures(self) -> Figures:
-        """What it says."""
+        """The figures of the run."""
         return self.part.figures
 
     @property
     def tool_name(self) -> str:
-        """The tool in words."""
+        """The name of the tool."""
         return "the tool" if self.tool is None else self.tool.name
 
     @property
@@ -74,7 +74,7 @@ class Run:
 def alarm(
     name: str, message: str, *, arithmetic: str, fix: str, value: float, limit: float
 ) -> AuditAlarm:
-    """An alarm, with the code that old readers know."""
+    """An alarm with its code, which older readers use."""
     return AuditAlarm(
         alarm=name,
         code=code_of(name),

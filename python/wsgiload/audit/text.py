@@ -1,4 +1,4 @@
-"""Reads numbers and lines of what a tool printed for people."""
+"""Reads numbers and lines from the text output of a tool."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _UNITS_NS = {
 NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 DURATION = rf"(?:{NUMBER}(?:ns|us|µs|μs|ms|s|m|h))+"
 _DURATION_PART = re.compile(rf"({NUMBER})(ns|us|µs|μs|ms|s|m|h)")
-# As much of a file as a quotation is made from.
+# The part of a file that is read for a quotation.
 MOST_CHARACTERS = 4_000
-# More digits are no count of requests.
+# A number with more digits is not a number of requests.
 MOST_DIGITS = 18
 
-# What Go, Rust and the kernel say, by what it means; the first that fits.
+# Error messages of Go, Rust and the kernel, by their meaning; the first match counts.
 _MESSAGES: tuple[tuple[str, ErrorKind], ...] = (
     (r"too many open files|cannot assign requested address|no buffer space", "client"),
     (r"timeout|timed out|deadline exceeded", "timeout"),
@@ -40,7 +40,7 @@ _MESSAGES: tuple[tuple[str, ErrorKind], ...] = (
 
 
 class CutOff(UsageError):
-    """A file that ends before its tool had finished."""
+    """The file ends before the tool had finished."""
 
 
 def duration_ns(text: str) -> int:
@@ -61,13 +61,13 @@ def milliseconds_ns(text: str) -> int:
 
 
 def quoted(content: str) -> str:
-    """The beginning of a part of the file as it may be shown: legible, and without the passwords
-    and tokens of its URLs."""
+    """The beginning of a part of the file, made legible, and without passwords and tokens of
+    URLs."""
     return quotation(public_url(content[:MOST_CHARACTERS]))
 
 
 def quoted_end(content: str, most_characters: int) -> str:
-    """The same of its last characters."""
+    """The end of a part of the file, in the same form."""
     return quotation(public_url(content[-MOST_CHARACTERS:])[-most_characters:])
 
 
@@ -79,23 +79,23 @@ def count(text: str) -> int:
 
 
 def find(pattern: str, text: str) -> re.Match[str] | None:
-    """The first line that fits."""
+    """The first matching line."""
     return re.search(pattern, text, re.MULTILINE)
 
 
 def find_count(pattern: str, text: str) -> int | None:
-    """The number in the first line that fits."""
+    """The number in the first matching line."""
     match = find(pattern, text)
     return None if match is None else count(match[1])
 
 
 def required(pattern: str, text: str, what: str) -> re.Match[str]:
-    """The first line that fits; without it the file was cut off."""
+    """The first matching line. Raises CutOff if there is none."""
     return find(pattern, text) or cut_off(text, what)
 
 
 def cut_off(text: str, what: str) -> NoReturn:
-    """Refuse a file that ends before this line of its tool."""
+    """Raise CutOff for a file that ends before this line."""
     lines = text.rstrip().split("\n")
     raise CutOff(
         f"cut off at line {len(lines)} ({quoted(lines[-1])!r}): the line with {what} is missing",
@@ -104,14 +104,14 @@ def cut_off(text: str, what: str) -> NoReturn:
 
 
 def pieces(start: str, text: str) -> Iterator[str]:
-    """The runs in a file: each begins with a line like ``start``."""
+    """The runs in a file, each of which begins with a line like ``start``."""
     begins = [match.start() for match in re.finditer(start, text, re.MULTILINE)]
     for place, begin in enumerate(begins):
         yield text[begin : begins[place + 1] if place + 1 < len(begins) else len(text)]
 
 
 def kind_of_error(text: str) -> ErrorKind:
-    """What a message of a client means."""
+    """The meaning of a client's error message."""
     for pattern, kind in _MESSAGES:
         if re.search(pattern, text, re.IGNORECASE):
             return kind

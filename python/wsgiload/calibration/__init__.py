@@ -1,1 +1,1 @@
-"""The noise floor of this machine: how it is measured, stored and looked up."""
+"""Measures, stores and looks up the noise floor of this machine."""

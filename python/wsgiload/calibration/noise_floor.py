@@ -1,7 +1,7 @@
-"""The noise floor of a machine: what is measured of a server that responds at once. Pure, but
-for its store.
+"""The noise floor of a machine: the response times measured against a server that responds
+immediately. Pure, apart from its store.
 
-A floor is shown as a systematic uncertainty; it is never subtracted from anything.
+The noise floor is shown as a systematic uncertainty; it is never subtracted.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from wsgiload.host.facts import host_facts
 from wsgiload.loads.options import Keepalive
 from wsgiload.units import NS_PER_S
 
-# How late the median of a known hold may be (method: [0, 50 µs]); earlier than the hold is
-# impossible.
+# The allowed delay of the median after a known hold (method: [0, 50 µs]). It cannot be earlier than
+# the hold.
 MOST_BIAS_NS = 50_000
-# These compare lateness with the response time, which is what a floor consists of.
+# These checks compare lateness with the response time, which here consists of lateness.
 RELATIVE_CHECKS = frozenset({"send-lag", "send-lag-absolute", "noise-floor"})
-# The host changes its ways: governors, neighbours, kernels.
+# Hosts change: governors, neighbors, kernels.
 MOST_AGE_S = 24 * 3600
 # No response takes longer.
 LONGEST_NS = 3600 * NS_PER_S
@@ -42,7 +42,8 @@ LONGEST_NS = 3600 * NS_PER_S
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What a floor depends on besides the machine: which other loads it holds for."""
+    """What a noise floor depends on in addition to the machine; it applies to loads with the same
+    conditions."""
 
     rate_per_s: float
     keepalive: Keepalive
@@ -52,7 +53,7 @@ class Conditions:
 
     @property
     def key(self) -> str:
-        """Floors of one mode replace each other."""
+        """The key of a stored noise floor; a new one replaces an older one with the same key."""
         cores = "+".join(map(str, self.client_cpus))
         return f"keepalive={self.keepalive} threads={self.threads} client_cpus={cores}"
 
@@ -60,7 +61,7 @@ class Conditions:
 def calibration(
     conditions: Conditions, holds: Mapping[int, LoadReport], machine: MachineFacts
 ) -> Calibration:
-    """The document, from the report of a load for each hold in nanoseconds; 0 gives the floor."""
+    """The document, from the load reports by hold time in nanoseconds; 0 gives the noise floor."""
     floor = holds[0]
     return Calibration(
         schema_version=1,
@@ -94,7 +95,7 @@ def _figures(distribution: Distribution | None) -> NoiseFloorQuantiles | None:
 
 
 def _bias(hold_ns: int, load: LoadReport) -> MedianBias:
-    """How much later than the hold the median response was found."""
+    """How much later than the hold the median response was measured."""
     times = load.response_time_ns
     p50_ns = None if times is None else times.quantiles["0.5"]
     bias_ns = None if p50_ns is None else p50_ns - hold_ns
@@ -103,7 +104,8 @@ def _bias(hold_ns: int, load: LoadReport) -> MedianBias:
 
 
 def _verdict(holds: Mapping[int, LoadReport]) -> Verdict:
-    """What disturbed the loads. Lateness itself is the figure here, not a doubt about it."""
+    """The disturbances of the loads. Lateness is the measured figure here, so it is not a
+    disturbance."""
     reasons_by_check: dict[tuple[str, str], Reason] = {}
     invalid_blames: list[Blame | None] = []
     warn_blames: list[Blame | None] = []
@@ -123,7 +125,7 @@ def _verdict(holds: Mapping[int, LoadReport]) -> Verdict:
 
 
 def machine_of(host: HostFacts) -> MachineFacts:
-    """The facts by which a floor belongs to a machine."""
+    """The facts that identify the machine of a noise floor."""
     return MachineFacts(
         cpu_model=host.cpu_model,
         cpus=host.cpus,
@@ -139,7 +141,7 @@ def _file() -> Path:
 
 
 def store_calibration(conditions: Conditions, document: Calibration) -> Path:
-    """Keep it in the user's cache, in place of the last one of the same mode."""
+    """Store it in the user's cache, replacing the last one with the same key."""
     path = _file()
     unfinished = path.with_suffix(".unfinished")
     stored = _read() | {conditions.key: document}
@@ -154,7 +156,7 @@ def store_calibration(conditions: Conditions, document: Calibration) -> Path:
 
 
 def _read() -> dict[str, Calibration]:
-    """What was stored; nothing where it cannot be read, or another version wrote it."""
+    """The stored noise floors; empty if they are unreadable or from another version."""
     try:
         return msgspec.json.decode(_file().read_bytes(), type=dict[str, Calibration])
     except (OSError, ValueError, msgspec.MsgspecError, RecursionError):
@@ -162,7 +164,7 @@ def _read() -> dict[str, Calibration]:
 
 
 def _is_plausible(document: Calibration) -> bool:
-    """Whether it may be what was measured: of the past, with quantiles in their order."""
+    """Whether it can be a measurement: made in the past, with ordered quantiles."""
     figures = document.noise_floor.response_time_ns
     if figures is None or figures.p50 is None or figures.p99 is None or figures.p99_9 is None:
         return True
@@ -171,8 +173,8 @@ def _is_plausible(document: Calibration) -> bool:
 
 
 def known_floor(keepalive: Keepalive, machine: MachineFacts) -> Calibration | None:
-    """The newest floor of this machine for this connection mode; None where there is none younger
-    than a day that was measured undisturbed."""
+    """The newest noise floor of this machine for this keep-alive mode, at most a day old and valid;
+    None if there is none."""
     usable = [
         document
         for document in _read().values()
@@ -186,8 +188,8 @@ def known_floor(keepalive: Keepalive, machine: MachineFacts) -> Calibration | No
 
 
 def floor_of_plan(keepalive: Keepalive) -> NoiseFloor | None:
-    """The floor in a plan, so that the generator can judge how close a figure is to it (check
-    noise-floor); None where no floor is known."""
+    """The noise floor for a load plan, so the generator can compare its figures with it (check
+    noise-floor); None: unknown."""
     document = known_floor(keepalive, machine_of(host_facts()))
     figures = None if document is None else document.noise_floor.response_time_ns
     if figures is None or figures.p50 is None or figures.p99 is None or figures.p99_9 is None:
@@ -196,10 +198,10 @@ def floor_of_plan(keepalive: Keepalive) -> NoiseFloor | None:
 
 
 def age_s(document: Calibration) -> float:
-    """How long ago it was made."""
+    """Seconds since its creation."""
     return (time.time_ns() - document.created_ns) / NS_PER_S
 
 
 def missed_biases(document: Calibration) -> Sequence[MedianBias]:
-    """The holds whose median was found too late, or too early."""
+    """The holds whose median was too late or too early."""
     return [bias for bias in document.bias if not bias.is_within]

@@ -1,5 +1,5 @@
-"""Measures the floor: loads on the reference server at hold 0, and at 1 and 10 ms, whose medians
-are known."""
+"""Measures the noise floor with loads on the reference server, with holds of 0, 1 and 10 ms, whose
+medians are known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOLDS_NS = (0, 1_000_000, 10_000_000)
 
 @dataclass(frozen=True, slots=True)
 class CalibrationPlan:
-    """How the floor is measured: as a load on a server would be."""
+    """The load and the cores of a calibration, as for a load on a server."""
 
     program: Path
     load: LoadSettings
@@ -33,7 +33,7 @@ class CalibrationPlan:
 def calibrate(
     plan: CalibrationPlan, log: Callable[[str], None] = lambda text: None
 ) -> tuple[Calibration, Path]:
-    """The document, and where it is kept."""
+    """The document, and the path where it is stored."""
     holds = {}
     with pinned(plan.cpu_plan.orchestrator_cpus):
         for hold_ns in HOLDS_NS:

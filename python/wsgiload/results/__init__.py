@@ -1,1 +1,1 @@
-"""What was measured: the record of a cell, its summary, and the run directory."""
+"""The results of an experiment: the record of a cell, its summary, and the run directory."""

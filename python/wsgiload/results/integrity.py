@@ -1,4 +1,4 @@
-"""What is damaged in a run directory, one line for each file, so that the rest can be reported."""
+"""Lists the damaged files of a run directory, one line each, so the rest can still be reported."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ _TEXTS = ("cell", "service")
 
 
 def damages(folder: Path) -> list[str]:
-    """Each damaged file; a summary.json that cannot be read is left to whoever reads it. A folder
-    that has neither this nor a manifest is no run, so that nothing in it is damaged."""
+    """A line for each damaged file. An unreadable summary.json is left to its reader. A folder with
+    neither a readable summary.json nor a manifest is not a run directory, so nothing in it is
+    damaged."""
     is_summary_readable = _is_summary_readable(folder)
     if not is_summary_readable and not (folder / NAME).exists():
         return []
 
     complaints = {name: f"{folder / name} {complaint}" for name, complaint in changed_files(folder)}
     for name, cause in [*_documents(folder), *_tables(folder)]:
-        complaints[name] = cause  # what is wrong in the file says more than its checksum
+        complaints[name] = cause  # more specific than a checksum mismatch
     if not is_summary_readable:
         complaints.pop("summary.json", None)
     return [complaints[name] for name in sorted(complaints)]
@@ -81,7 +82,7 @@ def _tables(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _table_complaint(path: Path, columns: tuple[str, ...]) -> str | None:
-    """The first line that is none of this table; older runs have fewer columns."""
+    """What is wrong with the first damaged line; older runs have fewer columns."""
     with path.open(newline="", encoding="utf-8") as file:
         rows = csv.reader(file)
         heading = next(rows, None)
@@ -104,7 +105,7 @@ def _is_number_or_empty(text: str) -> bool:
 
 
 def finite(text: str) -> int | None:
-    """The whole number of a field; None where it is none."""
+    """The integer value of a field; None if it is not a finite number."""
     try:
         return int(float(text))
     except (ValueError, OverflowError):

@@ -1,9 +1,9 @@
 """The two text formats of HdrHistogram: the interval log (V2, tagged) and the percentile
 distribution.
 
-The format of the log: https://github.com/HdrHistogram/HdrHistogram, class HistogramLogWriter.
-Values are recorded in nanoseconds; the maximum of an interval is written in milliseconds, as other
-readers expect it.
+The log format is defined by the class HistogramLogWriter in
+https://github.com/HdrHistogram/HdrHistogram. Values are in nanoseconds; the maximum of an interval
+is in milliseconds, as other readers expect.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wsgiload.documents.load_report import Distribution, LoadReport
 from wsgiload.units import NS_PER_S
 
 NS_PER_MS = 1_000_000
-# Half the distance to 1 five times per step: what the usual plotters of this format expect.
+# Five ticks per half distance to 1, as the usual plotters of this format expect.
 TICKS_PER_HALF_DISTANCE = 5
 
 
@@ -35,7 +35,7 @@ def header(load: LoadReport) -> list[str]:
 
 
 def lines(tag: str, load: LoadReport) -> list[str]:
-    """One line per interval that has a correct response."""
+    """One line for each interval with a correct response."""
     to_wall_ns = load.clock.realtime_ns - load.clock.monotonic_ns
     return [
         f"Tag={tag},{(interval.start_ns + to_wall_ns) / NS_PER_S:.3f},"
@@ -47,8 +47,7 @@ def lines(tag: str, load: LoadReport) -> list[str]:
 
 
 def percentile_text(tag: str, load: LoadReport) -> str:
-    """The percentile distribution of one cell, in milliseconds, as the HdrHistogram plotters read
-    it."""
+    """The percentile distribution of one cell in milliseconds, for the HdrHistogram plotters."""
     distribution = load.response_time_ns
     histogram = histogram_of(distribution)
     if distribution is None or histogram is None:
@@ -73,7 +72,8 @@ def _row(value_ns: int, count: int, total: int) -> str:
 
 
 def _ticks(histogram: Histogram) -> list[tuple[int, int]]:
-    """Values at ever finer steps towards the maximum, with how many lie at or below each."""
+    """Values at increasingly finer steps towards the maximum, with the number of responses up to
+    each value."""
     ticks: list[tuple[int, int]] = []
     seen, next_share = 0, 0.0
     for value_ns, count in histogram.buckets():

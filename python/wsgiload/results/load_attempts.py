@@ -1,8 +1,8 @@
-"""The attempts at one load: when it is repeated, which attempt is reported, and how long all of
-them take at most. Pure.
+"""The attempts at one load: when it is repeated, which attempt is reported, and their maximum
+duration. Pure.
 
-The rules are those of a sweep's trials (``analysis.attempts``): they look at the generator and the
-host, never at the result.
+The rules are those of a sweep's trials (``analysis.attempts``): they depend on the generator and
+the host, never on the result.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from wsgiload.results.load_cell import cell_of_load
 from wsgiload.sampling.sampler import Sample
 from wsgiload.units import NS_PER_S
 
-# The wait for a quiet host looks once more when its time is over.
+# The wait for a quiet host includes one more look after its time is over.
 WAIT_NS = SETTLE_BEFORE_RERUN_NS + WATCH_NS
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt: its report, and what was sampled of the server meanwhile."""
+    """One attempt: its report, and the samples of the server."""
 
     report: LoadReport
     cell: CellResult
@@ -42,17 +42,17 @@ class Attempt:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether it was stopped before its end."""
+        """Whether it was interrupted."""
         return any(reason.check == "interrupted" for reason in self.report.verdict.reasons)
 
     @property
     def disturbance(self) -> str | None:
-        """Why it is a reason to repeat the load; None if it is not."""
+        """Why the load should be repeated; None if it should not."""
         is_reason = is_discarded(self.cell) or is_disturbed(self.cell)
         return reason_of_repeat(self.cell) if is_reason else None
 
     def document(self, *, is_reported: bool) -> LoadAttempt:
-        """Its entry in the report."""
+        """The attempt's entry in the report."""
         times = self.report.response_time_ns
         return LoadAttempt(
             reported=is_reported,
@@ -67,7 +67,7 @@ class Attempt:
 def attempt_of(
     report: LoadReport, number: int, host: HostSeconds | None, samples: Sequence[Sample] = ()
 ) -> Attempt:
-    """The attempt with this number, 1 for the first."""
+    """The attempt with this number, starting at 1."""
     cell = msgspec.structs.replace(
         cell_of_load(report, "load" if number == 1 else f"load.{number}"),
         attempt=number,
@@ -78,26 +78,26 @@ def attempt_of(
 
 
 def needs_repeat(attempts: Sequence[Attempt]) -> bool:
-    """Whether the best attempt so far was spoiled or disturbed."""
+    """Whether the best attempt so far is invalid or disturbed."""
     return _best(attempts).disturbance is not None
 
 
 def reported(attempts: Sequence[Attempt]) -> Attempt:
-    """The attempt to report, with an account of all of them in its report."""
+    """The attempt to report; its report lists all attempts."""
     best = _best(attempts)
     account = tuple(one.document(is_reported=one is best) for one in attempts)
     return Attempt(msgspec.structs.replace(best.report, attempts=account), best.cell, best.samples)
 
 
 def _best(attempts: Sequence[Attempt]) -> Attempt:
-    """The least disturbed; an interrupted one only if there is no other."""
+    """The least disturbed attempt; an interrupted one only if there is no other."""
     whole = [one for one in attempts if not one.is_interrupted] or list(attempts)
     stands = standing_attempt([one.cell for one in whole])
     return next(one for one in whole if one.cell is stands)
 
 
 def longest_s(plan: LoadPlan, reruns: int) -> float:
-    """Seconds that the load takes at most if it is repeated so often."""
+    """The maximum duration of the load in seconds, with this many reruns."""
     phases = plan.phases
     measure_ns = phases.measure_ns if plan.precision is None else plan.precision.max_duration_ns
     load_ns = phases.warmup_ns + measure_ns + phases.cooldown_ns + plan.timeout_ns

@@ -1,4 +1,4 @@
-"""A load on a server that somebody else runs, as a cell of a summary. Pure."""
+"""Represents a load on a server that wsgiload does not control as a cell of a summary. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wsgiload.units import NS_PER_S
 
 
 def cell_of_load(report: LoadReport, name: str, *, server: str = "url", run: int = 1) -> CellResult:
-    """What is known of it; ``name`` is the identifier of the cell."""
+    """The cell with the identifier ``name``; unknown values are None."""
     phases, load = report.plan.phases, report.plan.load
     attached = report.resources
     rate = load.open.rate_per_s if load.open is not None else None
@@ -45,7 +45,7 @@ def cell_of_load(report: LoadReport, name: str, *, server: str = "url", run: int
 
 
 def _limits(attached: AttachedResources) -> AppliedLimits:
-    """Those already in force; attaching sets none."""
+    """The limits already in force; attaching sets none."""
     memory_bytes = attached.effective_memory_bytes
     return AppliedLimits(
         backend="none" if attached.source == "processes" else attached.source,

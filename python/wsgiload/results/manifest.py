@@ -1,5 +1,5 @@
-"""Keeps manifest.json up to date while a run directory is written, and says which files are no
-longer what was written."""
+"""Keeps manifest.json up to date while a run directory is written, and detects files that have
+changed since."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ SCHEMA_VERSION = 1
 
 
 class Digests:
-    """The checksums of the files, each taken on while its file grows."""
+    """The checksums of the files, updated while the files grow."""
 
     def __init__(self) -> None:
         self._bytes: dict[str, int] = {}
         self._sha256: dict[str, hashlib._Hash] = {}
 
     def replaced(self, name: str, data: bytes) -> None:
-        """The file is this now."""
+        """The file was replaced by ``data``."""
         self._sha256[name], self._bytes[name] = hashlib.sha256(data), len(data)
 
     def appended(self, name: str, data: bytes) -> None:
-        """The file has this added."""
+        """``data`` was appended to the file."""
         self._sha256.setdefault(name, hashlib.sha256()).update(data)
         self._bytes[name] = self._bytes.get(name, 0) + len(data)
 
     def take(self, folder: Path, name: str) -> None:
-        """The file as it is found."""
+        """Read the checksum of the existing file."""
         self._sha256[name], self._bytes[name] = _digest(folder / name, None)
 
     def size_bytes(self, name: str) -> int | None:
-        """How much of the file the checksum covers; None where it has none."""
+        """The number of bytes that the checksum covers; None without a checksum."""
         return self._bytes.get(name)
 
     def forget(self, name: str) -> None:
-        """The file has no checksum."""
+        """Remove the file's checksum."""
         self._sha256.pop(name, None)
         self._bytes.pop(name, None)
 
     def manifest(self) -> Manifest:
-        """manifest.json as it stands."""
+        """The current content of manifest.json."""
         files = {
             name: FileDigest(bytes=self._bytes[name], sha256=digest.hexdigest())
             for name, digest in sorted(self._sha256.items())
@@ -55,8 +55,7 @@ class Digests:
 
 
 def changed_files(folder: Path) -> Iterator[tuple[str, str]]:
-    """Each file that is not what was written, and what is wrong with it; none where a run has no
-    manifest."""
+    """Each file that differs from what was written, and how; empty if a run has no manifest."""
     path = folder / NAME
     if not path.is_file():
         return
@@ -93,7 +92,8 @@ def _complaint(folder: Path, name: str, written: FileDigest) -> str | None:
 
 
 def _digest(path: Path, most_bytes: int | None) -> tuple[hashlib._Hash, int]:
-    """Of the whole file, or its first bytes; and of how many."""
+    """The checksum of the file or of its first ``most_bytes``, and the number of bytes that it
+    covers."""
     digest, size_bytes = hashlib.sha256(), 0
     with path.open("rb") as file:
         while most_bytes is None or size_bytes < most_bytes:

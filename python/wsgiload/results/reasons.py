@@ -9,12 +9,12 @@ from wsgiload.documents.load_report import Blame, Reason
 
 Level = Literal["warn", "invalid"]
 Figure = float | str | bool | None
-# Who is to blame, and for what.
+# Blame and reason.
 BlamedReason = tuple[Blame | None, Reason]
 
 
 def reason_of(check: str, level: Level, message: str, value: Figure, limit: Figure) -> Reason:
-    """A reason with the code that old readers know."""
+    """A reason with its code, which older readers use."""
     return Reason(
         check=check, code=code_of(check), level=level, message=message, value=value, limit=limit
     )

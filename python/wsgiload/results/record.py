@@ -1,5 +1,5 @@
-"""What was measured of one cell, and what all cells of a sweep share. Data only: nothing here
-starts or writes."""
+"""The measurements of one cell, and the settings that all cells of a sweep share. Data only:
+nothing here starts or writes anything."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from wsgiload.units import NS_PER_S
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What every cell of a sweep shares."""
+    """The settings that all cells of a sweep share."""
 
     experiment: Experiment
     cpu_plan: CpuPlan
@@ -45,7 +45,7 @@ class Setting:
 
 
 def failure_of(error: WsgiloadError) -> CellFailure:
-    """Why a cell has no result that stands, from the error that ended it."""
+    """The failure of a cell, from the error that ended it."""
     if isinstance(error, ServerError):
         return CellFailure(step=error.step, message=str(error), log_tail=error.log_tail)
     return CellFailure(step=_step_of(error), message=str(error), log_tail="")
@@ -54,13 +54,13 @@ def failure_of(error: WsgiloadError) -> CellFailure:
 def _step_of(error: WsgiloadError) -> str:
     if isinstance(error, LimitsError):
         return "limits"
-    # Of a whole sweep, a server that cannot be used is one that this interpreter cannot run.
+    # In a sweep, a usage error means that the server does not run on this interpreter.
     return "provision" if isinstance(error, UsageError) else "load"
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceSamples:
-    """What was sampled of a supporting service."""
+    """The samples of a supporting service."""
 
     service: RunningService
     samples: Sequence[Sample]
@@ -68,8 +68,8 @@ class ServiceSamples:
 
 @dataclass(slots=True)
 class CellRecord:
-    """Everything measured of one cell; filled step by step, so that a failure keeps what came
-    before it."""
+    """Everything measured for one cell. It is filled step by step, so a failure keeps the earlier
+    steps."""
 
     cell: Cell
     environment: Environment | None = None
@@ -86,7 +86,7 @@ class CellRecord:
     keepalive_honoured: bool | None = None
     cache: CacheProbe | None = None
     outside: OutsideCounts | None = None
-    backlog: int | None = None  # as the kernel says, of one listening socket
+    backlog: int | None = None  # read from the kernel; of one listening socket
     attribution: AttributionResult | None = None
     host: HostSeconds | None = None
     concurrency: MeasuredConcurrency | None = None
@@ -95,14 +95,14 @@ class CellRecord:
     server_exit: ServerExit | None = None
     settings: ServerSettings | None = None
     failure: CellFailure | None = None
-    # The load was carried out and the server survived it; only its stop may be missing.
+    # Whether the load finished and the server survived it; only its stop may be missing.
     measured: bool = False
     interrupted: bool = False
     notes: list[str] = field(default_factory=list)
 
     def unhealthy_s(self) -> float | None:
-        """For how long in the measurement requests were due and none got a correct response,
-        interval by interval."""
+        """The total length of the intervals in which requests were scheduled but none got a correct
+        response."""
         if self.load is None:
             return None
         dead = [one for one in self.load.intervals if one.scheduled > 0 and one.ok == 0]
@@ -110,23 +110,23 @@ class CellRecord:
 
     @property
     def kernel_listen_drops(self) -> int | None:
-        """The kernel's ListenDrops meanwhile, of every socket of the host."""
+        """The increase of the kernel's ListenDrops counter, for all sockets of the host."""
         return None if self.outside is None else self.outside.tcp.listen_drops
 
     def _window(self) -> tuple[tuple[int, int], int | None]:
-        """The measurement, and how many correct responses there were in it; without a report, all
-        that was sampled."""
+        """The measurement and its number of correct responses; without a report, the range of the
+        samples."""
         if self.load is not None:
             return measured_window(self.load)
         return (self.samples[0].t_ns, self.samples[-1].t_ns), None
 
     @property
     def service_samples(self) -> dict[str, Sequence[Sample]]:
-        """What was sampled of the supporting services, by name."""
+        """The samples of the supporting services, by name."""
         return {one.service.name: one.samples for one in self.services}
 
     def services_used(self) -> tuple[ServiceUse, ...]:
-        """What the supporting services used in the same window."""
+        """The resource use of the supporting services in the same window."""
         if not self.samples:
             return ()
         window, ok_count = self._window()
@@ -141,8 +141,7 @@ class CellRecord:
         )
 
     def resources(self) -> ResourceUse | None:
-        """What the server used in the measure window; without a report, over the samples there
-        are."""
+        """The server's resource use in the measurement; without a report, over all samples."""
         if not self.samples:
             if self.oom_kills is None and self.memory_peak_bytes is None:
                 return None

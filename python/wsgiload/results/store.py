@@ -1,7 +1,7 @@
-"""The run directory: every file a sweep leaves, each cell on disk before the next begins.
+"""Writes the run directory, and stores each cell before the next begins.
 
-Nothing is computed here and nothing is printed. A file is replaced as a whole or appended to by
-whole lines, and synced, so that a crash never costs more than the cell under way.
+Nothing is computed or printed here. A file is replaced as a whole or appended to by whole lines,
+and synced, so a crash loses at most the current cell.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ INTERVAL_COLUMNS = (
     "p99_ns",
     "max_ns",
 )
-# Only where there are supporting services.
+# Only if there are supporting services.
 SERVICES = "services.csv"
 CSV_COLUMNS = {
     "intervals.csv": INTERVAL_COLUMNS,
@@ -52,14 +52,14 @@ CSV_COLUMNS = {
 
 
 class RunDirectory:
-    """One sweep's directory, ``<UTC>-<name>-<4 hex>`` below the folder of runs."""
+    """The directory of one sweep, ``<UTC>-<name>-<4 hex>``."""
 
     def __init__(self, folder: Path, name: str, *, stores_secrets: bool = False) -> None:
         self.started_utc = datetime.now(UTC)
         stamp = self.started_utc.strftime("%Y%m%dT%H%M%SZ")
         self.path = (folder / f"{stamp}-{name}-{secrets.token_hex(2)}").absolute()
         try:
-            # What an app logs and is sent is nobody else's business.
+            # What an app logs and receives is private.
             self.path.mkdir(parents=True, mode=0o700)
             (self.path / "server").mkdir()
             (self.path / "load").mkdir()
@@ -77,9 +77,9 @@ class RunDirectory:
 
     @classmethod
     def reopen(cls, path: Path, kept: Collection[str], *, stores_secrets: bool = False) -> Self:
-        """An old one, to be gone on with: of its cells only those that its summary holds stay.
+        """An existing run directory to continue, reduced to the cells in its summary.
 
-        Whoever was killed while a cell was written left a part of it in the other files.
+        If a process was killed while it wrote a cell, the other files contain a part of that cell.
         """
         directory = cls.__new__(cls)
         directory.path = path.absolute()
@@ -111,12 +111,12 @@ class RunDirectory:
         self._replace(name, "\n".join(lines))
 
     def server_log(self, cell_id: str) -> Path:
-        """Where the server of a cell writes."""
+        """The log file of a cell's server."""
         return self.path / "server" / f"{cell_id}.log"
 
     @property
     def started(self) -> str:
-        """When the run began, ISO 8601."""
+        """The start of the run in ISO 8601."""
         return self.started_utc.isoformat(timespec="seconds")
 
     def write_run(self, run: RunInfo) -> None:
@@ -128,12 +128,12 @@ class RunDirectory:
         self._replace_listed("summary.json", encode(summary, indent=1))
 
     def write_capacity(self, document: CapacityResult) -> None:
-        """capacity.json: what a search found."""
+        """capacity.json: the result of a capacity search."""
         self._replace_listed("capacity.json", encode(document, indent=1))
 
     def _replace_listed(self, name: str, text: str) -> None:
-        """Replace a file of the manifest, which does not list it meanwhile: whoever is killed in
-        between leaves no checksum of another content."""
+        """Replace a file and update the manifest. The manifest does not list the file in between,
+        so a crash leaves no wrong checksum."""
         if self._digests.size_bytes(name) is not None:
             self._digests.forget(name)
             self._write_manifest()
@@ -149,7 +149,7 @@ class RunDirectory:
         self._digests.forget(manifest.NAME)
 
     def _take_digests(self) -> None:
-        """Of what is there already."""
+        """The checksums of the existing files."""
         files = [self.path / name for name in (*_CELL_OF_LINE, "summary.json", "run.json")]
         for path in [*files, *(self.path / "load").glob("*.json")]:
             if path.is_file():
@@ -163,7 +163,7 @@ class RunDirectory:
         processes: Sequence[ProcessUsage] = (),
         client: Sequence[ClientUsage] = (),
     ) -> None:
-        """Everything of one cell that summary.json does not hold."""
+        """The data of one cell that summary.json does not contain."""
         for name, rows in (("resources", samples), ("processes", processes), ("client", client)):
             self._append_csv(f"{name}.csv", [row.row(cell_id) for row in rows])
         if load is None:
@@ -180,7 +180,7 @@ class RunDirectory:
         self._write_latency(cell_id, load)
 
     def write_services(self, cell_id: str, services: Mapping[str, Sequence[Sample]]) -> None:
-        """What was sampled of supporting services, by name."""
+        """The samples of supporting services, by name."""
         if not services:
             return
         if not (self.path / SERVICES).exists():

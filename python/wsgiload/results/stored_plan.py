@@ -1,7 +1,7 @@
-"""run.json: an experiment as it is stored, read back, and what must not have changed before it is
-resumed.
+"""run.json: stores an experiment, reads it back, and checks that nothing has changed before a
+resume.
 
-Pure but for reading files, and asking git.
+Pure, apart from reading files and running git.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from wsgiload.host.cpus import CpuPlan
 from wsgiload.host.revision import revision_of
 from wsgiload.loads.public_options import RequestOptions
 
-# What a figure depends on; the rest of the host's facts may differ from hour to hour.
+# The facts that figures depend on; other facts of the host may change within hours.
 HOST_FACTS = (
     "kernel",
     "machine",
@@ -34,13 +34,14 @@ HOST_FACTS = (
     "wsgiload",
     "generator",
 )
-# What of a plan may be another without making another experiment.
+# Parts of a plan that may differ in a resumed run.
 _ELSEWHERE = ("out", "slo", "app_revision", "store_secrets", "title", "source", "notes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredExperiment(Experiment):
-    """An experiment with what run.json holds beside it: the cells in order, and the cores."""
+    """An experiment with the other contents of the plan in run.json: the order of the cells, and
+    the cores."""
 
     order: tuple[str, ...]
     cpu_plan: CpuPlan | None = None
@@ -60,15 +61,15 @@ def stored_plan(
 
 
 def raw_plan(plan: object) -> msgspec.Raw:
-    """Any plan as run.json holds it."""
+    """Any plan in the format of run.json."""
     return msgspec.Raw(encode_bytes(plain(plan)))
 
 
 def read_plan(
     run_dir: Path, given: RequestOptions | None = None
 ) -> tuple[Experiment, list[str], HostFacts]:
-    """The experiment of a run directory, its order, and the host it was begun on. ``given`` holds
-    the secrets that were not stored."""
+    """The experiment of a run directory, its order, and its host. ``given`` holds the secrets that
+    were not stored."""
     path = run_dir / "run.json"
     run = read(RunInfo, path)
 
@@ -87,7 +88,7 @@ def read_plan(
 
 
 def revive(plan: msgspec.Raw | bytes) -> StoredExperiment:
-    """The plan that ``raw_plan`` stored. Raises ValueError where this version has no such plan."""
+    """The plan that ``raw_plan`` stored. Raises ValueError if this version does not support it."""
     experiment = msgspec.json.decode(plan, type=StoredExperiment, dec_hook=_path)
     unknown = sorted(_unknown(msgspec.json.decode(plan), plain(experiment)))
     if unknown:
@@ -102,7 +103,7 @@ def _path(kind: type, value: object) -> Path:
 
 
 def _unknown(stored: object, known: object) -> Iterator[str]:
-    """Keys that this version would not have written: decoding a plan ignores them."""
+    """Keys that this version would not have written; decoding ignores them."""
     if isinstance(stored, dict) and isinstance(known, dict):
         yield from stored.keys() - known.keys()
         for name in stored.keys() & known.keys():
@@ -113,7 +114,7 @@ def _unknown(stored: object, known: object) -> Iterator[str]:
 
 
 def require_same_plan(stored: Experiment, requested: Experiment) -> None:
-    """Refuse options that ask for another experiment than the one that is stored."""
+    """Raise UsageError if the options describe a different experiment from the stored one."""
     before = dict(_flat(plain(stored.without_secrets())))
     now = dict(_flat(plain(requested.without_secrets())))
     for name in before | now:
@@ -134,8 +135,7 @@ def _flat(plan: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, o
 
 
 def require_same_host(stored: HostFacts, now: HostFacts) -> None:
-    """Refuse a machine, a kernel or a version of wsgiload that the first half was not measured
-    with."""
+    """Raise UsageError if the machine, the kernel or wsgiload's version has changed."""
     for name in HOST_FACTS:
         before, after = getattr(stored, name), getattr(now, name)
         if before != after:
@@ -146,7 +146,7 @@ def require_same_host(stored: HostFacts, now: HostFacts) -> None:
 
 
 def require_same_revision(stored: Experiment) -> None:
-    """Refuse another revision of the app than the first half measured."""
+    """Raise UsageError if the revision of the app has changed."""
     before, now = stored.app_revision, revision_of(stored.app_dir)
     if before not in (None, now):
         raise UsageError(
@@ -158,8 +158,8 @@ def require_same_revision(stored: Experiment) -> None:
 def require_same_versions(
     cells: Sequence[CellResult], versions: Mapping[str, tuple[str | None, str | None]]
 ) -> None:
-    """Refuse servers or interpreters of other versions; ``versions`` is (server, Python) by server
-    identifier."""
+    """Raise UsageError if the version of a server or interpreter has changed; ``versions`` is
+    (server, Python) by server identifier."""
     for cell in cells:
         before = (cell.version, cell.python)
         now = versions.get(cell.id.rpartition("@")[0])

@@ -1,4 +1,4 @@
-"""Turns the records of cells into a summary. Pure: it measures, writes and prints nothing."""
+"""Builds a summary from the records of cells. Pure: it does not measure, write or print."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ from wsgiload.units import NS_PER_S
 Status = Literal["complete", "interrupted", "failed"]
 
 _GRAVITY = ("valid", "warn", "invalid")
-# Shares beyond which a measurement says more of the host than of the server.
+# Above these shares, a measurement describes the host rather than the server.
 MOST_FOREIGN_CPU, MOST_CPU_WAIT = 0.10, 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A sweep as far as it has come."""
+    """The progress of a sweep."""
 
     order: Sequence[Cell]
     records: Sequence[CellRecord]
     status: Status
-    # Cells that were summarised before: of this sweep, or of the interrupted run that it resumes.
+    # Cells that were summarised earlier, by this sweep or by the interrupted run that it resumes.
     earlier: Sequence[CellResult] = ()
 
 
 def summarise_sweep(
     variants: Mapping[str, ServerVariant], setting: Setting, progress: Progress
 ) -> Summary:
-    """The summary of the cells so far, without what they say together."""
+    """The summary of the cells so far, without conclusions from several cells."""
     experiment = setting.experiment
     cells = [
         summarise_cell(record, variants[record.cell.server], setting) for record in progress.records
@@ -66,7 +66,7 @@ def summarise_sweep(
 def facts_of(
     experiment: Experiment, servers: tuple[str, ...], cpu_plan: CpuPlan
 ) -> ExperimentFacts:
-    """The experiment as a summary holds it, with the cores that either side got."""
+    """The experiment in the form of a summary, with the cores of both sides."""
     return msgspec.structs.replace(
         experiment_facts(experiment, servers),
         server_cpus=cpu_plan.server_cpus,
@@ -75,7 +75,7 @@ def facts_of(
 
 
 def summarise_cell(record: CellRecord, variant: ServerVariant, setting: Setting) -> CellResult:
-    """One entry of ``cells``; what was not measured is None."""
+    """One entry of ``cells``; None: not measured."""
     cell, load, experiment = record.cell, record.load, setting.experiment
     environment, settled = record.environment, record.settled
     is_cold = variant.variant.cold
@@ -132,7 +132,8 @@ def summarise_cell(record: CellRecord, variant: ServerVariant, setting: Setting)
 
 
 def _settings(record: CellRecord) -> ServerSettings | None:
-    """The settings with which the server was started, and what it made of them."""
+    """The settings with which the server was started, and the backlog and keep-alive that were
+    observed."""
     if record.settings is None:
         return None
     kept = {None: None, True: "on", False: "off"}[record.keepalive_honoured]
@@ -163,7 +164,7 @@ def _limits(record: CellRecord, setting: Setting) -> AppliedLimits | None:
 
 
 def _verdict(record: CellRecord, variant: ServerVariant, setting: Setting) -> Verdict | None:
-    """The generator's verdict, with what only the orchestrator can know."""
+    """The generator's verdict, extended by the orchestrator's reasons."""
     if record.failure is not None:
         return _verdict_of_failure(record, record.failure.step, record.failure.message)
     if record.load is None:
@@ -173,7 +174,8 @@ def _verdict(record: CellRecord, variant: ServerVariant, setting: Setting) -> Ve
     added = _orchestrator_reasons(record, variant, setting)
     reasons = (*verdict.reasons, *(reason for _, reason in added))
 
-    # The gravest decides, and of equally grave ones the first; the generator's come before ours.
+    # The most severe reason decides; among equals, the first. The generator's reasons come before
+    # ours.
     gravest = max(added, key=lambda entry: _GRAVITY.index(entry[1].level), default=None)
     if gravest is None or _GRAVITY.index(gravest[1].level) <= _GRAVITY.index(verdict.status):
         return msgspec.structs.replace(verdict, reasons=reasons)
@@ -191,7 +193,7 @@ def _verdict_of_failure(record: CellRecord, step: str, message: str) -> Verdict:
 def _orchestrator_reasons(
     record: CellRecord, variant: ServerVariant, setting: Setting
 ) -> list[BlamedReason]:
-    """Each with whose doing it is."""
+    """The orchestrator's reasons, each with its blame."""
     of_host = [
         _shared_cores(setting),
         _unsettled(record, setting),
@@ -234,7 +236,7 @@ def _missing_limits(record: CellRecord) -> Reason | None:
 
 
 def _contamination(record: CellRecord) -> Reason | None:
-    """Whether others had the machine while this cell was measured."""
+    """Whether other processes used the machine while this cell was measured."""
     attribution = record.attribution
     if attribution is None:
         return None
@@ -281,7 +283,7 @@ def _external_checks(record: CellRecord, setting: Setting) -> list[Finding | Not
 
 
 def _error_budgets(record: CellRecord) -> dict[str, ErrorBudget]:
-    """Those of the load, with what the seconds show in which the host was not disturbed."""
+    """The error budgets of the load, extended by the quantiles of the undisturbed seconds."""
     budgets = record.load.error_budget_ns if record.load is not None else {}
     if record.host is None:
         return budgets
@@ -299,7 +301,7 @@ def _annotations(record: CellRecord) -> list[str]:
 
 
 def _disturbance(record: CellRecord) -> str | None:
-    """How long the host was disturbed, and p99 without that time."""
+    """The time for which the host was disturbed, and p99 without that time."""
     if record.host is None or record.load is None or not record.host.disturbed_s:
         return None
     whole_s = record.load.measured_ns / NS_PER_S
@@ -312,7 +314,7 @@ def _disturbance(record: CellRecord) -> str | None:
 
 
 def _not_checked(record: CellRecord, setting: Setting) -> tuple[NotChecked, ...] | None:
-    """What neither the generator nor the orchestrator could look at; None where nothing was
+    """The checks that neither the generator nor the orchestrator could perform; None if nothing was
     measured."""
     if record.load is None:
         return None
@@ -325,11 +327,11 @@ def _not_checked(record: CellRecord, setting: Setting) -> tuple[NotChecked, ...]
 def exit_code(
     summary: Summary, *, thresholds_failed: bool = False, thresholds_undecided: bool = False
 ) -> int:
-    """The documented exit code: interrupted before failed server before invalid measurement or
-    undecided threshold before failed threshold."""
+    """The documented exit code: interrupted, then failed server, then invalid measurement or
+    undecided threshold, then failed threshold."""
     if summary.status == "interrupted":
         return EXIT_INTERRUPTED
-    # A short trial only selects; a server that could not run in it failed nevertheless.
+    # A short trial only selects, but a server that failed in it has failed.
     broken = [cell for cell in standing_attempts(summary.cells) if cell.failure is not None]
     cells = standing_attempts(after_qualifying(summary.cells, summary.experiment))
     if any(_has_failed(cell) for cell in (*broken, *cells)):
@@ -344,8 +346,7 @@ def exit_code(
 
 
 def _has_failed(cell: CellResult) -> bool:
-    """Whether the server failed, or gave no correct response under load, so that it has no result
-    that stands."""
+    """Whether the server failed, or gave no correct response under load."""
     if cell.failure is not None:
         return cell.verdict is not None and cell.verdict.blame == "server"
     outcomes = cell.outcomes

@@ -1,1 +1,1 @@
-"""One server from launch to removal, and the proof that it serves."""
+"""Runs one server from launch to removal, and checks that it serves correctly."""

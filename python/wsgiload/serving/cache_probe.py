@@ -1,4 +1,4 @@
-"""Whether an app caches the response of the one URL that was measured."""
+"""Tests whether an app caches the response of the measured URL."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMEOUT_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class CacheProbe:
-    """Response times of an idle server, each the one that speaks least for a cache."""
+    """Response times of an idle server, chosen as conservative evidence for a cache."""
 
     slowest_same_ns: int
     """Of the URL that was measured."""
@@ -26,8 +26,8 @@ class CacheProbe:
 
 
 def probe_cache(address: tuple[str, int], request: Request) -> CacheProbe | None:
-    """Ask for the URL and for one that is new, in turn. None where that does not compare the two:
-    several URLs, another method than GET, or a server that refuses the query or is too slow.
+    """Request the URL and a new one alternately. None if they are not comparable: several URLs, a
+    method other than GET, or a server that rejects the query or is too slow.
 
     Takes at most ``2 * PAIRS * TIMEOUT_S``.
     """

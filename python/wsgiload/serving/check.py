@@ -1,5 +1,5 @@
-"""Proves that servers serve here: each property measured on a really launched server, none taken on
-trust."""
+"""Checks that servers serve correctly on this machine, by measuring each property on a running
+server."""
 
 from __future__ import annotations
 
@@ -44,27 +44,24 @@ from wsgiload.serving.readiness import Expectation
 CHECK_BUDGET = Budget(workers=2, threads=2)
 RESPONSE_TIMEOUT_S = 10.0
 BODY_REQUESTS = 20
-# A log of so many requests does not fit into the 8 KiB that are buffered at most before they are
-# written.
+# The log lines of this many requests exceed 8 KiB, the largest usual write buffer.
 QUIET_REQUESTS = 200
-# What is said once, such as the greeting of a worker that comes up late, has fewer lines.
+# Single messages, such as the greeting of a worker that starts late, have fewer lines.
 MOST_QUIET_LINES = 20
 POSTED_BYTES = 1024**2
-# Nothing that the app conformance sends is longer.
+# Longer than any response of the app ``conformance``.
 MOST_RESPONSE_BYTES = 2 * POSTED_BYTES
-# Several, because what the validator says of a response that is not closed comes when that is
-# collected.
+# Several, because the validator reports an unclosed response only when it is garbage-collected.
 CONFORMING_REQUESTS = 5
 NOT_CLOSED = b"Iterator garbage collected without being closed"
-# Workers are met by chance: asked again and again, many at a time, for this long at most.
+# Which worker responds is random: request repeatedly, many at a time, for at most this long.
 MEET_WORKERS_S = 15.0
 REQUESTS_AT_ONCE, MOST_REQUESTS_AT_ONCE = 8, 128
 
 
 @dataclass(slots=True)
 class CheckResult:
-    """What was found of one variant in one profile; None where it was not reached, or does not
-    apply."""
+    """The results for one variant in one profile; None if not reached or not applicable."""
 
     server: str
     profile: Profile
@@ -96,7 +93,7 @@ class CheckResult:
 
     @property
     def passed(self) -> bool:
-        """Whether everything that was asked for was proven."""
+        """Whether every requested property was confirmed."""
         needed = [
             self.right_body,
             self.keepalive_as_claimed,
@@ -105,16 +102,16 @@ class CheckResult:
             self.errors_passed,
         ]
         needed += [self.backlog_as_asked, self.within_budget]
-        # The stock profile shows a server as it is; stopping badly is one of its warts.
+        # The stock profile shows a server as it is; some servers do not stop cleanly.
         needed += [self.clean_stop] if self.profile == "tuned" else []
         return self.failure is None and not self.complaints and all(needed)
 
     def to_dict(self) -> object:
-        """The row of the table as plain data, for JSON."""
+        """The row of the table as plain data for JSON."""
         return msgspec.to_builtins(self) | {"passed": self.passed}
 
     def record(self, holds: bool, complaint: str) -> bool:
-        """Keep why a property does not hold."""
+        """Record a complaint if a property does not hold."""
         if not holds:
             self.complaints.append(complaint)
         return holds
@@ -122,7 +119,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """A running server, and how it was launched."""
+    """A running server and its launch parameters."""
 
     variant: ServerVariant
     server: ServerProcess
@@ -139,7 +136,7 @@ def check_servers(
     profile: Profile = "tuned",
     log: Callable[[str], None],
 ) -> list[CheckResult]:
-    """Launch each variant once and check it; one that fails does not stop the others."""
+    """Launch each variant once and check it; a failure does not stop the others."""
     limits = Limits(server_cpus=available_cpus(), policy="best-effort")
     environments = provision_all([variant.server for variant in chosen], interpreter, log=log)
     launch.raise_descriptor_limit()
@@ -208,7 +205,7 @@ def _check_bodies(subject: _Subject, result: CheckResult) -> None:
 
 
 def _check_workers(subject: _Subject, result: CheckResult) -> None:
-    """Every worker is met: a response from one says nothing about the others."""
+    """Every worker must respond: a response from one says nothing about the others."""
     expected = subject.budget.workers or 1
     met: set[bytes] = set()
     until = time.monotonic() + MEET_WORKERS_S
@@ -218,8 +215,8 @@ def _check_workers(subject: _Subject, result: CheckResult) -> None:
             met.update(
                 pool.map(lambda _: _ask(subject.port, "GET", "/worker").body, range(at_once))
             )
-            # A front that keeps its connections to one worker opens further ones only for more
-            # requests at once.
+            # A front end that keeps its connections to one worker opens more only under more
+            # concurrent requests.
             at_once = min(2 * at_once, MOST_REQUESTS_AT_ONCE)
     result.workers_met = len(met)
     if not all(pid.isdigit() for pid in met):
@@ -304,7 +301,7 @@ def _check_conformance(subject: _Subject, result: CheckResult) -> None:
         wrong.append("PEP 3333 violation: close() of the app's response was not called")
     known, complaint = subject.variant.variant.deviation, (wrong or [""])[0]
     result.conforms = not wrong
-    # A known deviation is shown, and is no news; one that has gone is.
+    # A known deviation is shown but is no complaint; one that no longer exists is.
     as_known = result.conforms if known is None else known in complaint
     result.record(
         as_known,
@@ -319,14 +316,15 @@ def _asking(subject: _Subject) -> Ask:
 def _check_large_head(subject: _Subject, result: CheckResult) -> None:
     known, fault = subject.variant.variant.head_limit, large_head_fault(_asking(subject))
     result.large_head = fault is None
-    # The stock profile shows the limits that a server has by itself.
+    # The stock profile shows a server's default limits.
     if subject.profile == "tuned":
         limited = f"it accepts a request head of 32 KiB, but its file says {known!r}"
         result.record((fault is None) == (known is None), fault or limited)
 
 
 def _check_forwarded(subject: _Subject, result: CheckResult) -> None:
-    """The app gets the fields from every server, and its scheme from those that trust a proxy."""
+    """Every server must pass the header fields to the app; servers that trust a proxy must also set
+    the scheme."""
     if not subject.variant.server.serves_apps:
         return
     forwarded, known = forwarding(_asking(subject)), subject.variant.variant.no_trusted_proxies
@@ -373,8 +371,8 @@ def _check_processes(subject: _Subject, result: CheckResult) -> None:
     )
 
 
-# In this order: what makes a server write, such as an error of the app, comes after its log was
-# looked at.
+# Ordered so that checks that make a server log, such as an error of the app, come after the check
+# of its log.
 PROPERTIES: tuple[Callable[[_Subject, CheckResult], None], ...] = (
     _check_bodies,
     _check_quiet,

@@ -1,5 +1,5 @@
-"""Request heads as a browser behind a proxy sends them: what a server makes of a large one, and of
-the fields with which a proxy says how the request reached it."""
+"""Large request heads, and the header fields that a proxy adds: whether a server passes them to the
+app."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from wsgiload.serving.exchange import Response
 
 HEAD_BYTES = 32 << 10
-# Its request line and its other fields, at the longest port.
+# The size of the request line and the other fields, with the longest port.
 _REST_BYTES = len("GET /cookie HTTP/1.1\r\nHost: 127.0.0.1:65535\r\nCookie: \r\n\r\n")
 _START = "session="
 COOKIE = ("Cookie", _START + "a" * (HEAD_BYTES - _REST_BYTES - len(_START)))
@@ -25,7 +25,7 @@ Ask = Callable[[str, tuple[tuple[str, str], ...]], Response]
 
 
 def large_head_fault(ask: Ask) -> str | None:
-    """What is wrong with the response to a head of 32 KiB; None where the app gets all of it."""
+    """What is wrong with the response to a head of 32 KiB; None if the app receives all of it."""
     try:
         response = ask("/cookie", (COOKIE,))
     except (OSError, http.client.HTTPException) as error:
@@ -40,14 +40,14 @@ def large_head_fault(ask: Ask) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Forwarding:
-    """What an app learns of a request that came through a proxy on this host."""
+    """What an app receives of a request that came through a proxy on this host."""
 
     scheme: str
     lost: tuple[str, ...]
 
 
 def forwarding(ask: Ask) -> Forwarding:
-    """The scheme that the app sees, and which of the forwarded fields do not reach it as sent."""
+    """The scheme that the app sees, and the forwarded fields that it does not receive as sent."""
     text = ask("/forwarded", FORWARDED).body.decode(errors="replace")
     scheme, *arrived = text.split("\n")
     arrived += [""] * (len(FORWARDED) - len(arrived))

@@ -1,5 +1,4 @@
-"""Keeps what the last checks found, so that ``servers show`` can show it. One JSON file in the
-cache."""
+"""Stores the latest check results in a JSON file in the cache, for ``servers show``."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from wsgiload.serving.check import CheckResult
 
 
 class StoredCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of one check, with the lock file of the server that was checked."""
+    """The result of one check, with the lock file of the checked server."""
 
     row: CheckResult
     lock: str
@@ -35,7 +34,7 @@ def _lock_text(variant: ServerVariant) -> str:
 
 
 def _read() -> dict[str, StoredCheck]:
-    """What is stored, by server and profile; nothing where it cannot be read, or is of another
+    """The stored results by server and profile; empty if they are unreadable or from another
     version."""
     try:
         return msgspec.json.decode(_file().read_bytes(), type=dict[str, StoredCheck])
@@ -44,7 +43,7 @@ def _read() -> dict[str, StoredCheck]:
 
 
 def store_checks(chosen: Sequence[ServerVariant], results: Sequence[CheckResult]) -> None:
-    """Keep these results; those of other servers and profiles stay."""
+    """Store these results; those of other servers and profiles remain."""
     stored = _read()
     for variant, result in zip(chosen, results, strict=True):
         checked = StoredCheck(row=result, lock=_lock_text(variant), checked_ns=time.time_ns())
@@ -64,7 +63,7 @@ def store_checks(chosen: Sequence[ServerVariant], results: Sequence[CheckResult]
 
 
 def read_checks(variant: ServerVariant) -> list[CheckResult]:
-    """What was found of this variant, by profile; nothing that was found with another lock."""
+    """The results for this variant, by profile, if its lock file is still the same."""
     stored = _read()
     checks = [stored.get(f"{variant.id}@{profile}") for profile in PROFILES]
     lock = _lock_text(variant)

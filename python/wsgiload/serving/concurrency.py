@@ -1,8 +1,8 @@
-"""How much a server serves at once, found out by asking: the words of the report rest on it, not on
-documentation.
+"""Measures how many requests and connections a server handles at once, so the report does not
+depend on documentation.
 
-Works on a server that runs the app ``conformance``. Bounded in time and in connections; it changes
-nothing.
+The server must run the app ``conformance``. The probe is bounded in time and connections, and
+changes nothing.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from wsgiload.sampling.listen_queue import read_listen_queue
 
 Address = tuple[str, int]
 
-# More than any of the small defaults that it is to find, and few enough for a small machine.
+# More than the small defaults that it must detect, but few enough for a small machine.
 PROBED_AT_ONCE = 150
 PROBED_FEW = 6
 RESPONSE_TIMEOUT_S = 2.0
-# Three times over: enough to see a second wave, and a third.
+# Three hold times: enough for a second and a third wave.
 HOLD_TIMEOUT_S = 3 * HOLD_S + 1.0
 CLOSING_S = 0.1
-# A response of the app is far shorter; more is not one.
+# The app's responses are far shorter.
 MOST_RESPONSE_BYTES = 16 << 10
 PIECE_BYTES = 4 << 10
-# As many digits as a timestamp can have.
+# The largest number of digits of a timestamp.
 MOST_DIGITS = 20
-# Time to accept each connection: a small listen queue is a finding of its own.
+# Time to accept each connection: a small accept queue is measured separately.
 CONNECT_PAUSE_S = 0.001
 SMALL_BACKLOG = 128
 
 
 @dataclass(frozen=True, slots=True)
 class Concurrency:
-    """What was measured; None if unknown. ``probed`` is how many were tried at once."""
+    """The measured concurrency; None: unknown. ``probed`` is the number that was tried at once."""
 
     probed: int
     backlog: int | None
@@ -51,7 +51,7 @@ class Concurrency:
         return MeasuredConcurrency(**asdict(self))
 
     def sentences(self, server: str) -> list[str]:
-        """What of it a reader must know, in words."""
+        """The notable results in words."""
         sentences = []
         if self.backlog is not None and self.backlog <= SMALL_BACKLOG:
             sentences.append(
@@ -82,7 +82,7 @@ class Concurrency:
 
 
 def probe_concurrency(address: Address, *, keeps_connections: bool) -> Concurrency:
-    """Ask a server that runs the app ``conformance``; takes a few seconds."""
+    """Probe a server that runs the app ``conformance``; takes a few seconds."""
     queue = read_listen_queue(address[1])
     served, kept = _hold_connections(address) if keeps_connections else (None, None)
     return Concurrency(
@@ -95,12 +95,12 @@ def probe_concurrency(address: Address, *, keeps_connections: bool) -> Concurren
 
 
 def _requests_at_once(address: Address) -> int | None:
-    """A few first: some servers respond to nothing before they have worked off everything that came
-    together."""
+    """How many requests the server handles at once. Starts with a few, because some servers respond
+    to nothing before they have processed everything that arrived together."""
     few = _most_at_once(_hold_requests(address, PROBED_FEW, (PROBED_FEW + 2) * HOLD_S))
     if few is None or few == 1:
         return few
-    # A few need not have met every worker.
+    # A few requests may not reach every worker.
     many = _most_at_once(_hold_requests(address, PROBED_AT_ONCE, HOLD_TIMEOUT_S))
     if many is None:
         return few if few < PROBED_FEW else None
@@ -112,7 +112,7 @@ def _request(path: str) -> bytes:
 
 
 def _hold_requests(address: Address, count: int, timeout_s: float) -> list[bytes]:
-    """The responses to as many requests at once, as far as they came in time."""
+    """The responses to ``count`` concurrent requests, as far as they arrive in time."""
     responses: dict[socket.socket, bytes] = {}
     with selectors.DefaultSelector() as selector:
         for _ in range(count):
@@ -155,7 +155,7 @@ def _advance(
 
 
 def _stamps(response: bytes) -> tuple[int, int] | None:
-    """When the app was entered and left, of a complete response."""
+    """When the app was entered and left, from a complete response."""
     head, _, body = response.partition(b"\r\n\r\n")
     words = body.replace(b"\r\n", b" ").split()
     numbers = [int(word) for word in words if word.isdigit() and 10 < len(word) <= MOST_DIGITS]
@@ -169,9 +169,9 @@ def _stamps(response: bytes) -> tuple[int, int] | None:
 
 
 def _most_at_once(responses: Sequence[bytes]) -> int | None:
-    """The most requests that were inside the app at one time."""
+    """The largest number of requests inside the app at one time."""
     stays = [stay for stay in map(_stamps, responses) if stay is not None]
-    # Of a leave and an entry with the same timestamp, the leave counts first.
+    # If two timestamps are equal, leaving counts before entering.
     steps = sorted([(entered, 1) for entered, _ in stays] + [(left, -1) for _, left in stays])
     inside = most = 0
     for _, step in steps:
@@ -181,7 +181,7 @@ def _most_at_once(responses: Sequence[bytes]) -> int | None:
 
 
 def _hold_connections(address: Address) -> tuple[int, int]:
-    """How many connections, opened one after the other and left open, got a response, and how many
+    """How many connections, opened one after another and kept open, got a response, and how many
     stayed open."""
     held: list[socket.socket] = []
     try:
@@ -199,7 +199,7 @@ def _hold_connections(address: Address) -> tuple[int, int]:
 
 
 def _count_open(held: Sequence[socket.socket]) -> int:
-    time.sleep(CLOSING_S)  # what the server was about to close after its last response
+    time.sleep(CLOSING_S)  # the server may close connections after its last response
     return sum(map(_is_open, held))
 
 
@@ -212,7 +212,7 @@ def _responds(connection: socket.socket) -> bool:
 
 
 def _is_open(connection: socket.socket) -> bool:
-    """Whether the server has not closed it, reading off what it still had to say."""
+    """Whether the server has not closed the connection; reads the pending data first."""
     connection.setblocking(False)
     try:
         for _ in range(MOST_RESPONSE_BYTES // PIECE_BYTES):
@@ -222,4 +222,4 @@ def _is_open(connection: socket.socket) -> bool:
         return True
     except OSError:
         return False
-    return True  # it has not ended yet
+    return True  # there may be more data

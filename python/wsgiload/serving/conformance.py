@@ -1,5 +1,5 @@
-"""Launches a variant on the app ``conformance``, which answers for every property that can be asked
-of a server."""
+"""Launches a variant with the app ``conformance``, which makes every checked property
+observable."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from wsgiload.units import NS_PER_S
 APPS = {"wsgi": "conformance:app", "asgi": "conformance_asgi:app"}
 READY_TIMEOUT_NS = 60 * NS_PER_S
 GREETING = Request(path=conformance.PATH, expected_body=conformance.EXPECTED_BODY)
-# Above what any probe opens at once.
+# More than any probe opens at once.
 MAX_CONNECTIONS = 1_000
 
 
 def conformance_context(
     variant: ServerVariant, environment: Environment, port: int, profile: Profile, budget: Budget
 ) -> Callable[[Path], LaunchContext]:
-    """How a variant is launched on the app that answers for every property."""
+    """The launch parameters of a variant with the app ``conformance``."""
     is_tuned = profile == "tuned"
     return lambda scratch: LaunchContext(
         python=environment.python,
@@ -61,8 +61,8 @@ def measure_concurrency(
     place: Place,
     profile_and_budget: tuple[Profile, Budget],
 ) -> Concurrency:
-    """How much the variant serves at once, on a launch of its own: afterwards it is busy with what
-    nobody waits for."""
+    """The concurrency of a variant, measured on a separate launch, because it leaves the server
+    busy."""
     (profile, budget), port, served = profile_and_budget, launch.free_port(), Served(gently=False)
     with tempfile.NamedTemporaryFile(prefix="wsgiload-", suffix=".log") as log:
         expected = Expectation(GREETING, READY_TIMEOUT_NS, DEFAULT_TIMEOUT_NS)

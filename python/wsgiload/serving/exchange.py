@@ -1,5 +1,5 @@
-"""One request and its whole response, within a deadline and a number of bytes: every probe of a
-server goes through here, because a server can send anything, and for ever."""
+"""One request and its whole response, within a deadline and a maximum number of bytes. Every probe
+of a server uses this module, because a server may send anything for any length of time."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from wsgiload.loads.request import Request
 from wsgiload.units import NS_PER_S
 
-# Far above what is worth a measurement of response times.
+# Far larger than any response whose latency is worth measuring.
 MOST_RESPONSE_BYTES = 64 << 20
 PIECE_BYTES = 64 << 10
-# As the generator reads them; http.client by itself rejects lines of more than 64 KiB and more than
+# The generator's limits; by default, http.client rejects lines of more than 64 KiB and more than
 # 100 fields.
 MOST_HEAD_BYTES = 1 << 20
 MOST_FIELDS = 1_000
-# What is left of a deadline can be too little for the clock of a socket, whose 0 means not to wait.
+# The remaining time may be too short for a socket timeout, where 0 means non-blocking.
 LEAST_WAIT_S = 0.001
 
 
-# It has no other way to set them. The last line of a head counts as a field.
+# http.client has no other way to set these limits. The last line of a head counts as a field.
 vars(http.client).update(_MAXLINE=MOST_HEAD_BYTES, _MAXHEADERS=MOST_FIELDS + 1)
 
 
@@ -38,14 +38,15 @@ class Response:
 class ResponseTooLarge(OSError):
     """The response is longer than any probe reads."""
 
-    # Unknown where the head alone is too long.
+    # Unknown if the head alone is too long.
     status: int | None = None
 
 
 class _BoundedSocket(socket.socket):
-    """A socket whose operations together end by a deadline and take in so many bytes at most.
+    """A socket whose operations share a deadline and a maximum number of bytes.
 
-    A timeout alone bounds each operation: a server that sends a byte now and then outlives it.
+    A timeout limits only a single operation, so a server that sends a byte now and then would
+    outlast it.
     """
 
     deadline_ns = 0
@@ -53,18 +54,18 @@ class _BoundedSocket(socket.socket):
     received_bytes = 0
 
     def allow(self, timeout_s: float, most_bytes: int) -> None:
-        """A new exchange: until when, and how many bytes."""
+        """Begin an exchange with this timeout and maximum number of bytes."""
         self.deadline_ns = time.monotonic_ns() + round(timeout_s * NS_PER_S)
         self.most_bytes, self.received_bytes = most_bytes, 0
 
     def bound(self) -> None:
-        """Wait no longer than until the deadline in the next operation."""
+        """Limit the next operation to the remaining time."""
         left_s = (self.deadline_ns - time.monotonic_ns()) / NS_PER_S
         if left_s <= 0:
             raise TimeoutError("timed out")
         self.settimeout(max(LEAST_WAIT_S, left_s))
 
-    # What a response is read with, and what a request is sent with.
+    # The methods that read responses and send requests.
     def recv_into(self, *arguments: object, **named: object) -> int:
         self.bound()
         received: int = super().recv_into(*arguments, **named)  # type: ignore[arg-type]
@@ -79,14 +80,14 @@ class _BoundedSocket(socket.socket):
 
 
 class Connection:
-    """One connection to a server; each exchange on it has the whole timeout."""
+    """One connection to a server; each exchange on it has the full timeout."""
 
     def __init__(self, address: tuple[str, int], timeout_s: float) -> None:
         """Connect. Raises OSError."""
         self._timeout_s = timeout_s
         self._socket = _BoundedSocket(socket.AF_INET, socket.SOCK_STREAM)
         self._http = http.client.HTTPConnection(*address)
-        self._http.auto_open = 0  # a second connection must not pass for the first
+        self._http.auto_open = 0  # never reconnect silently
         try:
             self._socket.settimeout(timeout_s)
             self._socket.connect(address)
@@ -112,7 +113,7 @@ class Connection:
         except ResponseTooLarge as error:
             error.status = status
             raise
-        except ValueError as error:  # a number in the head or the framing that is none
+        except ValueError as error:  # an invalid number in the head or the framing
             raise http.client.HTTPException(f"malformed response: {error}") from error
 
 
@@ -122,7 +123,7 @@ def exchange(
     timeout_s: float,
     most_bytes: int = MOST_RESPONSE_BYTES,
 ) -> Response:
-    """One request on a connection of its own. Raises OSError or HTTPException."""
+    """One request on a new connection. Raises OSError or HTTPException."""
     connection = Connection(address, timeout_s)
     try:
         return connection.exchange(request, most_bytes)
@@ -131,7 +132,8 @@ def exchange(
 
 
 def _body_of(response: http.client.HTTPResponse) -> bytes:
-    """Piece by piece: a whole read would set aside whatever Content-Length promises."""
+    """The body, read piece by piece: a single read would allocate whatever Content-Length
+    promises."""
     pieces = []
     while piece := response.read(PIECE_BYTES):
         pieces.append(piece)
@@ -142,7 +144,7 @@ def _body_of(response: http.client.HTTPResponse) -> bytes:
 
 
 def _send(connection: http.client.HTTPConnection, request: Request) -> None:
-    """The request as the generator sends it: a field that is given twice is sent twice."""
+    """The request as the generator sends it; a repeated field is sent repeatedly."""
     names = {name.lower() for name, _ in request.headers}
     connection.putrequest(
         request.method, request.path, skip_host="host" in names, skip_accept_encoding=True

@@ -1,4 +1,4 @@
-"""A control group for whatever is started around a measurement, and its removal."""
+"""Control groups for everything that is started for a measurement, and their removal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from wsgiload.limits import Backend, Janitor, LimitedGroup, Limits, select_backe
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where servers are run: how they are limited, and who cleans up after a crash."""
+    """Where servers run: their limits, the cgroup backend, and the janitor that cleans up after a
+    crash."""
 
     limits: Limits
     backend: Backend
@@ -22,8 +23,8 @@ class Place:
 
 @contextmanager
 def chosen_place(limits: Limits) -> Iterator[Place]:
-    """How servers are limited here, chosen by trying, and a janitor for as long as the block lasts:
-    started first, for the group that is tried may also be left."""
+    """The backend, chosen by trying, and a janitor while the block lasts. The janitor starts first,
+    because the trial may leave a group behind, too."""
     with Janitor() as janitor:
         with uninterrupted():
             backend = select_backend(limits)
@@ -32,7 +33,7 @@ def chosen_place(limits: Limits) -> Iterator[Place]:
 
 @contextmanager
 def fresh_group(label: str, place: Place) -> Iterator[LimitedGroup]:
-    """A group of its own, watched by the janitor and gone with all that is inside when the block
+    """A new group, watched by the janitor; it is removed with all its processes when the block
     ends."""
     with uninterrupted():
         group = place.backend.create(place.limits, label)

@@ -1,5 +1,4 @@
-"""Starts one server inside its group, stops it, and says how it ended. It knows no load and no
-measurement."""
+"""Starts one server inside its group, stops it, and reports how it ended."""
 
 from __future__ import annotations
 
@@ -29,13 +28,13 @@ HOST = "127.0.0.1"
 BACKLOG = 1_024
 SOMAXCONN = Path("/proc/sys/net/core/somaxconn")
 POLL_S = 0.01
-# Some servers keep a table with a place for each descriptor they might open.
+# Some servers allocate a table entry for each possible file descriptor.
 MOST_DESCRIPTORS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class ServerExit:
-    """How a server ended; ``clean`` says that it obeyed and left nothing behind."""
+    """How a server ended; ``clean`` means that it obeyed the signal and left nothing behind."""
 
     code: int | None
     signal: str | None
@@ -44,10 +43,9 @@ class ServerExit:
 
 
 def raise_descriptor_limit() -> None:
-    """Let this process, and so the servers it starts, open as many file descriptors as they may.
+    """Raise the limit on file descriptors for this process and the servers that it starts.
 
-    At the usual soft limit of 1,024 a server would refuse connections that the load is meant to
-    open.
+    With the usual soft limit of 1,024, a server would refuse connections of the load.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
@@ -56,7 +54,7 @@ def raise_descriptor_limit() -> None:
 
 
 def free_port() -> int:
-    """A TCP port of the loopback interface that nothing listens on now."""
+    """A free TCP port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
@@ -64,7 +62,7 @@ def free_port() -> int:
 
 
 def require_free_port(port: int) -> None:
-    """Refuse a port that somebody listens on, naming who."""
+    """Raise UsageError if the port is in use, naming the process."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -79,7 +77,7 @@ def require_free_port(port: int) -> None:
 
 
 def usual_backlog() -> int:
-    """One backlog for every server, as far as the kernel allows it."""
+    """The backlog for all servers, as far as the kernel allows."""
     try:
         return min(BACKLOG, int(SOMAXCONN.read_text()))
     except (OSError, ValueError):
@@ -87,7 +85,7 @@ def usual_backlog() -> int:
 
 
 class ServerProcess:
-    """A server that was started; ``stop`` must be called, whatever happens in between."""
+    """A server that was started; ``stop`` must be called in any case."""
 
     def __init__(self, variant: ServerVariant, group: LimitedGroup, log_path: Path) -> None:
         self.variant = variant
@@ -112,7 +110,7 @@ class ServerProcess:
             # `python -m` would put the working directory first, before the standard library.
             variables["PYTHONSAFEPATH"] = "1"
         self.settings = settings_of(self.variant, context, argv, server_variables, environment)
-        # Commands that ran before it have written there, too.
+        # Setup commands have written to the same file.
         self._log = self.log_path.open("ab")
         self._log_begins = self._log.tell()
         try:
@@ -128,15 +126,15 @@ class ServerProcess:
             ) from error
 
     def exit_code(self) -> int | None:
-        """The first process's exit code (negative: ended by that signal), None while it runs."""
+        """The first process's exit code (negative: killed by that signal); None while it runs."""
         return None if self._process is None else self._process.poll()
 
     def log_tail(self) -> str:
-        """The last of what the server wrote."""
+        """The end of the server's output."""
         return tail_of(self.log_path, self._log_begins)
 
     def describe_exit(self) -> str:
-        """``exited with code 1`` or ``was ended by SIGKILL``, with the last line of its log."""
+        """``exited with code 1`` or ``was killed by SIGKILL``, with the last line of its log."""
         code = self.exit_code()
         line = last_line(self.log_tail())
         last = f": {line}" if line else " without output"
@@ -145,7 +143,7 @@ class ServerProcess:
         return f"exited with code {code}{last}"
 
     def stop(self, *, gently: bool = True) -> ServerExit | None:
-        """End it as its file says, then by force (at once unless ``gently``); None when it never
+        """Stop it as its file says, then by force (immediately unless ``gently``); None if it never
         started."""
         process, log = self._process, self._log
         if log is not None:
@@ -161,15 +159,14 @@ class ServerProcess:
         stop_s = (time.monotonic_ns() - started_ns) / 1e9
         left = self._left_behind()
         self.group.kill()
-        process.kill()  # interrupted at its very start, it has not entered the group yet
+        process.kill()  # after an early interrupt, it may not be in the group yet
         code = process.wait()
         clean = was_running and not left and code in server.clean_exit_codes
         name = signal_name(-code) if code < 0 else None
         return ServerExit(code if code >= 0 else None, name, clean, round(stop_s, 3))
 
     def _left_behind(self) -> bool:
-        """Whether processes of the group outlive the first one; those that are just ending get a
-        moment."""
+        """Whether processes of the group outlive the first one by more than 0.5 s."""
         until = time.monotonic() + 0.5
         while self.group.pids():
             if time.monotonic() > until:
@@ -187,7 +184,7 @@ def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
 
 
 def require_system(variant: ServerVariant) -> None:
-    """Refuse a server whose system packages are missing, with the command that installs them."""
+    """Raise ServerError if system packages are missing, with the command that installs them."""
     missing = missing_packages(variant.needs)
     if missing:
         raise ServerError(

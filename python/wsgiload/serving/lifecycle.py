@@ -1,5 +1,4 @@
-"""One server from its launch to its removal, whatever happens in between: the one place that knows
-this order.
+"""One server from launch to removal, in a fixed order that only this module defines.
 
 setup → group → watched by the janitor → started → ready → (the caller's work) → stopped → last
 counters → group removed → teardown.
@@ -31,19 +30,19 @@ from wsgiload.units import NS_PER_S
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What is to be served, and what counts as being ready."""
+    """A server to run, and when it counts as ready."""
 
     variant: ServerVariant
     environment: Environment
     expected: Expectation
     log_path: Path
-    # Laid over the environment that the server would have anyway.
+    # Added to the server's environment.
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Served:
-    """What is known of a server's life; filled on the way, and kept whatever ends it."""
+    """Facts of a server's life, filled step by step and kept in any case."""
 
     enforcement: Enforcement | None = None
     settings: ServerSettings | None = None
@@ -51,7 +50,7 @@ class Served:
     ended: ServerExit | None = None
     oom_kills: int | None = None
     memory_peak_bytes: int | None = None
-    # Without it a server is ended at once: set where nobody waits for a gentle stop any more.
+    # False: kill the server immediately, because nobody waits for a clean stop.
     gently: bool = True
 
 
@@ -63,8 +62,8 @@ def serving(
     context: Callable[[Path], LaunchContext],
     served: Served,
 ) -> Iterator[ServerProcess]:
-    """A server that gives correct responses, for as long as the block lasts. Raises ServerError if
-    it never does."""
+    """A server that gives correct responses while the block lasts. Raises ServerError if it never
+    does."""
     with (
         legible_log(service.log_path),
         scratch_folder() as scratch,
@@ -83,18 +82,18 @@ def serving(
             )
             yield server
         except KeyboardInterrupt:
-            served.gently = False  # before the way out, which then loses no time
+            served.gently = False  # do not wait for a clean stop
             raise
         finally:
             with uninterrupted():
                 served.ended = server.stop(gently=served.gently)
-                # Counters outlive the processes until the group is removed, which comes next.
+                # The counters exist until the group is removed, which comes next.
                 served.oom_kills = group.oom_kills()
                 served.memory_peak_bytes = group.memory_peak_bytes()
 
 
 def preparation_of(service: Service, context: LaunchContext) -> Preparation:
-    """What is run around it: nothing around a server of the catalogue."""
+    """The setup and teardown commands; none for a server of the catalogue."""
     user_server = service.variant.server.user_server
 
     def filled_in(step: str, commands: Sequence[str]) -> list[list[str]]:

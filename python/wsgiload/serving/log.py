@@ -1,4 +1,4 @@
-"""The end of what a server wrote."""
+"""The end of a server's output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LOG_TAIL_BYTES = 4_000
 
 
 def tail_of(path: Path, began: int = 0) -> str:
-    """The last of what was written after the first ``began`` bytes."""
+    """The end of what was written after the first ``began`` bytes."""
     try:
         with path.open("rb") as log:
             start = max(began, path.stat().st_size - LOG_TAIL_BYTES)
@@ -22,6 +22,6 @@ def tail_of(path: Path, began: int = 0) -> str:
 
 
 def last_line(text: str) -> str:
-    """The last line that says something; empty where there is none."""
+    """The last line that is not blank; empty if there is none."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else ""

@@ -1,8 +1,7 @@
-"""Commands of the user's around a server of his own: setup before its start, teardown after its
-end.
+"""The user's commands around a server: setup before its start, and teardown after its end.
 
-Each runs in the user's environment and in a group of its own, outside the server's limits, so that
-it counts for nothing in the measurement. What it leaves running is ended with it.
+Each runs in the user's environment and in a separate group, outside the server's limits, so it does
+not affect the measurement. Processes that it leaves behind are killed.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Step = Literal["setup", "teardown"]
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """The commands around one server, and how they are run; their output goes to ``log_path``."""
+    """The commands around one server; their output goes to ``log_path``."""
 
     server: str
     setup: Sequence[Sequence[str]]
@@ -38,9 +37,9 @@ class Preparation:
 
 @contextmanager
 def prepared(preparation: Preparation, place: Place) -> Iterator[None]:
-    """Setup before the block and teardown after it, whatever happens. Raises ServerError where one
-    fails, unless the block has failed before."""
-    # Setup and the server add to it; what is there is of an earlier attempt.
+    """Run setup before the block and teardown after it in any case. Raises ServerError if one
+    fails, unless the block failed first."""
+    # Discard the log of an earlier attempt; setup and the server append to it.
     preparation.log_path.write_bytes(b"")
     try:
         for argv in preparation.setup:
@@ -54,7 +53,7 @@ def prepared(preparation: Preparation, place: Place) -> Iterator[None]:
 
 
 def _tear_down(preparation: Preparation, place: Place) -> None:
-    """All of its commands; the first failure is raised after the last command."""
+    """Run all commands; the first failure is raised after the last command."""
     failures = []
     for argv in preparation.teardown:
         try:
@@ -66,7 +65,7 @@ def _tear_down(preparation: Preparation, place: Place) -> None:
 
 
 def _run(step: Step, argv: Sequence[str], preparation: Preparation, place: Place) -> None:
-    """One command to its end."""
+    """Run one command until it exits."""
     path, command = preparation.log_path, shlex.join(argv)
     unlimited = replace(place.limits, cpus=None, memory_bytes=None, pids=None)
     with path.open("ab") as log, fresh_group(step, replace(place, limits=unlimited)) as group:

@@ -1,5 +1,5 @@
-"""Waits until a server gives a correct response, and probes whether it keeps connections. An open
-port proves nothing."""
+"""Waits until a server gives a correct response, and probes whether it keeps connections open. An
+open port is not sufficient."""
 
 from __future__ import annotations
 
@@ -19,20 +19,18 @@ from wsgiload.serving.wrong_response import exception_in, fix_of, in_words
 from wsgiload.units import NS_PER_S
 
 POLL_S = 0.02
-# What is left of a deadline can be less than any response takes.
+# The remaining time may be shorter than any response takes.
 MIN_RESPONSE_TIMEOUT_S = 0.1
-# A complete but wrong response can be a server that still imports its app; after this long it is
-# reported.
+# A server that still imports its app may give wrong responses; they are reported after this time.
 WRONG_RESPONSE_PATIENCE_NS = 3 * NS_PER_S
 STEP = "readiness"
-# A server's end shows a little later than its closed port.
+# A process may exit slightly later than its port closes.
 END_SEEN_WITHIN_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What a server has to answer before it counts as ready, and for how long that is waited
-    for."""
+    """The request that a server must answer correctly to count as ready, and the timeouts."""
 
     request: Request
     ready_timeout_ns: int
@@ -41,19 +39,19 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One response of the server; ``problem`` is None when it is correct."""
+    """One response of the server; ``problem`` is None if it is correct."""
 
     status: int | None
     problem: str | None
-    # The connection had ended before a byte of a response came.
+    # The connection was closed before the first byte of a response.
     is_closed: bool = False
     is_too_large: bool = False
-    # Complete, correct or not.
+    # The complete response, correct or not.
     response: Response | None = None
 
 
 def ask(port: int, request: Request, timeout_s: float = DEFAULT_TIMEOUT_NS / NS_PER_S) -> Answer:
-    """One request on a connection of its own."""
+    """Send one request on a new connection."""
     try:
         connection = Connection((HOST, port), timeout_s)
     except OSError as error:
@@ -80,7 +78,8 @@ def _exchange(connection: Connection, request: Request) -> Answer:
 
 
 def _is_right(body: bytes, request: Request) -> bool:
-    """Regular expressions apart: the generator's are of another kind than Python's."""
+    """Whether the body is correct. Ignores regular expressions, because the generator's syntax
+    differs from Python's."""
     return (
         request.expected_body in (None, body)
         and request.expected_length in (None, len(body))
@@ -89,8 +88,8 @@ def _is_right(body: bytes, request: Request) -> bool:
 
 
 def wait_until_ready(server: ServerProcess, port: int, expected: Expectation) -> float:
-    """Poll until the response is correct; seconds since the call. Raises ServerError when it cannot
-    become so."""
+    """Poll until the response is correct; returns the seconds that this took. Raises ServerError if
+    it cannot become correct."""
     started_ns = time.monotonic_ns()
     wrong_since_ns: int | None = None
     while True:
@@ -123,7 +122,7 @@ def wait_until_ready(server: ServerProcess, port: int, expected: Expectation) ->
 
 
 def _end_of(server: ServerProcess, when: str) -> ServerError | None:
-    """The error for a server that was killed or has ended; None while it lives."""
+    """The error for a server that was killed or has exited; None while it runs."""
     kills = server.group.oom_kills()
     if kills:
         return out_of_memory(server, kills, when, STEP)
@@ -148,8 +147,7 @@ def out_of_memory(server: ServerProcess, kills: int, when: str, step: str) -> Se
 def _wrong_response(
     server: ServerProcess, port: int, answer: Answer, request: Request
 ) -> ServerError:
-    """The error for a complete response that is not the expected one: what it says, and what
-    helps."""
+    """The error for a complete but wrong response, with its content and a fix."""
     log = server.log_tail()
     cause, fix = f"{server.variant.id}: {answer.problem}", "see the server's log"
     raised, user_server = exception_in(log), server.variant.server.user_server
@@ -166,7 +164,7 @@ def _wrong_response(
 
 
 def _require_listener_in_group(server: ServerProcess, port: int) -> None:
-    """Another program on the port could have responded in the server's place."""
+    """Raise ServerError if another program listens on the port and could have responded instead."""
     owners = listener_pids(port)
     if owners and not owners & set(server.group.pids()):
         raise ServerError(
@@ -179,8 +177,8 @@ def _require_listener_in_group(server: ServerProcess, port: int) -> None:
 
 
 def keeps_connections(server: ServerProcess, port: int, request: Request, timeout_ns: int) -> bool:
-    """Whether two requests get a response on one connection. A wrong or late response says nothing
-    of that, nor does a server that takes no connection any more: ServerError."""
+    """Whether two requests get a response on one connection. Raises ServerError for a wrong or late
+    response, or if the server accepts no more connections, because then the result is unknown."""
     try:
         connection = Connection((HOST, port), timeout_ns / NS_PER_S)
     except OSError as error:
@@ -199,8 +197,8 @@ def keeps_connections(server: ServerProcess, port: int, request: Request, timeou
 
 
 def _not_connected(server: ServerProcess, error: OSError) -> ServerError:
-    """The error for a server that gave a correct response once: how it ended, or else that it has
-    stalled."""
+    """The error for a server that gave a correct response but no longer accepts connections: how it
+    exited, or that it stalled."""
     until = time.monotonic() + END_SEEN_WITHIN_S
     while time.monotonic() < until:
         ended = _end_of(server, "after its first response")

@@ -1,7 +1,6 @@
-"""Supporting services of the servers that are measured, such as a database: started first and
-stopped last, each in a group of its own outside the server's limits, or attached to where they
-already run.
-"""
+"""Supporting services of the measured servers, such as a database. They are started first and
+stopped last, each in a separate group outside the server's limits, or attached to where they
+already run."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ from wsgiload.units import NS_PER_S
 
 STEP = "service"
 POLL_S = 0.05
-# A database writes down what it has in memory before it ends.
+# A database flushes its memory to disk before it exits.
 STOP_TIMEOUT_S = 10.0
 
 
@@ -41,13 +40,13 @@ class RunningService:
 
     name: str
     group: LimitedGroup | Attached
-    # How many cores it may use, and whether the server runs on them, too; None where nobody knows.
+    # The number of cores it may use, and whether it shares them with the server; None: unknown.
     cpus: float | None
     shares_server_cores: bool
     has_ended: Callable[[], str | None]
 
     def require_alive(self) -> None:
-        """Raise ServerError where it has ended."""
+        """Raise ServerError if it has ended."""
         ended = self.has_ended()
         if ended is not None:
             raise ServerError(ended, "see the end of its output", step=STEP)
@@ -55,8 +54,7 @@ class RunningService:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What services need to be started: where, on which cores, with which variables, and how long
-    they may take."""
+    """What is needed to start services: place, cores, variables and timeout."""
 
     place: Place
     server_cpus: tuple[int, ...]
@@ -66,7 +64,8 @@ class Surroundings:
 
     @property
     def cores(self) -> tuple[int, ...]:
-        """Those that neither the server nor the generator has; without any, those of the server."""
+        """The cores that neither the server nor the generator uses; if there are none, those of the
+        server."""
         taken = {*self.server_cpus, *self.client_cpus}
         free = tuple(core for core in available_cpus() if core not in taken)
         return free or self.server_cpus
@@ -76,8 +75,8 @@ class Surroundings:
 def running_services(
     services: Mapping[str, SupportingService], around: Surroundings, log: Callable[[str], None]
 ) -> Iterator[tuple[RunningService, ...]]:
-    """All of them, in their order, for as long as the block lasts. Raises ServerError for one that
-    does not become ready."""
+    """All services in their order, while the block lasts. Raises ServerError if one does not become
+    ready."""
     if not services:
         yield ()
         return
@@ -139,7 +138,7 @@ def _started(
 
 @dataclass(frozen=True, slots=True)
 class _Launch:
-    """How commands of a service are started: all of them in its group."""
+    """How commands of a service are started, all in its group."""
 
     name: str
     service: SupportingService
@@ -171,7 +170,7 @@ def _end_of(
 def _wait_until_ready(
     launch: _Launch, has_ended: Callable[[], str | None], timeout_ns: int, log_path: Path
 ) -> None:
-    """Poll until it is ready. Raises ServerError where it ends before, or takes too long."""
+    """Poll until it is ready. Raises ServerError if it ends first, or takes too long."""
     until_ns = time.monotonic_ns() + timeout_ns
     while not _is_ready(launch, until_ns):
         ended = has_ended()
@@ -220,7 +219,7 @@ def _listens(port: int) -> bool:
 
 
 def _stop(process: subprocess.Popen[bytes], stop_signal: str) -> None:
-    """Gently; what is left is ended with its group."""
+    """Stop it gently; its group ends the rest."""
     if process.poll() is None:
         process.send_signal(signal.Signals[stop_signal])
         try:
@@ -231,6 +230,6 @@ def _stop(process: subprocess.Popen[bytes], stop_signal: str) -> None:
 
 
 def require_alive(services: Sequence[RunningService]) -> None:
-    """Raise ServerError for a service that has ended."""
+    """Raise ServerError if a service has ended."""
     for service in services:
         service.require_alive()

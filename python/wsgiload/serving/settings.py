@@ -20,7 +20,7 @@ def settings_of(
     variables: Mapping[str, str],
     environment: Environment,
 ) -> ServerSettings:
-    """What is known when the server is started; accept queue and keep-alive are found later."""
+    """The settings known at the start; backlog and keep-alive are measured later."""
     kind, user_server = variant.variant, variant.server.user_server
     return ServerSettings(
         command=tuple(command),

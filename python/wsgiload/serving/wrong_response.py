@@ -1,4 +1,4 @@
-"""What a wrong response says, and what helps: a fix that changes the request was tried before."""
+"""Describes a wrong response and suggests a fix. A fix that changes the request has been tested."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wsgiload.foreign_text import quotation
 from wsgiload.loads.request import Request
 from wsgiload.serving.exchange import Response
 
-# Read of a body, for its quotation.
+# Bytes of a body that are read for a quotation.
 READ_BYTES = 8_000
 
 REDIRECTS = (301, 302, 303, 307, 308)
@@ -29,12 +29,13 @@ _OF_STATUS = {
     429: "disable the app's rate limit for the measurement",
 }
 
-# Sends the request anew; None where no complete response came.
+# Sends a request; None if there was no complete response.
 Again = Callable[[Request], Response | None]
 
 
 def in_words(request: Request, response: Response) -> str:
-    """What came back: its status if that is wrong, where it leads, and how its body begins."""
+    """The response: its status if wrong, the target of a redirect, and the beginning of its
+    body."""
     exchange = f"{request.method} {request.path} returned"
     text = f"{exchange} an unexpected body"
     if response.status not in request.statuses:
@@ -60,7 +61,7 @@ def excerpt(response: Response) -> str:
 
 
 def fix_of(request: Request, response: Response, hosts: Iterable[str], again: Again) -> str:
-    """What to change; ``hosts`` are names that the app may accept."""
+    """What to change; ``hosts`` are host names that the app may accept."""
     status = response.status
     if status in request.statuses:
         return _fix_of_body(response)
@@ -115,8 +116,7 @@ def _fix_of_redirect(request: Request, response: Response, again: Again) -> str:
 
 
 def _fix_of_host(request: Request, hosts: Iterable[str], again: Again) -> str:
-    """Frameworks respond 400 to a name that they do not serve; the load calls the server by its
-    address."""
+    """Frameworks respond with 400 to unknown host names, and the load uses the server's address."""
     if any(name.lower() == "host" for name, _ in request.headers):
         return "correct -H 'Host: …', or change the request with --method, -H and --body"
     for host in dict.fromkeys((*hosts, "localhost")):

@@ -165,7 +165,7 @@ def _measure(
             record.samples = sampler.stop()
             record.processes, record.client = sampler.processes, sampler.client
             record.pss_after_bytes = proportional_bytes(server.group.pids())
-    if not experiment.bundled:  # the bundled apps cache nothing unknown
+    if not experiment.bundled:  # the caching of bundled apps is known
         record.cache = probe_cache((launch.HOST, port), request)
     if experiment.precision is not None and record.load is not None:
         record.notes.append(precision_sentence(record.load, experiment.precision))

@@ -1,6 +1,6 @@
-"""What can be wrong with a result, one module for each finding.
+"""Possible problems of a result, one module for each finding.
 
-A finding is a function of one run. ``averaged_percentiles`` needs the parts of a file, and
+A finding is a function of one run. ``averaged_percentiles`` needs the parts of a file;
 ``flat_throughput`` and ``missing_runs`` need several runs.
 """
 
@@ -25,7 +25,7 @@ from wsgiload.documents.audit import AuditAlarm
 
 Finding = Callable[[Run], AuditAlarm | None]
 
-# In the order of the report: what invalidates a run comes first.
+# In the order of the report: findings that invalidate a run come first.
 FINDINGS: tuple[Finding, ...] = (
     failed_connections,
     client_exhausted,

@@ -1,4 +1,4 @@
-"""Percentiles that are the mean of percentiles."""
+"""Percentiles that are means of percentiles."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from wsgiload.documents.audit import AuditAlarm
 from wsgiload.report.words import format_duration_ns, plural, quantile_name
 
 FEWEST_QUANTILES = 3
-# The parts must differ for their mean to mean anything else than any of them.
+# If the parts do not differ, their mean proves nothing.
 LEAST_SPREAD = 0.2
-# Of one step of the tool: what rounding leaves.
+# The tolerance for rounding, in steps of the tool's resolution.
 TOLERANCE_STEPS = 0.6
 LEAST_TOLERANCE = 0.001
 
 
 def averaged_percentiles(total: Run, parts: Sequence[Run]) -> AuditAlarm | None:
-    """All quantiles of the total are the plain or the weighted mean of those of its parts."""
+    """All quantiles of the aggregate are the plain or weighted means of its parts' quantiles."""
     shared = set(total.figures.quantiles_ns)
     for part in parts:
         shared &= set(part.figures.quantiles_ns)

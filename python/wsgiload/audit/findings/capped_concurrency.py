@@ -1,4 +1,5 @@
-"""Requests in flight that do not grow with the connections: a cap on connections served."""
+"""Requests in flight that do not grow with the connections: the server serves a limited number of
+connections."""
 
 from __future__ import annotations
 
@@ -10,12 +11,13 @@ from wsgiload.documents.audit import AuditAlarm
 from wsgiload.report.words import format_count, three_digits
 
 SAME_WITHIN = 0.1
-# Of the connections at the highest level: where more are served, the cap is not below them.
+# The share of the connections at the highest level; if more are served, there is no cap below them.
 MOST_SERVED = 0.5
 
 
 def capped_concurrency(runs: Sequence[Run]) -> Iterator[tuple[Run, AuditAlarm]]:
-    """Of one tool at different levels; the alarm stands at a run with the most connections."""
+    """Compares runs of one tool at different levels; reports the alarm for a run with the most
+    connections."""
     levels = closed_levels(runs)
     accounted = medians(levels, in_flight)
     if not accounted or spread(accounted) > SAME_WITHIN:

@@ -8,7 +8,7 @@ from wsgiload.report.words import format_count, format_ratio
 
 
 def client_exhausted(run: Run) -> AuditAlarm | None:
-    """Failures of the client's own kernel."""
+    """Requests that failed in the client's kernel."""
     failed = run.figures.errors.get("client", 0)
     if not failed:
         return None

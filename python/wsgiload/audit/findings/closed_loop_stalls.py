@@ -17,13 +17,13 @@ from wsgiload.units import NS_PER_S
 
 # A response this many times as slow as the highest quantile up to p99 is a stall.
 STALL_FACTOR = 10
-# The share of the time that stalls take up: the probability that an independent request meets one.
+# The share of time spent in stalls, which is the probability that an independent request meets one.
 MOST_TIME_SHARE = 0.02
 LOWEST, HIGHEST = 0.9, 0.99
 
 
 def closed_loop_stalls(run: Run) -> AuditAlarm | None:
-    """The longest response and the mean show stalls that the quantile does not."""
+    """The longest response and the mean show stalls that the quantile does not show."""
     figures = run.figures
     quantiles = {
         float(key): ns for key, ns in figures.quantiles_ns.items() if float(key) <= HIGHEST
@@ -40,8 +40,8 @@ def closed_loop_stalls(run: Run) -> AuditAlarm | None:
 
 
 def _stalled_share(run: Run, quantiles: dict[float, int], one_stall: float) -> float:
-    """The share of the time that stalls took up: of one that stopped all connections, unless the
-    mean is too low for that, or of several, where the mean is too high for anything else."""
+    """The share of time spent in stalls: a single stall of all connections, unless the mean is too
+    low for one, or several stalls, if only they explain a high mean."""
     mean_ns = run.figures.mean_ns
     if not mean_ns:
         return one_stall

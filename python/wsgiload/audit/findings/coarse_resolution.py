@@ -1,4 +1,4 @@
-"""Times in steps that are too coarse for what they report, such as bins of 1 ms."""
+"""Times whose resolution is too coarse for the reported values, such as bins of 1 ms."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from wsgiload.audit.run import Run, alarm
 from wsgiload.documents.audit import AuditAlarm
 from wsgiload.report.words import format_duration_ns, format_ratio
 
-# Half a step, as a share of the median.
+# Half a step of the resolution, relative to the median.
 MOST_ROUNDING = 0.1
 
 
 def coarse_resolution(run: Run) -> AuditAlarm | None:
-    """A median that its tool rounded by more than a tenth."""
+    """A median that the tool rounded by more than 10 %."""
     figures = run.figures
     median_ns, step_ns = figures.quantiles_ns.get("0.5"), figures.resolution_ns
     if median_ns is None or step_ns is None:

@@ -10,7 +10,7 @@ MOST_SHARE = 0.001
 
 
 def errors_as_responses(run: Run) -> AuditAlarm | None:
-    """Errors whose times are counted like those of correct responses."""
+    """Errors whose times count like those of correct responses."""
     figures, tool = run.figures, run.tool
     timed = figures.requests if figures.timed_requests is None else figures.timed_requests
     if tool is None or not timed or not figures.requests:

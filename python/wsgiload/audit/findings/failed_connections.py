@@ -1,4 +1,4 @@
-"""Connections that failed and stayed unused, or a run in which nothing was served."""
+"""Connections that failed and were not used again, or a run without any response."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FIX = (
 
 
 def failed_connections(run: Run) -> AuditAlarm | None:
-    """All connections of the run, or some of a tool that does not connect again."""
+    """All connections of the run failed, or some connections of a tool that does not reconnect."""
     figures = run.figures
     if figures.requests == 0 and run.failures:
         return _nothing(run)

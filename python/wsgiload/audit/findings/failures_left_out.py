@@ -11,12 +11,12 @@ MOST_SHARE = 0.001
 
 
 def failures_left_out(run: Run) -> AuditAlarm | None:
-    """The times are those of the survivors."""
+    """The response times only include successful requests."""
     figures, tool = run.figures, run.tool
     if tool is None or not figures.requests:
         return None
     left_out = {kind: n for kind, n in figures.errors.items() if kind not in tool.timed_errors}
-    # These lost no request.
+    # These connections lost no request.
     if no_keepalive(run) is not None:
         left_out.pop("read", None)
     if tool.keeps_failed_connections:

@@ -14,7 +14,8 @@ FLAT_WITHIN = 0.05
 
 
 def flat_throughput(runs: Sequence[Run]) -> Iterator[tuple[Run, AuditAlarm]]:
-    """Of one tool at different levels; the alarm stands at a run with the most connections."""
+    """Compares runs of one tool at different levels; reports the alarm for a run with the most
+    connections."""
     levels = closed_levels(runs)
     rates = medians(levels, lambda run: run.figures.achieved_per_s)
     if rates and spread(rates) <= FLAT_WITHIN:
@@ -41,7 +42,7 @@ def _alarm(rates: dict[int, float], lowest: Run) -> AuditAlarm:
 
 
 def _cap(lowest: Run) -> str:
-    """The concurrency at the lowest level, where requests wait the least."""
+    """The concurrency at the lowest level, where requests queue the least."""
     rate, mean_ns = lowest.figures.achieved_per_s, lowest.figures.mean_ns
     if rate is None or mean_ns is None:
         return ""

@@ -1,4 +1,4 @@
-"""Throughput times response time must equal the number of connections of a closed loop."""
+"""In a closed loop, throughput times response time must equal the number of connections."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from wsgiload.report.words import (
 )
 
 LEAST, MOST = 0.9, 1.1
-# Connections start one by one and end one by one: with fewer requests on each, this shows.
+# Connections start and end one after another, which affects the figures if each carries fewer
+# requests.
 FEWEST_PER_CONNECTION = 20
 
 
 def littles_law(run: Run) -> AuditAlarm | None:
-    """Connections that the figures do not account for, or account for twice."""
+    """The figures account for fewer connections than there were, or for more."""
     figures, accounted, connections = run.figures, in_flight(run), _connections(run)
     if accounted is None or connections <= 0 or not figures.requests or not run.tool:
         return None
@@ -33,7 +34,7 @@ def littles_law(run: Run) -> AuditAlarm | None:
             "the response times do not include their waiting"
         )
         return _alarm(run, message, accounted, LEAST)
-    # Invented samples lengthen the mean.
+    # Samples that a tool adds to correct for coordinated omission lengthen the mean.
     if share - rounding > MOST and not run.tool.back_fills:
         message = (
             f"the response times add up to {three_digits(accounted)} concurrent requests, but "
@@ -44,7 +45,7 @@ def littles_law(run: Run) -> AuditAlarm | None:
 
 
 def _connections(run: Run) -> int:
-    """Those that the tool could use to the end."""
+    """The connections that the tool could use until the end."""
     connections = run.figures.connections or 0
     if run.tool is None or not run.tool.keeps_failed_connections:
         return connections
@@ -52,7 +53,7 @@ def _connections(run: Run) -> int:
 
 
 def _rounding(run: Run, connections: int) -> float:
-    """What half a step of the mean changes in the share."""
+    """The change of the share if the mean changes by half a step."""
     figures = run.figures
     if not figures.mean_resolution_ns or not figures.achieved_per_s:
         return 0.0
@@ -60,7 +61,7 @@ def _rounding(run: Run, connections: int) -> float:
 
 
 def _is_long_enough(run: Run, accounted: float) -> bool:
-    """Whether the connections that did work have carried many requests."""
+    """Whether the connections that did work carried many requests."""
     requests = run.figures.requests or 0
     return requests >= FEWEST_PER_CONNECTION * max(1.0, accounted)
 

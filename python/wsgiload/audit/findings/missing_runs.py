@@ -1,4 +1,4 @@
-"""Runs without a result, which a table that fills in 0 turns into the worst result."""
+"""Runs without a result, which become the worst result in a table that fills in 0."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Level = tuple[str | None, int | None, float | None]
 
 
 def missing_runs(series: Sequence[Run], count: int) -> Iterator[tuple[Run, AuditAlarm]]:
-    """Each run of a series that reports no response, if ``failed-connections`` does not say why or
-    the audit has ``count`` runs, thus others."""
+    """Each run of a series without any response, unless ``failed-connections`` explains it and it
+    is the only run of the audit; ``count`` is the number of runs."""
     for run in series:
         if run.figures.requests != 0 or (run.failures and count < 2):
             continue

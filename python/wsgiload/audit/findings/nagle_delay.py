@@ -1,4 +1,4 @@
-"""A floor of 40 ms: Nagle's algorithm waits for a delayed acknowledgement."""
+"""A minimum delay of 40 ms: Nagle's algorithm waits for a delayed acknowledgement."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from wsgiload.audit.run import Run, alarm, in_flight
 from wsgiload.documents.audit import AuditAlarm
 from wsgiload.report.words import format_duration_ns
 
-# All delayed responses take equally long.
+# All delayed responses take about the same time.
 MOST_WIDTH_NS = 6_000_000
-# Of the variance that fast responses would cause.
+# The share of the variance that fast responses would cause.
 LEAST_OF_VARIANCE = 0.5
-# Jitter adds as much below the median as above it.
+# Jitter is symmetric around the median.
 MOST_OF_JITTER = 2.5
-# Of the median: what one fast response in 400 causes.
+# Relative to the median: the deviation that 1 fast response in 400 causes.
 LEAST_DEVIATION = 0.05
 QUEUE_TOLERANCE = 0.1
 
 
 def nagle_delay(run: Run) -> AuditAlarm | None:
-    """The body arrives 40 ms after the head; or, from tools that do not separate these, half of
-    the responses take 40 ms longer than the fastest."""
+    """The body arrives 40 ms after the head; with tools that do not measure this, half of the
+    responses take 40 ms longer than the fastest."""
     delay_ns, what = _delay(run)
     least_ns, most_ns = DELAYED_ACKNOWLEDGEMENT_NS
     if delay_ns is None or not least_ns <= delay_ns <= most_ns:
@@ -55,17 +55,17 @@ def _delay(run: Run) -> tuple[int | None, str]:
 
 
 def _is_a_queue(run: Run, median_ns: int, min_ns: int) -> bool:
-    """Whether half of the requests wait until all others that are in flight have been served, one
-    by one: that explains the difference as well."""
+    """Whether a queue explains the difference as well: half of the requests wait until all others
+    in flight have been served, one by one."""
     queued_ns = (in_flight(run) or 0) * min_ns
     return abs(median_ns - queued_ns) < QUEUE_TOLERANCE * median_ns
 
 
 def _without_minimum(run: Run, median_ns: int) -> int | None:
-    """The median, if some responses were fast. They pull the mean below the median and widen the
-    deviation, which slow ones cannot: a share f of responses that take no time gives a mean of
-    m (1 - f) and a variance of m² f (1 - f), about m times the difference. Jitter around the
-    median varies far less."""
+    """The median, if some responses were fast. Fast responses pull the mean below the median and
+    increase the deviation; slow ones cannot do both. A share f of responses that take no time gives
+    a mean of m (1 - f) and a variance of m² f (1 - f), about m times the difference. Jitter around
+    the median varies far less."""
     mean_ns, deviation_ns = run.figures.mean_ns, run.figures.deviation_ns
     if mean_ns is None or deviation_ns is None:
         return None
@@ -78,8 +78,8 @@ def _without_minimum(run: Run, median_ns: int) -> int | None:
 
 
 def _variance_above_ns2(run: Run, median_ns: int) -> float | None:
-    """The most that responses slower than the median can add to the variance: between two
-    quantiles, all are as slow as the upper one."""
+    """The maximum contribution to the variance of responses slower than the median: all responses
+    between two quantiles are as slow as the upper one."""
     quantiles = sorted((float(key), ns) for key, ns in run.figures.quantiles_ns.items())
     above = [(key, ns) for key, ns in quantiles if key > 0.5]
     if not above or run.figures.max_ns is None:

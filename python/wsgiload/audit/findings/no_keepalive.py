@@ -1,4 +1,4 @@
-"""As many requests as connections: the server closes each, or stops serving it."""
+"""As many requests as connections: the server closes each connection, or stops serving it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from wsgiload.audit.run import Run, alarm
 from wsgiload.documents.audit import AuditAlarm
 from wsgiload.report.words import format_count, format_duration_ns
 
-# Responses on a connection that had carried one before, as a share of all.
+# Responses on reused connections, as a share of all responses.
 LEAST_REUSED = 0.05
 FEWEST_REQUESTS = 20
-# A connection had the time for this many responses.
+# Each connection had time for at least this many responses.
 FEWEST_POSSIBLE = 5
 _FIX = (
     "enable keep-alive in the server, or measure all servers without it "
@@ -18,7 +18,7 @@ _FIX = (
 
 
 def no_keepalive(run: Run) -> AuditAlarm | None:
-    """Connections that carried one request each, though the tool asked to keep them."""
+    """Connections carried one request each although the tool requested keep-alive."""
     figures = run.figures
     if not figures.keepalive or not figures.requests or figures.requests < FEWEST_REQUESTS:
         return None
@@ -43,7 +43,8 @@ def _closed(run: Run, requests: int, reused: int) -> AuditAlarm | None:
 
 
 def _cut(run: Run) -> AuditAlarm | None:
-    """The server closes without announcing it: each request is followed by a read error."""
+    """The server closes connections without announcing it, so each request is followed by a read
+    error."""
     requests, read_errors = run.figures.requests or 0, run.figures.errors.get("read", 0)
     if read_errors < (1 - LEAST_REUSED) * requests:
         return None

@@ -8,13 +8,13 @@ from wsgiload.report.words import format_count, format_duration_ns, format_per_s
 from wsgiload.units import NS_PER_S
 
 LEAST_ACHIEVED = 0.99
-# Fewer missing responses may have been on their way at the end.
+# Fewer missing responses may only have been in flight at the end.
 FEWEST_MISSING = 10
 _FIX = "lower the rate; `wsgiload capacity` finds the highest rate that the server sustains"
 
 
 def rate_not_reached(run: Run) -> AuditAlarm | None:
-    """Fewer responses than requested, or requests that were due and never sent."""
+    """Fewer responses than requested, or scheduled requests that were never sent."""
     figures = run.figures
     if figures.dropped:
         return _dropped(run, figures.dropped)
@@ -44,7 +44,7 @@ def rate_not_reached(run: Run) -> AuditAlarm | None:
 
 
 def _failures(run: Run) -> int:
-    """Requests that were sent and failed, which other findings report."""
+    """Requests that were sent and failed; other findings report them."""
     errors = run.figures.errors
     return sum(number for kind, number in errors.items() if kind not in ERROR_RESPONSES)
 

@@ -7,7 +7,7 @@ from wsgiload.documents.audit import AuditAlarm
 from wsgiload.report.words import format_duration_ns, format_per_s, format_ratio
 
 LEAST_SENT = 0.99
-# Later than this, and than a response takes: the schedule was not kept where it matters.
+# A send is late if its delay exceeds this and a mean response time.
 MOST_LATE_NS = 50_000_000
 _FIX = (
     "use a faster client or several, on cores that the server does not use, and check its send "
@@ -16,7 +16,7 @@ _FIX = (
 
 
 def saturated_client(run: Run) -> AuditAlarm | None:
-    """It sent fewer requests than told, or some of them late."""
+    """The client sent fewer requests than requested, or sent some of them late."""
     return _too_slow(run) or _too_late(run)
 
 

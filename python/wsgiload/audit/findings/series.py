@@ -1,4 +1,4 @@
-"""A figure of several runs of one tool, by their number of connections."""
+"""A figure of several runs of one tool, by the number of connections."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from statistics import median
 from wsgiload.audit.run import Run
 
 FEWEST_LEVELS = 3
-# The highest level, compared with the lowest.
+# The ratio of the highest to the lowest level.
 LEAST_RANGE = 2.0
-# Levels in a line of text.
+# The number of levels that fit into a line of text.
 MOST_SHOWN = 4
 
 
 def closed_levels(runs: Sequence[Run]) -> dict[int, list[Run]]:
-    """Closed loops with responses, by their connections in ascending order; nothing if these are
-    too few or too close together to show a trend."""
+    """Closed loops with responses, by their connections in ascending order; empty if there are too
+    few, or too close together to show a trend."""
     levels: dict[int, list[Run]] = {}
     for run in runs:
         figures = run.figures
@@ -30,7 +30,7 @@ def closed_levels(runs: Sequence[Run]) -> dict[int, list[Run]]:
 def medians(
     levels: dict[int, list[Run]], figure: Callable[[Run], float | None]
 ) -> dict[int, float] | None:
-    """The median of a figure at each level; None if it is not known at all of them."""
+    """The median of a figure at each level; None unless it is known at all levels."""
     by_level = {}
     for level, runs in levels.items():
         known = [value for run in runs if (value := figure(run))]
@@ -41,12 +41,13 @@ def medians(
 
 
 def spread(values: dict[int, float]) -> float:
-    """The largest value over the smallest, minus 1."""
+    """The largest value divided by the smallest, minus 1."""
     return max(values.values()) / min(values.values()) - 1
 
 
 def some_levels(values: dict[int, float]) -> list[int]:
-    """As many as a line holds: all of a few, else the lowest, one in the middle, the highest."""
+    """The levels that fit into a line: all of them, or the lowest, one in the middle, and the
+    highest."""
     levels = list(values)
     if len(levels) <= MOST_SHOWN:
         return levels

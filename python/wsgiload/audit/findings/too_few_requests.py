@@ -12,7 +12,7 @@ from wsgiload.report.words import (
 )
 
 FEWEST_BEYOND = 10
-# Higher ones are printed by tools that always print them; few publish them.
+# Some tools always print higher quantiles, but these are rarely published.
 HIGHEST = 0.99
 
 

@@ -1,4 +1,4 @@
-"""The tools whose files can be read, one module each."""
+"""The supported tools, one module each."""
 
 from __future__ import annotations
 

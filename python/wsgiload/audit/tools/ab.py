@@ -1,4 +1,4 @@
-"""The text of ab (ApacheBench)."""
+"""The text output of ab (ApacheBench)."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _times(piece: str) -> Figures:
 
 
 def _transfer_ns(piece: str) -> int | None:
-    """The last byte minus the first, in whole milliseconds."""
+    """The time from the first to the last byte, in whole milliseconds."""
     means = [text.find(rf"^{row}:\s+\d+\s+(\d+) ", piece) for row in ("Processing", "Waiting")]
     if None in means:
         return None

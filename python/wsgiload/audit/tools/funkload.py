@@ -1,5 +1,5 @@
-"""The report of FunkLoad (``index.rst``): one run for each cycle, of its pages, or of its requests
-where it has no pages."""
+"""The report of FunkLoad (``index.rst``): one run per cycle, with its pages, or with its requests
+if it has no pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wsgiload.errors import UsageError
 _STEP_NS = 1_000_000
 _TITLE = r"^FunkLoad_? bench report"
 _DURATION = rf"^\* Cycle duration: ({text.NUMBER})s"
-# The tables with the throughput of all pages, and of all requests.
+# The columns with the throughput of all pages and of all requests.
 _RATES = ("SPPS", "RPS")
 _QUANTILES = {"P10": "0.1", "MED": "0.5", "P90": "0.9", "P95": "0.95"}
 _RULE = re.compile(r"\s*=+(?:\s+=+)+\s*")
@@ -37,7 +37,7 @@ def _parse(content: str) -> Sequence[Part]:
 
 
 def _table(lines: Sequence[str], rate: str, content: str) -> list[Row]:
-    """The rows below the heading with this column, down to the closing rule."""
+    """The rows below the heading with this column, up to the closing rule."""
     begin = next((place for place, line in enumerate(lines) if _is_heading(line, rate)), None)
     if begin is None:
         return []
@@ -78,7 +78,7 @@ def _part(row: Row, rate: str, duration_ns: int) -> Part:
 
 
 def _quantiles(row: Row) -> dict[str, int]:
-    """It writes -1 for a quantile that it does not know."""
+    """FunkLoad writes -1 for an unknown quantile."""
     return {
         key: _ns(row[name])
         for name, key in _QUANTILES.items()

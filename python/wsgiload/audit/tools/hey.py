@@ -1,4 +1,4 @@
-"""The text of hey. It prints neither its connections nor its rate."""
+"""The text output of hey, which contains neither its connections nor its rate."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from wsgiload.audit import text
 from wsgiload.audit.run import Part, Tool
 from wsgiload.documents.audit import ErrorKind, Figures
 
-# Four decimals of a second.
+# Four decimal places of a second.
 _STEP_NS = 100_000
-# It keeps the times of no more.
+# hey keeps the times of at most this many responses.
 MOST_TIMES = 1_000_000
 _START = r"^Summary:\s*\n\s+Total:\s+"
 _QUANTILE = re.compile(rf"^\s*(\d+)%+ in ({text.NUMBER}) secs", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The text of httperf."""
+"""The text output of httperf."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wsgiload.audit.run import Part, Tool
 from wsgiload.documents.audit import ErrorKind, Figures
 from wsgiload.units import NS_PER_S
 
-# Its median is the middle of a bin.
+# The median is the middle of a bin of this width.
 _BIN_NS = 1_000_000
 _START = r"^httperf --"
 _TOTAL = rf"^Total: connections (\d+) requests (\d+) replies (\d+) test-duration ({text.NUMBER}) s"
@@ -67,7 +67,8 @@ def _option(piece: str, name: str) -> float | None:
 
 
 def _late_ns(piece: str, rate_per_s: float | None) -> int | None:
-    """Connections that are opened in one go were due one after the other."""
+    """The lateness of connections that were opened in one burst although they were due one after
+    another."""
     burst = text.find_count(_BURST, piece)
     if burst is None or not rate_per_s:
         return None
@@ -92,8 +93,8 @@ def _errors(piece: str) -> dict[ErrorKind, int]:
 
 
 def _times(piece: str, *, is_one_call: bool) -> Figures:
-    """The mean of the replies; with one call for each connection, the rest is that of the
-    connections: httperf has no other."""
+    """The mean of the replies. With one call per connection, the other times are those of the
+    connections; httperf has no others."""
     reply = text.find(_REPLY_TIME, piece)
     parts = [text.milliseconds_ns(one) for one in reply.groups()] if reply else []
     mean_ns, transfer_ns = (sum(parts), parts[1]) if parts else (None, None)

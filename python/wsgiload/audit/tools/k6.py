@@ -1,4 +1,4 @@
-"""The summary of k6 as JSON: of ``--summary-export``, or the data of ``handleSummary``."""
+"""The JSON summary of k6: from ``--summary-export``, or the data of ``handleSummary``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wsgiload.audit.run import ALL_ERRORS, Part, Tool
 from wsgiload.documents.audit import Figures
 
 _QUANTILE = re.compile(r"p\((\d+(?:\.\d+)?)\)")
-# By name; one form has them in an object of their own, among texts.
+# By name; one format puts them into an inner object, next to texts.
 Numbers = dict[str, float]
 
 
@@ -66,7 +66,7 @@ def _numbers(result: _Result, name: str) -> Numbers:
 
 
 def _failed(result: _Result, requests: int) -> int:
-    """The metric asks whether a request failed: ``passes`` are those that did."""
+    """The metric counts whether requests failed, so ``passes`` are the failed ones."""
     failed = _numbers(result, "http_req_failed")
     if "passes" in failed:
         return round(failed["passes"])
@@ -85,7 +85,7 @@ def _ns(milliseconds: float | None) -> int | None:
 
 
 def _quantiles(times: Numbers) -> dict[str, int]:
-    """Both forms have milliseconds."""
+    """Both formats use milliseconds."""
     quantiles = {"0.5": times["med"]} if "med" in times else {}
     for name, value in times.items():
         percent = _QUANTILE.fullmatch(name)

@@ -12,7 +12,7 @@ from wsgiload.errors import UsageError
 from wsgiload.units import NS_PER_S
 
 _MILLISECOND_NS = 1_000_000
-# Names of old versions.
+# Column names of old versions.
 _OLD = {
     "# requests": "Request Count",
     "# failures": "Failure Count",
@@ -50,7 +50,7 @@ def _parse(content: str) -> Sequence[Part]:
     parts = [_of_stats(row) for row in rows]
     if not any(part.is_total for part in parts):
         text.cut_off(content, "'Aggregated'")
-    # With one URL, its row and the total are the same.
+    # With a single URL, its row and the total are equal.
     return parts if len(parts) > 2 else [part for part in parts if part.is_total]
 
 
@@ -100,7 +100,7 @@ def _quantiles(row: Row) -> dict[str, int]:
 
 
 def _of_history(rows: Sequence[Row]) -> Part:
-    """The whole run, from its last row: the percentiles of a row are those of a few seconds."""
+    """The whole run, from its last row; the percentiles of a row only cover a few seconds."""
     _require(rows, _NEEDED_OF_HISTORY)
     totals = [row for row in rows if row["Name"] in _TOTALS and _number(row["User Count"])]
     if not totals:

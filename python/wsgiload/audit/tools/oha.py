@@ -1,4 +1,5 @@
-"""The JSON of oha (``--output-format json``). It has neither its connections nor its rate."""
+"""The JSON of oha (``--output-format json``), which contains neither its connections nor its
+rate."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from wsgiload.audit.run import Part, Tool
 from wsgiload.documents.audit import ErrorKind, Figures
 from wsgiload.units import NS_PER_S
 
-# Requests that the end of the run cut off.
+# Requests in flight at the end of the run.
 _UNFINISHED = "aborted due to deadline"
 
 

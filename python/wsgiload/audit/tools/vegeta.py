@@ -1,5 +1,5 @@
-"""The reports of vegeta, as JSON and as text. It knows the rate that it sent, not the one it was
-told."""
+"""The reports of vegeta, as JSON and as text. They contain the sent rate but not the requested
+one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wsgiload.audit.json_text import decode
 from wsgiload.audit.run import ALL_ERRORS, Part, Tool
 from wsgiload.documents.audit import ErrorKind, Figures
 
-# Its code for a request without a response.
+# The code of a request without a response.
 _NO_RESPONSE = "0"
 _START = r"^Requests\s+\[total, rate(?:, throughput)?\]\s+"
 _QUANTILES = {"50th": "0.5", "90th": "0.9", "95th": "0.95", "99th": "0.99"}
@@ -87,7 +87,7 @@ def _of_text(piece: str) -> Figures:
 
 
 def _row(name: str, piece: str) -> dict[str, str]:
-    """``Duration  [total, attack, wait]  2s, 2s, 1ms``: values by their names."""
+    """``Duration  [total, attack, wait]  2s, 2s, 1ms``: values by name."""
     match = text.required(rf"^{name}\s+\[([^\]]+)\]\s+(\S.*)$", piece, f"'{name}'")
     names, values = ([one.strip() for one in part.split(",")] for part in match.groups())
     if len(names) != len(values):
@@ -121,8 +121,8 @@ def _figures(
 
 
 def _errors(codes: Mapping[str, int], messages: Sequence[str]) -> dict[ErrorKind, int]:
-    """It does not count its messages: all requests without a response get the first kind, one of
-    the client's own before all others."""
+    """vegeta does not count its messages, so all requests without a response get one kind: the
+    first one, but kinds of client errors take precedence."""
     kinds = Counter(
         text.kind_of_error(message) for message in messages if not re.match(r"\d{3} ", message)
     )

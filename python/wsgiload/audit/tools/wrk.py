@@ -1,4 +1,4 @@
-"""The text of wrk, and of wrk2, which prints the same and a spectrum."""
+"""The text output of wrk, and of wrk2, which adds a spectrum."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _errors(piece: str) -> dict[ErrorKind, int]:
 
 
 def _quantiles(piece: str) -> dict[str, int]:
-    """The first distribution: with ``-U`` a second one without correction follows."""
+    """The first distribution; with ``-U``, a second, uncorrected one follows."""
     quantiles: dict[str, int] = {}
     for percent, value in _QUANTILE.findall(piece):
         key = f"{float(percent) / 100:.10g}"
