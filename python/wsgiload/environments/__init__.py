@@ -1,1 +1,1 @@
-"""The interpreter of the app, and one locked environment per server."""
+"""The app's interpreter, and one locked environment per server."""

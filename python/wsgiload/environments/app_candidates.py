@@ -1,6 +1,6 @@
-"""What a name that does not exist may have meant, by the files that are there.
+"""Suggests what a nonexistent name may have meant, based on the existing files.
 
-Nothing is imported here; whether a candidate works is tried elsewhere (``app_import``).
+Nothing is imported here; ``app_import`` tests the candidates.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from wsgiload.catalogue.contract import Interface
 from wsgiload.environments import django
 from wsgiload.environments.app_name import AppName, ImportedFrom
 
-# Modules below the first belong to the project around; the others are usually projects themselves.
+# Modules below the first folder belong to the enclosing project; the others are usually projects
+# themselves.
 SOURCE_FOLDERS = ("src", "lib")
 PROJECT_FOLDERS = ("app", "backend", "server")
 
@@ -22,7 +23,7 @@ PROJECT_FOLDERS = ("app", "backend", "server")
 def for_missing_module(
     name: AppName, folder: Path, variables: Mapping[str, str], interface: Interface
 ) -> list[ImportedFrom]:
-    """For a module that ``folder`` does not have: names like it, and other places."""
+    """Candidates for a module that ``folder`` does not have: similar names, and other locations."""
     top, dot, rest = name.module.partition(".")
     local_modules = [path.stem for path in folder.glob("*.py")]
     local_modules += [path.parent.name for path in folder.glob("*/__init__.py")]
@@ -31,7 +32,7 @@ def for_missing_module(
         for module in difflib.get_close_matches(top, local_modules, n=2)
     ]
 
-    # As Django's WSGI_APPLICATION is written: shop.wsgi.application.
+    # The form of Django's WSGI_APPLICATION: shop.wsgi.application.
     above, _, last = name.module.rpartition(".")
     if above and last.isidentifier():
         candidates.append(ImportedFrom(folder, AppName(above, last)))
@@ -48,7 +49,7 @@ def for_missing_module(
 def with_source_folder(
     name: AppName, module: str, folder: Path, variables: Mapping[str, str]
 ) -> list[ImportedFrom]:
-    """The app with a further folder that holds ``module``: where sources usually are, or one of
+    """The app with an additional folder that contains ``module``: a usual source folder, or one of
     ``PYTHONPATH``, which servers do not see."""
     inherited = [Path(one) for one in variables.get("PYTHONPATH", "").split(os.pathsep) if one]
     places = [*(folder / one for one in SOURCE_FOLDERS), *(Path.cwd() / one for one in inherited)]
@@ -56,13 +57,13 @@ def with_source_folder(
 
 
 def above_file(name: AppName, file: Path, absent: str) -> list[ImportedFrom]:
-    """The app from the folders around a file of it that have what it opens by a relative path."""
+    """The app from an enclosing folder that has the file which the app opens by a relative path."""
     places = [place for place in file.parents if (place / absent).exists()]
     return [ImportedFrom(place, name) for place in places]
 
 
 def in_django(folder: Path, interface: Interface) -> list[ImportedFrom]:
-    """The apps of the Django projects in a folder and just below it."""
+    """The apps of the Django projects in a folder and its direct subfolders."""
     return [
         ImportedFrom(project, AppName(module, "application"))
         for project in django.projects(folder)
@@ -71,7 +72,7 @@ def in_django(folder: Path, interface: Interface) -> list[ImportedFrom]:
 
 
 def asgi_of_django(name: AppName, folder: Path) -> list[ImportedFrom]:
-    """The ASGI app beside a WSGI app, as Django's ``startproject`` names both."""
+    """The ASGI app next to a WSGI app, as named by Django's ``startproject``."""
     package, _, module = name.module.rpartition(".")
     is_django = bool(package) and module == "wsgi"
     return [ImportedFrom(folder, AppName(f"{package}.asgi", name.expression))] if is_django else []

@@ -1,8 +1,8 @@
-"""Checks that an app can be imported by its interpreter and has the interface that is measured, in
-a process of its own.
+"""Checks in a separate process that its interpreter can import an app, and that the app has the
+measured interface.
 
-Whatever the app does there, the check ends within its time limit and has one line to say. A fix
-that names an app was tried before.
+Whatever the app does, the check ends within its time limit with a one-line message. A fix that
+names an app has been tested.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ MOST_SETTINGS = 3
 
 
 class Spawn(Protocol):
-    """Starts a process, its output in ``log``: ``spawn`` of a group, for example."""
+    """Starts a process with its output in ``log``, such as ``spawn`` of a group."""
 
     def __call__(
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: IO[bytes]
@@ -62,7 +62,7 @@ class Spawn(Protocol):
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of importing an app (``import_program``)."""
+    """The result of importing an app (``import_program``)."""
 
     step: Literal[
         "done",
@@ -89,7 +89,7 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Where an app is imported: by whom, with which variables, for how long at most."""
+    """How an app is imported: interpreter, variables, time limit."""
 
     interpreter: AppInterpreter
     variables: Mapping[str, str]
@@ -119,10 +119,10 @@ def check_app(app: str, folder: Path, around: Surroundings) -> None:
 
 
 def import_app(app: ImportedFrom, around: Surroundings) -> Imported:
-    """Import it in a process of its own; one that does not end, or not in the expected way, is an
-    AppImportError."""
+    """Import it in a separate process. Raises AppImportError if the process does not end, or not in
+    the expected way."""
     variables = clean_variables(around.variables, app.folder)
-    del variables["PYTHONPATH"]  # the program sets the path once its own modules are loaded
+    del variables["PYTHONPATH"]  # the program sets the path after loading its modules
     with tempfile.TemporaryDirectory(prefix="wsgiload-") as scratch, _tail() as (log, tail):
         result = Path(scratch) / "result.json"
         argv = [str(around.interpreter.executable), "-P", str(PROGRAM)]
@@ -136,7 +136,7 @@ def import_app(app: ImportedFrom, around: Surroundings) -> Imported:
         except subprocess.TimeoutExpired:
             raise messages.not_in_time(app.name, around.timeout_s) from None
         finally:
-            process.kill()  # nothing, where it has ended
+            process.kill()  # no effect if it has ended
             process.wait()
         report = _read(result)
 
@@ -146,7 +146,7 @@ def import_app(app: ImportedFrom, around: Surroundings) -> Imported:
 
 
 class _Tail:
-    """The last of what a process writes into a pipe; the rest is dropped, however much it is."""
+    """Keeps only the end of a process's output from a pipe."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -161,7 +161,7 @@ class _Tail:
                 del self._bytes[:-LOG_TAIL_BYTES]
 
     def text(self) -> str:
-        """What has been written so far; children that still hold the pipe are not waited for."""
+        """The output so far; does not wait for children that still hold the pipe."""
         self._thread.join(DRAIN_S)
         return bytes(self._bytes).decode(errors="replace")
 
@@ -176,14 +176,15 @@ def _tail() -> Iterator[tuple[IO[bytes], _Tail]]:
 def _read(result: Path) -> Imported | None:
     try:
         with result.open("rb") as stream:
-            # An app's text may hold half a surrogate pair, which only the standard library reads.
+            # An app's text may contain half a surrogate pair, which only the standard library
+            # decodes.
             return msgspec.convert(json.loads(stream.read(RESULT_BYTES)), type=Imported)
     except (OSError, ValueError):  # msgspec's errors are ValueErrors as well
         return None
 
 
 def _failure(report: Imported, name: AppName, folder: Path, around: Surroundings) -> WsgiloadError:
-    """The error, with a fix that works where one was found."""
+    """The error, with a tested fix if there is one."""
     if report.kind == "ImproperlyConfigured" and SETTINGS_VARIABLE in report.text:
         settings = _settings_for(ImportedFrom(folder, name), around)
         if settings is not None:
@@ -200,7 +201,7 @@ def _failure(report: Imported, name: AppName, folder: Path, around: Surroundings
 def _alternatives(
     report: Imported, name: AppName, folder: Path, around: Surroundings
 ) -> list[ImportedFrom]:
-    """What else may have been meant, the likeliest first."""
+    """Other names that may have been meant, the most likely first."""
     if report.step == "missing":
         return app_candidates.for_missing_module(name, folder, around.variables, around.interface)
     if report.step == "attribute" and not report.matches:
@@ -218,7 +219,8 @@ def _alternatives(
 def _first_that_works(
     candidates: Sequence[ImportedFrom], around: Surroundings
 ) -> ImportedFrom | None:
-    """The first that imports, its name corrected where the module has another callable."""
+    """The first candidate that imports; its name is corrected if the module has another
+    callable."""
     until = time.monotonic() + min(SUGGESTION_TIMEOUT_S, around.timeout_s)
     for candidate in candidates:
         left_s = until - time.monotonic()
@@ -238,7 +240,8 @@ def _first_that_works(
 
 
 def _around(candidate: ImportedFrom, around: Surroundings) -> Surroundings:
-    """With the environment of the candidate's own folder, unless another one was asked for."""
+    """The surroundings with the environment of the candidate's folder, unless the user named
+    one."""
     is_requested = around.interpreter.origin in ("--python", "VIRTUAL_ENV")
     if is_requested or not (candidate.folder / ".venv").is_dir():
         return around
@@ -246,7 +249,7 @@ def _around(candidate: ImportedFrom, around: Surroundings) -> Surroundings:
 
 
 def _settings_for(app: ImportedFrom, around: Surroundings) -> str | None:
-    """The Django settings with which the app imports, otherwise the likeliest."""
+    """The Django settings with which the app imports; otherwise the most likely ones."""
     likely = settings_modules(app.folder)[:MOST_SETTINGS]
     for settings in likely:
         variables = {**around.variables, SETTINGS_VARIABLE: settings}
@@ -256,7 +259,7 @@ def _settings_for(app: ImportedFrom, around: Surroundings) -> str | None:
 
 
 def _path_given(app: str, folder: Path, around: Surroundings) -> WsgiloadError:
-    """What to type instead of a path."""
+    """The error for a path, with the correct form of the name."""
     try:
         candidates = modules_of_path(app, folder)
     except (OSError, ValueError):
@@ -266,14 +269,15 @@ def _path_given(app: str, folder: Path, around: Surroundings) -> WsgiloadError:
         return not_an_app(app, f"{path} does not exist in {folder}; name a module, not a file")
     candidate = _first_that_works(candidates, around)
     if candidate is None:
-        # It exists and does not import: why is worth more than how it should be named.
+        # It exists but cannot be imported; the reason is more useful than the correct form of its
+        # name.
         check_app(candidates[0].name.text, candidates[0].folder, around)
         return not_an_app(app, f"name a module, not a file: {_words(candidates[0], around)}")
     return not_an_app(app, f"write it as {_words(candidate, around)}")
 
 
 def _module_given(app: str, folder: Path, around: Surroundings) -> WsgiloadError:
-    """What to type instead of a module without its callable."""
+    """The error for a module without a callable, with the correct form of the name."""
     likely = parse_app(f"{app}:app")
     candidate = _first_that_works([ImportedFrom(folder, likely)], around)
     if candidate is None:
@@ -284,7 +288,7 @@ def _module_given(app: str, folder: Path, around: Surroundings) -> WsgiloadError
 
 
 def _words(app: ImportedFrom, around: Surroundings) -> str:
-    """``--chdir``, ``--pythonpath`` and ``APP`` as they are typed here."""
+    """``--chdir``, ``--pythonpath`` and ``APP`` as the user would type them."""
     words = [] if app.folder == Path.cwd() else ["--chdir", from_here(app.folder)]
     for folder in (*around.pythonpath, *app.pythonpath):
         words += ["--pythonpath", from_here(folder)]

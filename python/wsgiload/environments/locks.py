@@ -1,6 +1,5 @@
-"""Which lock an environment is made from: the one beside the server's file; or, for a version that
-the user asked for and for a file that has none, one that is resolved with hashes once and kept in
-the cache."""
+"""The lock of an environment: the one next to the server's file. For a version that the user
+requested, or a file without a lock, it is resolved once with hashes and cached."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ _NO_SUCH_VERSION = "No solution found"
 
 
 def known_lock(server: Server, interpreter: AppInterpreter) -> Path:
-    """The lock of a server, whether it is there yet or not; resolves nothing."""
+    """The path of a server's lock, whether or not it exists; resolves nothing."""
     if not _is_resolved_here(server):
         return server.lock_path
     key = json.dumps([server.requirements, server.overrides, interpreter.minor])
@@ -43,7 +42,7 @@ def known_lock(server: Server, interpreter: AppInterpreter) -> Path:
 
 
 def lock_of(server: Server, interpreter: AppInterpreter, log: Callable[[str], None]) -> Path:
-    """The lock of a server, resolved now if it has to be. Raises ProvisionError."""
+    """The lock of a server, resolved now if necessary. Raises ProvisionError."""
     path = known_lock(server, interpreter)
     if path.exists() or not _is_resolved_here(server):
         return path

@@ -1,5 +1,5 @@
-"""Which interpreter each setting of an experiment runs on, and the environments for it: each server
-installed once for each of them. A server of the user's own runs in the user's environment."""
+"""The interpreter of each configuration, and its environment: each server is installed once per
+interpreter. A user's server runs in the user's environment."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from wsgiload.environments.versions import find_version, require_suited
 from wsgiload.errors import UsageError, WsgiloadError
 
 Environments = Mapping[str, Environment | WsgiloadError]
-# By what a setting says of Python: None is the interpreter of the experiment.
+# By the Python version of a configuration; None is the experiment's interpreter.
 Interpreters = Mapping[str | None, AppInterpreter]
 
 
 def named_interpreters(variants: Mapping[str, ServerVariant]) -> dict[str, AppInterpreter]:
-    """The interpreters that settings name by their versions. Raises UsageError for a version that
-    is not installed, or that one of its servers does not run on."""
+    """The interpreters that configurations name by version. Raises UsageError for a version that is
+    not installed, or that one of its servers does not support."""
     named: dict[str, AppInterpreter] = {}
     for one in variants.values():
         if one.python is not None:
@@ -30,8 +30,8 @@ def named_interpreters(variants: Mapping[str, ServerVariant]) -> dict[str, AppIn
 
 
 def _distinct_interpreter(version: str, named: Mapping[str, AppInterpreter]) -> AppInterpreter:
-    """The interpreter, which is none of those found before: it would be compared with itself as if
-    with another."""
+    """The interpreter of this version. Raises UsageError if it is the same as an earlier one,
+    because the two would be compared as if they differed."""
     candidate = find_version(version)
     for other, interpreter in named.items():
         if interpreter.base_executable == candidate.base_executable:
@@ -48,8 +48,8 @@ def provide(
     log: Callable[[str], None],
     app_failure: WsgiloadError | None = None,
 ) -> dict[str, Environment | WsgiloadError]:
-    """The environment of each setting, by its id, or why there is none; an app that cannot be
-    imported fails every server of the catalogue."""
+    """The environment of each configuration, by its id, or why there is none. If the app cannot be
+    imported, every server of the catalogue fails."""
     user_environments = {
         setting: user_environment(one.server.user_server, dict(one.variables))
         for setting, one in variants.items()
@@ -72,5 +72,5 @@ def provide(
 
 
 def needs_app(variants: Mapping[str, ServerVariant]) -> bool:
-    """Whether a server of the catalogue imports the app; the user's own see to that themselves."""
+    """Whether a server of the catalogue imports the app; users' commands import it themselves."""
     return any(one.server.user_server is None for one in variants.values())

@@ -1,7 +1,6 @@
-"""The environment of a server of the user's own: the user's, as it is.
+"""The environment of a user's server: the user's, unchanged.
 
-Nothing is installed or changed; what is known of versions is read from the environment that holds
-the program.
+Nothing is installed. The versions are read from the environment that contains the program.
 """
 
 from __future__ import annotations
@@ -22,25 +21,25 @@ from wsgiload.errors import ProvisionError, UsageError, WsgiloadError
 NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
 _PYTHON = re.compile(r"python[\d.]*t?")
-# As venv, and as virtualenv and uv write it.
+# The formats of venv, virtualenv and uv.
 _PYTHON_VERSION = re.compile(r"^version(?:_info)?\s*=\s*([\d.]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class UserEnvironment(Environment):
-    """The user's environment; ``own`` is what runs in it."""
+    """The user's environment; ``user_server`` runs in it."""
 
     user_server: UserServer
 
     def environ(self, app_dir: Path, inherited: Mapping[str, str] | None = None) -> dict[str, str]:
-        """The inherited variables, and where a bundled app is found."""
+        """The inherited variables, extended by the path of a bundled app."""
         variables = dict(os.environ if inherited is None else inherited)
         if app_dir != self.user_server.folder:
             earlier = variables.get("PYTHONPATH")
             variables["PYTHONPATH"] = os.pathsep.join([str(app_dir), *filter(None, [earlier])])
         # Importing the app would otherwise write bytecode into the user's own folders.
         variables.setdefault("PYTHONDONTWRITEBYTECODE", "1")
-        # What a dying server said last must be in its log.
+        # The last output of a crashing server must be in its log.
         variables.setdefault("PYTHONUNBUFFERED", "1")
         return variables
 
@@ -48,13 +47,14 @@ class UserEnvironment(Environment):
 def user_environment(
     user_server: UserServer, variables: Mapping[str, str] = NO_VARIABLES
 ) -> UserEnvironment | WsgiloadError:
-    """The environment that holds its program, or why there is none; ``variables`` are laid over
-    those of this process."""
+    """The environment that contains the server's program, or why there is none; ``variables``
+    override those of this process."""
     try:
         program = find_user_program(user_server, variables)
     except UsageError as error:
         return ProvisionError(error.cause, error.fix, step="provision")
-    # A link such as pipx makes leads to its environment; the interpreter of one leads out of it.
+    # A link, such as one by pipx, leads to its environment; the link of an interpreter leads out of
+    # it.
     is_inside = (program.parent.parent / "pyvenv.cfg").is_file()
     folder = program.parent if is_inside else program.resolve().parent
     return UserEnvironment(
@@ -68,7 +68,8 @@ def user_environment(
 
 
 def find_user_program(user_server: UserServer, variables: Mapping[str, str] = NO_VARIABLES) -> Path:
-    """The program of its command, found as a shell in its folder finds it. Raises UsageError."""
+    """The program of the command, found as a shell in its folder would find it. Raises
+    UsageError."""
     name = words_of(user_server)[0]
     if os.sep not in name:
         return _on_path(name, user_server, variables, user_server.option)
@@ -85,8 +86,8 @@ def find_user_program(user_server: UserServer, variables: Mapping[str, str] = NO
 def require_user_programs(
     user_server: UserServer, variables: Mapping[str, str] = NO_VARIABLES
 ) -> None:
-    """Refuse a server whose programs are not there: its own, and those of the commands around it.
-    One that is given by its path may be made by an earlier command. Raises UsageError."""
+    """Raise UsageError if programs of the server or of its setup and teardown commands are missing.
+    An earlier command may create a program that is given by its path."""
     find_user_program(user_server, variables)
     for where, command in user_server.around:
         name = split_words(command, where)[0]
@@ -115,7 +116,7 @@ def _where_else(name: str, user_server: UserServer) -> str:
 
 
 def _version(words: list[str], prefix: Path) -> str | None:
-    """The version of the distribution that brought the program, or the module after ``-m``."""
+    """The version of the distribution that provides the program, or the module after ``-m``."""
     program = Path(words[0]).name
     if _PYTHON.fullmatch(program):
         module = words[words.index("-m") + 1 :][:1] if "-m" in words else []

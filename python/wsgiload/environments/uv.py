@@ -14,7 +14,7 @@ from wsgiload.errors import ProvisionError
 
 @functools.cache
 def uv_program() -> str:
-    """Its path. Raises ProvisionError where it is missing."""
+    """The path of uv. Raises ProvisionError if it is missing."""
     try:
         return str(find_uv_bin())
     except FileNotFoundError as error:
@@ -24,8 +24,8 @@ def uv_program() -> str:
 
 
 def uv_variables() -> dict[str, str]:
-    """The variables that it runs with."""
+    """The environment variables for uv."""
     variables = clean_variables(os.environ, Path())
     del variables["PYTHONPATH"]  # a build must not see the app
-    # The app's interpreter decides, and uv must not fetch another one behind our back.
+    # The app's interpreter decides, so uv must not download another one.
     return variables | {"UV_PYTHON_DOWNLOADS": "never", "NO_COLOR": "1"}

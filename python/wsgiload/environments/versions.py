@@ -1,8 +1,7 @@
-"""Which of the interpreters of this machine a server is run on.
+"""The interpreter of this machine on which a server runs.
 
-One build for all servers, because a comparison of servers on different interpreters compares
-interpreters; only a server that does not run on it gets the newest one that it does run on. Nothing
-is installed or downloaded.
+All servers use one build, because otherwise a comparison would compare interpreters. Only a server
+that does not support it gets the newest one that it supports. Nothing is installed or downloaded.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from wsgiload.catalogue.contract import Server
 from wsgiload.environments.interpreter import AppInterpreter, bundled_app_interpreter, describe_any
 from wsgiload.errors import UsageError
 
-# Where version managers put interpreters; their shims on PATH lead elsewhere.
+# The folders of version managers; their shims on PATH lead elsewhere.
 MANAGED = (".pyenv/versions/*/bin", ".local/share/uv/python/*/bin")
 USUAL_FOLDERS = ("/usr/local/bin", "/usr/bin")
 VERSION = re.compile(r"\d+\.\d+(\.\d+)?t?")
 
 
 def suits(server: Server, interpreter: AppInterpreter) -> bool:
-    """Whether the server runs on it, as its file says."""
+    """Whether the server's file declares support for the interpreter."""
     too_new = server.python_max is not None and interpreter.minor > server.python_max
     return (
         interpreter.implementation == server.implementation
@@ -34,9 +33,9 @@ def suits(server: Server, interpreter: AppInterpreter) -> bool:
 
 
 def interpreter_for(server: Server, usual: AppInterpreter) -> AppInterpreter:
-    """``usual`` where the server runs on it; for a bundled app else the newest that it runs on.
+    """``usual`` if the server supports it; otherwise, for a bundled app, the newest supported one.
 
-    An app of the user's stays on its own interpreter: its packages were made for that one.
+    A user's app stays on its interpreter, because its packages were built for that one.
     """
     if suits(server, usual):
         return usual
@@ -51,16 +50,16 @@ def interpreter_for(server: Server, usual: AppInterpreter) -> AppInterpreter:
 
 
 def require_suited(server: Server, interpreter: AppInterpreter) -> None:
-    """Refuse an interpreter that was asked for by its version and that the server does not run
-    on."""
+    """Raise UsageError if the server does not support the interpreter that the user named by
+    version."""
     if not suits(server, interpreter):
         fix = "omit this server from --servers, or this version from --grid python="
         raise UsageError(_not_on(server, interpreter), fix)
 
 
 def find_version(text: str) -> AppInterpreter:
-    """The installed CPython of ``--python-version``: ``3.13``, ``3.13.1``, or ``3.14t`` for one
-    without the global interpreter lock; of several, the newest."""
+    """The installed CPython for ``--python-version``: ``3.13``, ``3.13.1``, or ``3.14t`` for a
+    free-threaded build. If there are several, the newest."""
     if not VERSION.fullmatch(text):
         raise UsageError(
             f"{text!r} is not a Python version",
@@ -79,8 +78,7 @@ def find_version(text: str) -> AppInterpreter:
 
 @functools.cache
 def installed_interpreters(implementation: str) -> tuple[AppInterpreter, ...]:
-    """Every interpreter of that implementation that can be found here and answers, with no packages
-    in sight."""
+    """Every working interpreter of that implementation on this machine, without packages."""
     name = r"pypy3" if implementation == "PyPy" else r"python3\.\d+t?"
     interpreters: dict[Path, AppInterpreter] = {}
     for path in _executables(name):

@@ -1,2 +1,1 @@
-"""One load: its options, the plan that the generator takes, and the generator that carries it
-out."""
+"""One load: its options, the generator's plan, and the generator process."""

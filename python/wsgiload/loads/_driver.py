@@ -1,7 +1,7 @@
-"""The load generator as a process of its own: one JSON line in, one report out.
+"""The load generator in a separate process: one JSON line in, one report out.
 
-It is started by ``drive``, never by a user. The end of its standard input means that nobody waits
-for the report any more, so it stops; an orchestrator that dies cannot leave a load behind.
+``drive`` starts it; users never do. When its standard input ends, nobody waits for the report any
+more, so it stops. An orchestrator that dies therefore leaves no load behind.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from wsgiload._loadgen import LoadHandle
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What the driver reads: the plan, the cores to carry it out on, whether to go first, and where
-    to show its progress."""
+    """The driver's input: the plan, the cores, whether to use real-time priority, and where to show
+    progress."""
 
     plan: msgspec.Raw
     cpus: tuple[int, ...]
@@ -29,14 +29,14 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """What the driver writes instead of a report; a report has no such key."""
+    """The driver's output instead of a report, which has no such key."""
 
     error: str | None = None
 
 
 def main() -> int:
-    """Read an ``Order``, carry its plan out and write the report, or a ``Failure``."""
-    # The keyboard's interrupt reaches the orchestrator, which decides what it means for the load.
+    """Read an ``Order``, run its plan and write the report, or a ``Failure``."""
+    # Ctrl-C reaches the orchestrator, which decides what to do with the load.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     order = msgspec.json.decode(sys.stdin.readline(), type=Order)
     if order.cpus:
@@ -58,9 +58,9 @@ def main() -> int:
 
 
 def _schedule_ahead() -> None:
-    """Ahead of ordinary processes on our cores, where this user may: another program's time slice
-    of some milliseconds would otherwise show as lateness of ours. The report says whether it was
-    so. With a limit for real-time threads the kernel would kill a generator that hardly sleeps."""
+    """Use real-time priority on our cores if permitted; otherwise, other programs' time slices of
+    some milliseconds would appear as send lag. The report contains the scheduling policy. With a
+    limit on real-time CPU time, the kernel would kill a generator that hardly sleeps."""
     if resource.getrlimit(resource.RLIMIT_RTTIME)[0] != resource.RLIM_INFINITY:
         return
     with suppress(PermissionError):

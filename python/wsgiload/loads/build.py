@@ -1,4 +1,4 @@
-"""From the options that a user gives to the plan of one load. Starts nothing."""
+"""Builds the plan of one load from the user's options. Starts nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOAD_DEFAULTS = LoadOptions(warmup=0.0, cooldown=0.0, seed=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadSpec:
-    """Everything a user says about one load; ``connections`` caps an open loop."""
+    """The user's specification of one load; ``connections`` limits an open loop."""
 
     url: str
     schedule: Level | LoadProfile
@@ -58,7 +58,7 @@ def plan_of(spec: LoadSpec) -> LoadPlan:
 
 
 def _requests_of(spec: LoadSpec) -> RequestOptions:
-    """What is sent: the requests of an access log come with its arrivals."""
+    """The requests; those of an access log come with its arrivals."""
     if not isinstance(spec.schedule, Replay) or not spec.schedule.targets:
         return spec.request
     given = (spec.request.targets, spec.request.sessions, spec.request.body)

@@ -1,5 +1,4 @@
-"""Runs one load in a generator process of its own, pinned to the client's cores and outside the
-server's limits."""
+"""Runs one load in a generator process on the client's cores, outside the server's limits."""
 
 from __future__ import annotations
 
@@ -25,11 +24,11 @@ from wsgiload.loads._driver import Failure, Order
 from wsgiload.loads.generator import OnStart, ShouldStop, ignore, never
 from wsgiload.loads.progress import ProgressFile
 
-# Each time costs 0.14 ms on the generator's core, as much as a sample does.
+# Each poll costs 0.14 ms on the generator's core, as much as a sample.
 POLL_S = 0.5
-# After a stop the generator has only to add up what it has.
+# After a stop, the generator only has to compute its report.
 STOP_TIMEOUT_S = 30.0
-# The end of what a dying generator wrote holds the cause.
+# The end of a crashed generator's output contains the cause.
 MOST_COMPLAINT_BYTES = 16 << 10
 DEATH_FIX = (
     "check with `dmesg` whether it was OOM-killed, and with `df` whether the directory for "
@@ -46,7 +45,7 @@ class LocalGenerator:
     def carry_out(
         self, plan: LoadPlan, should_stop: ShouldStop = never, on_start: OnStart = ignore
     ) -> LoadReport:
-        """Carry the plan out and return its report; see ``drive``."""
+        """Run the plan and return its report; see ``drive``."""
         return drive(plan, self.cpu_plan, should_stop, on_start)
 
 
@@ -57,15 +56,14 @@ def drive(
     on_start: OnStart = ignore,
     progress: ProgressFile | None = None,
 ) -> LoadReport:
-    """Carry the plan out on the client's cores and return its report.
+    """Run the plan on the client's cores and return its report.
 
     ``should_stop`` is polled twice a second; ``on_start`` gets the generator's process id;
-    ``progress`` is where the load shows how it stands. On cores that the server does not share, the
-    generator has priority over ordinary processes; on shared ones it must not, or it would starve
-    the server. An exception while waiting (Ctrl-C) stops the
-    load before it propagates.
+    ``progress`` is the file that shows the load's progress. On cores that the server does not
+    share, the generator has real-time priority; on shared cores, it would starve the server. An
+    exception while waiting (Ctrl-C) stops the load before it propagates.
     """
-    # A file, because a report can be larger than a pipe holds and nobody reads while the load runs.
+    # A file, because a report can exceed the size of a pipe, which nobody reads during the load.
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as complaints:
         with unguarded():
             process = _started(output, complaints, progress)
@@ -95,7 +93,7 @@ def _started(
 
 
 def _order_of(plan: LoadPlan, cpu_plan: CpuPlan, progress: ProgressFile | None) -> Order:
-    """The order; on shared cores no real-time priority, and the generator spins only on request."""
+    """The order; on shared cores without real-time priority, and busy-waiting only on request."""
     shared = cpu_plan.shared_cores
     shared_or_not = msgspec.structs.replace(plan, shares_cores=shared)
     return Order(
@@ -108,14 +106,14 @@ def _order_of(plan: LoadPlan, cpu_plan: CpuPlan, progress: ProgressFile | None) 
 
 def _order(process: subprocess.Popen[bytes], order: Order) -> None:
     assert process.stdin is not None
-    # A generator that died at its start is no surprise here: its message is read with the result.
+    # If the generator died at its start, its message is read with the result.
     with suppress(BrokenPipeError):
         process.stdin.write(msgspec.json.encode(order) + b"\n")
         process.stdin.flush()
 
 
 def _has_ended(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
-    """Sleeps until the end: ``Popen.wait`` would wake up eighty times a second, on the generator's
+    """Sleep until the end; ``Popen.wait`` would wake up 80 times a second on the generator's
     core."""
     if process.poll() is not None:
         return True
@@ -128,7 +126,7 @@ def _has_ended(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ask for the end by closing the generator's input, and insist if it does not come."""
+    """Ask for the end by closing the generator's input; kill it if necessary."""
     if process.stdin is not None and not process.stdin.closed:
         with suppress(BrokenPipeError):
             process.stdin.close()
@@ -155,7 +153,7 @@ def _result(
 
 
 def _death(process: subprocess.Popen[bytes], report_bytes: int, complaints: IO[bytes]) -> str:
-    """How a generator ended that left no report, and what it said last."""
+    """How a generator ended without a report, and its last output."""
     complaints.seek(0, os.SEEK_END)
     complaints.seek(max(0, complaints.tell() - MOST_COMPLAINT_BYTES))
     last = complaints.read().decode(errors="replace").strip().splitlines()[-1:]

@@ -1,7 +1,7 @@
-"""The seam to whatever carries out a load: a plan goes in, a report comes out.
+"""The interface of load generators: a plan goes in, a report comes out.
 
 ``LocalGenerator`` (module ``drive``) is the only implementation so far: one process on this
-machine. Several generators on several hosts can take its place.
+machine. Several generators on several hosts could replace it.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ OnStart = Callable[[int], None]
 
 
 def never() -> bool:
-    """Does not stop a load."""
+    """Never stops a load."""
     return False
 
 
 def ignore(pid: int) -> None:
-    """Does nothing with the generator's process id."""
+    """Ignores the generator's process id."""
 
 
 class Generator(Protocol):
-    """Carries out loads."""
+    """Runs loads."""
 
     def carry_out(
         self, plan: LoadPlan, should_stop: ShouldStop = never, on_start: OnStart = ignore
     ) -> LoadReport:
-        """Carry the plan out and return its report.
+        """Run the plan and return its report.
 
         ``should_stop`` is polled twice a second and ends the load early; ``on_start`` gets the
-        generator's process id, so that its own use of resources can be observed.
+        generator's process id, so its resource use can be sampled.
         """
         ...
 
 
 def require_possible(plan: LoadPlan) -> None:
-    """Refuse a plan that the generator could not carry out; nothing is started."""
+    """Raise UsageError for a plan that the generator cannot carry out; nothing is started."""
     plan_warnings(plan, ())
 
 
@@ -52,9 +52,9 @@ def plan_warnings(
 ) -> tuple[str, ...]:
     """The generator's warnings about options that have no effect on this plan.
 
-    ``given`` are the options that the user set, named like the flags with underscores: the plan of
-    a closed loop has no place for those of an open one. ``open_by`` is the flag that makes an open
-    loop. Raises UsageError as ``require_possible``.
+    ``given`` are the options that the user set, named like the flags with underscores, because the
+    plan of a closed loop does not contain those of an open one. ``open_by`` is the flag that makes
+    an open loop. Raises UsageError like ``require_possible``.
     """
     try:
         return tuple(check_plan(encode(plan), sorted(given), open_by))

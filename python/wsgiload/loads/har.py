@@ -1,7 +1,4 @@
-"""The requests of a HAR file, which browsers write, as a targets file.
-
-Pure: text in, text out.
-"""
+"""Converts a HAR file, as exported by browsers, to a targets file. Pure: text in, text out."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from wsgiload.loads.targets_text import (
     with_weights,
 )
 
-# The response to a request without conditions and without a range.
+# The status of the same request without conditions and range.
 _UNCONDITIONAL = {206: 200, 304: 200}
 _LOWEST_ERROR = 500
 
@@ -60,7 +57,7 @@ class _Har(msgspec.Struct):
 
 
 def targets_of_har(content: bytes) -> ImportedTargets:
-    """The requests to the host of the first one, each once with its number as its weight."""
+    """The requests to the host of the first request; repeated ones become weights."""
     entries = _entries(content)
     host = _split(entries[0].request.url).netloc
     of_host = [entry for entry in entries if _split(entry.request.url).netloc == host]
@@ -71,7 +68,7 @@ def targets_of_har(content: bytes) -> ImportedTargets:
 
 
 def _entries(content: bytes) -> list[_Entry]:
-    """Those over HTTP: pages have data: and WebSocket URLs, too."""
+    """The entries over HTTP, without data: and WebSocket URLs."""
     try:
         entries = msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"), type=_Har).log.entries
     except (msgspec.DecodeError, RecursionError) as error:

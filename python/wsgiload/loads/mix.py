@@ -1,5 +1,5 @@
-"""Files of weighted requests and of sessions, as the generator's plan takes them. Their format:
-docs/requests.md."""
+"""Files of weighted requests and of sessions, in the form of the generator's plan. For their
+format, see docs/requests.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wsgiload.errors import UsageError
 
 Entry = TypeVar("Entry", WeightedRequest, SessionPlan)
 
-# A file, or the entries themselves: typed, or plain in the form in which the plan has them.
+# A file, or the entries themselves, typed or as plain data.
 Targets = str | PathLike[str] | Sequence[WeightedRequest] | Sequence[Mapping[str, object]]
 Sessions = str | PathLike[str] | Sequence[SessionPlan] | Sequence[Mapping[str, object]]
 

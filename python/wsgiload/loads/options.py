@@ -1,7 +1,7 @@
-"""How one load is sent: its settings, its level, and the plan that the generator takes.
+"""The settings and the level of one load, and the generator's plan.
 
-Nothing here starts, measures or writes anything. What is possible is decided by the generator, when
-it checks the plan.
+Nothing here starts, measures or writes anything. The generator decides what is possible when it
+checks the plan.
 """
 
 from __future__ import annotations
@@ -33,25 +33,24 @@ from wsgiload.units import NS_PER_S
 Keepalive = Literal["on", "off"] | int
 
 DEFAULT_TIMEOUT_NS = 10 * NS_PER_S
-# No backlog in the catalogue holds more, so further connections would only wait in the kernel.
+# No backlog in the catalogue is larger, so more connections would only wait in the kernel.
 DEFAULT_MAX_CONNECTIONS = 1_000
-# The slowest hundredth of a minute at 3,000 requests per second; about 140 kB in the report of a
-# load.
+# The slowest 1 % of one minute at 3,000 requests per second; about 140 kB in a load report.
 KEPT_FLIGHTS = 2_000
 
-# A search for a rate must stay within what the generator accepts.
+# A capacity search must stay within the generator's limit.
 HIGHEST_RATE_PER_S = 10_000_000
 MOST_USERS = 1_000_000
 MOST_WARMUP_REQUESTS = 1_000_000_000
-# What the generator refuses as too long.
+# The generator rejects longer durations.
 _TOO_LONG_NS = 2**63
 
 
 @dataclass(frozen=True, slots=True)
 class LoadSettings:
-    """How requests are sent, whatever the server and the level. Times in nanoseconds.
+    """How requests are sent, independent of server and level. Times in nanoseconds.
 
-    ``LoadOptions`` says what each of them means; None leaves a choice to the generator.
+    ``LoadOptions`` documents the settings; None leaves a choice to the generator.
     """
 
     duration_ns: int
@@ -66,7 +65,7 @@ class LoadSettings:
     timeout_ns: int = DEFAULT_TIMEOUT_NS
     deadline_ns: int | None = None
     interval_ns: int | None = None
-    # How many of the slowest requests, and of a random sample, the report lists.
+    # How many of the slowest requests, and how many randomly sampled ones, the report lists.
     keep_flights: int = 0
     threads: int = 1
     spin_window_ns: int | None = None
@@ -84,7 +83,7 @@ class LoadSettings:
 
     @property
     def load_ns(self) -> int:
-        """From the first intended send to the end of the last."""
+        """The duration from the first scheduled send to the end of the last request."""
         return self.warmup_ns + self.duration_ns + self.cooldown_ns
 
     def warmup_ns_at(self, schedule: Level | LoadProfile) -> int:
@@ -123,15 +122,14 @@ class Level:
 
     @property
     def text(self) -> str:
-        """``1000``, or ``c100`` for a closed loop: short enough for a file name, and different for
-        different levels."""
+        """``1000``, or ``c100`` for a closed loop; unique, and short enough for a file name."""
         return f"{self.rate_per_s:.15g}" if self.rate_per_s is not None else f"c{self.connections}"
 
 
 def load_plan(
     url: str, request: Request, load: LoadSettings, schedule: Level | LoadProfile, seed: int
 ) -> LoadPlan:
-    """The plan of one load as the generator takes it."""
+    """The generator's plan of one load."""
     require(
         url.isascii(), f"url {url!r} has characters not allowed in a URL", "percent-encode them"
     )
@@ -191,13 +189,13 @@ def _load_model(load: LoadSettings, schedule: Level | LoadProfile) -> LoadModel:
 
 
 def without_keepalive(load: LoadSettings) -> LoadSettings:
-    """The same load with a connection per request, for a server that closes after each response
+    """The same load with a new connection per request, for a server that closes connections
     anyway."""
     return replace(load, keepalive="off")
 
 
 def parse_keepalive(text: str) -> Keepalive:
-    """``on``, ``off``, or the number of requests that a connection carries."""
+    """``on``, ``off``, or the number of requests per connection."""
     if text == "on":
         return "on"
     if text == "off":

@@ -1,7 +1,7 @@
-"""How well one run knows a quantile, and how long it has to be to know it as well as requested.
+"""The precision of a quantile within one run, and the run length that a requested precision needs.
 Pure.
 
-The width of the interval inside a run shrinks with the square root of its length
+The width of the interval within a run decreases with the square root of the run's length
 (docs/statistics.md), because the number of effective requests grows with it.
 """
 
@@ -16,10 +16,10 @@ from wsgiload.documents.load_report import LoadReport
 from wsgiload.errors import UsageError
 from wsgiload.units import NS_PER_S
 
-# Those for which a report has intervals.
+# The quantiles for which a report has intervals.
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999, "p99.99": 0.9999}
 USUAL_QUANTILE = "p99"
-# What a quantile needs before it has an interval at all.
+# The minimum for an interval of a quantile.
 FEWEST_REQUESTS, FEWEST_BEYOND = 300, 10
 WIDEST = 0.5
 
@@ -33,7 +33,7 @@ _HOPELESS = {
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """A quantile, and the half-width of its 95 % interval as a share of it."""
+    """A quantile, and the relative half-width of its 95 % interval."""
 
     share: float
     name: str = USUAL_QUANTILE
@@ -59,11 +59,9 @@ def parse_precision(text: str) -> Precision:
     return Precision(share, name)
 
 
-def until_precise(
-    precision: Precision | None, max_duration_ns: int | None
-) -> PrecisionTarget | None:
-    """What a plan has for its load to continue until the quantile is known well enough; nothing
-    without a longest duration."""
+def until_precise(precision: Precision | None, max_duration_ns: int | None) -> PrecisionTarget | None:
+    """The plan's precision target, which extends the load until the precision is reached; None
+    without a maximum duration."""
     if max_duration_ns is None:
         return None
     if precision is None:
@@ -75,8 +73,7 @@ def until_precise(
 
 
 def precision_sentence(load: LoadReport, target: Precision) -> str:
-    """Whether the load knows its quantile as well as requested, and if not, how long it would
-    take."""
+    """Whether the load reached the requested precision; if not, how long it would take."""
     probability = QUANTILES[target.name]
     missed = f"precision of {target.name} not reached"
     known = load.uncertainty.offered_quantiles_ns.get(f"{probability:g}")
@@ -104,8 +101,8 @@ def precision_sentence(load: LoadReport, target: Precision) -> str:
 
 
 def half_width(load: LoadReport, quantile: str) -> float | None:
-    """Half of the 95 % interval of an offered quantile as a share of it; None where it has none, or
-    an open one."""
+    """The relative half-width of the 95 % interval of an offered quantile; None without a closed
+    interval."""
     interval_ns = load.uncertainty.offered_quantiles_ns[quantile].interval_95_ns
     bounds = (load.offered_quantiles_ns or {}).get(quantile)
     if interval_ns is None or bounds is None or not bounds.high:
@@ -115,7 +112,7 @@ def half_width(load: LoadReport, quantile: str) -> float | None:
 
 
 def _times_for_an_interval(load: LoadReport, probability: float, effective: float | None) -> float:
-    """How many times as long a load would have to be for ten effective requests beyond the
+    """The factor by which a load must be extended to have ten effective requests beyond the
     quantile."""
     needed = FEWEST_BEYOND / (1 - probability)
     if effective:

@@ -1,7 +1,6 @@
-"""How a load stands while it runs, as its generator shows it in a file in memory.
+"""The progress of a running load, which the generator writes to a file in memory.
 
-The generator writes and whoever watches reads; neither waits for the other. A load that nobody
-watches has no such file.
+Reader and writer never wait for each other. Without a reader, there is no such file.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from wsgiload.documents.load_report import Outcomes
 
 
 class LoadProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """What the generator showed last; timestamps are nanoseconds of CLOCK_MONOTONIC."""
+    """The latest progress; timestamps are nanoseconds of CLOCK_MONOTONIC."""
 
     at_ns: int
     start_ns: int
@@ -58,10 +57,10 @@ class ProgressFile:
 
     @property
     def path(self) -> str:
-        """Its path here and in a process that inherits the descriptor."""
+        """Its path in this process and in one that inherits the file descriptor."""
         return f"/proc/self/fd/{self.descriptor}"
 
     def read(self, threads: int) -> LoadProgress | None:
-        """How the load stands; None before all of its threads have shown something."""
+        """The current progress; None before all threads have written theirs."""
         text = read_progress(self.path, threads)
         return None if text is None else msgspec.json.decode(text, type=LoadProgress)

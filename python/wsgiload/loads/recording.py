@@ -1,5 +1,5 @@
-"""What a file to replay holds: the arrivals of a trace, or an access log's arrivals and requests.
-Their formats: docs/schedules.md."""
+"""A file to replay: the arrivals of a trace, or the arrivals and requests of an access log. For the
+formats, see docs/schedules.md."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from wsgiload.errors import UsageError
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
-    """Recorded arrivals, and what each of them requested if that is known."""
+    """Recorded arrivals, with their requests if known."""
 
     offsets_ns: tuple[int, ...]
-    # The different requests, and for each arrival the index of its own; neither in a trace.
+    # The distinct requests, and for each arrival the index of its request; empty for a trace.
     targets: tuple[WeightedRequest, ...]
     requests: tuple[int, ...] | None
-    # What a user should know about the replay of this log.
+    # Notes for the user about the replay of this log.
     notes: tuple[str, ...]
 
 

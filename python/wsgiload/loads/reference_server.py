@@ -1,4 +1,4 @@
-"""Finds and runs ``refsrv``, the reference server whose every response is known in advance."""
+"""Finds and runs ``refsrv``, the reference server whose responses are all known in advance."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from wsgiload.errors import ServerError, UsageError
 from wsgiload.host.memory_guard import unguarded
 from wsgiload.interrupts import uninterrupted
 
-# In a clone, beside the package.
+# In a clone, next to the package.
 BUILT = Path(__file__).parents[3] / "target" / "release" / "refsrv"
 START_TIMEOUT_S = 10.0
 STOP_TIMEOUT_S = 5.0
 
 
 def find_reference_server(named: Path | None = None) -> Path:
-    """The file that was named, else the one of this clone, else one on the PATH."""
+    """The named file, or the one of this clone, or one on the PATH."""
     if named is not None:
         if not os.access(named, os.X_OK) or named.is_dir():
             raise UsageError(
@@ -43,7 +43,8 @@ def find_reference_server(named: Path | None = None) -> Path:
 
 @contextmanager
 def serving_reference(program: Path, hold_ns: int, cpus: tuple[int, ...]) -> Iterator[str]:
-    """Its URL while the block lasts; every response is delayed by ``hold_ns``, on these cores."""
+    """Its URL while the block lasts; it delays every response by ``hold_ns`` and runs on these
+    cores."""
     with uninterrupted():
         process = _start(program, hold_ns, cpus)
     try:

@@ -1,4 +1,4 @@
-"""What is sent, and what counts as a correct response: frozen data. Nothing here sends anything."""
+"""The request, and the definition of a correct response. Data only."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from wsgiload.errors import UsageError, require
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _PATH = re.compile(r"/[\x21-\x7e]*")
-# ASCII only: the probe and the generator would encode anything else differently.
+# ASCII only, because the probe and the generator would encode anything else differently.
 _FIELD_VALUE = re.compile(r"[\t\x20-\x7e]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What each request is, and what counts as a correct response."""
+    """A request, and the definition of a correct response."""
 
     path: str = "/"
     method: str = "GET"
@@ -32,7 +32,7 @@ class Request:
     expected_length: int | None = None
     expected_sha256: str | None = None
     expected_regex: str | None = None
-    # Instead of one request, whose headers and checks are then their defaults.
+    # Several requests instead of one; the headers and checks above are their defaults.
     targets: tuple[WeightedRequest, ...] = ()
     sessions: tuple[SessionPlan, ...] = ()
 
@@ -66,7 +66,7 @@ class Request:
 
     @property
     def check(self) -> ResponseCheck:
-        """What counts as a correct response, as a plan has it."""
+        """The definition of a correct response in the form of a plan."""
         return ResponseCheck(
             statuses=self.statuses,
             body_base64=base64_of(self.expected_body),
@@ -77,7 +77,7 @@ class Request:
 
     @property
     def first(self) -> Request:
-        """The request by itself, or the first of several: what a server gets before it is
+        """The request itself, or the first of several, which a server gets before it is
         measured."""
         requests = [target.request for target in self.targets]
         requests += [step.request for session in self.sessions for step in session.steps]
@@ -123,7 +123,7 @@ class Request:
 def header_pairs(
     headers: Mapping[str, str] | Iterable[tuple[str, str]],
 ) -> tuple[tuple[str, str], ...]:
-    """Header fields of a mapping, or of pairs as they are."""
+    """The header fields of a mapping, or the given pairs."""
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     fix = 'write {"Accept": "*/*"}, or [("Accept", "*/*")]'
     require(not isinstance(headers, str | bytes), f"headers must not be a string: {headers!r}", fix)
@@ -139,12 +139,12 @@ def header_pairs(
 
 
 def is_token(text: str) -> bool:
-    """Whether a method or a header field may have this name."""
+    """Whether it is a valid name of a method or header field."""
     return _TOKEN.fullmatch(text) is not None
 
 
 def is_field_value(text: str) -> bool:
-    """Whether a header field may have this value."""
+    """Whether it is a valid value of a header field."""
     return _FIELD_VALUE.fullmatch(text) is not None
 
 
@@ -157,7 +157,7 @@ def parse_header(text: str) -> tuple[str, str]:
 
 
 def base64_of(data: bytes | None) -> str | None:
-    """As a plan holds bytes."""
+    """Bytes in the form of a plan."""
     return None if data is None else base64.b64encode(data).decode()
 
 
@@ -171,7 +171,7 @@ def _text(text: str, part: Literal["target", "field", "body"]) -> str:
 
 
 def _body(body: bytes | None) -> bytes | None:
-    """Filled in; one that is no text has no placeholders."""
+    """The body with its placeholders filled in; a binary body has none."""
     try:
         return None if body is None else _text(body.decode(), "body").encode()
     except UnicodeDecodeError:

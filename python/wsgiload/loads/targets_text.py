@@ -1,4 +1,4 @@
-"""Targets as text, for what makes a targets file of something else. Pure."""
+"""Writes targets files from other formats. Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from wsgiload.loads.request import is_token
 
 Fields = Sequence[tuple[str, str]]
 
-# Fields that a request gets from the generator, that belong to one connection, or that turn a
-# response into "not modified".
+# Fields that the generator sets, that belong to one connection, or that turn a response into "not
+# modified".
 _OWN_FIELDS = frozenset(
     [
         "host",
@@ -37,31 +37,31 @@ _OWN_FIELDS = frozenset(
 _SECRET_FIELDS = frozenset(
     ("authorization", "proxy-authorization", "cookie", "x-api-key", "x-auth-token")
 )
-# What ends a line would begin another line of the targets file, such as one that names a file.
+# Line breaks would begin another line of the targets file, such as one that names a file.
 _NOT_IN_A_LINE = re.compile("[\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
-# Visible ASCII but what no URL contains.
+# Visible ASCII characters without those that are not allowed in URLs.
 _KEPT_IN_URLS = "".join(map(chr, range(0x21, 0x7F))).translate(dict.fromkeys(map(ord, '"<>\\`')))
-# These begin another kind of line.
+# Prefixes of other kinds of lines.
 _OTHER_LINES = ("#", "--")
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedTargets:
-    """A targets file, and what a user should know about it."""
+    """A targets file, with notes for the user."""
 
     text: str
     notes: tuple[str, ...]
 
 
 def target_text(method: str, path: str, fields: Fields, body: bytes) -> str:
-    """The lines of one request: in vegeta's HTTP format, or in its JSON format with a body. Nothing
-    in it is a placeholder."""
+    """The lines of one request without placeholders: in vegeta's HTTP format, or in its JSON format
+    with a body."""
     literal = [(name, escaped(value)) for name, value in fields]
     return template_text(method, escaped(url_text(path)), literal, _literal_body(body))
 
 
 def template_text(method: str, path: str, fields: Fields, body: bytes) -> str:
-    """The same of a request that may have placeholders."""
+    """The lines of one request that may contain placeholders."""
     _require_single_lines(method, path, fields)
     if body or any(text.startswith(_OTHER_LINES) for text in (method, *dict(fields))):
         return _json_line(method, path, fields, body)
@@ -69,12 +69,12 @@ def template_text(method: str, path: str, fields: Fields, body: bytes) -> str:
 
 
 def escaped(text: str) -> str:
-    """A text in which nothing is a placeholder."""
+    """The text with braces escaped, so it contains no placeholder."""
     return text.replace("{{", "{{{{")
 
 
 def url_text(path: str) -> str:
-    """The path and query with everything encoded that a URL cannot contain."""
+    """The path and query with all invalid URL characters encoded."""
     return quote(path, safe=_KEPT_IN_URLS, errors="surrogateescape")
 
 
@@ -84,7 +84,7 @@ def is_imported(name: str) -> bool:
 
 
 def with_weights(targets: Iterable[str]) -> str:
-    """A targets file that has each target once, with its number as its weight."""
+    """A targets file with each distinct target once; its count is its weight."""
     counts = Counter(targets)
     return "\n".join(
         target + (f"--weight {count}\n" if count > 1 else "") for target, count in counts.items()
@@ -92,7 +92,7 @@ def with_weights(targets: Iterable[str]) -> str:
 
 
 def secrets_note(names: Iterable[str], source: str) -> list[str]:
-    """A warning if header fields with these names hold secrets."""
+    """A warning if header fields with these names contain secrets."""
     secret = sorted({name.lower() for name in names} & _SECRET_FIELDS)
     return (
         [f"the targets contain secrets from the {source} ({', '.join(secret)})"] if secret else []
@@ -100,7 +100,7 @@ def secrets_note(names: Iterable[str], source: str) -> list[str]:
 
 
 def hosts_note(imported: int, total: int, host: str) -> list[str]:
-    """What was left out because another host gets it."""
+    """A note about omitted requests to other hosts."""
     if imported == total:
         return []
     others = total - imported
@@ -108,7 +108,7 @@ def hosts_note(imported: int, total: int, host: str) -> list[str]:
 
 
 def _require_single_lines(method: str, path: str, fields: Fields) -> None:
-    """Whoever made the file must not add lines to the targets file."""
+    """Refuse line breaks, with which the source file could add lines to the targets file."""
     require(is_token(method), f"{method!r} is not a request method", "write one like GET")
     if _NOT_IN_A_LINE.search(path) or not path.startswith("/"):
         raise UsageError(f"{path!r} is not a URL path", "percent-encode it")

@@ -1,7 +1,7 @@
-"""Thresholds of checks that the user sets, such as ``send-lag.warn=0.02``: read, and divided by who
-makes the check. Pure.
+"""Check thresholds that the user sets, such as ``send-lag.warn=0.02``: parsed, and split between
+generator and orchestrator. Pure.
 
-Those of the generator go into its plan; the generator knows their names and refuses others.
+The generator's thresholds go into its plan; it knows their names and rejects others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from wsgiload.errors import UsageError
 
 Thresholds = tuple[tuple[str, float], ...]
 
-# Of the checks that only the orchestrator can make.
+# Thresholds of the checks that only the orchestrator can perform.
 OWN: Mapping[str, Mapping[str, float]] = {
     "app-calls": {"warn": 0.0, "invalid": 0.0001},
     "kernel-drops": {"warn": 0.0},
@@ -24,7 +24,7 @@ _FIX = "write it like send-lag.warn=0.02"
 
 
 def parse_check_threshold(text: str) -> tuple[str, float]:
-    """``send-lag.warn=0.02`` as its name and its number; old codes (``C4.warn``) are accepted."""
+    """The name and the value of ``send-lag.warn=0.02``; old codes (``C4.warn``) are accepted."""
     name, equals, number = text.partition("=")
     check, dot, key = name.strip().partition(".")
     if not (equals and dot and check and key):
@@ -55,7 +55,7 @@ def _threshold(name: str, limit: float) -> tuple[str, float]:
 
 
 def require_of_generator(thresholds: Iterable[tuple[str, float]]) -> None:
-    """Refuse those of checks that need a server that was launched for the load."""
+    """Raise UsageError for thresholds of checks that require a server launched by wsgiload."""
     for name, _ in thresholds:
         check = name.partition(".")[0]
         if check in OWN:
@@ -63,7 +63,7 @@ def require_of_generator(thresholds: Iterable[tuple[str, float]]) -> None:
 
 
 def of_generator(thresholds: Iterable[tuple[str, float]]) -> dict[str, dict[str, float]]:
-    """As the generator's plan has them, by check and key."""
+    """The generator's thresholds in the form of its plan, by check and key."""
     plan: dict[str, dict[str, float]] = {}
     for name, limit in thresholds:
         check, _, key = name.partition(".")
@@ -73,7 +73,7 @@ def of_generator(thresholds: Iterable[tuple[str, float]]) -> dict[str, dict[str,
 
 
 def of_orchestrator(thresholds: Iterable[tuple[str, float]]) -> dict[str, dict[str, float]]:
-    """The thresholds of the orchestrator's checks: the defaults, and what overrides them."""
+    """The thresholds of the orchestrator's checks: the defaults, with overrides."""
     merged = {check: dict(limits) for check, limits in OWN.items()}
     for name, limit in thresholds:
         check, _, key = name.partition(".")

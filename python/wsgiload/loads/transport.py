@@ -1,4 +1,4 @@
-"""How a load reaches its server: Unix socket, other or local addresses, TLS, version of HTTP."""
+"""How a load reaches its server: Unix socket, addresses, TLS, HTTP version."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from wsgiload.documents.load_plan import HttpVersion, TlsOptions
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """The generator checks what it says; the defaults are plain HTTP/1.1 from wherever the kernel
-    chooses."""
+    """Connection settings, which the generator checks. Default: plain HTTP/1.1 from an address that
+    the kernel chooses."""
 
     unix_socket: str | None = None
     connect_to: str | None = None
@@ -25,14 +25,14 @@ class Transport:
 
     @property
     def http_version(self) -> HttpVersion:
-        """The version of HTTP, as a plan has it."""
+        """The HTTP version in the form of a plan."""
         if self.http2:
             return "http2"
         return "http1_0" if self.http1_0 else "http1"
 
     @property
     def tls(self) -> TlsOptions:
-        """Whom to trust and how to be trusted, as a plan has it."""
+        """The TLS settings in the form of a plan."""
         return TlsOptions(
             insecure=self.insecure,
             ca_file=self.ca_file,

@@ -1,4 +1,4 @@
-"""Commands of curl, as browsers copy them and manuals show them, as a targets file."""
+"""Converts curl commands, as copied from browsers and manuals, to a targets file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NEXT = ("--next", "-:")
 
 
 def targets_of_curl(text: str, read: Callable[[str], bytes]) -> ImportedTargets:
-    """The requests to the host of the first one; ``read`` returns the content of the files that the
+    """The requests to the host of the first request; ``read`` returns the content of files that the
     commands name."""
     commands = commands_in(text)
     flags = [flags_of(words) for command in commands.words for words in _parts(command)]
@@ -39,7 +39,7 @@ def targets_of_curl(text: str, read: Callable[[str], bytes]) -> ImportedTargets:
 
 
 def _parts(words: Sequence[str]) -> Iterator[list[str]]:
-    """The command between the flags that begin a new one."""
+    """The command, split at the flags that begin a new one."""
     part: list[str] = []
     for word in words:
         if word in _NEXT:

@@ -1,4 +1,4 @@
-"""The flags of curl: what each of them is to a load, and the flags of one command line. Pure."""
+"""The flags of curl and their meaning for a load. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from wsgiload.errors import UsageError
 
-# The long names of what can be written with one letter.
+# Long names of the one-letter flags.
 _LETTERS = {
     "0": "http1.0", "4": "ipv4", "6": "ipv6", "#": "progress-bar",
     "A": "user-agent", "b": "cookie", "c": "cookie-jar", "C": "continue-at", "d": "data",
@@ -18,13 +18,13 @@ _LETTERS = {
     "R": "remote-time", "s": "silent", "S": "show-error", "T": "upload-file", "u": "user",
     "v": "verbose", "w": "write-out", "x": "proxy", "X": "request", "Z": "parallel",
 }  # fmt: skip
-# What says something about the requests.
+# Flags that affect the requests.
 _SWITCHES = frozenset(("get", "globoff", "head"))
 _VALUES = frozenset([
     "cookie", "data", "data-ascii", "data-binary", "data-raw", "data-urlencode", "header",
     "json", "oauth2-bearer", "referer", "request", "url", "url-query", "user", "user-agent",
 ])  # fmt: skip
-# What only concerns curl's output, its connections or its patience.
+# Flags that only affect curl's output, connections or timeouts.
 _IGNORED_SWITCHES = frozenset([
     "basic", "compressed", "create-dirs", "disable", "fail", "fail-early", "fail-with-body",
     "http0.9", "http1.0", "http1.1", "http2", "http2-prior-knowledge", "http3", "include",
@@ -41,7 +41,7 @@ _IGNORED_VALUES = frozenset([
     "retry-delay", "retry-max-time", "speed-limit", "speed-time", "stderr", "tls-max", "trace",
     "trace-ascii", "write-out",
 ])  # fmt: skip
-# What a load has instead, or does differently.
+# Flags for which a load has a replacement, or behaves differently.
 _REMARKS = {
     "compressed": "no Accept-Encoding is sent",
     "insecure": "use `wsgiload load --insecure`",
@@ -77,7 +77,7 @@ _REFUSED = {
 
 @dataclass(slots=True)
 class Flags:
-    """What one command line says about its requests, in order, by long names."""
+    """The flags of one command line that affect its requests, in order, by long names."""
 
     urls: list[str] = field(default_factory=list)
     given: list[tuple[str, str]] = field(default_factory=list)
@@ -88,7 +88,7 @@ class Flags:
         return [value for flag, value in self.given if flag == name]
 
     def last(self, name: str) -> str | None:
-        """Its last value, which counts."""
+        """The last value of a flag, which counts."""
         return next(iter(reversed(self.values(name))), None)
 
     def has(self, name: str) -> bool:
@@ -97,7 +97,7 @@ class Flags:
 
 
 def flags_of(words: Sequence[str]) -> Flags:
-    """The flags behind ``curl``."""
+    """The flags after ``curl``."""
     flags = Flags()
     rest = iter(words)
     for word in rest:
@@ -114,7 +114,8 @@ def flags_of(words: Sequence[str]) -> Flags:
 
 
 def _take_letters(flags: Flags, word: str, rest: Iterator[str]) -> None:
-    """Several switches in one word; what takes a value takes the rest of the word or the next."""
+    """Several switches in one word; a flag with a value takes the rest of the word or the next
+    word."""
     letters = word[1:]
     while letters:
         letter, letters = letters[0], letters[1:]

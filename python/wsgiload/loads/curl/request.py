@@ -17,9 +17,9 @@ Field = tuple[str, str]
 
 _DATA = ("data", "data-ascii", "data-binary", "data-raw", "data-urlencode", "json")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-# What curl takes for several URLs.
+# What curl expands to several URLs.
 _GLOBS = re.compile(r"[\[\]{}]")
-# Some browsers write HTTP/2's own field without its colon.
+# Some browsers write this HTTP/2 field without its colon.
 _NOT_SENT = frozenset(("authority",))
 
 
@@ -84,7 +84,7 @@ def _url(written: str, is_literal: bool) -> SplitResult:
 
 
 def _data(flags: Flags, read: Read) -> bytes | None:
-    """What the data flags make together; ``None`` without any."""
+    """The combined data flags; ``None`` without any."""
     has_data, body = False, b""
     for name, value in flags.given:
         if name in _DATA:
@@ -124,7 +124,8 @@ def _query_part(value: str, read: Read) -> str:
 
 
 def _fields(flags: Flags, url: SplitResult, read: Read, has_body: bool) -> tuple[Field, ...]:
-    """Those of the command, then those that its other flags add, unless it has or removes them."""
+    """The fields of the command, and those implied by other flags, unless the command sets or
+    removes them."""
     given, mentioned = _given_fields(flags, read)
     host = url.netloc.rpartition("@")[2]
     kept = [
@@ -138,7 +139,7 @@ def _fields(flags: Flags, url: SplitResult, read: Read, has_body: bool) -> tuple
 
 
 def _given_fields(flags: Flags, read: Read) -> tuple[list[Field], set[str]]:
-    """The fields of ``-H``, and the names of those and of the ones that it removes."""
+    """The fields of ``-H``, and the names of the fields that it sets or removes."""
     fields, mentioned = [], set()
     for header in flags.values("header"):
         lines = _text(read(header[1:])).splitlines() if header.startswith("@") else [header]

@@ -1,5 +1,5 @@
-"""A text with curl commands, as browsers and manuals show them, as the words of each command. Pure:
-nothing is run, and what only a shell could replace is refused."""
+"""Splits a text with curl commands into the words of each command. Pure: nothing is run, and
+anything that needs a shell is refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import PurePath
 from wsgiload.errors import UsageError
 from wsgiload.loads.curl.ansi_quotes import ansi_text
 
-# What has a meaning outside of quotes, and everything in quotes.
+# Characters with a meaning outside of quotes, and everything in quotes.
 _PIECE = re.compile(
     r"""
       (?P<continued>\\\r?\n)
@@ -34,7 +34,8 @@ _IN_DOUBLE_QUOTES = re.compile(r"\\(?P<escaped>.)|(?P<variable>\$(?:\w+|[({])|`)
 
 @dataclass(slots=True)
 class Commands:
-    """The words behind ``curl`` of each command, and what of the text only concerns output."""
+    """The words after ``curl`` of each command, and the parts of the text that only affect
+    output."""
 
     words: list[list[str]] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
@@ -54,7 +55,7 @@ def commands_in(text: str) -> Commands:
 
 
 def _segments(text: str, ignored: list[str]) -> Iterator[tuple[str, bool]]:
-    """The text between separators, quoted for shlex, and whether a pipe leads to it."""
+    """The text between separators, quoted for shlex, and whether it follows a pipe."""
     segment, is_output, position = "", False, 0
     for piece in _PIECE.finditer(text):
         segment += text[position : piece.start()]
@@ -71,7 +72,7 @@ def _segments(text: str, ignored: list[str]) -> Iterator[tuple[str, bool]]:
 
 
 def _rewritten(piece: re.Match[str]) -> str:
-    """What shlex reads as a shell reads this piece."""
+    """This piece, rewritten so that shlex reads it as a shell does."""
     kind, text = piece.lastgroup, piece.group()
     if kind in ("escaped", "literal"):
         return text

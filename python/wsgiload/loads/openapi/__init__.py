@@ -1,5 +1,5 @@
-"""The operations of an OpenAPI description as a targets file. Pure: nothing outside of the file is
-read."""
+"""Converts the operations of an OpenAPI description to a targets file. Pure: reads nothing outside
+of the file."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from wsgiload.loads.openapi.document import Document, Unfillable, document_of
 from wsgiload.loads.openapi.operations import Operation, base_path, operations_in, target_of
 from wsgiload.loads.targets_text import ImportedTargets
 
-# These change nothing on a server.
+# These methods change nothing on a server.
 SAFE_METHODS = frozenset(("GET", "HEAD"))
-# As many as a plan can have.
+# The largest number of targets in a plan.
 MOST_TARGETS = 10_000
 MOST_CHARACTERS = 64 << 20
 MOST_NOTED = 100
 
 
 def targets_of_openapi(content: bytes, methods: Collection[str] = ()) -> ImportedTargets:
-    """Every operation with a safe method, or one of these, that can be filled in."""
+    """Every operation with a safe method, or with one of ``methods``, whose values can be filled
+    in."""
     document = document_of(content)
     methods_to_import = SAFE_METHODS | set(methods)
     entries = list(operations_in(document))
@@ -48,7 +49,8 @@ def targets_of_openapi(content: bytes, methods: Collection[str] = ()) -> Importe
 def _filled(
     document: Document, operations: list[Operation], skipped: list[str]
 ) -> tuple[list[str], list[Operation]]:
-    """The targets and their operations; those that cannot be filled in are added to ``skipped``."""
+    """The targets and their operations; operations that cannot be filled in are added to
+    ``skipped``."""
     texts: list[str] = []
     imported: list[Operation] = []
     room = MOST_CHARACTERS
@@ -87,7 +89,8 @@ def _base_note(document: Document) -> list[str]:
 
 
 def _methods_note(left_out: Counter[str]) -> list[str]:
-    """What is not imported unless it is asked for: most such requests change data."""
+    """A note about operations that are only imported on request, because most of them change
+    data."""
     if not left_out:
         return []
     counts = ", ".join(f"{count} {method}" for method, count in sorted(left_out.items()))

@@ -1,4 +1,4 @@
-"""The body of an operation, in the first of its media types that can be sent."""
+"""The body of an operation, in its first media type that can be sent."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _JSON, _FORM, _ANY = "application/json", "application/x-www-form-urlencoded", "*
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The bytes, which may have placeholders, and their type."""
+    """The bytes, which may contain placeholders, and their media type."""
 
     content: bytes
     media_type: str
 
 
 def body_of(document: Document, operation: Object, parameters: list[Object]) -> Body | None:
-    """The body, or none if the operation needs none."""
+    """The body; None if the operation needs none."""
     try:
         if document.version == 2:
             return _body_2(document, operation, parameters)
@@ -76,7 +76,7 @@ def _body_2(document: Document, operation: Object, parameters: list[Object]) -> 
 
 
 def _preference(media_type: str) -> int:
-    """JSON first, then forms, then what needs an example."""
+    """JSON first, then forms, then types that need an example."""
     if media_type == _FORM:
         return 1
     return 0 if _is_json(media_type) else 2

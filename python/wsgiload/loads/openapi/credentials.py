@@ -1,4 +1,4 @@
-"""Which credentials the operations of a description need. It never contains any."""
+"""The credentials that the operations of a description need. It never contains any."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wsgiload.loads.request import is_token
 
 
 def credentials_note(document: Document, operations: Sequence[Object]) -> list[str]:
-    """How many operations need some, and an option that sends them."""
+    """How many operations need credentials, and an option that sends them."""
     names = [name for operation in operations if (name := _scheme_of(document, operation))]
     if not names:
         return []
@@ -20,7 +20,7 @@ def credentials_note(document: Document, operations: Sequence[Object]) -> list[s
 
 
 def _scheme_of(document: Document, operation: Object) -> str | None:
-    """The name of the first scheme that it requires."""
+    """The name of the first required scheme."""
     requirements = items(operation.get("security", document.root.get("security")))
     alternatives = [mapping(one) for one in requirements]
     if not alternatives or {} in alternatives:

@@ -1,5 +1,5 @@
-"""An API description as untrusted JSON: its references, and bounds on what following them costs.
-Nothing outside of the file is read."""
+"""An API description as untrusted JSON: resolves references, within bounds. Reads nothing outside
+of the file."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from wsgiload.errors import UsageError
 
 Object = dict[str, object]
 
-# Followed for one value; a chain that is longer goes in a circle.
+# References followed for one value; a longer chain is a cycle.
 MOST_REFERENCES = 32
-# Visited in one file: a few nested schemas can stand for more values than fit into any memory.
+# Nodes visited in one file; a few nested schemas can expand to more values than fit into memory.
 MOST_NODES = 1_000_000
 _BUNDLE = "bundle it into one file first: npx @redocly/cli bundle FILE -o bundled.json"
 MOST_SHOWN_CHARACTERS = 80
 
 
 class Unfillable(Exception):
-    """A part of a request that the description gives no value for, with the reason."""
+    """The description has no value for a part of a request."""
 
 
 class TooLarge(Unfillable):
-    """Nothing more of the file is looked at."""
+    """The rest of the file is ignored."""
 
 
 @dataclass(slots=True)
 class Document:
-    """The description, its version 2 (Swagger 2.0) or 3 (OpenAPI 3.0 and 3.1)."""
+    """The description, version 2 (Swagger 2.0) or 3 (OpenAPI 3.0 and 3.1)."""
 
     root: Object
     version: int
@@ -40,7 +40,7 @@ class Document:
     _open: list[str] = field(default_factory=list, init=False)
 
     def object_at(self, value: object) -> Object:
-        """The object that this is or refers to; an empty one in place of anything else."""
+        """The object, or the one to which it refers; an empty one for any other value."""
         for _ in range(MOST_REFERENCES):
             target = mapping(value)
             reference = target.get("$ref")
@@ -51,7 +51,7 @@ class Document:
 
     @contextmanager
     def inside(self, value: object) -> Iterator[Object]:
-        """The same, and a reference to it from within is refused meanwhile."""
+        """The same object; within the block, references to it are refused."""
         self.count()
         reference = str(mapping(value).get("$ref", ""))
         if reference and reference in self._open:
@@ -63,7 +63,7 @@ class Document:
             self._open.pop()
 
     def count(self) -> None:
-        """One more node was visited."""
+        """Count one visited node."""
         self._nodes += 1
         if self._nodes > MOST_NODES:
             raise TooLarge("the schemas of the file are too large")
@@ -84,7 +84,7 @@ class Document:
 
 
 def document_of(content: bytes) -> Document:
-    """Reads the JSON and finds out its version."""
+    """Decode the JSON and detect its version."""
     try:
         root = msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -106,22 +106,22 @@ def document_of(content: bytes) -> Document:
 
 
 def mapping(value: object) -> Object:
-    """An object of the JSON; an empty one in place of anything else."""
+    """The value if it is a JSON object; otherwise an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def items(value: object) -> list[object]:
-    """An array of the JSON; an empty one in place of anything else."""
+    """The value if it is a JSON array; otherwise an empty one."""
     return value if isinstance(value, list) else []
 
 
 def text_or(value: object, default: str) -> str:
-    """A string of the JSON, or the default in place of anything else."""
+    """The value if it is a string; otherwise the default."""
     return value if isinstance(value, str) else default
 
 
 def shown(text: str) -> str:
-    """A text of the file in a message: one line, and short."""
+    """A text of the file for a message: one line, shortened."""
     line = " ".join(text.split())
     if len(line) <= MOST_SHOWN_CHARACTERS:
         return line

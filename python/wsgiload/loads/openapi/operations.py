@@ -20,7 +20,7 @@ from wsgiload.loads.openapi.document import (
 from wsgiload.loads.openapi.parameters import described, filled
 from wsgiload.loads.targets_text import template_text
 
-# As the description has them, and as a request has them.
+# The names of methods in requests; in the description, they are in lower case.
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 _BODILESS = frozenset(("GET", "HEAD"))
 _TEMPLATE = re.compile(r"/[^\s?#\x00-\x1f\x7f]*")
@@ -40,12 +40,12 @@ class Operation:
 
     @property
     def name(self) -> str:
-        """As messages and reports name it."""
+        """The name in messages and reports."""
         return f"{self.method} {shown(self.template)}"
 
 
 def operations_in(document: Document) -> Iterator[Operation | tuple[str, Unfillable]]:
-    """All of them in the order of the file; a path that cannot be read with the reason."""
+    """All operations in the order of the file; for an unreadable path, the reason."""
     for template, described_path in mapping(document.root.get("paths")).items():
         if template.startswith("x-"):  # an extension
             continue
@@ -61,7 +61,7 @@ def operations_in(document: Document) -> Iterator[Operation | tuple[str, Unfilla
 
 
 def target_of(document: Document, operation: Operation) -> str:
-    """The lines of its request."""
+    """The lines of its request in a targets file."""
     if not _TEMPLATE.fullmatch(operation.template):
         raise Unfillable("its path is not that of a URL")
     parameters = described(document, operation.item, operation.operation)
@@ -79,7 +79,7 @@ def target_of(document: Document, operation: Operation) -> str:
 
 
 def base_path(document: Document, *levels: Object) -> str:
-    """What stands in front of every path, from the first of the levels that has a server."""
+    """The prefix of every path, from the first of the levels that has a server."""
     if document.version == 2:
         return text_or(document.root.get("basePath"), "").rstrip("/")
     for level in levels:
@@ -100,7 +100,7 @@ def _server_path(server: Object) -> str:
 
 
 def _expectation(document: Document, operation: Object) -> str:
-    """The statuses of success that it names."""
+    """The success statuses that the operation lists."""
     codes = [str(code) for code in mapping(operation.get("responses"))]
     statuses = sorted(filter(_SUCCESS.fullmatch, codes))
     statuses = statuses or sorted(filter(_REDIRECT.fullmatch, codes))

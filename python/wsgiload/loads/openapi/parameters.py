@@ -60,7 +60,7 @@ class Filled:
 
 
 def described(document: Document, *levels: Object) -> list[Object]:
-    """The parameters of the path and of the operation, which replaces those of the same name."""
+    """The parameters of the path and of the operation; the latter take precedence."""
     by_name: dict[tuple[object, object], Object] = {}
     for level in levels:
         for one in items(level.get("parameters")):
@@ -70,7 +70,7 @@ def described(document: Document, *levels: Object) -> list[Object]:
 
 
 def filled(document: Document, parameters: list[Object]) -> Filled:
-    """The required ones with their values."""
+    """The required parameters with their values."""
     result = Filled()
     for parameter in parameters:
         place, name = text_or(parameter.get("in"), ""), text_or(parameter.get("name"), "")
@@ -143,6 +143,5 @@ def _joined(value: object) -> str:
 
 
 def _path_text(text: str) -> str:
-    """A part of a path outside of parameters: braces would begin a placeholder with its
-    neighbours."""
+    """A part of a path outside of parameters, whose braces must not form a placeholder."""
     return url_text(text).replace("{", "%7B").replace("}", "%7D")

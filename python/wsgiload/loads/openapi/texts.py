@@ -1,4 +1,4 @@
-"""Values as the texts of a request, in which only their placeholders are placeholders."""
+"""Values as texts of a request. Braces are escaped, except in placeholders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def plain_text(value: object) -> str:
 
 
 def url_part(value: object) -> str:
-    """A scalar as a part of a path, a query or a form."""
+    """A scalar in a path, a query or a form."""
     if isinstance(value, Placeholder):
         return value.text
     return quote(_written(value), safe="", errors="surrogateescape")
@@ -32,7 +32,7 @@ def joined_part(value: object, separator: str) -> str:
 
 
 def form_text(value: object) -> str:
-    """An object as an HTML form sends it."""
+    """An object in the encoding of an HTML form."""
     if not isinstance(value, dict):
         raise Unfillable("a form must be an object")
     pairs = [
@@ -47,19 +47,20 @@ def form_text(value: object) -> str:
 
 
 def json_text(value: object) -> str:
-    """JSON; numbers that are placeholders stand in it without quotes."""
+    """JSON in which numeric placeholders have no quotes."""
     writer = _JsonWriter()
     writer.write(value, 0)
     return "".join(writer.pieces)
 
 
 def json_value(value: object) -> str:
-    """JSON as a text that becomes a part of a URL, where it is encoded."""
+    """JSON for a part of a URL, where it is encoded."""
     return json_text(value).replace("{{{{", "{{")
 
 
 class _JsonWriter:
-    """Small values can stand for much text, as a list of the same item does."""
+    """Writes JSON within bounds, because repeated items can make a small value expand to much
+    text."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []

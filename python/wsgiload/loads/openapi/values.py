@@ -1,4 +1,4 @@
-"""Values for schemas: what the description gives, else what its types allow."""
+"""Values for schemas: from the description if it has any, otherwise according to the types."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from wsgiload.loads.openapi.document import (
 MOST_DEPTH = 32
 MOST_ITEMS = 100
 MOST_INVENTED_CHARACTERS = 1_000
-# Where a schema has no bounds: as many rows as a table with test data is likely to have.
+# Without bounds in the schema: the likely ids in a table of test data.
 _FIRST, _NUMBERS = 1, 1_000
-# Whole numbers in JSON beyond these are rounded by some servers.
+# Some servers round larger integers in JSON.
 _MOST_WHOLE = 2**53
 _TEXT = "text"
 _UNKNOWN = "its type is not known, and it has no example, default or enum"
@@ -49,20 +49,20 @@ class Placeholder:
 
     @property
     def text(self) -> str:
-        """As a targets file has it."""
+        """The placeholder in a targets file."""
         return f"{{{{{self.name}}}}}"
 
 
 class _Missing:
-    """Stands for no value where None is one."""
+    """No value, where None is a value."""
 
 
 MISSING: Final = _Missing()
 
 
 def given_value(document: Document, holder: Object) -> object:
-    """What a parameter, a body or a schema itself says: an example, the default, the only value or
-    the first of several."""
+    """The value that a parameter, a body or a schema specifies: an example, the default, the only
+    value, or the first of several."""
     for name in ("example", "x-example"):
         if holder.get(name) is not None:
             return holder[name]
@@ -76,7 +76,7 @@ def given_value(document: Document, holder: Object) -> object:
 
 
 def _examples(document: Document, examples: object) -> Iterator[object]:
-    """In a schema they are an array, elsewhere they have names."""
+    """In a schema, examples are an array; elsewhere, they have names."""
     yield from items(examples)
     for example in mapping(examples).values():
         target = document.object_at(example)
@@ -86,14 +86,14 @@ def _examples(document: Document, examples: object) -> Iterator[object]:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Finds values. Text without any hint is only invented in a body: in a URL it would name
-    something that the server does not have."""
+    """Finds values. Text without any hint is only invented in a body; in a URL, it would name a
+    resource that does not exist."""
 
     document: Document
     invents_text: bool
 
     def of(self, schema: object, depth: int = 0) -> object:
-        """A value for the schema, with placeholders in it."""
+        """A value for the schema, including placeholders."""
         if depth > MOST_DEPTH:
             raise Unfillable("its schema is nested too deeply")
         with self.document.inside(schema) as resolved:
@@ -122,7 +122,7 @@ class Values:
         raise Unfillable(_UNKNOWN)
 
     def _merged(self, schema: Object, depth: int) -> Object:
-        """The schema with what all its parts require."""
+        """The schema with the requirements of all its parts."""
         merged: Object = {name: value for name, value in schema.items() if name != "allOf"}
         properties = dict(mapping(schema.get("properties")))
         required = [*items(schema.get("required"))]
@@ -177,7 +177,8 @@ class Values:
             raise
 
     def _object(self, schema: Object, depth: int) -> Object:
-        """With the required properties, and those that the description gives a value for."""
+        """An object with the required properties, and those for which the description gives a
+        value."""
         properties, required = mapping(schema.get("properties")), items(schema.get("required"))
         for name in required:
             if not isinstance(name, str) or name not in properties:
@@ -213,7 +214,8 @@ def _type_of(schema: Object) -> object:
 
 
 def _number(schema: Object, is_whole: bool) -> object:
-    """A random one in the bounds; a fixed one if it must be a multiple or no whole one fits."""
+    """A random number within the bounds; a fixed one if it must be a multiple or no integer
+    fits."""
     low, high = _bounds(schema)
     step = _finite(schema.get("multipleOf"))
     if step is not None and step > 0:
@@ -233,8 +235,8 @@ def _number(schema: Object, is_whole: bool) -> object:
 
 
 def _bounds(schema: Object) -> tuple[float, float]:
-    """The lowest and the highest number; exclusive bounds are made smaller by one, or by a little
-    if nothing remains."""
+    """The smallest and the largest number; exclusive bounds are narrowed by one, or by less if
+    nothing remains."""
     low, high = _finite(schema.get("minimum")), _finite(schema.get("maximum"))
     over, under = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
     if over is True and low is not None:
