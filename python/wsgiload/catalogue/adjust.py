@@ -1,8 +1,7 @@
-"""What a user changes of a server of the catalogue: arguments added to its command line, and its
-configuration file. Pure.
+"""A user's changes to a server of the catalogue: extra arguments and a configuration file. Pure.
 
-The server's file comes first, what our profile sets on the command line goes before it, and the
-added arguments go before both.
+Order of precedence: extra arguments, then the profile's settings on the command line, then the
+server's configuration file.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ class Adjustment:
 
     @property
     def option(self) -> str:
-        """The option that asked for it, for messages."""
+        """The command-line option, for messages."""
         return f"{'--server-args' if self.config is None else '--server-config'} {self.server}"
 
 
 def adjusted(
     variants: Iterable[ServerVariant], adjustments: Sequence[Adjustment]
 ) -> list[ServerVariant]:
-    """The variants with the changes that are meant for them. Raises UsageError for a change that
-    none of them can take."""
+    """The variants with their changes. Raises UsageError for a change that a server does not
+    support."""
     changed = list(variants)
     for one in adjustments:
         meant = [variant for variant in changed if one.server in _names(variant)]
@@ -81,7 +80,7 @@ def _words(one: Adjustment) -> list[str]:
 
 
 def settings_notes(variant: ServerVariant) -> list[str]:
-    """Sentences about settings that are not those of the catalogue, and which of them win."""
+    """Sentences about settings that differ from the catalogue, and their precedence."""
     if variant.server.user_server is not None:
         return _notes_of_user_server(variant.id, variant.server.user_server)
     notes = []
@@ -105,7 +104,7 @@ def _notes_of_user_server(name: str, user_server: UserServer) -> list[str]:
 
 
 def adjusted_command(argv: Sequence[str], app: str, variant: ServerVariant) -> list[str]:
-    """The command line with the changes, the app last where it was."""
+    """The command line with the changes; the app remains last if it was."""
     words, option = list(argv), variant.server.config_option
     added = list(variant.arguments)
     if variant.config is not None and option is not None:

@@ -1,8 +1,8 @@
-"""How many processes and threads a server gets: by the CPU limit in the tuned profile, by itself in
-the stock one.
+"""How many processes and threads a server gets: according to the CPU limit in the tuned profile,
+its defaults in the stock profile.
 
-Pure. No budget depends on the host's core count. Equal budget, not equal flags: a server of one
-process gets, as threads, what others get as processes times threads.
+Pure. No budget depends on the host's core count. Servers get equal budgets, not equal flags: a
+server with a single process gets as many threads as others get processes times threads.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from wsgiload.catalogue.contract import Profile
 from wsgiload.catalogue.names import ServerVariant
 
 THREADS_PER_CPU = 4
-# For a server that decides its size itself.
+# For a server whose size is unknown.
 USUAL_USERS = 16
-# Users of each event loop: an app that waits for 100 ms then still shows 2,560 requests per second.
+# Users per event loop: an app that waits for 100 ms can still reach 2,560 requests per second.
 EVENT_LOOP_USERS = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What the launch sets; None leaves it to the server."""
+    """The size that the launch sets; None: the server's default."""
 
     workers: int | None
     threads: int | None
 
 
 def budget_of(variant: ServerVariant, cpus: float, profile: Profile) -> Budget:
-    """The size of one variant: what the user named goes before everything, its own profile before
+    """The size of one variant. The user's values take precedence, then the variant's profile, then
     the experiment's."""
     if variant.server.user_server is None and (variant.profile or profile) == "stock":
         return Budget(variant.workers, variant.threads)
@@ -36,7 +36,7 @@ def budget_of(variant: ServerVariant, cpus: float, profile: Profile) -> Budget:
     workers = processes if variant.variant.uses_workers else 1
     threads = THREADS_PER_CPU * (processes // workers) if variant.variant.uses_threads else 1
     if variant.server.user_server is not None:
-        # Without a placeholder its size is in its command or its files, and not known here.
+        # Without a placeholder, the size is in the user's command or files, and unknown here.
         return Budget(
             (variant.workers or workers) if variant.variant.uses_workers else None,
             (variant.threads or threads) if variant.variant.uses_threads else None,
@@ -45,8 +45,8 @@ def budget_of(variant: ServerVariant, cpus: float, profile: Profile) -> Budget:
 
 
 def busy_users(variant: ServerVariant, cpus: float, profile: Profile) -> int:
-    """Users of a closed loop, twice as many as are served at once, so that the server never waits
-    for the client."""
+    """The number of closed-loop users: twice as many as the server serves at once, so it never
+    waits for the client."""
     budget = budget_of(variant, cpus, profile)
     if variant.variant.interface == "asgi":  # an event loop serves any number at once
         return EVENT_LOOP_USERS * (budget.workers or 1)
@@ -56,5 +56,6 @@ def busy_users(variant: ServerVariant, cpus: float, profile: Profile) -> int:
 
 
 def most_processes(variant: ServerVariant, budget: Budget) -> int:
-    """As many as the server may have: its workers, and the helpers that its file declares."""
+    """The largest allowed number of processes: the workers, and the helpers that the server's file
+    declares."""
     return (budget.workers or 1) + variant.variant.helpers

@@ -1,4 +1,4 @@
-"""The apps that come with wsgiload, each with its correct response. It only describes them."""
+"""The bundled apps and their correct responses. Data only."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """The server that an app fetches from: a program that takes its port, and the variable that
-    says where it runs, as ``host:port``."""
+    """The server from which an app fetches: a program that takes its port, and the variable for its
+    address, as ``host:port``."""
 
     program: Path
     variable: str
@@ -42,7 +42,7 @@ class Upstream:
 class BundledApp:
     """One bundled app: ``module`` is importable once ``app_dir`` is on ``sys.path``.
 
-    With a ``body`` it responds with the body that it is sent, by default with this one.
+    With a ``body``, it echoes the request body, by default this one.
     """
 
     name: str
@@ -58,11 +58,11 @@ class BundledApp:
 
     @property
     def app(self) -> str:
-        """``module:callable`` of the WSGI app, as servers take it."""
+        """``module:callable`` of the WSGI app."""
         return f"{self.module}:app"
 
     def app_for(self, interface: Interface) -> str:
-        """``module:callable`` of the app of this interface. Raises UsageError without one."""
+        """``module:callable`` for this interface. Raises UsageError if there is none."""
         if interface == "wsgi":
             return self.app
         if not self.has_asgi:

@@ -1,7 +1,7 @@
-"""Reads the server files and resolves the names a user types into variants to run.
+"""Loads the server files and resolves the names that a user types into variants.
 
-It loads and selects; it makes no environment and starts no process. Each file is imported by its
-path under a private name, so that ``servers/gevent.py`` never shadows the package ``gevent``.
+It creates no environment and starts no process. Each file is imported by its path under a private
+name, so ``servers/gevent.py`` never shadows the package ``gevent``.
 """
 
 from __future__ import annotations
@@ -29,13 +29,11 @@ _KEEPALIVES: dict[str | int, str] = {"on": "keep", "off": "close"}
 
 @dataclass(frozen=True, slots=True)
 class ServerVariant:
-    """One thing to run: a server in one of its variants, with as many workers and threads as the
-    user named.
+    """One server to run: a variant with the requested numbers of workers and threads.
 
-    ``alias`` is a name of the user's own, under which a server can be measured a second time (an
-    A/A test). ``app`` names a bundled app and ``python`` a version; None leaves them to the
-    experiment. ``arguments``, ``config`` (a file) and ``variables`` are what the user adds to its
-    own settings.
+    ``alias`` is a user-defined name, under which a server can be measured a second time (an A/A
+    test). ``app`` names a bundled app and ``python`` a version; None: as in the experiment.
+    ``arguments``, ``config`` (a file) and ``variables`` are the user's additions to the settings.
     """
 
     server: Server
@@ -53,8 +51,8 @@ class ServerVariant:
 
     @property
     def id(self) -> str:
-        """``server-variant``, with the version and the size where they were named; no variant where
-        it is called ``default``."""
+        """``server-variant``, with the requested version and size; without the variant if it is
+        called ``default``."""
         parts = [self.alias] if self.alias is not None else self._name_parts()
         return "-".join([*parts, *([self.size] if self.size else [])])
 
@@ -65,8 +63,8 @@ class ServerVariant:
 
     @property
     def size(self) -> str | None:
-        """``w2-t4-stock-close-py3.13-cpu``, of what was named; None where budget and experiment
-        decide."""
+        """The requested settings, such as ``w2-t4-stock-close-py3.13-cpu``; None if there are
+        none."""
         parts = [f"w{self.workers}"] if self.workers is not None else []
         parts += [f"t{self.threads}"] if self.threads is not None else []
         parts += [self.profile] if self.profile is not None else []
@@ -81,24 +79,24 @@ class ServerVariant:
 
     @property
     def reason(self) -> str | None:
-        """Why it cannot be run any more, None where it can."""
+        """Why it can no longer be run; None if it can."""
         return self.variant.reason or self.server.reason
 
     @property
     def needs(self) -> tuple[Dependency, ...]:
-        """What the system must have for it."""
+        """The required system packages."""
         return (*self.server.needs, *self.variant.needs)
 
     @property
     def takes_arguments(self) -> bool:
-        """Whether a user can add to its command line."""
+        """Whether a user can add arguments to its command line."""
         of_variant = self.variant.takes_arguments
         return self.server.takes_arguments if of_variant is None else of_variant
 
     @property
     def requested_keepalive(self) -> Literal["on", "off"] | int | None:
-        """How the load uses its connections: by the grid, or as its user says; None leaves that to
-        the experiment."""
+        """The keep-alive mode of the load, from the grid or the user's server; None: as in the
+        experiment."""
         user_server = self.server.user_server
         return (
             user_server.keepalive
@@ -107,7 +105,7 @@ class ServerVariant:
         )
 
     def sized(self, workers: int | None, threads: int | None) -> ServerVariant:
-        """The same with this size, as far as it can make use of it."""
+        """The same variant with this size, as far as it uses workers and threads."""
         return replace(
             self,
             workers=workers if self.variant.uses_workers else None,
@@ -122,7 +120,8 @@ class Catalogue:
     servers: tuple[Server, ...]
 
     def variants(self, interface: Interface | None = None) -> list[ServerVariant]:
-        """Every variant that runs apps of this interface, or of any, refused ones included."""
+        """Every variant that runs apps of this interface, or of any, including those that can no
+        longer be run."""
         return [
             ServerVariant(server, variant)
             for server in self.servers
@@ -131,12 +130,12 @@ class Catalogue:
         ]
 
     def has(self, name: str) -> bool:
-        """Whether a user can name a server so."""
+        """Whether the name is taken."""
         names = {ALL, DEFAULT, *(server.name for server in self.servers)}
         return name in names or any(variant.id == name for variant in self.variants())
 
     def with_user_servers(self, user_servers: Sequence[UserServer]) -> Catalogue:
-        """This catalogue with the user's own servers, under names that no other server has."""
+        """This catalogue with the user's servers, whose names must be free."""
         for one in user_servers:
             require_name(one.name)
             self._require_free(one.name, "name")
@@ -148,11 +147,11 @@ class Catalogue:
         """The variants meant by ``names``, in that order, each once.
 
         A name is ``server-variant``, a bare server (its default variant), ``all`` or ``default``;
-        ``alias=waitress`` is waitress under an alias, and ``waitress==3.0.1`` that version of it.
-        None means ``default``: the servers that need no system packages and no compiler.
+        ``alias=waitress`` is waitress under an alias, and ``waitress==3.0.1`` is that version of
+        it. None means ``default``: the servers that need no system packages and no compiler.
 
-        All of them run apps of ``interface``; without one, every name is known, and ``default`` and
-        bare servers mean WSGI.
+        All of them run apps of ``interface``. Without an interface, every name is known, and
+        ``default`` and bare servers mean WSGI.
         """
         if names is None:
             return self._default(interface)
@@ -166,7 +165,7 @@ class Catalogue:
         return list(selected.values())
 
     def servers_named(self, names: Sequence[str] | None = None) -> list[Server]:
-        """The servers behind ``select(names)``, each once: what has to be installed."""
+        """The servers of ``select(names)``, each once, to be installed."""
         return list({variant.server.key: variant.server for variant in self.select(names)}.values())
 
     def _meant_by(self, name: str, interface: Interface | None) -> list[ServerVariant]:
@@ -239,7 +238,8 @@ class Catalogue:
         return known
 
     def _require_interface(self, name: str, interface: Interface | None) -> None:
-        """Refuse a server that only runs apps of another interface, and name those that can."""
+        """Raise UsageError for a server that only runs apps of another interface, and name those
+        that can."""
         if interface is None or name not in self._by_name(None):
             return
         cause = f"server {name!r} does not run {interface.upper()} apps"
@@ -252,7 +252,7 @@ class Catalogue:
 
 
 def _require_one_meaning(variant: ServerVariant, earlier: ServerVariant) -> None:
-    """An alias that names two servers would leave one of them out."""
+    """Raise UsageError for an alias of two servers, because one of them would be missing."""
     if variant.alias is not None and variant != earlier:
         first, second = replace(earlier, alias=None).id, replace(variant, alias=None).id
         raise UsageError(
@@ -267,8 +267,8 @@ def _is_usual(variant: ServerVariant) -> bool:
 
 
 def load_catalogue(folder: Path = DEFAULT_FOLDER, further: Path | None = None) -> Catalogue:
-    """Load every server file of ``folder`` and of a ``further`` one of the user's; an error names
-    the file that breaks the contract."""
+    """Load every server file of ``folder`` and of the user's ``further`` folder. An error names the
+    invalid file."""
     if not folder.is_dir():
         raise UsageError(
             f"the directory of server files is missing: {folder}", "reinstall wsgiload"
@@ -278,7 +278,7 @@ def load_catalogue(folder: Path = DEFAULT_FOLDER, further: Path | None = None) -
 
 
 def _servers_in(folder: Path) -> tuple[Server, ...]:
-    # Resolved, so that a checkout reached through the symlink in the package gives the same paths.
+    # Resolved, so a checkout gives the same paths when accessed through the symlink in the package.
     return tuple(_load_server(path) for path in sorted(folder.resolve().glob("*.py")))
 
 

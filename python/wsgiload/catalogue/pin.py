@@ -1,4 +1,4 @@
-"""The version of a server that a user asks for: ``gunicorn==23.0.0``. Pure."""
+"""The version of a server that a user requests: ``gunicorn==23.0.0``. Pure."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _DISTRIBUTION = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def parts_of(name: str) -> tuple[str, str, str]:
-    """Alias, server and version of a name in ``--servers``; empty where it has none."""
+    """Alias, server and version of a name in ``--servers``; empty if absent."""
     rest, _, version = name.partition("==")
     alias, equals, server = rest.partition("=")
     return (alias.strip(), server.strip(), version.strip()) if equals else ("", rest, version)
 
 
 def server_in(name: str) -> str:
-    """The server that a name means, without its alias and version."""
+    """The server of a name, without alias and version."""
     return parts_of(name)[1].strip()
 
 
 def pinned(server: Server, version: str) -> Server:
-    """The server in this version. Raises UsageError where it cannot have another one."""
+    """The server in this version. Raises UsageError if the version cannot be chosen."""
     requested = f"{server.name}=={version}"
     if server.user_server is not None:
         raise UsageError(
@@ -47,7 +47,7 @@ def pinned(server: Server, version: str) -> Server:
 
 
 def _requirement_of(server: Server) -> str:
-    """An example: the version of the catalogue."""
+    """An example with the version of the catalogue."""
     known = (one for one in server.requirements if _is_of(one, server.distribution or ""))
     return f"{server.name}=={next(known, '==1.0').partition('==')[2]}"
 

@@ -1,6 +1,5 @@
-"""The scripts with which wsgiload starts servers that have no suitable command line. They import no
-wsgiload, so that a copy starts the server elsewhere.
-"""
+"""The scripts that start servers without a suitable command line. They do not import wsgiload, so a
+copy works elsewhere."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from wsgiload.errors import UsageError
 
 
 def script_text(name: str) -> str:
-    """The script of this name. Raises UsageError where there is none."""
+    """The text of this script. Raises UsageError if it does not exist."""
     known = {path.name: path for path in _folder().iterdir() if path.is_file()}
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1) or sorted(known)
@@ -22,7 +21,7 @@ def script_text(name: str) -> str:
 
 
 def scripts_in(command: Sequence[str]) -> tuple[str, ...]:
-    """The names of the scripts in a command line, and of those that these start in turn."""
+    """The names of the scripts in a command line, and of the scripts that these start."""
     folder = _folder()
     paths = [Path(word.removeprefix("file:")) for word in command]
     named = [path for path in paths if path.parent == folder and path.is_file()]
@@ -32,5 +31,5 @@ def scripts_in(command: Sequence[str]) -> tuple[str, ...]:
 
 
 def _folder() -> Path:
-    # Resolved, as the catalogue resolves its own files.
+    # Resolved, like the paths of the catalogue.
     return DEFAULT_FOLDER.resolve() / "runners"

@@ -17,15 +17,15 @@ from typing import Literal
 from wsgiload.catalogue.contract import LaunchContext, Server, Variant
 from wsgiload.errors import UsageError, require
 
-# The name of a command that was given none.
+# The name of a command without a name.
 UNNAMED = "command"
 STOP_TIMEOUT_S = 10.0
-# A shell reports a process that died of a signal by this plus the signal's number.
+# A shell reports a process killed by a signal as this plus the signal's number.
 ENDED_BY_SIGNAL = 128
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 _NAMED = re.compile(r"([\w.-]+)=(.*)", re.DOTALL)
-# ``{{word}}`` stands for the text ``{word}``; any other brace is what it is.
+# ``{{word}}`` stands for the text ``{word}``; other braces are literal.
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}|\{(\w+)\}")
 _WHERE_TO_LISTEN = frozenset({"port", "address"})
 _OF_ADDRESS = ("host", "port", "address")
@@ -34,13 +34,13 @@ _PLACEHOLDERS = (*_OF_ADDRESS, "workers", "threads")
 
 @dataclass(frozen=True, slots=True)
 class UserServer:
-    """What a user says of a server of his own: its name, the command that starts it, the folder of
-    the app, and where in it to start.
+    """The user's definition of a server: its name, the command that starts it, the folder of the
+    app, and the working directory in it.
 
-    ``setup`` commands run before each start and ``teardown`` commands after its end. ``env`` is
-    laid over the variables of all servers. It is ready once ``ready_path`` responds, by default the
-    path of the load. ``keepalive`` is how the load uses its connections; None leaves that to the
-    experiment. ``is_table`` says that it is a table of a configuration file.
+    ``setup`` commands run before each start and ``teardown`` commands after its end. ``env``
+    overrides the variables of all servers. The server is ready once ``ready_path`` responds, by
+    default the path of the load. ``keepalive`` is the keep-alive mode of the load; None: as in the
+    experiment. ``is_table``: defined by a table of a configuration file.
     """
 
     name: str
@@ -57,19 +57,19 @@ class UserServer:
 
     @property
     def working_folder(self) -> Path:
-        """The folder that it is started in."""
+        """The working directory of the command."""
         return self.folder / self.cwd
 
     @property
     def option(self) -> str:
-        """Where the user said it, for messages."""
+        """The option or table that defines it, for messages."""
         if self.is_table:
             return f"[servers.{self.name}]"
         return "--command" if self.name == UNNAMED else f"--command {self.name}"
 
     @property
     def around(self) -> tuple[tuple[str, str], ...]:
-        """The commands around it, each with where the user said it."""
+        """The setup and teardown commands, each with its origin for messages."""
         return (
             *((f"setup of {self.option}", command) for command in self.setup),
             *((f"teardown of {self.option}", command) for command in self.teardown),
@@ -86,7 +86,7 @@ def parse_command(text: str) -> tuple[str, str]:
 
 
 def commands_by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The commands by their names, none of which may be given twice."""
+    """The commands by name. Raises UsageError for a repeated name."""
     commands: dict[str, str] = {}
     for name, command in pairs:
         if name in commands:
@@ -99,7 +99,7 @@ def commands_by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def require_name(name: str) -> None:
-    """Refuse a name that could be mistaken for something else."""
+    """Raise UsageError for a name that could be mistaken for something else."""
     require(NAME.fullmatch(name) is not None, f"{name!r} is not a valid name", _name_fix(name))
 
 
@@ -110,12 +110,12 @@ def _name_fix(name: str) -> str:
 
 
 def words_of(user_server: UserServer) -> list[str]:
-    """The words of its command."""
+    """The words of the command."""
     return split_words(user_server.command, user_server.option)
 
 
 def split_words(command: str, where: str) -> list[str]:
-    """The words of a command, split as a shell does; nothing else of a shell applies."""
+    """The words of a command, split like in a shell, without other shell features."""
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -125,7 +125,7 @@ def split_words(command: str, where: str) -> list[str]:
 
 
 def placeholders_of(user_server: UserServer) -> frozenset[str]:
-    """The names of its placeholders, known or not."""
+    """The names of the placeholders, known or not."""
     return _placeholders_in(words_of(user_server))
 
 
@@ -135,7 +135,7 @@ def _placeholders_in(words: Iterable[str]) -> frozenset[str]:
 
 
 def require_runnable(user_server: UserServer, port: int | None) -> None:
-    """Refuse a command with unknown placeholders, or one that would listen nobody knows where."""
+    """Raise UsageError for a command with unknown placeholders, or if its port is unknown."""
     require_name(user_server.name)
     used = placeholders_of(user_server)
     require(
@@ -177,12 +177,12 @@ def _instead_of(name: str, known: Sequence[str]) -> str:
 
 
 def server_of(user_server: UserServer) -> Server:
-    """It as the catalogue has servers."""
+    """The user's server in the form of the catalogue."""
     used, stop = placeholders_of(user_server), signal.Signals[user_server.stop_signal]
     variant = Variant(
         name="default",
         summary=user_server.command,
-        keepalive=True,  # what it does is probed
+        keepalive=True,  # probed later
         uses_workers="workers" in used,
         uses_threads="threads" in used,
     )
@@ -204,12 +204,12 @@ def server_of(user_server: UserServer) -> Server:
 
 
 def command_line(user_server: UserServer, context: LaunchContext) -> list[str]:
-    """Its words with every placeholder filled in."""
+    """The words of the command, with the placeholders filled in."""
     return filled(words_of(user_server), context)
 
 
 def filled(words: Sequence[str], context: LaunchContext) -> list[str]:
-    """The words with every placeholder filled in."""
+    """The words with the placeholders filled in."""
     values = {
         "host": context.host,
         "port": context.port,

@@ -1,5 +1,5 @@
-"""Looking at a server that somebody else started, a container for example: its control group, or
-its processes.
+"""Reads the counters of a server that wsgiload did not start, such as a container: of its control
+group or its processes.
 
 Only reads; nothing is limited, moved or ended here.
 """
@@ -30,7 +30,7 @@ NO_LIMITS: EffectiveLimits = {
 
 
 class Attached(Protocol):
-    """Somebody else's server, to be sampled; ``source`` says by what."""
+    """A server to be sampled that wsgiload did not start; ``source`` names the kind of counters."""
 
     source: AttachedSource
     name: str
@@ -44,7 +44,7 @@ class Attached(Protocol):
 
 
 class AttachedGroup:
-    """A control group that is there already."""
+    """An existing control group."""
 
     def __init__(
         self, name: str, directories: Mapping[str, Path], mounts: Mapping[str, Mount]
@@ -70,20 +70,20 @@ class AttachedGroup:
         return sweep.members_of(self._directories)
 
     def read_counters(self) -> Counters:
-        """The raw counters now; None for what is not there any more."""
+        """The current raw counters; None if missing."""
         return self._counters.read()
 
     def sources(self) -> tuple[Source, ...]:
-        """Where its counters come from, for whoever reads them again and again."""
+        """The files of its counters, for repeated reads."""
         return self._sources
 
     def close(self) -> None:
-        """Give the files back."""
+        """Close the files."""
         self._counters.close()
 
 
 class AttachedProcesses:
-    """A process and its descendants, where no control group holds them alone."""
+    """A process and its descendants, if no control group contains only them."""
 
     source: AttachedSource = PROCESSES
     effective_limits = NO_LIMITS
@@ -97,11 +97,11 @@ class AttachedProcesses:
         return [process.pid for process in self._living()]
 
     def read_counters(self) -> Counters:
-        """CPU time and resident memory over the tree; shared pages count once per process."""
+        """CPU time and resident memory of the tree; shared pages count once per process."""
         return tree_counters(self._living())
 
     def close(self) -> None:
-        """Nothing was opened."""
+        """Nothing to close."""
 
     def _living(self) -> Sequence[psutil.Process]:
         with suppress(psutil.Error):
@@ -111,7 +111,7 @@ class AttachedProcesses:
 
 
 def attach_cgroup(path: str, root: Path = Path("/")) -> AttachedGroup:
-    """The group at ``path``: a directory of the control-group file system, or as in
+    """The group at ``path``: a directory of the cgroup file system, or a path as in
     ``/proc/PID/cgroup``."""
     mounts = _mounts(root)
     inside = _path_inside(path, mounts, root)
@@ -136,7 +136,7 @@ def attach_cgroup(path: str, root: Path = Path("/")) -> AttachedGroup:
 
 
 def attach_pid(pid: int, root: Path = Path("/")) -> Attached:
-    """The control group of this process, or, where that holds us too, the process and its
+    """The control group of this process; if it also contains wsgiload, the process and its
     descendants."""
     memberships = files.memberships_of(pid, root)
     mounts = {name: mount for name, mount in _mounts(root).items() if name in memberships}
@@ -158,7 +158,7 @@ def attach_pid(pid: int, root: Path = Path("/")) -> Attached:
 
 
 def _mounts(root: Path) -> dict[str, Mount]:
-    """Controller to its hierarchy; the unified one under ``""``."""
+    """The hierarchy of each controller; the unified one has the key ``""``."""
     mounts: dict[str, Mount] = {}
     for mount in files.find_mounts(root):
         names = (
@@ -170,7 +170,7 @@ def _mounts(root: Path) -> dict[str, Mount]:
 
 
 def _path_inside(path: str, mounts: Mapping[str, Mount], root: Path) -> str:
-    """The path of a group below the top of its hierarchy."""
+    """The path of a group relative to the top of its hierarchy."""
     directory = files.under(root, path)
     for mount in mounts.values():
         if directory.is_relative_to(mount.directory):
@@ -179,8 +179,7 @@ def _path_inside(path: str, mounts: Mapping[str, Mount], root: Path) -> str:
 
 
 def _of_one_version(directories: dict[str, Path]) -> dict[str, Path]:
-    """Those of v2 where it has controllers, otherwise those of v1 with the unified one beside
-    them."""
+    """The v2 directory if it has controllers; otherwise those of v1, including the unified one."""
     unified = directories.get(v1.UNIFIED)
     if unified is not None and (
         len(directories) == 1 or files.read_text(unified / "cgroup.controllers")
@@ -192,8 +191,8 @@ def _of_one_version(directories: dict[str, Path]) -> dict[str, Path]:
 def _without_us(
     directories: dict[str, Path], mounts: Mapping[str, Mount], root: Path
 ) -> dict[str, Path]:
-    """Those groups that do not hold our own process; none if what is left counts neither CPU time
-    nor memory."""
+    """The groups that do not contain this process; empty if none of them counts CPU time or
+    memory."""
     memberships = files.own_memberships(root)
     alone = {
         name: directory

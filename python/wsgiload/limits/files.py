@@ -1,7 +1,7 @@
-"""Reading and writing the kernel's control-group files: mounts, memberships, values, counters.
+"""Reads and writes the kernel's cgroup files: mounts, memberships, values, counters.
 
-Every function takes the directory or the root it works in, so that tests can invent a cgroupfs.
-This module decides nothing about limits and ends no process.
+Every function takes the directory or the root, so tests can provide a fake cgroupfs. This module
+decides nothing about limits and ends no process.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ READ_ONLY_FIX = (
     "elsewhere as root: mount -o remount,rw on that file system"
 )
 READ_BYTES = 16_384
-# Spacings of counters that need not be read every few milliseconds, and of those that mean nothing
-# over less.
+# Minimum spacings of counters that need not be read every few milliseconds, or are meaningless over
+# shorter times.
 EVERY_PERIOD_NS = 100_000_000
 EVERY_SECOND_NS = 1_000_000_000
 
@@ -36,7 +36,7 @@ Parser = Callable[[str], Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """One mounted hierarchy: where it is, which part of it is visible, what it controls."""
+    """One mounted hierarchy: its directory, its visible part, its controllers."""
 
     directory: Path
     visible_root: str
@@ -45,12 +45,12 @@ class Mount:
 
 
 def under(root: Path, absolute: str) -> Path:
-    """An absolute path of the kernel's, seen from ``root``."""
+    """An absolute path of the kernel, relative to ``root``."""
     return root / absolute.lstrip("/")
 
 
 def read_text(path: Path) -> str | None:
-    """The stripped content, or None where the file is missing or unreadable."""
+    """The stripped content; None if the file is missing or unreadable."""
     try:
         return path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
@@ -58,7 +58,7 @@ def read_text(path: Path) -> str | None:
 
 
 def read_int(path: Path) -> int | None:
-    """The number in a file, or None where there is none (``max`` included)."""
+    """The number in a file; None if there is none, or if it is ``max``."""
     try:
         return int(read_text(path) or "")
     except ValueError:
@@ -66,7 +66,7 @@ def read_int(path: Path) -> int | None:
 
 
 def write_text(path: Path, value: str) -> None:
-    """Write to a file the kernel made; unlike ``Path.write_text`` this never creates one."""
+    """Write to an existing file; unlike ``Path.write_text``, this never creates one."""
     descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
     try:
         os.write(descriptor, value.encode())
@@ -75,26 +75,26 @@ def write_text(path: Path, value: str) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """Make a group; on a real cgroupfs the kernel fills it with its files."""
+    """Make a group; on a real cgroupfs, the kernel adds its files."""
     path.mkdir()
 
 
 def fix_of(error: OSError) -> str:
-    """What helps where the kernel refused to make a group or to write to one."""
+    """The fix if the kernel refused to make a group or to write to one."""
     if error.errno == errno.EROFS:
         return READ_ONLY_FIX
     return DELEGATION_FIX
 
 
 def missing_controller(controller: str, directory: Path) -> str:
-    """Why a limit cannot hold where its controller is missing, and how to get that."""
+    """Why a limit cannot be enforced without its controller, and how to enable it."""
     how = "cgroup_enable=memory on the kernel command line, or " if controller == "memory" else ""
     how += "Delegate=cpu cpuset memory pids in a drop-in of user@.service"
     return f"the {controller} controller is not available in {directory}; it may need {how}"
 
 
 def find_mounts(root: Path) -> list[Mount]:
-    """The control-group mounts of this process, as /proc/self/mountinfo lists them."""
+    """The cgroup mounts of this process, from /proc/self/mountinfo."""
     text = read_text(under(root, "/proc/self/mountinfo")) or ""
     return [mount for line in text.splitlines() if (mount := _parse_mount(root, line))]
 
@@ -111,12 +111,12 @@ def _parse_mount(root: Path, line: str) -> Mount | None:
 
 
 def own_memberships(root: Path) -> dict[str, str]:
-    """Controller to path of the group this process is in; the v2 hierarchy has the key ``""``."""
+    """The path of this process's group by controller; the v2 hierarchy has the key ``""``."""
     return memberships_of("self", root)
 
 
 def memberships_of(process: int | str, root: Path) -> dict[str, str]:
-    """The same for another process; empty where there is none."""
+    """The same for another process; empty if it does not exist."""
     memberships: dict[str, str] = {}
     for line in (read_text(under(root, f"/proc/{process}/cgroup")) or "").splitlines():
         _, controllers, path = line.split(":", 2)
@@ -125,7 +125,7 @@ def memberships_of(process: int | str, root: Path) -> dict[str, str]:
 
 
 def own_directory(mount: Mount, path: str) -> Path:
-    """Where the group ``path`` is below a mount that may show only a part of its hierarchy."""
+    """The directory of the group ``path``; a mount may show only a part of its hierarchy."""
     inside = mount.visible_root.rstrip("/")
     if inside and not (path == inside or path.startswith(inside + "/")):
         return mount.directory
@@ -141,12 +141,12 @@ def ancestors(directory: Path, top: Path) -> Iterator[Path]:
 
 
 def minimum(values: Sequence[float | None]) -> float | None:
-    """The smallest of the known values."""
+    """The smallest of the known values; None if there are none."""
     return min((value for value in values if value is not None), default=None)
 
 
 def swap_is_on(root: Path) -> bool:
-    """Whether this machine has any swap at all (the file's first line is a heading)."""
+    """Whether this machine has swap (the file's first line is a heading)."""
     return len((read_text(under(root, "/proc/swaps")) or "").splitlines()) > 1
 
 
@@ -161,7 +161,7 @@ def flat_keys(text: str) -> dict[str, int]:
 
 
 def renamed(columns: Mapping[str, str], factor: int = 1) -> Parser:
-    """A parser of flat keys that keeps those named in ``columns`` under the names given there."""
+    """A parser of flat keys that keeps and renames those in ``columns``."""
 
     def parse(text: str) -> dict[str, int]:
         values = flat_keys(text)
@@ -171,7 +171,7 @@ def renamed(columns: Mapping[str, str], factor: int = 1) -> Parser:
 
 
 def single(name: str) -> Parser:
-    """A parser of a file that holds one number."""
+    """A parser of a file with a single number."""
     return lambda text: {name: int(text)}
 
 
@@ -196,8 +196,8 @@ IO_PRESSURE = pressure({"some": "psi_io_some_ns", "full": "psi_io_full_ns"})
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file that counters come from, and how rarely a sampler is to read it (0: at every
-    look)."""
+    """One file with counters, and the minimum spacing at which a sampler reads it (0: at every
+    sample)."""
 
     path: Path
     parse: Parser
@@ -205,8 +205,7 @@ class Source:
 
 
 def parse_texts(texts: Iterable[tuple[Parser, bytes]]) -> Counters:
-    """The counters in files as they were read; a file that makes no sense leaves its counters
-    None."""
+    """The counters in files that were read; invalid files give None."""
     values: dict[str, int] = {}
     for parse, data in texts:
         with suppress(ValueError):
@@ -215,20 +214,20 @@ def parse_texts(texts: Iterable[tuple[Parser, bytes]]) -> Counters:
 
 
 class CounterFiles:
-    """Counters from files that stay open: reading that way costs a fifteenth of opening each time.
+    """Counters from files that stay open, which costs a fifteenth of opening them each time.
 
-    A file that is missing or fails leaves its counters None.
+    Missing and failing files give None.
     """
 
     def __init__(self, sources: Sequence[Source]) -> None:
-        self._lock = threading.Lock()  # a descriptor must not be closed, and reused, under a reader
+        self._lock = threading.Lock()  # a reader must not see a closed and reused file descriptor
         self._files: list[tuple[int, Parser]] = []
         for source in sources:
             with suppress(OSError):
                 self._files.append((os.open(source.path, os.O_RDONLY | os.O_CLOEXEC), source.parse))
 
     def read(self) -> Counters:
-        """Everything that can be read, at this moment."""
+        """All current counters."""
         texts: list[tuple[Parser, bytes]] = []
         with self._lock:
             for descriptor, parse in self._files:
@@ -237,7 +236,7 @@ class CounterFiles:
         return parse_texts(texts)
 
     def close(self) -> None:
-        """Close the files; later reads find nothing."""
+        """Close the files; later reads return nothing."""
         with self._lock:
             for descriptor, _ in self._files:
                 os.close(descriptor)

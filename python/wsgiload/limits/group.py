@@ -1,6 +1,6 @@
-"""One control group as the kernel sees it: the directories of one group in one or more hierarchies.
+"""One control group: its directories in one or more hierarchies.
 
-The same for v1 and v2; what differs, which files and which limits, is decided by those modules.
+Shared by v1 and v2, which decide on the files and limits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wsgiload.limits.model import Counters, Enforcement, Limits, Remains
 
 @dataclass(frozen=True, slots=True)
 class GroupFiles:
-    """Where a group is: its directories in the order of entry, its counters, its memory peak."""
+    """The directories of a group in the order of entry, its counters, and its memory peak."""
 
     directories: tuple[Path, ...]
     sources: tuple[Source, ...]
@@ -29,7 +29,7 @@ class GroupFiles:
 
 
 class ControlGroup:
-    """A fresh group for one server."""
+    """A new group for one server."""
 
     def __init__(
         self, name: str, files: GroupFiles, limits: Limits, enforcement: Enforcement
@@ -45,7 +45,7 @@ class ControlGroup:
     def spawn(
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: IO[bytes]
     ) -> subprocess.Popen[bytes]:
-        """Start a process that is inside, and pinned, before its first instruction."""
+        """Start a process that is in the group and pinned before its first instruction."""
         self._require_all()
         entries = [directory / "cgroup.procs" for directory in self._files.directories]
         process = launch(
@@ -55,25 +55,25 @@ class ControlGroup:
         return process
 
     def pids(self) -> list[int]:
-        """The living processes inside; a zombie is not listed."""
-        # Whoever enters all directories enters the first one first: to look into one costs a
-        # fraction of all.
+        """The living processes in the group, without zombies."""
+        # A process enters the first directory first, and reading one directory costs a fraction of
+        # reading all.
         return sweep.members_of(self._files.directories[:1])
 
     def read_counters(self) -> Counters:
-        """The raw counters now, or the final ones once the group is closed."""
+        """The current raw counters; after close(), the final ones."""
         return self._last[0] if self._last else self._counters.read()
 
     def sources(self) -> tuple[Source, ...]:
-        """Where its counters come from, for whoever reads them again and again."""
+        """The files of its counters, for repeated reads."""
         return self._files.sources
 
     def oom_kills(self) -> int | None:
-        """How many processes the kernel ended here for want of memory."""
+        """How many processes of the group the kernel OOM-killed."""
         return self.read_counters().oom_kill
 
     def memory_peak_bytes(self) -> int | None:
-        """The kernel's high-water mark, or None where it keeps none."""
+        """The kernel's memory high-water mark; None if it has none."""
         if self._last:
             return self._last[1]
         return read_int(self._files.memory_peak) if self._files.memory_peak else None
@@ -83,7 +83,7 @@ class ControlGroup:
         return Remains(directories=self._files.directories)
 
     def kill(self) -> None:
-        """End every process inside; raises if any survives."""
+        """Kill every process in the group. Raises if any survives."""
         survivors = sweep.end_members(self._files.directories)
         reap(self._processes)
         if survivors:
@@ -92,7 +92,7 @@ class ControlGroup:
             )
 
     def _require_all(self) -> None:
-        """A group that somebody removed limits nothing any more, and what it counted is lost."""
+        """Raise if somebody removed the group, because then its limits and counters are lost."""
         gone = [str(directory) for directory in self._files.directories if not directory.is_dir()]
         if gone:
             raise LimitsError(
@@ -102,8 +102,8 @@ class ControlGroup:
             )
 
     def close(self) -> None:
-        """Kill, keep the final counters, remove the directories. Raises if the group is not there
-        any more."""
+        """Kill, keep the final counters, remove the directories. Raises if the group no longer
+        exists."""
         if self._last:
             return
         self.kill()
@@ -123,14 +123,14 @@ class ControlGroup:
 
 
 def discard(directories: Sequence[Path]) -> None:
-    """Take back the directories of a group that could not be finished."""
+    """Remove the directories of an unfinished group."""
     for directory in directories:
         with suppress(OSError):
             sweep.remove_directory(directory)
 
 
 def refuse_unmet(group: ControlGroup, limits: Limits, reasons: Mapping[str, str]) -> ControlGroup:
-    """Under the strict policy a group that does not hold every limit is removed and refused."""
+    """Under the strict policy, remove and refuse a group that does not enforce every limit."""
     missing = group.enforcement.not_enforced
     if limits.policy == "strict" and missing:
         group.close()

@@ -1,9 +1,9 @@
-"""A watchdog process, so that nothing outlives its orchestrator, not even one ended by SIGKILL.
+"""A watchdog process that removes everything that its orchestrator leaves behind, even after
+SIGKILL.
 
-It learns of a crash by the end of its standard input, which the kernel closes with the parent, and
-then removes all groups and folders whose names hold the parent's number: also those that were just
-being made. The child runs ``sweep.py`` by its path, isolated, so it starts fast and needs no import
-path.
+It detects a crash by the end of its standard input, and then removes all groups and folders whose
+names contain the parent's pid, including unfinished ones. The child runs ``sweep.py`` by its path,
+isolated, so it starts fast and needs no import path.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ END_TIMEOUT_S = 30.0
 
 
 class Janitor:
-    """Knows the groups that are in use; on the way out, orderly or not, what is left is removed.
+    """Registers the groups in use and removes what is left at the end, orderly or not.
 
-    One that was killed is replaced as soon as there is something to tell it.
+    If its process was killed, it is replaced at the next call.
     """
 
     def __init__(self) -> None:
@@ -59,9 +59,10 @@ class Janitor:
             process.wait()
 
     def watch(self, group: LimitedGroup) -> None:
-        """Register a group, and again after each spawn.
+        """Register a group; repeat after each spawn.
 
-        Groups without directories are known by their sessions, which exist only after the spawn.
+        Groups without directories are identified by their sessions, which exist only after the
+        spawn.
         """
         remains = group.remains()
         entry = sweep.Entry(
@@ -74,7 +75,7 @@ class Janitor:
         self._tell("add", entry)
 
     def release(self, group: LimitedGroup) -> None:
-        """Forget a group that was closed."""
+        """Unregister a closed group."""
         self._register.pop(group.name, None)
         self._tell("drop", sweep.Entry(group.name))
 
@@ -87,7 +88,7 @@ class Janitor:
             self._replace(self._process)
 
     def _replace(self, dead: subprocess.Popen[bytes]) -> None:
-        """Another process with the same register, in place of one that was killed."""
+        """Start another process with the same register."""
         dead.communicate()
         try:
             self._process = _started()
@@ -120,7 +121,7 @@ def _started() -> subprocess.Popen[bytes]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         cwd="/",
-        start_new_session=True,  # an interrupt from the keyboard is not meant for it
+        start_new_session=True,  # ignore Ctrl-C
     )
 
 

@@ -1,7 +1,7 @@
-"""Starting a process that is pinned and inside its groups before its first own instruction.
+"""Starts a process that is pinned and in its groups before its first instruction.
 
-Memory charges do not move with a process, so moving it in after its start would miss them. Where
-the system can, the process ends with us even where nobody is left to end it.
+The kernel does not move memory charges with a process, so entering a group later would miss them.
+If the system supports it, the process dies with this one.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ def launch(
     entries: Sequence[Path] = (),
     server_cpus: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Run ``argv`` in a new session; ``entries`` are the cgroup.procs files it writes itself into.
+    """Run ``argv`` in a new session; the process first writes itself into ``entries``, the
+    cgroup.procs files.
 
-    With entries, a program that does not exist shows as exit code 127 and a line in the log.
+    With entries, a nonexistent program gives exit code 127 and a line in the log.
     """
     command = _entering(entries, argv) if entries else list(argv)
     with _affinity(server_cpus), unguarded():
@@ -60,15 +61,15 @@ def launch(
 
 
 def _entering(entries: Sequence[Path], argv: Sequence[str]) -> list[str]:
-    """The command, which first writes itself into these files."""
+    """The command, preceded by writing itself into these files."""
     words = ["/bin/sh", "-c", ENTER_SCRIPT, "wsgiload-enter", str(os.getpid()), *map(str, entries)]
     return [*_ends_with_us(), *words, "--", *argv]
 
 
 @functools.cache
 def _ends_with_us() -> tuple[str, ...]:
-    """The words that, in front of a command, have the kernel kill its process when we die; none
-    where the system has no such program."""
+    """The prefix of a command that lets the kernel kill the process when this one dies; empty if
+    the system has no such program."""
     program = shutil.which("setpriv")
     if program is None:
         return ()
@@ -78,7 +79,7 @@ def _ends_with_us() -> tuple[str, ...]:
 
 
 def pinned_to(server_cpus: Sequence[int]) -> tuple[int, ...]:
-    """The cores that a server pinned like this gets, read back from the kernel; () asks for all of
+    """The cores that a server with this pinning gets, read back from the kernel; () means all of
     ours."""
     with _affinity(server_cpus):
         return available_cpus()
@@ -86,7 +87,7 @@ def pinned_to(server_cpus: Sequence[int]) -> tuple[int, ...]:
 
 @contextmanager
 def _affinity(cores: Sequence[int]) -> Iterator[None]:
-    """Pin the calling thread for a moment: a child inherits that, with no code between fork and
+    """Pin the calling thread temporarily: a child inherits this without code between fork and
     exec."""
     if not cores or not CAN_PIN:
         yield
@@ -103,7 +104,7 @@ def _affinity(cores: Sequence[int]) -> Iterator[None]:
 
 
 def reap(processes: Sequence[subprocess.Popen[bytes]], timeout_s: float = 1.0) -> None:
-    """Collect the exit codes of our own children that were just killed."""
+    """Collect the exit codes of our children that were just killed."""
     for process in processes:
         try:
             process.wait(timeout=timeout_s)

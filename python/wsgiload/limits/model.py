@@ -1,4 +1,4 @@
-"""What the limits of a server are, and what every way of enforcing them offers.
+"""The limits of a server, and the interface of all mechanisms that enforce them.
 
 Pure data, protocols and rules; nothing here touches a control group or a process.
 """
@@ -32,7 +32,7 @@ ReadBack = Mapping[str, ReadBackValue]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one server may use. Swap is always off where memory is limited."""
+    """The resources that one server may use. Swap is always off if memory is limited."""
 
     cpus: float | None = None  # CPU time in cores
     memory_bytes: int | None = None
@@ -47,9 +47,9 @@ class Limits:
         return tuple(name for name, value in limits.items() if value is not None)
 
     def quota_us(self, *, cpuset_holds: bool) -> int | None:
-        """The CFS quota to write, or None where the group's cpuset alone already is the CPU limit.
+        """The CFS quota to write; None if the group's cpuset already is the CPU limit.
 
-        An affinity mask is none: any process may widen its own.
+        An affinity mask is not a limit, because a process may change its own.
         """
         if self.cpus is None or (
             cpuset_holds and self.server_cpus and self.cpus >= len(self.server_cpus)
@@ -60,8 +60,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Enforcement:
-    """What holds: what the kernel says after writing, and which requested limits it does not
-    hold."""
+    """The enforced limits: the values read back from the kernel, and the requested limits that are
+    not enforced."""
 
     backend: BackendName
     read_back: ReadBack
@@ -70,7 +70,7 @@ class Enforcement:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Raw counters at one moment, named as the columns of resources.csv; None where unknown."""
+    """Raw counters at one time, named like the columns of resources.csv; None: unknown."""
 
     cpu_usage_ns: int | None = None
     cpu_user_ns: int | None = None
@@ -79,7 +79,7 @@ class Counters:
     nr_throttled: int | None = None
     throttled_ns: int | None = None  # summed over cores: never a wall time
     memory_bytes: int | None = None
-    memory_anon_bytes: int | None = None  # costly to read: at most once a second
+    memory_anon_bytes: int | None = None  # expensive to read: at most once a second
     memory_file_bytes: int | None = None
     oom_kill: int | None = None
     pids: int | None = None
@@ -103,7 +103,7 @@ COUNTER_NAMES = tuple(field.name for field in fields(Counters))
 @dataclass(frozen=True, slots=True)
 class Remains:
     """What a crash would leave behind: group directories, or sessions as (id, start time in ticks)
-    and processes that have this mark among their variables."""
+    and processes with this mark in their variables."""
 
     directories: tuple[Path, ...] = ()
     sessions: tuple[tuple[int, int], ...] = ()
@@ -111,7 +111,7 @@ class Remains:
 
 
 class LimitedGroup(Protocol):
-    """One fresh group for one launch of one server."""
+    """A new group for one launch of one server."""
 
     name: str
     enforcement: Enforcement
@@ -119,7 +119,7 @@ class LimitedGroup(Protocol):
     def spawn(
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: IO[bytes]
     ) -> subprocess.Popen[bytes]:
-        """Start a process that is inside before its first instruction."""
+        """Start a process that is in the group before its first instruction."""
         ...
 
     def pids(self) -> list[int]: ...
@@ -129,22 +129,22 @@ class LimitedGroup(Protocol):
     def oom_kills(self) -> int | None: ...
 
     def memory_peak_bytes(self) -> int | None:
-        """The kernel's own high-water mark over the group's whole life."""
+        """The kernel's memory high-water mark over the group's whole life."""
         ...
 
     def remains(self) -> Remains: ...
 
     def kill(self) -> None:
-        """End every process in the group and wait, bounded, until none is left."""
+        """Kill every process in the group and wait, bounded, until none is left."""
         ...
 
     def close(self) -> None:
-        """Kill and remove; may be called again."""
+        """Kill and remove; may be called repeatedly."""
         ...
 
 
 class Backend(Protocol):
-    """One way of limiting; makes groups."""
+    """A mechanism that enforces limits; makes groups."""
 
     name: str
 
@@ -152,7 +152,7 @@ class Backend(Protocol):
 
 
 def validate_limits(limits: Limits, available_cpus: Sequence[int]) -> None:
-    """Refuse what no kernel could enforce here, before anything is started."""
+    """Refuse limits that no kernel could enforce here, before anything is started."""
     _validate_cpus(limits, tuple(available_cpus))
     if limits.memory_bytes is not None and limits.memory_bytes < MIN_MEMORY_BYTES:
         raise LimitsError(
@@ -200,9 +200,9 @@ def _validate_cpus(limits: Limits, available_cpus: tuple[int, ...]) -> None:
 
 
 def unmet(limits: Limits, read_back: ReadBack, swap_on: bool) -> tuple[str, ...]:
-    """Names of requested limits that what was read back does not bear out.
+    """The names of requested limits that the values read back do not confirm.
 
-    A tighter limit further up counts too: the run would not be what its label says.
+    A tighter limit of an enclosing group counts, too, because the run would not match its label.
     """
     checks = {
         "cpus": limits.cpus is None or _close(read_back.get("effective_cpus"), limits.cpus, 0.001),
@@ -224,12 +224,12 @@ _GROUP_NAME = re.compile(r"wsgiload-(?P<pid>[0-9]+)-[0-9a-f]{8}-.+")
 
 
 def new_group_name(label: str) -> str:
-    """A name no other group has, from which a later run can tell whether its maker still lives."""
+    """A unique name from which a later run can tell whether the creator is still alive."""
     plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", label) or "group"
     return f"wsgiload-{os.getpid()}-{secrets.token_hex(4)}-{plain[:100]}"
 
 
 def maker_pid(group_name: str) -> int | None:
-    """The process that made a group of this name, or None for a group that is not ours."""
+    """The process that created a group with this name; None for a foreign group."""
     match = _GROUP_NAME.fullmatch(group_name)
     return int(match["pid"]) if match else None

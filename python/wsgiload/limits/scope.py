@@ -1,9 +1,8 @@
-"""Getting a part of the hierarchy handed over where systemd manages it: a scope that is delegated
-to wsgiload.
+"""Obtains a delegated part of the hierarchy from systemd: a scope for wsgiload.
 
-systemd is the only one to make groups on its hosts, except below a unit with ``Delegate=`` (its
-CGROUP_DELEGATION, the single-writer rule). So the command runs itself again in such a scope,
-keeping its process, and then works as anywhere.
+On its hosts, only systemd makes groups, except below a unit with ``Delegate=`` (its
+CGROUP_DELEGATION, the single-writer rule). So the command runs itself again in such a scope, as the
+same process.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from wsgiload.limits.model import Policy
 GUARD_VARIABLE = "WSGILOAD_IN_SCOPE"
 SYSTEMD_SIGN = "/run/systemd/system"  # what sd_booted(3) looks for
 UNIT_SUFFIXES = (".scope", ".service")
-# The default policy stops the whole scope, a prefork server's master included, when one worker runs
-# out of memory.
+# With the default policy, an out-of-memory worker would stop the whole scope, including a prefork
+# server's master.
 PROPERTIES = ("Delegate=yes", "OOMPolicy=continue")
 PROPERTIES_BEFORE_253 = ("Delegate=yes",)
 TRIAL_TIMEOUT_S = 30.0
@@ -33,7 +32,7 @@ BEST_EFFORT_FIX = "or use --limits best-effort to run without limits"
 
 
 def is_outside(root: Path = Path("/")) -> bool:
-    """Whether systemd manages the unified hierarchy here, and did not hand our part of it to us."""
+    """Whether systemd manages the unified hierarchy here and did not delegate our part of it."""
     mount = v2.find_mount(root)
     if mount is None or not files.under(root, SYSTEMD_SIGN).is_dir():
         return False
@@ -44,8 +43,7 @@ def is_outside(root: Path = Path("/")) -> bool:
 
 
 def own_unit(group: str) -> tuple[str, bool] | None:
-    """The systemd unit that a control group belongs to, and whether it is one of a user's own
-    manager."""
+    """The systemd unit of a control group, and whether it belongs to a user's service manager."""
     parts = PurePosixPath(group).parts
     units = [part for part in parts if part.endswith(UNIT_SUFFIXES)]
     if not units:
@@ -80,10 +78,9 @@ def _is_delegated(unit: str, is_users: bool) -> bool:
 
 
 def enter_scope(policy: Policy, root: Path = Path("/")) -> None:
-    """Run this very command again inside a delegated scope, where limits need one; it does not
-    return then.
+    """If limits need it, run this command again inside a delegated scope, and do not return.
 
-    Raises LimitsError where that fails and the policy is strict.
+    Raises LimitsError if that fails and the policy is strict.
     """
     if policy == "none" or GUARD_VARIABLE in os.environ or not is_outside(root):
         return
@@ -101,7 +98,7 @@ def enter_scope(policy: Policy, root: Path = Path("/")) -> None:
 
 
 def _runtime_folder(root: Path, environ: Mapping[str, str], user_id: int) -> Path:
-    """Where the user's service manager is reached."""
+    """The folder through which the user's service manager is reached."""
     usual = f"/run/user/{user_id}"
     named = environ.get("XDG_RUNTIME_DIR", usual)
     for folder in dict.fromkeys((named, usual)):
@@ -122,7 +119,7 @@ def _user_name(user_id: int) -> str:
 
 
 def _working_prefix(environment: Mapping[str, str]) -> list[str]:
-    """The systemd-run that is known to work, because it was tried."""
+    """The prefix of a systemd-run command that was tested successfully."""
     if shutil.which("systemd-run") is None:
         raise LimitsError(
             "systemd manages this host, but systemd-run is missing",
@@ -153,8 +150,8 @@ def _working_prefix(environment: Mapping[str, str]) -> list[str]:
 
 
 def scope_prefix(properties: tuple[str, ...], *, is_users: bool) -> list[str]:
-    """The words that, in front of a command, run it in a scope with these properties; its process
-    stays the same."""
+    """The prefix of a command that runs it in a scope with these properties, as the same
+    process."""
     options = [
         "--scope",
         "--quiet",

@@ -1,7 +1,8 @@
-"""Choosing how limits are enforced here, by trying: make a group, limit it, enter it, remove it.
+"""Chooses the mechanism that enforces limits, by testing: make a group, limit it, enter it, remove
+it.
 
-A requested limit that cannot be enforced is refused under the strict policy and recorded otherwise;
-a server never runs unlimited without saying so.
+If a requested limit cannot be enforced, it is refused under the strict policy and recorded
+otherwise; a server never runs without a limit unnoticed.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ PROBE_TIMEOUT_S = 10.0
 
 
 def select_backend(limits: Limits, root: Path = Path("/")) -> Backend:
-    """The best backend for these limits; what killed runs left is removed on the way."""
+    """The best backend for these limits. Also removes what killed runs left behind."""
     validate_limits(limits, available_cpus())
     end_stale_processes(root)
     remove_stale_groups(root)
     if limits.policy == "none":
         return UnlimitedBackend()
-    # every candidate is tried leniently, so that the one that enforces most can be chosen
+    # every candidate is tested with a lenient policy, to select the one that enforces the most
     lenient = replace(limits, policy="best-effort")
     held: list[tuple[int, Backend]] = []
     causes: list[LimitsError] = []
@@ -48,7 +49,7 @@ def select_backend(limits: Limits, root: Path = Path("/")) -> Backend:
 
 
 def candidates(root: Path) -> list[Backend]:
-    """What is mounted here, the more capable first."""
+    """The backends for the mounted hierarchies, the most capable first."""
     backends: list[Backend] = []
     mount = v2.find_mount(root)
     handed_over = not scope.is_outside(root)
@@ -60,7 +61,7 @@ def candidates(root: Path) -> list[Backend]:
 
 
 def probe(backend: Backend, limits: Limits) -> tuple[str, ...]:
-    """Really make, limit, enter and remove a group; returns the limits that do not hold."""
+    """Make, limit, enter and remove a group; returns the limits that are not enforced."""
     group = backend.create(limits, "probe")
     try:
         with Path(os.devnull).open("wb") as log:
@@ -91,7 +92,7 @@ def _refusal(limits: Limits, causes: list[LimitsError], *, outside: bool) -> Lim
 
 
 def remove_stale_groups(root: Path = Path("/")) -> list[str]:
-    """Remove the groups of wsgiload processes that no longer live; returns their names.
+    """Remove the groups of wsgiload processes that no longer exist; returns their names.
 
     Members are killed first. What cannot be removed is left; it does no harm.
     """
@@ -114,7 +115,8 @@ def remove_stale_groups(root: Path = Path("/")) -> list[str]:
 
 
 def end_stale_processes(root: Path = Path("/")) -> list[int]:
-    """End the servers without a control group whose wsgiload lives no more; their numbers."""
+    """Kill servers without a control group whose wsgiload process no longer exists; returns their
+    pids."""
 
     def stale() -> list[int]:
         marked = sweep.marks(files.under(root, "/proc"))
@@ -131,7 +133,7 @@ def end_stale_processes(root: Path = Path("/")) -> list[int]:
 
 
 def bases_of(root: Path = Path("/")) -> Iterable[Path]:
-    """The groups below which ours are made, one in each hierarchy."""
+    """The groups below which wsgiload makes its groups, one in each hierarchy."""
     groups = [group for group, _ in v1.find_own(root).values()]
     mount = v2.find_mount(root)
     if mount:

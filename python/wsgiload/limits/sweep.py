@@ -1,7 +1,7 @@
-"""Ending whatever runs in a group or a session, and removing group directories.
+"""Kills everything in a group or a session, and removes group directories.
 
-Also the whole body of the janitor's child process, which runs this file alone: it must import
-nothing but the standard library, and must not depend on the package being importable.
+It is also the whole program of the janitor's child process, which runs this file alone, so it may
+only import the standard library.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LONGEST_PAUSE_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A group in the janitor's register, and what is left of it if nobody closes it."""
+    """A group in the janitor's register, and what it leaves behind if nobody closes it."""
 
     name: str
     directories: tuple[str, ...] = ()
@@ -40,8 +40,8 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """A process that makes groups and folders: its number, which begins their names, and where they
-    are."""
+    """A process that makes groups and folders: its pid, which begins their names, and their
+    locations."""
 
     pid: int
     bases: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class Maker:
 
 
 def members_of(directories: Iterable[Path]) -> list[int]:
-    """The processes in these groups and in any group made below them."""
+    """The processes in these groups and in all groups below them."""
     pids: set[int] = set()
     for directory in directories:
         for path, _, _ in os.walk(directory):
@@ -75,7 +75,7 @@ def end_members(directories: Sequence[Path], timeout_s: float = END_TIMEOUT_S) -
 
 
 def remove_directories(directories: Sequence[Path], timeout_s: float = END_TIMEOUT_S) -> list[Path]:
-    """End the members and remove the groups, deepest first; returns those that could not be
+    """Kill the members and remove the groups, the deepest first; returns those that could not be
     removed."""
     deadline_s = time.monotonic() + timeout_s
     pause_s = FIRST_PAUSE_S
@@ -107,14 +107,13 @@ def _remove_tree(directory: Path) -> bool:
 
 
 def _kill_groups(directories: Sequence[Path]) -> bool:
-    """Use the kernel's own kill, which no fork can outrun; False where it does not cover all
-    members."""
+    """Use the kernel's kill, which no fork can escape; False if it does not cover all members."""
     able = [directory for directory in directories if _try_write(directory / "cgroup.kill", "1")]
     return bool(able) and set(members_of(directories)) <= set(members_of(able))
 
 
 def _kill_frozen(directories: Sequence[Path]) -> None:
-    """Kill one by one; frozen first where there is a freezer, so that nothing forks meanwhile."""
+    """Kill one by one, frozen first if there is a freezer, so nothing forks meanwhile."""
     freezers = [path for path in directories if _try_write(path / "freezer.state", "FROZEN")]
     deadline_s = time.monotonic() + FREEZE_TIMEOUT_S
     while any(_is_freezing(path) for path in freezers) and time.monotonic() < deadline_s:
@@ -147,7 +146,7 @@ def _try_write(path: Path, value: str) -> bool:
 
 
 def process_stat(pid: int) -> tuple[str, int, int] | None:
-    """State, session and start time in ticks of a process, or None where it is gone."""
+    """State, session and start time in ticks of a process; None if it has ended."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
         fields = text.rpartition(")")[2].split()  # the name before it may contain anything
@@ -157,7 +156,7 @@ def process_stat(pid: int) -> tuple[str, int, int] | None:
 
 
 def session_members(session: int, started_ticks: int) -> list[int]:
-    """The living processes of the session that began at this time; a reused number finds none."""
+    """The living processes of the session that began at this time, so a reused pid has none."""
     leader = process_stat(session)
     if leader is not None and leader[2] != started_ticks:
         return []
@@ -170,13 +169,12 @@ def session_members(session: int, started_ticks: int) -> list[int]:
 
 
 def marked_processes(mark: str) -> list[int]:
-    """The living processes that inherited this mark; those of other users cannot be seen, nor
-    ended."""
+    """The living processes that inherited this mark; those of other users are not visible."""
     return [pid for pid, inherited in marks().items() if inherited == mark]
 
 
 def marks(processes: Path = Path("/proc")) -> dict[int, str]:
-    """The living processes that inherited a mark, and which."""
+    """The living processes that inherited a mark, with their marks."""
     variable = f"{GROUP_VARIABLE}=".encode()
     marks_by_pid: dict[int, str] = {}
     with suppress(OSError):
@@ -193,7 +191,7 @@ def marks(processes: Path = Path("/proc")) -> dict[int, str]:
 
 
 def is_in_our_namespace(pid: int) -> bool:
-    """Whether numbers of processes mean the same to it as to us."""
+    """Whether the process is in our pid namespace."""
     try:
         return Path(f"/proc/{pid}/ns/pid").readlink() == Path("/proc/self/ns/pid").readlink()
     except OSError:
@@ -212,7 +210,8 @@ def end_marked(mark: str, timeout_s: float = END_TIMEOUT_S) -> list[int]:
 
 
 def end_all(look: Callable[[], list[int]], timeout_s: float = END_TIMEOUT_S) -> list[int]:
-    """Kill whom the look finds until it finds nobody; returns those that survived the timeout."""
+    """Kill the processes that ``look`` returns until it returns none; returns those that survived
+    the timeout."""
     deadline_s = time.monotonic() + timeout_s
     pause_s = FIRST_PAUSE_S
     while members := look():
@@ -227,8 +226,8 @@ def end_all(look: Callable[[], list[int]], timeout_s: float = END_TIMEOUT_S) -> 
 
 
 def remove_left_by(maker: Maker) -> None:
-    """End and remove whatever a process left that was killed: at whichever step, because the names
-    alone tell what is its own."""
+    """Kill and remove everything that a killed process left behind, identified by name alone,
+    whatever it was doing."""
     prefix = f"wsgiload-{maker.pid}-"
     end_all(lambda: _marked_by(prefix))
     directories = [
@@ -257,15 +256,16 @@ def _beginning_with(prefix: str, parent: Path) -> list[Path]:
 
 
 def _remove_folder(folder: Path) -> None:
-    """Remove a folder of ours, unless a process holds it: of this number, but in another
-    container."""
+    """Remove a folder of ours, unless a process holds it (one with the same pid in another
+    container)."""
     with suppress(OSError):
         if folder.lstat().st_uid == os.geteuid() and _is_let_go(folder):
             shutil.rmtree(folder)
 
 
 def _is_let_go(folder: Path) -> bool:
-    """The kernel lets go of a killed process's lock a moment after it closed our input."""
+    """Whether the lock is free. The kernel releases a killed process's lock slightly after it
+    closed our input."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     deadline_s = time.monotonic() + LOCK_TIMEOUT_S
     try:
@@ -281,11 +281,10 @@ def _is_let_go(folder: Path) -> bool:
 
 
 def main() -> None:
-    """Keep the register read from standard input; when that ends, end and remove what is still in
-    it.
+    """Keep the register read from standard input; when that ends, kill and remove everything in it.
 
-    Lines are ``add <json>`` and ``drop <json>``, with the keys of an ``Entry``. An orderly end is
-    announced by ``end``; without it the maker was killed, and everything of it is removed.
+    Lines are ``add <json>`` and ``drop <json>``, with the keys of an ``Entry``. ``end`` announces
+    an orderly end; without it, the maker was killed, and everything that it made is removed.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # it ends with its parent, not before

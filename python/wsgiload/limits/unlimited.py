@@ -1,7 +1,7 @@
-"""No control group at all: pinning, and a process tree that is found by its session.
+"""No control group: only pinning, and a process tree identified by its session.
 
-No requested limit is enforced here, and it says so. An address-space limit is not a stand-in for a
-memory limit (the server would see an error instead of being killed), so none is set.
+No requested limit is enforced, and this is reported. An address-space limit cannot replace a memory
+limit (the server would see an error instead of being killed), so none is set.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class UnlimitedBackend:
     name = NAME
 
     def create(self, limits: Limits, label: str) -> UnlimitedGroup:
-        """Refuse under the strict policy, otherwise record what does not hold."""
+        """Refuse under the strict policy; otherwise record the limits that are not enforced."""
         requested = () if limits.policy == "none" else limits.requested()
         if requested and limits.policy == "strict":
             raise LimitsError(
@@ -47,11 +47,11 @@ class UnlimitedBackend:
 
 
 class UnlimitedGroup:
-    """The processes started here, and whatever they started.
+    """The processes started here, and their descendants.
 
-    Every one inherits a variable with the group's name, and on Linux a daemon that leaves its
-    parents becomes our child (we are its subreaper). Only one that also clears its variables is
-    lost; a control group would hold it.
+    Each process inherits a variable with the group's name. On Linux, a daemon that leaves its
+    parents becomes our child (we are its subreaper). Only a daemon that also clears its variables
+    is lost; a control group would contain it.
     """
 
     def __init__(self, name: str, limits: Limits, not_enforced: tuple[str, ...]) -> None:
@@ -70,7 +70,7 @@ class UnlimitedGroup:
     def spawn(
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: IO[bytes]
     ) -> subprocess.Popen[bytes]:
-        """Start a process, pinned, in its own session."""
+        """Start a pinned process in a new session."""
         _become_subreaper()
         marked = {**env, sweep.GROUP_VARIABLE: self.name}
         process = launch(argv, env=marked, cwd=cwd, log=log, server_cpus=self._server_cpus)
@@ -87,7 +87,7 @@ class UnlimitedGroup:
         return [process.pid for process in self._living()]
 
     def read_counters(self) -> Counters:
-        """CPU time and resident memory over the tree; shared pages count once per process."""
+        """CPU time and resident memory of the tree; shared pages count once per process."""
         return self._last or tree_counters(self._living())
 
     def oom_kills(self) -> int | None:
@@ -99,12 +99,12 @@ class UnlimitedGroup:
         return None
 
     def remains(self) -> Remains:
-        """The sessions a crash would leave behind, known only after the spawn, and the mark of all
-        processes."""
+        """The sessions that a crash would leave behind, known only after the spawn, and the mark of
+        all processes."""
         return Remains(sessions=tuple(self._sessions), mark=self.name)
 
     def kill(self) -> None:
-        """End the tree; raises if any of it survives."""
+        """Kill the tree. Raises if any process survives."""
         deadline_s = time.monotonic() + sweep.END_TIMEOUT_S
         pause_s = sweep.FIRST_PAUSE_S
         while members := self._living():
@@ -129,9 +129,9 @@ class UnlimitedGroup:
             self._last = counters
 
     def _living(self) -> list[psutil.Process]:
-        """What lives of the tree now; its ended members that became ours are collected."""
+        """The living processes of the tree; collects ended ones that became our children."""
         for process in self._relatives():
-            # psutil compares start times, so a number that was reused is not mistaken for ours
+            # psutil compares start times, so a reused pid is not mistaken for ours
             if self._seen.get(process.pid) != process and self._is_ours(process):
                 self._seen[process.pid] = process
         started = {process.pid for process in self._processes}
@@ -142,7 +142,7 @@ class UnlimitedGroup:
         return list(self._seen.values())
 
     def _relatives(self) -> Iterator[psutil.Process]:
-        """All who descend from us, in one look at the machine, parents before their children."""
+        """All our descendants in one scan, parents before children."""
         with suppress(psutil.Error):
             yield from psutil.Process().children(recursive=True)
 
@@ -156,7 +156,7 @@ class UnlimitedGroup:
 
 
 def tree_counters(processes: Iterable[psutil.Process]) -> Counters:
-    """CPU time and resident memory of these processes together, as far as they still live."""
+    """CPU time and resident memory of those processes that are still alive."""
     times = [usage for usage in map(_usage, processes) if usage is not None]
     if not times:
         return Counters()
@@ -171,14 +171,14 @@ def tree_counters(processes: Iterable[psutil.Process]) -> Counters:
 
 
 def _become_subreaper() -> None:
-    """Let daemons become our children instead of the first process's, so that they are found (Linux
+    """Adopt daemons, which would otherwise become children of init, so they can be found (Linux
     only)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _collect(pid: int) -> None:
-    """Take the exit code of a child that we did not start; somebody else's is not touched."""
+    """Collect the exit code of a child that we did not start; ignores other processes."""
     with suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 
@@ -191,7 +191,7 @@ def _is_living(process: psutil.Process) -> bool:
 
 
 def _usage(process: psutil.Process) -> tuple[int, int, int] | None:
-    """User and system time with that of ended children, and resident memory."""
+    """User and system time, including ended children, and resident memory."""
     try:
         with process.oneshot():
             times, memory = process.cpu_times(), process.memory_info()

@@ -1,7 +1,7 @@
-"""Limits by cgroup v1 hierarchies, with a parallel v2 group on hybrid hosts.
+"""Limits with cgroup v1 hierarchies, and a parallel v2 group on hybrid hosts.
 
-A v2 hierarchy without controllers still gives pressure (PSI) and a kill that no fork can outrun.
-Groups are made below our own, so limits set further up stay in force.
+A v2 hierarchy without controllers still provides pressure (PSI) and a kill that no fork can escape.
+Groups are made below our group, so outer limits remain in force.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ UNIFIED = ""  # the key of the v2 hierarchy in /proc/self/cgroup
 
 @dataclass(slots=True)
 class _Draft:
-    """A group being made: controller to directory, and why a limit could not be set."""
+    """An unfinished group: its directory by controller, and why limits could not be set."""
 
     directories: dict[str, Path] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
 
     def attempt(self, limit: str, controller: str, values: Mapping[str, int]) -> None:
-        """Write a limit's files in order; a refusal is noted, not raised."""
+        """Write a limit's files in order; a refusal is recorded, not raised."""
         directory = self.directories.get(controller)
         if directory is None:
             self.reasons.setdefault(limit, f"the {controller} controller cannot be used")
@@ -53,7 +53,7 @@ class _Draft:
 
 
 class V1Backend:
-    """Makes groups in every mounted v1 hierarchy that matters."""
+    """Makes groups in every relevant v1 hierarchy."""
 
     name = NAME
 
@@ -122,7 +122,7 @@ class V1Backend:
 
 
 def find_own(root: Path) -> dict[str, tuple[Path, Path]]:
-    """Controller to (our own group, top of the visible hierarchy), the v2 hierarchy under
+    """By controller: our group, and the top of the visible hierarchy. The v2 hierarchy has the key
     ``""``."""
     memberships = files.own_memberships(root)
     groups: dict[str, tuple[Path, Path]] = {}
@@ -140,7 +140,7 @@ def effective_limits(
     directories: Mapping[str, Path], tops: Mapping[str, Path]
 ) -> dict[str, float | None]:
     """The tightest limits of a group and all groups above it, up to the top of each hierarchy; None
-    without any."""
+    without a limit."""
 
     def upwards(controller: str) -> list[Path]:
         directory = directories.get(controller)
@@ -154,7 +154,7 @@ def effective_limits(
 
 
 def _open_cpuset(directory: Path, limits: Limits) -> None:
-    """A new v1 cpuset is empty, and nothing may enter it until both of these are written."""
+    """A new v1 cpuset is empty; processes can only enter once both values are set."""
     parent = directory.parent
     for name in ("cpuset.mems", "cpuset.cpus"):
         inherited = files.read_text(parent / name) or ""
@@ -206,7 +206,7 @@ def _text_of(directories: Mapping[str, Path], controller: str, name: str) -> str
 
 
 def counter_sources(directories: Mapping[str, Path]) -> tuple[Source, ...]:
-    """The files of a group that are sampled."""
+    """The sampled files of a group."""
     periods = {
         "nr_periods": "nr_periods",
         "nr_throttled": "nr_throttled",

@@ -1,7 +1,7 @@
-"""Limits by the unified hierarchy, cgroup v2, written directly.
+"""Limits with the unified hierarchy, cgroup v2, written directly.
 
-Works below a group that was delegated to this user, or as root. Where the kernel demands that a
-group with controllers has no processes of its own, wsgiload moves into a leaf and back at its end.
+Requires a group delegated to this user, or root. The kernel does not allow processes in a group
+with controllers, so wsgiload moves into a leaf if necessary, and back at the end.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LEAF_NAME = re.compile(r"wsgiload-orchestrator-(?P<pid>[0-9]+)")
 
 
 class V2Backend:
-    """Makes groups below our own group of the unified hierarchy."""
+    """Makes groups below our group of the unified hierarchy."""
 
     name = NAME
 
@@ -61,18 +61,20 @@ class V2Backend:
 
 
 def find_mount(root: Path) -> Mount | None:
-    """The unified hierarchy, whether or not it has any controllers."""
+    """The unified hierarchy, with or without controllers."""
     return next((mount for mount in files.find_mounts(root) if mount.version == 2), None)
 
 
 def own_base(root: Path, mount: Mount) -> Path:
-    """The group below which to work: our own, or its parent where we are in a leaf made earlier."""
+    """The group below which to work: ours, or its parent if we are in a leaf that was made
+    earlier."""
     group = files.own_directory(mount, files.own_memberships(root).get("", "/"))
     return group.parent if LEAF_NAME.fullmatch(group.name) else group
 
 
 def _delegate(base: Path, root: Path, limits: Limits) -> dict[str, str]:
-    """Hand the controllers down to groups below ``base``; returns why some limits cannot hold."""
+    """Enable the controllers for groups below ``base``; returns why some limits cannot be
+    enforced."""
     present = set((files.read_text(base / "cgroup.controllers") or "").split())
     handed_down = set((files.read_text(base / "cgroup.subtree_control") or "").split())
     missing = [name for name in CONTROLLERS if name in present - handed_down]
@@ -105,8 +107,8 @@ def _hand_down(base: Path, root: Path, controllers: Iterable[str]) -> None:
 
 
 def _move_to_leaf(base: Path, root: Path) -> Path:
-    """Empty ``base`` into a leaf: all of it in a container, elsewhere only this process's
-    family."""
+    """Move the processes of ``base`` into a leaf: in a container all of them, elsewhere only this
+    process's family."""
     leaf = base / f"wsgiload-orchestrator-{os.getpid()}"
     if not leaf.is_dir():
         files.make_directory(leaf)
@@ -122,7 +124,7 @@ def _move_back(base: Path, leaf: Path, mover_pid: int) -> None:
     """Undo the move when wsgiload ends: first the controllers, then the processes, then the
     leaf."""
     if os.getpid() != mover_pid:
-        return  # a forked child ending is not the end
+        return  # only the mover itself undoes the move
     with suppress(OSError):
         given = (files.read_text(base / "cgroup.subtree_control") or "").split()
         files.write_text(base / "cgroup.subtree_control", " ".join(f"-{name}" for name in given))
@@ -191,7 +193,7 @@ def _read_back(directory: Path, top: Path, limits: Limits) -> dict[str, ReadBack
 
 
 def effective_limits(directory: Path, top: Path) -> dict[str, float | None]:
-    """The tightest limits of a group and all groups above it; None where there is none."""
+    """The tightest limits of a group and all groups above it; None without a limit."""
     upwards = list(files.ancestors(directory, top))
     quotas = [_cpu_max(path) for path in upwards]
     return {
@@ -211,7 +213,7 @@ def _cpu_max(directory: Path) -> tuple[int | None, int | None]:
 
 
 def counter_sources(directory: Path) -> tuple[Source, ...]:
-    """The files of a group that are sampled."""
+    """The sampled files of a group."""
     usage = {
         "usage_usec": "cpu_usage_ns",
         "user_usec": "cpu_user_ns",
