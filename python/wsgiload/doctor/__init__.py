@@ -1,1 +1,2 @@
-"""What on this machine would spoil a measurement, and the wait until the host is quiet."""
+"""Detects conditions of this machine that distort measurements, and waits until the host is
+quiet."""

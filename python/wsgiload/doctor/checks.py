@@ -1,6 +1,6 @@
-"""What on this machine would spoil a measurement, and what helps.
+"""Conditions of this machine that distort measurements, and their fixes.
 
-Looks only: it tunes nothing and prints nothing. A fact that cannot be known is amber, never green.
+Only reads: it tunes nothing and prints nothing. An unknown fact is amber, never green.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ WATCH_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class CpuTimes:
-    """Ticks of all cores together since the machine started."""
+    """Ticks of all cores since the machine booted."""
 
     busy: int
     stolen: int
@@ -54,7 +54,7 @@ class CpuTimes:
 
 
 def run_checks(root: Path = Path("/"), watch_s: float = WATCH_S) -> list[DoctorFinding]:
-    """Every check, in the order of what spoils most; watches the processors for ``watch_s``."""
+    """All checks, the most important first; monitors the processors for ``watch_s``."""
     of_process = [check_cores(available_cpus()), check_uv(), check_open_files()]
     return [
         *of_process,
@@ -66,8 +66,7 @@ def run_checks(root: Path = Path("/"), watch_s: float = WATCH_S) -> list[DoctorF
 
 
 def quick_checks(root: Path = Path("/")) -> list[DoctorFinding]:
-    """The checks that read files alone, quickly and without trying anything: also kept with every
-    run."""
+    """The checks that only read files and take little time; also stored with every run."""
     checks: list[Callable[[Path], DoctorFinding]] = [
         check_governor,
         check_turbo,
@@ -107,7 +106,7 @@ def check_cores(cores: tuple[int, ...]) -> DoctorFinding:
 
 
 def check_cgroups(root: Path = Path("/")) -> DoctorFinding:
-    """Whether limits really hold, tried with all of them."""
+    """Whether all limits can be enforced, by trying them."""
     limits = Limits(cpus=0.5, memory_bytes=PROBE_MEMORY_BYTES, pids=64, policy="strict")
     try:
         name = select_backend(limits, root).name
@@ -119,7 +118,7 @@ def check_cgroups(root: Path = Path("/")) -> DoctorFinding:
 
 
 def check_uv() -> DoctorFinding:
-    """Server environments are built with uv, which may be installed beside this interpreter."""
+    """Server environments are built with uv, which may be installed next to this interpreter."""
     beside = Path(sys.executable).parent
     path = shutil.which("uv", path=f"{beside}{os.pathsep}{os.environ.get('PATH', os.defpath)}")
     if path is None:
@@ -129,7 +128,7 @@ def check_uv() -> DoctorFinding:
 
 
 def check_open_files() -> DoctorFinding:
-    """Each connection takes a file descriptor on either side."""
+    """Each connection needs a file descriptor on both sides."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= COMFORTABLE_OPEN_FILES:
         return finding("open files", "green", soft, f"{soft:,} open files allowed")
@@ -145,7 +144,7 @@ def check_open_files() -> DoctorFinding:
 
 
 def watch_cpus(root: Path, watch_s: float) -> list[DoctorFinding]:
-    """Steal and the work of others, seen over a moment in which wsgiload itself only waits."""
+    """Steal and other processes' CPU use, over a period in which wsgiload only waits."""
     before = read_cpu_times(root)
     time.sleep(watch_s)
     after = read_cpu_times(root)
@@ -156,7 +155,7 @@ def watch_cpus(root: Path, watch_s: float) -> list[DoctorFinding]:
 
 
 def judge_cpu_times(before: CpuTimes, after: CpuTimes, cores: int) -> list[DoctorFinding]:
-    """What two readings of the processors' times say."""
+    """The findings from two readings of the processors' times."""
     total = after.total - before.total
     foreign = (after.busy - before.busy) / total * cores
     steal = (after.stolen - before.stolen) / total
@@ -181,7 +180,7 @@ def judge_cpu_times(before: CpuTimes, after: CpuTimes, cores: int) -> list[Docto
 
 
 def read_cpu_times(root: Path) -> CpuTimes | None:
-    """The first line of /proc/stat; guest time is left out because user time contains it."""
+    """The first line of /proc/stat, without guest time, which user time includes."""
     fields = (read_text(under(root, "/proc/stat")) or "").partition("\n")[0].split()[1:9]
     if len(fields) < 8 or not all(field.isdigit() for field in fields):
         return None
@@ -191,7 +190,7 @@ def read_cpu_times(root: Path) -> CpuTimes | None:
 
 
 def check_load(root: Path) -> DoctorFinding:
-    """The last minute, for work that comes and goes."""
+    """The load average of the last minute, for intermittent work."""
     words = (read_text(under(root, "/proc/loadavg")) or "").split()
     if not words:
         return finding("load average", "amber", None, "load average unknown")
@@ -204,7 +203,7 @@ def check_load(root: Path) -> DoctorFinding:
 
 
 def check_governor(root: Path) -> DoctorFinding:
-    """A governor that saves power makes an idle server slow to respond."""
+    """A power-saving governor makes an idle server respond slowly."""
     pattern = "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor"
     governors = sorted({text for path in root.glob(pattern) if (text := read_text(path))})
     if not governors:
@@ -239,7 +238,7 @@ def check_clocksource(root: Path) -> DoctorFinding:
 
 
 def check_swap(root: Path) -> DoctorFinding:
-    """Pages that come back from disk look like a slow server."""
+    """Pages read back from disk make a server seem slow."""
     lines = (read_text(under(root, "/proc/swaps")) or "").splitlines()
     if not lines:
         return finding("swap", "amber", None, "swap usage unknown")
@@ -252,7 +251,7 @@ def check_swap(root: Path) -> DoctorFinding:
 
 
 def check_backlog(root: Path) -> DoctorFinding:
-    """The kernel cuts every server's listen backlog to this."""
+    """The kernel limits every server's listen backlog to this."""
     limit = read_int(under(root, "/proc/sys/net/core/somaxconn"))
     if limit is None:
         return finding("somaxconn", "amber", None, "maximum listen backlog unknown")
@@ -266,7 +265,7 @@ def check_backlog(root: Path) -> DoctorFinding:
 
 
 def check_ports(root: Path) -> DoctorFinding:
-    """Without keep-alive each request takes a local port for a minute."""
+    """Without keep-alive, each request occupies a local port for a minute."""
     words = (read_text(under(root, "/proc/sys/net/ipv4/ip_local_port_range")) or "").split()
     if len(words) != 2:
         return finding("local ports", "amber", None, "range of local ports unknown")
@@ -284,7 +283,7 @@ def check_ports(root: Path) -> DoctorFinding:
 
 
 def check_congestion_control(root: Path) -> DoctorFinding:
-    """BBR paces what it sends, on the loopback too."""
+    """BBR paces its sends, on the loopback interface, too."""
     name = read_text(under(root, "/proc/sys/net/ipv4/tcp_congestion_control"))
     if name is None:
         return finding("congestion control", "amber", None, "TCP congestion control unknown")
@@ -296,7 +295,8 @@ def check_congestion_control(root: Path) -> DoctorFinding:
 
 
 def check_huge_pages(root: Path) -> DoctorFinding:
-    """Huge pages for everyone enlarge prefork servers and stall them while pages are merged."""
+    """Huge pages for all processes enlarge prefork servers and stall them while pages are
+    merged."""
     text = read_text(under(root, "/sys/kernel/mm/transparent_hugepage/enabled"))
     if text is None:
         return finding("huge pages", "amber", None, "transparent huge pages: setting unknown")

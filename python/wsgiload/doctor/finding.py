@@ -1,4 +1,4 @@
-"""What the doctor says of one thing it looked at."""
+"""A finding of the doctor."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ Level = Literal["green", "amber", "red"]
 def finding(
     check: str, level: Level, value: float | str | None, message: str, fix: str | None = None
 ) -> DoctorFinding:
-    """One fact about this machine and what it means for measuring."""
+    """One fact about this machine and its effect on measurements."""
     return DoctorFinding(check=check, level=level, value=value, message=message, fix=fix)

@@ -1,7 +1,6 @@
-"""What the kernel's files tell about power, clocks and sockets, and what that means for measuring.
+"""Facts from the kernel's files about power, clocks and sockets, and their effect on measurements.
 
-Each check reads below the root that it is given, changes nothing, and never calls green what it
-cannot know.
+Each check reads below the given root, changes nothing, and never calls an unknown fact green.
 """
 
 from __future__ import annotations
@@ -13,17 +12,17 @@ from wsgiload.documents.run_info import DoctorFinding
 from wsgiload.limits.files import read_int, read_text, under
 
 LEAST_SYN_BACKLOG = 1_024
-# Of some 28,000 ports; each is held for a minute.
+# Of about 28,000 ports; each is occupied for a minute.
 MANY_WAITING, MOST_WAITING = 5_000, 20_000
-# Beyond this share of the table the kernel soon drops new connections.
+# Above this share of the table, the kernel may soon drop new connections.
 MOST_TRACKED_SHARE = 0.8
-# Each connection stays in the table for some two minutes after its end.
+# Each connection stays in the table for about two minutes after its end.
 LEAST_TRACKED = 131_072
 FULL_RANDOMISATION = 2
 
 
 def check_turbo(root: Path) -> DoctorFinding:
-    """A core that runs faster while it is cool makes the first minute the best one."""
+    """A core that runs faster while it is cool makes the first minute the fastest."""
     no_turbo = read_int(under(root, "/sys/devices/system/cpu/intel_pstate/no_turbo"))
     boost = read_int(under(root, "/sys/devices/system/cpu/cpufreq/boost"))
     if no_turbo is None and boost is None:
@@ -43,7 +42,7 @@ def check_turbo(root: Path) -> DoctorFinding:
 
 
 def check_battery(root: Path) -> DoctorFinding:
-    """On battery, firmware slows a machine down at moments of its own choice."""
+    """On battery, firmware slows a machine down at unpredictable times."""
     folder = under(root, "/sys/class/power_supply")
     if not folder.is_dir():
         return finding("battery", "amber", None, "power supply unknown")
@@ -68,8 +67,8 @@ def check_battery(root: Path) -> DoctorFinding:
 
 
 def check_time_namespace(root: Path) -> DoctorFinding:
-    """Another time namespace has another monotonic clock: stamps from outside would not fit
-    ours."""
+    """Another time namespace has another monotonic clock, so external timestamps would not
+    match."""
     text = read_text(under(root, "/proc/self/timens_offsets"))
     if text is None:
         return finding("time namespace", "amber", None, "clock offsets unknown")
@@ -86,7 +85,8 @@ def check_time_namespace(root: Path) -> DoctorFinding:
 
 
 def check_address_randomisation(root: Path) -> DoctorFinding:
-    """With one memory layout for all, its luck is in every run and looks like the server's."""
+    """Without address randomization, all runs have the same memory layout, whose effect would be
+    attributed to the server."""
     mode = read_int(under(root, "/proc/sys/kernel/randomize_va_space"))
     if mode is None:
         return finding(
@@ -101,7 +101,7 @@ def check_address_randomisation(root: Path) -> DoctorFinding:
 
 
 def check_syn_backlog(root: Path) -> DoctorFinding:
-    """Connections that are half open wait here before the listen backlog."""
+    """Half-open connections wait here before the listen backlog."""
     limit = read_int(under(root, "/proc/sys/net/ipv4/tcp_max_syn_backlog"))
     if limit is None:
         return finding(
@@ -123,7 +123,7 @@ def check_syn_backlog(root: Path) -> DoctorFinding:
 
 
 def check_time_wait(root: Path) -> DoctorFinding:
-    """Each closed connection holds its port for a minute."""
+    """Each closed connection occupies its port for a minute."""
     words = (read_text(under(root, "/proc/net/sockstat")) or "").split()
     if "tw" not in words:
         return finding("TIME_WAIT", "amber", None, "number of connections in TIME_WAIT unknown")
@@ -136,7 +136,7 @@ def check_time_wait(root: Path) -> DoctorFinding:
 
 
 def check_tracking(root: Path) -> DoctorFinding:
-    """Where the kernel tracks connections, a full table drops new ones."""
+    """If the kernel tracks connections, a full table drops new ones."""
     most = read_int(under(root, "/proc/sys/net/netfilter/nf_conntrack_max"))
     count = read_int(under(root, "/proc/sys/net/netfilter/nf_conntrack_count"))
     if most is None or count is None:
@@ -162,7 +162,7 @@ def check_tracking(root: Path) -> DoctorFinding:
 
 
 def check_pressure(root: Path) -> DoctorFinding:
-    """Without PSI nobody can tell that a server waited for a core."""
+    """Without PSI, time that a server waited for a core is not visible."""
     if read_text(under(root, "/proc/pressure/cpu")) is None:
         message = "no pressure stall information (PSI): CPU and memory pressure cannot be measured"
         return finding("pressure", "amber", None, message, "boot with psi=1")

@@ -1,8 +1,7 @@
-"""Waiting between trials until the host is quiet, so that one trial does not begin in the wake of
-another.
+"""Waits between trials until the host is quiet, so one trial does not affect the next.
 
-Looks and waits only. What is quiet is decided by pure functions; a host that never becomes so is
-reported, not refused.
+Only observes and waits. Pure functions decide what counts as quiet; a host that never becomes quiet
+is reported, not refused.
 """
 
 from __future__ import annotations
@@ -20,19 +19,20 @@ LEAST_IDLE_SHARE = 0.95
 MOST_PRESSURE_PERCENT = 1.0
 MOST_TIME_WAIT = 1_000
 WATCH_NS = 2 * NS_PER_S
-# What is left of a load shows up late: workers that end, sockets that close, pages that are
+# The effects of a load may appear late: workers that exit, sockets that close, pages that are
 # written.
 LEAST_WAIT_NS = 5 * NS_PER_S
 _TIME_WAIT = "06"
 
 
-# A host that so many waits in a row did not find quiet will hardly be so the next time.
+# After this many waits in a row in which the host did not become quiet, the next will hardly
+# succeed.
 MOST_IN_VAIN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """The host over a moment; None for what the kernel does not tell."""
+    """The state of the host over a short period; None: unknown."""
 
     idle_share: float | None
     pressure_percent: float | None
@@ -48,7 +48,7 @@ class Settled:
 
 
 def disturbances(state: HostState) -> tuple[str, ...]:
-    """What keeps this host busy, in words; unknown values count as quiet."""
+    """What disturbs this host, in words; unknown values count as quiet."""
     sentences = []
     if state.idle_share is not None and state.idle_share <= LEAST_IDLE_SHARE:
         sentences.append(f"CPUs were only {100 * state.idle_share:.0f} % idle")
@@ -65,8 +65,8 @@ def settle(
     clock_ns: Callable[[], int] = time.monotonic_ns,
     pause_s: Callable[[float], None] = time.sleep,
 ) -> Settled:
-    """Wait until the host is quiet, for 5 s at least and ``longest_ns`` at most. ``look`` itself
-    takes its time."""
+    """Wait until the host is quiet, at least 5 s and at most ``longest_ns``. ``look`` takes time
+    itself."""
     started_ns = clock_ns()
     least_ns = min(LEAST_WAIT_NS, longest_ns)
     while True:
@@ -81,13 +81,13 @@ def settle(
 
 @dataclass(slots=True)
 class Patience:
-    """How long the trials of an experiment wait: no longer than the least, once waiting was in vain
-    several times in a row, until the host is found quiet again."""
+    """How long the trials of an experiment wait: only the minimum after several unsuccessful waits
+    in a row, until the host becomes quiet again."""
 
     in_vain: int = 0
 
     def settle(self, longest_ns: int, look: Callable[[], HostState]) -> Settled:
-        """Wait for the next trial, at most ``longest_ns``."""
+        """Wait before the next trial, at most ``longest_ns``."""
         least_ns = min(LEAST_WAIT_NS, longest_ns)
         settled = settle(least_ns if self.in_vain >= MOST_IN_VAIN else longest_ns, look)
         self.in_vain = self.in_vain + 1 if settled.disturbances else 0
@@ -95,7 +95,7 @@ class Patience:
 
 
 def watch_host(port: int | None, root: Path = Path("/")) -> HostState:
-    """The host over the next two seconds."""
+    """The state of the host over the next two seconds."""
     before, waited_ns, started_ns = read_cpu_times(root), _pressure_ns(root), time.monotonic_ns()
     time.sleep(WATCH_NS / NS_PER_S)
     elapsed_ns = time.monotonic_ns() - started_ns
@@ -113,8 +113,8 @@ def _idle_share(before: CpuTimes | None, after: CpuTimes | None) -> float | None
 
 
 def _pressure_percent(before_ns: int | None, after_ns: int | None, elapsed_ns: int) -> float | None:
-    """From the kernel's sum and not from its average over ten seconds, which still holds the trial
-    before: after a saturating one it stays above 1 % for 40 s on an idle host."""
+    """From the kernel's total, not from its 10 s average, which still includes the previous trial:
+    after a saturating trial, the average exceeds 1 % for 40 s on an idle host."""
     if before_ns is None or after_ns is None:
         return None
     return 100 * (after_ns - before_ns) / elapsed_ns
@@ -126,7 +126,7 @@ def _pressure_ns(root: Path) -> int | None:
 
 
 def _time_wait(port: int, root: Path) -> int | None:
-    """Connections from or to a port that wait for their last packets."""
+    """The number of connections from or to a port in TIME_WAIT."""
     tables = [read_text(under(root, f"/proc/net/{name}")) for name in ("tcp", "tcp6")]
     if tables == [None, None]:
         return None

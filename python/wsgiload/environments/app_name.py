@@ -1,7 +1,7 @@
-"""What ``APP`` names: a module, and an expression on it that yields the WSGI callable.
+"""``APP``: a module, and an expression on it that yields the WSGI callable.
 
-The expression is an attribute, an attribute of an attribute, or one call of it with literal
-arguments, as gunicorn accepts it: ``shop:app``, ``site:dash.server``, ``shop:create_app("test")``.
+The expression is an attribute, a nested attribute, or a call of either with literal arguments, as
+gunicorn accepts it: ``shop:app``, ``site:dash.server``, ``shop:create_app("test")``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ application = importlib.import_module({module!r}).{expression}
 
 @dataclass(frozen=True, slots=True)
 class AppName:
-    """A parsed ``APP``; ``expression`` is Python, with literals as its only arguments."""
+    """A parsed ``APP``; ``expression`` is Python with literal arguments only."""
 
     module: str
     expression: str
@@ -50,7 +50,7 @@ class AppName:
 
 
 def parse_app(app: str) -> AppName:
-    """The module and the expression of ``APP``; anything else is a UsageError."""
+    """The module and the expression of ``APP``. Raises UsageError for anything else."""
     module, _, expression = app.partition(":")
     if not _is_module(module):
         guess = f"{module or 'myapp'}:app" if module.isidentifier() or not module else "myapp:app"
@@ -84,7 +84,7 @@ def is_path(app: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ImportedFrom:
-    """What ``--chdir``, ``APP`` and ``--pythonpath`` say together."""
+    """The combination of ``--chdir``, ``APP`` and ``--pythonpath``."""
 
     folder: Path
     name: AppName
@@ -92,7 +92,7 @@ class ImportedFrom:
 
 
 def modules_of_path(app: str, folder: Path) -> list[ImportedFrom]:
-    """How the file that ``APP`` names may be imported, the likeliest first; none if it does not
+    """The possible module names of the file in ``APP``, the most likely first; empty if it does not
     exist.
 
     A file in a package is imported from the folder above its topmost package.
@@ -117,13 +117,13 @@ def modules_of_path(app: str, folder: Path) -> list[ImportedFrom]:
 
 
 def from_here(path: Path) -> str:
-    """A path as it is typed in the current folder."""
+    """A path as typed in the current folder."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def shadowed_modules(folder: Path) -> list[str]:
-    """The modules of ``folder`` that are named like one of the standard library."""
+    """The modules of ``folder`` with the name of a standard-library module."""
     try:
         local_modules = [path.stem for path in folder.glob("*.py")]
         local_modules += [path.parent.name for path in folder.glob("*/__init__.py")]
@@ -133,11 +133,11 @@ def shadowed_modules(folder: Path) -> list[str]:
 
 
 def needs_shim(app: str, folder: Path, pythonpath: Sequence[Path] = ()) -> bool:
-    """Whether servers need a generated module to serve it.
+    """Whether servers need a generated module to serve the app.
 
-    ``PYTHONPATH`` goes before the standard library, so that a ``json.py`` of the app would replace
-    the server's own ``json``. A plain server adds the app's folder only after it has started, and
-    so does the generated module.
+    ``PYTHONPATH`` precedes the standard library, so a ``json.py`` of the app would replace the
+    server's ``json``. A server on its own adds the app's folder only after its start, and so does
+    the generated module.
     """
     names = [name for one in (folder, *pythonpath) for name in shadowed_modules(one)]
     return bool(pythonpath or names) or not parse_app(app).is_plain
@@ -146,8 +146,8 @@ def needs_shim(app: str, folder: Path, pythonpath: Sequence[Path] = ()) -> bool:
 def shim_folder(
     app: str, folder: Path, scratch: Path, pythonpath: Sequence[Path] = ()
 ) -> Path | None:
-    """A folder with the generated module, in which ``SHIM_APP`` names the app; None without
-    need."""
+    """A folder with the generated module, in which ``SHIM_APP`` names the app; None if not
+    needed."""
     if not needs_shim(app, folder, pythonpath):
         return None
     name, shims = parse_app(app), scratch / "shim"
@@ -159,7 +159,8 @@ def shim_folder(
 
 
 def _is_module(module: str) -> bool:
-    """Whether it can be imported; names such as ``my-app`` are no identifiers, yet import works."""
+    """Whether it can be imported; names such as ``my-app`` are not identifiers, but import
+    works."""
     is_file = module.endswith(".py") or "/" in module
     return (
         not is_file

@@ -1,4 +1,4 @@
-"""Where environments, locks and what was found of servers are kept."""
+"""The folder of cached environments, locks and check results."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """``WSGILOAD_CACHE_DIR``, else ``wsgiload`` in the user's cache folder."""
+    """``WSGILOAD_CACHE_DIR``, or ``wsgiload`` in the user's cache folder."""
     configured = os.environ.get("WSGILOAD_CACHE_DIR")
     if configured:
         return Path(configured).expanduser().absolute()

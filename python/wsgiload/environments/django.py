@@ -1,4 +1,4 @@
-"""Where a Django project keeps its WSGI and ASGI modules and its settings, by the layout of its
+"""Finds the WSGI and ASGI modules and the settings of a Django project by the layout of its
 files."""
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ def projects(folder: Path) -> list[Path]:
 
 
 def app_modules(project: Path, interface: Interface) -> list[str]:
-    """The modules of a project that are called like the interface, as ``startproject`` names
-    them."""
+    """The modules of a project that are named like the interface, as in ``startproject``."""
     names = sorted(path.parent.name for path in project.glob(f"*/{interface}.py"))
     return [f"{name}.{interface}" for name in names if name.isidentifier()]
 
@@ -48,7 +47,8 @@ def settings_modules(project: Path) -> list[str]:
 
 
 def allowed_hosts(folder: Path) -> list[str]:
-    """Names that ALLOWED_HOSTS may hold, by the settings and the variables."""
+    """Host names that ALLOWED_HOSTS may contain, from the settings and the environment
+    variables."""
     projects_of = dict.fromkeys([folder, *projects(folder)])
     patterns = ("*/settings*.py", "*/settings/*.py")
     files = [file for one in projects_of for glob in patterns for file in sorted(one.glob(glob))]

@@ -1,4 +1,4 @@
-"""What is said of an app that cannot be served: the cause, and a fix that can be pasted."""
+"""Messages about apps that cannot be served: the cause, and a fix that can be pasted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wsgiload.environments.app_import import Imported
 
 ASGI_MODULE = "wsgi_adapter"
-# What an app of each interface is, and what it is called with.
+# The signature of an app for each interface.
 APPS = {
     "wsgi": ("a WSGI app", "(environ, start_response)"),
     "asgi": ("an ASGI app", "(scope, receive, send)"),
@@ -32,7 +32,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The app that was to be served, with this interface."""
+    """The app that was to be served, with its interface."""
 
     name: AppName
     folder: Path
@@ -41,7 +41,7 @@ class About:
 
 
 def error_of(report: Imported, about: About, suggestion: str | None = None) -> WsgiloadError:
-    """The error for an app that cannot be served; ``suggestion`` is one that works."""
+    """The error for an app that cannot be served; ``suggestion`` is a name that works."""
     name, folder, interpreter = about.name, about.folder, about.interpreter
     kind, arguments = APPS[about.interface]
     served = as_call(name) if report.text == "()" else name
@@ -90,7 +90,7 @@ def not_in_time(name: AppName, timeout_s: float) -> AppImportError:
 def ended_early(
     app: ImportedFrom, code: int, interpreter: AppInterpreter, log_tail: str
 ) -> AppImportError:
-    """The error for an app that ended its interpreter."""
+    """The error for an app that exited its interpreter."""
     how = f"with code {code}"
     if code < 0:
         how = f"by {signal.Signals(-code).name}" if -code in set(signal.Signals) else how
@@ -115,7 +115,7 @@ def out_of_memory(app: str, limit_bytes: int) -> AppImportError:
 def module_missing(
     name: AppName, folder: Path, interpreter: AppInterpreter, suggestion: str | None
 ) -> UsageError:
-    """The error for a module that does not exist; ``suggestion`` is one that works."""
+    """The error for a module that does not exist; ``suggestion`` is a name that works."""
     cause = (
         f"no module {name.module!r} in {folder} nor in {interpreter.executable} "
         f"({interpreter.origin})"
@@ -133,7 +133,7 @@ def _call_by_hand(report: Imported, name: AppName) -> str:
 
 
 def without_settings(name: AppName, assignment: str) -> AppImportError:
-    """The error for a Django app whose settings are not named."""
+    """The error for a Django app without configured settings."""
     return AppImportError(
         f"importing {name.module} fails: Django's settings are not configured",
         f"add --env {assignment}",
@@ -161,8 +161,8 @@ def _attribute_missing(
 
 
 def _is_asgi(name: AppName, folder: Path, interpreter: AppInterpreter) -> UsageError:
-    """Servers with that interface run it; an adapter makes a WSGI app of it, and what to type for
-    that depends on what is installed."""
+    """The error for an ASGI app: ASGI servers run it, and an adapter turns it into a WSGI app. The
+    command depends on the installed packages."""
     cause = f"{name.text} is an ASGI app"
     native = "add --interface asgi to measure ASGI servers; for WSGI servers, wrap it with a2wsgi"
     file, adapted = folder / f"{ASGI_MODULE}.py", f"measure {ASGI_MODULE}:app"
@@ -175,7 +175,7 @@ def _is_asgi(name: AppName, folder: Path, interpreter: AppInterpreter) -> UsageE
 
 
 def _adapter(name: AppName) -> tuple[str, ...]:
-    """The lines of a module that makes a WSGI app of an ASGI app."""
+    """The lines of a module that turns an ASGI app into a WSGI app."""
     top = name.expression.partition("(")[0].partition(".")[0]
     adapter, wrapped = (
         "from a2wsgi import ASGIMiddleware",
@@ -230,7 +230,7 @@ def _import_failed(
 
 
 def _make_environment(missing: str, folder: Path) -> str:
-    """How the app gets an environment of its own, by the files of its project."""
+    """How to make an environment for the app, based on the files of its project."""
     packages = shlex.quote(missing.partition(".")[0])
     if (folder / "requirements.txt").is_file():
         packages = "-r requirements.txt"
@@ -244,7 +244,7 @@ def _make_environment(missing: str, folder: Path) -> str:
 
 
 def _by_hand(name: AppName, interpreter: AppInterpreter) -> str:
-    """The import as a command, also for modules whose names are no identifiers."""
+    """The import as a command, even if the module's name is not an identifier."""
     statement = f"import {name.module}"
     if not name.is_module_identifier:
         statement = f"import importlib; importlib.import_module({name.module!r})"

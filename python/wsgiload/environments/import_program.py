@@ -1,9 +1,9 @@
-"""Imports an app and writes what came of it as JSON. Run as a program by the app's interpreter, so
-it imports the standard library only.
+"""Imports an app and writes the result as JSON. The app's interpreter runs it as a program, so it
+only imports the standard library.
 
-It starts without the app's folder on its path: what it needs itself is loaded before a module of
-the app can take its name, as in a server. The app may print, fork, start threads or change folders;
-only this process writes the result, and leaves without waiting for anyone.
+It starts without the app's folder on its path and loads its own modules first, so no module of the
+app can shadow them, as in a server. The app may print, fork, start threads or change the directory;
+only this process writes the result, and it exits without waiting for anything.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 TEXT_CHARS = 2_000
-# Only these are called without having been asked to: ``main`` might serve until it is killed.
+# Only factories with such names are called without a request: ``main`` might serve forever.
 FACTORY_NAME = re.compile(r"^(create|make|build|get|new)|factory|(^|_)(app|application|wsgi)$")
 USUAL = ("app", "application", "wsgi", "wsgi_app", "server", "create_app", "make_app")
 MAX_NAMES = 8
-# How many positional arguments an app is called with.
+# The number of positional arguments of an app.
 ARGUMENTS = {"wsgi": 2, "asgi": 3}
 
 Report = dict[str, object]
 
 
 def place(error: BaseException, folder: str) -> str | None:
-    """``file:line`` of the app's own code that failed."""
+    """``file:line`` in the app's code where the error occurred."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
     frames = [
@@ -47,7 +47,7 @@ def place(error: BaseException, folder: str) -> str | None:
 
 
 def unset_variable(error: BaseException) -> str | None:
-    """The environment variable that was read and is not set, if that is the error."""
+    """The environment variable whose absence caused the error; None if the error is different."""
     if not isinstance(error, KeyError) or not error.args:
         return None
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
@@ -56,16 +56,17 @@ def unset_variable(error: BaseException) -> str | None:
 
 
 def absent_file(error: BaseException) -> str | None:
-    """The relative path of a file that does not exist, if that is the error."""
+    """The relative path of the missing file that caused the error; None if the error is
+    different."""
     name = getattr(error, "filename", None) if isinstance(error, FileNotFoundError) else None
     return name if isinstance(name, str) and not Path(name).is_absolute() else None
 
 
 def failure(error: BaseException, step: str, folder: str) -> Report:
-    """What an exception says, as far as it can say it."""
+    """A report of an exception, as far as its methods work."""
     try:
         text = str(error.msg) if isinstance(error, SyntaxError) else str(error)
-    except BaseException:  # an exception of the app may fail at anything
+    except BaseException:  # any method of an app's exception may fail
         text = "(its text cannot be read)"
     missing = error.name if isinstance(error, ModuleNotFoundError) else None
     return {
@@ -90,7 +91,7 @@ def is_asgi(value: object) -> bool:
 
 
 def parameters(value: object) -> dict[str, inspect.Parameter]:
-    """The parameters by name; none where they cannot be told."""
+    """The parameters by name; empty if unknown."""
     try:
         return dict(inspect.signature(value).parameters)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -98,7 +99,7 @@ def parameters(value: object) -> dict[str, inspect.Parameter]:
 
 
 def takes(value: object, count: int) -> bool:
-    """Whether it can be called with so many positional arguments; yes where that cannot be told."""
+    """Whether it can be called with this many positional arguments; True if unknown."""
     try:
         inspect.signature(value).bind(*range(count))  # type: ignore[arg-type]
     except TypeError:
@@ -110,7 +111,7 @@ def takes(value: object, count: int) -> bool:
 
 def is_app(value: object, interface: str) -> bool:
     """Whether a callable can be called like an app of this interface, and its arguments are not
-    mere options."""
+    merely options."""
     if not callable(value) or not takes(value, ARGUMENTS[interface]):
         return False
     if is_asgi(value):
@@ -121,7 +122,7 @@ def is_app(value: object, interface: str) -> bool:
 
 
 def called(value: Callable[[], object]) -> object:
-    """What a factory makes; None if it fails."""
+    """The result of a factory; None if it fails."""
     try:
         return value()
     except BaseException:
@@ -129,13 +130,12 @@ def called(value: Callable[[], object]) -> object:
 
 
 def is_factory_name(name: str, value: object) -> bool:
-    """Whether something may be called to see what it makes."""
+    """Whether the value may be called to see what it returns."""
     return inspect.isclass(value) or FACTORY_NAME.search(name.rpartition(".")[2]) is not None
 
 
 def works(name: str, value: object, interface: str) -> str | None:
-    """What must follow a name so that it yields an app: nothing, or a call; None if nothing
-    does."""
+    """What must follow a name so it yields an app: nothing, or a call; None if neither works."""
     if not callable(value):
         return None
     if is_app(value, interface):
@@ -146,8 +146,8 @@ def works(name: str, value: object, interface: str) -> str | None:
 
 
 def suggestions(module: object, missing: str, interface: str) -> tuple[list[str], list[str]]:
-    """The names that yield an app, the likeliest first, and the callables that the module
-    defines."""
+    """The names that yield an app, the most likely first, and the callables defined in the
+    module."""
     callables = [
         name
         for name, value in vars(module).items()
@@ -164,7 +164,7 @@ def suggestions(module: object, missing: str, interface: str) -> tuple[list[str]
 
 
 def is_defined_in(value: object, module: object) -> bool:
-    """Whether a function or class was defined in the module; objects count always."""
+    """Whether a function or class was defined in the module; True for other objects."""
     if not (inspect.isroutine(value) or inspect.isclass(value)):
         return True
     return getattr(value, "__module__", None) == getattr(module, "__name__", None)
@@ -202,7 +202,7 @@ def attempt(module_name: str, expression: str, folder: str, interface: str) -> R
 
 
 def other_interface(value: object, interface: str) -> str | None:
-    """The interface of an app that has not the wanted one; None of what is no such app."""
+    """The interface of an app that does not have the requested one; None if it is not an app."""
     if interface == "wsgi":
         return "asgi" if is_asgi(value) else None
     is_other = not takes(value, ARGUMENTS[interface]) and is_app(value, "wsgi")
@@ -236,20 +236,20 @@ def judged(name: str, value: object, interface: str) -> Report:
 
 
 def main() -> None:
-    """Write the report into the file named last."""
+    """Write the report into the result file."""
     module_name, expression, interface, result, folder, *path = sys.argv[1:]
     sys.argv = [module_name]
     itself = os.getpid()
     sys.path[:0] = path
     try:
         report = attempt(module_name, expression, folder, interface)
-    except BaseException as error:  # objects of the app may fail at any question
+    except BaseException as error:  # any method of an app's object may fail
         report = failure(error, "call", folder)
-    if os.getpid() == itself:  # a child that the app forked comes along here as well
+    if os.getpid() == itself:  # a forked child of the app gets here, too
         unfinished = Path(result + ".part")
         unfinished.write_text(json.dumps(report))
         unfinished.rename(result)
-    os._exit(0)  # threads that the app started must not hold the check
+    os._exit(0)  # do not wait for the app's threads
 
 
 if __name__ == "__main__":

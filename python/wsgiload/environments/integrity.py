@@ -1,7 +1,7 @@
-"""Whether an environment in the cache still is what was installed into it.
+"""Checks that a cached environment is unchanged since its installation.
 
-Compared are the interpreter, the layering and every file that the packages' own RECORDs give a
-checksum of. Bytecode has none; the interpreter makes it anew where its source is younger.
+Compares the interpreter, the layering, and every file with a checksum in the packages' RECORDs.
+Bytecode has no checksum; the interpreter rebuilds it if its source is newer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from wsgiload.environments.interpreter import normalise
 
-# Written last: an environment without it is not complete.
+# Written last, so an environment without it is incomplete.
 FACTS_FILE = "wsgiload.json"
 METHOD = "sha256"
 HOME = re.compile(r"^home = (.+)$", re.MULTILINE)
@@ -26,8 +26,8 @@ HOME = re.compile(r"^home = (.+)$", re.MULTILINE)
 def damage_of(
     folder: Path, base_executable: Path, distributions: Mapping[str, str], ours: Mapping[str, str]
 ) -> str | None:
-    """The first file that is damaged, and how; None where all is as it was. ``ours`` are the files
-    that wsgiload wrote beside the packages, with their text."""
+    """The first damaged file, and how it is damaged; None if there is none. ``ours`` are the files
+    that wsgiload wrote next to the packages, with their text."""
     try:
         return next(_damages(folder, base_executable, distributions, ours), None)
     except FileNotFoundError as error:
@@ -37,13 +37,13 @@ def damage_of(
 
 
 def site_packages_of(folder: Path) -> Path:
-    """Where the packages of an environment are."""
+    """The package folder of an environment."""
     path = next((folder / "lib").glob("py*3.*/site-packages"), None)
     return path if path is not None else folder / "lib" / "python3" / "site-packages"
 
 
 def installed_distributions(folder: Path) -> dict[str, str]:
-    """Name and version of each, read from the metadata on disk; no interpreter is started."""
+    """Names and versions of the distributions, from the metadata on disk; starts no interpreter."""
     distributions = metadata.distributions(path=[str(site_packages_of(folder))])
     return {normalise(one.metadata["Name"]): one.version for one in distributions}
 
@@ -89,5 +89,5 @@ def _changed_files(record: Path) -> Iterator[str]:
 
 
 def _text_of(path: Path) -> str:
-    """The text of a file; what is no text does not come out as what it was."""
+    """The text of a file; invalid text never equals the original."""
     return path.read_bytes().decode(errors="replace")

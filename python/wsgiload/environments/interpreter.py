@@ -1,7 +1,7 @@
-"""Finds the interpreter an app runs on, and describes it.
+"""Finds and describes the interpreter of an app.
 
-It never installs anything. What is known about an interpreter is what the interpreter itself says:
-names and symlinks lie (pyenv's shims, virtual environments).
+It never installs anything. All facts come from the interpreter itself, because names and symlinks
+can be misleading (pyenv's shims, virtual environments).
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ Origin = Literal[
 MINIMUM = (3, 11)
 DESCRIBE_TIMEOUT_S = 30.0
 POETRY_TIMEOUT_S = 60.0
-# Inherited variables that would decide which modules are found; the environment under test decides
-# alone.
+# Inherited variables that affect which modules are found; only the environment under test may
+# decide that.
 PYTHON_VARIABLES = (
     "VIRTUAL_ENV",
     "VIRTUAL_ENV_PROMPT",
@@ -48,7 +48,7 @@ PYTHON_VARIABLES = (
     "__PYVENV_LAUNCHER__",
 )
 
-# Runs in the described interpreter, which may be older than ours: no modern syntax.
+# Runs in the described interpreter, which may be older than ours, so it uses no modern syntax.
 DESCRIBE = """
 import json, platform, site, sys, sysconfig
 folders = list(site.getsitepackages())
@@ -76,8 +76,8 @@ print(json.dumps({
 
 @dataclass(frozen=True, slots=True)
 class AppInterpreter:
-    """An interpreter as it describes itself; ``base_executable`` is the one behind a virtual
-    environment."""
+    """An interpreter's description of itself; ``base_executable`` is the interpreter behind a
+    virtual environment."""
 
     executable: Path
     version: str
@@ -90,7 +90,7 @@ class AppInterpreter:
 
 
 class _Described(msgspec.Struct, frozen=True, kw_only=True):
-    """What an interpreter says of itself (DESCRIBE)."""
+    """The output of DESCRIBE."""
 
     executable: str
     base: str
@@ -103,10 +103,10 @@ class _Described(msgspec.Struct, frozen=True, kw_only=True):
 
 def find_app_interpreter(chdir: Path, python: str | None = None) -> AppInterpreter:
     """The interpreter for the app in ``chdir``: ``--python``, an active environment, the project's
-    own (``.venv``, Poetry's), an active conda environment, or ours.
+    environment (``.venv``, Poetry's), an active conda environment, or ours.
 
-    An active environment that is our own says nothing about the app. Conda's base environment is
-    active in every shell of many users, so a project's own goes before it.
+    If our environment is the active one, it is not a hint about the app. Conda's base environment
+    is active in every shell of many users, so a project's environment takes precedence.
     """
     active = os.environ.get("VIRTUAL_ENV")
     if python is not None:
@@ -117,7 +117,7 @@ def find_app_interpreter(chdir: Path, python: str | None = None) -> AppInterpret
             "VIRTUAL_ENV",
         )
     local = project_environment(chdir)
-    # One that is further away is not as surely the app's as Poetry's.
+    # A more distant environment is a weaker hint than Poetry's.
     is_nearest = local is not None and local.parent == chdir
     poetry = None if is_nearest else _poetry_environment(chdir)
     if poetry is not None:
@@ -134,11 +134,11 @@ def find_app_interpreter(chdir: Path, python: str | None = None) -> AppInterpret
 
 
 def project_environment(folder: Path) -> Path | None:
-    """The nearest ``.venv``: that of the folder, or of one around it, up to the home folder or the
-    file system's root.
+    """The nearest ``.venv`` in the folder or an enclosing one, up to the home folder or the root of
+    the file system.
 
-    Its interpreter is executed. In a folder around, it counts only if this user or root owns both:
-    anyone may create one in ``/tmp``.
+    Its interpreter is executed. In an enclosing folder, it only counts if this user or root owns
+    both, because anyone may create one in ``/tmp``.
     """
     for place in (folder, *folder.parents):
         environment = place / ".venv"
@@ -151,13 +151,13 @@ def project_environment(folder: Path) -> Path | None:
 
 
 def _is_trusted(environment: Path) -> bool:
-    """Whether nobody but this user or root has made an environment, or owns its folder."""
+    """Whether an environment and its folder belong to this user or root."""
     facts = (environment.stat(), environment.lstat(), environment.parent.stat())
     return {fact.st_uid for fact in facts} <= {os.geteuid(), 0}
 
 
 def _poetry_environment(folder: Path) -> Path | None:
-    """The environment that Poetry made for this project, as Poetry itself says."""
+    """The environment that Poetry reports for this project."""
     program = shutil.which("poetry")
     if program is None or not (folder / "poetry.lock").is_file():
         return None
@@ -182,8 +182,8 @@ def _poetry_environment(folder: Path) -> Path | None:
 
 
 def bundled_app_interpreter(python: str | None = None) -> AppInterpreter:
-    """For the bundled apps: the interpreter below our own, or below the one named, with no packages
-    in sight."""
+    """The interpreter for the bundled apps: the base of ours, or of the named one, without
+    packages."""
     if python is not None:
         return without_packages(find_app_interpreter(Path.cwd(), python))
     return without_packages(describe_interpreter(Path(sys.executable), "wsgiload"))
@@ -191,8 +191,8 @@ def bundled_app_interpreter(python: str | None = None) -> AppInterpreter:
 
 @functools.cache
 def describe_interpreter(executable: Path, origin: Origin) -> AppInterpreter:
-    """Ask the interpreter what it is; one that wsgiload cannot serve is a UsageError with the
-    fix."""
+    """The interpreter's description of itself. Raises UsageError, with a fix, if wsgiload does not
+    support it."""
     interpreter = _describe(executable, origin)
     if interpreter.implementation != "CPython" or interpreter.minor < MINIMUM:
         raise UsageError(
@@ -205,12 +205,12 @@ def describe_interpreter(executable: Path, origin: Origin) -> AppInterpreter:
 
 @functools.cache
 def describe_any(executable: Path, origin: Origin) -> AppInterpreter:
-    """An interpreter for a bundled app, whatever it is; none of its packages are in sight."""
+    """An interpreter for a bundled app, whatever its version, without packages."""
     return without_packages(_describe(executable, origin))
 
 
 def without_packages(interpreter: AppInterpreter) -> AppInterpreter:
-    """The interpreter below a virtual environment, for an app that needs nothing of it."""
+    """The base interpreter of a virtual environment, for an app that needs no packages."""
     executable = interpreter.base_executable
     return replace(
         interpreter, executable=executable, site_packages=(), distributions=MappingProxyType({})
@@ -233,13 +233,13 @@ def _describe(executable: Path, origin: Origin) -> AppInterpreter:
 
 
 def normalise(name: str) -> str:
-    """A distribution's name as PEP 503 compares it."""
+    """A distribution's name, normalized as in PEP 503."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def clean_variables(inherited: Mapping[str, str], app_dir: Path) -> dict[str, str]:
-    """The inherited variables without those that choose modules; ``app_dir`` alone is on
-    ``PYTHONPATH``."""
+    """The inherited variables without those that affect modules; ``PYTHONPATH`` is ``app_dir``
+    alone."""
     kept = {name: value for name, value in inherited.items() if name not in PYTHON_VARIABLES}
     # Importing the app would otherwise write bytecode into the user's own folders.
     return {**kept, "PYTHONPATH": str(app_dir), "PYTHONDONTWRITEBYTECODE": "1"}

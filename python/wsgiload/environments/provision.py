@@ -1,15 +1,15 @@
-"""Makes one locked environment per server, once, and says how the app's own packages are seen from
+"""Makes one locked environment per server and caches it, and makes the app's packages visible in
 it.
 
-An environment is keyed by server, lock and base interpreter, built under a temporary name below a
-file lock, and renamed when complete: an interrupted build leaves nothing that looks finished, and
-two runs do not collide. A complete one needs no network. Nothing here changes the user's
-environment or starts a server.
+An environment is keyed by server, lock and base interpreter. It is built under a temporary name
+while a file lock is held, and renamed when complete, so an interrupted build never looks complete
+and concurrent runs do not collide. A complete environment needs no network. Nothing here changes
+the user's environment or starts a server.
 
-Layering: each environment holds one ``.pth`` that adds the folders of ``WSGILOAD_APP_SITE`` behind
-the environment's own packages, their ``.pth`` files included (editable installs). The variable is
-set per launch, so one cached environment serves every app. Where both sides hold a distribution,
-the server's version wins; ``Conflict`` names it.
+Layering: each environment contains a ``.pth`` file that adds the folders of ``WSGILOAD_APP_SITE``
+after the environment's packages, including their ``.pth`` files (editable installs). The variable
+is set for each launch, so one cached environment serves every app. If both sides have a
+distribution, the server's version is used; ``Conflict`` names it.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ for _folder in os.environ.get("{APP_SITE_VARIABLE}", "").split(os.pathsep):
 '''
 LAYERING = {
     "_wsgiload_app_site.py": APP_SITE_MODULE,
-    # Last in the alphabet: the environment's own .pth files go first.
+    # Last in the alphabet, so the environment's .pth files come first.
     "zzz-wsgiload-app-site.pth": "import _wsgiload_app_site\n",
 }
 
-# What a compiler or pip says when something of the system is missing, and the Debian package that
-# has it.
+# Error messages of compilers and pip about missing system components, and the Debian package that
+# provides them.
 MISSING_PACKAGES = (
     (
         r"\b(gcc|cc)['\"]?: (No such file|not found|command not found)"
@@ -88,7 +88,7 @@ MISSING_PACKAGES = (
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A distribution that the server and the app both bring, in different versions; the server's is
+    """A distribution that both the server and the app have, in different versions; the server's is
     used."""
 
     name: str
@@ -98,7 +98,8 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Environment(ABC):
-    """What a server is launched from; ``version`` is the server's, None where it does not say."""
+    """The environment from which a server is launched; ``version`` is the server's, None if
+    unknown."""
 
     server: str
     python: Path
@@ -114,7 +115,7 @@ class Environment(ABC):
 
 @dataclass(frozen=True, slots=True)
 class LockedEnvironment(Environment):
-    """The environment of a server of the catalogue, made from its lock."""
+    """The environment of a server of the catalogue, built from its lock."""
 
     lock_sha256: str
     built: bool
@@ -123,8 +124,8 @@ class LockedEnvironment(Environment):
     ignored_variables: tuple[str, ...] = ()
 
     def environ(self, app_dir: Path, inherited: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Variables for a launch: the inherited ones, less those that choose modules or set up the
-        server."""
+        """Variables for a launch: the inherited ones without those that affect modules or configure
+        the server."""
         kept = clean_variables(os.environ if inherited is None else inherited, app_dir)
         variables = {
             name: value
@@ -132,13 +133,15 @@ class LockedEnvironment(Environment):
             if not any(fnmatch.fnmatchcase(name, pattern) for pattern in self.ignored_variables)
         }
         variables[APP_SITE_VARIABLE] = os.pathsep.join(map(str, self.layered_site_packages))
-        variables["PYTHONUNBUFFERED"] = "1"  # what a dying server said last must be in its log
+        variables["PYTHONUNBUFFERED"] = (
+            "1"  # the last output of a crashing server must be in its log
+        )
         return variables
 
 
 def provision(server: Server, interpreter: AppInterpreter, *, log: Log) -> LockedEnvironment:
-    """The environment of ``server``: from the cache, or built now. On this interpreter, or, for a
-    bundled app and a server that does not run on it, on the newest one that it does run on."""
+    """The environment of ``server``, from the cache or built now. It uses this interpreter; for a
+    bundled app and a server that does not support it, the newest supported one."""
     interpreter = interpreter_for(server, interpreter)
     _require_packages(server)
     started_ns = time.monotonic_ns()
@@ -170,10 +173,9 @@ def provision(server: Server, interpreter: AppInterpreter, *, log: Log) -> Locke
 def provision_all(
     servers: Iterable[Server], interpreter: AppInterpreter, *, log: Log
 ) -> dict[str, LockedEnvironment | WsgiloadError]:
-    """Provision every server, by its key, several at a time; one that fails does not stop the
-    others."""
+    """Provision all servers, by key, several at a time; a failure does not stop the others."""
     by_key = {server.key: server for server in servers}
-    # Once, before there are threads: its look-up in the standard library is not thread-safe.
+    # Once, before threads start: its look-up in the standard library is not thread-safe.
     uv_program()
 
     def attempt(server: Server) -> LockedEnvironment | WsgiloadError:
@@ -191,7 +193,7 @@ def provision_all(
 
 
 def installed_servers(servers: Sequence[Server], interpreter: AppInterpreter) -> frozenset[str]:
-    """The names of the servers whose environment is in the cache; builds nothing."""
+    """The names of the servers with an environment in the cache; builds nothing."""
     return frozenset(server.name for server in servers if _is_installed(server, interpreter))
 
 
@@ -200,14 +202,14 @@ def _is_installed(server: Server, usual: AppInterpreter) -> bool:
         interpreter = interpreter_for(server, usual)
         server = replace(server, lock=known_lock(server, interpreter))
         folder = _environment_folder(server, interpreter, _lock_sha256(server))
-        # An interpreter that was removed or moved leaves a dangling link behind.
+        # A removed or moved interpreter leaves a dangling link.
         return _read_facts(folder) is not None and (folder / "bin" / "python").exists()
     except (UsageError, ProvisionError):
         return False
 
 
 def find_conflicts(server: Mapping[str, str], app: Mapping[str, str]) -> tuple[Conflict, ...]:
-    """The distributions present on both sides in different versions, by name."""
+    """The distributions that both sides have in different versions, by name."""
     both = sorted(server.keys() & app.keys())
     return tuple(
         Conflict(name, server[name], app[name]) for name in both if server[name] != app[name]
@@ -236,7 +238,7 @@ def _server_version(server: Server, interpreter: AppInterpreter, facts: Mapping[
 
 
 def _printed_version(command: Sequence[str]) -> str:
-    """The first version number that a program prints of itself."""
+    """The first version number in the output of a program."""
     program = find_program(command[0]) or command[0]
     try:
         done = subprocess.run(
@@ -270,8 +272,8 @@ def _lock_sha256(server: Server) -> str:
 
 
 def _environment_folder(server: Server, interpreter: AppInterpreter, lock_sha256: str) -> Path:
-    """Its name is readable up to the hash, which also tells apart two builds of one Python
-    version."""
+    """The folder of an environment; the hash in its name also distinguishes two builds of one
+    Python version."""
     key = json.dumps(
         [LAYOUT, server.name, lock_sha256, str(interpreter.base_executable), interpreter.version]
     )
@@ -280,7 +282,7 @@ def _environment_folder(server: Server, interpreter: AppInterpreter, lock_sha256
 
 
 class _Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What FACTS_FILE says of a complete environment."""
+    """The content of FACTS_FILE in a complete environment."""
 
     server: str
     python: str
@@ -290,8 +292,7 @@ class _Facts(msgspec.Struct, frozen=True, kw_only=True):
 def _taken(
     server: Server, interpreter: AppInterpreter, folder: Path
 ) -> tuple[dict[str, str] | None, str | None]:
-    """The distributions of an environment that is as it was built; else what is damaged, where
-    there is one."""
+    """The distributions of an undamaged environment; otherwise its damage, if it exists."""
     if not folder.exists():
         return None, None
     facts = _read_facts(folder)
@@ -302,14 +303,14 @@ def _taken(
 
 
 def _beginning(server: Server, interpreter: AppInterpreter, damage: str | None) -> str:
-    """What is said before a build."""
+    """The message before a build."""
     if damage is None:
         return f"installing {server.key} for Python {interpreter.version}"
     return f"{damage}; installing {server.key} for Python {interpreter.version} again"
 
 
 def _read_facts(folder: Path) -> _Facts | None:
-    """What a complete environment says of itself."""
+    """The facts of a complete environment; None if it is incomplete."""
     try:
         return msgspec.json.decode((folder / FACTS_FILE).read_bytes(), type=_Facts)
     except (OSError, ValueError, msgspec.MsgspecError, RecursionError):
@@ -318,7 +319,7 @@ def _read_facts(folder: Path) -> _Facts | None:
 
 @contextlib.contextmanager
 def _only_one(lock_file: Path) -> Iterator[None]:
-    """Held by one process at a time; the system lets go of it when the process dies."""
+    """A lock that one process holds at a time; the system releases it when the process dies."""
     try:
         lock_file.parent.mkdir(parents=True, exist_ok=True)
         stream = lock_file.open("w")
@@ -338,8 +339,8 @@ def _not_writable(path: Path, error: OSError) -> ProvisionError:
 
 
 def _built(server: Server, interpreter: AppInterpreter, folder: Path) -> dict[str, str]:
-    """The distributions of an environment that is built now; downloaded where uv's own cache is
-    damaged, which uv does not notice."""
+    """The distributions of an environment that is built now. If uv's cache is damaged, which uv
+    does not detect, the packages are downloaded again."""
     try:
         for without_cache in (False, True):
             _build(server, interpreter, folder, without_cache=without_cache)
@@ -352,7 +353,7 @@ def _built(server: Server, interpreter: AppInterpreter, folder: Path) -> dict[st
 
 
 def _discard(path: Path) -> None:
-    """Remove what is there, whatever it is."""
+    """Remove a file, a link or a folder."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -362,7 +363,7 @@ def _discard(path: Path) -> None:
 def _build(
     server: Server, interpreter: AppInterpreter, folder: Path, *, without_cache: bool
 ) -> None:
-    """Build beside the final name, then rename; the log stays, whatever the outcome."""
+    """Build next to the final name, then rename; the log is kept in any case."""
     unfinished = folder.with_name(folder.name + ".unfinished")
     temporary = folder.with_name(folder.name + ".temporary")
     log_file = cache_folder() / "logs" / f"{folder.name}.log"
@@ -398,15 +399,15 @@ def _steps(
         options = [
             "--require-hashes",
             "--compile-bytecode",
-            # A link would share every later damage with the cache of uv.
+            # A link would share later damage with uv's cache.
             "--link-mode",
             "copy",
             "--python",
             str(folder / "bin" / "python"),
         ]
         if without_cache or server.needs_compiler:
-            # uv's cache tells builds apart by Python's minor version only, and would hand a server
-            # that embeds libpython the build made for another interpreter (seen with uWSGI: 3.11.7
+            # uv's cache distinguishes builds only by Python's minor version, so a server that
+            # embeds libpython could get the build for another interpreter (seen with uWSGI: 3.11.7
             # in a 3.11.2).
             options.append("--no-cache")
         yield [uv, "pip", "sync", *options, str(server.lock_path)]
@@ -415,7 +416,8 @@ def _steps(
 def _run(
     arguments: list[str], server: Server, temporary: Path, log_descriptor: int, log_file: Path
 ) -> None:
-    # What builds leave behind goes with the folder: uv does not remove its lock on setuptools.
+    # Temporary files of builds are removed with the folder, because uv does not remove its lock on
+    # setuptools.
     variables = uv_variables() | {"TMPDIR": str(temporary)}
     with unguarded():
         done = subprocess.run(
@@ -432,8 +434,8 @@ def _run(
 
 
 def build_failure(server: Server, text: str, log_file: Path) -> ProvisionError:
-    """The error for a build that said ``text``: which system package is missing, as far as the text
-    tells."""
+    """The error for a failed build with the output ``text``; names the missing system package if
+    known."""
     tail = text[-LOG_TAIL_CHARS:]
     missing = list(
         dict.fromkeys(package for pattern, package in MISSING_PACKAGES if re.search(pattern, text))
@@ -455,7 +457,7 @@ def build_failure(server: Server, text: str, log_file: Path) -> ProvisionError:
 
 
 def _most_telling(lines: list[str]) -> str:
-    """The first line of an error as uv marks it, else the last line."""
+    """The first line that uv marks as an error; otherwise the last line."""
     marked = [
         line for line in lines if line.startswith(("error:", "×", "Caused by:", "╰─▶", "├─▶"))
     ]

@@ -1,1 +1,1 @@
-"""Facts about the machine: its processors, their topology, its kernel."""
+"""Facts about the machine: processors, topology, kernel."""

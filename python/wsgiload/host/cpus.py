@@ -1,7 +1,7 @@
-"""Which processors the server gets, and which ones the load generator and the orchestrator get.
+"""Assigns processors to the server, the load generator and the orchestrator.
 
-Pure decisions about lists of core numbers; pinning itself happens where processes are started.
-This module must not change the affinity of anything.
+Pure decisions about core numbers; processes are pinned where they are started. This module must not
+change any affinity.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ from dataclasses import dataclass
 
 from wsgiload.errors import UsageError
 
-# More than any kernel supports; a longer range would only fill the memory.
+# More than any kernel supports; bounds the memory for a range.
 MOST_CPUS = 1 << 16
 MOST_DIGITS = 40
-# On fewer cores than this there is none to leave to the operating system.
+# With fewer cores, none is left for the operating system.
 CORES_WITH_ONE_TO_SPARE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """A processor as the kernel numbers them, and what it shares; each group is named by its lowest
-    member."""
+    """A processor and what it shares; each group is named by its lowest member."""
 
     number: int
     core: int  # its hardware threads compete for execution units
@@ -34,10 +33,9 @@ class Processor:
 
 @dataclass(frozen=True, slots=True)
 class CpuPlan:
-    """The processors of either side, and of the orchestrator with its sampler.
+    """The processors of both sides, and of the orchestrator with its sampler.
 
-    ``shared_cores`` says that client and server compete for some core, be it by two of its hardware
-    threads.
+    ``shared_cores``: client and server share a core, or two hardware threads of one.
     """
 
     server_cpus: tuple[int, ...]
@@ -48,7 +46,7 @@ class CpuPlan:
 
 @dataclass(frozen=True, slots=True)
 class _Core:
-    """A whole core, as far as it is available."""
+    """The available hardware threads of a core."""
 
     processors: tuple[int, ...]
     cache: int
@@ -59,14 +57,14 @@ class _Core:
 
 
 def available_cpus() -> tuple[int, ...]:
-    """The cores this process may run on, which can be fewer than the machine has."""
+    """The processors on which this process may run; may be fewer than the machine has."""
     if not hasattr(os, "sched_getaffinity"):  # macOS
         return tuple(range(os.cpu_count() or 1))
     return tuple(sorted(os.sched_getaffinity(0)))
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """Read the kernel's list format, ``1,3-5``, as sorted distinct core numbers."""
+    """Parse the kernel's list format, ``1,3-5``, to sorted distinct numbers."""
     cores: set[int] = set()
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         first, dash, last = part.partition("-")
@@ -87,7 +85,7 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
 
 
 def format_cpu_list(cores: Sequence[int]) -> str:
-    """Write core numbers in the kernel's list format: ``(1, 3, 4, 5)`` becomes ``1,3-5``."""
+    """Numbers in the kernel's list format: ``(1, 3, 4, 5)`` becomes ``1,3-5``."""
     runs: list[list[int]] = []
     for core in sorted(set(cores)):
         if runs and core == runs[-1][1] + 1:
@@ -104,12 +102,12 @@ def assign_cpus(
     client: tuple[int, ...] | None,
     topology: Sequence[Processor] = (),
 ) -> CpuPlan:
-    """Divide the available processors; what the caller named for either side is taken as it is.
+    """Divide the available processors; explicit choices of the caller are used unchanged.
 
-    Both sides get whole cores, one hardware thread of each as long as there are cores enough, below
-    one cache or at least on one memory node. From four cores on the first is left to the operating
-    system, whose interrupts prefer it, and to the orchestrator. The server is placed at the end.
-    Where no core is left for the client, both sides share.
+    Both sides get whole cores, and only one hardware thread of each if there are enough cores,
+    preferably with a common cache or at least on one memory node. With four or more cores, the
+    first is left to the operating system, whose interrupts prefer it, and to the orchestrator. The
+    server gets the last cores. If no core is left for the client, both sides share.
     """
     numbers = tuple(sorted(set(available)))
     if not numbers:
@@ -127,8 +125,7 @@ def assign_cpus(
 def named_cores(
     requested: tuple[int, ...] | None, cores: tuple[int, ...], side: str
 ) -> tuple[int, ...]:
-    """What the user named for one side, sorted; none of it may be missing from the available
-    cores."""
+    """The user's choice for one side, sorted. Raises UsageError for unavailable processors."""
     unknown = sorted(set(requested or ()) - set(cores))
     if unknown:
         raise UsageError(
@@ -140,8 +137,8 @@ def named_cores(
 
 
 def _cores(numbers: Sequence[int], topology: Sequence[Processor]) -> list[_Core]:
-    """The cores in the order of their first processor; what the topology does not know is a core of
-    its own."""
+    """The cores in the order of their first processor; a processor that the topology does not
+    contain counts as a separate core."""
     known = {processor.number: processor for processor in topology}
     members: dict[int, list[Processor]] = {}
     for number in numbers:
@@ -203,7 +200,7 @@ def _orchestrator(
 
 
 def _without_first(cores: list[_Core], free: list[_Core]) -> list[_Core]:
-    """Without the core of the operating system, where there are enough."""
+    """The cores without that of the operating system, if there are enough."""
     return (
         [core for core in free if core is not cores[0]]
         if len(cores) >= CORES_WITH_ONE_TO_SPARE
@@ -212,8 +209,8 @@ def _without_first(cores: list[_Core], free: list[_Core]) -> list[_Core]:
 
 
 def _neighbourhoods(spare: list[_Core], free: list[_Core]) -> Iterator[list[_Core]]:
-    """Cores that are near each other, the nearest first: of one cache, of one node, any, and the
-    first core, too."""
+    """Groups of nearby cores, the nearest first: with a common cache, on one node, any, and
+    including the first core."""
     for key in (lambda core: (core.node, core.cache), lambda core: (core.node,)):
         groups: dict[tuple[int, ...], list[_Core]] = {}
         for core in spare:
@@ -232,7 +229,7 @@ def _is_number(text: str) -> bool:
 
 @contextmanager
 def pinned(cpus: tuple[int, ...]) -> Iterator[None]:
-    """Keep this process and its sampler off the server's cores while cells are measured."""
+    """Keep this process and its sampler off the server's cores during the block."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus)
     try:

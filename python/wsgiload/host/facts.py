@@ -1,5 +1,4 @@
-"""Facts of the machine that a result depends on, read once for run.json. It judges nothing: see
-``doctor``."""
+"""Facts of the machine that affect results, read once for run.json. ``doctor`` evaluates them."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from wsgiload.host.topology import read_topology, topology_facts
 
 
 def host_facts() -> HostFacts:
-    """What the machine is; None for what it does not tell."""
+    """The facts of the machine; None: unknown."""
     version, profile, target_cpu, git_sha = build_info()
     return HostFacts(
         kernel=platform.release(),

@@ -1,9 +1,9 @@
-"""The limit on this process's own memory, so that a leak of ours cannot take down the host.
+"""Limits this process's memory, so a leak in wsgiload cannot take down the host.
 
-A thread looks at the memory in use and interrupts the process, which keeps what it has finished.
-Above that the kernel limits private memory (RLIMIT_DATA): one allocation too large fails with a
-MemoryError before any page of it exists. It is the soft limit alone, which children would inherit:
-they are started ``unguarded``. Neither needs control groups.
+A thread monitors the memory in use and interrupts the process, which keeps its finished results.
+Above that, the kernel limits private memory (RLIMIT_DATA): an allocation that is too large fails
+with MemoryError before its pages exist. Only the soft limit is set. Children would inherit it, so
+they are started ``unguarded``. Neither mechanism needs control groups.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from pathlib import Path
 from wsgiload.units import parse_size_bytes
 
 VARIABLE = "WSGILOAD_OWN_MEMORY"
-# Of the memory of the host; even the pages of long experiments take a fraction of that.
+# Share of the host's memory; even long experiments need a fraction of it.
 SHARE = 0.5
 LEAST_BYTES = 1 << 30
-# Room for storing and saying what there is: an interpreter without any cannot even end.
+# Room to store the results and report the error; without any, an interpreter cannot even exit.
 RESERVE_BYTES = 512 << 20
 POLL_S = 0.2
 
@@ -33,7 +33,7 @@ _is_exceeded = threading.Event()
 
 
 def guard_memory() -> None:
-    """Limit this process. Raises UsageError for a size that is none."""
+    """Limit this process. Raises UsageError for an invalid size."""
     global _limit_bytes
     configured = os.environ.get(VARIABLE)
     _limit_bytes = parse_size_bytes(configured) if configured else max(LEAST_BYTES, _share_bytes())
@@ -45,24 +45,24 @@ def guard_memory() -> None:
 
 
 def limit_bytes() -> int | None:
-    """The limit that was set, None where none was."""
+    """The limit; None if there is none."""
     return _limit_bytes
 
 
 def is_exceeded() -> bool:
-    """Whether the process was interrupted for its memory."""
+    """Whether the process was interrupted because of its memory."""
     return _is_exceeded.is_set()
 
 
 def lift_guard() -> None:
-    """Leave room for storing and saying what there is, once an allocation failed."""
+    """After a failed allocation, leave room to store the results and report the error."""
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
 
 
 @contextmanager
 def unguarded() -> Iterator[None]:
-    """Within the block a child is started, which does not inherit the limit."""
+    """A child that is started within the block does not inherit the limit."""
     before = resource.getrlimit(resource.RLIMIT_DATA)
     lift_guard()
     try:
@@ -79,7 +79,7 @@ def _watch(most_bytes: int) -> None:
 
 
 def _used_bytes() -> int:
-    """Resident memory that no file backs."""
+    """Resident memory without file-backed pages."""
     try:
         resident, shared = map(int, _OWN_PAGES.read_text().split()[1:3])
     except OSError:

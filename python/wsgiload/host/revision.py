@@ -1,4 +1,4 @@
-"""The revision of the code that is measured, as git knows it."""
+"""The git revision of the measured code."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ CHANGED = "+changes"
 
 
 def revision_of(folder: Path) -> str | None:
-    """The commit that is checked out, marked where tracked files differ from it; None where there
-    is none."""
+    """The checked-out commit, marked if tracked files differ from it; None if there is none."""
     commit = _git(folder, "rev-parse", "--verify", "HEAD")
     if not commit:
         return None
@@ -21,7 +20,7 @@ def revision_of(folder: Path) -> str | None:
 
 
 def _git(folder: Path, *words: str) -> str | None:
-    # Variables such as GIT_DIR would name another repository; a status may refresh the index.
+    # Variables such as GIT_DIR would select another repository; a status may refresh the index.
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         done = subprocess.run(

@@ -1,5 +1,4 @@
-"""Which processors share a core, a cache and a memory node, as the kernel reports it. Reads only,
-and decides nothing."""
+"""Which processors share a core, a cache and a memory node, according to the kernel. Only reads."""
 
 from __future__ import annotations
 
@@ -18,8 +17,8 @@ LAST_LEVEL = "3"
 def read_topology(
     root: Path = Path("/"), numbers: Sequence[int] | None = None
 ) -> tuple[Processor, ...]:
-    """Those processors that we may run on, or the ``numbers`` given. What the kernel does not say
-    counts as not shared for cores, and as shared by all for caches and nodes."""
+    """The processors on which this process may run, or the given ``numbers``. If unknown, cores
+    count as not shared, and caches and nodes as shared by all."""
     nodes = _nodes(root)
     return tuple(
         _processor(root, number, nodes)
@@ -28,7 +27,7 @@ def read_topology(
 
 
 def topology_facts(topology: Iterable[Processor]) -> tuple[ProcessorFacts, ...]:
-    """The same for run.json."""
+    """The topology in the form of run.json."""
     return tuple(
         ProcessorFacts(cpu=one.number, core=one.core, cache=one.cache, node=one.node)
         for one in topology
@@ -51,7 +50,7 @@ def _processor(root: Path, number: int, nodes: dict[int, int]) -> Processor:
 
 
 def _nodes(root: Path) -> dict[int, int]:
-    """Processor to its memory node."""
+    """The memory node of each processor."""
     nodes: dict[int, int] = {}
     for folder in (root / NODES).glob("node[0-9]*"):
         nodes |= dict.fromkeys(_list(folder / "cpulist"), int(folder.name.removeprefix("node")))
@@ -59,7 +58,7 @@ def _nodes(root: Path) -> dict[int, int]:
 
 
 def _first(*paths: Path) -> int | None:
-    """The lowest processor of the first list that there is: it names the group."""
+    """The lowest processor in the first existing list; it names the group."""
     return next((numbers[0] for path in paths if (numbers := _list(path))), None)
 
 

@@ -1,1 +1,1 @@
-"""Resource counters of a server, read at fixed moments, and what they add up to."""
+"""Samples a server's resource counters at fixed intervals, and aggregates them."""

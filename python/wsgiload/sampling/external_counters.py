@@ -1,7 +1,6 @@
-"""What others than the generator counted while it drove a load: the app its calls, the kernel its
-TCP segments.
+"""Counters from outside the generator: the app's calls, and the kernel's TCP segments.
 
-Reads only. What it means for a measurement is judged in ``analysis.ground_truth``.
+Only reads. ``analysis.ground_truth`` compares them with the generator's report.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from wsgiload.scratch import SHARED_MEMORY, scratch_folder
 
 @dataclass(frozen=True, slots=True)
 class TcpCounts:
-    """Counters of the kernel over all TCP connections of this network namespace; None where it has
-    no such counter."""
+    """The kernel's counters for all TCP connections of this network namespace; None: no such
+    counter."""
 
     retransmitted_segments: int | None
     listen_overflows: int | None
@@ -31,13 +30,13 @@ class TcpCounts:
 
 @dataclass(frozen=True, slots=True)
 class OutsideCounts:
-    """What others counted, at one time or between two."""
+    """External counts at one time, or between two times."""
 
     requests_seen: int | None
     tcp: TcpCounts
 
     def since(self, before: OutsideCounts) -> OutsideCounts:
-        """What was added after ``before``."""
+        """The increase since ``before``."""
         now, then = asdict(self.tcp), asdict(before.tcp)
         return OutsideCounts(
             _grown(before.requests_seen, self.requests_seen),
@@ -55,28 +54,28 @@ def _grown(before: int | None, now: int | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Where to look; without a folder the app does not count."""
+    """The sources of the counts; without a folder, the app does not count."""
 
     folder: Path | None = None
     root: Path = Path("/")
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """What a server's environment needs for its app to count."""
+        """The environment variables that make the server's app count."""
         return {} if self.folder is None else {FOLDER_VARIABLE: str(self.folder)}
 
     def look(self) -> OutsideCounts:
-        """All counts as they are now."""
+        """All current counts."""
         return OutsideCounts(read_request_count(self.folder), read_tcp_counts(self.root))
 
 
 @contextmanager
 def outside_counters(*, app_counts: bool) -> Iterator[Counters]:
-    """Counters for one launch of a server; ``app_counts`` says that its app is a bundled one."""
+    """Counters for one launch of a server; ``app_counts``: its app is a bundled one."""
     if not app_counts:
         yield Counters()
         return
-    # In memory: a page that goes to a disk now and then can hold up who writes to it.
+    # In memory, because writing a page to disk could delay the app.
     with scratch_folder(
         SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK | os.X_OK) else None
     ) as folder:
@@ -84,7 +83,7 @@ def outside_counters(*, app_counts: bool) -> Iterator[Counters]:
 
 
 def read_request_count(folder: Path | None) -> int | None:
-    """How often the app was called in all its processes; None where none of them counts."""
+    """The number of calls of the app in all its processes; None if none of them counts."""
     try:
         counts = [path.read_bytes() for path in folder.iterdir()] if folder is not None else []
     except OSError:
@@ -97,7 +96,7 @@ def read_request_count(folder: Path | None) -> int | None:
 
 
 def read_tcp_counts(root: Path = Path("/")) -> TcpCounts:
-    """The kernel's counters as they are now."""
+    """The kernel's current counters."""
     tcp = _table(root / "proc/net/snmp", "Tcp:")
     extended = _table(root / "proc/net/netstat", "TcpExt:")
     return TcpCounts(
@@ -109,8 +108,8 @@ def read_tcp_counts(root: Path = Path("/")) -> TcpCounts:
 
 
 def _table(path: Path, title: str) -> dict[str, int]:
-    """The lines of that title: the first names, the second numbers; empty where they cannot be
-    read."""
+    """The lines with this title: the first contains names, the second numbers; empty if
+    unreadable."""
     try:
         lines = [
             line.split()[1:]

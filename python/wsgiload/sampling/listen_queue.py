@@ -1,7 +1,7 @@
-"""What waits at a listening port, and which processes hold it.
+"""The accept queue of a listening port, and the processes that own it.
 
-Asks the kernel directly (sock_diag), for listening sockets only: that costs microseconds where a
-walk over all sockets costs milliseconds. Changes nothing and never raises: unknown is None.
+Asks the kernel directly (sock_diag) for listening sockets only, which takes microseconds; a walk
+over all sockets takes milliseconds. Changes nothing and never raises; None: unknown.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ BUFFER_BYTES = 65_536
 
 @dataclass(frozen=True, slots=True)
 class ListenQueue:
-    """Summed over the sockets that listen on a port (several with SO_REUSEPORT)."""
+    """The sum over all sockets that listen on a port (several with SO_REUSEPORT)."""
 
     queue: int  # connections that wait to be accepted
     backlog: int  # how many may wait
-    drops: int | None  # connection attempts the kernel turned away since the socket was made
+    drops: int | None  # connection attempts dropped since the socket was created
     sockets: int = 1
 
 
 def read_listen_queue(port: int) -> ListenQueue | None:
-    """The accept queue of a TCP port here, or None where nothing listens or it cannot be known."""
+    """The accept queue of a local TCP port; None if nothing listens, or if unknown."""
     try:
         with _open() as netlink:
             answers = [data for query in listen_queries(port) for data in _ask(netlink, query)]
@@ -59,11 +59,11 @@ def read_listen_queue(port: int) -> ListenQueue | None:
 
 
 def polling_queries(port: int) -> list[bytes]:
-    """What to ask the kernel again and again: about the one socket that listens there, or about all
-    of several.
+    """The queries for repeated reads: for the single socket that listens on the port, or for all of
+    several.
 
-    For the first the kernel looks in one place, for the others at every place where a socket might
-    listen.
+    For a single socket, the kernel looks in one place; otherwise, in every place where a socket
+    might listen.
     """
     try:
         with _open() as netlink:
@@ -91,12 +91,12 @@ def _open() -> socket.socket:
 
 
 def listen_queries(port: int) -> list[bytes]:
-    """What to ask the kernel about the sockets that listen on a port, of IPv4 and of IPv6."""
+    """The queries for the sockets that listen on a port, over IPv4 and IPv6."""
     return [_request(family, port) for family in (socket.AF_INET, socket.AF_INET6)]
 
 
 def parse_answers(answers: Iterable[bytes], port: int) -> ListenQueue | None:
-    """The accept queue in the kernel's answers; None where nothing listens."""
+    """The accept queue from the kernel's answers; None if nothing listens."""
     try:
         return _together(
             [_entry(payload) for data in answers for payload in _listeners(data, port)]
@@ -106,7 +106,7 @@ def parse_answers(answers: Iterable[bytes], port: int) -> ListenQueue | None:
 
 
 def _ask(netlink: socket.socket, query: bytes) -> Iterator[bytes]:
-    """The answer, datagram by datagram; its end is alone in the last."""
+    """The answer, one datagram at a time; the last one only contains the end."""
     netlink.send(query)
     while True:
         data = netlink.recv(BUFFER_BYTES)
@@ -137,7 +137,7 @@ def _request(family: int, port: int) -> bytes:
 
 
 def _exact_request(payload: bytes) -> bytes:
-    """About the socket of an answer, whatever its cookie, with an acknowledgement at the end."""
+    """A query for the socket of an answer, with any cookie; an acknowledgement marks the end."""
     extensions = 1 << (INET_DIAG_SKMEMINFO - 1)
     identity = payload[SOURCE_PORT_OFFSET : SOURCE_PORT_OFFSET + IDENTITY_BYTES] + NO_COOKIE
     body = (
@@ -182,9 +182,9 @@ def _entry(payload: bytes) -> ListenQueue:
 
 
 def listener_pids(port: int, root: Path = Path("/")) -> set[int] | None:
-    """The processes that hold a socket listening on this TCP port.
+    """The processes with a socket that listens on this TCP port.
 
-    Empty where nothing listens; None where something does but its owner cannot be seen.
+    Empty if nothing listens; None if the owner is not visible.
     """
     try:
         inodes = _listening_inodes(port, root / "proc")
@@ -224,12 +224,12 @@ def _holds(process: Path, links: set[str]) -> bool:
 
 
 def rejected_connections(socket_drops: int | None, kernel_drops: int | None) -> int | None:
-    """How many connections a listening socket turned away, of what it dropped and of the kernel's
+    """How many connections a listening socket rejected, from its drop counter and the kernel's
     ListenDrops.
 
-    The socket also counts segments of connections that are made all the same: each bare
-    acknowledgement under TCP_DEFER_ACCEPT, which uWSGI sets. ListenDrops counts no such segment,
-    but the connections of every socket.
+    The socket's counter also includes segments of connections that succeed: each bare
+    acknowledgement under TCP_DEFER_ACCEPT, which uWSGI sets. ListenDrops does not include such
+    segments, but it includes the connections of every socket.
     """
     if socket_drops is None or kernel_drops is None:
         return socket_drops

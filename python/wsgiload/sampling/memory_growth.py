@@ -1,4 +1,4 @@
-"""Whether a server's memory kept growing while it was measured. Pure."""
+"""Whether a server's memory kept growing during the measurement. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from statistics import fmean
 from wsgiload.sampling.sampler import Sample
 from wsgiload.units import NS_PER_S
 
-# Below these a growth means nothing: an allocator's arenas, one more buffer per connection.
+# Smaller growth is insignificant: an allocator's arenas, one more buffer per connection.
 LEAST_GROWTH_BYTES, LEAST_GROWTH = 10 << 20, 0.2
-# Caches and pools fill up and level off. Memory that still grows does so in each quarter of the
-# time; of a growth that levels off exponentially by then, the last quarter has a tenth.
+# Caches and pools fill up and level off. Memory that keeps growing does so in each quarter of the
+# time; if it levels off exponentially, the last quarter has at least a tenth of the growth.
 QUARTERS = 4
 LEAST_LAST_QUARTER = 0.15
 FEWEST_SAMPLES, SHORTEST_NS = 20, 5 * NS_PER_S
@@ -21,7 +21,7 @@ FEWEST_SAMPLES, SHORTEST_NS = 20, 5 * NS_PER_S
 
 @dataclass(frozen=True, slots=True)
 class MemoryGrowth:
-    """How much memory the processes of a server took on while requests were served."""
+    """How much the memory of the server's processes grew while requests were served."""
 
     grown_bytes: int
     """Proportional set size after the load less that before it: without the file cache."""
@@ -38,10 +38,10 @@ class MemoryGrowth:
 def memory_growth(
     samples: Sequence[Sample], before_bytes: int | None, after_bytes: int | None
 ) -> MemoryGrowth | None:
-    """A growth that did not level off; None without one, or where too little is known.
+    """A growth that did not level off; None if there is none, or if too little is known.
 
-    The processes' own memory (``before_bytes``, ``after_bytes``) says how much it is, the samples
-    of the group whether it goes on.
+    The private memory of the processes (``before_bytes``, ``after_bytes``) gives the amount; the
+    samples of the group show whether it continues.
     """
     points = [
         (sample.t_ns, sample.counters.memory_bytes)
@@ -60,7 +60,7 @@ def memory_growth(
 
 
 def _goes_on(values: Sequence[int]) -> bool:
-    """Whether it is larger in each quarter than in the one before, to the last."""
+    """Whether each quarter is larger than the one before, up to the end."""
     size = len(values) / QUARTERS
     means = [fmean(values[round(n * size) : round((n + 1) * size)]) for n in range(QUARTERS)]
     steps = [later - earlier for earlier, later in pairwise(means)]

@@ -1,4 +1,4 @@
-"""What a server that somebody else started used while a load ran: ``resources`` of a load's
+"""The resource use of a server that wsgiload did not start, during a load: ``resources`` of a load
 report."""
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(slots=True)
 class Observation:
-    """Somebody else's server, and what was sampled of it."""
+    """A server that wsgiload did not start, and its samples."""
 
     attached: Attached
     samples: tuple[Sample, ...] = field(default=())
-    # While it is sampled.
+    # The sampler while it is running.
     sampler: Sampler | None = None
 
     @property
     def limits(self) -> tuple[float | None, float | None]:
-        """The CPUs and the bytes of memory it may use, None for no limit."""
+        """The CPUs and bytes of memory that it may use; None: no limit."""
         limits = self.attached.effective_limits
         return limits["effective_cpus"], limits["effective_memory_bytes"]
 
     def resources(self, load: LoadReport) -> AttachedResources:
-        """What it used in the measurement of this load."""
+        """Its resource use in the measurement of this load."""
         window, ok_count = measured_window(load)
         limits = self.attached.effective_limits
         return AttachedResources(
@@ -50,7 +50,7 @@ class Observation:
 
 @contextmanager
 def observing(attached: Attached, url: str) -> Iterator[Observation]:
-    """Sample it for as long as the block lasts."""
+    """Sample it while the block lasts."""
     observation = Observation(attached)
     try:
         with Sampler(attached, port=_server_port(attached, url)) as sampler:
@@ -64,7 +64,7 @@ def observing(attached: Attached, url: str) -> Iterator[Observation]:
 
 
 class _NoServer:
-    """Beside it, only the host's counters are left."""
+    """No server: only the host's counters are sampled."""
 
     def read_counters(self) -> Counters:
         return Counters()
@@ -79,8 +79,8 @@ def host_sampler() -> Sampler:
 
 
 def _server_port(attached: Attached, url: str) -> int | None:
-    """The URL's port where the server itself listens on it here: a container's queue is out of
-    sight, and a proxy's is not the server's."""
+    """The URL's port if the attached server itself listens on it. A container's accept queue is not
+    visible, and a proxy's does not belong to the server."""
     parts = urlsplit(url)
     port = parts.port or DEFAULT_PORTS.get(parts.scheme)
     owners = listener_pids(port) if port is not None else None

@@ -1,8 +1,8 @@
-"""What single processes used: CPU time and run-queue wait, summed over their threads.
+"""The resource use of individual processes: CPU time and run-queue wait, summed over their threads.
 
-The kernel's figure for a process is often that of its first thread alone, so each thread has its
-file. They are found here and read by a sampler. Changes nothing and never raises: a process that
-ended keeps what was last known of it, and what cannot be read is None.
+The kernel's figure for a process often covers its first thread only, so each thread's file is read.
+They are found here and read by a sampler. Changes nothing and never raises: an ended process keeps
+its last values; None: unreadable.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CLIENT_COLUMNS = ("cell", "t_ns", "cpu_ns", "run_queue_wait_ns", "memory_bytes",
 
 @dataclass(frozen=True, slots=True)
 class ProcessUsage:
-    """One process of the server at one moment; counters since it began."""
+    """One process of the server at one time; counters since its start."""
 
     t_ns: int
     pid: int
@@ -50,7 +50,7 @@ class ProcessUsage:
 
 @dataclass(frozen=True, slots=True)
 class ClientUsage:
-    """The generator's process and our own together at one moment; counters since they began."""
+    """The generator's process and this process together at one time; counters since their start."""
 
     t_ns: int
     cpu_ns: int
@@ -72,7 +72,7 @@ class ClientUsage:
 
 @dataclass(slots=True)
 class _Process:
-    """A process; ended threads keep their last figures."""
+    """A process; ended threads keep their last values."""
 
     parent_pid: int | None
     threads: set[int] = field(default_factory=set)
@@ -80,30 +80,31 @@ class _Process:
     figures: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def totals(self) -> tuple[int, int]:
-        """CPU time and wait of all threads there ever were."""
+        """CPU time and wait of all threads, including ended ones."""
         return sum(cpu_ns for cpu_ns, _ in self.figures.values()), sum(
             wait_ns for _, wait_ns in self.figures.values()
         )
 
 
 class ProcessWatch:
-    """The processes that ``pids`` names: which files tell what they use, and what these said.
+    """The processes that ``pids`` returns: the files with their resource use, and the contents of
+    these files.
 
-    A file is known by a number; its contents come back by that, moment by moment.
+    A file is identified by a number, which also identifies its contents in each sample.
     """
 
     def __init__(self, pids: Callable[[], Iterable[int]], root: Path = Path("/")) -> None:
         self._pids = pids
         self._proc = under(root, "/proc")
         self._processes: dict[int, _Process] = {}
-        # Whose file it is: a thread's, or with None the memory of the process.
+        # The owner of each file: a thread, or with None the memory of the process.
         self._owners: list[tuple[int, int | None]] = []
 
     def find(self) -> list[tuple[int, Path]]:
-        """The files of processes and threads that began since, with their numbers."""
+        """The files of new processes and threads, with their numbers."""
         try:
             pids = list(self._pids())
-        except Exception:  # whatever breaks in the source must not end the sampler
+        except Exception:  # an error in the source must not end the sampler
             return []
         known = len(self._owners)
         paths = [path for pid in pids for path in self._find_of(pid)]
@@ -122,7 +123,7 @@ class ProcessWatch:
             yield folder / "task" / str(thread) / "schedstat"
 
     def usage(self, t_ns: int, contents: Mapping[int, bytes]) -> list[ProcessUsage]:
-        """Every process that has a thread left at this moment, by the contents of the files."""
+        """Every process that still has a thread at this time, from the contents of the files."""
         alive, _ = self._take(contents)
         return [
             ProcessUsage(t_ns, pid, process.parent_pid, *process.totals(), alive[pid])
@@ -131,7 +132,7 @@ class ProcessWatch:
         ]
 
     def total(self, t_ns: int, contents: Mapping[int, bytes]) -> ClientUsage:
-        """All of them together, ended ones included."""
+        """The total of all processes, including ended ones."""
         alive, memory_bytes = self._take(contents)
         totals = [process.totals() for process in self._processes.values()]
         cpu_ns, wait_ns = (
@@ -140,7 +141,7 @@ class ProcessWatch:
         return ClientUsage(t_ns, cpu_ns, wait_ns, memory_bytes, alive.total())
 
     def _take(self, contents: Mapping[int, bytes]) -> tuple[Counter[int], int | None]:
-        """How many threads each process has, and the memory of all."""
+        """The number of threads of each process, and the memory of all."""
         alive: Counter[int] = Counter()
         memory: list[int] = []
         for number, content in contents.items():
@@ -157,10 +158,9 @@ class ProcessWatch:
 
 def proportional_bytes(pids: Iterable[int], root: Path = Path("/")) -> int | None:
     """The proportional set size (PSS) of processes together: shared pages count once, however many
-    share them.
+    processes share them.
 
-    The kernel walks their page tables for it and holds them up meanwhile, so never during a
-    measurement.
+    The kernel walks and locks their page tables, so this must never run during a measurement.
     """
     total = None
     for pid in pids:

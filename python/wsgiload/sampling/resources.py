@@ -1,4 +1,4 @@
-"""What the samples of a server add up to. Pure."""
+"""Aggregates the samples of a server. Pure."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def summarise(
     *,
     memory_peak_bytes: int | None = None,
 ) -> ResourceUse:
-    """Add up the samples inside the window, by the times they were really taken.
+    """Aggregate the samples inside the window, by the actual sampling times.
 
-    OOM kills count over the group's whole life, because one before the window is as
-    telling; so does ``memory_peak_bytes``, the kernel's high-water mark, where it is given.
+    OOM kills count over the group's whole life, because one before the window matters, too. So does
+    ``memory_peak_bytes``, the kernel's high-water mark, if given.
     """
     inside = [sample for sample in samples if window[0] <= sample.t_ns <= window[1]]
     cores_mean = _per_ns(inside, "cpu_usage_ns")
@@ -72,7 +72,7 @@ def _known(samples: Iterable[Sample], name: str) -> list[int]:
 
 
 def _increase(samples: Iterable[Sample], name: str) -> int | None:
-    """The growth of a counter, or None where it is unknown or went back (someone began anew)."""
+    """The growth of a counter; None if it is unknown or decreased (it was reset)."""
     values = _known(samples, name)
     if len(values) < 2 or values[-1] < values[0]:
         return None
@@ -88,15 +88,14 @@ def _per_ns(samples: Iterable[Sample], name: str) -> float | None:
 
 
 def _share(samples: Iterable[Sample], name: str) -> float | None:
-    """The share of the time that a counter of time grew by. The kernel adds up a pressure with some
-    delay, so that its growth may be a little longer than the time between two readings."""
+    """The growth of a time counter as a share of the elapsed time. The kernel updates pressure with
+    a delay, so the growth may slightly exceed the time between two readings."""
     share = _per_ns(samples, name)
     return None if share is None else min(share, 1.0)
 
 
 def _peak_cores(samples: Iterable[Sample]) -> float | None:
-    """The busiest step; steps much shorter than the others are left out, their rates mean
-    nothing."""
+    """The busiest step, without steps much shorter than the others, whose rates are meaningless."""
     steps = [
         (b_ns - a_ns, b - a) for (a_ns, a), (b_ns, b) in pairwise(_points(samples, "cpu_usage_ns"))
     ]
@@ -116,8 +115,8 @@ def _per_request(cores: float | None, window: tuple[int, int], ok_count: int | N
 
 
 def _spans(samples: Iterable[Sample], window: tuple[int, int]) -> bool:
-    """Whether CPU time is known of the whole window but for a step or two at its ends, and not of a
-    part of it, as of a server that died: then its mean says nothing of the rest."""
+    """Whether CPU time is known for the whole window, except for a step or two at its ends. If a
+    server died, its mean says nothing about the rest."""
     times_ns = [t_ns for t_ns, _ in _points(samples, "cpu_usage_ns")]
     if len(times_ns) < 2:
         return False
@@ -131,8 +130,8 @@ def _throttled(samples: Sequence[Sample]) -> float | None:
 
 
 def measured_window(load: LoadReport) -> tuple[tuple[int, int], int]:
-    """From when to when a load was measured, on the samples' clock, and how many correct responses
-    there were in it."""
+    """Start and end of the measurement on the samples' clock, and its number of correct
+    responses."""
     start_ns = load.clock.monotonic_ns + load.plan.phases.warmup_ns
     goodput_per_s = load.rate.goodput_per_s or 0
     ok_count = round(goodput_per_s * load.measured_ns / NS_PER_S)

@@ -1,7 +1,6 @@
-"""A load under way, for whoever watches it: what its generator shows, and the server's latest
-counters.
+"""A running load for progress displays: the generator's progress and the server's latest counters.
 
-Watching reads what the generator and the sampler have anyway. Nothing is measured for it.
+Only reads what generator and sampler provide anyway; nothing is measured for it.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from wsgiload.loads.progress import LoadProgress, ProgressFile
 from wsgiload.sampling.sampler import Sampler
 from wsgiload.units import NS_PER_S
 
-# Rates and CPU use are those of about the last second.
+# Rates and CPU use cover about the last second.
 RECENT_NS = NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
 class LoadLook:
-    """How a load stands; None where nothing is known, or not yet."""
+    """The state of a load; None: unknown, or not yet known."""
 
     progress: LoadProgress | None = None
     offered_per_s: float | None = None
@@ -38,7 +37,7 @@ class Recently:
         self._seen: deque[tuple[int, tuple[int, ...]]] = deque()
 
     def rates_per_s(self, at_ns: int, counts: tuple[int, ...]) -> tuple[float, ...] | None:
-        """How fast each counter rose since about a second ago; None at first."""
+        """The rate of each counter over about the last second; None at first."""
         if not self._seen or at_ns > self._seen[-1][0]:
             self._seen.append((at_ns, counts))
         while len(self._seen) > 2 and self._seen[1][0] <= at_ns - RECENT_NS:
@@ -54,7 +53,7 @@ class Recently:
 
 @dataclass(slots=True)
 class RunningLoad:
-    """A load that runs, and the server's sampler and limits where those are known."""
+    """A running load, with the server's sampler and limits if known."""
 
     plan: LoadPlan
     file: ProgressFile
@@ -66,7 +65,7 @@ class RunningLoad:
     _memory_bytes: int | None = None
 
     def look(self) -> LoadLook:
-        """How it stands now; costs a few small reads."""
+        """The current state; costs a few small reads."""
         progress = self.file.read(self.plan.threads)
         rates: tuple[float, ...] | None = None
         if progress is not None:
@@ -86,7 +85,7 @@ class RunningLoad:
         sample = self.sampler.latest() if self.sampler is not None else None
         if sample is None:
             return None
-        # Not every sample reads it.
+        # Not every sample includes it.
         if sample.counters.memory_bytes is not None:
             self._memory_bytes = sample.counters.memory_bytes
         if sample.counters.cpu_usage_ns is None:
@@ -96,8 +95,7 @@ class RunningLoad:
 
 
 class LoadEvents:
-    """What is reported of every load; the default watches nothing, and no load then shows
-    anything."""
+    """The events of every load. By default, they are ignored, and loads show no progress."""
 
     is_watching = False
 
@@ -105,7 +103,7 @@ class LoadEvents:
         """This load begins."""
 
     def load_ended(self) -> None:
-        """It has ended: it must not be looked at any more."""
+        """The load has ended; its progress must no longer be read."""
 
 
 @contextmanager
@@ -115,8 +113,8 @@ def watched(
     sampler: Sampler | None = None,
     limits: tuple[float | None, float | None] = (None, None),
 ) -> Iterator[ProgressFile | None]:
-    """The file in which the load of this plan is to show itself, for as long as the block lasts;
-    None where nobody watches. ``limits`` are the server's CPUs and bytes of memory."""
+    """The file in which the load of this plan shows its progress while the block lasts; None
+    without a reader. ``limits`` are the server's CPUs and bytes of memory."""
     if not events.is_watching:
         yield None
         return

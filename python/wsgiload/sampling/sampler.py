@@ -1,8 +1,7 @@
-"""Reading a server's resource counters at fixed moments.
+"""Samples a server's resource counters at fixed intervals.
 
-The sampler stores raw counters with the time they were really read; differences are made later, by
-``resources`` and ``attribution``. It never raises into its caller: a source that fails becomes
-None.
+The sampler stores raw counters with their actual times; ``resources`` and ``attribution`` compute
+differences later. It never raises into its caller: a failing source gives None.
 """
 
 from __future__ import annotations
@@ -33,26 +32,25 @@ NS_PER_S = 1_000_000_000
 DEFAULT_INTERVAL_NS = (
     100_000_000  # one CFS period; usage is accounted in ticks, faster tells little
 )
-# Costs more than the group's own files, and is accounted in ticks; twice in the shortest
-# measurement all the same.
+# Costs more than the group's files, and has the resolution of a tick; but read at least twice in
+# the shortest measurement.
 HOST_SPACING_NS = 500_000_000
 PROCESS_SPACING_NS = EVERY_SECOND_NS
-# Looking for new processes and threads costs most of all. The generator is started after the first
-# time.
+# Looking for new processes and threads costs the most. The generator starts after the first time.
 FIRST_FINDS_AFTER_S = (0.5, 1.0)
 FIND_SPACING_S = 5.0
 RESOURCE_COLUMNS = ("cell", "t_ns", *COUNTER_NAMES, "late_ns", "width_ns")
-# Of a supporting service, which has no accept queue of ours.
+# Columns for a supporting service, whose accept queue is not sampled.
 SERVICE_COLUMNS = ("cell", "service", "t_ns", "cpu_usage_ns", "memory_bytes")
-# A sample whose reading took longer is no picture of one moment.
+# A sample that took longer does not describe a single point in time.
 WIDE_NS = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The counters at one moment of CLOCK_MONOTONIC, the middle of their reading.
+    """The counters at one time of CLOCK_MONOTONIC, the middle of the reading.
 
-    ``late_ns`` is how much later than planned the reading began, ``width_ns`` how long it took.
+    ``late_ns`` is the delay of the reading's start, ``width_ns`` its duration.
     """
 
     t_ns: int
@@ -62,7 +60,7 @@ class Sample:
 
     @property
     def is_wide(self) -> bool:
-        """Whether the reading was held up, so that its counters belong to different moments."""
+        """Whether the reading was delayed, so its counters belong to different times."""
         return self.width_ns > WIDE_NS
 
     def row(self, cell: str) -> list[str | int | None]:
@@ -76,13 +74,13 @@ class Sample:
         return [cell, service, self.t_ns, counters.cpu_usage_ns, counters.memory_bytes]
 
 
-# When it was due, begun and ended; contents by the place of their file; the kernel's answers about
+# Scheduled time, start and end; contents by the position of their file; the kernel's answers about
 # sockets.
 Look = tuple[int, int, int, list[tuple[int, bytes]], list[bytes]]
 
 
 class Countable(Protocol):
-    """Anything whose counters can be read; every limited group."""
+    """Anything with readable counters; every limited group."""
 
     def read_counters(self) -> Counters: ...
 
@@ -95,10 +93,10 @@ class WithSources(Protocol):
 
 
 class Sampler:
-    """Samples one group until it is stopped, with one last sample at the end.
+    """Samples one group until it is stopped, with a final sample at the end.
 
-    ``port`` adds the accept queue of the listening sockets there, ``pids`` the processes one by
-    one. Stop it before closing the group.
+    ``port`` adds the accept queue of the sockets that listen there; ``pids`` adds the individual
+    processes. Stop it before closing the group.
     """
 
     def __init__(
@@ -120,7 +118,8 @@ class Sampler:
         self._server = ProcessWatch(pids, root) if pids is not None else None
         self._client_pids = [os.getpid()]
         self._client = ProcessWatch(lambda: self._client_pids, root)
-        # Whose files the reader was given beside its sources, and their numbers there.
+        # The owners of the files that were added to the reader's sources, and the files' numbers
+        # there.
         self._owners: list[tuple[ProcessWatch, int]] = []
         self._samples: list[Sample] = []
         self._processes: list[ProcessUsage] = []
@@ -144,7 +143,7 @@ class Sampler:
 
     @property
     def samples(self) -> tuple[Sample, ...]:
-        """What was sampled of the group, as far as it is known."""
+        """The samples of the group so far."""
         waits = iter(sorted(_waits(self._processes).items()))
         due = next(waits, None)
         samples = []
@@ -159,13 +158,14 @@ class Sampler:
 
     @property
     def processes(self) -> tuple[ProcessUsage, ...]:
-        """The server's processes one by one, once a second; none without ``pids``, nor before the
+        """The server's individual processes, once a second; empty without ``pids``, and before the
         end."""
         return tuple(self._processes)
 
     @property
     def client(self) -> tuple[ClientUsage, ...]:
-        """What the generator and this process used, once a second; nothing before the end."""
+        """The resource use of the generator and this process, once a second; empty before the
+        end."""
         return tuple(self._client_usage)
 
     def latest(self) -> Sample | None:
@@ -175,18 +175,18 @@ class Sampler:
         return self._files.latest()
 
     def watch_client(self, pid: int) -> None:
-        """The generator's process was started."""
+        """The generator's process has started."""
         self._client_pids.append(pid)
 
     def start(self) -> None:
-        """Begin; the first sample is taken at once."""
+        """Begin; the first sample is taken immediately."""
         self._files.start(self._find())
         if self._asking is not None:
             self._asking.start()
         self._thread.start()
 
     def stop(self) -> tuple[Sample, ...]:
-        """Take the last sample and end; may be called again."""
+        """Take the last sample and end; may be called repeatedly."""
         if self._thread.ident is not None:
             self._stopping.set()
             self._thread.join()
@@ -203,7 +203,7 @@ class Sampler:
             self._files.add(self._find())
 
     def _find(self) -> list[Path]:
-        """Files of processes and threads that began since."""
+        """Files of new processes and threads."""
         files = []
         for watch in [self._client] if self._server is None else [self._client, self._server]:
             for number, path in watch.find():
@@ -212,7 +212,7 @@ class Sampler:
         return files
 
     def _take(self, look: _Parsed) -> None:
-        """What was read at one moment; processes are not looked at as often as the group."""
+        """Store the readings of one sample; processes are read less often than the group."""
         if look.sample is not None:
             self._samples.append(look.sample)
         contents: dict[ProcessWatch, dict[int, bytes]] = defaultdict(dict)
@@ -227,8 +227,8 @@ class Sampler:
 
 @dataclass(frozen=True, slots=True)
 class _Parsed:
-    """A look: the sample, where there were sources for one, and the contents of the other files by
-    their place."""
+    """A reading: the sample, if there were sources for one, and the contents of the other files by
+    position."""
 
     t_ns: int
     sample: Sample | None
@@ -236,8 +236,7 @@ class _Parsed:
 
 
 class _FileReader:
-    """Reads files in a thread without the interpreter; what they say is parsed when it has
-    ended."""
+    """Reads files in a thread without the interpreter; the contents are parsed after the end."""
 
     def __init__(self, sources: Sequence[Source], port: int | None, interval_ns: int) -> None:
         self._sources = sources
@@ -252,18 +251,18 @@ class _FileReader:
         self._files = FileSampler(files + _spaced(others), queries, self._interval_ns)
 
     def add(self, others: Iterable[Path]) -> None:
-        """Read these, too; their places follow those of the ones before."""
+        """Also read these files; their positions follow the earlier ones."""
         if self._files is not None:
             self._files.add(_spaced(others))
 
     def latest(self) -> Sample | None:
-        """The newest sample of the group, None where there is none."""
+        """The newest sample of the group; None if there is none."""
         files = self._files
         look = files.latest() if files is not None else None
         return self._parse(look).sample if look is not None else None
 
     def stop(self) -> Iterator[_Parsed]:
-        """End, and give back what was read; nothing the second time."""
+        """End and return the readings; empty the second time."""
         files, self._files = self._files, None
         return map(self._parse, files.stop() if files is not None else ())
 
@@ -286,7 +285,7 @@ def _spaced(paths: Iterable[Path]) -> list[tuple[str, int]]:
 
 
 class _AskingReader:
-    """Asks a group that has no files of its own, in a thread of Python."""
+    """Reads a group without files in a Python thread."""
 
     def __init__(self, group: Countable, host: Source, port: int | None, interval_ns: int) -> None:
         self._group = group
@@ -316,7 +315,7 @@ class _AskingReader:
         due_ns = time.monotonic_ns()
         while not self._stopping.wait(max(0, due_ns - time.monotonic_ns()) / NS_PER_S):
             self._taken.append(self._take(due_ns))
-            # moments that have already passed are left out, not caught up on
+            # missed times are skipped, not caught up on
             missed = max(0, time.monotonic_ns() - due_ns) // self._interval_ns
             due_ns += (missed + 1) * self._interval_ns
         self._taken.append(self._take(time.monotonic_ns()))
@@ -345,7 +344,7 @@ def _sample(
 
 
 def _waits(usage: Iterable[ProcessUsage]) -> dict[int, int]:
-    """By moment, the run-queue wait of all processes together."""
+    """The total run-queue wait of all processes, by time."""
     waits: dict[int, int] = {}
     for one in usage:
         waits[one.t_ns] = waits.get(one.t_ns, 0) + one.run_queue_wait_ns
@@ -353,8 +352,7 @@ def _waits(usage: Iterable[ProcessUsage]) -> dict[int, int]:
 
 
 def _host_times(text: str) -> dict[str, int]:
-    """Time that all cores together were busy, and that the hypervisor took, from the first line of
-    /proc/stat."""
+    """The busy time and the steal time of all cores, from the first line of /proc/stat."""
     fields = [int(field) for field in text.partition("\n")[0].split()[1:9]]
     if len(fields) < 8:
         return {}
