@@ -132,8 +132,8 @@ def test_an_unknown_server_is_named_with_its_nearest_neighbours(
             ["--memory", "1KiB"],
             "--memory of 1024 bytes is too small to start a server; use --memory 4MiB or more",
         ),
-        (["--server-cpus", "9999"], "--server-cpus names 9999, but available are "),
-        (["--client-cpus", "9999"], "--client-cpus names 9999, but available are "),
+        (["--server-cpus", "9999"], "--server-cpus names 9999, but only "),
+        (["--client-cpus", "9999"], "--client-cpus names 9999, but only "),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )

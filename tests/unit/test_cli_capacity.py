@@ -36,11 +36,11 @@ QUICK = ["capacity", "--slo", "p99<50ms", "--dry-run"]
         ),
         (
             [*QUICK, "--url", "http://127.0.0.1:1/", "--client-cpus", "999"],
-            "--client-cpus names 999, but available are",
+            "--client-cpus names 999, but only",
         ),
         (
             [*QUICK, "--servers", "waitress", "--client-cpus", "999"],
-            "--client-cpus names 999, but available are",
+            "--client-cpus names 999, but only",
         ),
         ([*QUICK, "--url", "gopher://127.0.0.1/"], "'gopher://127.0.0.1/' is not an http(s) URL"),
         ([*QUICK, "--width", "0.1%"], "--width must be between 0.5% and 50%, not 0.1%"),

@@ -75,7 +75,7 @@ def test_takes_what_was_named() -> None:
 
 
 def test_refuses_cores_that_are_not_there() -> None:
-    with pytest.raises(UsageError, match="--server-cpus names 7, but available are 0-1"):
+    with pytest.raises(UsageError, match="--server-cpus names 7, but only 0-1 are available"):
         assign_cpus(range(2), None, (7,), None)
     with pytest.raises(UsageError, match="--client-cpus names 2-3"):
         assign_cpus(range(2), None, None, (2, 3))

@@ -33,7 +33,7 @@ from wsgiload.sampling.processes import ClientUsage
 from wsgiload.sampling.sampler import Sample
 from wsgiload.serving.groups import Place
 from wsgiload.serving.launch import free_port
-from wsgiload.serving.services import Surroundings, running_services
+from wsgiload.serving.services import ServiceContext, running_services
 
 from .filled import filled_cell, filled_summary, resources
 
@@ -67,11 +67,11 @@ class Backend(UnlimitedBackend):
 
 
 @pytest.fixture
-def around() -> Iterator[Surroundings]:
+def around() -> Iterator[ServiceContext]:
     limits = Limits(cpus=1.0, memory_bytes=1 << 29, pids=9)
     with Janitor() as janitor:
         place = Place(limits, Backend(), janitor)
-        yield Surroundings(place, (0,), (0,), dict(os.environ), timeout_ns=20 * S)
+        yield ServiceContext(place, (0,), (0,), dict(os.environ), timeout_ns=20 * S)
 
 
 def service(folder: Path, command: str = SLEEP, **options: Any) -> SupportingService:
@@ -158,7 +158,9 @@ def attached() -> SupportingService:
     return SupportingService(attach=os.getpid())
 
 
-def test_a_service_runs_from_its_readiness_to_the_end(tmp_path: Path, around: Surroundings) -> None:
+def test_a_service_runs_from_its_readiness_to_the_end(
+    tmp_path: Path, around: ServiceContext
+) -> None:
     port = free_port()
     serve = f"{sys.executable} -m http.server {port} --bind 127.0.0.1"
     check = f"{sys.executable} -c 'import os; raise SystemExit(not os.path.exists(\"made\"))'"
@@ -176,7 +178,7 @@ def test_a_service_runs_from_its_readiness_to_the_end(tmp_path: Path, around: Su
 
 
 def test_a_service_that_ends_is_named_with_its_last_words(
-    tmp_path: Path, around: Surroundings
+    tmp_path: Path, around: ServiceContext
 ) -> None:
     broken = service(tmp_path, f"{sys.executable} -c 'raise SystemExit(\"no data\")'", ready=1)
     says = "the service db exited with code 1: no data; correct"
@@ -189,19 +191,19 @@ def test_a_service_that_ends_is_named_with_its_last_words(
         os.kill(db.group.pids()[0], 9)
         while db.has_ended() is None:
             pass
-        with pytest.raises(ServerError, match="the service db was ended by SIGKILL: without out"):
+        with pytest.raises(ServerError, match="the service db was killed by SIGKILL: without out"):
             db.require_alive()
 
 
-def start(around: Surroundings, one: SupportingService) -> None:
+def start(around: ServiceContext, one: SupportingService) -> None:
     with running_services({"db": one}, around, print):
         pytest.fail("it is not ready")
 
 
 def test_a_service_that_is_never_ready_is_named_with_what_was_waited_for(
-    tmp_path: Path, around: Surroundings
+    tmp_path: Path, around: ServiceContext
 ) -> None:
-    hasty = Surroundings(around.place, (0,), (0,), around.variables, timeout_ns=S // 5)
+    hasty = ServiceContext(around.place, (0,), (0,), around.variables, timeout_ns=S // 5)
     says = re.escape("the service db was not ready within 0.2 s (port 1); correct [services.db]")
     with pytest.raises(ServerError, match=says):
         start(hasty, service(tmp_path, ready=1))

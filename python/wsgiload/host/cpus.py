@@ -129,8 +129,8 @@ def named_cores(
     unknown = sorted(set(requested or ()) - set(cores))
     if unknown:
         raise UsageError(
-            f"--{side}-cpus names {format_cpu_list(unknown)}, but available are "
-            f"{format_cpu_list(cores)}",
+            f"--{side}-cpus names {format_cpu_list(unknown)}, but only "
+            f"{format_cpu_list(cores)} are available",
             f"choose --{side}-cpus from {format_cpu_list(cores)}",
         )
     return tuple(sorted(set(requested or ())))

@@ -53,7 +53,7 @@ class RunningService:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ServiceContext:
     """What is needed to start services: place, cores, variables and timeout."""
 
     place: Place
@@ -73,7 +73,7 @@ class Surroundings:
 
 @contextmanager
 def running_services(
-    services: Mapping[str, SupportingService], around: Surroundings, log: Callable[[str], None]
+    services: Mapping[str, SupportingService], around: ServiceContext, log: Callable[[str], None]
 ) -> Iterator[tuple[RunningService, ...]]:
     """All services in their order, while the block lasts. Raises ServerError if one does not become
     ready."""
@@ -110,7 +110,7 @@ def _attached(name: str, service: SupportingService) -> Iterator[RunningService]
 
 @contextmanager
 def _started(
-    name: str, service: SupportingService, around: Surroundings, log_path: Path
+    name: str, service: SupportingService, around: ServiceContext, log_path: Path
 ) -> Iterator[RunningService]:
     cores = around.cores
     unlimited = replace(
@@ -161,7 +161,7 @@ def _end_of(
         code = process.poll()
         if code is None:
             return None
-        how = f"was ended by {signal_name(-code)}" if code < 0 else f"exited with code {code}"
+        how = f"was killed by {signal_name(-code)}" if code < 0 else f"exited with code {code}"
         return f"the service {name} {how}: {last_line(tail_of(log_path)) or 'without output'}"
 
     return has_ended
