@@ -1,32 +1,31 @@
-"""What a file in ``servers/`` must provide, and what it may rely on.
+"""The contract of a server file in ``servers/``.
 
 A server file is data plus two small functions; it defines one module-level ``SERVER =
-Server(...)``. It describes how to launch its server, and nothing about measuring. It imports from
-this module and from the standard library only, never from another server file, and never the server
-itself: the file is read by *our* interpreter, the server lives in an environment of its own.
+Server(...)``. It describes how to launch its server, and nothing about measuring. It only imports
+from this module and the standard library, never from another server file, and never the server
+itself: *our* interpreter reads the file, but the server has a separate environment.
 
-Order of calls, for one launch of one variant:
+Order of calls for one launch of one variant:
 
-1. ``Server.needs`` and ``Variant.needs``: what the system must have; whatever is missing is refused
-   with the command that installs it.
-2. ``Server.requirements``, through the lock beside the file (``lock_path``): the environment is
-   made, or taken from the cache.
-3. ``Server.command(variant, context)``: the argument list. Called once per launch; must not touch
-   the disk (``scratch_dir`` exists, and only the started process writes there), the network or the
+1. ``Server.needs`` and ``Variant.needs``: the required system packages. If one is missing, the
+   server is refused with the command that installs it.
+2. ``Server.requirements``, through the lock next to the file (``lock_path``): the environment is
+   built, or taken from the cache.
+3. ``Server.command(variant, context)``: the argument list. Called once per launch; must not use the
+   disk (``scratch_dir`` exists, and only the started process writes there), the network or the
    clock.
-4. ``Server.environ(variant, context)``: variables laid over the environment's own, after the
-   inherited variables named by ``Server.ignored_variables`` were taken away.
+4. ``Server.environ(variant, context)``: variables that override the environment's, after removing
+   the inherited variables in ``Server.ignored_variables``.
 5. The process starts with ``context.app_dir`` as its working directory and ``context.import_dir``
-   first on ``PYTHONPATH``.
-   Standard output and error go to a log that, in the tuned profile, stays silent while requests are
-   served.
-6. At the end ``stop_signal`` goes to the first process; after ``stop_timeout_s`` whatever is left
-   is killed. One of ``clean_exit_codes`` counts as a clean stop.
+   first on ``PYTHONPATH``. Standard output and error go to a log, to which the server must not
+   write while it serves requests in the tuned profile.
+6. At the end, ``stop_signal`` goes to the first process; after ``stop_timeout_s``, all remaining
+   processes are killed. One of ``clean_exit_codes`` counts as a clean stop.
 
-Two profiles, distinguished only by the context. *tuned*: the equal budget of the run, one backlog,
-connections kept, no access log, no recycling. *stock*: the server's defaults; the settings of the
-context are then None, and ``option`` leaves them out. Both set only what the launch requires (where
-to listen, no file in the home directory).
+Two profiles, distinguished only by the context. *tuned*: equal budgets and backlogs, keep-alive, no
+access log, no worker recycling. *stock*: the server's defaults; the settings of the context are
+None, and ``option`` omits them. Both set only what the launch requires (where to listen, no file in
+the home directory).
 """
 
 from __future__ import annotations
@@ -47,22 +46,24 @@ Interface = Literal["wsgi", "asgi"]
 # How a body without a Content-Length of the app is delimited on the wire.
 Framing = Literal["chunked", "close", "content-length"]
 
-# Added to the run so that no idle connection is closed during warm-up, drain, or a slow start.
+# Added to the run's duration, so no idle connection is closed during warm-up, drain, or a slow
+# start.
 IDLE_MARGIN_S = 120
-# When the length of the run is not known: longer than any practical run.
+# If the run's duration is unknown: longer than any practical run.
 IDLE_UNKNOWN_S = 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchContext:
-    """What a launch needs to know. Guaranteed: all paths absolute, ``backlog`` ≤
+    """The parameters of a launch. Guaranteed: all paths are absolute, and ``backlog`` ≤
     ``net.core.somaxconn``.
 
-    ``workers`` and ``threads`` are the budget, derived from the limits of the run. A server that
-    has only one process, or only one thread, ignores what it cannot use; none may look at the
-    host's core count. ``max_connections`` is the most connections the load may hold open at once.
-    In the stock profile all four are None, unless the user named them. ``app`` is a dotted module
-    and one attribute, found in ``import_dir``: the app's folder, or one with a generated module.
+    ``workers`` and ``threads`` are the budget, derived from the limits of the run. A server with
+    only one process, or only one thread, ignores what it cannot use; no server may use the host's
+    core count. ``max_connections`` is the largest number of connections that the load may open at
+    once. In the stock profile, all four are None unless the user set them. ``app`` is a dotted
+    module and one attribute, importable from ``import_dir``: the app's folder, or one with a
+    generated module.
     """
 
     python: Path
@@ -78,8 +79,8 @@ class LaunchContext:
     max_connections: int | None = 10_000
     run_s: float | None = None
     profile: Profile = "tuned"
-    shim_dir: Path | None = None  # where a generated module gives the app a name
-    # Of the server that is started; None where that is not known.
+    shim_dir: Path | None = None  # the folder of a generated module that names the app
+    # The version of the server; None: unknown.
     version: str | None = None
 
     @property
@@ -89,31 +90,31 @@ class LaunchContext:
 
     @property
     def address(self) -> str:
-        """``host:port``, as most servers take it."""
+        """``host:port``, the form that most servers accept."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def is_tuned(self) -> bool:
-        """Whether the server is configured for the run or keeps its defaults."""
+        """Whether the profile is tuned, not stock."""
         return self.profile == "tuned"
 
     @property
     def idle_timeout_s(self) -> int | None:
-        """How long an idle connection is kept: longer than the run, so that none is closed in it;
-        None in stock."""
+        """How long an idle connection is kept: longer than the run, so none is closed during it;
+        None in the stock profile."""
         if not self.is_tuned:
             return None
         return IDLE_UNKNOWN_S if self.run_s is None else math.ceil(self.run_s) + IDLE_MARGIN_S
 
     def is_at_least(self, *version: int) -> bool:
-        """Whether the server is of this version or a later one, as one of unknown version is."""
+        """Whether the server has this version or a later one; True if unknown."""
         if self.version is None:
             return True
         parts = (re.match(r"\d*", part) for part in self.version.split("."))
         return tuple(int(match[0] or 0) for match in parts if match is not None) >= version
 
     def when_tuned(self, *words: object) -> list[str]:
-        """These words in the tuned profile, none in the stock one."""
+        """These words in the tuned profile; none in the stock profile."""
         return [str(word) for word in words] if self.is_tuned else []
 
 
@@ -124,7 +125,7 @@ def option(name: str, value: object | None) -> list[str]:
 
 
 def runner(context: LaunchContext, source: Path, name: str) -> list[str]:
-    """How the file ``name`` in ``runners/`` is started, for a server without a suitable
+    """The command that starts the file ``name`` in ``runners/``, for a server without a suitable
     command line."""
     # -P: the runner's folder must not come first on sys.path.
     return [str(context.python), "-P", str(source.parent / "runners" / name)]
@@ -141,19 +142,19 @@ class Dependency:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way to run a server: a worker class, a socket mode, a front.
+    """One way to run a server: a worker class, a socket mode, a front end.
 
     ``keepalive`` (two requests on one connection get responses) and ``framing`` are claims, which a
-    check must confirm; ``stock_keepalive`` and ``stock_framing`` where the stock profile differs.
-    ``helpers`` is how many processes there are besides the workers: masters, routers, fronts.
-    ``head_limit`` says why a request head of 32 KiB is rejected in the tuned profile, and
+    check must confirm; ``stock_keepalive`` and ``stock_framing`` differ in the stock profile.
+    ``helpers`` is the number of processes in addition to the workers: masters, routers, front ends.
+    ``head_limit`` explains why a request head of 32 KiB is rejected in the tuned profile, and
     ``no_trusted_proxies`` why ``X-Forwarded-Proto`` from this host does not set the scheme that the
-    app sees; None claims that it does.
-    ``interface`` is the kind of app that it runs. ``takes_arguments`` is said where it differs from
-    that of the server.
+    app sees; None claims the opposite. ``interface`` is the kind of app that it runs.
+    ``takes_arguments`` is only set if it differs from the server's.
+
     ``notes`` justify every setting that is not the server's default, each with its source;
-    ``stock_notes`` say what its defaults do to it. ``reason`` says why it cannot be run any more:
-    it is listed, and refused with that reason.
+    ``stock_notes`` describe the effects of the defaults. ``reason`` explains why it can no longer
+    be run: it is listed, but refused with that reason.
     """
 
     name: str
@@ -171,7 +172,7 @@ class Variant:
     needs: tuple[Dependency, ...] = ()
     extra: bool = False  # measured only on request: by name, or by ``all``
     cold: bool = False  # measured without any warm-up
-    # A known violation of PEP 3333 that its validator finds, or of ASGI.
+    # A known violation of ASGI, or of PEP 3333 according to its validator.
     deviation: str | None = None
     head_limit: str | None = None
     no_trusted_proxies: str | None = None
@@ -180,7 +181,7 @@ class Variant:
     takes_arguments: bool | None = None
 
     def keeps_connections(self, profile: Profile) -> bool:
-        """The claim of that profile."""
+        """The claim for that profile."""
         return (
             self.keepalive
             if profile == "tuned" or self.stock_keepalive is None
@@ -188,14 +189,14 @@ class Variant:
         )
 
     def frames(self, profile: Profile) -> Framing:
-        """The claim of that profile."""
+        """The claim for that profile."""
         return (
             self.framing if profile == "tuned" or self.stock_framing is None else self.stock_framing
         )
 
 
 def no_variables(variant: Variant, context: LaunchContext) -> dict[str, str]:
-    """The usual ``environ`` of a server: nothing to add."""
+    """The default ``environ`` of a server: no variables."""
     return {}
 
 
@@ -203,16 +204,16 @@ def no_variables(variant: Variant, context: LaunchContext) -> dict[str, str]:
 class Server:
     """One server of the catalogue; ``source`` is the file itself (``Path(__file__)``).
 
-    ``requirements`` are the direct ones, each pinned with ``==``; the lock beside the file pins the
-    rest, and ``overrides`` replaces outdated requirements of an unmaintained project.
-    ``distribution`` is the one whose version is called the server's version; None for the standard
-    library, or where ``version_command`` prints it. ``reason`` says why a server cannot be run any
-    more: it is listed, and refused with that reason. ``user_server`` is the user's command, which
-    has no file, no lock and no environment of ours; None in every file.
-    ``takes_arguments`` says that its command line is the server's own, so that a user can add to
-    it (before the app, where that is last), and ``config_option`` names its configuration file.
-    ``pinned`` is the version that the user asked for instead of that of the lock, and ``lock`` is
-    one that was resolved for it; None in every file.
+    ``requirements`` are the direct ones, each pinned with ``==``; the lock next to the file pins
+    the rest, and ``overrides`` replaces outdated requirements of an unmaintained project. The
+    version of ``distribution`` is the server's version; None for the standard library, or if
+    ``version_command`` prints the version. ``reason`` explains why a server can no longer be run:
+    it is listed, but refused with that reason. ``user_server`` is the user's command, which has no
+    file, no lock and no environment of ours; None in every file. ``takes_arguments`` means that the
+    command line is the server's, so a user can add to it (before the app if that is last), and
+    ``config_option`` names the option for its configuration file. ``pinned`` is the version that
+    the user requested instead of that of the lock, and ``lock`` is the lock resolved for it; None
+    in every file.
     """
 
     name: str
@@ -249,29 +250,30 @@ class Server:
 
     @property
     def key(self) -> str:
-        """Its name, with the version that the user asked for: what has an environment."""
+        """The name, with the version if the user requested one; identifies its environment."""
         return self.name if self.pinned is None else f"{self.name}=={self.pinned}"
 
     def serves(self, variant: Variant, interface: Interface | None) -> bool:
-        """Whether a variant can be asked to run apps of this interface, or of any; a command of the
-        user's own runs what it names, and a baseline no app at all."""
+        """Whether a variant runs apps of this interface, or of any. A user's command runs whatever
+        app it names; a baseline runs none."""
         is_for_any = self.user_server is not None or not self.serves_apps
         return is_for_any or interface in (None, variant.interface)
 
     def usual_variant(self, interface: Interface) -> Variant | None:
-        """What its bare name means for apps of this interface; None where it runs none of them."""
+        """The variant that the server's bare name means for apps of this interface; None if there
+        is none."""
         first = [one for one in self.variants if one.name == self.default_variant]
         able = (one for one in (*first, *self.variants) if self.serves(one, interface))
         return next(able, None)
 
     @property
     def lock_path(self) -> Path:
-        """The hashed lock of this server's environment."""
+        """The lock of this server's environment, with hashes."""
         return self.lock or self.source.parent / "locks" / f"{self.name}.txt"
 
     @property
     def pythons(self) -> str:
-        """The interpreters it runs on, as a version specifier."""
+        """The supported interpreters, as a version specifier."""
         low = ">={}.{}".format(*self.python_min)
         text = low if self.python_max is None else low + ",<={}.{}".format(*self.python_max)
         return text if self.implementation == "CPython" else f"{self.implementation} {text}"

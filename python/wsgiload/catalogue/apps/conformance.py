@@ -1,5 +1,4 @@
-"""What ``wsgiload servers check`` requests from a server: one path per property. Not meant to be
-measured."""
+"""The app for ``wsgiload servers check``, with one path per property. Not meant to be measured."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ def greet(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[b
 
 
 def worker(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """The process's id, after it was busy for a while, so that it cannot take the requests of
+    """The process id. The worker is busy for a while, so it cannot take the requests of the
     others."""
     until = time.monotonic_ns() + BUSY_NS
     while time.monotonic_ns() < until:
@@ -46,7 +45,7 @@ def worker(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[
 
 
 def stream(environ: WSGIEnvironment, start_response: StartResponse) -> Iterator[bytes]:
-    """Three pieces without a Content-Length: the server has to say where the body ends."""
+    """Three chunks without a Content-Length, so the server must mark the end of the body."""
     start_response("200 OK", [("Content-Type", "text/plain; charset=utf-8")])
     yield from STREAM
 
@@ -64,18 +63,18 @@ def echo(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[by
 
 
 def missing(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """A response that is an error, with its own body."""
+    """An error response with a body."""
     return _send(start_response, MISSING_BODY, "404 Not Found")
 
 
 def broken(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """A response that is a server's error, with its own body."""
+    """A server-error response with a body."""
     return _send(start_response, BROKEN_BODY, "500 Internal Server Error")
 
 
 def conforms(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """What the validator of the standard library says of the environ, read and closed as PEP 3333
-    asks."""
+    """The result of the standard library's validator for the environ, read and closed as PEP 3333
+    requires."""
 
     def inner(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         environ["wsgi.input"].read(0)
@@ -86,12 +85,13 @@ def conforms(environ: WSGIEnvironment, start_response: StartResponse) -> Iterabl
     except (
         AssertionError,
         KeyError,
-    ) as error:  # KeyError: the validator's own words need what is missing
+    ) as error:  # KeyError: the validator's message needs the missing key
         return _send(start_response, f"violates PEP 3333: {error}\n".encode())
 
 
 def hold(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """When it was entered and left, on the clock that all processes share; in between it waits."""
+    """When the app was entered and left, on a clock that all processes share; it waits in
+    between."""
     entered_ns = time.monotonic_ns()
     time.sleep(HOLD_S)
     return _send(start_response, f"{entered_ns} {time.monotonic_ns()}".encode())
@@ -103,7 +103,7 @@ def cookie(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[
 
 
 def forwarded(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """The scheme, and what a proxy said of the request; a line each."""
+    """The scheme, and the header fields of a proxy, one per line."""
     lines = [environ["wsgi.url_scheme"], *(environ.get(name, "") for name in FORWARDED_VARIABLES)]
     return _send(start_response, "\n".join(lines).encode("latin-1"))
 
@@ -122,5 +122,5 @@ ROUTES = {
 
 
 def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """One property per path; anything else is greeted."""
+    """One property per path; other paths return the greeting."""
     return ROUTES.get(environ.get("PATH_INFO", ""), greet)(environ, start_response)

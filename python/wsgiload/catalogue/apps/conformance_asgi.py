@@ -1,5 +1,4 @@
-"""The paths of the app ``conformance`` for servers with the interface ASGI. Not meant to be
-measured."""
+"""The paths of the app ``conformance`` for ASGI servers. Not meant to be measured."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ async def greet(scope: Message, receive: Receive, send: Send) -> None:
 
 
 async def worker(scope: Message, receive: Receive, send: Send) -> None:
-    """The process's id, after its event loop was busy for a while."""
+    """The process id, after keeping the event loop busy for a while."""
     until = time.monotonic_ns() + conformance.BUSY_NS
     while time.monotonic_ns() < until:
         pass
@@ -39,7 +38,7 @@ async def worker(scope: Message, receive: Receive, send: Send) -> None:
 
 
 async def stream(scope: Message, receive: Receive, send: Send) -> None:
-    """Three pieces without a Content-Length."""
+    """Three chunks without a Content-Length."""
     await send({"type": "http.response.start", "status": 200, "headers": [TEXT]})
     for piece in conformance.STREAM:
         await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -57,17 +56,17 @@ async def echo(scope: Message, receive: Receive, send: Send) -> None:
 
 
 async def missing(scope: Message, receive: Receive, send: Send) -> None:
-    """A response that is an error, with its own body."""
+    """An error response with a body."""
     await _send(send, conformance.MISSING_BODY, 404)
 
 
 async def broken(scope: Message, receive: Receive, send: Send) -> None:
-    """A response that is a server's error, with its own body."""
+    """A server-error response with a body."""
     await _send(send, conformance.BROKEN_BODY, 500)
 
 
 async def conforms(scope: Message, receive: Receive, send: Send) -> None:
-    """What is wrong with the scope of the request."""
+    """The violations in the scope of the request."""
     wrong = ", ".join(violations(scope))
     await _send(
         send, f"violates ASGI: {wrong}\n".encode() if wrong else conformance.CONFORMING_BODY
@@ -75,7 +74,7 @@ async def conforms(scope: Message, receive: Receive, send: Send) -> None:
 
 
 def violations(scope: Message) -> Iterable[str]:
-    """The keys of a scope that are not as its specification asks
+    """The keys of a scope that violate the specification
     (https://asgi.readthedocs.io/en/latest/specs/www.html#http-connection-scope)."""
     fields = scope.get("headers")
     is_valid = {
@@ -98,19 +97,19 @@ def violations(scope: Message) -> Iterable[str]:
 
 
 def _are_fields(fields: Iterable[tuple[bytes, bytes]] | None) -> bool:
-    """Pairs of byte strings, the names in lower case."""
+    """Whether they are pairs of byte strings with names in lower case."""
     return fields is not None and all(
         type(name) is type(value) is bytes and name == name.lower() for name, value in fields
     )
 
 
 def _is_address(address: Any) -> bool:
-    """None, or a host and a port."""
+    """Whether it is None, or a host and a port."""
     return address is None or [type(part) for part in address] == [str, int]
 
 
 async def hold(scope: Message, receive: Receive, send: Send) -> None:
-    """When it was entered and left; in between it waits."""
+    """When the app was entered and left; it waits in between."""
     entered_ns = time.monotonic_ns()
     await asyncio.sleep(conformance.HOLD_S)
     await _send(send, f"{entered_ns} {time.monotonic_ns()}".encode())
@@ -122,7 +121,7 @@ async def cookie(scope: Message, receive: Receive, send: Send) -> None:
 
 
 async def forwarded(scope: Message, receive: Receive, send: Send) -> None:
-    """The scheme, and what a proxy said of the request; a line each."""
+    """The scheme, and the header fields of a proxy, one per line."""
     fields = dict(scope["headers"])
     lines = [scope["scheme"].encode(), *(fields.get(name, b"") for name in FORWARDED_FIELDS)]
     await _send(send, b"\n".join(lines))
@@ -150,7 +149,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
 
 
 async def app(scope: Message, receive: Receive, send: Send) -> None:
-    """One property per path; anything else is greeted."""
+    """One property per path; other paths return the greeting."""
     if scope["type"] == "lifespan":
         await lifespan(receive, send)
     else:

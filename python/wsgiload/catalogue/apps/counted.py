@@ -1,6 +1,5 @@
-"""Counts the calls of a bundled app where whoever launched its server can see them: eight bytes of
-shared memory for each process. Costs some 0.15 µs per call. No app itself.
-"""
+"""Counts the calls of a bundled app in eight bytes of shared memory per process, which wsgiload
+reads. Costs about 0.15 µs per call. Not an app itself."""
 
 from __future__ import annotations
 
@@ -26,19 +25,17 @@ COUNT_BYTES = 8
 
 
 def counted(app: WSGIApplication) -> WSGIApplication:
-    """The app with a count of its calls, taken before it is called."""
+    """The app with a call counter, incremented before each call."""
     lock, numbers = threading.Lock(), itertools.count(1)
     slot: MutableSequence[int] | memoryview | None = None
 
     def counting(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         nonlocal slot
-        if slot is None:  # at the first request, because a server forks its workers before that
+        if slot is None:  # at the first request, after the server has forked its workers
             with lock:
                 slot = slot or _slot(f"{os.environ[FOLDER_VARIABLE]}/{os.getpid()}-{id(lock)}")
         number = next(numbers)
-        if (
-            slot[0] < number
-        ):  # another thread may have been faster; a lock would cost twice as much as all of this
+        if slot[0] < number:  # another thread may have been first; a lock would double the cost
             slot[0] = number
         return app(environ, start_response)
 
@@ -46,7 +43,7 @@ def counted(app: WSGIApplication) -> WSGIApplication:
 
 
 def counted_asgi(app: AsgiApp) -> AsgiApp:
-    """The same for an ASGI app, which the one event loop of each process calls."""
+    """The same for an ASGI app, which runs in a single event loop per process."""
     slot: MutableSequence[int] | memoryview | None = None
 
     async def counting(scope: Message, receive: Receive, send: Send) -> None:
@@ -60,7 +57,7 @@ def counted_asgi(app: AsgiApp) -> AsgiApp:
 
 
 def _slot(path: str) -> MutableSequence[int] | memoryview:
-    """A number that others can read; where the server may not write there, one that nobody sees."""
+    """The shared counter; if the server may not write there, a private one."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError:

@@ -1,7 +1,7 @@
 """Fixed work in pure Python, about one millisecond on a current core; its result is the body.
 
-Fixed work and not fixed time: a slower or a throttled core shows as a slower response. Pure Python
-and not hashlib, which lets go of the interpreter lock and would hide how a server shares it.
+Fixed work, not fixed time, so a slower or throttled core gives slower responses. Pure Python,
+because hashlib releases the global interpreter lock, which would hide how a server shares it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
 ROUNDS = 9_000
-# Knuth's MMIX generator: each round needs the one before, so that no part can be skipped.
+# Knuth's MMIX generator: each round needs the previous one, so no work can be skipped.
 MULTIPLIER, INCREMENT, MASK = 6364136223846793005, 1442695040888963407, (1 << 64) - 1
 
 PATH = "/"
@@ -39,7 +39,7 @@ def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[byt
     return [body]
 
 
-if "WSGILOAD_COUNT_FOLDER" in os.environ:  # whoever launched the server counts from outside, too
+if "WSGILOAD_COUNT_FOLDER" in os.environ:  # wsgiload reads the number of calls
     from counted import counted  # type: ignore[import-not-found]  # beside this file, on the server's path
 
     app = counted(app)

@@ -1,4 +1,4 @@
-"""Sleeps 75 to 100 ms, then gets an HTML page from one of ten threads that stand for a database.
+"""Sleeps 75 to 100 ms, then gets an HTML page from one of ten threads that simulate a database.
 
 The second app of the Circus comparison of 2012, without its loop over constants.
 """
@@ -30,10 +30,10 @@ HEADERS = [
 
 
 class Connection:
-    """To a thread that stands for a database: a pipe in each direction.
+    """A connection to a thread that simulates a database: a pipe in each direction.
 
-    Waits in ``select``, which a server that patches the standard library makes yield. Not a socket:
-    what meinheld puts in its place cannot be made on Python 3.
+    Waits in ``select``, which yields in a server that patches the standard library. Not a socket,
+    because meinheld's replacement for sockets does not work on Python 3.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Connection:
         threading.Thread(target=self._serve, daemon=True).start()
 
     def query(self) -> bytes:
-        """Ask for the page."""
+        """Request the page."""
         os.write(self._to_database, QUERY)
         return _read(self._pages, len(EXPECTED_BODY))
 
@@ -53,7 +53,7 @@ class Connection:
 
 
 def _read(descriptor: int, length_bytes: int) -> bytes:
-    """So many bytes, or fewer where the other side has ended."""
+    """This many bytes, or fewer if the other end was closed."""
     data = b""
     while len(data) < length_bytes:
         select.select([descriptor], [], [])
@@ -65,15 +65,15 @@ def _read(descriptor: int, length_bytes: int) -> bytes:
 
 
 class Databases:
-    """Connections to the threads, which are started at the first request: a server forks its
-    workers before it, and threads do not survive a fork."""
+    """Connections to the threads, which start at the first request: the server forks its workers
+    earlier, and threads do not survive a fork."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._idle: queue.Queue[Connection] | None = None
 
     def query(self) -> bytes:
-        """Ask the next idle one."""
+        """Query the next idle connection."""
         idle = self._idle or self._start()
         connection = idle.get()
         try:
@@ -102,7 +102,7 @@ def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[byt
     return [body]
 
 
-if "WSGILOAD_COUNT_FOLDER" in os.environ:  # whoever launched the server counts from outside, too
+if "WSGILOAD_COUNT_FOLDER" in os.environ:  # wsgiload reads the number of calls
     from counted import counted  # type: ignore[import-not-found]  # beside this file, on the server's path
 
     app = counted(app)

@@ -1,4 +1,5 @@
-"""Responds with the body of the request, by default 1 KB: how a server handles request bodies."""
+"""Responds with the body of the request, by default 1 KB; shows how a server handles request
+bodies."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[byt
     return [body]
 
 
-if "WSGILOAD_COUNT_FOLDER" in os.environ:  # whoever launched the server counts from outside, too
+if "WSGILOAD_COUNT_FOLDER" in os.environ:  # wsgiload reads the number of calls
     from counted import counted  # type: ignore[import-not-found]  # beside this file, on the server's path
 
     app = counted(app)

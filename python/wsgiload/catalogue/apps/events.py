@@ -1,4 +1,5 @@
-"""A channel of events: reads the query, selects the events after a number, encodes 1 KB of JSON."""
+"""An event channel: parses the query, selects the events after a number, and encodes 1 KB of
+JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from urllib.parse import parse_qs
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
-# Of about 120 bytes each, and eight of them are read.
+# Events of about 120 bytes; a request reads eight of them.
 CHANNEL = tuple(
     {
         "id": number,
@@ -35,7 +36,7 @@ EXPECTED_BODY = body_after(READ_AFTER)
 
 
 def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Respond with the events that the query asks for, by default with all of them."""
+    """Respond with the events that the query requests, by default all of them."""
     query = parse_qs(environ.get("QUERY_STRING", ""))
     body = body_after(int(query.get("since", ["0"])[0]))
     start_response(
@@ -44,7 +45,7 @@ def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[byt
     return [body]
 
 
-if "WSGILOAD_COUNT_FOLDER" in os.environ:  # whoever launched the server counts from outside, too
+if "WSGILOAD_COUNT_FOLDER" in os.environ:  # wsgiload reads the number of calls
     from counted import counted  # type: ignore[import-not-found]  # beside this file, on the server's path
 
     app = counted(app)

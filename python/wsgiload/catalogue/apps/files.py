@@ -1,8 +1,8 @@
 """Sleeps 100 ms, then writes a temporary file in 10,000 pieces: waiting, system calls and the disk.
 
-The app of the Circus comparison of 2012. Its loop multiplied constants, which the compiler does
-beforehand: what was left of it is an empty loop, here too. Its response was the time it took; here
-that is in a header, so that the body can be checked.
+The app of the Circus comparison of 2012. Its loop multiplied constants, which the compiler
+evaluates in advance, so only an empty loop remained, as here. Its response was the time it took;
+here, that is in a header, so the body can be checked.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HEADERS = [
 
 
 def write_file() -> int:
-    """Write, close and remove a temporary file; the number of bytes that were written."""
+    """Write, close and remove a temporary file; returns the number of bytes written."""
     descriptor, path = tempfile.mkstemp()
     try:
         return sum(os.write(descriptor, PIECE) for _ in range(ROUNDS))
@@ -52,7 +52,7 @@ def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[byt
     return [EXPECTED_BODY if written_bytes == ROUNDS * len(PIECE) else b"wrote too little\n"]
 
 
-if "WSGILOAD_COUNT_FOLDER" in os.environ:  # whoever launched the server counts from outside, too
+if "WSGILOAD_COUNT_FOLDER" in os.environ:  # wsgiload reads the number of calls
     from counted import counted  # type: ignore[import-not-found]  # beside this file, on the server's path
 
     app = counted(app)

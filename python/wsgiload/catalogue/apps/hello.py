@@ -1,4 +1,4 @@
-"""The smallest honest app: a few fixed bytes. Measures the server and nothing else."""
+"""The smallest useful app: a few fixed bytes. Measures only the server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEADERS = [
 
 
 def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Answer the greeting to every request."""
+    """Respond to every request with the greeting."""
     start_response("200 OK", list(HEADERS))
     return [EXPECTED_BODY]
 
@@ -35,14 +35,14 @@ async def asgi_app(
     receive: Callable[[], Awaitable[Message]],
     send: Callable[[Message], Awaitable[None]],
 ) -> None:
-    """The same for servers with the interface ASGI."""
+    """The same for ASGI servers."""
     if scope["type"] != "http":  # it needs no lifespan
         raise NotImplementedError(scope["type"])
     await send({"type": "http.response.start", "status": 200, "headers": list(ASGI_HEADERS)})
     await send({"type": "http.response.body", "body": EXPECTED_BODY})
 
 
-if "WSGILOAD_COUNT_FOLDER" in os.environ:  # whoever launched the server counts from outside, too
+if "WSGILOAD_COUNT_FOLDER" in os.environ:  # wsgiload reads the number of calls
     from counted import (  # type: ignore[import-not-found]  # beside this file, on the server's path
         counted,
         counted_asgi,

@@ -1,4 +1,4 @@
-"""A JSON body of exactly 1024 bytes, encoded anew for each request as an API would."""
+"""A JSON body of exactly 1024 bytes, encoded for each request as in an API."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[byt
     return [body]
 
 
-if "WSGILOAD_COUNT_FOLDER" in os.environ:  # whoever launched the server counts from outside, too
+if "WSGILOAD_COUNT_FOLDER" in os.environ:  # wsgiload reads the number of calls
     from counted import counted  # type: ignore[import-not-found]  # beside this file, on the server's path
 
     app = counted(app)

@@ -20,7 +20,7 @@ def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[byt
     return [EXPECTED_BODY]
 
 
-if "WSGILOAD_COUNT_FOLDER" in os.environ:  # whoever launched the server counts from outside, too
+if "WSGILOAD_COUNT_FOLDER" in os.environ:  # wsgiload reads the number of calls
     from counted import counted  # type: ignore[import-not-found]  # beside this file, on the server's path
 
     app = counted(app)

@@ -1,4 +1,5 @@
-"""Waits 10 ms, as for a database, then responds: how many requests a server handles at once."""
+"""Waits 10 ms, as for a database, then responds; shows how many requests a server handles at
+once."""
 
 from __future__ import annotations
 
@@ -21,13 +22,14 @@ HEADERS = [
 
 
 def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Sleep, then respond. ``time.sleep`` is looked up late: a monkey-patched one yields."""
+    """Sleep, then respond. ``time.sleep`` is looked up at each call, so a monkey-patched one
+    yields."""
     time.sleep(SLEEP_S)
     start_response("200 OK", list(HEADERS))
     return [EXPECTED_BODY]
 
 
-if "WSGILOAD_COUNT_FOLDER" in os.environ:  # whoever launched the server counts from outside, too
+if "WSGILOAD_COUNT_FOLDER" in os.environ:  # wsgiload reads the number of calls
     from counted import counted  # type: ignore[import-not-found]  # beside this file, on the server's path
 
     app = counted(app)

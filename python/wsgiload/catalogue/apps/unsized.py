@@ -1,6 +1,6 @@
-"""The response of ``hello`` without a Content-Length: shows what a server's framing costs.
+"""The response of ``hello`` without a Content-Length; shows the cost of a server's framing.
 
-From a generator, because a server may take the length of a list with a single element.
+The body is a generator, because a server may use the length of a list with a single element.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def _greeting() -> Iterator[bytes]:
 
 
 def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Respond with the greeting, whose end the server has to mark."""
+    """Respond with the greeting, whose end the server must mark."""
     start_response("200 OK", list(HEADERS))
     return _greeting()
 
 
-if "WSGILOAD_COUNT_FOLDER" in os.environ:  # whoever launched the server counts from outside, too
+if "WSGILOAD_COUNT_FOLDER" in os.environ:  # wsgiload reads the number of calls
     from counted import counted  # type: ignore[import-not-found]  # beside this file, on the server's path
 
     app = counted(app)

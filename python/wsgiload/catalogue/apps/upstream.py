@@ -1,6 +1,6 @@
-"""Fetches 1 KB from another server, which takes 20 ms, over a new connection: a gateway.
+"""Fetches 1 KB from another server, which takes 20 ms, over a new connection, like a gateway.
 
-wsgiload starts that server (``upstream_source.py``), unless WSGILOAD_UPSTREAM says where one runs.
+wsgiload starts that server (``upstream_source.py``), unless WSGILOAD_UPSTREAM names another one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
-# As host:port.
+# The address, as host:port.
 UPSTREAM_VARIABLE = "WSGILOAD_UPSTREAM"
 TIMEOUT_S = 10.0
 
@@ -34,7 +34,7 @@ def fetch() -> tuple[int, bytes]:
 
 
 def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Fetch, then respond with what came back."""
+    """Fetch, then respond with the same body."""
     status, body = fetch()
     line = "200 OK" if status == 200 else "502 Bad Gateway"
     start_response(
@@ -43,7 +43,7 @@ def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[byt
     return [body]
 
 
-if "WSGILOAD_COUNT_FOLDER" in os.environ:  # whoever launched the server counts from outside, too
+if "WSGILOAD_COUNT_FOLDER" in os.environ:  # wsgiload reads the number of calls
     from counted import counted  # type: ignore[import-not-found]  # beside this file, on the server's path
 
     app = counted(app)

@@ -1,7 +1,7 @@
-"""What the app ``upstream`` fetches from: responds to every connection after 20 ms. A program, not
-an app: ``upstream_source.py PORT``.
+"""The server for the app ``upstream``: responds to every connection after 20 ms. A program, not an
+app: ``upstream_source.py PORT``.
 
-Many times faster than the app, so that it is not what is measured.
+It is many times faster than the app, so it does not limit the measurement.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Source(asyncio.Protocol):
     """One connection, one response."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Nothing is sent yet."""
+        """Nothing to send yet."""
         self.transport, self.head = transport, b""
 
     def data_received(self, data: bytes) -> None:
-        """Respond a while after the end of the head."""
+        """Respond with a delay after the end of the head."""
         is_due = b"\r\n\r\n" in self.head
         self.head += data
         if not is_due and b"\r\n\r\n" in self.head:
@@ -44,7 +44,7 @@ class Source(asyncio.Protocol):
 
 
 async def main(port: int) -> None:
-    """Serve until the process is ended."""
+    """Serve until the process is killed."""
     server = await asyncio.get_running_loop().create_server(Source, HOST, port, backlog=BACKLOG)
     await server.serve_forever()
 
