@@ -1,5 +1,4 @@
-"""Responds with the body of the request, by default 1 KB; shows how a server handles request
-bodies."""
+"""Responds with the request body, by default 1 KB; shows how a server handles bodies."""
 
 from __future__ import annotations
 

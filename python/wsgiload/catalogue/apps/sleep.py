@@ -1,5 +1,4 @@
-"""Waits 10 ms, as for a database, then responds; shows how many requests a server handles at
-once."""
+"""Waits 10 ms, as for a database; shows how many requests a server handles at once."""
 
 from __future__ import annotations
 
