@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from wsgiload.limits import files
-from wsgiload.limits.files import CounterFiles, Mount, Source
+from wsgiload.limits.files import CounterFiles, CounterSource, Mount
 from wsgiload.limits.model import Counters
 
 
@@ -76,9 +76,9 @@ def test_counters_from_files_that_are_missing_or_broken_are_none(tmp_path: Path)
     (tmp_path / "broken").write_text("not a number\n")
     readers = CounterFiles(
         [
-            Source(tmp_path / "usage", files.single("cpu_usage_ns")),
-            Source(tmp_path / "broken", files.single("memory_bytes")),
-            Source(tmp_path / "absent", files.single("pids")),
+            CounterSource(tmp_path / "usage", files.single("cpu_usage_ns")),
+            CounterSource(tmp_path / "broken", files.single("memory_bytes")),
+            CounterSource(tmp_path / "absent", files.single("pids")),
         ]
     )
     assert readers.read() == Counters(cpu_usage_ns=12)
@@ -92,7 +92,7 @@ def test_counters_from_files_that_are_missing_or_broken_are_none(tmp_path: Path)
 def test_a_costly_file_is_read_whenever_somebody_asks(tmp_path: Path) -> None:
     (tmp_path / "memory.stat").write_text("anon 5\n")
     parse = files.renamed({"anon": "memory_anon_bytes"})
-    readers = CounterFiles([Source(tmp_path / "memory.stat", parse, 3_600_000_000_000)])
+    readers = CounterFiles([CounterSource(tmp_path / "memory.stat", parse, 3_600_000_000_000)])
     assert [readers.read().memory_anon_bytes for _ in range(2)] == [
         5,
         5,

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from wsgiload.analysis.objective import Objective, parse_objective
-from wsgiload.capacity_search.result import Course, JudgedTrial, server_result
+from wsgiload.capacity_search.result import JudgedTrial, ServerSearch, server_result
 from wsgiload.capacity_search.search import Goal, search
 from wsgiload.documents.capacity import CapacityResult
 from wsgiload.documents.cell_result import CellResult
@@ -80,10 +80,10 @@ class _Searched:
 
     def __init__(self, directory: Path, server: str, objective: Objective) -> None:
         self.directory, self.server, self.objective = directory, server, objective
-        self.course = Course(server, app="hello")
+        self.course = ServerSearch(server, app="hello")
         self.runs: dict[float, int] = {}
 
-    def carry_out(self) -> Course:
+    def carry_out(self) -> ServerSearch:
         guess = self._made(GUESS_PER_S[self.server])
         closed = msgspec.structs.replace(guess, rate=None, connections=8, id=f"{self.server}@c8#1")
         self.course.trials.append(JudgedTrial(closed, None, None))

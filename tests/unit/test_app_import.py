@@ -14,7 +14,7 @@ import pytest
 
 from wsgiload.catalogue.contract import Interface
 from wsgiload.environments import app_import
-from wsgiload.environments.app_import import Surroundings, check_app
+from wsgiload.environments.app_import import ImportContext, check_app
 from wsgiload.environments.app_name import SHIM_APP, needs_shim, parse_app, shim_folder
 from wsgiload.environments.interpreter import find_app_interpreter
 from wsgiload.errors import AppImportError, UsageError
@@ -56,7 +56,7 @@ def check(
     if text is not None:
         (folder / "shop.py").write_text(text)
     interpreter = find_app_interpreter(folder)
-    around = Surroundings(interpreter, os.environ, timeout_s=timeout_s, interface=interface)
+    around = ImportContext(interpreter, os.environ, timeout_s=timeout_s, interface=interface)
     check_app(app, folder, around)
 
 
@@ -349,7 +349,7 @@ def test_a_file_beside_the_sources_names_the_folder_to_start_from(tmp_path: Path
     (project / "greeting.txt").touch()
     (project / "src" / "web.py").write_text("open('greeting.txt').close()\n" + WSGI)
     (tmp_path / "src").symlink_to(project / "src")
-    around = Surroundings(find_app_interpreter(tmp_path), os.environ)
+    around = ImportContext(find_app_interpreter(tmp_path), os.environ)
     with pytest.raises(AppImportError, match=r"did you mean `--chdir packages/web --pythonpath"):
         check_app("web:app", tmp_path, replace(around, pythonpath=(project / "src",)))
 
@@ -449,7 +449,7 @@ def test_further_folders_come_after_the_app_s_own(tmp_path: Path) -> None:
         (folder / f"{name}.py").write_text(WSGI)
     (tmp_path / "src" / "shop.py").write_text("raise ValueError\n")
     (tmp_path / "web.py").write_text("from shop import app\nimport core\n")
-    around = Surroundings(find_app_interpreter(tmp_path), os.environ)
+    around = ImportContext(find_app_interpreter(tmp_path), os.environ)
     with pytest.raises(AppImportError, match="No module named 'core'"):
         check_app("web:app", tmp_path, around)
     check_app("web:app", tmp_path, replace(around, pythonpath=(tmp_path / "src",)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from wsgiload.analysis.aggregate import Level, figure_of, standing
+from wsgiload.analysis.aggregate import ServerLevel, figure_of, standing
 from wsgiload.analysis.attempts import (
     is_disturbed,
     repeated,
@@ -38,7 +38,7 @@ def test_the_least_disturbed_attempt_stands_however_slow_it_was() -> None:
     fast, slow, last = attempt(1, 3.0, 1e6), attempt(2, 1.0, 99e6), attempt(3, 5.0, 1e6)
     assert standing_attempt([fast, slow, last]) is slow
     assert standing_attempts([fast, slow, last, cell("b")]) == [slow, cell("b")]
-    [run] = standing([fast, slow, last])[Level("a", 1000.0, None)].values()
+    [run] = standing([fast, slow, last])[ServerLevel("a", 1000.0, None)].values()
     assert figure_of(run, "p99") == 99e6
 
 
@@ -54,7 +54,7 @@ def test_a_discarded_attempt_stands_only_where_all_are() -> None:
     assert standing_attempt([disturbed, invalid(attempt(3))]) is disturbed
     both = [spoiled, invalid(attempt(2))]
     assert standing_attempt(both) is both[-1]
-    assert standing(both) == {Level("a", 1000.0, None): {}}
+    assert standing(both) == {ServerLevel("a", 1000.0, None): {}}
 
 
 def test_a_server_that_failed_when_it_was_measured_again_has_failed() -> None:

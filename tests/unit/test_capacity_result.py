@@ -13,13 +13,13 @@ from jsonschema import Draft202012Validator
 from wsgiload.analysis.objective import Judgement, parse_objective
 from wsgiload.analysis.threshold import CAPACITY_FIGURES, failed_thresholds, parse_threshold
 from wsgiload.capacity_search.result import (
-    Course,
     JudgedTrial,
+    ServerSearch,
     exit_code,
     is_unfinished,
     server_result,
 )
-from wsgiload.capacity_search.search import Confirmation, SearchResult, Trial
+from wsgiload.capacity_search.search import Confirmation, SearchResult, SearchTrial
 from wsgiload.documents.attribution_result import AttributionResult, FingerprintResult
 from wsgiload.documents.capacity import ServerCapacity
 from wsgiload.documents.cell_result import CellFailure, CellResult, ServiceUse
@@ -177,12 +177,12 @@ def test_what_gets_no_worse_with_the_load_is_no_objective(texts: list[str]) -> N
         parse_objective(texts)
 
 
-def course(found: SearchResult | None, *trials: JudgedTrial) -> Course:
-    return Course("waitress", list(trials), found)
+def course(found: SearchResult | None, *trials: JudgedTrial) -> ServerSearch:
+    return ServerSearch("waitress", list(trials), found)
 
 
-def trial(passed: bool, rate: float) -> Trial:
-    return Trial(rate, passed, "bisect")
+def trial(passed: bool, rate: float) -> SearchTrial:
+    return SearchTrial(rate, passed, "bisect")
 
 
 FOUND = SearchResult(
@@ -407,7 +407,7 @@ def test_what_missed_far_above_the_upper_bound_makes_no_lower_bound() -> None:
 
 
 def test_a_server_that_does_not_start_has_no_figures() -> None:
-    failed = Course(
+    failed = ServerSearch(
         "waitress",
         failure=CellFailure(step="readiness", message="no correct response", log_tail=""),
         app="cpu:app",
@@ -439,7 +439,7 @@ def test_a_search_that_was_cut_off_is_not_valid(trials: int, says: str) -> None:
 def test_an_abandoned_search_keeps_its_bounds() -> None:
     abandoned = SearchResult(100.0, 110.0, 98.0, FOUND.trials, (), is_abandoned=True)
     ended = course(abandoned)
-    ended.gave_up = ("host", "4 trials at 105/s were invalid")
+    ended.abandoned = ("host", "4 trials at 105/s were invalid")
     said = server_result(ended, OBJECTIVE, 120 * NS_PER_S)
     assert (said.rate_per_s, said.bracket) == (None, (100.0, 110.0))
     assert (said.verdict.status, said.verdict.blame) == ("invalid", "host")

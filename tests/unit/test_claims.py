@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from wsgiload.analysis.claim_judgement import Judgement
+from wsgiload.analysis.claim_judgement import ClaimJudgement
 from wsgiload.analysis.claims import CLAIMS, claims_of, judged
 from wsgiload.catalogue.names import load_catalogue
 from wsgiload.cli._reproduce import studies
@@ -50,7 +50,7 @@ def runs(
     ]
 
 
-def judgement(study: str, name: str, cells: list[CellResult]) -> Judgement:
+def judgement(study: str, name: str, cells: list[CellResult]) -> ClaimJudgement:
     found = {one.claim.name: one.judgement for one in judged(study, summary(cells), {})}
     return found[name]
 
@@ -201,7 +201,7 @@ def test_erratic_is_more_spread_from_second_to_second(tmp_path: Path) -> None:
     wild, calm = load(100, 900, 500), load(490, 510, 500)
     loads = {cell.id: wild if cell.server == "uwsgi" else calm for cell in cells}
 
-    def status(known: dict[str, LoadReport]) -> Judgement:
+    def status(known: dict[str, LoadReport]) -> ClaimJudgement:
         found = judged("kgriffs-2012", summary(cells), known)
         return next(two.judgement for two in found if two.claim.name == "uwsgi-erratic")
 
@@ -295,7 +295,7 @@ def test_order_needs_orders_that_differ() -> None:
         assert (found.status, found.because) == ("undecided", because)
 
 
-def behind_nginx(per_s: float, bare: float = 500) -> Judgement:
+def behind_nginx(per_s: float, bare: float = 500) -> ClaimJudgement:
     cells = [*six(bjoern={"per_s": 8000}, uwsgi={"per_s": bare}), *runs("uwsgi/nginx", 100, per_s)]
     return judgement("appdynamics-2016", "nginx-irrelevant", cells)
 
@@ -349,7 +349,7 @@ def test_a_small_backlog_fails_requests_and_a_large_one_does_not_help(
 
 
 def test_backlogs_need_runs_of_their_app() -> None:
-    def found(cells: list[CellResult]) -> Judgement:
+    def found(cells: list[CellResult]) -> ClaimJudgement:
         return judgement("ziade-2012", "small-backlog-fails", cells)
 
     assert found(backlogs(0.2, 1.0, count=3)).because == "more runs, such as --runs 6"

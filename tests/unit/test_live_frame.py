@@ -12,7 +12,7 @@ from wsgiload.documents.load_report import Outcomes
 from wsgiload.loads.options import Level, LoadSettings, load_plan
 from wsgiload.loads.progress import LoadProgress, ProgressFile
 from wsgiload.loads.request import Request
-from wsgiload.sampling.running_load import LoadLook, Recently, RunningLoad
+from wsgiload.sampling.running_load import LoadState, Recently, RunningLoad
 from wsgiload.sampling.sampler import Sampler
 
 S = 1_000_000_000
@@ -57,7 +57,7 @@ def progress(ok: int = 0, **changes: object) -> LoadProgress:
     return msgspec.structs.replace(known, **changes)
 
 
-def shown(look: LoadLook, now_ns: int = 5 * S, load: RunningLoad | None = None) -> dict[str, str]:
+def shown(look: LoadState, now_ns: int = 5 * S, load: RunningLoad | None = None) -> dict[str, str]:
     return dict(rows(STAGE, load or running(), look, now_ns))
 
 
@@ -71,43 +71,43 @@ def shown(look: LoadLook, now_ns: int = 5 * S, load: RunningLoad | None = None) 
     ],
 )
 def test_the_phase_follows_the_clock(now_s: float, phase: str) -> None:
-    lines = shown(LoadLook(progress()), round(now_s * S))
+    lines = shown(LoadState(progress()), round(now_s * S))
     assert lines["now"] == f"[1/2] a at 100/s, run 1: {phase}"
 
 
 def test_what_is_not_known_yet_is_no_zero() -> None:
-    lines = shown(LoadLook(), load=running(sampler=cast(Sampler, object())))
+    lines = shown(LoadState(), load=running(sampler=cast(Sampler, object())))
     assert lines["rate"] == "offered –, achieved –"
     assert lines["latency"] == lines["failures"] == "–"
     assert lines["server"] == "CPU – cores, memory –"
 
 
 def test_a_quantile_needs_enough_requests() -> None:
-    few = shown(LoadLook(progress(ok=999)))
+    few = shown(LoadState(progress(ok=999)))
     assert few["latency"] == "p50 1.50 ms, p99 needs at least 1,000 requests (999 requests so far)"
-    enough = shown(LoadLook(progress(ok=1_000)))
+    enough = shown(LoadState(progress(ok=1_000)))
     assert enough["latency"] == "p50 1.50 ms, p99 9.00 ms (1,000 requests so far)"
 
 
 def test_failures_are_counted_by_kind_and_rank_above_responses() -> None:
     outcomes = msgspec.structs.replace(NONE_FAILED, scheduled=2_000, ok=1_000, timeout=3, reset=7)
-    lines = shown(LoadLook(progress(outcomes=outcomes, p99_ns=None)))
+    lines = shown(LoadState(progress(outcomes=outcomes, p99_ns=None)))
     assert lines["failures"] == "reset 7, timeout 3 (1.0 %)"
     assert "p99 not met (1,010 requests so far)" in lines["latency"]
-    assert shown(LoadLook(progress(ok=5)))["failures"] == "none"
+    assert shown(LoadState(progress(ok=5)))["failures"] == "none"
 
 
 def test_use_stands_beside_its_limits() -> None:
     load = running(sampler=cast(Sampler, object()), cpus=1.0, memory_limit_bytes=512 << 20)
-    look = LoadLook(progress(), 100.0, 99.0, cpu_cores=0.5, memory_bytes=64 << 20)
+    look = LoadState(progress(), 100.0, 99.0, cpu_cores=0.5, memory_bytes=64 << 20)
     lines = shown(look, load=load)
     assert lines["rate"] == "offered 100/s, achieved 99/s"
     assert lines["server"] == "CPU 0.50 of 1 core, memory 64 MiB of 512 MiB"
 
 
 def test_what_comes_next_and_how_long_it_takes() -> None:
-    assert shown(LoadLook(), 10 * S)["next"] == "b at 100/s, run 1, about 20 s left"
-    assert shown(LoadLook(), 40 * S)["next"] == "b at 100/s, run 1", "the estimate has run out"
+    assert shown(LoadState(), 10 * S)["next"] == "b at 100/s, run 1, about 20 s left"
+    assert shown(LoadState(), 40 * S)["next"] == "b at 100/s, run 1", "the estimate has run out"
     last = Stage("[2/2] b at 100/s, run 1", None)
     assert dict(rows(last, None, None, 0)) == {
         "now": "[2/2] b at 100/s, run 1: starting",

@@ -16,7 +16,7 @@ import pytest
 
 from wsgiload.analysis.ground_truth import (
     Finding,
-    check_outside,
+    check_external_counts,
     connections_dropped,
     requests_seen,
     retransmissions,
@@ -26,10 +26,10 @@ from wsgiload.catalogue.bundled import APPS_FOLDER, BUNDLED
 from wsgiload.documents.load_report import LoadReport, NotChecked
 from wsgiload.loads.thresholds import OWN
 from wsgiload.sampling.external_counters import (
-    Counters,
-    OutsideCounts,
+    ExternalCounters,
+    ExternalReading,
     TcpCounts,
-    outside_counters,
+    external_counters,
     read_request_count,
     read_tcp_counts,
 )
@@ -80,11 +80,11 @@ def test_this_kernel_has_them() -> None:
 
 
 def test_what_was_counted_before_is_taken_away(tmp_path: Path) -> None:
-    counters = Counters(root=write_counters(tmp_path, retransmitted=7, drops=4))
-    before = counters.look()
+    counters = ExternalCounters(root=write_counters(tmp_path, retransmitted=7, drops=4))
+    before = counters.read()
     write_counters(tmp_path, retransmitted=9, drops=2)
-    grown = counters.look().since(before)
-    assert grown == OutsideCounts(None, TcpCounts(2, 0, None, 0)), (
+    grown = counters.read().since(before)
+    assert grown == ExternalReading(None, TcpCounts(2, 0, None, 0)), (
         "a counter that went back began anew"
     )
 
@@ -148,7 +148,7 @@ def test_a_bundled_app_counts_in_each_process_where_it_is_asked_to(
     name: str, upstream: str
 ) -> None:
     program = f"import {name}; [{name}.app({{}}, lambda *_: None) for _ in range(3)]"
-    with outside_counters(app_counts=True) as counters:
+    with external_counters(app_counts=True) as counters:
         for _ in range(2):
             variables = {
                 "PYTHONPATH": str(APPS_FOLDER),
@@ -157,16 +157,16 @@ def test_a_bundled_app_counts_in_each_process_where_it_is_asked_to(
                 **counters.variables,
             }
             subprocess.run([sys.executable, "-c", program], env=variables, check=True)
-        assert counters.look().requests_seen == 6
+        assert counters.read().requests_seen == 6
         folder = counters.folder
     assert folder is not None
     assert not folder.exists()
 
 
 def test_an_app_of_the_users_is_not_asked_to() -> None:
-    with outside_counters(app_counts=False) as counters:
+    with external_counters(app_counts=False) as counters:
         assert counters.variables == {}
-        assert counters.look().requests_seen is None
+        assert counters.read().requests_seen is None
 
 
 # --- C17
@@ -275,5 +275,5 @@ def test_c18_only_notes_segments_that_any_connection_of_the_host_may_have_lost()
 
 
 def test_a_load_that_nobody_watched_is_not_judged() -> None:
-    assert check_outside(load(), None, OWN) == []
-    assert check_outside(load(), OutsideCounts(1_000, TcpCounts(0, 0, 0, 0)), OWN) == []
+    assert check_external_counts(load(), None, OWN) == []
+    assert check_external_counts(load(), ExternalReading(1_000, TcpCounts(0, 0, 0, 0)), OWN) == []

@@ -13,7 +13,7 @@ import pytest
 
 from wsgiload.documents.codec import to_plain
 from wsgiload.limits import COUNTER_NAMES, Counters
-from wsgiload.limits.files import Source, single
+from wsgiload.limits.files import CounterSource, single
 from wsgiload.sampling.resources import NOTHING_SAMPLED, summarise
 from wsgiload.sampling.sampler import RESOURCE_COLUMNS, Sample, Sampler
 
@@ -227,9 +227,11 @@ class Filed:
     def read_counters(self) -> Counters:
         raise AssertionError("its files are read instead")
 
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[CounterSource, ...]:
         names = {"usage": "cpu_usage_ns", "broken": "pids", "missing": "oom_kill"}
-        return tuple(Source(self.folder / name, single(column)) for name, column in names.items())
+        return tuple(
+            CounterSource(self.folder / name, single(column)) for name, column in names.items()
+        )
 
 
 def test_files_are_read_without_the_interpreter_and_parsed_at_the_end(tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ from wsgiload.limits.model import Counters
 from wsgiload.loads.options import Level, LoadSettings
 from wsgiload.loads.request import Request
 from wsgiload.results.record import CellRecord, Setting, failure_of
-from wsgiload.results.summary import Progress, exit_code, summarise_cell, summarise_sweep
-from wsgiload.sampling.external_counters import OutsideCounts, TcpCounts
+from wsgiload.results.summary import SweepProgress, exit_code, summarise_cell, summarise_sweep
+from wsgiload.sampling.external_counters import ExternalReading, TcpCounts
 from wsgiload.sampling.sampler import Sample
 from wsgiload.serving.launch import ServerExit
 from wsgiload.units import NS_PER_S
@@ -109,7 +109,7 @@ def summary_of(
     status: Literal["complete", "interrupted", "failed"] = "complete",
     on: Setting | None = None,
 ) -> Summary:
-    progress = Progress([CELL, OTHER], records, status)
+    progress = SweepProgress([CELL, OTHER], records, status)
     return summarise_sweep(FOUND, on or setting(), progress)
 
 
@@ -244,7 +244,7 @@ def test_what_others_counted_is_stored_and_judged(record: CellRecord) -> None:
     assert record.load is not None
     sent = sent_at_most(record.load)
     assert sent is not None
-    watched = replace(record, outside=OutsideCounts(sent + 1_000, TcpCounts(2, 0, 0, 0)))
+    watched = replace(record, external=ExternalReading(sent + 1_000, TcpCounts(2, 0, 0, 0)))
     cell = summarise_cell(watched, FOUND["wsgiref"], setting())
     assert status_of(cell) == ("invalid", "client")
     assert checks_of(cell) == ["app-calls"]
@@ -252,7 +252,7 @@ def test_what_others_counted_is_stored_and_judged(record: CellRecord) -> None:
     assert cell.external_counts.requests_seen == sent + 1_000
     assert [note for note in cell.notes if note.startswith("TCP retransmissions on this host")]
     assert errors(summary_of(watched)) == []
-    own_app = replace(record, outside=OutsideCounts(None, TcpCounts(0, 0, 0, 0)))
+    own_app = replace(record, external=ExternalReading(None, TcpCounts(0, 0, 0, 0)))
     unwatched = summarise_cell(own_app, FOUND["wsgiref"], setting())
     assert unwatched.not_checked is not None
     assert [one.check for one in unwatched.not_checked] == ["noise-floor", "app-calls"]

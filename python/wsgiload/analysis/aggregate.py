@@ -31,7 +31,7 @@ DEGREES_WITHIN = 29
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class ServerLevel:
     """A server and its load level."""
 
     server: str
@@ -42,9 +42,9 @@ class Level:
 Runs = Mapping[int, CellResult]
 
 
-def level_of(cell: CellResult) -> Level:
+def level_of(cell: CellResult) -> ServerLevel:
     """The server, by its name in the experiment, and its load level."""
-    return Level(server_of(cell), cell.rate, cell.connections)
+    return ServerLevel(server_of(cell), cell.rate, cell.connections)
 
 
 def server_of(cell: CellResult) -> str:
@@ -52,9 +52,9 @@ def server_of(cell: CellResult) -> str:
     return cell.id.rpartition("@")[0]
 
 
-def standing(cells: Sequence[CellResult]) -> dict[Level, dict[int, CellResult]]:
+def standing(cells: Sequence[CellResult]) -> dict[ServerLevel, dict[int, CellResult]]:
     """The valid attempt for each level and run; without runs whose attempts were all discarded."""
-    by_level: dict[Level, dict[int, CellResult]] = {level_of(cell): {} for cell in cells}
+    by_level: dict[ServerLevel, dict[int, CellResult]] = {level_of(cell): {} for cell in cells}
     for cell in standing_attempts(cells):
         if not is_discarded(cell):
             by_level[level_of(cell)][cell.run] = cell

@@ -18,7 +18,7 @@ MORE_RUNS = "more runs, such as --runs 6"
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class ClaimJudgement:
     """``ours`` is our figure in words, with its interval; ``because`` says why there is none, or
     what would decide the claim."""
 
@@ -27,20 +27,20 @@ class Judgement:
     because: str | None = None
 
 
-Judge: TypeAlias = Callable[[Results], Judgement]
+Judge: TypeAlias = Callable[[Results], ClaimJudgement]
 
 
 def not_reproducible(why: str) -> Judge:
     """A judge for claims whose subject no longer exists."""
-    return lambda results: Judgement("not reproducible", because=why)
+    return lambda results: ClaimJudgement("not reproducible", because=why)
 
 
-def needs_runs(ours: str) -> Judgement:
+def needs_runs(ours: str) -> ClaimJudgement:
     """Undecided until there are more runs."""
-    return Judgement("undecided", ours, MORE_RUNS)
+    return ClaimJudgement("undecided", ours, MORE_RUNS)
 
 
-def absent(results: Results, servers: Sequence[str], app: str | None = None) -> Judgement:
+def absent(results: Results, servers: Sequence[str], app: str | None = None) -> ClaimJudgement:
     """Undecided, because the servers have no valid run in common."""
     gone = results.missing(servers, app)
     what = (
@@ -48,25 +48,25 @@ def absent(results: Results, servers: Sequence[str], app: str | None = None) -> 
         if gone
         else f"valid runs of {', '.join(servers)} at one load level"
     )
-    return Judgement("undecided", because=what)
+    return ClaimJudgement("undecided", because=what)
 
 
-def above(ours: str, bounds: Bounds | None, border: float) -> Judgement:
+def above(ours: str, bounds: Bounds | None, border: float) -> ClaimJudgement:
     """Confirmed if the whole interval is above the border, refuted if it is below."""
     if bounds is not None and bounds[0] > border:
-        return Judgement("confirmed", ours)
+        return ClaimJudgement("confirmed", ours)
     if bounds is not None and bounds[1] < border:
-        return Judgement("refuted", ours)
+        return ClaimJudgement("refuted", ours)
     return needs_runs(ours)
 
 
-def all_above(ours: str, estimates: Sequence[Estimate], border: float) -> Judgement:
+def all_above(ours: str, estimates: Sequence[Estimate], border: float) -> ClaimJudgement:
     """Confirmed if every interval is above the border, refuted if one is below."""
     bounds = [estimate.bounds for estimate in estimates]
     if any(one is not None and one[1] < border for one in bounds):
-        return Judgement("refuted", ours)
+        return ClaimJudgement("refuted", ours)
     if all(one is not None and one[0] > border for one in bounds):
-        return Judgement("confirmed", ours)
+        return ClaimJudgement("confirmed", ours)
     return needs_runs(ours)
 
 
@@ -75,12 +75,12 @@ def lowest(estimate: Estimate) -> float:
     return estimate.bounds[0] if estimate.bounds is not None else 0.0
 
 
-def about_one(ours: str, bounds: Bounds | None, within: float) -> Judgement:
+def about_one(ours: str, bounds: Bounds | None, within: float) -> ClaimJudgement:
     """Confirmed if the whole interval of a factor differs from 1 by less than this share, refuted
     if the whole interval differs by more."""
     if bounds is None:
         return needs_runs(ours)
     (low, high), least, most = bounds, 1 - within, 1 / (1 - within)
     if least < low and high < most:
-        return Judgement("confirmed", ours)
-    return Judgement("refuted", ours) if high < least or low > most else needs_runs(ours)
+        return ClaimJudgement("confirmed", ours)
+    return ClaimJudgement("refuted", ours) if high < least or low > most else needs_runs(ours)

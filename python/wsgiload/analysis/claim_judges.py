@@ -8,8 +8,8 @@ from wsgiload.analysis.claim_judgement import (
     HARDLY_ANY,
     MORE_RUNS,
     SERVED,
+    ClaimJudgement,
     Judge,
-    Judgement,
     about_one,
     above,
     absent,
@@ -45,7 +45,7 @@ ONE_CORE = 1.1
 def ahead(first: str, rivals: tuple[str, ...], *, app: str | None = None) -> Judge:
     """It has a higher throughput than each of its rivals at the highest load."""
 
-    def judge(results: Results) -> Judgement:
+    def judge(results: Results) -> ClaimJudgement:
         load = results.highest((first, *rivals), app)
         if load is None:
             return absent(results, (first, *rivals), app)
@@ -63,7 +63,7 @@ def ahead(first: str, rivals: tuple[str, ...], *, app: str | None = None) -> Jud
 def as_fast(first: str, second: str, *, within: float) -> Judge:
     """Their throughputs differ by less than this share at the highest load."""
 
-    def judge(results: Results) -> Judgement:
+    def judge(results: Results) -> ClaimJudgement:
         load = results.highest((first, second))
         if load is None:
             return absent(results, (first, second))
@@ -77,7 +77,7 @@ def as_fast(first: str, second: str, *, within: float) -> Judge:
 def in_order(servers: tuple[str, ...]) -> Judge:
     """Each has at least the throughput of the next at the highest load."""
 
-    def judge(results: Results) -> Judgement:
+    def judge(results: Results) -> ClaimJudgement:
         load = results.highest(servers)
         if load is None:
             return absent(results, servers)
@@ -96,11 +96,13 @@ def in_order(servers: tuple[str, ...]) -> Judge:
 
         bounds = [ratio.bounds for ratio in ratios.values() if ratio.bounds is not None]
         if any(high < SERVED for _, high in bounds):
-            return Judgement("refuted", ours)
+            return ClaimJudgement("refuted", ours)
         # A server that serves every request is not slower than another that does.
         if len(bounds) == len(ratios) and all(low > SERVED for low, _ in bounds):
-            return Judgement("confirmed", ours)
-        return Judgement("undecided", ours, f"{MORE_RUNS}, and a load that saturates every server")
+            return ClaimJudgement("confirmed", ours)
+        return ClaimJudgement(
+            "undecided", ours, f"{MORE_RUNS}, and a load that saturates every server"
+        )
 
     return judge
 
@@ -109,19 +111,19 @@ def erratic(server: str, peer: str) -> Judge:
     """Its throughput varies more from second to second than that of its peer at the highest
     load."""
 
-    def judge(results: Results) -> Judgement:
+    def judge(results: Results) -> ClaimJudgement:
         load = results.highest((server, peer))
         if load is None:
             return absent(results, (server, peer))
         runs = {name: results.runs(name, load) for name in (server, peer)}
-        middles = {name: median_of(one, results.unsteadiness) for name, one in runs.items()}
+        middles = {name: median_of(one, results.variation) for name, one in runs.items()}
         if None in middles.values():
-            return Judgement("undecided", because="longer runs, such as --duration 10s")
+            return ClaimJudgement("undecided", because="longer runs, such as --duration 10s")
         if not all(middles.values()):
             steady = " and ".join(name for name, one in middles.items() if not one)
             ours = f"{steady} had a constant throughput {results.at(load)}"
-            return Judgement("undecided", ours, "a load that saturates the servers")
-        ratio = ratio_of(runs[server], runs[peer], results.unsteadiness)
+            return ClaimJudgement("undecided", ours, "a load that saturates the servers")
+        ratio = ratio_of(runs[server], runs[peer], results.variation)
         ours = (
             f"standard deviation of the throughput: {ratio.text} that of {peer} {results.at(load)}"
         )
@@ -133,19 +135,19 @@ def erratic(server: str, peer: str) -> Judge:
 def saturates(server: str, *, load: float) -> Judge:
     """It cannot serve this rate."""
 
-    def judge(results: Results) -> Judgement:
+    def judge(results: Results) -> ClaimJudgement:
         runs = results.runs(server, load)
         served = share_of([(goodput(cell) or 0.0) / load for cell in runs.values()])
         if served is None:
-            return Judgement("undecided", because=f"a valid run of {server} at {load:,g}/s")
+            return ClaimJudgement("undecided", because=f"a valid run of {server} at {load:,g}/s")
         if served.bounds is None:
             return needs_runs(f"{as_count(served.middle * load)} of {load:,g} requests/s")
         low, high = served.bounds
         per_s = Estimate(served.middle * load, (low * load, high * load), as_count)
         ours = f"{per_s.text} of {load:,g} requests/s"
         if high < SERVED:
-            return Judgement("confirmed", ours)
-        return Judgement("refuted", ours) if low >= SERVED else needs_runs(ours)
+            return ClaimJudgement("confirmed", ours)
+        return ClaimJudgement("refuted", ours) if low >= SERVED else needs_runs(ours)
 
     return judge
 
@@ -154,7 +156,7 @@ def slow_until_warm(cold: str, warm: str, peer: str) -> Judge:
     """After a warm-up, it has the throughput of its peer; without, it stays below the offered
     rate."""
 
-    def judge(results: Results) -> Judgement:
+    def judge(results: Results) -> ClaimJudgement:
         load = results.highest((cold, warm, peer))
         if load is None:
             return absent(results, (cold, warm, peer))
@@ -171,7 +173,7 @@ def slow_until_warm(cold: str, warm: str, peer: str) -> Judge:
         is_refuted = warms.bounds[1] < SERVED or colds.bounds[0] > SERVED
         is_confirmed = warms.bounds[0] > SERVED and colds.bounds[1] < SERVED
         if is_refuted or is_confirmed:
-            return Judgement("refuted" if is_refuted else "confirmed", ours)
+            return ClaimJudgement("refuted" if is_refuted else "confirmed", ours)
         return needs_runs(ours)
 
     return judge
@@ -183,7 +185,7 @@ def slow_until_warm(cold: str, warm: str, peer: str) -> Judge:
 def fails(server: str, *, share: float, load: float) -> Judge:
     """At this load, at least half of the published share of requests fails."""
 
-    def judge(results: Results) -> Judgement:
+    def judge(results: Results) -> ClaimJudgement:
         highest = results.highest((server,))
         failed = None if highest is None else failed_share(results.runs(server, highest))
         if highest is None or failed is None:
@@ -193,10 +195,10 @@ def fails(server: str, *, share: float, load: float) -> Judge:
             return needs_runs(ours)
         low, high = failed.bounds
         if low >= share / 2:
-            return Judgement("confirmed", ours)
+            return ClaimJudgement("confirmed", ours)
         if highest < load:
-            return Judgement("undecided", ours, f"{load:,g} connections (--scale full)")
-        return Judgement("refuted", ours) if high < share / 2 else needs_runs(ours)
+            return ClaimJudgement("undecided", ours, f"{load:,g} connections (--scale full)")
+        return ClaimJudgement("refuted", ours) if high < share / 2 else needs_runs(ours)
 
     return judge
 
@@ -205,7 +207,7 @@ def steady(server: str, *, most_ms: float, load: float) -> Judge:
     """Up to this load, its mean response time stays below ``most_ms`` and almost no request
     fails."""
 
-    def judge(results: Results) -> Judgement:
+    def judge(results: Results) -> ClaimJudgement:
         highest = results.highest((server,))
         if highest is None:
             return absent(results, (server,))
@@ -217,11 +219,11 @@ def steady(server: str, *, most_ms: float, load: float) -> Judge:
         if failed.bounds is None or mean.bounds is None:
             return needs_runs(ours)
         if mean.bounds[0] > most_ms or failed.bounds[0] > HARDLY_ANY:
-            return Judgement("refuted", ours)
+            return ClaimJudgement("refuted", ours)
         if highest < load:
-            return Judgement("undecided", ours, f"{load:,g} connections (--scale full)")
+            return ClaimJudgement("undecided", ours, f"{load:,g} connections (--scale full)")
         holds = mean.bounds[1] < most_ms and failed.bounds[1] < HARDLY_ANY
-        return Judgement("confirmed", ours) if holds else needs_runs(ours)
+        return ClaimJudgement("confirmed", ours) if holds else needs_runs(ours)
 
     return judge
 
@@ -233,7 +235,7 @@ def lightest(few: tuple[str, ...], all_of_them: tuple[str, ...]) -> Judge:
     """The heaviest of the few needs less memory than the lightest of the others at the highest
     load."""
 
-    def judge(results: Results) -> Judgement:
+    def judge(results: Results) -> ClaimJudgement:
         load = results.highest(all_of_them)
         if load is None:
             return absent(results, all_of_them)
@@ -241,7 +243,7 @@ def lightest(few: tuple[str, ...], all_of_them: tuple[str, ...]) -> Judge:
         means = {name: mean_of(one, memory_mb, as_tenths) for name, one in runs.items()}
         peaks = {name: peak for name, peak in means.items() if peak is not None}
         if len(peaks) < len(all_of_them):
-            return Judgement("undecided", because="memory samples of every server")
+            return ClaimJudgement("undecided", because="memory samples of every server")
         others = [name for name in all_of_them if name not in few]
         light = min(others, key=lambda name: peaks[name].middle)
         listed = ", ".join(f"{name} {peaks[name].text} MB" for name in few)
@@ -256,7 +258,7 @@ def one_core(few: tuple[str, ...], *, most_of_all: tuple[str, float]) -> Judge:
     """On several cores, the few never use more than one core, and another server never uses more
     than ``most_of_all``."""
 
-    def judge(results: Results) -> Judgement:
+    def judge(results: Results) -> ClaimJudgement:
         name, most = most_of_all
         servers = (*few, name)
         load = results.highest(servers)
@@ -265,11 +267,13 @@ def one_core(few: tuple[str, ...], *, most_of_all: tuple[str, float]) -> Judge:
         runs = {one: results.runs(one, load) for one in servers}
         limits = [cell.limits.cpus for cell in runs[name].values() if cell.limits is not None]
         if any(limit is not None and limit < 2 for limit in limits):
-            return Judgement("not reproducible", because="the servers had fewer than two cores")
+            return ClaimJudgement(
+                "not reproducible", because="the servers had fewer than two cores"
+            )
         used = {one: mean_of(of_server, cores, as_hundredths) for one, of_server in runs.items()}
         peaks = {one: peak for one, peak in used.items() if peak is not None}
         if len(peaks) < len(servers):
-            return Judgement("undecided", because="CPU samples of every server")
+            return ClaimJudgement("undecided", because="CPU samples of every server")
         words = ", ".join(f"{one} {peak.text}" for one, peak in peaks.items())
         ours = f"{words} cores {results.at(load)}"
         if min(map(len, runs.values())) < FEWEST_RUNS:
@@ -277,8 +281,8 @@ def one_core(few: tuple[str, ...], *, most_of_all: tuple[str, float]) -> Judge:
         most_of = dict.fromkeys(few, ONE_CORE) | {name: most}
         bounds = {one: peak.bounds or (0.0, most_of[one]) for one, peak in peaks.items()}
         if any(bounds[one][0] > most_of[one] for one in servers):
-            return Judgement("refuted", ours)
+            return ClaimJudgement("refuted", ours)
         holds = all(bounds[one][1] < most_of[one] for one in servers)
-        return Judgement("confirmed", ours) if holds else needs_runs(ours)
+        return ClaimJudgement("confirmed", ours) if holds else needs_runs(ours)
 
     return judge

@@ -54,7 +54,7 @@ class Results:
         """The servers without any run."""
         return [server for server in servers if not any(self._of(server, app))]
 
-    def unsteadiness(self, cell: CellResult) -> float | None:
+    def variation(self, cell: CellResult) -> float | None:
         """The standard deviation of the throughput between intervals, relative to the mean."""
         load = self.loads.get(cell.id)
         intervals = [] if load is None else [one for one in load.intervals if one.length_ns]

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from wsgiload.analysis.attempts import place_of
 from wsgiload.analysis.claim_judgement import (
     HARDLY_ANY,
+    ClaimJudgement,
     Judge,
-    Judgement,
     about_one,
     above,
     absent,
@@ -37,7 +37,7 @@ def unaffected_by_order(*, within: float) -> Judge:
     """The throughput of a cell differs by less than this share between the first and the last
     position in a run. The runs measure the same cells in different random orders."""
 
-    def judge(results: Results) -> Judgement:
+    def judge(results: Results) -> ClaimJudgement:
         places = results.places()
         points = {
             (_place_without_run(cell), cell.run): (places[place_of(cell)], math.log(per_s))
@@ -46,10 +46,10 @@ def unaffected_by_order(*, within: float) -> Judge:
         }
         table = complete_table(points)
         if len(table) < 2 or len(table[0]) < FEWEST_RUNS:
-            return Judgement("undecided", because="at least four runs of two or more servers")
+            return ClaimJudgement("undecided", because="at least four runs of two or more servers")
         slope = trend(table)
         if slope is None:
-            return Judgement("undecided", because="runs in different orders")
+            return ClaimJudgement("undecided", because="runs in different orders")
         bounds = (math.exp(slope.mean - slope.half_95), math.exp(slope.mean + slope.half_95))
         factor = Estimate(math.exp(slope.mean), bounds, as_factor)
         ours = (
@@ -69,7 +69,7 @@ def does_not_explain(fronted: str, bare: str, leader: str) -> Judge:
     """The proxy in front of a server accounts for less than half of the server's distance from the
     leader, as a factor, at the highest load."""
 
-    def judge(results: Results) -> Judgement:
+    def judge(results: Results) -> ClaimJudgement:
         servers = (fronted, bare, leader)
         load = results.highest(servers)
         if load is None:
@@ -82,7 +82,9 @@ def does_not_explain(fronted: str, bare: str, leader: str) -> Judge:
             f"{leader} {distance.text}"
         )
         if distance.bounds is not None and distance.bounds[0] <= 1:
-            return Judgement("undecided", ours, f"a load at which {leader} is faster than {bare}")
+            return ClaimJudgement(
+                "undecided", ours, f"a load at which {leader} is faster than {bare}"
+            )
         return above(ours, _half_way(runs[leader], runs[bare], runs[fronted]), 1.0)
 
     return judge
@@ -106,7 +108,7 @@ def fails_with_small_backlog(
     servers."""
     least, usual, most = sorted(backlogs)
 
-    def judge(results: Results) -> Judgement:
+    def judge(results: Results) -> ClaimJudgement:
         servers = tuple(backlogs[backlog] for backlog in (least, usual, most))
         load = results.highest(servers, app)
         if load is None:
@@ -126,10 +128,10 @@ def fails_with_small_backlog(
 
 def _of_backlogs(
     ours: str, failed: Bounds | None, gain: Bounds | None, most_gain: float
-) -> Judgement:
+) -> ClaimJudgement:
     if failed is None or gain is None:
         return needs_runs(ours)
     if failed[1] < HARDLY_ANY or gain[0] > most_gain:
-        return Judgement("refuted", ours)
+        return ClaimJudgement("refuted", ours)
     holds = failed[0] >= HARDLY_ANY and gain[1] < most_gain
-    return Judgement("confirmed", ours) if holds else needs_runs(ours)
+    return ClaimJudgement("confirmed", ours) if holds else needs_runs(ours)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from wsgiload.analysis.claim_judgement import Judge, Judgement, not_reproducible
+from wsgiload.analysis.claim_judgement import ClaimJudgement, Judge, not_reproducible
 from wsgiload.analysis.claim_judges import (
     ahead,
     as_fast,
@@ -60,7 +60,7 @@ class JudgedClaim:
     """A claim and its judgement."""
 
     claim: Claim
-    judgement: Judgement
+    judgement: ClaimJudgement
 
 
 _APPDYNAMICS, _KGRIFFS, _ZIADE = "appdynamics-2016", "kgriffs-2012", "ziade-2012"

@@ -21,8 +21,8 @@ from wsgiload.analysis.aggregate import (
     FIGURES,
     GOODPUT,
     Figure,
-    Level,
     Runs,
+    ServerLevel,
     figure_of,
     server_of,
     standing,
@@ -67,12 +67,12 @@ _ENDED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class SamplePair:
     """Two samples of one figure at one load, with their names."""
 
     first: str
     second: str
-    level: Level
+    level: ServerLevel
     app: str | None
     effect: Effect | None
     rounds: int
@@ -121,7 +121,7 @@ def compare_servers(
     kinds = kinds_of(cells)
     apps = _apps(cells)
 
-    rivals: dict[tuple[float | int | str | None, ...], list[Level]] = {}
+    rivals: dict[tuple[float | int | str | None, ...], list[ServerLevel]] = {}
     for level in by_level:
         place = (level.rate, level.connections, apps[level.server])
         rivals.setdefault(place, []).append(level)
@@ -131,7 +131,9 @@ def compare_servers(
     for levels in rivals.values():
         both = [(one, other) for one, other in itertools.combinations(levels, _BOTH)]
 
-        def of(figure: Figure, both: Sequence[tuple[Level, Level]] = both) -> list[Comparison]:
+        def of(
+            figure: Figure, both: Sequence[tuple[ServerLevel, ServerLevel]] = both
+        ) -> list[Comparison]:
             pairs = [
                 _paired(
                     (first, second),
@@ -170,7 +172,7 @@ def compare_runs(
             level for level in before if (level.rate, level.connections) == place and level in after
         ]
 
-        def of(figure: Figure, levels: Sequence[Level] = levels) -> list[Comparison]:
+        def of(figure: Figure, levels: Sequence[ServerLevel] = levels) -> list[Comparison]:
             pairs = [_unpaired(level, before[level], after[level], figure) for level in levels]
             return _judged(pairs, figure, saturation)
 
@@ -310,13 +312,13 @@ def _apps(cells: Sequence[CellResult]) -> dict[str, str | None]:
 
 
 def _paired(
-    both: tuple[Level, Level],
-    by_level: Mapping[Level, Runs],
+    both: tuple[ServerLevel, ServerLevel],
+    by_level: Mapping[ServerLevel, Runs],
     figure: Figure,
     *,
     app: str | None,
     same: bool,
-) -> Pair:
+) -> SamplePair:
     first, second = both
     rounds = sorted(by_level[first].keys() & by_level[second].keys())
     cells = (
@@ -328,7 +330,7 @@ def _paired(
     reason = _why_not(one, other)
     effect = of_rounds(_logarithms(one), _logarithms(other)) if reason is None else None
     may_be_delay = effect is not None and not remains_slower(effect, cells, figure, of_rounds)
-    return Pair(
+    return SamplePair(
         first.server, second.server, first, app, effect, len(rounds), same, reason, may_be_delay
     )
 
@@ -338,7 +340,7 @@ def of_rounds(one: Sequence[float], other: Sequence[float]) -> Effect:
     return paired_effect([left - right for left, right in zip(one, other, strict=True)])
 
 
-def _unpaired(level: Level, before: Runs, after: Runs, figure: Figure) -> Pair:
+def _unpaired(level: ServerLevel, before: Runs, after: Runs, figure: Figure) -> SamplePair:
     cells = (list(after.values()), list(before.values()))
     one, other = ([figure_of(cell, figure) for cell in of_one] for of_one in cells)
     reason = _why_not(one, other)
@@ -346,7 +348,7 @@ def _unpaired(level: Level, before: Runs, after: Runs, figure: Figure) -> Pair:
     may_be_delay = effect is not None and not remains_slower(effect, cells, figure, unpaired_effect)
 
     apps = {cell.app for runs in (after, before) for cell in runs.values()}
-    return Pair(
+    return SamplePair(
         level.server,
         level.server,
         level,
@@ -390,7 +392,7 @@ def _why_not(one: Sequence[float | None], other: Sequence[float | None]) -> str 
 
 
 def _judged(
-    pairs: Sequence[Pair], figure: Figure, saturation: Mapping[str, float]
+    pairs: Sequence[SamplePair], figure: Figure, saturation: Mapping[str, float]
 ) -> list[Comparison]:
     """The pairs of one app at one load, with p values adjusted for multiple comparisons."""
     effects = [pair.effect for pair in pairs if pair.effect is not None]
@@ -411,7 +413,7 @@ def _judged(
 
 
 def comparison_of(
-    pair: Pair,
+    pair: SamplePair,
     figure: Figure,
     p_adjusted: float | None,
     aa_spread: float | None = None,
@@ -457,7 +459,7 @@ def judge(effect: Effect | None, p_adjusted: float | None, aa_spread: float | No
     return "undecided"
 
 
-def _relative_rate(pair: Pair, saturation: Mapping[str, float]) -> float | None:
+def _relative_rate(pair: SamplePair, saturation: Mapping[str, float]) -> float | None:
     """The larger utilization of the two servers, relative to their saturation throughput; None
     unless both were saturated."""
     if pair.level.rate is None or not {pair.first, pair.second} <= saturation.keys():

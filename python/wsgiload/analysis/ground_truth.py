@@ -12,7 +12,7 @@ from typing import Literal
 
 from wsgiload.documents.check_names import code_of
 from wsgiload.documents.load_report import LoadReport, NotChecked, Reason
-from wsgiload.sampling.external_counters import OutsideCounts, TcpCounts
+from wsgiload.sampling.external_counters import ExternalReading, TcpCounts
 from wsgiload.units import NS_PER_S
 
 Blame = Literal["client", "server"]
@@ -57,7 +57,7 @@ def requests_seen(
     Counts the whole load, including warm-up and cool-down. If every request got its response, both
     bounds are equal.
     """
-    responses = answered_in_all(load)
+    responses = responses_in_all(load)
     sent = sent_at_most(load)
     if seen is None:
         return NotChecked(check="app-calls", reason=NO_COUNT)
@@ -78,7 +78,7 @@ def requests_seen(
     return Finding("app-calls", "client", level, message, share, limits[level])
 
 
-def answered_in_all(load: LoadReport) -> int | None:
+def responses_in_all(load: LoadReport) -> int | None:
     """Complete responses of the whole load, from the generator's CPU time in total and per
     response."""
     client = load.client
@@ -139,8 +139,8 @@ def retransmissions(tcp: TcpCounts) -> str | None:
     )
 
 
-def check_outside(
-    load: LoadReport, counts: OutsideCounts | None, thresholds: Mapping[str, Limits]
+def check_external_counts(
+    load: LoadReport, counts: ExternalReading | None, thresholds: Mapping[str, Limits]
 ) -> list[Finding | NotChecked]:
     """The results of ``app-calls`` and ``kernel-drops``; empty without external counters."""
     if counts is None:

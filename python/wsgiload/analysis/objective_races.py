@@ -122,7 +122,7 @@ def _qualified(
     left: list[str] = []
     for result in ("met", "near"):
         known = [name for name in candidates if results[name] == result and name in records]
-        left += _lean_and_quick([records[name] for name in known])
+        left += _lean_and_fast([records[name] for name in known])
         left += [name for name in candidates if results[name] == result and name not in records]
 
     field = left[: stages.field]
@@ -168,7 +168,7 @@ def _record_of(cell: CellResult, objective: Objective) -> RecordAtRate:
     return record, replace(record.at[0], centre=values[0] if values else None)
 
 
-def _lean_and_quick(entries: Sequence[RecordAtRate]) -> list[str]:
+def _lean_and_fast(entries: Sequence[RecordAtRate]) -> list[str]:
     """The leanest and the fastest, alternately."""
     lean = [record.server for record, _ in lean_first(entries)]
     quickest = sorted(entries, key=lambda one: math.inf if one[1].centre is None else one[1].centre)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from wsgiload.analysis.aggregate import GOODPUT, Level, Runs, figure_of, standing
+from wsgiload.analysis.aggregate import GOODPUT, Runs, ServerLevel, figure_of, standing
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.over_cells import Overload, OverloadPoint
 
@@ -80,18 +80,18 @@ def _goodput(cell: CellResult) -> float:
     return figure_of(cell, GOODPUT) or 0.0
 
 
-def _is_saturated(level: Level, runs: Runs) -> bool:
+def _is_saturated(level: ServerLevel, runs: Runs) -> bool:
     """Whether, in every run, some responses are correct and some scheduled requests get none.
 
     In every run, because a short stall of the host makes any server late once.
     """
     if level.rate is None or not all(_goodput(cell) for cell in runs.values()):
         return False
-    shares = [share for cell in runs.values() if (share := _answered_share(cell)) is not None]
+    shares = [share for cell in runs.values() if (share := _response_share(cell)) is not None]
     return bool(shares) and all(share < SATURATED for share in shares)
 
 
-def _answered_share(cell: CellResult) -> float | None:
+def _response_share(cell: CellResult) -> float | None:
     """The share of scheduled requests that got a response in time. Errors count as responses: a
     server whose app fails has not reached its capacity."""
     outcomes = cell.outcomes

@@ -17,14 +17,14 @@ from wsgiload.analysis.aggregate import (
     GOODPUT,
     QUANTILES,
     Figure,
-    Level,
+    ServerLevel,
     figure_of,
     server_of,
     standing,
 )
 from wsgiload.analysis.comparison import (
     JUDGED,
-    Pair,
+    SamplePair,
     compared_figures,
     comparison_of,
     kinds_of,
@@ -119,7 +119,7 @@ def _may_be_delay(
 ) -> bool:
     """Whether generator delay alone could explain the difference."""
     stand = standing(cells)
-    first, second = (stand.get(Level(one, track.rate, track.connections), {}) for one in both)
+    first, second = (stand.get(ServerLevel(one, track.rate, track.connections), {}) for one in both)
     rounds = [(first[run], second[run]) for run in sorted(first.keys() & second.keys())]
     known = [
         (cells, logarithms)
@@ -294,10 +294,10 @@ def _comparison(
     effect = adjusted.effect if adjusted is not None else None
     if effect is not None and figure == GOODPUT:
         effect = effect.inverted()
-    pair = Pair(
+    pair = SamplePair(
         first=one,
         second=other,
-        level=Level(one, track.rate, track.connections),
+        level=ServerLevel(one, track.rate, track.connections),
         app=track.app,
         effect=effect,
         rounds=effect.runs if effect is not None else shared,

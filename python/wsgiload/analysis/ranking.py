@@ -15,7 +15,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from wsgiload.analysis.aggregate import Level, has_enough_requests, level_of, standing
+from wsgiload.analysis.aggregate import ServerLevel, has_enough_requests, level_of, standing
 from wsgiload.documents.answer import RankedService, RankingEntry, RankingLevel
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.over_cells import Comparison
@@ -38,7 +38,7 @@ Status = Literal["ranked", "overloaded", "invalid", "failed"]
 class _Place:
     """One server at one load level: its valid runs, and all of its trials."""
 
-    level: Level
+    level: ServerLevel
     runs: tuple[CellResult, ...]
     trials: tuple[CellResult, ...]
 

@@ -16,7 +16,7 @@ from statistics import fmean, stdev
 from typing import Literal, TypeVar
 
 from wsgiload.analysis.attempts import standing_attempts
-from wsgiload.analysis.effective_limit import held_limit, held_memory_bytes
+from wsgiload.analysis.effective_limit import effective_limit, effective_memory_bytes
 from wsgiload.analysis.objective import Judgement, Objective
 from wsgiload.analysis.threshold import QUANTILES, Threshold
 from wsgiload.documents.capacity import ServerCapacity
@@ -397,7 +397,9 @@ def _memory(cells: Sequence[CellResult]) -> MemoryHeadroom:
         for cell in cells
         if cell.resources is not None and cell.resources.memory_peak_bytes is not None
     ]
-    return MemoryHeadroom(peak_bytes=max(peaks, default=None), limit_bytes=held_memory_bytes(cells))
+    return MemoryHeadroom(
+        peak_bytes=max(peaks, default=None), limit_bytes=effective_memory_bytes(cells)
+    )
 
 
 def _cpu(cells: Sequence[CellResult]) -> CpuHeadroom:
@@ -406,7 +408,7 @@ def _cpu(cells: Sequence[CellResult]) -> CpuHeadroom:
         for cell in cells
         if cell.resources is not None and cell.resources.cpu_cores_mean is not None
     ]
-    limits = {held_limit(cell.limits, "cpus") for cell in cells if cell.limits is not None}
+    limits = {effective_limit(cell.limits, "cpus") for cell in cells if cell.limits is not None}
     return CpuHeadroom(
         cores_mean=fmean(used) if used else None,
         limit_cores=limits.pop() if len(limits) == 1 else None,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from wsgiload.audit.run import Part, Run, Tool
+from wsgiload.audit.run import AuditTool, Part, Run
 from wsgiload.audit.tools import TOOLS
 from wsgiload.documents.audit import Figures
 from wsgiload.errors import UsageError
@@ -37,23 +37,23 @@ class Stated:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class AuditSource:
     """A file to read; ``is_named`` is False if it comes from a folder."""
 
     path: Path
     is_named: bool
 
 
-def sources(paths: Sequence[Path]) -> Iterator[Source]:
+def sources(paths: Sequence[Path]) -> Iterator[AuditSource]:
     """The files, and those in the folders, sorted by name."""
     for path in paths:
         if not path.is_dir():
-            yield Source(path, is_named=True)
+            yield AuditSource(path, is_named=True)
             continue
         files = list(islice(_files_in(path), MOST_FILES + 1))
         if len(files) > MOST_FILES:
             raise UsageError(f"{path} has more than {MOST_FILES:,} files", "name a smaller folder")
-        yield from (Source(one, is_named=False) for one in sorted(files))
+        yield from (AuditSource(one, is_named=False) for one in sorted(files))
 
 
 def _files_in(folder: Path) -> Iterator[Path]:
@@ -79,7 +79,7 @@ def read_runs(path: Path, stated: Stated) -> list[Run]:
     return [Run(str(path), tool, _with_stated(part, tool, stated)) for part in parts]
 
 
-def _parts(tool: Tool, content: str) -> Sequence[Part]:
+def _parts(tool: AuditTool, content: str) -> Sequence[Part]:
     try:
         parts = tool.parse(content)
     except (ArithmeticError, LookupError, ValueError) as error:
@@ -105,7 +105,7 @@ def _content(path: Path) -> str:
     return content.decode("utf-8", errors="replace").replace("\r\n", "\n")
 
 
-def _with_stated(part: Part, tool: Tool, stated: Stated) -> Part:
+def _with_stated(part: Part, tool: AuditTool, stated: Stated) -> Part:
     """The figures, completed by what the user states; the file takes precedence."""
     figures = part.figures
     connections = figures.connections or stated.connections

@@ -31,7 +31,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class AuditTool:
     """How the files of one tool are recognized and read, and what its times mean."""
 
     name: ToolName
@@ -52,7 +52,7 @@ class Run:
     """One run of a file; ``tool`` is None for an empty file."""
 
     file: str
-    tool: Tool | None
+    tool: AuditTool | None
     part: Part
 
     @property

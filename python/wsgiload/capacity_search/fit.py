@@ -33,7 +33,7 @@ Point = tuple[float, int, int]  # ln rate, passed, failed
 
 
 @dataclass(frozen=True, slots=True)
-class Threshold:
+class FittedRate:
     """The fitted rate per second with its 95 % confidence interval."""
 
     rate_per_s: float
@@ -47,7 +47,7 @@ def fit_rate(trials: Sequence[Outcome]) -> float | None:
     return math.exp(_fit(_points(trials))) if _has_both(trials) else None
 
 
-def fit_threshold(trials: Sequence[Outcome], seed: int = 1) -> Threshold | None:
+def fit_threshold(trials: Sequence[Outcome], seed: int = 1) -> FittedRate | None:
     """The fitted rate with a bootstrap confidence interval over the trials; None unless some trials
     passed and some failed."""
     if not _has_both(trials):
@@ -62,7 +62,7 @@ def fit_threshold(trials: Sequence[Outcome], seed: int = 1) -> Threshold | None:
     drawn.sort()
     outside = round((1 - LEVEL) / 2 * RESAMPLES)
     low, high = (WIDENED * (drawn[place] - centre) for place in (outside, -1 - outside))
-    return Threshold(
+    return FittedRate(
         math.exp(centre), math.exp(centre + min(low, 0.0)), math.exp(centre + max(high, 0.0))
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from wsgiload.analysis.effective_limit import held_limit
+from wsgiload.analysis.effective_limit import effective_limit
 from wsgiload.analysis.service_alarms import BUSY_SHARE, are_all_idle, bottleneck_of
 from wsgiload.documents.capacity import LimitedBy
 from wsgiload.documents.cell_result import CellResult, ServiceUse
@@ -51,7 +51,7 @@ def _memory(cell: CellResult) -> bool:
 
 
 def _cpu_limit(cell: CellResult) -> bool:
-    cores, limit = _cores(cell), held_limit(cell.limits, "cpus")
+    cores, limit = _cores(cell), effective_limit(cell.limits, "cpus")
     throttled = cell.resources.throttled_period_ratio if cell.resources is not None else None
     is_full = cores is not None and limit is not None and cores >= BUSY_SHARE * limit
     return is_full or (throttled is not None and throttled >= THROTTLED_SHARE)
@@ -64,7 +64,7 @@ def _one_core_per_process(cell: CellResult) -> bool:
 
 
 def _bottleneck(cell: CellResult) -> ServiceUse | None:
-    return bottleneck_of(cell.services, _cores(cell), held_limit(cell.limits, "cpus"))
+    return bottleneck_of(cell.services, _cores(cell), effective_limit(cell.limits, "cpus"))
 
 
 def _service(cell: CellResult) -> bool:
@@ -74,7 +74,7 @@ def _service(cell: CellResult) -> bool:
 def _waiting(cell: CellResult) -> bool:
     """Whether the server waits for a thread or a connection, because neither it nor any service
     lacks CPU time."""
-    return are_all_idle(cell.services, _cores(cell), held_limit(cell.limits, "cpus"))
+    return are_all_idle(cell.services, _cores(cell), effective_limit(cell.limits, "cpus"))
 
 
 def _workers(cell: CellResult) -> bool:

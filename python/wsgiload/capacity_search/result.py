@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from wsgiload.analysis.effective_limit import held_memory_bytes
+from wsgiload.analysis.effective_limit import effective_memory_bytes
 from wsgiload.analysis.objective import Judgement, Objective
 from wsgiload.analysis.recommend import LOWER_BOUND, is_lower_bound
 from wsgiload.analysis.threshold import FEWEST_BEYOND
-from wsgiload.capacity_search.fit import Threshold, fit_threshold
+from wsgiload.capacity_search.fit import FittedRate, fit_threshold
 from wsgiload.capacity_search.limit import limit_of, limiting_services
 from wsgiload.capacity_search.search import Phase, SearchResult
 from wsgiload.documents.capacity import CapacityTrial, ServerCapacity, UseAtCapacity
@@ -68,14 +68,14 @@ class JudgedTrial:
 
 
 @dataclass(slots=True)
-class Course:
+class ServerSearch:
     """The state of the search of one server."""
 
     server: str
     trials: list[JudgedTrial] = field(default_factory=list)
     result: SearchResult | None = None
     # Why the search was abandoned: blame and message.
-    gave_up: tuple[Blame, str] | None = None
+    abandoned: tuple[Blame, str] | None = None
     failure: CellFailure | None = None
     failure_blame: Blame = "server"
     app: str | None = None  # the app that it serves; None: unknown
@@ -83,7 +83,7 @@ class Course:
     @property
     def is_over(self) -> bool:
         """Whether no further trial will be made."""
-        return self.result is not None or self.gave_up is not None or self.failure is not None
+        return self.result is not None or self.abandoned is not None or self.failure is not None
 
     def fail(self, cell: CellResult) -> None:
         """End the search because of the failure of a trial."""
@@ -109,7 +109,7 @@ def blame_of(cell: CellResult) -> Blame:
     return blame or "server"
 
 
-def server_result(course: Course, objective: Objective, duration_ns: int) -> ServerCapacity:
+def server_result(course: ServerSearch, objective: Objective, duration_ns: int) -> ServerCapacity:
     """An entry of ``servers``; None: unknown."""
     result = course.result
     confirmation = result.confirmations[-1] if result is not None and result.confirmations else None
@@ -138,19 +138,19 @@ def server_result(course: Course, objective: Objective, duration_ns: int) -> Ser
     )
 
 
-def _interval(fit: Threshold, rate_per_s: float | None) -> tuple[float, float]:
+def _interval(fit: FittedRate, rate_per_s: float | None) -> tuple[float, float]:
     """The confidence interval of the fit, extended to include the confirmed rate: the server met
     the objective there in new trials, whatever the fit says."""
     rates = (fit.low_per_s, fit.high_per_s, *(() if rate_per_s is None else (rate_per_s,)))
     return min(rates), max(rates)
 
 
-def _limiting_services(course: Course) -> tuple[str, ...]:
+def _limiting_services(course: ServerSearch) -> tuple[str, ...]:
     result = course.result
     return limiting_services(_missed(course), result.upper_per_s) if result is not None else ()
 
 
-def _missed(course: Course) -> list[CellResult]:
+def _missed(course: ServerSearch) -> list[CellResult]:
     return [
         trial.cell
         for trial in course.trials
@@ -158,7 +158,7 @@ def _missed(course: Course) -> list[CellResult]:
     ]
 
 
-def _at_rate(course: Course, rate_per_s: float | None) -> UseAtCapacity | None:
+def _at_rate(course: ServerSearch, rate_per_s: float | None) -> UseAtCapacity | None:
     """The highest resource use of the server in its trials at the confirmed rate."""
     there = [
         trial.cell
@@ -170,7 +170,7 @@ def _at_rate(course: Course, rate_per_s: float | None) -> UseAtCapacity | None:
         return None
     return UseAtCapacity(
         memory_peak_bytes=_largest([one.memory_peak_bytes for one in used]),
-        memory_limit_bytes=held_memory_bytes(there),
+        memory_limit_bytes=effective_memory_bytes(there),
         cpu_cores_mean=_largest([one.cpu_cores_mean for one in used]),
     )
 
@@ -179,14 +179,14 @@ def _largest(values: Sequence[T | None]) -> T | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def _reasons(course: Course, objective: Objective, duration_ns: int) -> list[BlamedReason]:
+def _reasons(course: ServerSearch, objective: Objective, duration_ns: int) -> list[BlamedReason]:
     """All reasons of the verdict, each with its blame."""
     reasons = _unfinished(course)
     if course.failure is not None:
         blame, message = course.failure_blame, course.failure.message
         reasons.append((blame, reason_of("failure", "invalid", message, 1, 0)))
-    if course.gave_up is not None:
-        blame, why = course.gave_up
+    if course.abandoned is not None:
+        blame, why = course.abandoned
         reasons.append((blame, reason_of("search", "invalid", why, 1, 0)))
     reasons += _discarded(course) + _disturbed(course)
 
@@ -231,7 +231,7 @@ def _unconfirmed(result: SearchResult) -> list[BlamedReason]:
     return []
 
 
-def _unfinished(course: Course) -> list[BlamedReason]:
+def _unfinished(course: ServerSearch) -> list[BlamedReason]:
     """The reason for an interrupted search. As for an interrupted load, the blame is "method"."""
     if course.is_over:
         return []
@@ -243,7 +243,7 @@ def _unfinished(course: Course) -> list[BlamedReason]:
     return [("method", reason_of(UNFINISHED, "invalid", message, count, None))]
 
 
-def _discarded(course: Course) -> list[BlamedReason]:
+def _discarded(course: ServerSearch) -> list[BlamedReason]:
     # The closed loop does not affect the result.
     judged = [trial for trial in course.trials if trial.judgement is not None]
     discarded = [trial for trial in judged if trial.is_spoiled]
@@ -261,7 +261,7 @@ def _discarded(course: Course) -> list[BlamedReason]:
     return [(blame, reason_of("discarded", level, message, share, limit))]
 
 
-def _disturbed(course: Course) -> list[BlamedReason]:
+def _disturbed(course: ServerSearch) -> list[BlamedReason]:
     """A warning that the rate is a lower bound. A trial that met the objective while it was
     disturbed would also have met it without the disturbance. Misses above the upper bound decided
     nothing."""

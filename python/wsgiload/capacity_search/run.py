@@ -19,8 +19,8 @@ from wsgiload.analysis.recommend import recommend_capacity
 from wsgiload.analysis.recommendations import recommendations
 from wsgiload.capacity_search.budget import Clock, require_enough, trial_s_within
 from wsgiload.capacity_search.result import (
-    Course,
     JudgedTrial,
+    ServerSearch,
     blame_of,
     exit_code,
     server_result,
@@ -135,11 +135,11 @@ class CapacityEvents(LoadEvents):
     def planned(self, servers: int, seconds: float) -> None:
         """The number of servers and the estimated duration, before the first trial."""
 
-    def trial_started(self, course: Course, plan: TrialPlan, phase: Phase | None) -> None:
+    def trial_started(self, course: ServerSearch, plan: TrialPlan, phase: Phase | None) -> None:
         """The next trial of this server begins; ``phase`` is None for the closed loop before the
         search."""
 
-    def trial_ended(self, course: Course, trial: JudgedTrial) -> None:
+    def trial_ended(self, course: ServerSearch, trial: JudgedTrial) -> None:
         """A trial of this server has ended."""
 
 
@@ -162,7 +162,7 @@ class CapacityResult:
 class _Searching:
     """The search of one server while it is running."""
 
-    course: Course
+    course: ServerSearch
     users: int
     # Whether the remaining time only suffices for a confirmation.
     is_time_up: Callable[[], bool]
@@ -235,7 +235,7 @@ def _searchings_of(
         return clock is not None and clock.must_confirm(under_way)
 
     for server, count in users.items():
-        course = Course(server, app=trials.app_of(server))
+        course = ServerSearch(server, app=trials.app_of(server))
         searchings.append(_Searching(course, count, is_time_up))
     return searchings
 
@@ -257,7 +257,7 @@ def _trials_of(
 ) -> Iterator[tuple[Trials, RunDirectory, Mapping[str, int]]]:
     experiment = plan.experiment
     if plan.url is not None:
-        launch.raise_descriptor_limit()
+        launch.raise_fd_limit()
         cores = experiment.limits.client_cpus or available_cpus()
         # If there is a second core, a server on this machine can use it.
         cpu_plan = CpuPlan((), cores, shared_cores=len(available_cpus()) == 1)
@@ -305,7 +305,7 @@ def _guess(
     if not guess_per_s:
         blame = blame_of(cell) if _is_spoiled(cell) else "server"
         why = f"{searching.users:,} closed-loop users got no correct response"
-        course.gave_up = (blame, why)
+        course.abandoned = (blame, why)
         return
 
     goal = replace(
@@ -376,7 +376,7 @@ def _advance(
             f"no conclusive result at {next_trial.rate_per_s:,.10g}/s in "
             f"{plural(1 + plan.reruns, 'trial')} (last one: {judgement.why})"
         )
-        course.gave_up = (blame_of(course.trials[-1].cell), why)
+        course.abandoned = (blame_of(course.trials[-1].cell), why)
     try:
         searching.next_trial = steps.send(judgement.met)
     except StopIteration as ended:
@@ -427,7 +427,7 @@ def _try(
 
 
 def _document(
-    plan: CapacityPlan, courses: Sequence[Course], directory: RunDirectory, status: Status
+    plan: CapacityPlan, courses: Sequence[ServerSearch], directory: RunDirectory, status: Status
 ) -> CapacityDocument:
     load = plan.experiment.load
     servers = tuple(server_result(course, plan.objective, load.duration_ns) for course in courses)
@@ -448,7 +448,7 @@ def _document(
 
 
 def _recommendations(
-    courses: Sequence[Course], servers: Sequence[ServerCapacity], objective: Objective
+    courses: Sequence[ServerSearch], servers: Sequence[ServerCapacity], objective: Objective
 ) -> tuple[Recommendation, ...]:
     # One server leaves no choice, and interrupted searches have no result.
     if len(servers) < 2 or not all(course.is_over for course in courses):

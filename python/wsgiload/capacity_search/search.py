@@ -44,7 +44,7 @@ class NextTrial:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class SearchTrial:
     """A finished trial, and whether it met the objective."""
 
     rate_per_s: float
@@ -73,7 +73,7 @@ class SearchResult:
     lower_per_s: float | None
     upper_per_s: float | None
     strict_per_s: float | None
-    trials: tuple[Trial, ...]
+    trials: tuple[SearchTrial, ...]
     confirmations: tuple[Confirmation, ...]
     is_abandoned: bool = False
 
@@ -179,7 +179,7 @@ def search(
     goal = replace(
         goal, lowest_per_s=rounded(goal.lowest_per_s), highest_per_s=rounded(goal.highest_per_s)
     )
-    loads, trials = Loads(goal, is_time_up=is_time_up), list[Trial]()
+    loads, trials = Loads(goal, is_time_up=is_time_up), list[SearchTrial]()
     confirmations, is_abandoned = list[Confirmation](), False
     try:
         yield from _bracket(loads, trials, guess_per_s)
@@ -196,20 +196,20 @@ def search(
 
 
 def _try(
-    loads: Loads, trials: list[Trial], rate_per_s: float, phase: Phase
+    loads: Loads, trials: list[SearchTrial], rate_per_s: float, phase: Phase
 ) -> Generator[NextTrial, TrialOutcome, bool]:
     number = sum(trial.rate_per_s == rate_per_s for trial in trials) + 1
     passed = yield NextTrial(rate_per_s, number, phase)
     if passed is None:
         raise _Abandoned
-    trials.append(Trial(rate_per_s, passed, phase))
+    trials.append(SearchTrial(rate_per_s, passed, phase))
     if phase != "confirm":
         loads.outcomes.setdefault(rate_per_s, []).append(passed)
     return passed
 
 
 def _settle(
-    loads: Loads, trials: list[Trial], rate_per_s: float, phase: Phase
+    loads: Loads, trials: list[SearchTrial], rate_per_s: float, phase: Phase
 ) -> Generator[NextTrial, TrialOutcome, None]:
     """Run trials at one load until its class is certain; when time is up, one is enough."""
     while loads.class_of(rate_per_s) is None:
@@ -219,7 +219,7 @@ def _settle(
 
 
 def _bracket(
-    loads: Loads, trials: list[Trial], guess_per_s: float
+    loads: Loads, trials: list[SearchTrial], guess_per_s: float
 ) -> Generator[NextTrial, TrialOutcome, None]:
     """Go up until a load misses, then down until one does not.
 
@@ -239,7 +239,7 @@ def _bracket(
         yield from _settle(loads, trials, rate, "bracket")
 
 
-def _bisect(loads: Loads, trials: list[Trial]) -> Generator[NextTrial, TrialOutcome, None]:
+def _bisect(loads: Loads, trials: list[SearchTrial]) -> Generator[NextTrial, TrialOutcome, None]:
     while True:
         lower, upper = loads.bounds()
         if lower is None or loads.is_time_up():
@@ -261,7 +261,7 @@ def _middle(lower: float, upper: float, width: float) -> float | None:
 
 
 def _confirm(
-    loads: Loads, trials: list[Trial], lower: float, confirmations: list[Confirmation]
+    loads: Loads, trials: list[SearchTrial], lower: float, confirmations: list[Confirmation]
 ) -> Generator[NextTrial, TrialOutcome, None]:
     """Run new trials at the lower bound, which was selected because its trials passed. If they
     miss, go down by one width."""

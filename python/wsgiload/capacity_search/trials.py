@@ -137,7 +137,7 @@ def server_trials(
     # The rates are not known yet, so the duration of a warm-up by requests is not, either.
     timeless = replace(experiment.load, warmup_requests=None)
     check_loads(replace(experiment, load=timeless, levels=(Level(rate_per_s=1.0),)))
-    launch.raise_descriptor_limit()
+    launch.raise_fd_limit()
     cpu_plan, limits = plan_cpus(experiment.limits)
     if experiment.port is not None:
         launch.require_free_port(experiment.port)

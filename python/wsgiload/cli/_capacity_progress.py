@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 
-from wsgiload.capacity_search.result import Course, JudgedTrial
+from wsgiload.capacity_search.result import JudgedTrial, ServerSearch
 from wsgiload.capacity_search.run import CapacityEvents
 from wsgiload.capacity_search.search import Phase
 from wsgiload.capacity_search.trials import TrialPlan
@@ -32,7 +32,7 @@ class CapacityProgress(CapacityEvents):
         self._expected_s, self._since_ns = seconds, time.monotonic_ns()
         self._tell(f"searching {plural(servers, 'server')}, about {format_span(seconds)}")
 
-    def trial_started(self, course: Course, plan: TrialPlan, phase: Phase | None) -> None:
+    def trial_started(self, course: ServerSearch, plan: TrialPlan, phase: Phase | None) -> None:
         step = SEARCH_PHASES[phase or "guess"]
         where = _where(plan.server, plan.level.rate_per_s, plan.level.connections)
         what = f"{where}, trial {len(course.trials) + 1}, {step}"
@@ -40,7 +40,7 @@ class CapacityProgress(CapacityEvents):
         stage = Stage(what, upcoming, self._expected_s, self._since_ns, _standing(course))
         self._view.show(stage)
 
-    def trial_ended(self, course: Course, trial: JudgedTrial) -> None:
+    def trial_ended(self, course: ServerSearch, trial: JudgedTrial) -> None:
         where = _where(course.server, trial.cell.rate, trial.cell.connections)
         step = SEARCH_PHASES[trial.phase or "guess"]
         outcome = _outcome_words(trial)
@@ -60,7 +60,7 @@ def _where(server: str, rate_per_s: float | None, connections: int | None) -> st
     return f"{server} at {plural(connections or 0, 'connection')}"
 
 
-def _standing(course: Course) -> str | None:
+def _standing(course: ServerSearch) -> str | None:
     """``met at up to 320/s, missed from 400/s``; None before any trial is judged."""
     judged = [
         (trial.cell.rate, trial.judgement.met)

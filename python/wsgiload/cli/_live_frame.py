@@ -23,7 +23,7 @@ from wsgiload.report.words import (
     needed_requests,
     plural,
 )
-from wsgiload.sampling.running_load import LoadLook, RunningLoad
+from wsgiload.sampling.running_load import LoadState, RunningLoad
 from wsgiload.units import NS_PER_S
 
 Row = tuple[str, str]
@@ -42,7 +42,7 @@ class Stage:
 
 
 def rows(
-    stage: Stage, running: RunningLoad | None, look: LoadLook | None, now_ns: int
+    stage: Stage, running: RunningLoad | None, look: LoadState | None, now_ns: int
 ) -> list[Row]:
     """Label and text of each line, always as many of one command."""
     progress = look.progress if look is not None else None
@@ -79,7 +79,7 @@ def _phase(progress: LoadProgress | None, now_ns: int) -> str:
     return "waiting for the last responses"
 
 
-def _load_rows(running: RunningLoad, look: LoadLook) -> Iterator[Row]:
+def _load_rows(running: RunningLoad, look: LoadState) -> Iterator[Row]:
     yield "rate", _rates(running.plan, look)
     yield "latency", _latency(look.progress)
     yield "failures", _failures(look.progress)
@@ -87,7 +87,7 @@ def _load_rows(running: RunningLoad, look: LoadLook) -> Iterator[Row]:
         yield "server", _usage(running, look)
 
 
-def _rates(plan: LoadPlan, look: LoadLook) -> str:
+def _rates(plan: LoadPlan, look: LoadState) -> str:
     achieved = f"achieved {format_per_s(look.achieved_per_s)}"
     if plan.users is not None:
         return f"{plural(plan.users, 'user')} in a closed loop, {achieved}"
@@ -121,7 +121,7 @@ def _failures(progress: LoadProgress | None) -> str:
     )
 
 
-def _usage(running: RunningLoad, look: LoadLook) -> str:
+def _usage(running: RunningLoad, look: LoadState) -> str:
     cpu = f"CPU {format_cores(look.cpu_cores)}"
     if running.cpus is None:
         cpu += " cores"
@@ -136,7 +136,7 @@ def _usage(running: RunningLoad, look: LoadLook) -> str:
 def frame_of(
     lines: Sequence[Row],
     stage: Stage,
-    load: tuple[RunningLoad | None, LoadLook | None],
+    load: tuple[RunningLoad | None, LoadState | None],
     now_ns: int,
 ) -> LiveFrame:
     """The same for the page, with the numbers that its charts draw."""

@@ -27,7 +27,7 @@ _TIME_WAIT = "06"
 
 # After this many waits in a row in which the host did not become quiet, the next will hardly
 # succeed.
-MOST_IN_VAIN = 3
+MOST_UNSUCCESSFUL = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +84,13 @@ class Patience:
     """How long the trials of an experiment wait: only the minimum after several unsuccessful waits
     in a row, until the host becomes quiet again."""
 
-    in_vain: int = 0
+    unsuccessful: int = 0
 
     def settle(self, longest_ns: int, look: Callable[[], HostState]) -> Settled:
         """Wait before the next trial, at most ``longest_ns``."""
         least_ns = min(LEAST_WAIT_NS, longest_ns)
-        settled = settle(least_ns if self.in_vain >= MOST_IN_VAIN else longest_ns, look)
-        self.in_vain = self.in_vain + 1 if settled.disturbances else 0
+        settled = settle(least_ns if self.unsuccessful >= MOST_UNSUCCESSFUL else longest_ns, look)
+        self.unsuccessful = self.unsuccessful + 1 if settled.disturbances else 0
         return settled
 
 

@@ -88,7 +88,7 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ImportContext:
     """How an app is imported: interpreter, variables, time limit."""
 
     interpreter: AppInterpreter
@@ -99,7 +99,7 @@ class Surroundings:
     interface: Interface = "wsgi"
 
 
-def check_app(app: str, folder: Path, around: Surroundings) -> None:
+def check_app(app: str, folder: Path, around: ImportContext) -> None:
     """Import ``app`` from ``folder``.
 
     A name that does not exist, or is no app of this interface, is a UsageError; an app that exists
@@ -118,7 +118,7 @@ def check_app(app: str, folder: Path, around: Surroundings) -> None:
     raise _failure(report, name, folder, around)
 
 
-def import_app(app: ImportedFrom, around: Surroundings) -> Imported:
+def import_app(app: ImportedFrom, around: ImportContext) -> Imported:
     """Import it in a separate process. Raises AppImportError if the process does not end, or not in
     the expected way."""
     variables = clean_variables(around.variables, app.folder)
@@ -183,7 +183,7 @@ def _read(result: Path) -> Imported | None:
         return None
 
 
-def _failure(report: Imported, name: AppName, folder: Path, around: Surroundings) -> WsgiloadError:
+def _failure(report: Imported, name: AppName, folder: Path, around: ImportContext) -> WsgiloadError:
     """The error, with a tested fix if there is one."""
     if report.kind == "ImproperlyConfigured" and SETTINGS_VARIABLE in report.text:
         settings = _settings_for(ImportedFrom(folder, name), around)
@@ -199,7 +199,7 @@ def _failure(report: Imported, name: AppName, folder: Path, around: Surroundings
 
 
 def _alternatives(
-    report: Imported, name: AppName, folder: Path, around: Surroundings
+    report: Imported, name: AppName, folder: Path, around: ImportContext
 ) -> list[ImportedFrom]:
     """Other names that may have been meant, the most likely first."""
     if report.step == "missing":
@@ -217,7 +217,7 @@ def _alternatives(
 
 
 def _first_that_works(
-    candidates: Sequence[ImportedFrom], around: Surroundings
+    candidates: Sequence[ImportedFrom], around: ImportContext
 ) -> ImportedFrom | None:
     """The first candidate that imports; its name is corrected if the module has another
     callable."""
@@ -239,7 +239,7 @@ def _first_that_works(
     return None
 
 
-def _around(candidate: ImportedFrom, around: Surroundings) -> Surroundings:
+def _around(candidate: ImportedFrom, around: ImportContext) -> ImportContext:
     """The surroundings with the environment of the candidate's folder, unless the user named
     one."""
     is_requested = around.interpreter.origin in ("--python", "VIRTUAL_ENV")
@@ -248,7 +248,7 @@ def _around(candidate: ImportedFrom, around: Surroundings) -> Surroundings:
     return replace(around, interpreter=find_app_interpreter(candidate.folder))
 
 
-def _settings_for(app: ImportedFrom, around: Surroundings) -> str | None:
+def _settings_for(app: ImportedFrom, around: ImportContext) -> str | None:
     """The Django settings with which the app imports; otherwise the most likely ones."""
     likely = settings_modules(app.folder)[:MOST_SETTINGS]
     for settings in likely:
@@ -258,7 +258,7 @@ def _settings_for(app: ImportedFrom, around: Surroundings) -> str | None:
     return likely[0] if likely else None
 
 
-def _path_given(app: str, folder: Path, around: Surroundings) -> WsgiloadError:
+def _path_given(app: str, folder: Path, around: ImportContext) -> WsgiloadError:
     """The error for a path, with the correct form of the name."""
     try:
         candidates = modules_of_path(app, folder)
@@ -276,7 +276,7 @@ def _path_given(app: str, folder: Path, around: Surroundings) -> WsgiloadError:
     return not_an_app(app, f"write it as {_words(candidate, around)}")
 
 
-def _module_given(app: str, folder: Path, around: Surroundings) -> WsgiloadError:
+def _module_given(app: str, folder: Path, around: ImportContext) -> WsgiloadError:
     """The error for a module without a callable, with the correct form of the name."""
     likely = parse_app(f"{app}:app")
     candidate = _first_that_works([ImportedFrom(folder, likely)], around)
@@ -287,7 +287,7 @@ def _module_given(app: str, folder: Path, around: Surroundings) -> WsgiloadError
     )
 
 
-def _words(app: ImportedFrom, around: Surroundings) -> str:
+def _words(app: ImportedFrom, around: ImportContext) -> str:
     """``--chdir``, ``--pythonpath`` and ``APP`` as the user would type them."""
     words = [] if app.folder == Path.cwd() else ["--chdir", from_here(app.folder)]
     for folder in (*around.pythonpath, *app.pythonpath):

@@ -19,8 +19,8 @@ from wsgiload.environments.uv import uv_program, uv_variables
 from wsgiload.errors import ProvisionError
 from wsgiload.host.memory_guard import unguarded
 
-# For every interpreter from the oldest on; with hashes, so that nothing else is ever installed; and
-# without the address of an index.
+# For every supported interpreter; with hashes, so nothing else can be installed; without the URL of
+# an index.
 COMPILE = (
     "--universal",
     "--generate-hashes",
@@ -82,8 +82,7 @@ def _resolved_for(server: Server, interpreter: AppInterpreter) -> str:
 def resolve(
     requirements: Sequence[str], overrides: Sequence[str], python: str
 ) -> subprocess.CompletedProcess[str]:
-    """What uv answers when it locks these requirements for this version of Python and later
-    ones."""
+    """uv's answer when it locks these requirements for this version of Python and later ones."""
     if not requirements:
         return subprocess.CompletedProcess([], 0, "", "")
     with tempfile.TemporaryDirectory(prefix="wsgiload-lock-") as folder, unguarded():

@@ -15,7 +15,7 @@ import psutil
 
 from wsgiload.errors import UsageError
 from wsgiload.limits import files, sweep, v1, v2
-from wsgiload.limits.files import CounterFiles, Mount, Source
+from wsgiload.limits.files import CounterFiles, CounterSource, Mount
 from wsgiload.limits.model import Counters
 from wsgiload.limits.unlimited import tree_counters
 
@@ -73,7 +73,7 @@ class AttachedGroup:
         """The current raw counters; None if missing."""
         return self._counters.read()
 
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[CounterSource, ...]:
         """The files of its counters, for repeated reads."""
         return self._sources
 

@@ -195,7 +195,7 @@ IO_PRESSURE = pressure({"some": "psi_io_some_ns", "full": "psi_io_full_ns"})
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CounterSource:
     """One file with counters, and the minimum spacing at which a sampler reads it (0: at every
     sample)."""
 
@@ -219,7 +219,7 @@ class CounterFiles:
     Missing and failing files give None.
     """
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[CounterSource]) -> None:
         self._lock = threading.Lock()  # a reader must not see a closed and reused file descriptor
         self._files: list[tuple[int, Parser]] = []
         for source in sources:

@@ -14,7 +14,7 @@ from typing import IO
 
 from wsgiload.errors import LimitsError
 from wsgiload.limits import sweep
-from wsgiload.limits.files import CounterFiles, Source, read_int
+from wsgiload.limits.files import CounterFiles, CounterSource, read_int
 from wsgiload.limits.launch import launch, reap
 from wsgiload.limits.model import Counters, Enforcement, Limits, Remains
 
@@ -24,7 +24,7 @@ class GroupFiles:
     """The directories of a group in the order of entry, its counters, and its memory peak."""
 
     directories: tuple[Path, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[CounterSource, ...]
     memory_peak: Path | None
 
 
@@ -64,7 +64,7 @@ class ControlGroup:
         """The current raw counters; after close(), the final ones."""
         return self._last[0] if self._last else self._counters.read()
 
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[CounterSource, ...]:
         """The files of its counters, for repeated reads."""
         return self._files.sources
 

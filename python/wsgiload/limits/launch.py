@@ -21,8 +21,8 @@ from wsgiload.host.memory_guard import unguarded
 
 CAN_PIN = hasattr(os, "sched_setaffinity")  # macOS has no way to pin
 
-# "0" means the writer itself; after the last write the shell becomes the server, keeping its pid.
-# Its parent is looked at after the signal of its death was asked for, which cannot be missed then.
+# "0" means the writer itself. After the last write, the shell becomes the server and keeps its pid.
+# Its parent is checked after requesting the death signal, so the parent's death cannot be missed.
 ENTER_SCRIPT = (
     '[ "$PPID" = "$1" ] || exit 126; shift; '
     'while [ "$1" != -- ]; do echo 0 > "$1" || exit 126; shift; done; shift; exec "$@"'

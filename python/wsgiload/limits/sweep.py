@@ -259,11 +259,11 @@ def _remove_folder(folder: Path) -> None:
     """Remove a folder of ours, unless a process holds it (one with the same pid in another
     container)."""
     with suppress(OSError):
-        if folder.lstat().st_uid == os.geteuid() and _is_let_go(folder):
+        if folder.lstat().st_uid == os.geteuid() and _is_unlocked(folder):
             shutil.rmtree(folder)
 
 
-def _is_let_go(folder: Path) -> bool:
+def _is_unlocked(folder: Path) -> bool:
     """Whether the lock is free. The kernel releases a killed process's lock slightly after it
     closed our input."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

@@ -14,7 +14,7 @@ from typing import Final
 from wsgiload.errors import LimitsError
 from wsgiload.host.cpus import format_cpu_list
 from wsgiload.limits import files
-from wsgiload.limits.files import EVERY_PERIOD_NS, EVERY_SECOND_NS, Source
+from wsgiload.limits.files import EVERY_PERIOD_NS, EVERY_SECOND_NS, CounterSource
 from wsgiload.limits.group import ControlGroup, GroupFiles, discard, refuse_unmet
 from wsgiload.limits.launch import pinned_to
 from wsgiload.limits.model import (
@@ -205,7 +205,7 @@ def _text_of(directories: Mapping[str, Path], controller: str, name: str) -> str
     return files.read_text(path) if path else None
 
 
-def counter_sources(directories: Mapping[str, Path]) -> tuple[Source, ...]:
+def counter_sources(directories: Mapping[str, Path]) -> tuple[CounterSource, ...]:
     """The sampled files of a group."""
     periods = {
         "nr_periods": "nr_periods",
@@ -232,7 +232,7 @@ def counter_sources(directories: Mapping[str, Path]) -> tuple[Source, ...]:
         (UNIFIED, "io.pressure", files.IO_PRESSURE, EVERY_SECOND_NS),
     ]
     return tuple(
-        Source(directories[controller] / name, parse, spacing_ns)
+        CounterSource(directories[controller] / name, parse, spacing_ns)
         for controller, name, parse, spacing_ns in candidates
         if controller in directories
     )

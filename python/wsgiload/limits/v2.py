@@ -18,7 +18,7 @@ from typing import Final
 from wsgiload.errors import LimitsError
 from wsgiload.host.cpus import format_cpu_list
 from wsgiload.limits import files
-from wsgiload.limits.files import EVERY_PERIOD_NS, EVERY_SECOND_NS, Mount, Source
+from wsgiload.limits.files import EVERY_PERIOD_NS, EVERY_SECOND_NS, CounterSource, Mount
 from wsgiload.limits.group import ControlGroup, GroupFiles, discard, refuse_unmet
 from wsgiload.limits.launch import pinned_to
 from wsgiload.limits.model import Enforcement, Limits, ReadBackValue, new_group_name, unmet
@@ -212,7 +212,7 @@ def _cpu_max(directory: Path) -> tuple[int | None, int | None]:
     return (int(quota) if quota.isdigit() else None, int(period) if period.isdigit() else None)
 
 
-def counter_sources(directory: Path) -> tuple[Source, ...]:
+def counter_sources(directory: Path) -> tuple[CounterSource, ...]:
     """The sampled files of a group."""
     usage = {
         "usage_usec": "cpu_usage_ns",
@@ -237,7 +237,7 @@ def counter_sources(directory: Path) -> tuple[Source, ...]:
         ("io.pressure", files.IO_PRESSURE, EVERY_SECOND_NS),
     ]
     return tuple(
-        Source(directory / name, parse, spacing_ns) for name, parse, spacing_ns in candidates
+        CounterSource(directory / name, parse, spacing_ns) for name, parse, spacing_ns in candidates
     )
 
 

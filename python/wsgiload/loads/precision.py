@@ -59,7 +59,9 @@ def parse_precision(text: str) -> Precision:
     return Precision(share, name)
 
 
-def until_precise(precision: Precision | None, max_duration_ns: int | None) -> PrecisionTarget | None:
+def until_precise(
+    precision: Precision | None, max_duration_ns: int | None
+) -> PrecisionTarget | None:
     """The plan's precision target, which extends the load until the precision is reached; None
     without a maximum duration."""
     if max_duration_ns is None:

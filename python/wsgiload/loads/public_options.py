@@ -1,8 +1,8 @@
 """The options of a load as users give them: frozen objects, named like the flags of the command
 line, durations in seconds.
 
-Their docstrings are the one place that says what an option means: the command line takes its help
-from them. What is possible is decided by the generator, when it checks the plan.
+Their docstrings define the options: the command line takes its help from them. The generator
+decides what is possible when it checks the plan.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from statistics import median
 import msgspec
 
 from wsgiload.analysis.attempts import standing_attempts
-from wsgiload.analysis.effective_limit import held_limit
+from wsgiload.analysis.effective_limit import effective_limit
 from wsgiload.analysis.races import after_qualifying
 from wsgiload.analysis.ranking import KEPT_UP_GOODPUT, KEPT_UP_RATIO
 from wsgiload.documents.cell_result import CellResult, ServiceUse
@@ -155,12 +155,12 @@ class Cell:
     @property
     def cpu_limit(self) -> float | None:
         """In cores, where that limit was set and holds."""
-        return held_limit(self.result.limits, "cpus")
+        return effective_limit(self.result.limits, "cpus")
 
     @property
     def memory_limit_bytes(self) -> float | None:
         """Where that limit was set and holds."""
-        return held_limit(self.result.limits, "memory_bytes")
+        return effective_limit(self.result.limits, "memory_bytes")
 
     def bounds(self, probability: float) -> Bounds | None:
         """The headline quantile over all offered requests, when enough requests lie beyond it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from wsgiload.analysis.effective_limit import held_limit
+from wsgiload.analysis.effective_limit import effective_limit
 from wsgiload.analysis.races import race_at
 from wsgiload.documents.answer import RankingLevel
 from wsgiload.documents.cell_result import CellResult
@@ -48,5 +48,5 @@ def limits_words(summary: Summary) -> str:
 
 def _held(cells: Sequence[CellResult], name: Literal["cpus", "memory_bytes"]) -> float | None:
     """A limit that was enforced in every cell that was measured."""
-    held = {held_limit(cell.limits, name) for cell in cells if cell.limits is not None}
+    held = {effective_limit(cell.limits, name) for cell in cells if cell.limits is not None}
     return held.pop() if len(held) == 1 else None

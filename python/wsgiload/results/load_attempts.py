@@ -92,8 +92,8 @@ def reported(attempts: Sequence[Attempt]) -> Attempt:
 def _best(attempts: Sequence[Attempt]) -> Attempt:
     """The least disturbed attempt; an interrupted one only if there is no other."""
     whole = [one for one in attempts if not one.is_interrupted] or list(attempts)
-    stands = standing_attempt([one.cell for one in whole])
-    return next(one for one in whole if one.cell is stands)
+    counted = standing_attempt([one.cell for one in whole])
+    return next(one for one in whole if one.cell is counted)
 
 
 def longest_s(plan: LoadPlan, reruns: int) -> float:

@@ -24,7 +24,7 @@ from wsgiload.errors import LimitsError, ServerError, UsageError, WsgiloadError
 from wsgiload.experiment.plan import Cell, Experiment
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits.model import Enforcement, Limits
-from wsgiload.sampling.external_counters import OutsideCounts
+from wsgiload.sampling.external_counters import ExternalReading
 from wsgiload.sampling.listen_queue import rejected_connections
 from wsgiload.sampling.processes import ClientUsage, ProcessUsage
 from wsgiload.sampling.resources import NOTHING_SAMPLED, measured_window, summarise
@@ -85,7 +85,7 @@ class CellRecord:
     oom_kills: int | None = None
     keepalive_honoured: bool | None = None
     cache: CacheProbe | None = None
-    outside: OutsideCounts | None = None
+    external: ExternalReading | None = None
     backlog: int | None = None  # read from the kernel; of one listening socket
     attribution: AttributionResult | None = None
     host: HostSeconds | None = None
@@ -111,7 +111,7 @@ class CellRecord:
     @property
     def kernel_listen_drops(self) -> int | None:
         """The increase of the kernel's ListenDrops counter, for all sockets of the host."""
-        return None if self.outside is None else self.outside.tcp.listen_drops
+        return None if self.external is None else self.external.tcp.listen_drops
 
     def _window(self) -> tuple[tuple[int, int], int | None]:
         """The measurement and its number of correct responses; without a report, the range of the

@@ -10,7 +10,7 @@ import msgspec
 
 from wsgiload.analysis.alarms import ServerUse, alarms_of_cell
 from wsgiload.analysis.attempts import standing_attempts
-from wsgiload.analysis.ground_truth import Finding, check_outside, retransmissions
+from wsgiload.analysis.ground_truth import Finding, check_external_counts, retransmissions
 from wsgiload.analysis.races import after_qualifying
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.documents.cell_result import AppliedLimits, CellResult, ExitStatus, ServerSettings
@@ -28,13 +28,13 @@ from wsgiload.units import NS_PER_S
 
 Status = Literal["complete", "interrupted", "failed"]
 
-_GRAVITY = ("valid", "warn", "invalid")
+_SEVERITY = ("valid", "warn", "invalid")
 # Above these shares, a measurement describes the host rather than the server.
 MOST_FOREIGN_CPU, MOST_CPU_WAIT = 0.10, 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class SweepProgress:
     """The progress of a sweep."""
 
     order: Sequence[Cell]
@@ -45,7 +45,7 @@ class Progress:
 
 
 def summarise_sweep(
-    variants: Mapping[str, ServerVariant], setting: Setting, progress: Progress
+    variants: Mapping[str, ServerVariant], setting: Setting, progress: SweepProgress
 ) -> Summary:
     """The summary of the cells so far, without conclusions from several cells."""
     experiment = setting.experiment
@@ -123,7 +123,7 @@ def summarise_cell(record: CellRecord, variant: ServerVariant, setting: Setting)
         unhealthy_s=record.unhealthy_s(),
         keepalive_honoured=record.keepalive_honoured,
         not_checked=_not_checked(record, setting),
-        external_counts=record.outside.document() if record.outside is not None else None,
+        external_counts=record.external.document() if record.external is not None else None,
         backlog=record.backlog,
         concurrency=record.concurrency,
         notes=(*record.notes, *_annotations(record)),
@@ -176,10 +176,10 @@ def _verdict(record: CellRecord, variant: ServerVariant, setting: Setting) -> Ve
 
     # The most severe reason decides; among equals, the first. The generator's reasons come before
     # ours.
-    gravest = max(added, key=lambda entry: _GRAVITY.index(entry[1].level), default=None)
-    if gravest is None or _GRAVITY.index(gravest[1].level) <= _GRAVITY.index(verdict.status):
+    worst = max(added, key=lambda entry: _SEVERITY.index(entry[1].level), default=None)
+    if worst is None or _SEVERITY.index(worst[1].level) <= _SEVERITY.index(verdict.status):
         return msgspec.structs.replace(verdict, reasons=reasons)
-    blame, reason = gravest
+    blame, reason = worst
     return Verdict(status=reason.level, blame=blame, reasons=reasons)
 
 
@@ -202,8 +202,8 @@ def _orchestrator_reasons(
     ]
     reasons: list[BlamedReason] = [("host", reason) for reason in of_host if reason is not None]
 
-    outside = [one for one in _external_checks(record, setting) if isinstance(one, Finding)]
-    reasons += [(one.blame, one.reason()) for one in outside]
+    external = [one for one in _external_checks(record, setting) if isinstance(one, Finding)]
+    reasons += [(one.blame, one.reason()) for one in external]
     if record.load is not None:
         use = _use(record, variant, setting)
         reasons += [(alarm.blame, alarm.reason()) for alarm in alarms_of_cell(record.load, use)]
@@ -279,7 +279,7 @@ def _external_checks(record: CellRecord, setting: Setting) -> list[Finding | Not
     if record.load is None:
         return []
     thresholds = of_orchestrator(setting.experiment.load.check_thresholds)
-    return check_outside(record.load, record.outside, thresholds)
+    return check_external_counts(record.load, record.external, thresholds)
 
 
 def _error_budgets(record: CellRecord) -> dict[str, ErrorBudget]:
@@ -295,7 +295,7 @@ def _error_budgets(record: CellRecord) -> dict[str, ErrorBudget]:
 
 
 def _annotations(record: CellRecord) -> list[str]:
-    resent = retransmissions(record.outside.tcp) if record.outside is not None else None
+    resent = retransmissions(record.external.tcp) if record.external is not None else None
     texts = (resent, _disturbance(record))
     return [text for text in texts if text is not None]
 

@@ -29,16 +29,16 @@ class TcpCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class OutsideCounts:
+class ExternalReading:
     """External counts at one time, or between two times."""
 
     requests_seen: int | None
     tcp: TcpCounts
 
-    def since(self, before: OutsideCounts) -> OutsideCounts:
+    def since(self, before: ExternalReading) -> ExternalReading:
         """The increase since ``before``."""
         now, then = asdict(self.tcp), asdict(before.tcp)
-        return OutsideCounts(
+        return ExternalReading(
             _grown(before.requests_seen, self.requests_seen),
             TcpCounts(**{name: _grown(then[name], now[name]) for name in now}),
         )
@@ -53,7 +53,7 @@ def _grown(before: int | None, now: int | None) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Counters:
+class ExternalCounters:
     """The sources of the counts; without a folder, the app does not count."""
 
     folder: Path | None = None
@@ -64,22 +64,22 @@ class Counters:
         """The environment variables that make the server's app count."""
         return {} if self.folder is None else {FOLDER_VARIABLE: str(self.folder)}
 
-    def look(self) -> OutsideCounts:
+    def read(self) -> ExternalReading:
         """All current counts."""
-        return OutsideCounts(read_request_count(self.folder), read_tcp_counts(self.root))
+        return ExternalReading(read_request_count(self.folder), read_tcp_counts(self.root))
 
 
 @contextmanager
-def outside_counters(*, app_counts: bool) -> Iterator[Counters]:
+def external_counters(*, app_counts: bool) -> Iterator[ExternalCounters]:
     """Counters for one launch of a server; ``app_counts``: its app is a bundled one."""
     if not app_counts:
-        yield Counters()
+        yield ExternalCounters()
         return
     # In memory, because writing a page to disk could delay the app.
     with scratch_folder(
         SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK | os.X_OK) else None
     ) as folder:
-        yield Counters(folder)
+        yield ExternalCounters(folder)
 
 
 def read_request_count(folder: Path | None) -> int | None:

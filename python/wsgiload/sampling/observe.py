@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from wsgiload.documents.load_report import AttachedResources, LoadReport
 from wsgiload.limits.attach import Attached
-from wsgiload.limits.files import Source
+from wsgiload.limits.files import CounterSource
 from wsgiload.limits.model import Counters
 from wsgiload.sampling.listen_queue import listener_pids
 from wsgiload.sampling.resources import measured_window, summarise
@@ -69,7 +69,7 @@ class _NoServer:
     def read_counters(self) -> Counters:
         return Counters()
 
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[CounterSource, ...]:
         return ()
 
 

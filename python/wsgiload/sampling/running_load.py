@@ -20,7 +20,7 @@ RECENT_NS = NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
-class LoadLook:
+class LoadState:
     """The state of a load; None: unknown, or not yet known."""
 
     progress: LoadProgress | None = None
@@ -64,7 +64,7 @@ class RunningLoad:
     _usage: Recently = field(default_factory=Recently)
     _memory_bytes: int | None = None
 
-    def look(self) -> LoadLook:
+    def look(self) -> LoadState:
         """The current state; costs a few small reads."""
         progress = self.file.read(self.plan.threads)
         rates: tuple[float, ...] | None = None
@@ -73,7 +73,7 @@ class RunningLoad:
             rates = self._requests.rates_per_s(progress.at_ns, counts)
         offered_per_s, achieved_per_s = rates or (None, None)
 
-        return LoadLook(
+        return LoadState(
             progress=progress,
             offered_per_s=offered_per_s,
             achieved_per_s=achieved_per_s,

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
 from wsgiload._loadgen import FileSampler
-from wsgiload.limits.files import EVERY_SECOND_NS, CounterFiles, Source, parse_texts, under
+from wsgiload.limits.files import EVERY_SECOND_NS, CounterFiles, CounterSource, parse_texts, under
 from wsgiload.limits.model import COUNTER_NAMES, Counters
 from wsgiload.sampling.listen_queue import (
     ListenQueue,
@@ -89,7 +89,7 @@ class Countable(Protocol):
 class WithSources(Protocol):
     """A group whose counters come from files; every control group."""
 
-    def sources(self) -> tuple[Source, ...]: ...
+    def sources(self) -> tuple[CounterSource, ...]: ...
 
 
 class Sampler:
@@ -108,7 +108,7 @@ class Sampler:
         interval_ns: int = DEFAULT_INTERVAL_NS,
         root: Path = Path("/"),
     ) -> None:
-        host = Source(under(root, "/proc/stat"), _host_times, HOST_SPACING_NS)
+        host = CounterSource(under(root, "/proc/stat"), _host_times, HOST_SPACING_NS)
         self._asking: _AskingReader | None = None
         if isinstance(group, WithSources):
             self._files = _FileReader((*group.sources(), host), port, interval_ns)
@@ -238,7 +238,9 @@ class _Parsed:
 class _FileReader:
     """Reads files in a thread without the interpreter; the contents are parsed after the end."""
 
-    def __init__(self, sources: Sequence[Source], port: int | None, interval_ns: int) -> None:
+    def __init__(
+        self, sources: Sequence[CounterSource], port: int | None, interval_ns: int
+    ) -> None:
         self._sources = sources
         self._port = port
         self._interval_ns = interval_ns
@@ -287,7 +289,9 @@ def _spaced(paths: Iterable[Path]) -> list[tuple[str, int]]:
 class _AskingReader:
     """Reads a group without files in a Python thread."""
 
-    def __init__(self, group: Countable, host: Source, port: int | None, interval_ns: int) -> None:
+    def __init__(
+        self, group: Countable, host: CounterSource, port: int | None, interval_ns: int
+    ) -> None:
         self._group = group
         self._host = CounterFiles([host])
         self._port = port

@@ -139,7 +139,7 @@ def check_servers(
     """Launch each variant once and check it; a failure does not stop the others."""
     limits = Limits(server_cpus=available_cpus(), policy="best-effort")
     environments = provision_all([variant.server for variant in chosen], interpreter, log=log)
-    launch.raise_descriptor_limit()
+    launch.raise_fd_limit()
     remove_stale_scratch()
     results = []
     with chosen_place(limits) as place:

@@ -29,7 +29,7 @@ BACKLOG = 1_024
 SOMAXCONN = Path("/proc/sys/net/core/somaxconn")
 POLL_S = 0.01
 # Some servers allocate a table entry for each possible file descriptor.
-MOST_DESCRIPTORS = 65_536
+MOST_FDS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ class ServerExit:
     stop_s: float
 
 
-def raise_descriptor_limit() -> None:
+def raise_fd_limit() -> None:
     """Raise the limit on file descriptors for this process and the servers that it starts.
 
     With the usual soft limit of 1,024, a server would refuse connections of the load.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limit = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
+    limit = MOST_FDS if hard == resource.RLIM_INFINITY else min(hard, MOST_FDS)
     if soft != resource.RLIM_INFINITY and soft < limit:
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 

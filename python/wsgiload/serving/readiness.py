@@ -34,11 +34,11 @@ class Expectation:
 
     request: Request
     ready_timeout_ns: int
-    answer_timeout_ns: int
+    response_timeout_ns: int
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProbeResult:
     """One response of the server; ``problem`` is None if it is correct."""
 
     status: int | None
@@ -50,34 +50,36 @@ class Answer:
     response: Response | None = None
 
 
-def ask(port: int, request: Request, timeout_s: float = DEFAULT_TIMEOUT_NS / NS_PER_S) -> Answer:
+def ask(
+    port: int, request: Request, timeout_s: float = DEFAULT_TIMEOUT_NS / NS_PER_S
+) -> ProbeResult:
     """Send one request on a new connection."""
     try:
         connection = Connection((HOST, port), timeout_s)
     except OSError as error:
-        return Answer(None, f"{type(error).__name__}: {error}", is_closed=True)
+        return ProbeResult(None, f"{type(error).__name__}: {error}", is_closed=True)
     try:
         return _exchange(connection, request)
     finally:
         connection.close()
 
 
-def _exchange(connection: Connection, request: Request) -> Answer:
+def _exchange(connection: Connection, request: Request) -> ProbeResult:
     try:
         response = connection.exchange(request)
     except (http.client.NotConnected, http.client.RemoteDisconnected, ConnectionError) as error:
-        return Answer(None, f"{type(error).__name__}: {error}", is_closed=True)
+        return ProbeResult(None, f"{type(error).__name__}: {error}", is_closed=True)
     except ResponseTooLarge as error:
         problem = f"{request.method} {request.path} got {error}"
-        return Answer(error.status, problem, is_too_large=True)
+        return ProbeResult(error.status, problem, is_too_large=True)
     except (OSError, http.client.HTTPException) as error:
-        return Answer(None, f"{type(error).__name__}: {error}")
-    is_right = response.status in request.statuses and _is_right(response.body, request)
-    wrong = None if is_right else in_words(request, response)
-    return Answer(response.status, wrong, response=response)
+        return ProbeResult(None, f"{type(error).__name__}: {error}")
+    is_correct = response.status in request.statuses and _is_correct(response.body, request)
+    wrong = None if is_correct else in_words(request, response)
+    return ProbeResult(response.status, wrong, response=response)
 
 
-def _is_right(body: bytes, request: Request) -> bool:
+def _is_correct(body: bytes, request: Request) -> bool:
     """Whether the body is correct. Ignores regular expressions, because the generator's syntax
     differs from Python's."""
     return (
@@ -97,23 +99,23 @@ def wait_until_ready(server: ServerProcess, port: int, expected: Expectation) ->
         if ended is not None:
             raise ended
         left_ns = started_ns + expected.ready_timeout_ns - time.monotonic_ns()
-        answer = ask(
+        probe = ask(
             port,
             expected.request,
-            max(MIN_RESPONSE_TIMEOUT_S, min(left_ns, expected.answer_timeout_ns) / NS_PER_S),
+            max(MIN_RESPONSE_TIMEOUT_S, min(left_ns, expected.response_timeout_ns) / NS_PER_S),
         )
         now_ns = time.monotonic_ns()
-        if answer.problem is None:
+        if probe.problem is None:
             _require_listener_in_group(server, port)
             return (now_ns - started_ns) / NS_PER_S
-        wrong_since_ns = (wrong_since_ns or now_ns) if answer.status is not None else None
+        wrong_since_ns = (wrong_since_ns or now_ns) if probe.status is not None else None
         if wrong_since_ns is not None and now_ns - wrong_since_ns > WRONG_RESPONSE_PATIENCE_NS:
-            raise _wrong_response(server, port, answer, expected.request)
+            raise _wrong_response(server, port, probe, expected.request)
         if now_ns - started_ns > expected.ready_timeout_ns:
             raise ServerError(
                 f"{server.variant.id} gave no correct response within "
                 f"{expected.ready_timeout_ns / NS_PER_S:g} s "
-                f"({answer.problem})",
+                f"({probe.problem})",
                 "raise --ready-timeout and --timeout, or see its log",
                 step=STEP,
                 log_tail=server.log_tail(),
@@ -145,21 +147,21 @@ def out_of_memory(server: ServerProcess, kills: int, when: str, step: str) -> Se
 
 
 def _wrong_response(
-    server: ServerProcess, port: int, answer: Answer, request: Request
+    server: ServerProcess, port: int, probe: ProbeResult, request: Request
 ) -> ServerError:
     """The error for a complete but wrong response, with its content and a fix."""
     log = server.log_tail()
-    cause, fix = f"{server.variant.id}: {answer.problem}", "see the server's log"
+    cause, fix = f"{server.variant.id}: {probe.problem}", "see the server's log"
     raised, user_server = exception_in(log), server.variant.server.user_server
-    if answer.is_too_large:
+    if probe.is_too_large:
         fix = "choose a path with shorter responses (--path)"
-    elif raised is not None and answer.status is not None and answer.status >= 500:
+    elif raised is not None and probe.status is not None and probe.status >= 500:
         cause += f"; its log contains {raised}"
     elif user_server is not None and user_server.ready_path == request.path:
         fix = f"correct ready_path of {user_server.option}, or see the server's log"
-    elif answer.response is not None:
+    elif probe.response is not None:
         hosts = [] if server.folder is None else allowed_hosts(server.folder)
-        fix = fix_of(request, answer.response, hosts, lambda other: ask(port, other).response)
+        fix = fix_of(request, probe.response, hosts, lambda other: ask(port, other).response)
     return ServerError(cause, fix, step=STEP, log_tail=log)
 
 
@@ -185,12 +187,12 @@ def keeps_connections(server: ServerProcess, port: int, request: Request, timeou
         raise _not_connected(server, error) from error
     try:
         for _ in range(2):
-            answer = _exchange(connection, request)
-            if answer.problem is None:
+            probe = _exchange(connection, request)
+            if probe.problem is None:
                 continue
-            if answer.is_closed:
+            if probe.is_closed:
                 return False
-            raise _wrong_response(server, port, answer, request)
+            raise _wrong_response(server, port, probe, request)
         return True
     finally:
         connection.close()

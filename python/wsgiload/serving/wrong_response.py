@@ -99,7 +99,7 @@ def _fix_of_redirect(request: Request, response: Response, again: Again) -> str:
     where = urlsplit(response.headers.get("Location", ""))
     name, value = HTTPS_FIELD
     if where.scheme == "https":
-        if _is_right(again(_with(request, name, value)), request):
+        if _is_correct(again(_with(request, name, value)), request):
             return f"the app requires https: add -H '{name}: {value}'"
         return "the app requires https: turn that off for the measurement"
     if _LOGIN.search(where.path):
@@ -108,7 +108,7 @@ def _fix_of_redirect(request: Request, response: Response, again: Again) -> str:
         )
 
     path = where.path + (f"?{where.query}" if where.query else "")
-    if path.startswith("/") and _is_right(again(replace(request, path=path)), request):
+    if path.startswith("/") and _is_correct(again(replace(request, path=path)), request):
         return f"request its target: --path {shlex.quote(path)}"
     return (
         f"choose another --path; if the redirect is correct, add --expect-status {response.status}"
@@ -133,5 +133,5 @@ def _with(request: Request, name: str, value: str) -> Request:
     return replace(request, headers=(*request.headers, (name, value)))
 
 
-def _is_right(response: Response | None, request: Request) -> bool:
+def _is_correct(response: Response | None, request: Request) -> bool:
     return response is not None and response.status in request.statuses

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from wsgiload.catalogue.names import ServerVariant
-from wsgiload.environments.app_import import Surroundings, check_app
+from wsgiload.environments.app_import import ImportContext, check_app
 from wsgiload.environments.import_messages import out_of_memory
 from wsgiload.environments.interpreter import (
     AppInterpreter,
@@ -73,7 +73,7 @@ def app_failure_of(
     with fresh_group("import", replace(place, limits=unmeasured)) as group:
         timeout_s = experiment.ready_timeout_ns / NS_PER_S
         variables = {**os.environ, **experiment.variables}
-        around = Surroundings(
+        around = ImportContext(
             interpreter,
             variables,
             group.spawn,

@@ -34,7 +34,7 @@ from wsgiload.loads.options import KEPT_FLIGHTS, LoadSettings, load_plan, withou
 from wsgiload.loads.precision import precision_sentence
 from wsgiload.loads.request import Request
 from wsgiload.results.record import CellRecord, ServiceSamples, Setting, failure_of
-from wsgiload.sampling.external_counters import Counters, outside_counters
+from wsgiload.sampling.external_counters import ExternalCounters, external_counters
 from wsgiload.sampling.listen_queue import read_listen_queue
 from wsgiload.sampling.processes import proportional_bytes
 from wsgiload.sampling.running_load import LoadEvents, watched
@@ -91,7 +91,7 @@ def run_cell(
     try:
         require_alive(bench.services)
         place = Place(setting.limits, bench.backend, bench.janitor)
-        with outside_counters(app_counts=experiment.bundled) as counters:
+        with external_counters(app_counts=experiment.bundled) as counters:
             service = Service(variant, environment, expected, log_path, counters.variables)
             with serving(
                 cell.id, service, place, launch_context(variant, environment, setting, port), served
@@ -121,7 +121,7 @@ def _failure(error: WsgiloadError, variant: ServerVariant, experiment: Experimen
 
 
 def _measure(
-    server: ServerProcess, port: int, bench: Bench, record: CellRecord, counters: Counters
+    server: ServerProcess, port: int, bench: Bench, record: CellRecord, counters: ExternalCounters
 ) -> None:
     setting = bench.setting
     experiment, cell = setting.experiment, record.cell
@@ -144,7 +144,7 @@ def _measure(
     sampler = Sampler(
         server.group, port=port, pids=server.group.pids, interval_ns=experiment.sample_interval_ns
     )
-    before = counters.look()
+    before = counters.read()
     with sampler, _sampling(bench.services, record, experiment.sample_interval_ns):
         try:
             plan = msgspec.structs.replace(
@@ -160,7 +160,7 @@ def _measure(
                     sampler.watch_client,
                     progress,
                 )
-            record.outside = counters.look().since(before)
+            record.external = counters.read().since(before)
         finally:
             record.samples = sampler.stop()
             record.processes, record.client = sampler.processes, sampler.client

@@ -63,12 +63,12 @@ class RaceSchedule:
 
     def wants(self, cell: Cell, cells: Sequence[CellResult]) -> bool:
         """Whether the cell could still change the conclusion."""
-        if self._is_answered_above(cell, cells):
+        if self._is_met_above(cell, cells):
             return False
         state = self.state(cell, cells)
         return not state.is_decided and cell.server in state.contenders
 
-    def _is_answered_above(self, cell: Cell, cells: Sequence[CellResult]) -> bool:
+    def _is_met_above(self, cell: Cell, cells: Sequence[CellResult]) -> bool:
         """Whether the objective is met at a higher rate, whose rounds all come first."""
         if not self.experiment.slo:
             return False

@@ -65,14 +65,20 @@ from wsgiload.results.stored_plan import (
     require_same_versions,
     stored_plan,
 )
-from wsgiload.results.summary import Progress, Status, exit_code, summarise_cell, summarise_sweep
+from wsgiload.results.summary import (
+    Status,
+    SweepProgress,
+    exit_code,
+    summarise_cell,
+    summarise_sweep,
+)
 from wsgiload.sampling.running_load import LoadEvents
 from wsgiload.scratch import remove_stale_scratch
 from wsgiload.serving import launch
 from wsgiload.serving.concurrency import Concurrency
 from wsgiload.serving.conformance import measure_concurrency
 from wsgiload.serving.groups import Place, chosen_place
-from wsgiload.serving.services import RunningService, Surroundings, running_services
+from wsgiload.serving.services import RunningService, ServiceContext, running_services
 from wsgiload.sweeps.app_check import app_failure_of, environment_note, interpreters_of
 from wsgiload.sweeps.cell import Bench, run_cell
 from wsgiload.sweeps.intervene import further_runs, intervene, lifted, require_liftable
@@ -157,7 +163,7 @@ class _Sweep:
 
     def summary(self, status: Status) -> Summary:
         summary = summarise_sweep(
-            self.variants, self.bench.setting, Progress(self.order, (), status, self.cells)
+            self.variants, self.bench.setting, SweepProgress(self.order, (), status, self.cells)
         )
         return msgspec.structs.replace(summary, interventions=self.interventions)
 
@@ -174,23 +180,23 @@ class _Sweep:
 
     def attempts(self, cell: Cell) -> list[CellResult]:
         """The trials at this place in the plan."""
-        return [made for made in self.cells if place_of(made) == cell.id]
+        return [trial for trial in self.cells if place_of(trial) == cell.id]
 
     def is_done(self, cell: Cell) -> bool:
         """Whether a valid trial exists, or no further one is allowed."""
         attempts = self.attempts(cell)
         if not attempts or len(attempts) > self.experiment.procedure_of(cell.run).reruns:
             return bool(attempts)
-        stands = standing_attempt(attempts)
-        return not self.may_repeat(stands)
+        best = standing_attempt(attempts)
+        return not self.may_repeat(best)
 
-    def may_repeat(self, stands: CellResult) -> bool:
+    def may_repeat(self, best: CellResult) -> bool:
         """Whether the best trial at a place is to be repeated. With several runs, every invalid
         trial is repeated. The number of repetitions is limited for single runs and for trials that
         the host only disturbed."""
-        if self.experiment.runs > 1 and is_discarded(stands):
+        if self.experiment.runs > 1 and is_discarded(best):
             return True
-        if not is_discarded(stands) and not is_disturbed(stands):
+        if not is_discarded(best) and not is_disturbed(best):
             return False
         # A race plans more trials than it makes.
         planned = len(self.order) if self.race is None else len(self.cells)
@@ -326,7 +332,7 @@ def _carry_out(
     cpu_plan, limits = plan_cpus(experiment.limits)
     if experiment.intervene is not None:
         require_liftable(limits, cpu_plan)
-    launch.raise_descriptor_limit()
+    launch.raise_fd_limit()
     remove_stale_scratch()
     if experiment.port is not None:
         launch.require_free_port(experiment.port)
@@ -373,7 +379,7 @@ def services_of(
     experiment: Experiment, place: Place, cpu_plan: CpuPlan, log: Callable[[str], None]
 ) -> AbstractContextManager[tuple[RunningService, ...]]:
     """The supporting services of an experiment, which run while the block lasts."""
-    around = Surroundings(
+    around = ServiceContext(
         place=place,
         server_cpus=cpu_plan.server_cpus,
         client_cpus=cpu_plan.client_cpus,

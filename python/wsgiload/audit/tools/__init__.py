@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wsgiload.audit.run import Tool
+from wsgiload.audit.run import AuditTool
 from wsgiload.audit.tools.ab import AB
 from wsgiload.audit.tools.funkload import FUNKLOAD
 from wsgiload.audit.tools.hey import HEY
@@ -13,4 +13,4 @@ from wsgiload.audit.tools.oha import OHA
 from wsgiload.audit.tools.vegeta import VEGETA
 from wsgiload.audit.tools.wrk import WRK, WRK2
 
-TOOLS: tuple[Tool, ...] = (WRK, WRK2, AB, HTTPERF, HEY, OHA, VEGETA, K6, LOCUST, FUNKLOAD)
+TOOLS: tuple[AuditTool, ...] = (WRK, WRK2, AB, HTTPERF, HEY, OHA, VEGETA, K6, LOCUST, FUNKLOAD)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from wsgiload.audit import text
-from wsgiload.audit.run import Part, Tool
+from wsgiload.audit.run import AuditTool, Part
 from wsgiload.documents.audit import ErrorKind, Figures
 
 _MILLISECOND_NS = 1_000_000
@@ -96,4 +96,4 @@ def _transfer_ns(piece: str) -> int | None:
     return max(0, last - first)
 
 
-AB = Tool("ab", _is_ab, _parse)
+AB = AuditTool("ab", _is_ab, _parse)

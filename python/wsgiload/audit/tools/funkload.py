@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from wsgiload.audit import text
-from wsgiload.audit.run import ALL_ERRORS, Part, Tool
+from wsgiload.audit.run import ALL_ERRORS, AuditTool, Part
 from wsgiload.documents.audit import Figures
 from wsgiload.errors import UsageError
 
@@ -97,4 +97,4 @@ def _ns(seconds: str) -> int:
     return round(_number(seconds) * 1e9)
 
 
-FUNKLOAD = Tool("funkload", _is_funkload, _parse, ALL_ERRORS, pauses=True)
+FUNKLOAD = AuditTool("funkload", _is_funkload, _parse, ALL_ERRORS, pauses=True)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from wsgiload.audit import text
-from wsgiload.audit.run import Part, Tool
+from wsgiload.audit.run import AuditTool, Part
 from wsgiload.documents.audit import ErrorKind, Figures
 
 # Four decimal places of a second.
@@ -79,4 +79,4 @@ def _errors(statuses: dict[str, int], broken: str) -> dict[ErrorKind, int]:
     return text.present(errors)
 
 
-HEY = Tool("hey", _is_hey, _parse)
+HEY = AuditTool("hey", _is_hey, _parse)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from wsgiload.audit import text
-from wsgiload.audit.run import Part, Tool
+from wsgiload.audit.run import AuditTool, Part
 from wsgiload.documents.audit import ErrorKind, Figures
 from wsgiload.units import NS_PER_S
 
@@ -113,4 +113,4 @@ def _times(piece: str, *, is_one_call: bool) -> Figures:
     )
 
 
-HTTPERF = Tool("httperf", _is_httperf, _parse)
+HTTPERF = AuditTool("httperf", _is_httperf, _parse)

@@ -9,7 +9,7 @@ import msgspec
 
 from wsgiload.audit import text
 from wsgiload.audit.json_text import decode
-from wsgiload.audit.run import ALL_ERRORS, Part, Tool
+from wsgiload.audit.run import ALL_ERRORS, AuditTool, Part
 from wsgiload.documents.audit import Figures
 
 _QUANTILE = re.compile(r"p\((\d+(?:\.\d+)?)\)")
@@ -94,4 +94,4 @@ def _quantiles(times: Numbers) -> dict[str, int]:
     return {key: round(value * 1e6) for key, value in sorted(quantiles.items())}
 
 
-K6 = Tool("k6", _is_k6, _parse, ALL_ERRORS, pauses=True)
+K6 = AuditTool("k6", _is_k6, _parse, ALL_ERRORS, pauses=True)

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Mapping, Sequence
 
 from wsgiload.audit import text
-from wsgiload.audit.run import ALL_ERRORS, Part, Tool
+from wsgiload.audit.run import ALL_ERRORS, AuditTool, Part
 from wsgiload.documents.audit import Figures
 from wsgiload.errors import UsageError
 from wsgiload.units import NS_PER_S
@@ -142,4 +142,4 @@ def _ns(milliseconds: str) -> int | None:
     return None if value is None else round(value * _MILLISECOND_NS)
 
 
-LOCUST = Tool("locust", _is_locust, _parse, ALL_ERRORS, pauses=True)
+LOCUST = AuditTool("locust", _is_locust, _parse, ALL_ERRORS, pauses=True)

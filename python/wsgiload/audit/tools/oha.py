@@ -10,7 +10,7 @@ import msgspec
 
 from wsgiload.audit import text
 from wsgiload.audit.json_text import decode
-from wsgiload.audit.run import Part, Tool
+from wsgiload.audit.run import AuditTool, Part
 from wsgiload.documents.audit import ErrorKind, Figures
 from wsgiload.units import NS_PER_S
 
@@ -79,4 +79,4 @@ def _quantiles(percentiles: dict[str, float | None]) -> dict[str, int]:
     }
 
 
-OHA = Tool("oha", _is_oha, _parse)
+OHA = AuditTool("oha", _is_oha, _parse)

@@ -11,7 +11,7 @@ import msgspec
 
 from wsgiload.audit import text
 from wsgiload.audit.json_text import decode
-from wsgiload.audit.run import ALL_ERRORS, Part, Tool
+from wsgiload.audit.run import ALL_ERRORS, AuditTool, Part
 from wsgiload.documents.audit import ErrorKind, Figures
 
 # The code of a request without a response.
@@ -133,4 +133,4 @@ def _errors(codes: Mapping[str, int], messages: Sequence[str]) -> dict[ErrorKind
     return text.present({"status": status, kind: codes.get(_NO_RESPONSE, 0)})
 
 
-VEGETA = Tool("vegeta", _is_vegeta, _parse, ALL_ERRORS)
+VEGETA = AuditTool("vegeta", _is_vegeta, _parse, ALL_ERRORS)

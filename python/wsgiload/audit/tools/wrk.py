@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from wsgiload.audit import text
-from wsgiload.audit.run import ERROR_RESPONSES, Part, Tool
+from wsgiload.audit.run import ERROR_RESPONSES, AuditTool, Part
 from wsgiload.documents.audit import ErrorKind, Figures
 
 _START = r"^Running .+ (?:test|tests) @ "
@@ -91,7 +91,7 @@ def _quantiles(piece: str) -> dict[str, int]:
     return quantiles
 
 
-WRK = Tool(
+WRK = AuditTool(
     "wrk",
     _is_wrk,
     _parse_closed,
@@ -99,4 +99,4 @@ WRK = Tool(
     back_fills=True,
     keeps_failed_connections=True,
 )
-WRK2 = Tool("wrk2", _is_wrk2, _parse_open, ERROR_RESPONSES, keeps_failed_connections=True)
+WRK2 = AuditTool("wrk2", _is_wrk2, _parse_open, ERROR_RESPONSES, keeps_failed_connections=True)

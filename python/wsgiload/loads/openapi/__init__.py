@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from wsgiload.errors import UsageError
 from wsgiload.loads.openapi.credentials import credentials_note
-from wsgiload.loads.openapi.document import Document, Unfillable, document_of
+from wsgiload.loads.openapi.document import ApiDescription, Unfillable, document_of
 from wsgiload.loads.openapi.operations import Operation, base_path, operations_in, target_of
 from wsgiload.loads.targets_text import ImportedTargets
 
@@ -47,7 +47,7 @@ def targets_of_openapi(content: bytes, methods: Collection[str] = ()) -> Importe
 
 
 def _filled(
-    document: Document, operations: list[Operation], skipped: list[str]
+    document: ApiDescription, operations: list[Operation], skipped: list[str]
 ) -> tuple[list[str], list[Operation]]:
     """The targets and their operations; operations that cannot be filled in are added to
     ``skipped``."""
@@ -83,7 +83,7 @@ def _nothing_imported(skipped: list[str], left_out: Counter[str]) -> UsageError:
     return UsageError("the description has no operations")
 
 
-def _base_note(document: Document) -> list[str]:
+def _base_note(document: ApiDescription) -> list[str]:
     base = base_path(document, document.root)
     return [f"the paths begin with {base}, as the description says"] if base else []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wsgiload.loads.openapi.document import (
-    Document,
+    ApiDescription,
     Object,
     Unfillable,
     items,
@@ -27,7 +27,7 @@ class Body:
     media_type: str
 
 
-def body_of(document: Document, operation: Object, parameters: list[Object]) -> Body | None:
+def body_of(document: ApiDescription, operation: Object, parameters: list[Object]) -> Body | None:
     """The body; None if the operation needs none."""
     try:
         if document.version == 2:
@@ -37,7 +37,7 @@ def body_of(document: Document, operation: Object, parameters: list[Object]) -> 
         raise Unfillable(f"request body: {unfillable}") from None
 
 
-def _body_3(document: Document, operation: Object) -> Body | None:
+def _body_3(document: ApiDescription, operation: Object) -> Body | None:
     request = document.object_at(operation.get("requestBody"))
     media = mapping(request.get("content"))
     reason = Unfillable("it has no media type")
@@ -51,7 +51,7 @@ def _body_3(document: Document, operation: Object) -> Body | None:
     return None
 
 
-def _body_2(document: Document, operation: Object, parameters: list[Object]) -> Body | None:
+def _body_2(document: ApiDescription, operation: Object, parameters: list[Object]) -> Body | None:
     consumes = [text_or(one, "") for one in items(operation.get("consumes"))]
     consumes = consumes or [text_or(one, "") for one in items(document.root.get("consumes"))]
     whole = next((one for one in parameters if one.get("in") == "body"), None)
@@ -86,7 +86,7 @@ def _is_json(media_type: str) -> bool:
     return media_type in (_JSON, _ANY) or "json" in media_type
 
 
-def _body(document: Document, media_type: str, medium: Object) -> Body:
+def _body(document: ApiDescription, media_type: str, medium: Object) -> Body:
     if media_type.startswith("multipart/"):
         raise Unfillable("multipart bodies are not built")
     value = given_value(document, medium)

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wsgiload.loads.openapi.document import Document, Object, Unfillable, items, mapping, text_or
+from wsgiload.loads.openapi.document import (
+    ApiDescription,
+    Object,
+    Unfillable,
+    items,
+    mapping,
+    text_or,
+)
 from wsgiload.loads.request import is_token
 
 
-def credentials_note(document: Document, operations: Sequence[Object]) -> list[str]:
+def credentials_note(document: ApiDescription, operations: Sequence[Object]) -> list[str]:
     """How many operations need credentials, and an option that sends them."""
     names = [name for operation in operations if (name := _scheme_of(document, operation))]
     if not names:
@@ -19,7 +26,7 @@ def credentials_note(document: Document, operations: Sequence[Object]) -> list[s
     return [f"{who} credentials; add them to the load, for example {options}"]
 
 
-def _scheme_of(document: Document, operation: Object) -> str | None:
+def _scheme_of(document: ApiDescription, operation: Object) -> str | None:
     """The name of the first required scheme."""
     requirements = items(operation.get("security", document.root.get("security")))
     alternatives = [mapping(one) for one in requirements]
@@ -28,7 +35,7 @@ def _scheme_of(document: Document, operation: Object) -> str | None:
     return next(iter(alternatives[0]))
 
 
-def _scheme(document: Document, name: str) -> Object:
+def _scheme(document: ApiDescription, name: str) -> Object:
     schemes = document.root.get("securityDefinitions")
     if document.version == 3:
         schemes = mapping(document.root.get("components")).get("securitySchemes")

@@ -31,7 +31,7 @@ class TooLarge(Unfillable):
 
 
 @dataclass(slots=True)
-class Document:
+class ApiDescription:
     """The description, version 2 (Swagger 2.0) or 3 (OpenAPI 3.0 and 3.1)."""
 
     root: Object
@@ -83,7 +83,7 @@ class Document:
         return value
 
 
-def document_of(content: bytes) -> Document:
+def document_of(content: bytes) -> ApiDescription:
     """Decode the JSON and detect its version."""
     try:
         root = msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"))
@@ -95,9 +95,9 @@ def document_of(content: bytes) -> Document:
     description = mapping(root)
     version = str(description.get("openapi", description.get("swagger", "")))
     if version.startswith(("3.0", "3.1")) and "openapi" in description:
-        return Document(description, 3)
+        return ApiDescription(description, 3)
     if version == "2.0":
-        return Document(description, 2)
+        return ApiDescription(description, 2)
     if version:
         raise UsageError(
             f"version {shown(version)} of OpenAPI is not supported", "use 2.0, 3.0 or 3.1"

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from wsgiload.loads.openapi.body import body_of
 from wsgiload.loads.openapi.document import (
-    Document,
+    ApiDescription,
     Object,
     Unfillable,
     items,
@@ -44,7 +44,7 @@ class Operation:
         return f"{self.method} {shown(self.template)}"
 
 
-def operations_in(document: Document) -> Iterator[Operation | tuple[str, Unfillable]]:
+def operations_in(document: ApiDescription) -> Iterator[Operation | tuple[str, Unfillable]]:
     """All operations in the order of the file; for an unreadable path, the reason."""
     for template, described_path in mapping(document.root.get("paths")).items():
         if template.startswith("x-"):  # an extension
@@ -60,7 +60,7 @@ def operations_in(document: Document) -> Iterator[Operation | tuple[str, Unfilla
                 yield Operation(method, template, item, operation)
 
 
-def target_of(document: Document, operation: Operation) -> str:
+def target_of(document: ApiDescription, operation: Operation) -> str:
     """The lines of its request in a targets file."""
     if not _TEMPLATE.fullmatch(operation.template):
         raise Unfillable("its path is not that of a URL")
@@ -78,7 +78,7 @@ def target_of(document: Document, operation: Operation) -> str:
     return text + named + _expectation(document, operation.operation)
 
 
-def base_path(document: Document, *levels: Object) -> str:
+def base_path(document: ApiDescription, *levels: Object) -> str:
     """The prefix of every path, from the first of the levels that has a server."""
     if document.version == 2:
         return text_or(document.root.get("basePath"), "").rstrip("/")
@@ -99,7 +99,7 @@ def _server_path(server: Object) -> str:
     return f"/{path}" if path and not path.startswith("/") else path
 
 
-def _expectation(document: Document, operation: Object) -> str:
+def _expectation(document: ApiDescription, operation: Object) -> str:
     """The success statuses that the operation lists."""
     codes = [str(code) for code in mapping(operation.get("responses"))]
     statuses = sorted(filter(_SUCCESS.fullmatch, codes))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from wsgiload.loads.openapi.document import (
-    Document,
+    ApiDescription,
     Object,
     Unfillable,
     items,
@@ -59,7 +59,7 @@ class Filled:
         return f"{path}?{'&'.join(self.query)}" if self.query else path
 
 
-def described(document: Document, *levels: Object) -> list[Object]:
+def described(document: ApiDescription, *levels: Object) -> list[Object]:
     """The parameters of the path and of the operation; the latter take precedence."""
     by_name: dict[tuple[object, object], Object] = {}
     for level in levels:
@@ -69,7 +69,7 @@ def described(document: Document, *levels: Object) -> list[Object]:
     return list(by_name.values())
 
 
-def filled(document: Document, parameters: list[Object]) -> Filled:
+def filled(document: ApiDescription, parameters: list[Object]) -> Filled:
     """The required parameters with their values."""
     result = Filled()
     for parameter in parameters:
@@ -85,7 +85,9 @@ def filled(document: Document, parameters: list[Object]) -> Filled:
     return result
 
 
-def _fill(document: Document, parameter: Object, key: tuple[str, str], result: Filled) -> None:
+def _fill(
+    document: ApiDescription, parameter: Object, key: tuple[str, str], result: Filled
+) -> None:
     place, name = key
     if place == "path":
         result.in_path[name] = _in_path(parameter, _value(document, parameter))
@@ -97,7 +99,7 @@ def _fill(document: Document, parameter: Object, key: tuple[str, str], result: F
         result.cookies.append(f"{name}={_joined(_value(document, parameter))}")
 
 
-def _value(document: Document, parameter: Object) -> object:
+def _value(document: ApiDescription, parameter: Object) -> object:
     given = given_value(document, parameter)
     if given is not MISSING:
         return given

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from wsgiload.loads.openapi.document import (
-    Document,
+    ApiDescription,
     Object,
     TooLarge,
     Unfillable,
@@ -60,7 +60,7 @@ class _Missing:
 MISSING: Final = _Missing()
 
 
-def given_value(document: Document, holder: Object) -> object:
+def given_value(document: ApiDescription, holder: Object) -> object:
     """The value that a parameter, a body or a schema specifies: an example, the default, the only
     value, or the first of several."""
     for name in ("example", "x-example"):
@@ -75,7 +75,7 @@ def given_value(document: Document, holder: Object) -> object:
     return next((one for one in items(holder.get("enum")) if one is not None), MISSING)
 
 
-def _examples(document: Document, examples: object) -> Iterator[object]:
+def _examples(document: ApiDescription, examples: object) -> Iterator[object]:
     """In a schema, examples are an array; elsewhere, they have names."""
     yield from items(examples)
     for example in mapping(examples).values():
@@ -89,7 +89,7 @@ class Values:
     """Finds values. Text without any hint is only invented in a body; in a URL, it would name a
     resource that does not exist."""
 
-    document: Document
+    document: ApiDescription
     invents_text: bool
 
     def of(self, schema: object, depth: int = 0) -> object:
