@@ -605,7 +605,10 @@ mod tests {
         let cut = replaying(trace, "-d 2s").expect("a trace");
         assert_eq!(cut.phases.measure_ns, 2_000_000_000);
         let message = replaying(trace, "--warmup 4s").expect_err("nothing left");
-        assert!(message.contains("nothing is left to measure"), "{message}");
+        assert!(
+            message.contains("cover the whole trace; shorten them"),
+            "{message}"
+        );
         assert_eq!(
             replaying("5\n", "").expect("one arrival").phases.measure_ns,
             DEFAULT_MEASURE_NS

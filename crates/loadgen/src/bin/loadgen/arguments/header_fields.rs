@@ -131,7 +131,7 @@ mod tests {
         }
 
         for (text, expected) in [
-            ("@", "@ without a file; name a file with"),
+            ("@", "@ is not followed by a file name; name a file with"),
             (
                 "@/nowhere/headers",
                 "cannot read /nowhere/headers: No such file",

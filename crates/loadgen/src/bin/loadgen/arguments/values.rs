@@ -41,7 +41,7 @@ pub fn ramp(text: &str) -> Result<Ramp, String> {
 
 /// `1000@10s`.
 pub fn step(text: &str) -> Result<Step, String> {
-    let not_one = || format!("{text:?} is not a step; write it like 1000@10s,2000@10s");
+    let not_one = || format!("{text:?} is not a step; write steps like 1000@10s,2000@10s");
     let (rate_text, time) = text.split_once('@').ok_or_else(not_one)?;
     let rate_per_s = rate(rate_text).ok_or_else(not_one)?;
     Ok(Step {

@@ -65,7 +65,7 @@ fn wrk_is_a_closed_loop_for_a_time() {
         "connections that do not divide evenly are left out"
     );
     assert!(line("wrk https://h/").ends_with("--insecure"));
-    assert!(refusal("wrk -t4 -c2 http://h/").contains("as many as the threads"));
+    assert!(refusal("wrk -t4 -c2 http://h/").contains("-c must be at least -t"));
 }
 
 #[test]
