@@ -102,7 +102,7 @@ GOODPUT_SAME = replace(P50, figure="goodput", conclusion="same", margin=0.0)
             "gthread and sync: p99 is equivalent within 2.6 % at 500/s (1.01× [0.99, 1.03])",
         ),
         (
-            {"finding": "undecided", "p_adjusted": 0.53, "margin": 1.4},
+            {"conclusion": "undecided", "p_adjusted": 0.53, "margin": 1.4},
             "gthread and sync: no significant difference in p99 at 500/s (any difference is "
             "at most a factor of 2.4; 1.31× [1.22, 1.41], p = 0.53)",
         ),

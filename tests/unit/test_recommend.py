@@ -289,7 +289,7 @@ def test_what_misses_while_disturbed_is_undecided() -> None:
 def test_a_miss_in_a_short_run_is_a_miss_too() -> None:
     short = {"outcomes": outcomes(500)}
     near = [cell("short", 50, run, 90.0 if run <= 4 else 110.0, **short) for run in range(1, 7)]
-    assert "the result of short at 50/s is uncertain: met in only 4 of 6 runs" in refused(near).why
+    assert "the result of short at 50/s is uncertain: met in only 4 of 6 runs" in refused(near).reason
 
 
 def test_disturbed_and_clean_misses_are_told_apart() -> None:
@@ -310,7 +310,7 @@ def test_what_holds_only_within_its_own_scatter_is_not_safe() -> None:
         cell("near", 100, run, p99_ms)
         for run, p99_ms in enumerate((60.0, 99.0, 70.0, 98.0, 99.5, 97.0), 1)
     ]
-    assert "the 95 % CI of p99 includes values that miss it" in refused(near).why
+    assert "the 95 % CI of p99 includes values that miss it" in refused(near).reason
 
 
 @pytest.mark.parametrize("order", [("p50<7ms", "p99<100ms"), ("p99<100ms", "p50<7ms")])
@@ -337,7 +337,7 @@ def test_the_interval_of_every_quantile_counts_in_any_order_and_that_of_the_high
     assert safe.interval_95[0] < 60e6 < safe.interval_95[1]
     near = recommend(with_medians((3.0, 6.9, 4.0, 6.8, 6.9, 6.9)), objective)
     assert isinstance(near, NoRecommendation)
-    assert "met in all 6 runs, but the 95 % CI of p50 includes values that miss it" in near.why
+    assert "met in all 6 runs, but the 95 % CI of p50 includes values that miss it" in near.reason
 
 
 def test_failures_under_load_are_misses_and_not_invalid() -> None:
@@ -408,7 +408,7 @@ def test_of_capacities_the_largest_is_recommended_unless_intervals_overlap() -> 
     )
     near = recommend_capacity([searched("near", 195.0, (185.0, 199.0)), high])
     assert isinstance(near, NoRecommendation)
-    assert "overlap" in near.why
+    assert "overlap" in near.reason
 
 
 def test_a_rate_that_may_be_larger_carries_none_for_another() -> None:

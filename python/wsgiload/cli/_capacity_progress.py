@@ -33,7 +33,7 @@ class CapacityProgress(CapacityEvents):
         self._tell(f"searching {plural(servers, 'server')}, about {format_span(seconds)}")
 
     def trial_started(self, course: ServerSearch, plan: TrialPlan, phase: Phase | None) -> None:
-        step = SEARCH_PHASES[phase or "guess"]
+        step = SEARCH_PHASES[phase or "initial"]
         where = _where(plan.server, plan.level.rate_per_s, plan.level.connections)
         what = f"{where}, trial {len(course.trials) + 1}, {step}"
         upcoming = "depends on this trial"
@@ -42,7 +42,7 @@ class CapacityProgress(CapacityEvents):
 
     def trial_ended(self, course: ServerSearch, trial: JudgedTrial) -> None:
         where = _where(course.server, trial.cell.rate, trial.cell.connections)
-        step = SEARCH_PHASES[trial.phase or "guess"]
+        step = SEARCH_PHASES[trial.phase or "initial"]
         outcome = _outcome_words(trial)
         self._tell(f"{where}, trial {len(course.trials)}, {step}: {outcome}")
 

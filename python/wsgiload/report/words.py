@@ -27,7 +27,7 @@ NOT_MEASURED = "not measured"
 
 # The steps of a capacity search.
 SEARCH_PHASES = {
-    "guess": "closed loop",
+    "initial": "closed loop",
     "bracket": "doubling",
     "bisect": "bisection",
     "confirm": "confirmation",
