@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args, get_type_hints
 
 import msgspec
 import pytest
 
+from wsgiload.documents.capacity import CapacityTrial
 from wsgiload.documents.cell_result import CellFailure
 from wsgiload.documents.load_report import (
     Bounds,
@@ -198,3 +199,9 @@ def test_small_words() -> None:
         "–",
     ]
     assert [words.format_cpu_list(cpus) for cpus in ("0-1", (0, 1), None)] == ["0-1", "0,1", "any"]
+
+
+def test_every_stage_of_a_capacity_search_has_words() -> None:
+    stages = get_args(get_type_hints(CapacityTrial)["stage"])
+
+    assert set(words.SEARCH_PHASES) == set(stages)
