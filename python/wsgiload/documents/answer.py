@@ -43,7 +43,8 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     cpu_cores_mean: NonNegativeFloat | None
     """CPU use of the server, median over runs. Unit: cores. Source: cgroup. Null: not measured."""
     memory_peak_bytes: NonNegativeInt | None
-    """Peak memory of the server in any run. Unit: bytes. Source: cgroup. Null: not measured."""
+    """Peak memory of the server, maximum over runs. Unit: bytes. Source: cgroup. Null: not
+    measured."""
     workers: PositiveInt | None
     """Number of worker processes that the settings request. Unit: processes. Source: settings.
     Null: the server has no such setting, or its default applies."""
@@ -54,7 +55,8 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     """Ranked servers at this load level whose difference from this server is within the noise.
     Source: comparisons; with fewer than four runs, overlapping confidence intervals."""
     few_requests_beyond: bool = False
-    """Whether some run has fewer than ten requests beyond `value_ns`. Source: cells."""
+    """Whether in at least one run, fewer than ten requests were slower than `value_ns`. Source:
+    cells."""
     services: tuple[RankedService, ...] = ()
     """Resource use of the supporting services. Source: cells."""
 

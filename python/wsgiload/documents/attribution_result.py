@@ -11,13 +11,13 @@ class ShareInterval(Document, frozen=True, kw_only=True):
     """A share or a ratio, with its confidence interval."""
 
     value: NonNegativeFloat
-    """The share, or the ratio."""
+    """The share, or the ratio. Unit: 0 to 1, or ratio."""
     low: NonNegativeFloat | None
-    """Lower end of the 95 % confidence interval. Source: bootstrap over seconds of the measurement.
-    Null: fewer than five seconds."""
+    """Lower end of the 95 % confidence interval. Unit: 0 to 1, or ratio. Source: bootstrap over
+    seconds of the measurement. Null: fewer than five seconds."""
     high: NonNegativeFloat | None
-    """Upper end of the 95 % confidence interval. Source: bootstrap over seconds of the measurement.
-    Null: fewer than five seconds."""
+    """Upper end of the 95 % confidence interval. Unit: 0 to 1, or ratio. Source: bootstrap over
+    seconds of the measurement. Null: fewer than five seconds."""
 
 
 class ExposureResult(Document, frozen=True, kw_only=True):
@@ -65,8 +65,8 @@ class AttributionResult(Document, frozen=True, kw_only=True):
     """Number of requests that count as the slowest: 1 % of all requests, but at least ten. Unit:
     requests. Source: load. Null: the load has no `flights`."""
     slowest_ratio: Share | None
-    """Share of these requests among all requests. Unit: 0 to 1. Source: load. Null: the load has no
-    `flights`."""
+    """`slowest` divided by the number of all requests. Unit: 0 to 1. Source: load. Null: the load
+    has no `flights`."""
     resolution_ns: NonNegativeInt
     """Time resolution of the events: one CPU period. Unit: ns. Source: cgroup."""
     exposures: tuple[ExposureResult, ...]
@@ -82,4 +82,5 @@ class AttributionResult(Document, frozen=True, kw_only=True):
     readable."""
     cpu_wait_ratio: NonNegativeFloat | None
     """Share of the time in which all runnable tasks of the server waited for a CPU, without
-    throttling or memory pressure. Unit: 0 to 1. Source: `cpu.pressure`. Null: no PSI."""
+    throttling or memory pressure. Unit: 0 to 1. Source: `cpu.pressure`. Null: no PSI (pressure
+    stall information)."""

@@ -44,8 +44,8 @@ class Figures(Document, frozen=True, kw_only=True):
     """Number of responses, including those with an error status. Unit: requests. Source: file.
     Null: not in the file."""
     timed_requests: NonNegativeInt | None = None
-    """Number of requests on which the quantiles are based. Unit: requests. Source: file. Null: all
-    `requests`."""
+    """Number of requests on which the quantiles are based. Unit: requests. Source: file. Null: the
+    same number as `requests`."""
     errors: dict[ErrorKind, PositiveInt] = msgspec.field(default_factory=dict)
     """Number of failed requests of each kind: `connect`, `read`, `write`, `timeout`, `status`,
     `body`, `client` (out of file descriptors or ports) or `other`. Unit: requests. Source: file."""
@@ -125,7 +125,7 @@ class AuditReport(Document, frozen=True, kw_only=True):
     """The result of an audit."""
 
     schema_version: Literal[2]
-    """Version of this document, 2."""
+    """Version of the document format: 2."""
     files: tuple[AuditedRun, ...]
     """Findings for each run in the files."""
     rejected: tuple[RejectedFile, ...]

@@ -28,7 +28,8 @@ class MachineFacts(Document, frozen=True, kw_only=True):
 
 
 class NoiseFloorQuantiles(Document, frozen=True, kw_only=True):
-    """Quantiles of one time, measured with a server that responds immediately."""
+    """Quantiles of a duration, such as the response time, measured with a server that responds
+    immediately."""
 
     p50: NonNegativeInt | None
     """Median. Unit: ns. Source: load. Null: there are no values."""
@@ -67,10 +68,10 @@ class MedianBias(Document, frozen=True, kw_only=True):
 
 
 class Calibration(Document, frozen=True, kw_only=True):
-    """The noise floor of a machine in one connection mode."""
+    """The noise floor of a machine with one `keepalive` setting."""
 
     schema_version: Literal[1]
-    """Version of this document, 1."""
+    """Version of the document format: 1."""
     created_ns: NonNegativeInt
     """Time of the calibration. Unit: ns since 1970. Source: kernel."""
     machine: MachineFacts

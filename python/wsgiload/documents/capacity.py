@@ -37,12 +37,12 @@ class CapacityTrial(Document, frozen=True, kw_only=True):
     cell: str
     """Identifier of the trial's cell."""
     stage: Literal["initial", "bracket", "bisect", "confirm"]
-    """Stage of the search: `initial` (closed loop), `bracket` (doubling the rate), `bisect` or
-    `confirm`."""
+    """Stage of the search: `initial` (closed loop), `bracket` (doubling or halving the rate),
+    `bisect` (narrowing the bracket) or `confirm` (new trials at the lower bound)."""
     rate_per_s: PositiveFloat | None
     """Offered rate. Unit: 1/s. Null: closed loop."""
     connections: PositiveInt | None
-    """Number of users in the initial closed loop. Null: open loop."""
+    """Number of connections in the initial closed loop. Unit: connections. Null: open loop."""
     met: bool | None
     """Whether the trial met the objective. Null: invalid trial, trial too short, or initial closed
     loop."""
@@ -60,14 +60,14 @@ class ServerCapacity(Document, frozen=True, kw_only=True):
     server: str
     """Name of the server."""
     app: str | None = None
-    """The app as `module:callable`. Null: `--url`."""
+    """The app as `module:callable`. Null: the search used `--url`."""
     rate_per_s: PositiveFloat | None
-    """The confirmed rate. Unit: 1/s. Null: no rate was confirmed."""
+    """Capacity: the confirmed rate. Unit: 1/s. Null: no rate was confirmed."""
     bracket: tuple[PositiveFloat | None, PositiveFloat | None]
     """Lower and upper bound of the capacity. Unit: 1/s. Null: an entry: no such bound was found."""
     confirmed: tuple[NonNegativeInt, NonNegativeInt] | None
     """Number of confirmation trials that met the objective, and total number of confirmation
-    trials. Unit: trials. Null: no confirmation trial."""
+    trials. Unit: trials. Null: no confirmation trials."""
     verdict: Verdict
     """Whether the rate can be trusted ([Verdict](#verdict))."""
     estimate_per_s: PositiveFloat | None
@@ -77,20 +77,21 @@ class ServerCapacity(Document, frozen=True, kw_only=True):
     """Lower and upper end of the 95 % confidence interval of `estimate_per_s`, extended to include
     the confirmed rate. Unit: 1/s. Null: unknown; an entry: unbounded."""
     limited_by: LimitedBy | None
-    """Bottleneck in the trials that missed the objective just above the rate: `cpu_limit`,
-    `cpu_per_process` (each process is limited to one core), `memory`, `service` (a supporting
-    service saturates its cores), `waiting` (requests wait for a thread or for a connection to a
-    service, although the server and its services have CPU time left), `workers` (connections wait
-    although CPU time is left) or `accept_queue` (full accept queue). Source: cgroup, kernel. Null:
-    none of these, or resources were not sampled."""
+    """Bottleneck in the trials that missed the objective just above the confirmed rate:
+    `cpu_limit`, `cpu_per_process` (each process is limited to one core), `memory`, `service` (a
+    supporting service saturates its cores), `waiting` (requests wait for a thread or for a
+    connection to a service, although the server and its services have CPU time left), `workers`
+    (connections wait although CPU time is left) or `accept_queue` (full accept queue). Source:
+    cgroup, kernel. Null: none of these, or resources were not sampled."""
     limiting_services: tuple[str, ...] = ()
-    """Names of the supporting services that saturated their cores in these trials. Source:
-    cgroup."""
+    """Names of the supporting services that saturated their cores in the trials that missed the
+    objective just above the confirmed rate. Source: cgroup."""
     strict_per_s: PositiveFloat | None
-    """Highest rate below the lowest rate at which any trial missed the objective. Unit: 1/s. Null:
-    no such rate."""
+    """Highest measured rate below all rates at which any trial missed the objective. Unit: 1/s.
+    Null: no such rate."""
     at_rate: UseAtCapacity | None
-    """Resource use of the server at the confirmed rate. Null: `--url`, or no confirmed rate."""
+    """Resource use of the server at the confirmed rate. Null: the search used `--url`, or no rate
+    was confirmed."""
     failure: CellFailure | None
     """Why the search on this server failed. Null: it did not fail."""
     trials: tuple[CapacityTrial, ...]
@@ -101,7 +102,7 @@ class CapacityResult(Document, frozen=True, kw_only=True):
     """The result of a capacity search."""
 
     schema_version: Literal[2]
-    """Version of this document, 2."""
+    """Version of the document format: 2."""
     status: Literal["complete", "interrupted", "failed"]
     """`complete`, `interrupted` (the search is unfinished on some servers) or `failed`."""
     slo: tuple[str, ...]
@@ -111,9 +112,9 @@ class CapacityResult(Document, frozen=True, kw_only=True):
     keepalive: Literal["on", "off"] | PositiveInt
     """Connection reuse: `on`, `off`, or a number of requests per connection."""
     duration_s: PositiveFloat
-    """Duration of the measurement of a search trial. Unit: s."""
+    """Duration of the measurement in each search trial. Unit: s."""
     confirm_duration_s: PositiveFloat
-    """Duration of the measurement of a confirmation trial. Unit: s."""
+    """Duration of the measurement in each confirmation trial. Unit: s."""
     width: PositiveFloat
     """Relative width of the bracket at which the search ends. Unit: ratio."""
     url: str | None

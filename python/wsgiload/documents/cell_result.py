@@ -52,31 +52,33 @@ class MeasuredConcurrency(Document, frozen=True, kw_only=True):
     """The concurrency of a server, measured with the app `conformance` and the cell's settings."""
 
     probed: PositiveInt
-    """Number of simultaneous requests, and of connections, in the test. Unit: requests."""
+    """Number of simultaneous requests in the probe, and number of connections that it tries to
+    open. Unit: requests, connections."""
     backlog: NonNegativeInt | None
     """Listen backlog. Unit: connections. Source: kernel. Null: not readable."""
     requests_at_once: NonNegativeInt | None
     """Highest number of requests inside the app at the same time. Unit: requests. Source:
-    timestamps of the app. Null: no response in time."""
+    timestamps of the app. Null: no response arrived in time."""
     connections_served: NonNegativeInt | None
     """Number of connections on which a response arrived; the connections were opened one after the
-    other and kept open. Unit: connections. Source: probe. Null: no keep-alive."""
+    other and kept open. Unit: connections. Source: probe. Null: the server does not keep
+    connections open."""
     connections_kept: NonNegativeInt | None
     """Number of connections in `connections_served` that stayed open. Unit: connections. Source:
-    probe. Null: no keep-alive."""
+    probe. Null: the server does not keep connections open."""
 
 
 class Versions(Document, frozen=True, kw_only=True):
     """The versions of a server, its interpreter and its packages."""
 
     server: str | None
-    """Version of the server. Source: its environment. Null: it could not be built, or the
-    version is unknown for the user's command."""
+    """Version of the server. Source: the server's environment. Null: the environment could not be
+    built, or the version is unknown for the user's own server."""
     python: str | None
-    """Version of the interpreter. Source: its environment. Null: it could not be built, or the
-    version is unknown for the user's command."""
+    """Version of the interpreter. Source: the server's environment. Null: the environment could not
+    be built, or the version is unknown for the user's own server."""
     packages: dict[str, str]
-    """Versions of the server's packages, by package name. Source: its environment."""
+    """Versions of the server's packages, by package name. Source: the server's environment."""
 
 
 class ServerSettings(Document, frozen=True, kw_only=True):
@@ -88,19 +90,19 @@ class ServerSettings(Document, frozen=True, kw_only=True):
     """Command of the user's own server, with placeholders. Source: plan. Null: a server of the
     catalogue."""
     folder: str | None = None
-    """Working directory of the user's command. Source: plan. Null: a server of the catalogue."""
+    """Working directory of the user's own server. Source: plan. Null: a server of the catalogue."""
     setup: tuple[str, ...] = ()
     """The user's commands that ran before the server started. Source: plan."""
     teardown: tuple[str, ...] = ()
     """The user's commands that ran after the server ended. Source: plan."""
     ready_path: str | None = None
-    """Path that was polled until the user's server was ready. Source: plan. Null: the path of the
-    load's first request was polled."""
+    """Path that was polled until the user's own server was ready. Source: plan. Null: the path of
+    the load's first request was polled."""
     stop_signal: str | None = None
-    """Signal that stops the user's server. Source: plan. Null: a server of the catalogue."""
+    """Signal that stops the user's own server. Source: plan. Null: a server of the catalogue."""
     scripts: tuple[str, ...] = ()
-    """Scripts of wsgiload in the command, for servers without a suitable command line; see
-    `wsgiload servers script`. Source: catalogue."""
+    """wsgiload's own scripts that the command runs, for servers without a suitable command line;
+    see `wsgiload servers script`. Source: catalogue."""
     requirements: tuple[str, ...] = ()
     """Python packages from which the server was installed. Source: catalogue."""
     system_packages: tuple[str, ...] = ()
@@ -113,12 +115,12 @@ class ServerSettings(Document, frozen=True, kw_only=True):
     Source: plan. Null: no file was given."""
     workers: PositiveInt | None
     """Number of worker processes that the settings request. Unit: processes. Source: plan,
-    catalogue. Null: the server has no such setting, its default applies, or the user's command does
-    not say."""
+    catalogue. Null: the server has no such setting, its default applies, or unknown for the user's
+    own server."""
     threads: PositiveInt | None
     """Number of threads per worker that the settings request. Unit: threads. Source: plan,
-    catalogue. Null: the server has no such setting, its default applies, or the user's command does
-    not say."""
+    catalogue. Null: the server has no such setting, its default applies, or unknown for the user's
+    own server."""
     backlog: NonNegativeInt | None
     """Listen backlog. Unit: connections. Source: kernel. Null: not readable."""
     keepalive: Literal["on", "off"] | None
@@ -126,7 +128,7 @@ class ServerSettings(Document, frozen=True, kw_only=True):
     not probed."""
     environment: dict[str, str]
     """Environment variables that were set for the server, in addition to inherited ones. Secrets
-    are replaced. Source: catalogue, plan."""
+    are replaced by hashes. Source: catalogue, plan."""
     versions: Versions
     """Versions of the server, its interpreter and its packages."""
 
@@ -135,7 +137,7 @@ class AppliedLimits(Document, frozen=True, kw_only=True):
     """The limits of a server, as requested and as read back."""
 
     backend: Literal["cgroup-v2", "cgroup-v1", "none"]
-    """`cgroup-v2`, `cgroup-v1` or `none`. Source: host."""
+    """Mechanism that enforces the limits: `cgroup-v2`, `cgroup-v1` or `none`. Source: host."""
     cpus: NonNegativeFloat | None
     """CPU limit. Unit: cores. Source: plan. Null: no limit."""
     memory_bytes: NonNegativeInt | None
@@ -150,7 +152,8 @@ class AppliedLimits(Document, frozen=True, kw_only=True):
     read_back: dict[str, float | str | None]
     """The limits as read back from the cgroup files. The keys `effective_...` are the smallest
     limits on the path to the root cgroup; `affinity` is the CPU affinity of a process that is
-    pinned like the server. Unit: as in the file. Source: cgroup."""
+    pinned like the server. Unit: as in the file. Source: cgroup. Null: an entry: no limit, or not
+    readable."""
     not_enforced: tuple[str, ...]
     """Limits that were requested but could not be set. Source: cgroup."""
 
@@ -163,7 +166,7 @@ class ExitStatus(Document, frozen=True, kw_only=True):
     signal: int | str | None
     """Signal that killed the server. Source: kernel. Null: it was not killed by a signal."""
     clean: bool
-    """Whether the server stopped on request and in time."""
+    """Whether the server stopped when requested, within the time limit."""
 
 
 class CellFailure(Document, frozen=True, kw_only=True):
@@ -172,7 +175,7 @@ class CellFailure(Document, frozen=True, kw_only=True):
     step: str
     """Step that failed, such as `provision`, `launch`, `readiness` or `load`."""
     message: str
-    """Cause and fix."""
+    """Cause of the failure, and how to fix it."""
     log_tail: str | None
     """Last lines of the server's log. Source: server log. Null: no log."""
 
@@ -183,8 +186,8 @@ class ServiceUse(Document, frozen=True, kw_only=True):
     name: str
     """Name of the service, as in `[services.NAME]`. Source: plan."""
     cpus: NonNegativeFloat | None
-    """Number of cores that the service may use. Unit: cores. Source: plan, cgroup. Null: not
-    known."""
+    """Number of cores that the service may use. Unit: cores. Source: plan, cgroup. Null:
+    unknown."""
     shares_server_cores: bool
     """Whether the server runs on the same cores as the service. Source: plan."""
     resources: ResourceUse
@@ -196,8 +199,8 @@ class CellResult(Document, frozen=True, kw_only=True):
     level."""
 
     id: str
-    """Name of the cell and its files: `server@load#run`; for the first rerun
-    `server@load#run.2`."""
+    """Identifier of the cell, also used in file names: `server@load#run`, or `server@load#run.2`
+    for the first rerun."""
     attempt: PositiveInt | None = None
     """1 for the first attempt of the trial, higher for a rerun. Source: sweep. Null: stored by an
     older version."""
@@ -209,25 +212,25 @@ class CellResult(Document, frozen=True, kw_only=True):
     """Alias, as in `--servers again=waitress`. Source: plan. Null: no alias."""
     pinned_version: str | None = None
     """Version that the user requested, as in `--servers waitress==3.0.1`. Source: plan. Null: the
-    catalogue's version, or the user's own command."""
+    catalogue's version, or the user's own server."""
     profile: Literal["tuned", "stock"] | None = None
     """Profile of the server settings: `tuned` or `stock`. Source: plan. Null: the user's own
-    command."""
+    server."""
     size: str | None = None
     """Settings that a grid or an option changed: workers, threads, profile, keep-alive, Python
     version and bundled app, as in `w2-t4` or `stock-close-py3.13-cpu`. Source: plan. Null: no
     setting was changed."""
     app: str | None = None
-    """The app as `module:callable`. Source: plan. Null: unknown for the user's command."""
+    """The app as `module:callable`. Source: plan. Null: unknown for the user's own server."""
     legacy: bool | None = None
     """Whether the server, or every interpreter that it supports, is no longer maintained. Source:
     catalogue. Null: stored by an older version."""
     version: str | None
-    """Version of the server. Source: its environment. Null: it could not be built, or the version
-    is unknown for the user's command."""
+    """Version of the server. Source: the server's environment. Null: the environment could not be
+    built, or the version is unknown for the user's own server."""
     python: str | None
-    """Version of the Python that ran the server. Source: its environment. Null: it could not be
-    built, or the version is unknown for the user's command."""
+    """Version of the Python that ran the server. Source: the server's environment. Null: the
+    environment could not be built, or the version is unknown for the user's own server."""
     rate: NonNegativeFloat | None
     """Offered rate. Unit: 1/s. Source: plan. Null: closed loop."""
     connections: NonNegativeInt | None
@@ -268,12 +271,12 @@ class CellResult(Document, frozen=True, kw_only=True):
     """Resource use of the supporting services during the measurement. Empty without supporting
     services. Source: cgroup."""
     server_exit: ExitStatus | None
-    """How the server ended. Source: kernel. Null: it was not started."""
+    """How the server ended. Source: kernel. Null: the server was not started."""
     failure: CellFailure | None
     """Why there is no result. Null: the cell did not fail."""
     settings: ServerSettings | None = None
-    """The settings with which the server ran. Source: catalogue, kernel. Null: it was not started,
-    or an older version measured it."""
+    """The settings with which the server ran. Source: catalogue, kernel. Null: the server was not
+    started, or was measured by an older version."""
     error_budget_ns: dict[QuantileKey, ErrorBudget] = msgspec.field(default_factory=dict)
     """Error budget of each quantile of `response_time_ns` ([ErrorBudget](#errorbudget)). Unit: ns.
     Source: load, host."""
@@ -282,7 +285,7 @@ class CellResult(Document, frozen=True, kw_only=True):
     disturbed_s: NonNegativeFloat | None = None
     """Total length of the intervals in which the host was disturbed: other processes used more than
     15 % of the machine's CPU time, or the hypervisor took more than 5 %. Unit: s. Source:
-    `/proc/stat`, cgroup, client.csv. Null: not known."""
+    `/proc/stat`, cgroup, client.csv. Null: unknown."""
     warmup_s: NonNegativeFloat
     """Duration of the warm-up. Unit: s. Source: plan."""
     duration_s: NonNegativeFloat
@@ -295,10 +298,10 @@ class CellResult(Document, frozen=True, kw_only=True):
     was not requested, or nothing was measured."""
     not_checked: tuple[NotChecked, ...] | None = None
     """Checks that could not run ([NotChecked](#notchecked)), including the checks of the sweep
-    (app-calls, kernel-drops). Source: checks. Null: nothing was measured."""
+    (`app-calls`, `kernel-drops`). Source: checks. Null: nothing was measured."""
     external_counts: ExternalCounts | None = None
-    """Counts by the app and by the kernel, for the checks app-calls and kernel-drops. Source: app,
-    kernel. Null: nothing was measured."""
+    """Counts by the app and by the kernel, for the checks `app-calls` and `kernel-drops`. Source:
+    app, kernel. Null: nothing was measured."""
     backlog: NonNegativeInt | None = None
     """Listen backlog of each socket. Unit: connections. Source: kernel. Null: not readable."""
     concurrency: MeasuredConcurrency | None = None

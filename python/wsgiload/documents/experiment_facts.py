@@ -18,15 +18,15 @@ Keepalive = Literal["on", "off"] | PositiveInt
 
 
 class QualifyingFacts(Document, frozen=True, kw_only=True):
-    """The short trials before a race, which select the servers for the race."""
+    """The short trials before a race (`--budget`), which select the servers for it."""
 
     rounds: PositiveInt
-    """Number of rounds of short trials. `runs` includes them, but they are used only for the
-    selection. Unit: rounds. Source: plan."""
+    """Number of rounds of short trials. They are included in the experiment's `runs`, but used only
+    for the selection. Unit: rounds. Source: plan."""
     max_servers: PositiveInt
     """Maximum number of servers in the race. Unit: servers. Source: plan."""
     duration_s: NonNegativeFloat
-    """Duration of the measurement of each short trial. Unit: s. Source: plan."""
+    """Duration of the measurement in each short trial. Unit: s. Source: plan."""
 
 
 class ExperimentFacts(Document, frozen=True, kw_only=True):
@@ -44,13 +44,13 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     profile: Literal["tuned", "stock"] | tuple[Literal["tuned", "stock"], ...] | None = None
     """Profile of the server settings: `tuned` (equivalent settings) or `stock` (each server's
     defaults). A list if `--grid profile=` combines both. Source: plan. Null: only the user's own
-    commands were measured."""
+    servers were measured."""
     interface: Literal["wsgi", "asgi"] | None = None
     """How the servers call the app: `wsgi` or `asgi`. Source: plan. Null: only the user's own
-    commands were measured, or stored by an older version."""
+    servers were measured, or stored by an older version."""
     app: str | tuple[str, ...] | None
     """The app as `module:callable`. A list if `--grid app=` combines several apps. Source: plan.
-    Null: unknown for the user's own commands."""
+    Null: unknown for the user's own servers."""
     app_revision: str | None = None
     """Checked-out commit of the app, with `+changes` if tracked files were modified. Source: git.
     Null: the app is not in a git work tree, or it is a bundled app."""
@@ -61,9 +61,11 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """Method of the requests. Source: plan. Null: the apps of a grid have different methods, or
     stored by an older version."""
     targets: PositiveInt | None = None
-    """Number of weighted requests. Source: plan. Null: a single request."""
+    """Number of targets (different requests with weights). Unit: targets. Source: plan. Null: a
+    single request."""
     sessions: PositiveInt | None = None
-    """Number of different sessions. Source: plan. Null: a load without sessions."""
+    """Number of different sessions in the plan. Unit: sessions. Source: plan. Null: a load without
+    sessions."""
     rates: tuple[PositiveFloat, ...] | None
     """Offered rates. Unit: 1/s. Source: plan. Null: closed loop."""
     connections: tuple[PositiveInt, ...] | int | None
@@ -78,7 +80,7 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """Maximum number of open connections. Unit: connections. Source: plan. Null: closed loop."""
     max_pending: NonNegativeInt | None = None
     """Maximum number of requests waiting for a connection. Unit: requests. Source: plan. Null:
-    closed loop, or the default: 10 s worth of requests, at least 10 per connection."""
+    closed loop, or not set (10 s worth of requests, at least 10 per connection)."""
     keepalive: Keepalive | tuple[Keepalive, ...] | None = None
     """Connection reuse: `on`, `off`, or a number of requests per connection. A list if a grid
     combines several. Source: plan. Null: stored by an older version."""
@@ -103,10 +105,11 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """Maximum wait for a quiet host before each trial. Unit: s. Source: plan. Null: stored by an
     older version."""
     reruns: NonNegativeInt | None = None
-    """Maximum number of reruns of each trial. Source: plan. Null: stored by an older version."""
+    """Maximum number of reruns of each trial. Unit: reruns. Source: plan. Null: stored by an older
+    version."""
     budget_s: NonNegativeFloat | None = None
-    """Time limit of a race; `runs` is then the maximum number of rounds. Unit: s. Source: plan.
-    Null: no race."""
+    """Time limit of a race between the servers (`--budget`); `runs` is then the maximum number of
+    rounds. Unit: s. Source: plan. Null: no race."""
     qualifying: QualifyingFacts | None = None
     """The short trials before the race. Source: plan. Null: no short trials."""
     aggregate: Literal["interval", "trim"] = "interval"

@@ -39,7 +39,7 @@ _PARTS = {
     "summary": "summary.json",
     "experiment_facts": "summary.json: the plan",
     "cell_result": "summary.json: the cells",
-    "attribution_result": "summary.json: coincidences and interventions",
+    "attribution_result": "summary.json: coincidences",
     "over_cells": "summary.json: results over several cells",
     "recommendation": "summary.json: recommendations",
     "answer": "summary.json: the answer",

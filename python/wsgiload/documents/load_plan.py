@@ -223,10 +223,10 @@ class NoiseFloor(Document, frozen=True, kw_only=True):
 
 
 class PrecisionTarget(Document, frozen=True, kw_only=True):
-    """The target precision. The measurement is extended until it is reached."""
+    """The target precision. The measurement is extended until its result is this precise."""
 
     quantile: float
-    """The quantile, over all scheduled requests. Unit: 0 to 1."""
+    """Quantile to which the target applies, over all scheduled requests. Unit: 0 to 1."""
     half_width: float
     """Largest acceptable half-width of the quantile's 95 % confidence interval, relative to the
     quantile. Unit: ratio."""
@@ -242,7 +242,8 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     unix_socket: str | None = None
     """Path of the Unix socket to connect to, instead of the URL's host. Null: TCP."""
     connect_to: str | None = None
-    """Host and port to connect to, instead of those in the URL. Null: those in the URL."""
+    """Host and port to connect to, instead of those in the URL. Null: not set; the URL's host and
+    port are used."""
     method: str = "GET"
     """Method of every request."""
     headers: tuple[tuple[str, str], ...] = ()
@@ -258,7 +259,7 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     phases: Phases
     """Durations of the phases."""
     interval_ns: NonNegativeInt | None = None
-    """Length of a report interval. Unit: ns. Null: chosen according to the duration."""
+    """Length of a report interval. Unit: ns. Null: not set; chosen according to the duration."""
     keep_flights: NonNegativeInt = 0
     """Number of slowest requests in the report's `flights`; the random sample has the same size.
     Unit: requests."""
@@ -274,15 +275,15 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     seed: NonNegativeInt = 0
     """Seed of all random numbers."""
     spin_window_ns: NonNegativeInt | None = None
-    """How long before a send the generator busy-waits. Unit: ns. Null: chosen according to the rate
-    and the cores."""
+    """How long before a send the generator busy-waits. Unit: ns. Null: not set; chosen according to
+    the rate and the cores."""
     shares_cores: bool = False
     """Whether other processes use the generator's cores. If so, the generator does not use
     real-time priority, and busy-waits only if `spin_window_ns` is set."""
     receive_stamps: ReceiveStamps | None = None
     """How responses are timestamped: by the kernel (`kernel`), by the generator (`user`), or by the
-    generator with additional kernel timestamps on some connections (`sampled`). Null: `kernel` in
-    an open loop, `user` in a closed loop."""
+    generator with additional kernel timestamps on some connections (`sampled`). Null: not set;
+    `kernel` in an open loop, `user` in a closed loop."""
     check: ResponseCheck = ResponseCheck()
     """The criteria of a correct response."""
     wire: Literal["native", "hyper"] = "native"
@@ -303,9 +304,9 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     """Number of requests after which a closed loop ends, unless its duration ends first. Unit:
     requests. Null: no limit."""
     precision: PrecisionTarget | None = None
-    """Target precision, for which the measurement is extended. Null: fixed duration."""
+    """Target precision, for which the measurement is extended. Null: the duration is fixed."""
     thresholds: dict[str, dict[str, float]] = msgspec.field(default_factory=dict)
-    """Thresholds of each check, by key."""
+    """Thresholds of the checks: for each check, a mapping from keys such as `warn` to values."""
 
     @property
     def users(self) -> int | None:

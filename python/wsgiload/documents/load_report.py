@@ -720,7 +720,7 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     per second. Unknown values are null, never 0."""
 
     schema_version: Literal[2]
-    """Version of this document, 2."""
+    """Version of the document format: 2."""
     tool: Tool
     """The tool that made the measurement."""
     plan: LoadPlan

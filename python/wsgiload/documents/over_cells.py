@@ -27,17 +27,20 @@ class AggregateFigure(Document, frozen=True, kw_only=True):
     """Highest value of the runs. Unit: ns, or 1/s. Source: values. Null: a run has no finite
     value."""
     mean: NonNegativeFloat | None
-    """Geometric mean of the runs. Unit: ns, or 1/s. Source: values. Null: `reason` says why."""
+    """Geometric mean of the runs. Unit: ns, or 1/s. Source: values. Null: there is no confidence
+    interval (see `reason`)."""
     interval_95: tuple[NonNegativeFloat, NonNegativeFloat] | None
     """Lower and upper end of the geometric mean's 95 % confidence interval (Student's t on
-    logarithms). Unit: ns, or 1/s. Source: values. Null: `reason` says why."""
+    logarithms). Unit: ns, or 1/s. Source: values. Null: there is no confidence interval (see
+    `reason`)."""
     between_run_cv: NonNegativeFloat | None
-    """Coefficient of variation between runs (lognormal). Unit: ratio. Source: values. Null:
-    `reason` says why."""
+    """Coefficient of variation between runs (lognormal). Unit: ratio. Source: values. Null: there
+    is no confidence interval (see `reason`)."""
     between_run_share: Share | None = None
     """Share of the variance (of logarithms) that is due to differences between runs; the rest is
     the sampling error within runs. Unit: 0 to 1. Source: values, `uncertainty` of the cells. Null:
-    goodput, a run without a confidence interval, or as in `reason`."""
+    the figure is the goodput, a run has no confidence interval, or there is none over the runs (see
+    `reason`)."""
     trimmed_mean: NonNegativeFloat | None
     """Arithmetic mean without the lowest and the highest run. Unit: ns, or 1/s. Source: values.
     Null: not requested (`--aggregate trim`), or fewer than three runs."""
@@ -46,7 +49,7 @@ class AggregateFigure(Document, frozen=True, kw_only=True):
 
 
 class ComparedFigure(Document, frozen=True, kw_only=True):
-    """A further figure of two compared servers, with the same statistics as the figure of the
+    """A comparison of two servers by a further figure, with the same statistics as the main
     comparison."""
 
     figure: Literal["p50", "p99", "p99.9", "goodput"]
@@ -60,8 +63,8 @@ class ComparedFigure(Document, frozen=True, kw_only=True):
     """p-value, Holm-adjusted for all pairs with this app at this load level. Unit: 0 to 1. Source:
     rounds."""
     margin: NonNegativeFloat
-    """Upper bound of the difference between the two servers, with 95 % confidence (0.09 is 9 %);
-    two one-sided tests. Unit: ratio. Source: rounds."""
+    """Upper bound of the difference between the two servers, with 95 % confidence (0.09 is 9 %),
+    from two one-sided tests. Unit: ratio. Source: rounds."""
     conclusion: Literal["different", "same", "undecided"]
     """`different`, `same` (equivalent within 5 %) or `undecided`. Source: rounds."""
 
@@ -88,24 +91,24 @@ class Comparison(Document, frozen=True, kw_only=True):
     """Whether both are the same server under two names (A/A test). Source: catalogue."""
     factor: NonNegativeFloat | None
     """The first server's figure divided by the second server's. For two stored runs without a
-    confidence interval: the ratio of the medians. Unit: ratio. Source: rounds. Null: `reason` says
-    why."""
+    confidence interval: the ratio of the medians. Unit: ratio. Source: rounds. Null: no conclusion
+    is possible (see `reason`)."""
     interval_95: tuple[NonNegativeFloat, NonNegativeFloat] | None
     """Lower and upper end of the 95 % confidence interval of `factor`. Unit: ratio. Source: rounds.
-    Null: `reason` says why."""
+    Null: no conclusion is possible (see `reason`)."""
     p: Share | None
     """p-value of a two-sided paired t test or, for two stored runs, of a permutation test. Unit: 0
-    to 1. Source: rounds. Null: `reason` says why."""
+    to 1. Source: rounds. Null: no conclusion is possible (see `reason`)."""
     p_adjusted: Share | None
     """p-value, Holm-adjusted for all pairs with this app at this load level. Unit: 0 to 1. Source:
-    rounds. Null: `reason` says why."""
+    rounds. Null: no conclusion is possible (see `reason`)."""
     aa_factor: float | None
-    """Ratio in the A/A test with this app at this load level: one server compared with itself.
-    Unit: ratio. Source: rounds. Null: no server was measured under two names."""
+    """Largest ratio between the figures of one server under two names (A/A test), with this app at
+    this load level. Unit: ratio. Source: rounds. Null: no server was measured under two names."""
     margin: NonNegativeFloat | None = None
-    """Upper bound of the difference between the two servers, with 95 % confidence (0.09 is 9 %);
-    two one-sided tests. Unit: ratio. Source: rounds. Null: `reason` says why, or stored by an older
-    version."""
+    """Upper bound of the difference between the two servers, with 95 % confidence (0.09 is 9 %),
+    from two one-sided tests. Unit: ratio. Source: rounds. Null: no conclusion is possible (see
+    `reason`), or stored by an older version."""
     conclusion: Literal["different", "same", "undecided", "no inference"]
     """`different`, `same` (equivalent within 5 %), `undecided` or `no inference`. Source:
     rounds."""
@@ -128,18 +131,18 @@ class RaceDropout(Document, frozen=True, kw_only=True):
     rounds: PositiveInt
     """Number of rounds before the server dropped out. Unit: rounds. Source: cells."""
     behind: str | None
-    """The faster server because of which this server dropped out. Source: cells. Null: this server
-    failed in two rounds."""
+    """The faster server that eliminated this server. Source: cells. Null: this server failed in two
+    rounds."""
     factor: NonNegativeFloat | None
-    """This server's figure divided by that of the server in `behind`, over the rounds that both
-    completed. Unit: ratio. Source: cells. Null: this server failed in two rounds."""
+    """This server's figure divided by the figure of the server in `behind`, over the rounds that
+    both completed. Unit: ratio. Source: cells. Null: this server failed in two rounds."""
     in_qualifying: bool = False
     """Whether the server dropped out in the short trials before the race; `rounds` then counts
     rounds of short trials. Source: cells."""
 
 
 class Race(Document, frozen=True, kw_only=True):
-    """A race within a time budget: all servers with one app at one load level."""
+    """A race within a time budget (`--budget`): all servers with one app at one load level."""
 
     rate: NonNegativeFloat | None
     """Offered rate. Unit: 1/s. Source: plan. Null: closed loop."""
@@ -148,19 +151,19 @@ class Race(Document, frozen=True, kw_only=True):
     app: str | None
     """The app of the servers. Source: cells. Null: not recorded."""
     outcome: Literal["winner", "ties", "undecided", "failed"]
-    """`winner`, `ties` (further rounds are unlikely to separate the contenders), `undecided` (the
-    budget ran out first) or `failed` (every server failed). Source: cells."""
+    """`winner`, `ties` (further rounds are unlikely to separate the remaining servers), `undecided`
+    (the budget ran out first) or `failed` (every server failed). Source: cells."""
     contenders: tuple[str, ...]
     """Servers that did not drop out, the fastest first. Source: cells."""
     dropped_out: tuple[RaceDropout, ...]
     """Servers that dropped out. Source: cells."""
     margin: NonNegativeFloat | None
     """Upper bound of the difference between the first contender and the others, with 95 %
-    confidence (0.09 is 9 %). Unit: ratio. Source: cells. Null: the race has a winner, or too few
-    rounds."""
+    confidence (0.09 is 9 %). Unit: ratio. Source: cells. Null: the race has a winner, or there were
+    too few rounds."""
     rounds_left: PositiveInt | None
     """Expected number of further rounds until a decision. Unit: rounds. Source: cells. Null: the
-    race is decided, or more than the maximum number of rounds."""
+    race is decided, or would need more than the maximum number of rounds."""
 
 
 class OverloadPoint(Document, frozen=True, kw_only=True):
@@ -173,8 +176,8 @@ class OverloadPoint(Document, frozen=True, kw_only=True):
     goodput_per_s: NonNegativeFloat
     """Correct responses per second. Unit: 1/s. Source: cells."""
     goodput_ratio: Share
-    """Goodput divided by the maximum goodput: 1 if overload does not reduce the goodput, 0 if the
-    goodput collapses. Unit: 0 to 1. Source: cells."""
+    """Goodput divided by the maximum goodput: 1 if overload does not reduce the goodput, 0 if it
+    collapses completely. Unit: 0 to 1. Source: cells."""
 
 
 class Overload(Document, frozen=True, kw_only=True):
@@ -182,8 +185,8 @@ class Overload(Document, frozen=True, kw_only=True):
     sessions."""
 
     server: str
-    """Name of the server. At some rate, its goodput was below 95 % of the scheduled rate in every
-    run. Source: cells."""
+    """Name of the server. At some offered rate, its achieved rate was below 95 % of that rate in
+    every run. Source: cells."""
     max_goodput_per_s: NonNegativeFloat
     """The server's highest goodput at any rate. Unit: 1/s. Source: cells."""
     points: tuple[OverloadPoint, ...]
@@ -206,12 +209,12 @@ class Efficiency(Document, frozen=True, kw_only=True):
     server: str
     """Name of a server that was measured at three or more rates. Source: cells."""
     rate: NonNegativeFloat | None
-    """Offered rate with the highest efficiency, median over runs. Unit: 1/s. Source: cells. Null:
-    `reason` says why."""
+    """Offered rate at which the median efficiency of the runs is highest. Unit: 1/s. Source: cells.
+    Null: unknown (see `reason`)."""
     between: tuple[NonNegativeFloat, NonNegativeFloat] | None
     """Range of the most efficient rate: the next lower and the next higher measured rate. If the
-    runs peak at different rates, the range covers them all. Unit: 1/s. Source: cells. Null:
-    `reason` says why."""
+    runs peak at different rates, the range covers them all. Unit: 1/s. Source: cells. Null: unknown
+    (see `reason`)."""
     points: tuple[EfficiencyPoint, ...]
     """Efficiency at every measured rate. Source: cells."""
     reason: str | None
@@ -226,7 +229,7 @@ class InterventionResult(Document, frozen=True, kw_only=True):
     limit: Literal["cpu"]
     """The limit that was removed: `cpu`. Source: plan."""
     server: str
-    """The server with its variant and size. Source: plan."""
+    """Name of the server, with its variant and size. Source: plan."""
     rate: NonNegativeFloat | None
     """Offered rate. Unit: 1/s. Source: plan. Null: closed loop."""
     connections: NonNegativeInt | None
@@ -239,14 +242,14 @@ class InterventionResult(Document, frozen=True, kw_only=True):
     """The compared quantile: the highest one for which every valid run has enough requests, or else
     the median. Unit: 0 to 1. Null: no valid pair."""
     factor: NonNegativeFloat | None
-    """The quantile without the limit divided by the quantile with it; geometric mean over the
+    """The quantile without the limit divided by the quantile with it; geometric mean over the valid
     pairs. Unit: ratio. Source: headline quantiles. Null: no valid pair."""
     low: NonNegativeFloat | None
     """Lower end of the 95 % confidence interval of `factor` (Student's t on logarithms). Unit:
-    ratio. Source: headline quantiles. Null: fewer than four pairs."""
+    ratio. Source: headline quantiles. Null: fewer than four valid pairs."""
     high: NonNegativeFloat | None
     """Upper end of the 95 % confidence interval of `factor` (Student's t on logarithms). Unit:
-    ratio. Source: headline quantiles. Null: fewer than four pairs."""
+    ratio. Source: headline quantiles. Null: fewer than four valid pairs."""
     sentences: tuple[str, ...]
     """The result as sentences."""
     with_limit: tuple[CellResult, ...]
@@ -259,13 +262,13 @@ class AggregateFigures(Document, frozen=True, kw_only=True):
     """The figures of one server at one load level, over its runs."""
 
     p50: AggregateFigure
-    """Median response time."""
+    """Median response time. Unit: ns."""
     p99: AggregateFigure
-    """p99 response time."""
+    """p99 response time. Unit: ns."""
     p99_9: AggregateFigure = msgspec.field(name="p99.9")
-    """p99.9 response time."""
+    """p99.9 response time. Unit: ns."""
     goodput: AggregateFigure
-    """Correct responses per second."""
+    """Correct responses per second. Unit: 1/s."""
 
 
 class Aggregate(Document, frozen=True, kw_only=True):

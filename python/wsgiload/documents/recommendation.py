@@ -24,7 +24,7 @@ class NoRecommendation(Document, frozen=True, kw_only=True):
 
 
 class MemoryHeadroom(Document, frozen=True, kw_only=True):
-    """Memory of the recommended configuration and its limit."""
+    """Peak memory and memory limit of the recommended configuration."""
 
     peak_bytes: NonNegativeInt | None
     """Peak memory of the server: in a sweep at any rate, in a capacity search at the confirmed
@@ -34,7 +34,7 @@ class MemoryHeadroom(Document, frozen=True, kw_only=True):
 
 
 class CpuHeadroom(Document, frozen=True, kw_only=True):
-    """CPU use of the recommended configuration and its limit."""
+    """CPU use and CPU limit of the recommended configuration."""
 
     cores_mean: NonNegativeFloat | None
     """CPU use at the recommended rate, mean over runs. Unit: cores. Source: cgroup. Null: not
@@ -70,20 +70,21 @@ class RecommendedConfiguration(Document, frozen=True, kw_only=True):
     memory: MemoryHeadroom
     """Peak memory and memory limit. Unit: bytes. Source: cgroup."""
     runner_up: str | None
-    """The next best configuration. Source: cells. Null: no other configuration is comparable."""
+    """Name of the next best configuration. Source: cells. Null: no other configuration is
+    comparable."""
     tied: tuple[str, ...]
-    """Configurations that also meet the objective, need the same resources, and whose performance
-    differs from that of the recommended one by no more than noise. Source: cells."""
+    """Configurations that also meet the objective and need the same resources; the differences in
+    performance are within the noise. Source: cells."""
     min_requests_beyond: NonNegativeInt | None
-    """Number of requests beyond the quantile in the run with the fewest; reports show it if it is
+    """Number of requests slower than the quantile, minimum over runs; reports show it if it is
     below ten. Unit: requests. Source: cells. Null: the objective has no quantile, or the rate was
     found by a search."""
     also_meets: tuple[str, ...] = ()
     """All other configurations that meet the objective at `rate_per_s`, the leanest first. Source:
     cells."""
     cpu: CpuHeadroom | None = None
-    """CPU use at `rate_per_s`, and the CPU limit. Source: cgroup. Null: stored by an older
-    version."""
+    """CPU use at `rate_per_s`, and the CPU limit. Unit: cores. Source: cgroup. Null: stored by an
+    older version."""
     needs: str | None = None
     """What is needed for a conclusive result, if the configuration met the objective in every run
     but there were too few runs. Source: cells. Null: the result is conclusive."""
@@ -98,6 +99,7 @@ class Recommendation(Document, frozen=True, kw_only=True):
     objective: tuple[str, ...]
     """The conditions of the objective. Source: plan."""
     recommended: RecommendedConfiguration | None
-    """The recommended configuration. Source: cells. Null: `no_recommendation` says why."""
+    """The recommended configuration. Source: cells. Null: there is no recommendation (see
+    `no_recommendation`)."""
     no_recommendation: NoRecommendation | None
     """Why there is no recommendation. Source: cells. Null: there is a recommendation."""

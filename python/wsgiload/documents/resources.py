@@ -6,7 +6,7 @@ from wsgiload.documents.base import Document, NonNegativeFloat, NonNegativeInt, 
 
 
 class ResourceUse(Document, frozen=True, kw_only=True):
-    """Resource use of a server during the measurement, from samples every 100 ms."""
+    """Resource use of a server during the measurement, from samples (every 100 ms by default)."""
 
     cpu_cores_mean: NonNegativeFloat | None
     """Mean CPU use. Unit: cores. Source: CPU usage of the cgroup. Null: no cgroup."""
@@ -29,22 +29,22 @@ class ResourceUse(Document, frozen=True, kw_only=True):
     """Number of OOM-killed processes. Unit: processes. Source: memory events of the cgroup. Null:
     no cgroup."""
     psi_cpu_some_ratio: Share | None
-    """Share of the time in which at least one task waited for a CPU. Unit: 0 to 1. Source: pressure
-    file of the cgroup. Null: no PSI."""
+    """Share of the time in which at least one task waited for a CPU. Unit: 0 to 1. Source:
+    `cpu.pressure` of the cgroup. Null: no PSI (pressure stall information)."""
     listen_queue_peak: NonNegativeInt | None
     """Highest number of connections in the accept queue. Unit: connections. Source: socket
     diagnostics. Null: not readable."""
     listen_drops: NonNegativeInt | None
-    """Connections dropped because the accept queue was full: the drops that the listening socket
-    counts, but at most the kernel's ListenDrops. (A socket with TCP_DEFER_ACCEPT, as in uWSGI, also
-    counts dropped ACKs of connections that are established anyway; ListenDrops does not.) Unit:
-    connections. Source: sock_diag, kernel counters. Null: not readable."""
+    """Connections dropped because the accept queue was full: the smaller of the listening socket's
+    own count and the kernel's ListenDrops. With TCP_DEFER_ACCEPT, as in uWSGI, the socket also
+    counts dropped ACKs of connections that are established anyway; ListenDrops does not. Unit:
+    connections. Source: socket diagnostics, kernel counters. Null: not readable."""
     processes_peak: NonNegativeInt | None
     """Highest number of processes and threads. Unit: processes and threads. Source: cgroup. Null:
     no cgroup."""
     pss_before_bytes: NonNegativeInt | None = None
-    """Memory of the processes before the load (PSS: shared pages count once). Unit: bytes. Source:
-    `smaps_rollup`. Null: not readable."""
+    """Memory of the server's processes before the load (PSS: shared pages count once). Unit: bytes.
+    Source: `smaps_rollup`. Null: not readable."""
     pss_after_bytes: NonNegativeInt | None = None
-    """Memory of the processes after the load (PSS: shared pages count once). Unit: bytes. Source:
-    `smaps_rollup`. Null: not readable, or the processes had ended."""
+    """Memory of the server's processes after the load (PSS: shared pages count once). Unit: bytes.
+    Source: `smaps_rollup`. Null: not readable, or the processes had ended."""

@@ -29,7 +29,7 @@ class HostFacts(Document, frozen=True, kw_only=True):
     kernel: str | None = None
     """Kernel release. Source: uname. Null: not recorded."""
     os: str | None = None
-    """Name of the operating system. Source: os-release. Null: no such file."""
+    """Name of the operating system. Source: os-release. Null: no os-release file."""
     machine: str | None = None
     """CPU architecture. Source: uname. Null: not recorded."""
     cpu_model: str | None = None
@@ -96,7 +96,7 @@ class RunInfo(Document, frozen=True, kw_only=True):
     """Everything about a run directory except the results."""
 
     schema_version: Literal[2]
-    """Version of this document, 2."""
+    """Version of the document format: 2."""
     started_utc: str
     """Start time in UTC, ISO 8601."""
     status: Literal["complete", "interrupted", "failed"]

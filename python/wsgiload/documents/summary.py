@@ -25,7 +25,7 @@ class Summary(Document, frozen=True, kw_only=True):
     per second. Unknown values are null, never 0."""
 
     schema_version: Literal[2]
-    """Version of this document, 2."""
+    """Version of the document format: 2."""
     status: Literal["complete", "interrupted", "failed"]
     """`complete`, `interrupted` (some cells are missing) or `failed`."""
     experiment: ExperimentFacts
@@ -37,28 +37,28 @@ class Summary(Document, frozen=True, kw_only=True):
     cells: tuple[CellResult, ...]
     """Results of all cells."""
     aggregates: tuple[Aggregate, ...] | None = None
-    """Results of each server at each load level, over all runs. Source: cells. Null: absent until
-    the sweep has ended."""
+    """Results of each server at each load level, over all runs. Source: cells. Null: the sweep has
+    not ended."""
     comparisons: tuple[Comparison, ...] | None = None
     """Comparisons of two servers at one load level; empty with fewer than four runs. Source: cells.
-    Null: absent until the sweep has ended."""
+    Null: the sweep has not ended."""
     races: tuple[Race, ...] | None = None
-    """The race at each load level. Source: cells. Null: no `--budget`, or the sweep has not
-    ended."""
+    """The race between the servers at each load level. Source: cells. Null: no `--budget`, or the
+    sweep has not ended."""
     overload: tuple[Overload, ...] | None = None
-    """Results of saturated servers: at some rate, their goodput was below 95 % of the scheduled
-    rate. Source: cells. Null: absent until the sweep has ended."""
+    """Results of saturated servers: those whose achieved rate was below 95 % of the offered rate at
+    some load level. Source: cells. Null: the sweep has not ended."""
     efficiency: tuple[Efficiency, ...] | None = None
     """The most efficient rate of each server that was measured at three or more rates. Source:
-    cells. Null: absent until the sweep has ended."""
+    cells. Null: the sweep has not ended."""
     recommendations: tuple[Recommendation, ...] | None = None
     """The recommended configuration for each app; empty without `--slo`. Source: cells, `slo`.
-    Null: absent until the sweep has ended."""
+    Null: the sweep has not ended."""
     validity: ExperimentValidity | None = None
     """The discarded trials, and whether the experiment is valid in spite of them. Source: cells.
-    Null: absent until the sweep has ended."""
+    Null: the sweep has not ended."""
     answer: Answer | None = None
-    """The conclusion of the sweep. Source: cells, comparisons. Null: the sweep has not ended, or it
+    """The conclusion of the sweep. Source: cells, comparisons. Null: the sweep has not ended, or
     was measured by an older version."""
     interventions: tuple[InterventionResult, ...] | None = None
     """The effect of removing a limit, for each server and load level. Source: `--intervene`. Null:
