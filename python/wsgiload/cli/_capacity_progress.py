@@ -84,7 +84,7 @@ def _outcome_words(trial: JudgedTrial) -> str:
         return f"{verdict}; repeating"
     if judgement is None:
         goodput = None if cell.rate_result is None else cell.rate_result.goodput_per_s
-        return f"goodput {format_per_s(goodput)}; searching below this rate"
+        return f"goodput {format_per_s(goodput)}; the search starts at a lower rate"
     if judgement.met is None:
         return f"inconclusive ({judgement.why}); repeating"
     return f"{'met' if judgement.met else 'missed'}, {verdict}"
