@@ -55,7 +55,7 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     """Ranked servers at this load level whose difference from this server is within the noise.
     Source: comparisons; with fewer than four runs, overlapping confidence intervals."""
     few_requests_beyond: bool = False
-    """Whether in at least one run, fewer than ten requests were slower than `value_ns`. Source:
+    """Whether, in at least one run, fewer than ten requests were slower than `value_ns`. Source:
     cells."""
     services: tuple[RankedService, ...] = ()
     """Resource use of the supporting services. Source: cells."""

@@ -77,7 +77,7 @@ class ServerCapacity(Document, frozen=True, kw_only=True):
     """Lower and upper end of the 95 % confidence interval of `estimate_per_s`, extended to include
     the confirmed rate. Unit: 1/s. Null: unknown; an entry: unbounded."""
     limited_by: LimitedBy | None
-    """Bottleneck in the trials that missed the objective just above the confirmed rate:
+    """Bottleneck in the trials that missed the objective near the upper bound of `bracket`:
     `cpu_limit`, `cpu_per_process` (each process is limited to one core), `memory`, `service` (a
     supporting service saturates its cores), `waiting` (requests wait for a thread or for a
     connection to a service, although the server and its services have CPU time left), `workers`
@@ -85,7 +85,7 @@ class ServerCapacity(Document, frozen=True, kw_only=True):
     cgroup, kernel. Null: none of these, or resources were not sampled."""
     limiting_services: tuple[str, ...] = ()
     """Names of the supporting services that saturated their cores in the trials that missed the
-    objective just above the confirmed rate. Source: cgroup."""
+    objective near the upper bound of `bracket`. Source: cgroup."""
     strict_per_s: PositiveFloat | None
     """Highest measured rate below all rates at which any trial missed the objective. Unit: 1/s.
     Null: no such rate."""

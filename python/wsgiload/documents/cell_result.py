@@ -253,8 +253,8 @@ class CellResult(Document, frozen=True, kw_only=True):
     send_lag_ns: Distribution | None
     """Send lag of correct responses. Unit: ns. Source: load. Null: no correct response."""
     connect_time_ns: Distribution | None
-    """Connect time of correct responses over new connections. Unit: ns. Source: load. Null: no such
-    response."""
+    """Connect time of correct responses over new connections. Unit: ns. Source: load. Null: no
+    correct response over a new connection."""
     offered_quantiles_ns: dict[QuantileKey, Bounds] | None
     """Headline quantiles: quantiles over all scheduled requests. Unit: ns. Source: load. Null:
     nothing was measured."""
