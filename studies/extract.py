@@ -71,7 +71,7 @@ def extract(directory: Path, experiments: Path) -> StudyRun:
         date=files.run.started_utc[:10],
         machine=_machine(files.run),
         # The page has a column for the settings of a grid.
-        conditions=conditions(facts).replace("see the server's name", "see the setting"),
+        conditions=conditions(facts).replace("see the server's name", "see the column setting"),
         cpus=facts.cpus,
         memory_mib=None if limit is None else limit / BYTES_PER_MIB,
         is_open=sweep.open_loop,

@@ -41,7 +41,7 @@ ORIGINALS: tuple[Original, ...] = (
         "FunkLoad measured gunicorn with gevent and Circus with Chaussette, each with 50 "
         "processes, at 50 to 400 users for 120 s each. In part 1 of the study, the app sleeps "
         "100 ms and writes a file (app `files`).",
-        "In part 1, the disk was the bottleneck, so part 2 retracts it and uses an app that writes "
+        "The disk was the bottleneck, so part 2 retracts these results and uses an app that writes "
         "no file (app `database`). FunkLoad omits the slowest requests: those that are unfinished "
         "at the end of a cycle.",
     ),

@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from studies.charts import chart, load_words
 from studies.originals import ORIGINALS, Original
-from studies.results import FAIR, Figure, Finding, Machine, Row, StudyRun
+from studies.results import FAIR, Figure, Finding, Machine, Row, ServerVersion, StudyRun
 from studies.sentences import first_paragraph, study_sentences
 from wsgiload.analysis.claims import claims_of
 from wsgiload.report.words import MISSING, three_digits
@@ -20,6 +20,8 @@ from wsgiload.report.words import MISSING, three_digits
 PAGE = Path("docs", "studies.md")
 IMAGES = Path("docs", "images")
 TEMPLATE = "studies.md.jinja"
+# The catalogue names a server on PyPy after the interpreter; its version is that of gevent.
+_PACKAGES = {"pypy": "gevent"}
 
 Runs = Mapping[str, StudyRun]
 
@@ -50,7 +52,13 @@ def page(runs: Runs) -> str:
         keep_trailing_newline=True,
         autoescape=False,  # Markdown
     )
-    environment.filters |= {"figure": figure, "number": number, "cell": cell, "p99": p99}
+    environment.filters |= {
+        "figure": figure,
+        "number": number,
+        "cell": cell,
+        "p99": p99,
+        "changed": changed,
+    }
     text = environment.get_template(TEMPLATE).render(
         paragraph=first_paragraph(runs),
         runs=list(runs.values()),
@@ -85,10 +93,19 @@ def _servers(versions: list[StudyRun]) -> str:
     by_server = {one.server: one for run in versions for one in run.versions}
     pythons = sorted(by_server.values(), key=lambda one: one.python or "")
     return "; ".join(
-        f"{', '.join(f'{one.server} {one.version or MISSING}' for one in group)} "
-        f"(Python {python or MISSING})"
+        f"{', '.join(_version(one) for one in group)} ({_interpreter(python)})"
         for python, group in groupby(pythons, key=lambda one: one.python)
     )
+
+
+def _version(one: ServerVersion) -> str:
+    return f"{_PACKAGES.get(one.server, one.server)} {one.version or MISSING}"
+
+
+def _interpreter(python: str | None) -> str:
+    if python is not None and python.startswith("PyPy"):
+        return python
+    return f"Python {python or MISSING}"
 
 
 def findings(run: StudyRun) -> list[str]:
@@ -130,6 +147,18 @@ def number(value: float | None) -> str:
 def cell(text: str) -> str:
     """Text escaped for a Markdown table."""
     return text.replace("|", "\\|").replace("\n", " ")
+
+
+def changed(note: str) -> str:
+    """A note on changed options, with the options as code."""
+    cause, _, options = note.partition(": ")
+    cause = cause.replace("scale quick", "`--scale quick`")
+    return f"{cause}: {'; '.join(_changed_option(one) for one in options.split('; '))}"
+
+
+def _changed_option(words: str) -> str:
+    new, _, old = words.partition(" instead of ")
+    return f"`{new}` instead of {old if old == 'the default' else f'`{old}`'}"
 
 
 def p99(row: Row) -> str:
