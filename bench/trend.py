@@ -60,7 +60,8 @@ def index(results: Mapping[str, Results]) -> str:
             f"![Trend across commits]({CHART})",
             "",
             "Points are medians; vertical lines give the range over all rounds. Hosts differ in "
-            "speed and steal time, so compare only points of the same color.",
+            "speed and steal time, so compare only points of the same color. In the table, figures "
+            "without a name are those of loadgen.",
             "",
             "| date | host | compared | commit | main figure |",
             "| --- | --- | --- | --- | --- |",
@@ -170,7 +171,8 @@ def _with_oha(figure: str, ours: Spread | None, oha: Spread | None, rate_per_s: 
 
 
 def _microseconds(value: Spread) -> str:
-    return f"{value.median:,.{0 if value.median >= 10 else 1}f} µs"
+    median = float(f"{value.median:.3g}")
+    return f"{median:,.{0 if median >= 10 else 1}f} µs"
 
 
 def _sampling(results: Results) -> str | None:
