@@ -109,7 +109,7 @@ def _late(added_ms: float, value_ms: float = 60, bound_status: str = "upper_boun
             [],
             [
                 "threshold p99<50ms undecided: the generator's delay may account for up to 12 ms "
-                "of p99; repeat on an idle machine"
+                "of p99. Repeat on an idle machine"
             ],
         ),
         (_late(12, bound_status="bounded"), ["threshold p99<50ms failed"], []),

@@ -241,7 +241,7 @@ def test_who_met_it_in_every_run_of_an_open_race_is_named_as_probable() -> None:
     )
     assert "The runs vary too much for a conclusive result. " in answer.sentence
     [line] = recommendation_lines(summary.recommendations or ())
-    assert line.endswith(f"The runs vary too much for a conclusive result; {found.needs}.")
+    assert line.endswith(f"The runs vary too much for a conclusive result. U{found.needs[1:]}.")
 
 
 def test_the_highest_rate_that_any_setting_holds_decides() -> None:

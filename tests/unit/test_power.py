@@ -56,7 +56,7 @@ def test_the_rate_does_not_depend_on_the_unit_of_time(scale: float) -> None:
 def test_at_an_end_of_what_was_measured_it_is_not_known(rates: tuple[float, ...], end: str) -> None:
     entry = only([queue(rate) for rate in rates])
     assert (entry.rate, entry.between) == (None, None)
-    assert f"efficiency peaks at the {end} measured rate; measure " in (entry.reason or "")
+    assert f"efficiency peaks at the {end} measured rate. Measure " in (entry.reason or "")
     assert len(entry.points) == 3
 
 
@@ -84,8 +84,8 @@ def test_one_run_at_an_end_is_enough_not_to_know() -> None:
     assert "at the highest measured rate in some runs" in (only(cells).reason or "")
     both = [*cells[1:], queue(400.0, 1, response_time_ns=distribution(mean=1e9 / 1_000))]
     assert only(both).reason == (
-        "efficiency peaks at the lowest measured rate in some runs and at the highest in others; "
-        "use more rates"
+        "efficiency peaks at the lowest measured rate in some runs and at the highest in others. "
+        "Use more rates"
     )
 
 

@@ -135,7 +135,7 @@ def test_what_is_undecided_names_the_requests_that_it_needs() -> None:
     thresholds = [parse_threshold("p99.9<500ms"), parse_threshold("error_rate<=0")]
     assert undecided_thresholds(thresholds, [("wsgiref@3#1", few)]) == [
         "threshold p99.9<500ms undecided for wsgiref@3#1: p99.9 needs 10,000 requests, but only 3 "
-        "were scheduled; measure longer, or choose a lower quantile"
+        "were scheduled. Measure longer, or choose a lower quantile"
     ]
     assert failed_thresholds(thresholds, [("", few)]) == []
 

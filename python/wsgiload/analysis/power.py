@@ -95,11 +95,11 @@ def _why_unknown(largest: float, is_lowest: bool, is_highest: bool, some_runs: s
     if is_lowest and is_highest:
         return (
             "efficiency peaks at the lowest measured rate in some runs and at the highest in "
-            "others; use more rates"
+            "others. Use more rates"
         )
     if is_lowest or is_highest:
         end, other = ("lowest", "lower") if is_lowest else ("highest", "higher")
         return (
-            f"efficiency peaks at the {end} measured rate{some_runs}; measure {other} rates as well"
+            f"efficiency peaks at the {end} measured rate{some_runs}. Measure {other} rates as well"
         )
     return None

@@ -208,8 +208,8 @@ def undecided_thresholds(
 
 def _why_undecided(threshold: Threshold, result: Measured | ServerCapacity) -> str:
     if delay_ns := threshold.missed_by_delay_ns(result):
-        return f"{delay_words(threshold.figure, delay_ns)}; repeat on an idle machine"
+        return f"{delay_words(threshold.figure, delay_ns)}. Repeat on an idle machine"
     return (
         f"{threshold.figure} needs {threshold.requests_needed:,} requests, but only "
-        f"{_scheduled(result):,} were scheduled; measure longer, or choose a lower quantile"
+        f"{_scheduled(result):,} were scheduled. Measure longer, or choose a lower quantile"
     )

@@ -202,7 +202,8 @@ def _open_bracket(result: SearchResult) -> list[BlamedReason]:
     """A warning if the objective was met at no rate, or at every rate."""
     low, high = result.lower_per_s, result.upper_per_s
     if low is None:
-        message = f"the objective was missed at every rate, even at {high:,g}/s"
+        shown = f"{high:,.0f}" if high >= 100 else f"{high:.3g}"
+        message = f"the objective was missed at every rate, even at {shown}/s"
         return [("server", reason_of("not-met", "warn", message, high, None))]
     if high is None:
         message = (
@@ -214,20 +215,16 @@ def _open_bracket(result: SearchResult) -> list[BlamedReason]:
 
 def _unconfirmed(result: SearchResult) -> list[BlamedReason]:
     if result.confirmations and result.rate_per_s is None:
-        last = result.confirmations[-1]
-        message = (
-            "not confirmed: new trials missed the objective at "
-            f"{result.confirmations[0].rate_per_s:,g}/s and "
-            f"also at {last.rate_per_s:,g}/s; use longer trials (--duration), which vary less"
-        )
+        first, last = result.confirmations[0], result.confirmations[-1]
+        rates = f"{first.rate_per_s:,.0f}/s and {last.rate_per_s:,.0f}/s"
+        message = f"new trials missed the objective at {rates}, so no rate is confirmed"
+        fix = "use longer trials (--duration), which vary less"
         passed, of = last.passed, last.of
-        return [("method", reason_of("not-confirmed", "warn", message, passed, of))]
+        return [("method", reason_of("not-confirmed", "warn", message, passed, of, fix))]
     if not result.confirmations and result.lower_per_s is not None:
-        message = (
-            "not confirmed: the rate was chosen because its trials passed, so it may be too high; "
-            "omit --confirmations"
-        )
-        return [("method", reason_of("unconfirmed", "warn", message, 0, 6))]
+        message = "the rate was not confirmed by new trials, so it may be too high"
+        fix = "omit --confirmations"
+        return [("method", reason_of("unconfirmed", "warn", message, 0, 6, fix))]
     return []
 
 
@@ -285,11 +282,10 @@ def _disturbed(course: ServerSearch) -> list[BlamedReason]:
 
     message = (
         f"{len(missed)} of the {len(counted)} trials up to the upper bound missed the objective "
-        "while the generator or the host was disturbed, so the rate is a lower bound; repeat on an "
-        "idle machine"
+        "while the generator or the host was disturbed, so the rate is a lower bound"
     )
-    share = len(missed) / len(counted)
-    return [("host", reason_of(LOWER_BOUND, "warn", message, share, 0))]
+    share, fix = len(missed) / len(counted), "repeat on an idle machine"
+    return [("host", reason_of(LOWER_BOUND, "warn", message, share, 0, fix))]
 
 
 def _brevity(result: SearchResult, objective: Objective, duration_ns: int) -> list[BlamedReason]:
@@ -307,11 +303,10 @@ def _brevity(result: SearchResult, objective: Objective, duration_ns: int) -> li
     weak = "is unreliable" if beyond < FEWEST_BEYOND else "varies from trial to trial"
     message = (
         f"in trials of {duration_ns / NS_PER_S:g} s, p{quantile * 100:g} depends on the "
-        f"{beyond:,.0f} slowest of {requests:,.0f} requests and {weak}; use --duration "
-        f"{needed_s:.0f}s, so that it depends on {ENOUGH_BEYOND}"
+        f"{beyond:,.0f} slowest of {requests:,.0f} requests and {weak}"
     )
-    limit = ENOUGH_BEYOND
-    return [("method", reason_of("brevity", "warn", message, beyond, limit))]
+    limit, fix = ENOUGH_BEYOND, f"use --duration {needed_s:.0f}s"
+    return [("method", reason_of("brevity", "warn", message, beyond, limit, fix))]
 
 
 def _verdict(reasons: Sequence[BlamedReason]) -> Verdict:

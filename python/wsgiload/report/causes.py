@@ -46,4 +46,4 @@ def _with_whole_fix(message: str) -> str:
     cause, _, fix = message.rpartition("; ")
     if not cause or len(fix) > MOST_FIX_CHARACTERS:
         return shorten(message, MOST_CAUSE_CHARACTERS, placeholder=" …")
-    return f"{shorten(cause, MOST_CAUSE_CHARACTERS, placeholder=' …')}; {fix}"
+    return words.with_fix(shorten(cause, MOST_CAUSE_CHARACTERS, placeholder=" …"), fix)

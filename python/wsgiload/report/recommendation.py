@@ -17,7 +17,7 @@ from wsgiload.report import words
 def recommendation_lines(entries: Sequence[Recommendation]) -> list[str]:
     """A sentence for each app, which it names if there are several, with what would decide it."""
     return [
-        f"{sentence.removesuffix('.')}; {chosen.needs}." if chosen.needs is not None else sentence
+        f"{words.with_fix(sentence.removesuffix('.'), chosen.needs)}." if chosen.needs else sentence
         for sentence, entry in zip(recommendation_sentences(entries), entries, strict=True)
         if (chosen := entry.recommended or entry.no_recommendation) is not None
     ]

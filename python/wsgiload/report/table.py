@@ -287,9 +287,8 @@ def _reasons(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
     remarks = []
     for (_, level, _), entries in places.items():
         worst, _ = max(entries, key=lambda entry: _transgression(entry[0]))
-        sentence = words.reason_words(worst)
-        if len({reason.message for reason, _ in entries}) > 1:
-            sentence = f"{sentence.removesuffix(')')}; worst of {len(entries)} cells)"
+        differ = len({reason.message for reason, _ in entries}) > 1
+        sentence = words.reason_words(worst, f"; worst of {len(entries)} cells" if differ else "")
         remarks.append((sentence, _STYLES.get(level, ""), [cell for _, cell in entries]))
     return remarks
 
@@ -306,7 +305,7 @@ def _coincidences(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
         strongest, where = max(entries, key=lambda entry: entry[0].value)
         sentence = coincidence.sentence(where, strongest)
         if len(entries) > 1:
-            sentence += f" (strongest of {len(entries)} cells)"
+            sentence += f" Strongest of {len(entries)} cells."
         remarks.append((sentence, "", [cell for _, cell in entries]))
     return remarks
 

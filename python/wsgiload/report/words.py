@@ -398,10 +398,15 @@ def _spin_limits(client: GeneratorUsage) -> list[str]:
     return parts
 
 
-def reason_words(reason: Reason) -> str:
-    """One finding: the cause, the fix, and the name of its check for `wsgiload explain`."""
-    sentence = reason.message.strip()
-    if reason.fix:
-        sentence += f"; {reason.fix}"
+def reason_words(reason: Reason, remark: str = "") -> str:
+    """One finding: the cause, the name of its check for `wsgiload explain`, and the fix."""
     name = reason.check if reason.level == "warn" else f"{reason.check}, invalid"
-    return f"{sentence} ({name})"
+    return with_fix(f"{reason.message.strip()} ({name}{remark})", reason.fix)
+
+
+def with_fix(cause: str, fix: str | None) -> str:
+    """The cause and the fix as two sentences."""
+    if not fix:
+        return cause
+    end = "" if cause.endswith("…") else "."
+    return f"{cause}{end} {fix[:1].upper()}{fix[1:]}"

@@ -13,8 +13,21 @@ Figure = float | str | bool | None
 BlamedReason = tuple[Blame | None, Reason]
 
 
-def reason_of(check: str, level: Level, message: str, value: Figure, limit: Figure) -> Reason:
+def reason_of(
+    check: str,
+    level: Level,
+    message: str,
+    value: Figure,
+    limit: Figure,
+    fix: str | None = None,
+) -> Reason:
     """A reason with its code, which older readers use."""
     return Reason(
-        check=check, code=code_of(check), level=level, message=message, value=value, limit=limit
+        check=check,
+        code=code_of(check),
+        level=level,
+        message=message,
+        fix=fix,
+        value=value,
+        limit=limit,
     )

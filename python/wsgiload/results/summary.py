@@ -10,6 +10,7 @@ import msgspec
 
 from wsgiload.analysis.alarms import ServerUse, alarms_of_cell
 from wsgiload.analysis.attempts import standing_attempts
+from wsgiload.analysis.disturbance import milliseconds
 from wsgiload.analysis.ground_truth import Finding, check_external_counts, retransmissions
 from wsgiload.analysis.races import after_qualifying
 from wsgiload.catalogue.names import ServerVariant
@@ -29,6 +30,7 @@ from wsgiload.units import NS_PER_S
 Status = Literal["complete", "interrupted", "failed"]
 
 _SEVERITY = ("valid", "warn", "invalid")
+_REPEAT = "repeat on an idle machine"
 # Above these shares, a measurement describes the host rather than the server.
 MOST_FOREIGN_CPU, MOST_CPU_WAIT = 0.10, 0.05
 
@@ -243,18 +245,17 @@ def _contamination(record: CellRecord) -> Reason | None:
 
     foreign, waited = attribution.other_cpu_ratio, attribution.cpu_wait_ratio
     if foreign is not None and foreign > MOST_FOREIGN_CPU:
-        message = (
-            f"other processes used {100 * foreign:.0f} % of the machine's CPU time; repeat on an "
-            "idle machine"
-        )
-        return reason_of("contaminated", "warn", message, round(foreign, 4), MOST_FOREIGN_CPU)
+        message = f"other processes used {100 * foreign:.0f} % of the machine's CPU time"
+        measured, limit = round(foreign, 4), MOST_FOREIGN_CPU
+        return reason_of("contaminated", "warn", message, measured, limit, _REPEAT)
     shares = any(one.service.shares_server_cores for one in record.services)
     if waited is not None and waited > MOST_CPU_WAIT and not shares:
         message = (
             f"the server waited {100 * waited:.0f} % of the time for a core that other processes "
-            "used; repeat on an idle machine"
+            "used"
         )
-        return reason_of("contaminated", "warn", message, round(waited, 4), MOST_CPU_WAIT)
+        measured, limit = round(waited, 4), MOST_CPU_WAIT
+        return reason_of("contaminated", "warn", message, measured, limit, _REPEAT)
     return None
 
 
@@ -306,7 +307,7 @@ def _disturbance(record: CellRecord) -> str | None:
         return None
     whole_s = record.load.measured_ns / NS_PER_S
     calm_ns = record.host.undisturbed_ns.get(0.99)
-    rest = f"; p99 of the other seconds: {calm_ns / 1e6:.3g} ms" if calm_ns else ""
+    rest = f"; p99 of the other seconds: {milliseconds(calm_ns)}" if calm_ns else ""
     return (
         f"the host was disturbed for {record.host.disturbed_s:g} of {whole_s:g} s by other "
         f"processes or the hypervisor{rest}"
