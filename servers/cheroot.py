@@ -36,13 +36,17 @@ SERVER = Server(
             uses_workers=False,
             uses_threads=True,
             notes=(
-                f"request_queue_size set by the profile (default 5: clients retransmit; {SOURCE})",
+                "request_queue_size set by the profile (with the default, 5, the queue overflows "
+                f"and clients retransmit; {SOURCE})",
                 f"keep_alive_conn_limit = None (default 10 idle connections; {SOURCE})",
                 f"timeout longer than the run (default 10 s; {SOURCE})",
                 "HTTP/1.0 clients get keep-alive only with the exact spelling 'Keep-Alive'; "
                 "no access log",
             ),
-            stock_notes=(f"10 threads, backlog 5, up to 10 idle connections, for 10 s ({SOURCE})",),
+            stock_notes=(
+                "10 threads, backlog 5, at most 10 idle connections, which are closed after 10 s "
+                f"({SOURCE})",
+            ),
             unix_socket=True,
             no_trusted_proxies="no setting for trusted proxies",
         ),

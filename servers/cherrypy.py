@@ -37,15 +37,15 @@ SERVER = Server(
             uses_threads=True,
             notes=(
                 f"server.thread_pool set by the profile (default 10; {REFERENCE})",
-                "server.socket_queue_size set by the profile (default 5: clients retransmit; "
-                f"{REFERENCE})",
+                "server.socket_queue_size set by the profile (with the default, 5, the queue "
+                f"overflows and clients retransmit; {REFERENCE})",
                 f"server.socket_timeout longer than the run (default 10 s; {REFERENCE})",
                 "keep_alive_conn_limit = None (default 10 idle connections; "
                 "https://github.com/cherrypy/cheroot/blob/main/cheroot/server.py)",
                 f"environment = production: no autoreload, no log on the terminal ({REFERENCE})",
             ),
             stock_notes=(
-                f"10 threads, backlog 5, up to 10 idle connections, autoreload ({REFERENCE})",
+                f"10 threads, backlog 5, at most 10 idle connections, autoreload ({REFERENCE})",
             ),
             unix_socket=True,
             no_trusted_proxies="the proxy tool supports only CherryPy applications",

@@ -22,7 +22,8 @@ NOTES = (
     "numprocesses and the backlog of the shared socket set by the profile (default backlog "
     f"2,048; {CIRCUS})",
     f"chaussette's log off: with some backends, every request is logged ({CHAUSSETTE})",
-    "circus's endpoints are Unix sockets in the run directory: several instances can run at once",
+    "circus's endpoints are Unix sockets in the run directory, so several instances can run at the "
+    "same time",
 )
 NO_PROXIES = "no setting for trusted proxies"
 STOCK_NOTES = (f"one process, backlog 2,048, chaussette's log on ({CIRCUS})",)

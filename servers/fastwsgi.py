@@ -38,7 +38,8 @@ SERVER = Server(
             uses_threads=False,
             notes=(
                 f"server.backlog set by the profile (default 2,048; {REFERENCE})",
-                f"server.tcp_nodelay = 1: Nagle's algorithm delays small writes ({REFERENCE})",
+                "server.tcp_nodelay = 1: otherwise, Nagle's algorithm delays small writes "
+                f"({REFERENCE})",
                 "each worker listens on its own socket (SO_REUSEPORT); no access log",
                 f"responses are buffered and get a Content-Length ({REFERENCE})",
             ),

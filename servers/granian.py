@@ -55,7 +55,7 @@ SERVER = Server(
             notes=(
                 "--blocking-threads set by the profile (default half of --backpressure; "
                 f"{REFERENCE})",
-                "--backpressure, the maximum number of connections, above that of the load "
+                "--backpressure, the maximum number of connections, above the load's number "
                 f"(default backlog / workers; {REFERENCE})",
                 f"--http 1 --no-ws: only HTTP/1.1 is measured ({REFERENCE})",
                 f"--log-level warning; the access log is off by default ({REFERENCE})",
@@ -78,7 +78,7 @@ SERVER = Server(
             uses_threads=False,
             notes=(
                 f"--loop uvloop: the same event loop as the other ASGI servers ({REFERENCE})",
-                "--backpressure, the maximum number of connections, above that of the load "
+                "--backpressure, the maximum number of connections, above the load's number "
                 f"(default backlog / workers; {REFERENCE})",
                 f"--http 1 --no-ws: only HTTP/1.1 is measured ({REFERENCE})",
                 f"--log-level warning; the access log is off by default ({REFERENCE})",
@@ -92,7 +92,7 @@ SERVER = Server(
             unix_socket=True,
             helpers=1,
             no_trusted_proxies=NO_TRUSTED_PROXIES,
-            deviation="client is not (str, int), server is not (str, int)",
+            deviation="client is not (str, int); server is not (str, int)",
             interface="asgi",
         ),
     ),

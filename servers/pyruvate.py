@@ -41,7 +41,7 @@ SERVER = Server(
                 "the runner creates the socket, like systemd, with the backlog set by the profile "
                 f"({REFERENCE})",
             ),
-            stock_notes=("4 threads, because the number of threads is required",),
+            stock_notes=("4 threads: the number of threads is required and has no default",),
             framing="close",
             no_trusted_proxies="no setting for trusted proxies",
             deviation="close() of the app's response was not called",

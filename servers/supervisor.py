@@ -44,7 +44,8 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=True,
             notes=(
-                f"fcgi-program: only its processes can share a socket ({CONFIGURATION})",
+                "fcgi-program: the only program type whose processes can share a socket "
+                f"({CONFIGURATION})",
                 f"numprocs and socket_backlog set by the profile ({CONFIGURATION})",
                 "connection_limit, channel_timeout, asyncore_use_poll and trusted_proxy: as for "
                 f"the server waitress ({ARGUMENTS})",

@@ -50,7 +50,8 @@ SERVER = Server(
             uses_workers=False,
             uses_threads=True,
             notes=(
-                f"--connection-limit above the connections of the load (default 100; {ARGUMENTS})",
+                "--connection-limit above the load's number of connections (default 100; "
+                f"{ARGUMENTS})",
                 f"--channel-timeout longer than the run (default 120 s; {ARGUMENTS})",
                 f"--asyncore-use-poll: select() supports only 1,024 file descriptors ({ARGUMENTS})",
                 "--trusted-proxy, --no-clear-untrusted-proxy-headers: the app gets X-Forwarded-*, "

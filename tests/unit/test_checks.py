@@ -80,7 +80,7 @@ def test_the_table_names_what_does_not_hold() -> None:
     assert "waitress: of 1 MiB posted, 3 bytes came back" in stream.getvalue()
 
 
-def test_on_a_narrow_terminal_the_proofs_are_counted() -> None:
+def test_a_narrow_terminal_gets_the_number_of_passed_checks() -> None:
     stream = io.StringIO()
     console = Console(file=stream, width=100, force_terminal=True, color_system=None)
     print_checks([proven("waitress")], console)

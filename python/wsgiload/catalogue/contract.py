@@ -3,12 +3,12 @@
 A server file is data plus two small functions; it defines one module-level ``SERVER =
 Server(...)``. It describes how to launch its server, and nothing about measuring. It only imports
 from this module and the standard library, never from another server file, and never the server
-itself: *our* interpreter reads the file, but the server has a separate environment.
+itself: wsgiload's interpreter reads the file, but the server has a separate environment.
 
 Order of calls for one launch of one variant:
 
 1. ``Server.needs`` and ``Variant.needs``: the required system packages. If one is missing, the
-   server is refused with the command that installs it.
+   server is rejected with an error that names the command that installs it.
 2. ``Server.requirements``, through the lock next to the file (``lock_path``): the environment is
    built, or taken from the cache.
 3. ``Server.command(variant, context)``: the argument list. Called once per launch; must not use the
@@ -22,10 +22,10 @@ Order of calls for one launch of one variant:
 6. At the end, ``stop_signal`` goes to the first process; after ``stop_timeout_s``, all remaining
    processes are killed. One of ``clean_exit_codes`` counts as a clean stop.
 
-Two profiles, distinguished only by the context. *tuned*: equal budgets and backlogs, keep-alive, no
-access log, no worker recycling. *stock*: the server's defaults; the settings of the context are
-None, and ``option`` omits them. Both set only what the launch requires (where to listen, no file in
-the home directory).
+Two profiles, distinguished only by the context. *tuned*: the same numbers of workers and threads,
+the same backlog, keep-alive, no access log, no worker recycling. *stock*: the server's defaults;
+the settings of the context are None, and ``option`` omits them. Apart from that, both set only what
+the launch requires (where to listen, no file in the home directory).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 Profile = Literal["tuned", "stock"]
 # How a server calls the app.
 Interface = Literal["wsgi", "asgi"]
-# How a body without a Content-Length of the app is delimited on the wire.
+# How a body is delimited on the wire if the app sets no Content-Length.
 Framing = Literal["chunked", "close", "content-length"]
 
 # Added to the run's duration, so no idle connection is closed during warm-up, drain, or a slow
@@ -58,12 +58,11 @@ class LaunchContext:
     """The parameters of a launch. Guaranteed: all paths are absolute, and ``backlog`` ≤
     ``net.core.somaxconn``.
 
-    ``workers`` and ``threads`` are the budget, derived from the limits of the run. A server with
-    only one process, or only one thread, ignores what it cannot use; no server may use the host's
-    core count. ``max_connections`` is the largest number of connections that the load may open at
-    once. In the stock profile, all four are None unless the user set them. ``app`` is a dotted
-    module and one attribute, importable from ``import_dir``: the app's folder, or one with a
-    generated module.
+    ``workers`` and ``threads`` are derived from the limits of the run. A server with only one
+    process, or only one thread, ignores what it cannot use; no server may use the host's core
+    count. ``max_connections`` is the largest number of connections that the load may open at once.
+    In the stock profile, all four are None unless the user set them. ``app`` is a dotted module and
+    one attribute, importable from ``import_dir``: the app's folder, or one with a generated module.
     """
 
     python: Path
@@ -144,17 +143,17 @@ class Dependency:
 class Variant:
     """One way to run a server: a worker class, a socket mode, a front end.
 
-    ``keepalive`` (two requests on one connection get responses) and ``framing`` are claims, which a
-    check must confirm; ``stock_keepalive`` and ``stock_framing`` differ in the stock profile.
-    ``helpers`` is the number of processes in addition to the workers: masters, routers, front ends.
-    ``head_limit`` explains why a request head of 32 KiB is rejected in the tuned profile, and
-    ``no_trusted_proxies`` why ``X-Forwarded-Proto`` from this host does not set the scheme that the
-    app sees; None claims the opposite. ``interface`` is the kind of app that it runs.
-    ``takes_arguments`` is only set if it differs from the server's.
+    ``keepalive`` (two requests on one connection get responses) and ``framing`` are declarations,
+    which a check must confirm; ``stock_keepalive`` and ``stock_framing`` are those of the stock
+    profile, if they differ. ``helpers`` is the number of processes in addition to the workers:
+    masters, routers, front ends. ``head_limit`` explains why a request head of 32 KiB is rejected
+    in the tuned profile, and ``no_trusted_proxies`` why ``X-Forwarded-Proto`` from this host does
+    not set the scheme that the app sees; None declares the opposite. ``interface`` is the kind of
+    app that it runs. ``takes_arguments`` is only set if it differs from the server's.
 
     ``notes`` justify every setting that is not the server's default, each with its source;
     ``stock_notes`` describe the effects of the defaults. ``reason`` explains why it can no longer
-    be run: it is listed, but refused with that reason.
+    be run: it is listed, but rejected with that reason.
     """
 
     name: str
@@ -181,7 +180,7 @@ class Variant:
     takes_arguments: bool | None = None
 
     def keeps_connections(self, profile: Profile) -> bool:
-        """The claim for that profile."""
+        """Whether connections are kept alive in that profile."""
         return (
             self.keepalive
             if profile == "tuned" or self.stock_keepalive is None
@@ -189,7 +188,7 @@ class Variant:
         )
 
     def frames(self, profile: Profile) -> Framing:
-        """The claim for that profile."""
+        """The framing in that profile."""
         return (
             self.framing if profile == "tuned" or self.stock_framing is None else self.stock_framing
         )
@@ -208,7 +207,7 @@ class Server:
     the rest, and ``overrides`` replaces outdated requirements of an unmaintained project. The
     version of ``distribution`` is the server's version; None for the standard library, or if
     ``version_command`` prints the version. ``reason`` explains why a server can no longer be run:
-    it is listed, but refused with that reason. ``user_server`` is the user's command, which has no
+    it is listed, but rejected with that reason. ``user_server`` is the user's command, which has no
     file, no lock and no environment of ours; None in every file. ``takes_arguments`` means that the
     command line is the server's, so a user can add to it (before the app if that is last), and
     ``config_option`` names the option for its configuration file. ``pinned`` is the version that

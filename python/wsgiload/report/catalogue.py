@@ -1,4 +1,4 @@
-"""What is known of servers: one in full, and the table of what was checked, for the terminal and as
+"""The catalogue entry of one server, and the table of check results, for the terminal and as
 Markdown."""
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _SIGNS = {
 }
 FULL_WIDTH = 200
 _WORDS = {True: "yes", False: "**no**", None: "–"}
-# Proven or not, of what a server has to do.
-_PROOFS: tuple[tuple[str, Callable[[CheckResult], bool | None]], ...] = (
+# What every server must do, with the result of each check.
+_CHECKS: tuple[tuple[str, Callable[[CheckResult], bool | None]], ...] = (
     ("correct body", lambda result: result.right_body),
     ("keep-alive as declared", lambda result: result.keepalive_as_claimed),
     ("framing as declared", lambda result: result.framing_as_claimed),
@@ -41,7 +41,7 @@ _PROOFS: tuple[tuple[str, Callable[[CheckResult], bool | None]], ...] = (
 
 
 def print_server(entry: ServerVariant, console: Console) -> None:
-    """Everything the catalogue says of one variant."""
+    """Print the full catalogue entry of one variant."""
     server, variant = entry.server, entry.variant
     console.print(
         Text(entry.id, style="bold"), Text(f"{server.summary}; {variant.summary}"), sep="  "
@@ -56,7 +56,7 @@ def print_server(entry: ServerVariant, console: Console) -> None:
         "interface": variant.interface.upper() if server.serves_apps else "none",
         "keep-alive": _yes(variant.keepalive)
         + ("" if stock == variant.keepalive else f" (stock: {_yes(stock)})"),
-        "framing": f"{variant.framing} (body without Content-Length)",
+        "framing": f"{variant.framing} (if the app sets no Content-Length)",
         "request head": _head_words(variant),
         "forwarded": _forwarding_words(entry),
         "Unix socket": _yes(variant.unix_socket),
@@ -88,10 +88,9 @@ def _yes(holds: bool) -> str:
 
 
 def print_checks(results: Iterable[CheckResult], console: Console) -> None:
-    """Server × property, each measured on a launched server; then what does not hold, in words.
+    """Print one row per server with the properties measured on it, then a sentence per failure.
 
-    On a narrow terminal the proofs are counted instead of listed; a file or a pipe has room for
-    all.
+    On a narrow terminal, passed checks are only counted; a file or a pipe gets all columns.
     """
     results, width = list(results), console.width
     console.width = width if console.is_terminal else max(width, FULL_WIDTH)
@@ -103,9 +102,9 @@ def print_checks(results: Iterable[CheckResult], console: Console) -> None:
 
 def _checks_table(results: Iterable[CheckResult], *, is_wide: bool) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    proofs = [name for name, _ in _PROOFS] if is_wide else ["proven"]
-    for heading in ("server", "profile", "version", *proofs, "framing", "keep-alive"):
-        table.add_column(heading, overflow="fold", no_wrap=heading == "proven")
+    checks = [name for name, _ in _CHECKS] if is_wide else ["passed"]
+    for heading in ("server", "profile", "version", *checks, "framing", "keep-alive"):
+        table.add_column(heading, overflow="fold", no_wrap=heading == "passed")
     for heading in ("backlog", "workers", "processes", "startup (s)", "shutdown (s)"):
         table.add_column(heading, justify="right")
     for result in results:
@@ -114,8 +113,8 @@ def _checks_table(results: Iterable[CheckResult], *, is_wide: bool) -> Table:
 
 
 def _checks_row(result: CheckResult, *, is_wide: bool) -> list[str | Text]:
-    proven = [proof(result) for _, proof in _PROOFS]
-    counted = Text(f"{proven.count(True)} of {len(proven) - proven.count(None)}")
+    passed = [check(result) for _, check in _CHECKS]
+    counted = Text(f"{passed.count(True)} of {len(passed) - passed.count(None)}")
     numbers = (
         result.backlog,
         result.workers_met,
@@ -127,7 +126,7 @@ def _checks_row(result: CheckResult, *, is_wide: bool) -> list[str | Text]:
         Text(_name(result), style="" if result.passed else "red"),
         result.profile,
         result.version or "–",
-        *([_SIGNS[sign] for sign in proven] if is_wide else [counted]),
+        *([_SIGNS[sign] for sign in passed] if is_wide else [counted]),
         result.framing or "–",
         {True: "yes", False: "no", None: "–"}[result.keepalive],
         *(_number(number) for number in numbers),
@@ -149,8 +148,8 @@ def _complaints(results: Iterable[CheckResult]) -> list[str]:
 
 def markdown_catalogue(catalogue: Catalogue, results: Sequence[CheckResult]) -> str:
     """docs/servers.md: the results of the checks, and the servers that no longer run."""
-    proofs = [name for name, _ in _PROOFS]
-    headings = ["server", "version", "Python", *proofs, "backlog", "framing", "keep-alive"]
+    checks = [name for name, _ in _CHECKS]
+    headings = ["server", "version", "Python", *checks, "backlog", "framing", "keep-alive"]
     headings.append("concurrent requests")
     lines = [MARKDOWN_HEAD, _line(headings), _line(["---"] * len(headings))]
     lines += [_line(_markdown_row(result)) for result in results]
@@ -194,7 +193,7 @@ def _markdown_row(result: CheckResult) -> list[str]:
         _name(result),
         result.version or "–",
         result.python or "–",
-        *(_WORDS[proof(result)] for _, proof in _PROOFS),
+        *(_WORDS[check(result)] for _, check in _CHECKS),
         _number(result.backlog),
         result.framing or "–",
         _WORDS[result.keepalive].strip("*"),
@@ -214,11 +213,12 @@ MARKDOWN_HEAD = (
     "- **PEP 3333**: the environ conforms to PEP 3333. For the variants named `asgi`, the scope "
     "conforms to the ASGI specification.\n"
     "- **32 KiB head**: the app received a complete request head of 32 KiB.\n"
-    "- **X-Forwarded-\\***: the app saw the scheme `https` if a proxy on this host sent "
+    "- **X-Forwarded-\\***: the app saw the scheme `https` when a proxy on this host sent "
     "`X-Forwarded-Proto: https`. All servers pass these headers to the app.\n"
     "- **No extra processes**: the server ran only its workers and the helper processes that its "
     "file declares.\n"
-    "- **Framing**: how a body without Content-Length is sent.\n"
+    "- **Framing**: how a body is sent if the app sets no Content-Length: `chunked`, delimited by "
+    "closing the connection (`close`), or buffered and sent with a `content-length`.\n"
     "- **Concurrent requests**: how many of 150 simultaneous requests the app handled at once.\n"
 )
 

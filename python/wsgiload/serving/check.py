@@ -246,8 +246,8 @@ def _check_framing(subject: _Subject, result: CheckResult) -> None:
             "close" if response.headers.get("Content-Length") is None else "content-length"
         )
     complaint = (
-        f"a body without Content-Length is sent as {result.framing}, but its file declares "
-        f"{claimed}"
+        f"if the app sets no Content-Length, its framing is {result.framing}, but its file "
+        f"declares {claimed}"
     )
     as_claimed = result.record(result.framing == claimed, complaint)
     whole = result.record(

@@ -67,7 +67,7 @@ async def broken(scope: Message, receive: Receive, send: Send) -> None:
 
 async def conforms(scope: Message, receive: Receive, send: Send) -> None:
     """The violations in the scope of the request."""
-    wrong = ", ".join(violations(scope))
+    wrong = "; ".join(violations(scope))
     await _send(
         send, f"violates ASGI: {wrong}\n".encode() if wrong else conformance.CONFORMING_BODY
     )
