@@ -22,7 +22,7 @@ NOTES = (
     "--config with an empty file: gunicorn.conf.py in the app's folder has no effect unless "
     "--server-config names it",
     f"--graceful-timeout 2: limits the shutdown time ({SETTINGS}#graceful-timeout)",
-    f"--limit-request-field_size {FIELD_BYTES}: allows large cookies (default 8,190; "
+    f"--limit-request-field_size {FIELD_BYTES}: allows large cookies (default 8,190 bytes; "
     f"{SETTINGS}#limit-request-field-size)",
     "by default, there is no access log, workers are not recycled, and the app is not preloaded",
 )

@@ -54,7 +54,7 @@ SERVER = Server(
                 f"({DIRECTIVES}event.html)",
                 "--queue-timeout, --request-timeout and --socket-timeout longer than the run "
                 f"(defaults 45 s, 60 s and 60 s; {REFERENCE})",
-                "LimitRequestFieldSize 65536: allows large cookies (default 8,190; "
+                "LimitRequestFieldSize 65536: allows large cookies (default 8,190 bytes; "
                 f"{DIRECTIVES}core.html#limitrequestfieldsize)",
                 "--trust-proxy, --trust-proxy-header: X-Forwarded-Proto sets the scheme, as in "
                 f"other servers (default off; {REFERENCE})",
