@@ -52,7 +52,7 @@ _NOTE = re.compile(r" (Unit|Source|Null): (.*?)(?=\.(?: (?:Unit|Source|Null): |$
 
 @dataclass(frozen=True, slots=True)
 class FieldText:
-    """What the string below a field says."""
+    """The parts of the string below a field."""
 
     meaning: str
     unit: str
@@ -62,7 +62,7 @@ class FieldText:
 
 @dataclass(frozen=True, slots=True)
 class ClassText:
-    """What a type says of itself and of its fields, by their keys in JSON."""
+    """The description of a type, and those of its fields by JSON key."""
 
     name: str
     meaning: str
@@ -127,7 +127,7 @@ def _class_text(module: str, node: ast.ClassDef) -> ClassText:
 
 
 def _documented_fields(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    """Every field with the string below it; an empty one where there is none."""
+    """Every field with the string below it, or with an empty string."""
     for place, statement in enumerate(node.body):
         if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
             continue

@@ -1,8 +1,8 @@
-"""Writes what is generated from the types: the JSON Schemas and ``docs/metrics.md``. The schema of
-the data in a page is for the front end, which makes its types of it.
+"""Writes the files that are generated from the types: the JSON Schemas and ``docs/metrics.md``. The
+front end generates its types from the schema of the page data.
 
-``python -m wsgiload.documents.generate ROOT``, where ROOT is a checkout. A test fails where the
-files are stale.
+``python -m wsgiload.documents.generate ROOT``, where ROOT is a checkout. A test fails if the files
+are stale.
 """
 
 from __future__ import annotations

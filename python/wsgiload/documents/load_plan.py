@@ -1,6 +1,7 @@
-"""The plan of one load, as the generator takes it and as its report repeats it.
+"""The plan of one load: the input of the generator, which its report repeats.
 
-The generator validates a plan and fills in its fixed defaults; ``None`` leaves a choice to it.
+The generator validates a plan and fills in its fixed defaults; ``None`` means that the generator
+chooses the value.
 """
 
 from __future__ import annotations
@@ -69,11 +70,11 @@ class OpenLoop(Document, frozen=True, kw_only=True, omit_defaults=True):
     """What happens to a request when the maximum number of connections is reached: `grow` and
     `queue` queue it, `shed` drops it."""
     max_connections: NonNegativeInt | None
-    """Maximum number of open connections. Unit: connections. Null: as many as the process limits
-    allow, at most 4,096."""
+    """Maximum number of open connections. Unit: connections. Null: not set; as many as the process
+    limits allow, at most 4,096."""
     max_pending: NonNegativeInt | None
     """Maximum number of requests waiting for a connection; further requests are dropped. Unit:
-    requests. Null: 10 s worth of requests, at least 10 per connection."""
+    requests. Null: not set; 10 s worth of requests, at least 10 per connection."""
 
 
 class ClosedLoop(Document, frozen=True, kw_only=True):
@@ -104,7 +105,8 @@ class Phases(Document, frozen=True, kw_only=True):
     measure_ns: NonNegativeInt
     """Duration of the measurement. Unit: ns."""
     drain_ns: NonNegativeInt | None = None
-    """Maximum wait for responses after the last send. Unit: ns. Null: the request timeout."""
+    """Maximum wait for responses after the last send. Unit: ns. Null: not set; the request timeout
+    applies."""
     cooldown_ns: NonNegativeInt = 0
     """Duration of the cool-down: load after the measurement, so that the server is under load until
     the last measured response. Unit: ns."""
@@ -129,7 +131,7 @@ class RequestPlan(Document, frozen=True, kw_only=True):
     """One of several requests of a plan. All go to the server in the plan's URL."""
 
     name: str | None = None
-    """Name of the request in the report. Null: method and path."""
+    """Name of the request in the report. Null: not set; the report contains the method and path."""
     method: str = "GET"
     """Request method."""
     url: str
@@ -163,7 +165,7 @@ class CapturePlan(Document, frozen=True, kw_only=True):
     any body)."""
     expression: str
     """How to find the value: a path such as `.user.token`, the name of the header field, or a
-    regular expression. The value is the expression's first group or, without a group, the whole
+    regular expression. A regular expression yields its first group or, without a group, the whole
     match."""
 
 
@@ -203,7 +205,8 @@ class TlsOptions(Document, frozen=True, kw_only=True):
     insecure: bool = False
     """Whether certificates are accepted without verification."""
     ca_file: str | None = None
-    """PEM file of trusted certificate authorities. Null: the system's certificate authorities."""
+    """PEM file of trusted certificate authorities. Null: not set; the system's certificate
+    authorities are trusted."""
     client_cert: str | None = None
     """PEM file of the client certificate. Null: no client certificate."""
     client_key: str | None = None

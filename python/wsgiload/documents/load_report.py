@@ -83,22 +83,22 @@ class Outcomes(Document, frozen=True, kw_only=True):
     http_status: NonNegativeInt
     """Requests whose response has an unexpected status. Unit: requests. Source: generator."""
     bad_body: NonNegativeInt
-    """Requests whose response has the expected status but a body of wrong length, content or
-    framing, or is not valid HTTP. Unit: requests. Source: generator."""
+    """Requests whose response is not valid HTTP, or has the expected status but a body of wrong
+    length, content or framing. Unit: requests. Source: generator."""
     reset: NonNegativeInt
     """Requests whose connection was lost in the middle of the response or, on a new connection,
     before the response. Unit: requests. Source: generator."""
     stale: NonNegativeInt
-    """Requests on a reused connection that the server had closed before the first byte of the
-    response. Unit: requests. Source: generator."""
+    """Requests on a reused connection that was lost before the first byte of the response. Unit:
+    requests. Source: generator."""
     refused: NonNegativeInt
     """Requests whose connection was refused. Unit: requests. Source: generator."""
     connect_timeout: NonNegativeInt
     """Requests whose connection was not established within the timeout. Unit: requests. Source:
     generator."""
     timeout: NonNegativeInt
-    """Requests without a complete response within the timeout, after they were sent or while they
-    waited for an HTTP/2 stream. Unit: requests. Source: generator."""
+    """Requests that were sent, or that waited for an HTTP/2 stream, but got no complete response
+    within the timeout. Unit: requests. Source: generator."""
     dropped: NonNegativeInt
     """Requests that were never sent because the queue was full (`--max-pending`), all connections
     were busy (`--on-busy shed`) or the deadline passed (`--deadline`). Unit: requests. Source:
@@ -116,13 +116,13 @@ class Distribution(Document, frozen=True, kw_only=True):
     measurement."""
 
     count: NonNegativeInt
-    """Number of values. Unit: requests. Source: generator."""
+    """Number of recorded times. Unit: requests. Source: generator."""
     min: NonNegativeInt | None
-    """Minimum, exact. Unit: ns. Source: generator. Null: there are no values."""
+    """Shortest time, exact. Unit: ns. Source: generator. Null: there are no values."""
     mean: NonNegativeFloat | None
-    """Mean. Unit: ns. Source: generator. Null: there are no values."""
+    """Mean time. Unit: ns. Source: generator. Null: there are no values."""
     max: NonNegativeInt | None
-    """Maximum, exact. Unit: ns. Source: generator. Null: there are no values."""
+    """Longest time, exact. Unit: ns. Source: generator. Null: there are no values."""
     quantiles: dict[QuantileKey, NonNegativeInt | None]
     """Quantiles from `0.5` to `0.9999`; at most 0.1 % above the true value. Unit: ns. Source:
     histogram. Null: an entry: there are no values."""
@@ -138,12 +138,13 @@ class Bounds(Document, frozen=True, kw_only=True):
     """Lower and upper bound of a quantile over all scheduled requests."""
 
     low: NonNegativeInt | None
-    """Lower bound: a request that was cut off, for example by a timeout, counts with the time until
-    then. Unit: ns. Source: outcomes. Null: too many requests failed."""
+    """Lower bound: a request that timed out or stayed unfinished counts as if its response had
+    arrived when the generator stopped waiting. Unit: ns. Source: outcomes. Null: too many requests
+    failed in other ways."""
     high: NonNegativeInt | None
-    """Upper bound: a request that was cut off or failed counts as infinitely slow. Equal to `low`
-    if no request was cut off before this time. Unit: ns. Source: outcomes. Null: too many requests
-    failed."""
+    """Upper bound: every request without a correct response counts as infinitely slow. Equal to
+    `low` if no request timed out or stayed unfinished before this time. Unit: ns. Source: outcomes.
+    Null: too many requests failed."""
 
 
 class NotChecked(Document, frozen=True, kw_only=True):
@@ -152,7 +153,7 @@ class NotChecked(Document, frozen=True, kw_only=True):
     check: str
     """Name of the check."""
     reason: str
-    """Why it could not run."""
+    """Why the check could not run."""
 
 
 class Diagnostic(Document, frozen=True, kw_only=True):
@@ -176,12 +177,13 @@ class ErrorBudget(Document, frozen=True, kw_only=True):
     value: NonNegativeInt
     """The quantile as measured. Unit: ns. Source: response times."""
     generator: tuple[NonNegativeInt, NonNegativeInt]
-    """Range of the quantile. The lower end excludes the generator's delays (send lag and read delay
-    of each request); the upper end is the quantile as measured. Unit: ns. Source: generator."""
+    """Range of the quantile. The lower end excludes the generator's delays (send lag and receive
+    delay of each request); the upper end is the quantile as measured. Unit: ns. Source:
+    generator."""
     sampling_95: tuple[NonNegativeInt, NonNegativeInt | None] | None
-    """Lower and upper end of the 95 % confidence interval within this run; the upper end is null if
-    unbounded. Unit: ns. Source: batches of the run. Null: fewer than 300 requests, interrupted run,
-    or no finite value."""
+    """Lower and upper end of the quantile's 95 % confidence interval within this run; the upper end
+    is null if unbounded. Unit: ns. Source: batches of the run. Null: fewer than 300 requests,
+    interrupted run, or the quantile has no finite value."""
     noise_floor: NonNegativeInt | None
     """Noise floor of this machine at this quantile. Unit: ns. Source: `wsgiload calibrate`. Null:
     the machine was not calibrated."""
@@ -191,9 +193,9 @@ class ErrorBudget(Document, frozen=True, kw_only=True):
     Source: intervals, host. Null: the host was not observed (always with `wsgiload load`), or fewer
     than ten responses lie beyond the quantile."""
     band: tuple[NonNegativeInt, NonNegativeInt | None] | None
-    """Range in which the value of an undisturbed generator would lie: `sampling_95`, with the lower
-    end reduced by the generator's contribution and the median noise floor. Unit: ns. Source:
-    derived. Null: `sampling_95` is null."""
+    """Range in which the quantile would lie if the generator caused no delay: `sampling_95`, with
+    the lower end reduced by the generator's contribution and the median noise floor. Unit: ns.
+    Source: derived. Null: `sampling_95` is null."""
     bound_status: Literal["bounded", "upper_bound", "few_responses"]
     """`bounded` (the true value lies in `band`), `upper_bound` (the generator may have added more
     than 10 % and 100 µs, so the true value may be lower) or `few_responses` (too few responses for
@@ -201,22 +203,23 @@ class ErrorBudget(Document, frozen=True, kw_only=True):
 
 
 class PrecisionReached(Document, frozen=True, kw_only=True):
-    """The precision of the quantile that the plan's `precision` names."""
+    """The precision reached for the quantile in the plan's `precision`."""
 
     half_width: NonNegativeFloat | None
     """Half-width of the quantile's 95 % confidence interval, relative to the quantile. Unit: ratio.
     Source: `uncertainty`. Null: the interval is unknown or unbounded."""
     is_reached: bool
-    """Whether the half-width is at most that in the plan. Source: derived."""
+    """Whether `half_width` is at most the `half_width` in the plan's `precision`. Source:
+    derived."""
 
 
 class QuantileUncertainty(Document, frozen=True, kw_only=True):
     """The uncertainty of one quantile within one run."""
 
     interval_95_ns: tuple[NonNegativeInt, NonNegativeInt | None] | None
-    """Lower and upper end of the 95 % confidence interval within this run; the upper end is null if
-    unbounded. Unit: ns. Source: derived. Null: fewer than 300 requests, interrupted run, or no
-    finite value."""
+    """Lower and upper end of the quantile's 95 % confidence interval within this run; the upper end
+    is null if unbounded. Unit: ns. Source: derived. Null: fewer than 300 requests, interrupted run,
+    or the quantile has no finite value."""
     effective_requests: NonNegativeFloat | None
     """Number of independent requests that would give the same precision. Unit: requests. Source:
     variance over 30, 60 and 120 batches. Null: fewer than 300 requests, or interrupted run."""
@@ -257,9 +260,9 @@ class ChangePoint(Document, frozen=True, kw_only=True):
     at_ns: NonNegativeInt
     """Time of the change. Unit: ns from the start of the measurement. Source: derived."""
     p50_before_ns: NonNegativeInt
-    """Median response time before the change. Unit: ns. Source: slices."""
+    """Median response time before the change. Unit: ns. Source: time slices."""
     p50_after_ns: NonNegativeInt
-    """Median response time after the change. Unit: ns. Source: slices."""
+    """Median response time after the change. Unit: ns. Source: time slices."""
 
 
 class Stationarity(Document, frozen=True, kw_only=True):
@@ -267,32 +270,33 @@ class Stationarity(Document, frozen=True, kw_only=True):
 
     state: Literal["stationary", "drifting", "non_stationary", "unstable"] | None
     """`stationary`; `drifting` (response times changed between the first and the last third,
-    confirmed by the KPSS test); `non_stationary` (the median changed by more than 25 %); or
-    `unstable` (the backlog grew, or the queue was full). Source: checks stationarity and
-    backlog-growth. Null: not checked."""
+    confirmed by the KPSS test); `non_stationary` (the median response time changed by more than 25
+    %); or `unstable` (the backlog grew, or the queue was full). Source: checks `stationarity` and
+    `backlog-growth`. Null: not checked."""
     reason: str | None
     """Why the response times were not checked. Null: they were checked."""
     slice_ns: NonNegativeInt | None
-    """Length of the time slices that are compared: the time of 1,000 responses, but at least 1 s,
-    at most 5 s, and never less than a report interval. A measurement with fewer than ten such
-    slices is divided into 10 to 30 slices instead. Unit: ns. Source: derived. Null: not checked."""
+    """Length of the compared time slices: long enough for 1,000 responses, but at least 1 s, at
+    most 5 s, and never less than a report interval. A measurement with fewer than ten such slices
+    is divided into 10 to 30 slices instead. Unit: ns. Source: derived. Null: not checked."""
     p50_drift: float | None
-    """Relative change of the median between the first and the last third of the measurement. Unit:
-    ratio. Source: slices. Null: not checked."""
+    """Relative change of the median response time between the first and the last third of the
+    measurement. Unit: ratio. Source: time slices. Null: not checked."""
     p99_drift: float | None
-    """Relative change of p99 between the first and the last third of the measurement. Unit: ratio.
-    Source: slices. Null: not checked, or too few responses per slice."""
+    """Relative change of the p99 response time between the first and the last third of the
+    measurement. Unit: ratio. Source: time slices. Null: not checked, or too few responses per
+    slice."""
     p50_kpss: NonNegativeFloat | None
-    """KPSS statistic of the logarithm of the median. It exceeds 0.739 in 1 % of stationary series.
-    Source: slices. Null: not checked."""
+    """KPSS statistic of the log median response time per slice. It exceeds 0.739 in 1 % of
+    stationary series. Source: time slices. Null: not checked."""
     p99_kpss: NonNegativeFloat | None
-    """KPSS statistic of the logarithm of p99. It exceeds 0.739 in 1 % of stationary series. Source:
-    slices. Null: not checked, or too few responses per slice."""
+    """KPSS statistic of the log p99 response time per slice. It exceeds 0.739 in 1 % of stationary
+    series. Source: time slices. Null: not checked, or too few responses per slice."""
     p50_range: NonNegativeFloat | None
-    """Relative difference between the highest and the lowest level of the median. Unit: ratio.
-    Source: slices. Null: not checked."""
+    """Relative difference between the highest and the lowest level of the median response time. A
+    level lasts from one change to the next. Unit: ratio. Source: time slices. Null: not checked."""
     changes: tuple[ChangePoint, ...]
-    """All changes of the median. Source: slices."""
+    """All changes of the median response time. Source: time slices."""
     settled_after_ns: NonNegativeInt | None
     """Time of the last change; afterwards, response times were steady. The warm-up should be longer
     by this time. Unit: ns from the start of the measurement. Source: derived. Null: no change, or a
@@ -303,11 +307,12 @@ class RequestsInSystem(Document, frozen=True, kw_only=True):
     """The number of requests in the system (from their scheduled send time to their end)."""
 
     mean: NonNegativeFloat
-    """Mean number over the measurement. Unit: requests. Source: generator."""
+    """Mean number of requests in the system during the measurement. Unit: requests. Source:
+    generator."""
     growth: float | None
-    """Growth of this number over the measurement, divided by the mean; about 2 if a backlog grew
-    steadily from zero. Unit: ratio. Source: median slope. Null: closed loop, varying rate, fewer
-    than 1,000 requests, or interrupted run."""
+    """Growth of the number of requests in the system during the measurement, divided by its mean;
+    about 2 if a backlog grew steadily from zero. Unit: ratio. Source: median slope. Null: closed
+    loop, varying rate, fewer than 1,000 requests, or interrupted run."""
 
 
 class SendGaps(Document, frozen=True, kw_only=True):
@@ -323,9 +328,9 @@ class SendGaps(Document, frozen=True, kw_only=True):
     """Kolmogorov-Smirnov distance of the inter-arrival times from the exponential distribution.
     Source: derived."""
     dispersion_deviation: NonNegativeFloat | None
-    """Largest deviation from 1 of the index of dispersion (variance divided by mean) of the number
-    of sends per 10 ms, 100 ms and 1 s. Unit: standard errors. Source: derived. Null: too few
-    sends."""
+    """Largest deviation from 1 among three indices of dispersion (variance divided by mean): those
+    of the sends per 10 ms, per 100 ms and per 1 s. Unit: standard errors. Source: derived. Null:
+    too few sends."""
 
 
 class Build(Document, frozen=True, kw_only=True):
@@ -334,8 +339,8 @@ class Build(Document, frozen=True, kw_only=True):
     profile: str
     """`release` or `debug`; debug builds are unsuitable for measurements. Source: build."""
     target_cpu: str | None
-    """Instruction set for which the generator was built. Source: build. Null: the compiler's
-    default."""
+    """Instruction set for which the generator was built. Source: build. Null: built for the
+    compiler's default."""
     git_sha: str | None
     """Commit from which the generator was built. Source: build. Null: built outside a git
     checkout."""
@@ -370,17 +375,17 @@ class LocalPorts(Document, frozen=True, kw_only=True):
 
 class TrackedConnections(Document, frozen=True, kw_only=True):
     """The connection tracking (conntrack) table. When it is full, the kernel drops new connections,
-    so the server looks slow (alarm network-resources)."""
+    so the server looks slow (alarm `network-resources`)."""
 
     before: NonNegativeInt
-    """Entries before the first connection of the load. Unit: connections. Source:
-    `/proc/sys/net/netfilter/nf_conntrack_count`."""
+    """Entries of the conntrack table before the first connection of the load. Unit: connections.
+    Source: `/proc/sys/net/netfilter/nf_conntrack_count`."""
     after: NonNegativeInt
-    """Entries after the last connection. The kernel keeps an entry after its connection has ended,
-    usually for 2 minutes. Unit: connections. Source:
+    """Entries of the conntrack table after the last connection. The kernel keeps an entry after its
+    connection has ended, usually for 2 minutes. Unit: connections. Source:
     `/proc/sys/net/netfilter/nf_conntrack_count`."""
     max: NonNegativeInt
-    """Maximum number of entries. Unit: connections. Source:
+    """Maximum number of entries of the conntrack table. Unit: connections. Source:
     `/proc/sys/net/netfilter/nf_conntrack_max`."""
 
 
@@ -446,19 +451,19 @@ class RequestCounts(Document, frozen=True, kw_only=True):
     failed: NonNegativeInt
     """Requests of this target without a correct response. Unit: requests. Source: generator."""
     p50_ns: NonNegativeInt | None
-    """Median response time of the correct responses. Unit: ns. Source: generator, socket times.
-    Null: no correct response, or the histograms of all targets would need more than 256 MiB (with
-    one thread: more than 900 targets)."""
+    """Median response time of the correct responses. Unit: ns. Source: kernel or generator
+    timestamps. Null: no correct response, or the histograms of all targets would need more than 256
+    MiB (with one thread: more than 900 targets)."""
     p99_ns: NonNegativeInt | None
-    """p99 response time of the correct responses. Unit: ns. Source: generator, socket times. Null:
-    as `p50_ns`."""
-    max_ns: NonNegativeInt | None
-    """Longest response time of the correct responses. Unit: ns. Source: generator, socket times.
+    """p99 response time of the correct responses. Unit: ns. Source: kernel or generator timestamps.
     Null: as `p50_ns`."""
+    max_ns: NonNegativeInt | None
+    """Longest response time of the correct responses. Unit: ns. Source: kernel or generator
+    timestamps. Null: as `p50_ns`."""
 
 
 class WrongResponse(Document, frozen=True, kw_only=True):
-    """The first incorrect response with this outcome and status."""
+    """The first incorrect response with a given outcome and status."""
 
     outcome: Literal["http_status", "bad_body"]
     """`http_status` or `bad_body`. Source: generator."""
@@ -496,8 +501,8 @@ class SessionCounts(Document, frozen=True, kw_only=True):
     count includes them. Unit: requests. Source: generator."""
     duration_ns: Distribution | None
     """Duration of the completed sessions, including think times, from the scheduled start to the
-    last response. Unfinished sessions are not included, so long sessions may be missing. Unit: ns,
-    histogram. Source: generator. Null: no session was completed."""
+    last response. Unfinished sessions are not included, so long sessions may be missing. Unit: ns.
+    Source: generator. Null: no session was completed."""
 
 
 class Interval(Document, frozen=True, kw_only=True):
@@ -531,13 +536,12 @@ class Interval(Document, frozen=True, kw_only=True):
 
 
 class Flights(Document, frozen=True, kw_only=True):
-    """When individual requests were in the system, as pairs `[scheduled send time, end]`. In a
-    sweep, `slowest` and `sample` have at most 2,000 requests each. A failure counts as slower than
-    any response."""
+    """When individual requests were in the system. In a sweep, `slowest` and `sample` have at most
+    2,000 requests each."""
 
     slowest: tuple[tuple[NonNegativeInt, NonNegativeInt], ...]
-    """The slowest requests of the measurement, in descending order of their response times. Unit:
-    ns, monotonic. Source: generator."""
+    """The slowest requests of the measurement, slowest first, each as `[scheduled send time, end]`.
+    A failure counts as slower than any response. Unit: ns, monotonic. Source: generator."""
     slowest_parts: tuple[
         tuple[NonNegativeInt, NonNegativeInt, NonNegativeInt, NonNegativeInt] | None, ...
     ] = ()
@@ -545,8 +549,8 @@ class Flights(Document, frozen=True, kw_only=True):
     rest of the response time is the send lag. Empty in reports of older versions. Unit: ns. Source:
     generator. Null: an entry: the request failed."""
     sample: tuple[tuple[NonNegativeInt, NonNegativeInt], ...]
-    """A random sample of the requests, in the order of their scheduled send times. Unit: ns,
-    monotonic. Source: generator."""
+    """A random sample of the requests, in the order of their scheduled send times, each as
+    `[scheduled send time, end]`. Unit: ns, monotonic. Source: generator."""
 
 
 class ClockReading(Document, frozen=True, kw_only=True):
@@ -557,8 +561,8 @@ class ClockReading(Document, frozen=True, kw_only=True):
     realtime_ns: NonNegativeInt
     """Reading of CLOCK_REALTIME. Unit: ns since 1970. Source: kernel."""
     drift_ns: int
-    """By how much CLOCK_REALTIME advanced more than CLOCK_MONOTONIC during the load. Unit: ns.
-    Source: kernel."""
+    """How far CLOCK_REALTIME gained on CLOCK_MONOTONIC during the load; negative if it lost time.
+    Unit: ns. Source: kernel."""
 
 
 class AttachedResources(Document, frozen=True, kw_only=True):
@@ -566,30 +570,31 @@ class AttachedResources(Document, frozen=True, kw_only=True):
     Attaching does not set limits; these limits were already in force."""
 
     source: Literal["cgroup-v2", "cgroup-v1", "processes"]
-    """`cgroup-v2`, `cgroup-v1`, or `processes` (the process and its descendants) if their cgroup
-    also contains the generator. Source: host."""
+    """What was sampled: a cgroup (`cgroup-v2` or `cgroup-v1`), or the process and its descendants
+    (`processes`) if their cgroup also contains the generator. Source: host."""
     name: str
     """Path of the cgroup, or the process ID. Source: host."""
     effective_cpus: NonNegativeFloat | None
     """Smallest CPU limit on the path to the root cgroup. Unit: cores. Source: cgroup. Null: no
-    limit, or `processes`."""
+    limit, or `source` is `processes`."""
     effective_memory_bytes: NonNegativeFloat | None
     """Smallest memory limit on the path to the root cgroup. Unit: bytes. Source: cgroup. Null: no
-    limit, or `processes`."""
+    limit, or `source` is `processes`."""
     effective_pids: NonNegativeFloat | None
-    """Smallest limit on processes and threads on the path to the root cgroup. Source: cgroup. Null:
-    no limit, or `processes`."""
+    """Smallest limit on the number of processes and threads on the path to the root cgroup. Unit:
+    processes and threads. Source: cgroup. Null: no limit, or `source` is `processes`."""
     used: ResourceUse
     """Resource use during the measurement ([ResourceUse](#resourceuse)). Source: samples every
     100 ms."""
 
 
 class LoadAttempt(Document, frozen=True, kw_only=True):
-    """One attempt of a load with `--reruns`. The report is that of the attempt that the host
-    disturbed the least, whatever its result. Of the other attempts, only this entry is kept."""
+    """One attempt of a load with `--reruns`. The report describes the attempt that the host
+    disturbed the least, whatever its result. For every other attempt, only such an entry is
+    kept."""
 
     reported: bool
-    """Whether the report is that of this attempt. Source: derived."""
+    """Whether the report describes this attempt. Source: derived."""
     status: Literal["valid", "warn", "invalid"]
     """Status of the attempt's verdict. Source: checks."""
     rerun_reason: str | None
@@ -622,7 +627,7 @@ class Stalls(Document, frozen=True, kw_only=True):
     """Stalls of the generator's event loop that were longer than 5 ms."""
 
     count: NonNegativeInt
-    """Number of stalls. Source: generator."""
+    """Number of stalls longer than 5 ms. Source: generator."""
     total_ns: NonNegativeInt
     """Total duration of the stalls. Unit: ns. Source: generator."""
     longest_ns: NonNegativeInt
@@ -642,8 +647,8 @@ class RejectedTimestamps(Document, frozen=True, kw_only=True):
     """Kernel timestamps that were not used."""
 
     count: NonNegativeInt
-    """Kernel timestamps outside the time of their request, or that could not be converted to
-    CLOCK_MONOTONIC. Source: generator."""
+    """Number of kernel timestamps that lie outside the time of their request or could not be
+    converted to CLOCK_MONOTONIC. Source: generator."""
     clock_steps: NonNegativeInt
     """Number of times that the wall clock was set during the load. Source: kernel."""
 
@@ -654,8 +659,8 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     cpu_seconds: NonNegativeFloat | None
     """CPU time of the generator. Unit: s. Source: kernel, per-thread clock. Null: not readable."""
     cpu_per_request_ns: NonNegativeFloat | None
-    """CPU time per complete response of the whole load, correct or not. Unit: ns. Source: derived.
-    Null: no response."""
+    """CPU time of the generator per complete response, correct or not, over the whole load. Unit:
+    ns. Source: derived. Null: no response."""
     run_queue_wait_ns: NonNegativeInt | None
     """Time in which generator threads were runnable but had no CPU. Unit: ns. Source:
     `/proc/self/task/*/schedstat`. Null: not readable."""
@@ -671,17 +676,18 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     scheduling: Literal["sched_other", "realtime"] | None
     """Scheduling policy of the generator's threads: `sched_other` (SCHED_OTHER) or `realtime`
     (SCHED_RR or SCHED_FIFO, which preempt all SCHED_OTHER threads). The generator uses SCHED_RR
-    with priority 1 if permitted. It does not if the server shares its cores, if it has as many
-    threads as cores, if the CPU time of real-time threads is limited (`RLIMIT_RTTIME`), or if it
-    was started with another policy or niceness (`nice`, `chrt`). Source: `/proc`. Null: not
-    readable."""
+    with priority 1 if permitted. Exceptions: the server shares the generator's cores, the generator
+    has as many threads as cores, the CPU time of real-time threads is limited (`RLIMIT_RTTIME`), or
+    the generator was started with another policy or niceness (`nice`, `chrt`). Source: `/proc`.
+    Null: not readable."""
     real_time_off_share: Share | None
     """Share of the load in which busy generator threads gave up real-time priority to avoid RT
     throttling (the kernel stops real-time threads that use more than 95 % of a second). Threads
-    that hardly sleep give up this priority for 7 % of the time. Meanwhile, a CPU quota applies to
-    them, and they run at niceness 0, or at -10 if the generator was started at real-time priority
-    and this is permitted. Unit: ratio. Source: generator. Null: `scheduling` is not `realtime`, or
-    the threads could not regain real-time priority and sleep instead (`curtailed_spins`)."""
+    that hardly sleep give up this priority for 7 % of the time. During this time, a CPU quota
+    applies to them, and they run at niceness 0, or at -10 if the generator was started at real-time
+    priority and this is permitted. Unit: ratio. Source: generator. Null: `scheduling` is not
+    `realtime`, or the threads could not regain real-time priority and sleep instead
+    (`curtailed_spins`)."""
     spin: SpinUse
     """Busy-waiting before sends ([SpinUse](#spinuse)). In addition, timers expire early: by the
     shortest of the last 16 wake-up delays, at most 20 µs. Source: generator."""
@@ -697,7 +703,7 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     priority sleep for 7 % of the time to avoid RT throttling; this rarely delays a send. Source:
     generator."""
     stalls: Stalls
-    """Stalls of the generator's event loop of more than 5 ms. Source: generator."""
+    """Stalls of more than 5 ms in the generator's event loop. Source: generator."""
     throttled_periods: NonNegativeInt | None
     """CPU periods in which the generator's own cgroup was throttled. Unit: periods. Source:
     `cpu.stat` of the cgroup. Null: no CPU controller."""
@@ -706,9 +712,9 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     read the data), or `sampled` (like `user`, but one connection in 16 also has kernel timestamps,
     for `receive_delay_ns`). Source: generator."""
     user_timestamps: NonNegativeInt
-    """Correct responses with the generator's timestamps, whose response times may include its
-    delays. If `receive_stamps` is `kernel`, these are only the close-delimited responses and those
-    without a usable kernel timestamp; otherwise, all correct responses. Unit: requests. Source:
+    """Correct responses timestamped by the generator; their response times may include its delays.
+    If `receive_stamps` is `kernel`, these are only the close-delimited responses and those without
+    a usable kernel timestamp; otherwise, all correct responses. Unit: requests. Source:
     generator."""
     rejected_timestamps: RejectedTimestamps
     """Kernel timestamps that were not used. The affected responses have the generator's timestamps
@@ -748,10 +754,10 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     Always empty with HTTP/2 or hyper. Source: generator."""
     response_time_ns: Distribution | None
     """Response time of correct responses: scheduled send time to last byte. Unit: ns. Source:
-    generator, socket times. Null: no correct response."""
+    kernel or generator timestamps. Null: no correct response."""
     service_time_ns: Distribution | None
-    """Service time of correct responses: actual send to last byte. Unit: ns. Source: generator,
-    socket times. Null: no correct response."""
+    """Service time of correct responses: actual send to last byte. Unit: ns. Source: kernel or
+    generator timestamps. Null: no correct response."""
     send_lag_ns: Distribution | None
     """Send lag (the generator's own delay) of correct responses. Unit: ns. Source: generator. Null:
     no correct response."""
@@ -762,12 +768,12 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     """Connect time of correct responses over new connections. Unit: ns. Source: generator. Null: no
     such response."""
     first_byte_ns: Distribution | None
-    """Time to first byte of correct responses: actual send to first byte. Unit: ns. Source:
-    generator, socket times. Null: no correct response."""
+    """Time to first byte of correct responses: actual send to first byte. Unit: ns. Source: kernel
+    or generator timestamps. Null: no correct response."""
     transfer_ns: Distribution | None
-    """Transfer of correct responses: first to last byte; 0 if the response arrived in one piece.
-    Unit: ns. Source: generator, socket times. Null: no correct response, or a report of version
-    1."""
+    """Transfer time of correct responses: first to last byte; 0 if the response arrived in one
+    piece. Unit: ns. Source: kernel or generator timestamps. Null: no correct response, or a report
+    of version 1."""
     receive_delay_ns: Distribution | None
     """Delay from the arrival of the last byte in the kernel until the generator read it. The
     response times of responses without a kernel timestamp include this delay
@@ -785,13 +791,13 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the target precision was reached. Source: batches of the run. Null: the plan has no
     `precision` (`--precision` with `--max-duration`)."""
     stationarity: Stationarity
-    """Whether response times were stationary. Source: slices of the run."""
+    """Whether response times were stationary. Source: time slices."""
     in_system: RequestsInSystem
     """The number of requests in the system. Source: generator."""
     send_gaps: SendGaps | None
-    """Comparison of the send times with the requested Poisson process. Source: generator. Null:
-    other arrivals than Poisson at a constant rate, fewer than 1,000 sends, requests that waited for
-    a connection or were dropped, or sessions."""
+    """Comparison of the send times with the requested Poisson process. Source: generator. Null: the
+    arrivals are not Poisson at a constant rate, fewer than 1,000 sends, requests waited for a
+    connection or were dropped, or the load has sessions."""
     connections: ConnectionCounts | None
     """How connections were used. Source: generator. Null: not recorded."""
     client: GeneratorUsage | None
@@ -805,13 +811,13 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     intervals: tuple[Interval, ...]
     """Results for each report interval. Source: generator."""
     flights: Flights | None
-    """When individual requests were in the system, to find events at the same time. Source:
+    """When individual requests were in the system, to find events that coincided with them. Source:
     generator. Null: not recorded (always with `wsgiload load`)."""
     clock: ClockReading
     """Two clocks, read at the same time at the start of the load, to convert times to wall-clock
     time. Source: kernel."""
     resources: AttachedResources | None = None
-    """Resource use of a running server; only with `--attach-cgroup` or `--attach-pid`. Source:
-    cgroup or processes."""
+    """Limits and resource use of a running server; only with `--attach-cgroup` or `--attach-pid`.
+    Source: cgroup or processes."""
     attempts: tuple[LoadAttempt, ...] = ()
     """All attempts of the load, in order; only with `--reruns`. Source: `wsgiload load`."""

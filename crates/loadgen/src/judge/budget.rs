@@ -22,12 +22,13 @@ use crate::record::measures::Measures;
 pub struct ErrorBudget {
     /// The quantile as measured.
     pub value: u64,
-    /// Range of the quantile. The lower end excludes the generator's delays (send lag and read
+    /// Range of the quantile. The lower end excludes the generator's delays (send lag and receive
     /// delay of each request); the upper end is the quantile as measured. The lower end is not a
     /// result, because a late send changes the load on the server.
     pub generator: (u64, u64),
-    /// Lower and upper end of the 95 % confidence interval within this run; the upper end is null
-    /// if unbounded. `None`: fewer than 300 requests, interrupted run, or no finite value.
+    /// Lower and upper end of the quantile's 95 % confidence interval within this run; the upper
+    /// end is null if unbounded. `None`: fewer than 300 requests, interrupted run, or the quantile
+    /// has no finite value.
     pub sampling_95: Option<Interval>,
     /// Noise floor of this machine at this quantile. `None`: the machine was not calibrated.
     pub noise_floor: Option<u64>,
@@ -36,9 +37,9 @@ pub struct ErrorBudget {
     /// the host was not observed (always with `wsgiload load`), or fewer than ten responses lie
     /// beyond the quantile.
     pub undisturbed: Option<u64>,
-    /// Range in which the value of an undisturbed generator would lie: the sampling interval, with
-    /// the lower end reduced by the generator's contribution and the median noise floor. `None`:
-    /// the sampling interval is unknown. Without an upper end, it is unbounded.
+    /// Range in which the quantile would lie if the generator caused no delay: the sampling
+    /// interval, with the lower end reduced by the generator's contribution and the median noise
+    /// floor. `None`: the sampling interval is unknown. Without an upper end, it is unbounded.
     pub band: Option<Interval>,
     /// `bounded` (the true value lies in `band`), `upper_bound` (the generator may have added more
     /// than 10 % and 100 µs, so the true value may be lower) or `few_responses` (too few responses

@@ -11,11 +11,12 @@ use crate::record::histogram::{LatencyHistogram, rank_of};
 /// Lower and upper bound of a quantile over all scheduled requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Bounds {
-    /// Lower bound: a request that was cut off, for example by a timeout, counts with the time
-    /// until then. `None`: too many requests failed.
+    /// Lower bound: a request that timed out or stayed unfinished counts as if its response had
+    /// arrived when the generator stopped waiting. `None`: too many requests failed in other ways.
     pub low: Option<u64>,
-    /// Upper bound: a request that was cut off or failed counts as infinitely slow. Equal to `low`
-    /// if no request was cut off before this time. `None`: too many requests failed.
+    /// Upper bound: every request without a correct response counts as infinitely slow. Equal to
+    /// `low` if no request timed out or stayed unfinished before this time. `None`: too many
+    /// requests failed.
     pub high: Option<u64>,
 }
 

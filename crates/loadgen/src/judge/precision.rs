@@ -7,13 +7,13 @@ use crate::judge::offered::Bounds;
 use crate::judge::uncertainty::{QuantileUncertainty, ResolutionStatus};
 use crate::plan::Precision;
 
-/// The precision of the quantile that the plan's `precision` names.
+/// The precision reached for the quantile in the plan's `precision`.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct PrecisionReport {
     /// Half-width of the quantile's 95 % confidence interval, relative to the quantile. `None`: the
     /// interval is unknown or unbounded.
     pub half_width: Option<f64>,
-    /// Whether the half-width is at most that in the plan.
+    /// Whether `half_width` is at most the `half_width` in the plan's `precision`.
     pub is_reached: bool,
 }
 

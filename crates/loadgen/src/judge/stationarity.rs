@@ -62,31 +62,31 @@ pub struct Change {
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct Stationarity {
     /// `stationary`; `drifting` (response times changed between the first and the last third,
-    /// confirmed by the KPSS test); `non_stationary` (the median changed by more than 25 %); or
-    /// `unstable` (the backlog grew, or the queue was full). `None`: not checked.
+    /// confirmed by the KPSS test); `non_stationary` (the median response time changed by more than
+    /// 25 %); or `unstable` (the backlog grew, or the queue was full). `None`: not checked.
     pub state: Option<State>,
     /// Why the response times were not checked. `None`: they were checked.
     pub reason: Option<&'static str>,
-    /// Length of the time slices that are compared: the time of 1,000 responses, but at least 1 s,
-    /// at most 5 s, and never less than a report interval. A measurement with fewer than ten such
+    /// Length of the compared time slices: long enough for 1,000 responses, but at least 1 s, at
+    /// most 5 s, and never less than a report interval. A measurement with fewer than ten such
     /// slices is divided into 10 to 30 slices instead. `None`: not checked.
     pub slice_ns: Option<u64>,
-    /// Relative change of the median between the first and the last third of the measurement.
-    /// `None`: not checked.
+    /// Relative change of the median response time between the first and the last third of the
+    /// measurement. `None`: not checked.
     pub p50_drift: Option<f64>,
-    /// Relative change of p99 between the first and the last third of the measurement. `None`: not
-    /// checked, or too few responses per slice.
+    /// Relative change of the p99 response time between the first and the last third of the
+    /// measurement. `None`: not checked, or too few responses per slice.
     pub p99_drift: Option<f64>,
-    /// KPSS statistic of the logarithm of the median. It exceeds 0.739 in 1 % of stationary series.
-    /// `None`: not checked.
+    /// KPSS statistic of the log median response time per slice. It exceeds 0.739 in 1 % of
+    /// stationary series. `None`: not checked.
     pub p50_kpss: Option<f64>,
-    /// KPSS statistic of the logarithm of p99. It exceeds 0.739 in 1 % of stationary series.
-    /// `None`: not checked, or too few responses per slice.
+    /// KPSS statistic of the log p99 response time per slice. It exceeds 0.739 in 1 % of stationary
+    /// series. `None`: not checked, or too few responses per slice.
     pub p99_kpss: Option<f64>,
-    /// Relative difference between the highest and the lowest level of the median. `None`: not
-    /// checked.
+    /// Relative difference between the highest and the lowest level of the median response time. A
+    /// level lasts from one change to the next. `None`: not checked.
     pub p50_range: Option<f64>,
-    /// All changes of the median.
+    /// All changes of the median response time.
     pub changes: Vec<Change>,
     /// Time of the last change; afterwards, response times were steady. The warm-up should be
     /// longer by this time. `None`: no change, or a change in the second half.
@@ -96,11 +96,11 @@ pub struct Stationarity {
 /// The number of requests in the system (from their scheduled send time to their end).
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct InSystem {
-    /// Mean number over the measurement.
+    /// Mean number of requests in the system during the measurement.
     pub mean: f64,
-    /// Growth of this number over the measurement, divided by the mean; about 2 if a backlog grew
-    /// steadily from zero. `None`: closed loop, varying rate, fewer than 1,000 requests, or
-    /// interrupted run.
+    /// Growth of the number of requests in the system during the measurement, divided by its mean;
+    /// about 2 if a backlog grew steadily from zero. `None`: closed loop, varying rate, fewer than
+    /// 1,000 requests, or interrupted run.
     pub growth: Option<f64>,
 }
 

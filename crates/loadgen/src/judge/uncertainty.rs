@@ -33,8 +33,9 @@ pub struct Uncertainty {
 /// The uncertainty of one quantile within one run.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct QuantileUncertainty {
-    /// Lower and upper end of the 95 % confidence interval within this run; the upper end is null
-    /// if unbounded. `None`: fewer than 300 requests, interrupted run, or no finite value.
+    /// Lower and upper end of the quantile's 95 % confidence interval within this run; the upper
+    /// end is null if unbounded. `None`: fewer than 300 requests, interrupted run, or the quantile
+    /// has no finite value.
     pub interval_95_ns: Option<Interval>,
     /// Number of independent requests that would give the same precision. `None`: fewer than 300
     /// requests, or interrupted run.

@@ -10,15 +10,15 @@ use serde::Serialize;
 const FOLDER: &str = "/proc/sys/net/netfilter";
 
 /// The connection tracking (conntrack) table. When it is full, the kernel drops new connections, so
-/// the server looks slow (alarm network-resources).
+/// the server looks slow (alarm `network-resources`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct TrackedConnections {
-    /// Entries before the first connection of the load.
+    /// Entries of the conntrack table before the first connection of the load.
     pub before: u64,
-    /// Entries after the last connection. The kernel keeps an entry after its connection has ended,
-    /// usually for 2 minutes.
+    /// Entries of the conntrack table after the last connection. The kernel keeps an entry after
+    /// its connection has ended, usually for 2 minutes.
     pub after: u64,
-    /// Maximum number of entries.
+    /// Maximum number of entries of the conntrack table.
     pub max: u64,
 }
 

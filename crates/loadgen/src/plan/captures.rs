@@ -17,8 +17,8 @@ pub struct CapturePlan {
     /// Where to find the value.
     pub source: CaptureSource,
     /// How to find the value: a path such as `.user.token`, the name of the header field, or a
-    /// regular expression. The value is the expression's first group or, without a group, the whole
-    /// match.
+    /// regular expression. A regular expression yields its first group or, without a group, the
+    /// whole match.
     pub expression: String,
 }
 

@@ -22,7 +22,7 @@ pub(crate) const MOST_RECORDED_REQUESTS: usize = 100_000;
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequestPlan {
-    /// Name of the request in the report. `None`: method and path.
+    /// Name of the request in the report. `None`: not set; the report contains the method and path.
     #[serde(default)]
     pub name: Option<String>,
     /// Request method.

@@ -18,10 +18,10 @@ pub struct OpenLoop {
     /// What happens to a request when the maximum number of connections is reached.
     pub on_busy: OnBusy,
     /// Maximum number of open connections over all threads; each thread has a fixed part of them.
-    /// `None`: as many as the process limits allow, at most 4,096.
+    /// `None`: not set; as many as the process limits allow, at most 4,096.
     pub max_connections: Option<usize>,
     /// Maximum number of requests waiting for a connection; further requests are dropped. `None`:
-    /// 10 s worth of requests, at least 10 per connection.
+    /// not set; 10 s worth of requests, at least 10 per connection.
     pub max_pending: Option<usize>,
 }
 

@@ -18,7 +18,8 @@ pub struct Phases {
     /// until the last measured response.
     #[serde(default)]
     pub cooldown_ns: u64,
-    /// Maximum wait for responses after the last send. `None`: the request timeout.
+    /// Maximum wait for responses after the last send. `None`: not set; the request timeout
+    /// applies.
     #[serde(default)]
     pub drain_ns: Option<u64>,
 }

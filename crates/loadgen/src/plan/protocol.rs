@@ -77,7 +77,8 @@ pub struct TlsOptions {
     /// Whether certificates are accepted without verification.
     #[serde(default)]
     pub insecure: bool,
-    /// PEM file of trusted certificate authorities. `None`: the system's certificate authorities.
+    /// PEM file of trusted certificate authorities. `None`: not set; the system's certificate
+    /// authorities are trusted.
     #[serde(default)]
     pub ca_file: Option<String>,
     /// PEM file of the client certificate. `None`: no client certificate.

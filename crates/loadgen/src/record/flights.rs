@@ -30,18 +30,19 @@ pub struct Flights {
     sample: Largest<()>,
 }
 
-/// When individual requests were in the system, as pairs `[scheduled send time, end]`. In a sweep,
-/// `slowest` and `sample` have at most 2,000 requests each. A failure counts as slower than any
-/// response.
+/// When individual requests were in the system. In a sweep, `slowest` and `sample` have at most
+/// 2,000 requests each.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct FlightReport {
-    /// The slowest requests of the measurement, in descending order of their response times.
+    /// The slowest requests of the measurement, slowest first, each as `[scheduled send time,
+    /// end]`. A failure counts as slower than any response.
     pub slowest: Vec<Flight>,
     /// For each request in `slowest`: pool wait, connect time, time to first byte, and transfer.
     /// The rest of the response time is the send lag. Empty in reports of older versions. `None`:
     /// an entry: the request failed.
     pub slowest_parts: Vec<Option<FlightParts>>,
-    /// A random sample of the requests, in the order of their scheduled send times.
+    /// A random sample of the requests, in the order of their scheduled send times, each as
+    /// `[scheduled send time, end]`.
     pub sample: Vec<Flight>,
 }
 

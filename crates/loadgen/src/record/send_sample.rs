@@ -37,8 +37,8 @@ pub struct SendGaps {
     pub anderson_darling: f64,
     /// Kolmogorov-Smirnov distance of the inter-arrival times from the exponential distribution.
     pub kolmogorov_distance: f64,
-    /// Largest deviation from 1 of the index of dispersion (variance divided by mean) of the number
-    /// of sends per 10 ms, 100 ms and 1 s. `None`: too few sends.
+    /// Largest deviation from 1 among three indices of dispersion (variance divided by mean): those
+    /// of the sends per 10 ms, per 100 ms and per 1 s. `None`: too few sends.
     pub dispersion_deviation: Option<f64>,
 }
 

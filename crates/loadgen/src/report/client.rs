@@ -18,7 +18,8 @@ use crate::record::recorder::{Phase, Recorder};
 pub struct Client {
     /// CPU time of the generator. `None`: not readable.
     pub cpu_seconds: f64,
-    /// CPU time per complete response of the whole load, correct or not. `None`: no response.
+    /// CPU time of the generator per complete response, correct or not, over the whole load.
+    /// `None`: no response.
     pub cpu_per_request_ns: Option<f64>,
     /// Time in which generator threads were runnable but had no CPU. `None`: not readable.
     pub run_queue_wait_ns: Option<u64>,
@@ -32,17 +33,17 @@ pub struct Client {
     pub steal_share: Option<f64>,
     /// Scheduling policy of the generator's threads: `sched_other` (`SCHED_OTHER`) or `realtime`
     /// (`SCHED_RR` or `SCHED_FIFO`, which preempt all `SCHED_OTHER` threads). The generator uses
-    /// `SCHED_RR` with priority 1 if permitted. It does not if the server shares its cores, if it
-    /// has as many threads as cores, if the CPU time of real-time threads is limited
-    /// (`RLIMIT_RTTIME`), or if it was started with another policy or niceness (`nice`, `chrt`).
-    /// `None`: not readable.
+    /// `SCHED_RR` with priority 1 if permitted. Exceptions: the server shares the generator's
+    /// cores, the generator has as many threads as cores, the CPU time of real-time threads is
+    /// limited (`RLIMIT_RTTIME`), or the generator was started with another policy or niceness
+    /// (`nice`, `chrt`). `None`: not readable.
     pub scheduling: Option<Scheduling>,
     /// Share of the load in which busy generator threads gave up real-time priority to avoid RT
     /// throttling (the kernel stops real-time threads that use more than 95 % of a second). Threads
-    /// that hardly sleep give up this priority for 7 % of the time. Meanwhile, a CPU quota applies
-    /// to them, and they run at niceness 0, or at -10 if the generator was started at real-time
-    /// priority and this is permitted. `None`: `scheduling` is not `realtime`, or the threads could
-    /// not regain real-time priority and sleep instead (`curtailed_spins`).
+    /// that hardly sleep give up this priority for 7 % of the time. During this time, a CPU quota
+    /// applies to them, and they run at niceness 0, or at -10 if the generator was started at
+    /// real-time priority and this is permitted. `None`: `scheduling` is not `realtime`, or the
+    /// threads could not regain real-time priority and sleep instead (`curtailed_spins`).
     pub real_time_off_share: Option<f64>,
     /// Busy-waiting before sends. In addition, timers expire early: by the shortest of the last 16
     /// wake-up delays, at most 20 µs.
@@ -60,14 +61,14 @@ pub struct Client {
     /// read the data), or `sampled` (like `user`, but one connection in 16 also has kernel
     /// timestamps, for `receive_delay_ns`).
     pub receive_stamps: ReceiveStamps,
-    /// Correct responses with the generator's timestamps, whose response times may include its
-    /// delays. If `receive_stamps` is `kernel`, these are only the close-delimited responses and
-    /// those without a usable kernel timestamp; otherwise, all correct responses.
+    /// Correct responses timestamped by the generator; their response times may include its delays.
+    /// If `receive_stamps` is `kernel`, these are only the close-delimited responses and those
+    /// without a usable kernel timestamp; otherwise, all correct responses.
     pub user_timestamps: u64,
     /// Kernel timestamps that were not used. The affected responses have the generator's timestamps
     /// instead.
     pub rejected_timestamps: RejectedTimestamps,
-    /// Stalls of the generator's event loop of more than 5 ms.
+    /// Stalls of more than 5 ms in the generator's event loop.
     pub stalls: Stalls,
     /// CPU periods in which the generator's own cgroup was throttled. `None`: no CPU controller.
     pub throttled_periods: Option<u64>,

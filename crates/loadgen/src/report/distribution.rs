@@ -13,13 +13,13 @@ use crate::record::histogram::LatencyHistogram;
 /// The distribution of one time, such as the response time, over the requests of the measurement.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Distribution {
-    /// Number of values.
+    /// Number of recorded times.
     pub count: u64,
-    /// Minimum, exact. `None`: there are no values.
+    /// Shortest time, exact. `None`: there are no values.
     pub min: u64,
-    /// Mean. `None`: there are no values.
+    /// Mean time. `None`: there are no values.
     pub mean: f64,
-    /// Maximum, exact. `None`: there are no values.
+    /// Longest time, exact. `None`: there are no values.
     pub max: u64,
     /// Quantiles from `0.5` to `0.9999`; at most 0.1 % above the true value. `None`: an entry:
     /// there are no values.

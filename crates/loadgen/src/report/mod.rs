@@ -89,8 +89,8 @@ pub struct LoadReport {
     /// Time to first byte of correct responses: actual send to first byte. `None`: no correct
     /// response.
     pub first_byte_ns: Option<Distribution>,
-    /// Transfer of correct responses: first to last byte; 0 if the response arrived in one piece.
-    /// `None`: no correct response, or a report of version 1.
+    /// Transfer time of correct responses: first to last byte; 0 if the response arrived in one
+    /// piece. `None`: no correct response, or a report of version 1.
     pub transfer_ns: Option<Distribution>,
     /// Delay from the arrival of the last byte in the kernel until the generator read it. The
     /// response times of responses without a kernel timestamp include this delay
@@ -110,9 +110,9 @@ pub struct LoadReport {
     pub stationarity: Stationarity,
     /// The number of requests in the system.
     pub in_system: InSystem,
-    /// Comparison of the send times with the requested Poisson process. `None`: other arrivals than
-    /// Poisson at a constant rate, fewer than 1,000 sends, requests that waited for a connection or
-    /// were dropped, or sessions.
+    /// Comparison of the send times with the requested Poisson process. `None`: the arrivals are
+    /// not Poisson at a constant rate, fewer than 1,000 sends, requests waited for a connection or
+    /// were dropped, or the load has sessions.
     pub send_gaps: Option<SendGaps>,
     /// How connections were used. `None`: not recorded.
     pub connections: Connections,
@@ -124,8 +124,8 @@ pub struct LoadReport {
     pub sessions: Option<SessionReport>,
     /// Results for each report interval.
     pub intervals: Vec<Interval>,
-    /// When individual requests were in the system, to find events at the same time. `None`: not
-    /// recorded (always with `wsgiload load`).
+    /// When individual requests were in the system, to find events that coincided with them.
+    /// `None`: not recorded (always with `wsgiload load`).
     pub flights: Option<FlightReport>,
     /// Two clocks, read at the same time at the start of the load.
     pub clock: Clock,
@@ -149,7 +149,7 @@ pub struct Tool {
 pub struct BuildInfo {
     /// `release` or `debug`; debug builds are unsuitable for measurements.
     pub profile: &'static str,
-    /// Instruction set for which the generator was built. `None`: the compiler's default.
+    /// Instruction set for which the generator was built. `None`: built for the compiler's default.
     pub target_cpu: &'static str,
     /// Commit from which the generator was built. `None`: built outside a git checkout.
     pub git_sha: Option<&'static str>,
@@ -179,21 +179,20 @@ pub struct Outcomes {
     pub ok: u64,
     /// Requests whose response has an unexpected status.
     pub http_status: u64,
-    /// Requests whose response has the expected status but a body of wrong length, content or
-    /// framing, or is not valid HTTP.
+    /// Requests whose response is not valid HTTP, or has the expected status but a body of wrong
+    /// length, content or framing.
     pub bad_body: u64,
     /// Requests whose connection was lost in the middle of the response or, on a new connection,
     /// before the response.
     pub reset: u64,
-    /// Requests on a reused connection that the server had closed before the first byte of the
-    /// response.
+    /// Requests on a reused connection that was lost before the first byte of the response.
     pub stale: u64,
     /// Requests whose connection was refused.
     pub refused: u64,
     /// Requests whose connection was not established within the timeout.
     pub connect_timeout: u64,
-    /// Requests without a complete response within the timeout, after they were sent or while they
-    /// waited for an HTTP/2 stream.
+    /// Requests that were sent, or that waited for an HTTP/2 stream, but got no complete response
+    /// within the timeout.
     pub timeout: u64,
     /// Requests that were never sent because the queue was full (`--max-pending`), all connections
     /// were busy (`--on-busy shed`) or the deadline passed (`--deadline`).
@@ -340,7 +339,8 @@ pub struct Clock {
     pub monotonic_ns: u64,
     /// Reading of `CLOCK_REALTIME`.
     pub realtime_ns: u64,
-    /// By how much `CLOCK_REALTIME` advanced more than `CLOCK_MONOTONIC` during the load.
+    /// How far `CLOCK_REALTIME` gained on `CLOCK_MONOTONIC` during the load; negative if it lost
+    /// time.
     pub drift_ns: i64,
 }
 

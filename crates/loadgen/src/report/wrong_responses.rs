@@ -14,7 +14,7 @@ const QUOTED_BYTES: usize = 300;
 /// An interim response with more fields is quoted itself.
 const INTERIM_FIELDS: usize = 32;
 
-/// The first incorrect response with this outcome and status.
+/// The first incorrect response with a given outcome and status.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct WrongResponseReport {
     /// `http_status` or `bad_body`.

@@ -84,7 +84,7 @@ pub struct Verdict {
 pub struct NotChecked {
     /// Name of the check.
     pub check: &'static str,
-    /// Why it could not run.
+    /// Why the check could not run.
     pub reason: &'static str,
 }
 
