@@ -21,7 +21,7 @@ from wsgiload.documents.summary import Summary
 from wsgiload.report.answer import answer_of
 from wsgiload.report.cells import read_sweep
 from wsgiload.report.command_line import start_of_cell, to_paste, to_run
-from wsgiload.report.first_screen import markdown, print_first_screen, table_of
+from wsgiload.report.first_screen import first_screen, markdown, print_first_screen, table_of
 
 from .filled import filled_summary, outcomes, rates, reason, resources, verdict
 from .invented_cells import cell, experiment, invalid, runs_of, with_p50
@@ -424,6 +424,18 @@ def test_the_first_screen_has_at_most_thirty_lines_and_fits_80_columns() -> None
         assert all(any(name in line for line in lines) for name in names), "no name is wrapped"
     assert "p99 at 3,000/s" in screen(measured, 80)
     assert "at 1,000/s" in screen(measured, 200)
+
+
+def test_the_deciding_figure_of_every_app_stays_on_a_narrow_screen() -> None:
+    cells = [
+        cell(f"{app}-a-long-name", app=app, rate=rate)
+        for app, rates_per_s in (("one:app", (1000.0, 2000.0)), ("two:app", (1000.0,)))
+        for rate in rates_per_s
+    ]
+    found = first_screen(summary_of(cells))
+    for headings, _ in found.tables:
+        assert headings[4].startswith("p99 at ")
+        assert headings[4] not in found.dispensable
 
 
 def test_only_those_that_share_a_place_are_marked() -> None:

@@ -161,8 +161,15 @@ def _number(count: int | None) -> str:
 
 
 def _dispensable(tables: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """The other levels go first, the lowest before the others, and the services last."""
-    others = [heading for headings in tables for heading in reversed(_other_levels(headings))]
+    """The other levels go first, the lowest before the others, and the services last. The figure
+    by which a table ranks stays, also if it is another level's in a second table."""
+    decisive = {headings[_FIRST_OTHER_LEVEL - 1] for headings in tables}
+    others = [
+        heading
+        for headings in tables
+        for heading in reversed(_other_levels(headings))
+        if heading not in decisive
+    ]
     known = [heading for headings in tables for heading in headings]
     usual = [heading for start in _DISPENSABLE for heading in known if heading.startswith(start)]
     services = [heading for heading in known if heading.endswith(SERVICE_CPU)]
