@@ -289,7 +289,9 @@ def test_what_misses_while_disturbed_is_undecided() -> None:
 def test_a_miss_in_a_short_run_is_a_miss_too() -> None:
     short = {"outcomes": outcomes(500)}
     near = [cell("short", 50, run, 90.0 if run <= 4 else 110.0, **short) for run in range(1, 7)]
-    assert "the result of short at 50/s is uncertain: met in only 4 of 6 runs" in refused(near).reason
+    assert (
+        "the result of short at 50/s is uncertain: met in only 4 of 6 runs" in refused(near).reason
+    )
 
 
 def test_disturbed_and_clean_misses_are_told_apart() -> None:

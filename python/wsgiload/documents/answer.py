@@ -24,7 +24,7 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     cell_ids: tuple[str, ...]
     """Identifiers of the cells on which this entry is based. Source: cells."""
     status: Literal["ranked", "overloaded", "invalid", "failed"]
-    """`ranked`; `overloaded` (goodput below 95 % of the scheduled rate, or less than 99 % correct
+    """`ranked`; `overloaded` (goodput below 95 % of the offered rate, or less than 99 % correct
     responses); `invalid` (the server responded, but the generator or the host made every run
     invalid); or `failed` (no result). Source: cells."""
     value_ns: NonNegativeFloat | None

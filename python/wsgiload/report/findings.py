@@ -36,7 +36,7 @@ def kept_up_meaning(sweep: Sweep) -> str:
         return (
             f"A number of connections is sustained if every run is valid and has at least {share}."
         )
-    goodput = f"a goodput of at least {KEPT_UP_GOODPUT * 100:g} % of the scheduled rate"
+    goodput = f"a goodput of at least {KEPT_UP_GOODPUT * 100:g} % of the offered rate"
     return f"A rate is sustained if every run is valid and has at least {share} and {goodput}."
 
 
