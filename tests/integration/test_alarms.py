@@ -340,7 +340,7 @@ class TestOnServers:
         done = command.run("sweep", write_app(command, LEAKS), *words)
         assert checks(done) & ALARMS == {"memory-growth"}, checks(done)
         said = " ".join(done.out.split())
-        assert "MB in 8 s and did not level off (20." in said, said
+        assert "MiB in 8 s and did not level off (" in said, said
 
     def test_v10_a_server_that_is_slower_at_each_start(self, command: Command) -> None:
         words = (

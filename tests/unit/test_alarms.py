@@ -132,7 +132,7 @@ def test_a_sound_load_raises_none(load: LoadReport) -> None:
 
 def test_v1_wrong_responses() -> None:
     alarm = of(sound(outcomes=outcomes(ok=990, http_status=3, bad_body=7)), "wrong-responses")
-    assert alarm.message == "10 of 1,000 responses were incorrect (status: 3, body: 7)"
+    assert alarm.message == "10 of 1,000 requests got an incorrect response (status: 3, body: 7)"
     assert alarm.fix == "check what the server returns before comparing servers"
 
 
@@ -238,7 +238,7 @@ def test_v8_behind_and_idle() -> None:
     below, alarm = alarms_of_cell(behind, ServerUse(0.2, 1.0))
     assert (below.check, alarm.check, alarm.value) == ("rate-not-reached", "idle-server", 0.2)
     assert alarm.message.startswith(
-        "the server responds to only 90/s of 100/s but uses only 20 % of its CPU limit"
+        "the server responds to only 90 of 100 requests/s but uses only 20 % of its CPU limit"
     )
     assert alarms_of_cell(behind, ServerUse(0.6, 1.0)) == [below]
     assert alarms_of_cell(behind, ServerUse(None, 1.0)) == [below]
@@ -257,7 +257,10 @@ def test_v8_is_not_of_wrong_responses_that_come_in_time() -> None:
 
 def test_v9_a_rate_that_was_not_reached() -> None:
     missed = sound(rate=rates(98.0))
-    assert "only 98/s of 100/s got a response (98.0 %)" in of(missed, "rate-not-reached").message
+    assert (
+        "only 98 of 100 requests/s got a response (98.0 %)"
+        in of(missed, "rate-not-reached").message
+    )
     assert alarms_of_load(sound(rate=rates(99.0))) == []
 
 
@@ -368,8 +371,8 @@ def test_a_leak_is_reported_with_the_time_to_the_limit() -> None:
     (alarm,) = alarms_of_cell(sound(), use)
     assert (alarm.check, alarm.blame, alarm.value) == ("memory-growth", "server", 50 << 20)
     assert alarm.message == (
-        "the server's memory grew by 52 MB in 10 s and did not level off (52.4 kB per response); "
-        "at this pace it will reach its limit in 35 s"
+        "the server's memory grew by 50 MiB in 10 s and did not level off (51.2 KiB per response); "
+        "at this pace, it will reach its limit in 35 s"
     )
 
 

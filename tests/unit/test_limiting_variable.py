@@ -51,8 +51,8 @@ def test_the_only_difference_between_a_waiting_server_and_a_faster_one_is_the_bo
     cells = [slow(), other(**FASTER)]
     (alarm,) = limiting_variables(cells)
     assert alarm.message == (
-        "POOL is the bottleneck of pool-1: with 1 it responds to 31/s of 60/s; pool-8 with 8 "
-        "responds to 60/s"
+        "POOL is the bottleneck of pool-1: with 1, it responds to 31 of 60 requests/s; pool-8 with "
+        "8 responds to 60"
     )
     assert alarm.fix == "use the value of pool-8 for POOL"
     assert [one.check for one in alarms_over_cells(cells)] == ["limiting-variable"]
@@ -69,7 +69,7 @@ def test_several_runs_count_by_their_mean_and_each_server_is_named_once() -> Non
         other(**FASTER, rate=90.0),
     ]
     (alarm,) = limiting_variables(cells)
-    assert "of 60/s" in alarm.message
+    assert "of 60 requests/s" in alarm.message
 
 
 @pytest.mark.parametrize(
@@ -105,4 +105,4 @@ def test_anything_else_proves_nothing(cells: list[CellResult]) -> None:
 
 def test_a_variable_that_only_one_of_them_sets_is_named_too() -> None:
     (alarm,) = limiting_variables([slow(), other(60.0, {"POOL": "1"})])
-    assert "with 0 it responds to 31/s of 60/s; pool-8 with no value" in alarm.message
+    assert "with 0, it responds to 31 of 60 requests/s; pool-8 with no value" in alarm.message

@@ -250,7 +250,7 @@ def test_what_others_counted_is_stored_and_judged(record: CellRecord) -> None:
     assert checks_of(cell) == ["app-calls"]
     assert cell.external_counts is not None
     assert cell.external_counts.requests_seen == sent + 1_000
-    assert [note for note in cell.notes if note.startswith("TCP retransmissions on this host")]
+    assert [note for note in cell.notes if note.startswith("this host retransmitted TCP segments")]
     assert errors(summary_of(watched)) == []
     own_app = replace(record, external=ExternalReading(None, TcpCounts(0, 0, 0, 0)))
     unwatched = summarise_cell(own_app, FOUND["wsgiref"], setting())

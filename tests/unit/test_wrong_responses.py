@@ -105,7 +105,7 @@ def test_further_kinds_are_counted() -> None:
         (status(404), "request a path that the app serves"),
         (status(301, location="https://shop.example/"), "-H 'X-Forwarded-Proto: https'"),
         (status(302, location=LOGIN), "add its cookie with -H 'Cookie: …'"),
-        (status(308, location="/health/"), "request the path to which it redirects"),
+        (status(308, location="/health/"), "request the target of the redirect instead"),
         (wrong("bad_body", content_encoding="gzip", body=None), "omit the header Accept-Encoding"),
         (
             wrong("bad_body", status=None, body=None, first_line="\x15\x03\x03\x00\x02\x02P"),

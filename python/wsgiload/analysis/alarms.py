@@ -271,7 +271,7 @@ def idle_though_behind(load: LoadReport, use: ServerUse) -> Alarm | None:
 
     what, fix = what_is_waited_for(use.services, use.cpu_cores_mean, use.cpus)
     message = (
-        f"the server responds to only {achieved:,.0f}/s of {offered:,.0f}/s but uses only "
+        f"the server responds to only {achieved:,.0f} of {offered:,.0f} requests/s but uses only "
         f"{busy * 100:.0f} % of its CPU limit; {what}"
     )
     return Alarm(
@@ -293,14 +293,14 @@ def growing_memory(load: LoadReport, use: ServerUse) -> Alarm | None:
 
     per_s = growth.bytes_per_s
     message = (
-        f"the server's memory grew by {growth.grown_bytes / 1e6:,.0f} MB in "
+        f"the server's memory grew by {growth.grown_bytes / (1 << 20):,.0f} MiB in "
         f"{growth.length_ns / NS_PER_S:,.0f} s and did not level off"
     )
     if load.outcomes.ok:
-        message += f" ({growth.grown_bytes / load.outcomes.ok / 1e3:,.1f} kB per response)"
+        message += f" ({growth.grown_bytes / load.outcomes.ok / 1024:,.1f} KiB per response)"
     if use.memory_limit_bytes is not None:
         left_s = max(0, use.memory_limit_bytes - growth.memory_bytes) / per_s
-        message += f"; at this pace it will reach its limit in {left_s:,.0f} s"
+        message += f"; at this pace, it will reach its limit in {left_s:,.0f} s"
     return Alarm(
         "memory-growth",
         "server",
@@ -346,8 +346,8 @@ def below_the_rate(load: LoadReport) -> Alarm | None:
         return None
 
     message = (
-        f"only {achieved:,.0f}/s of {offered:,.0f}/s got a response ({share * 100:.1f} %), so the "
-        "figures do not describe the offered rate"
+        f"only {achieved:,.0f} of {offered:,.0f} requests/s got a response "
+        f"({share * 100:.1f} %), so the figures do not describe the offered rate"
     )
     return Alarm(
         "rate-not-reached",

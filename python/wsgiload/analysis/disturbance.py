@@ -56,4 +56,10 @@ def delay_of(budgets: Mapping[str, ErrorBudget], quantile: str) -> int:
 
 def delay_words(figure: str, delay_ns: int) -> str:
     """The delay as a clause."""
-    return f"the generator's delay may account for up to {delay_ns / 1e6:.3g} ms of {figure}"
+    return f"the generator's delay may account for up to {milliseconds(delay_ns)} of {figure}"
+
+
+def milliseconds(duration_ns: float) -> str:
+    """``1.44 ms``, ``1,440 ms``."""
+    value = float(f"{duration_ns / 1e6:.3g}")
+    return f"{value:,.0f} ms" if value >= 100 else f"{value:g} ms"

@@ -118,8 +118,8 @@ def connections_dropped(tcp: TcpCounts, limits: Limits) -> Finding | NotChecked 
         return None
     counters = ", ".join(f"{count:,} {name}" for name, count in known.items() if count)
     message = (
-        f"kernel counters of this host during the load: {counters}; SYN "
-        "retransmissions add 1, 3 or 7 s to the slowest response times"
+        f"this host dropped connections during the load ({counters}), so SYN retransmissions add "
+        "1, 3 or 7 s to the slowest response times"
     )
     return Finding("kernel-drops", "server", "warn", message, most, limits["warn"])
 
@@ -134,8 +134,8 @@ def retransmissions(tcp: TcpCounts) -> str | None:
     if not tcp.retransmitted_segments:
         return None
     return (
-        "TCP retransmissions on this host during the load (see `external_counts`); each one in "
-        "this load may delay a response by 0.2 s or more"
+        "this host retransmitted TCP segments during the load (see `external_counts`), which may "
+        "have delayed responses by 0.2 s or more"
     )
 
 

@@ -83,9 +83,9 @@ def _alarm(slow: _Measured, fast: _Measured) -> Alarm:
     name = _only_difference(fast, slow)
     small, large = (_value(one.settings.environment, name) for one in (slow, fast))
     message = (
-        f"{name} is the bottleneck of {slow.server}: with {small} it responds to "
-        f"{slow.goodput_per_s:,.0f}/s of {slow.rate:,g}/s; {fast.server} with {large} responds to "
-        f"{fast.goodput_per_s:,.0f}/s"
+        f"{name} is the bottleneck of {slow.server}: with {small}, it responds to "
+        f"{slow.goodput_per_s:,.0f} of {slow.rate:,g} requests/s; {fast.server} with {large} "
+        f"responds to {fast.goodput_per_s:,.0f}"
     )
     return Alarm(
         "limiting-variable",

@@ -299,7 +299,8 @@ def _at_rate(rate_per_s: float, cells: Sequence[CellResult], objective: Objectiv
         open_end = _open_end(held_everywhere, objective.thresholds)
         if open_end is not None:
             state = "unknown"
-            why = f"{why}, but the 95 % CI of {open_end.figure} includes values that miss it"
+            figure = open_end.figure
+            why = f"{why}, but the 95 % CI of {figure} includes values that miss the objective"
 
     quantile = shown_quantile(objective.thresholds)
     values = quantiles_ns(held_everywhere, quantile) if quantile is not None else []

@@ -17,7 +17,7 @@ MOST_QUOTED = 3
 _LOGIN = re.compile(r"log-?in|sign-?in|oauth|sso", re.IGNORECASE)
 # The response of a TLS server to plain text.
 _TLS_ALERT = "\x15\x03"
-_CREDENTIALS = "add the credentials that it needs with -H 'Authorization: …' or -H 'Cookie: …'"
+_CREDENTIALS = "add the required credentials with -H 'Authorization: …' or -H 'Cookie: …'"
 _OF_STATUS = {
     400: "if the app accepts only its own host names (Django's ALLOWED_HOSTS), add "
     "-H 'Host: NAME'; otherwise correct the request",
@@ -38,7 +38,7 @@ def wrong_responses(load: LoadReport) -> Alarm | None:
         return None
 
     message = (
-        f"{wrong:,} of {outcomes.scheduled:,} responses were incorrect (status: "
+        f"{wrong:,} of {outcomes.scheduled:,} requests got an incorrect response (status: "
         f"{outcomes.http_status:,}, body: {outcomes.bad_body:,})"
     )
     if load.wrong_responses:
@@ -107,4 +107,4 @@ def _fix_of_status(response: WrongResponse) -> str | None:
         )
     if _LOGIN.search(where.path):
         return "the path needs a login: add its cookie with -H 'Cookie: …'"
-    return "request the path to which it redirects"
+    return "request the target of the redirect instead"

@@ -53,7 +53,7 @@ from wsgiload.limits import Limits
 from wsgiload.loads.options import load_plan
 from wsgiload.loads.public_options import RequestOptions
 from wsgiload.report import with_answer, write_html
-from wsgiload.report.words import trial_words
+from wsgiload.report.words import plural, trial_words
 from wsgiload.results.record import CellRecord, Setting, failure_of
 from wsgiload.results.store import RunDirectory
 from wsgiload.results.stored_plan import (
@@ -429,7 +429,7 @@ def _announce(sweep: _Sweep, planned: Sequence[Cell]) -> None:
     first = experiment.qualifying
     of_race = experiment.runs - (first.rounds if first is not None else 0)
     sweep.events.message(
-        f"racing {len(sweep.variants)} servers: at most {of_race} rounds, "
+        f"racing {len(sweep.variants)} servers: at most {plural(of_race, 'round')}, "
         f"{sweep.race.left_s():.0f} s of budget left"
     )
 
