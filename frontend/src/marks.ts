@@ -112,7 +112,7 @@ function drawEquality(canvas: CanvasRenderingContext2D, scene: Scene): void {
   dashedLine(canvas, points);
   const last = scene.panel.x[scene.panel.x.length - 1] ?? 0;
   canvas.save();
-  const text = "achieved = offered";
+  const text = "goodput = offered rate";
   canvas.font = `${pixels(11)}px system-ui, sans-serif`;
   const width = canvas.measureText(text).width;
   label(canvas, text, plot.valToPos(last, "x", true) - width - pixels(14), y(scene, last) - pixels(2));

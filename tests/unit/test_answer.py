@@ -195,7 +195,7 @@ def test_where_nothing_saturates_the_rate_that_would_show_it_is_named() -> None:
         cell("b", p99_ns=2e6, resources=resources(cpu_cores_mean=0.1)),
     ]
     expected = (
-        "No server saturates at 1,000/s; CPU use suggests that a would saturate first, "
+        "No server saturated at 1,000/s. CPU use suggests that a would saturate first, "
         "near 2,500/s (try --rates 3000)."
     )
     assert answer(cells).sentence.endswith(expected)
@@ -499,7 +499,7 @@ def test_the_fix_of_a_failure_is_never_cut() -> None:
         cells.append(replace(failed(name), failure=failure))
     line = answer(cells).warnings[0]
     assert line.startswith("a and b failed and are not ranked: long long ")
-    assert line.endswith(f"long …; {fix}")
+    assert line.endswith(f"long … {fix[:1].upper()}{fix[1:]}")
 
 
 def test_a_long_cause_stays_on_one_line() -> None:
@@ -518,11 +518,11 @@ def test_a_p99_of_few_requests_is_shown_with_its_reason() -> None:
     assert "had the lowest p99 at 100/s, ≈ 2.00 ms" in found.sentence
     assert table_of(level, found.ranking)[1][0][4] == "≈ 2.00 ms"
     assert found.warnings[0] == (
-        "p99 at 100/s is imprecise (≈), so the order may change. A precise p99 needs at least 1,000 "
-        "requests per run: use --duration 11s"
+        "p99 at 100/s is imprecise (≈), so the order may change. It needs at least 1,000 requests per "
+        "run. Use --duration 11s"
     )
     alone = answer([cell("a", p99_ns=2e6, **few)]).warnings[0]
-    assert alone.startswith("p99 at 100/s is imprecise (≈). A precise p99 needs")
+    assert alone.startswith("p99 at 100/s is imprecise (≈). It needs")
     # The tables below say the same.
     shown = read_sweep(summary)
     assert [one.quantile_words(0.99) for one in shown.cells] == [

@@ -102,7 +102,7 @@ def test_too_few_runs_are_compared_without_an_interval(
     assert run(["compare", str(one), str(two)]) == 0
     assert capsys.readouterr().out.splitlines()[0] == (
         "a at 1,000/s: p99 is 4.00× the first run's, without a confidence interval: too few runs "
-        "(1; 4 needed); repeat both with --runs 4 or more"
+        "(1; 4 needed). Repeat both with --runs 4 or more"
     )
 
 

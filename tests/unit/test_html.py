@@ -190,7 +190,8 @@ def test_no_identifier_is_used_twice(page: Page) -> None:
 def test_the_verdict_is_said_in_words(page: Page) -> None:
     assert (
         "Which of 8 servers has the lowest p99 at 3,000/s with 2 CPUs and 512 MiB? In 1 run, "
-        "gunicorn-gevent had the lowest p99 at 3,000/s, 5.31 ms [5.15 ms, 5.53 ms]."
+        "gunicorn-gevent had the lowest p99 at 3,000/s, 5.31 ms "
+        "[95 % CI 5.15 ms, 5.53 ms]."
     ) in page.text
     assert "wsgiref saturates first, at 2,000/s." in page.text
     assert "uwsgi at 3,000/s has no valid result (generator or host disturbed)" in page.text

@@ -33,7 +33,7 @@ def test_the_answer_is_p99_with_its_interval_and_the_share_of_correct_responses(
     box = load_screen(load_of())
     assert box.question == "How does http://127.0.0.1:8000/ respond at 2,000/s?"
     assert re.fullmatch(
-        r"p99 is [\d.]+ ms \(95 % CI [\d.]+ ms to [\d.]+ ms\); 100 % of [\d,]+ requests got a "
+        r"p99 is [\d.]+ ms \(95 % CI [\d.]+ ms to [\d.]+ ms\)\. 100 % of [\d,]+ requests got a "
         r"correct response \(goodput [\d,]+/s\)\.",
         box.sentence,
     )

@@ -146,7 +146,7 @@ GOODPUT_SAME = replace(P50, figure="goodput", conclusion="same", margin=0.0)
         (
             {"relative_rate": 0.9},
             "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s; warning: at 90 % of the "
-            "saturation throughput, a drift of 1 % changes p99 by about 9.00 %",
+            "saturation throughput, p99 changes by about 9.00 % if this throughput changes by 1 %",
         ),
         (
             {"relative_rate": 1.2},
@@ -179,8 +179,8 @@ def test_too_few_rounds_and_an_unknown_capacity_are_said_beside_the_sentences() 
     entry = replace(ENTRY, conclusion="undecided", relative_rate=None, rounds=6, interval_95=wide)
     lines = compared(entry, entry, entry)
     assert lines[3].startswith(
-        "6 runs of 3 pairs of servers have less than 50 % power to detect a 1.3× difference, given "
-        "the variation between runs. Use "
+        "6 runs of 3 pairs of servers have a chance of less than 50 % to detect a difference of "
+        "30 %, given the variation between runs. Use "
     )
     assert lines[4].startswith("The distance to saturation is unknown")
     assert lines[3].endswith("Use 15 runs.")
@@ -405,7 +405,7 @@ def test_the_terminal_shows_the_runs_together(stored: Path) -> None:
     text = printed(analyse(read_summary(stored)))
     assert "mean p99 [95 % CI]" in text
     assert re.search(r"gunicorn-gthread( and|'s p99 is [\d.]+× .*\]) gunicorn-gevent", text)
-    assert "less than 50 % power" not in text, "these runs vary little"
+    assert "chance of less than 50 %" not in text, "these runs vary little"
     assert "trimmed" not in text
     assert "trimmed mean p99" in printed(analyse(read_summary(stored), "trim"))
 
@@ -430,7 +430,7 @@ def test_the_page_has_the_runs_together_and_a_single_run_has_not(
     page = write_html(stored).read_text(encoding="utf-8")
     assert '<section id="runs">' in page
     assert "mean p99 [95 % CI]" in page
-    assert "Its result never matters" in page
+    assert "Its response times do not affect this decision" in page
     figure = page[page.index('<figure id="forest">') :].partition("</figure>")[0]
     assert figure.count('<div class="chart">') == 1
     assert "gunicorn-gthread / gunicorn-gevent at 1,000/s" in figure

@@ -56,8 +56,8 @@ def test_the_duration_that_suffices_is_named() -> None:
     found = _found(_experiment(50, 10, 6))
     assert (found.fewest_requests, found.needed_duration_s) == (500, 22)
     assert preflight_lines(found)[0] == (
-        "This plan cannot measure p99 at the lowest rate: it sends about 500 requests, but p99 "
-        "needs 1,000. Use --duration 22s."
+        "This plan sends only about 500 of the 1,000 requests that p99 needs at the lowest rate. "
+        "Use --duration 22s."
     )
     assert _found(_experiment(50, 22, 6)).needed_duration_s is None
 

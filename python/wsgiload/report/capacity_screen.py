@@ -45,8 +45,9 @@ HEADINGS = (
 _DISPENSABLE = ("bracket", "limited by", "confirmed", "memory", "CPU cores", "verdict")
 NOTE = (
     "The rate is the highest that met the objective and was confirmed by new trials. The "
-    "confidence interval is for the rate at which half of the trials meet the objective. Servers "
-    "marked = have overlapping intervals."
+    "confidence interval is for the rate at which half of the trials meet the objective. The "
+    "bracket ends at the lowest rate that missed the objective, and begins at the highest rate "
+    "below it that met the objective. Servers marked = have overlapping intervals."
 )
 
 

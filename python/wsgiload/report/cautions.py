@@ -56,7 +56,7 @@ _ABOUT_SERVERS = {
     ),
     "failed": ("some requests failed; they count as infinitely slow", ""),
     "stationarity": (
-        "response times changed during the measurement, so p99 depends on its duration",
+        "response times changed during the measurement, so p99 depends on the duration",
         "Use a longer --warmup",
     ),
     "app-calls": (
@@ -341,8 +341,8 @@ def _rough(ranking: Sequence[RankingLevel], decisive: Sequence[RankingLevel]) ->
     else:
         means = ""
     return [
-        f"p99 at {where} is imprecise (≈){means}. A precise p99 "
-        f"{words.needed_requests(HEADLINE)} per run: use --duration {duration_s}s"
+        f"p99 at {where} is imprecise (≈){means}. It {words.needed_requests(HEADLINE)} per run. "
+        f"Use --duration {duration_s}s"
     ]
 
 

@@ -105,7 +105,7 @@ def _shortfall(cells: tuple[Cell, ...]) -> str:
         return f"the measurement was {cell.verdict_words()}"
     text = (
         f"{words.format_ratio(cell.ok_ratio)} of requests got a correct response "
-        f"({words.format_per_s(cell.goodput_per_s)}), p99 {cell.quantile_words(0.99)}"
+        f"(goodput {words.format_per_s(cell.goodput_per_s)}), p99 {cell.quantile_words(0.99)}"
     )
     throttled = cell.used.throttled_period_ratio
     if throttled is not None and throttled > NOTABLE_THROTTLING:
@@ -279,9 +279,9 @@ def _growth(sweep: Sweep) -> str:
 RESPONSE_TIME_READING = (
     "Over all scheduled requests, from the scheduled send time. Dots are runs, lines connect the "
     "medians over runs, and bands span the runs' 95 % confidence intervals. Hollow markers are "
-    "invalid measurements. Points in the shaded strip at the top have no finite value: too many "
-    "requests failed (the server's marker, with a dotted line down to the known lower bound), or "
-    "the server failed (a cross). A number beside such a point is the number of runs."
+    "invalid measurements. Points in the shaded strip at the top have no finite value. A cross "
+    "means that the server failed. Any other marker means that too many requests failed; its "
+    "dotted line ends at the known lower bound. A number beside such a point is the number of runs."
 )
 
 
@@ -309,7 +309,8 @@ def goodput_caption(sweep: Sweep) -> str:
 
 
 RESOURCE_READING = (
-    "Read from the server's cgroup. Periods throttled: the share of CPU periods with throttling."
+    "Read from the server's cgroup. CPU periods throttled: the share of periods in which the CPU "
+    "limit stopped the server."
 )
 
 

@@ -130,7 +130,7 @@ def _places(entries: Sequence[RankingEntry]) -> dict[str, str]:
 def _figure(entry: RankingEntry, *, is_open: bool) -> str:
     if entry.status in ("failed", "invalid") or (entry.status != "ranked" and is_open):
         answered = (
-            f" ({words.format_per_s(entry.goodput_per_s)})"
+            f" (goodput {words.format_per_s(entry.goodput_per_s)})"
             if entry.status == "overloaded" and entry.goodput_per_s is not None
             else ""
         )

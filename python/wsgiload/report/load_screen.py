@@ -91,9 +91,9 @@ def _sentence(report: LoadReport) -> str:
         )
 
     p99 = load_figures.headline_p99(report)
-    unknown = f"p99 is unknown: it {words.needed_requests(HEADLINE)}"
+    unknown = f"p99 is unknown, because it {words.needed_requests(HEADLINE)}"
     lead = f"p99 is {p99}" if p99 != words.MISSING else unknown
-    return f"{lead}; {_share(outcomes, words.format_per_s(report.rate.goodput_per_s))}."
+    return f"{lead}. {_share(outcomes, words.format_per_s(report.rate.goodput_per_s))}."
 
 
 def _rates(report: LoadReport) -> tuple[list[str], list[list[str]]]:

@@ -38,13 +38,14 @@ from wsgiload.statistics.effect import (
 COMPARISON_NOTE = (
     "Runs are paired by round. Intervals are 95 % confidence intervals (Student's t); p is from a "
     "paired t test, Holm-adjusted for all pairs at one load level. Servers differ only if the "
-    "interval excludes 1, p is below 0.05, and the ratio exceeds the A/A difference (if measured)."
+    "interval excludes 1, p is below 0.05, and the ratio exceeds that of an A/A test (one server "
+    "under two names), if there was one."
 )
 _APPS_APART = "Only servers of the same app are compared."
 DISCARD_RULE = (
     "A trial is discarded if the generator, the host or the plan made it invalid, or if the host "
-    "was less disturbed in a rerun. Its result never matters. Discarded trials are stored and "
-    "listed."
+    "was less disturbed in a rerun. Its response times do not affect this decision. Discarded "
+    "trials are stored and listed."
 )
 
 
@@ -121,8 +122,8 @@ def _mean(figure: AggregateFigure) -> str:
 def aggregate_note(summary: Summary) -> str:
     """What the columns of the aggregate mean."""
     note = (
-        "Each run is one observation. The confidence interval is Student's t on the logarithms of "
-        "the runs' quantiles. The SD between runs is relative to the mean."
+        "Each run is one observation. The confidence interval uses Student's t on the logarithms "
+        "of the runs' quantiles. The standard deviation (SD) between runs is relative to the mean."
     )
     if any(entry.figures.p99.between_run_share is not None for entry in summary.aggregates or ()):
         note += " “Of variance”: the share of the variance that is not sampling error within runs."
@@ -225,7 +226,7 @@ def _change(entry: Comparison) -> str:
         case _ if entry.factor is not None:
             return (
                 f"{entry.figure} is {_times(entry.factor)} the first run's, without a confidence "
-                f"interval: {entry.reason}; repeat both with --runs {FEWEST_RUNS} or more"
+                f"interval: {entry.reason}. Repeat both with --runs {FEWEST_RUNS} or more"
             )
         case _:
             return str(entry.reason)
@@ -235,7 +236,9 @@ def margin_words(margin: float | None) -> str:
     """``9 %``, or ``a factor of 2.4``; nothing where it is not known."""
     if margin is None:
         return ""
-    return f"{100 * margin:.2g} %" if margin < 1 else f"a factor of {1 + margin:.2g}"
+    if margin < 1:
+        return f"{100 * margin:.0f} %" if margin >= 0.1 else f"{100 * margin:.2g} %"
+    return f"a factor of {words.format_factor(1 + margin)}"
 
 
 def _at_most(entry: Comparison) -> str:
@@ -297,8 +300,8 @@ def _near_capacity(entry: Comparison) -> str:
         return "; warning: one of them is saturated, so its p99 grows with the duration"
     moved = words.three_digits(drift_factor(share))
     return (
-        f"; warning: at {share * 100:.0f} % of the saturation throughput, a drift of 1 % changes "
-        f"p99 by about {moved} %"
+        f"; warning: at {share * 100:.0f} % of the saturation throughput, p99 changes by about "
+        f"{moved} % if this throughput changes by 1 %"
     )
 
 
@@ -313,9 +316,9 @@ def _cautions(
     if rounds < needed:
         yield (
             f"{words.plural(rounds, 'run')} of {words.plural(pairs, 'pair')} of servers "
-            f"{'has' if rounds == 1 else 'have'} less than 50 % power to detect a "
-            f"{PLANNED_FACTOR:g}× difference, given the variation between runs. Use "
-            f"{_runs(needed)}."
+            f"{'has' if rounds == 1 else 'have'} a chance of less than 50 % to detect "
+            f"a difference of {100 * (PLANNED_FACTOR - 1):.0f} %, given the variation between "
+            f"runs. Use {_runs(needed)}."
         )
 
     unknown = any(entry.relative_rate is None and entry.rate is not None for entry in entries)
@@ -323,7 +326,7 @@ def _cautions(
         why = "rates are in sessions per second" if of_sessions else "some servers never saturated"
         yield (
             f"The distance to saturation is unknown: {why}. Above {CAUTIOUS_SHARE * 100:.0f} % "
-            "of the saturation throughput, small drifts cause large differences in p99."
+            "of the saturation throughput, small changes in this throughput change p99 strongly."
         )
 
 

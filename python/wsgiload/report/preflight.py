@@ -17,11 +17,15 @@ def preflight_lines(outlook: Preflight) -> list[str]:
 def _of_requests(outlook: Preflight) -> list[str]:
     if outlook.needed_duration_s is None:
         return []
-    return [
-        f"This plan cannot measure p99 at the lowest rate: it sends about "
-        f"{outlook.fewest_requests:,} requests, but p99 needs {REQUESTS_FOR_P99:,}. Use --duration "
-        f"{outlook.needed_duration_s}s."
-    ]
+    needs = f"the {REQUESTS_FOR_P99:,} requests that p99 needs at the lowest rate"
+    # Poisson arrivals vary.
+    is_close = (outlook.fewest_requests or 0) >= REQUESTS_FOR_P99
+    cannot = (
+        f"This plan may send fewer than {needs}."
+        if is_close
+        else f"This plan sends only about {outlook.fewest_requests:,} of {needs}."
+    )
+    return [f"{cannot} Use --duration {outlook.needed_duration_s}s."]
 
 
 def _of_runs(outlook: Preflight) -> list[str]:

@@ -81,7 +81,7 @@ def race_needs(race: Race, experiment: ExperimentFacts) -> str:
     budget_s = experiment.budget_s or 0.0
     if race.rounds_left is None:
         minutes = math.ceil(_TIMES_AS_LONG * budget_s / 60)
-        return f"this budget is too short for a decision; use --budget {minutes}m"
+        return f"use --budget {minutes}m, because this budget is too short for a decision"
     load_s = experiment.warmup_s + experiment.duration_s + (experiment.cooldown_s or 0.0)
     further_s = race.rounds_left * len(race.contenders) * (load_s + _AROUND_A_TRIAL_S)
     minutes = math.ceil((budget_s + further_s) / 60)

@@ -18,27 +18,27 @@ def aim(level: RankingLevel) -> str:
 
 
 def figure_words(entry: RankingEntry, level: RankingLevel) -> str:
-    """``0.24 ms [0.22 ms, 0.28 ms]``, or a goodput."""
+    """``0.24 ms [95 % CI 0.22 ms, 0.28 ms]``, or a goodput."""
     if level.rate is None:
         return words.format_per_s(entry.goodput_per_s)
-    return p99_words(entry)
+    return p99_words(entry, "95 % CI ")
 
 
-def p99_words(entry: RankingEntry) -> str:
+def p99_words(entry: RankingEntry, name: str = "") -> str:
     """``0.24 ms [0.22 ms, 0.28 ms]``, or ``≈ 0.24 ms``."""
     value = words.rough(
         words.format_duration_ns(entry.value_ns), is_rough=entry.few_requests_beyond
     )
-    return f"{value}{interval_words(entry)}"
+    return f"{value}{interval_words(entry, name)}"
 
 
-def interval_words(entry: RankingEntry) -> str:
-    """`` [0.22 ms, 0.28 ms]``, or nothing."""
+def interval_words(entry: RankingEntry, name: str = "") -> str:
+    """`` [0.22 ms, 0.28 ms]``, with its name in front, or nothing."""
     if entry.interval_ns is None:
         return ""
     low, high = entry.interval_ns
     upper = "unbounded" if high is None else words.format_duration_ns(high)
-    return f" [{words.format_duration_ns(low)}, {upper}]"
+    return f" [{name}{words.format_duration_ns(low)}, {upper}]"
 
 
 def size_words(entry: RankingEntry) -> str:

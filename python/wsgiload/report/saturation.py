@@ -33,11 +33,11 @@ def saturation_sentence(summary: Summary, ranking: Sequence[RankingLevel]) -> st
         if capacity is not None
     ]
     if not known:
-        return f"No server saturates at {top.level}."
+        return f"No server saturated at {top.level}."
     capacity, label = min(known)
     suggested = _round_up(capacity * BEYOND_CAPACITY)
     return (
-        f"No server saturates at {top.level}; CPU use suggests that {label} would saturate "
+        f"No server saturated at {top.level}. CPU use suggests that {label} would saturate "
         f"first, near {words.format_per_s(_two_digits(capacity))} "
         f"(try --rates {suggested:g})."
     )
