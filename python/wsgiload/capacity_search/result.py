@@ -281,7 +281,7 @@ def _disturbed(course: ServerSearch) -> list[BlamedReason]:
         return []
 
     message = (
-        f"{len(missed)} of the {len(counted)} trials up to the upper bound missed the objective "
+        f"{len(missed)} of the {len(counted)} trials that decide the rate missed the objective "
         "while the generator or the host was disturbed, so the rate is a lower bound"
     )
     share, fix = len(missed) / len(counted), "repeat on an idle machine"
@@ -302,7 +302,7 @@ def _brevity(result: SearchResult, objective: Objective, duration_ns: int) -> li
     needed_s = ENOUGH_BEYOND / (1 - quantile) / result.lower_per_s
     weak = "is unreliable" if beyond < FEWEST_BEYOND else "varies from trial to trial"
     message = (
-        f"in trials of {duration_ns / NS_PER_S:g} s, p{quantile * 100:g} depends on the "
+        f"in trials of {duration_ns / NS_PER_S:.3g} s, p{quantile * 100:g} depends on the "
         f"{beyond:,.0f} slowest of {requests:,.0f} requests and {weak}"
     )
     limit, fix = ENOUGH_BEYOND, f"use --duration {needed_s:.0f}s"

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 from rich.console import Console
 
+from wsgiload.analysis.recommend import is_lower_bound
 from wsgiload.documents.capacity import CapacityResult, ServerCapacity
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.summary import Summary
@@ -121,10 +122,9 @@ def _sentence(servers: Sequence[ServerCapacity], lead: str) -> str:
 
     interval = f" (95 % CI {interval_words(best.interval_95)})" if best.interval_95 else ""
     limit = f", limited by {limited_words(best)}" if best.limited_by is not None else ""
-    return (
-        f"{lead}{best.server} meets the objective at up to {rate_words(best)}{interval}{limit}"
-        f"{_versus(servers)}."
-    )
+    rate = words.format_per_s(best.rate_per_s)
+    reach = f"up to at least {rate}" if is_lower_bound(best) else f"at up to {rate}"
+    return f"{lead}{best.server} meets the objective {reach}{interval}{limit}{_versus(servers)}."
 
 
 def _status(

@@ -76,12 +76,13 @@ def interventions(summary: Summary) -> Iterator[str]:
 
 
 def exposure_words(attribution: AttributionResult, exposure: ExposureResult, called: str) -> str:
-    """ "92.0 % [88.1 %, 95.3 %] of the slowest 1 % of requests overlapped a throttled period,
-    compared with …"."""
+    """ "92.0 % [95 % CI 88.1 %, 95.3 %] of the slowest 1 % of requests overlapped a throttled
+    period, compared with …"."""
     resolution = words.format_duration_ns(attribution.resolution_ns)
+    slowest, every = _share(exposure.slowest, "95 % CI "), _share(exposure.all)
     return (
-        f"{_share(exposure.slowest)} of {slowest_words(attribution)} overlapped {called}, compared "
-        f"with {_share(exposure.all)} of all requests (resolution ±{resolution})."
+        f"{slowest} of {slowest_words(attribution)} overlapped {called}, compared with {every} of "
+        f"all requests (resolution ±{resolution})."
     )
 
 
@@ -94,8 +95,8 @@ def slowest_words(attribution: AttributionResult) -> str:
     return f"the {words.format_count(count)} slowest requests ({share} of all)"
 
 
-def _share(share: ShareInterval) -> str:
+def _share(share: ShareInterval, name: str = "") -> str:
     value = words.format_ratio(share.value)
     if share.low is None or share.high is None:
         return value
-    return f"{value} [{words.format_ratio(share.low)}, {words.format_ratio(share.high)}]"
+    return f"{value} [{name}{words.format_ratio(share.low)}, {words.format_ratio(share.high)}]"

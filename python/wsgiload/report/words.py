@@ -61,6 +61,8 @@ def format_seconds(duration_s: float | None) -> str:
     ms"."""
     if duration_s is None:
         return MISSING
+    if not float(duration_s).is_integer():
+        duration_s = float(f"{duration_s:.3g}")  # a duration that was derived from a budget
     return f"{duration_s * 1000:g} ms" if 0 < duration_s < 1 else f"{duration_s:g} s"
 
 
