@@ -106,7 +106,7 @@ def test_it_ends_as_its_verdicts_say_and_tells_where_everything_is(
         *SERVERS,
         "p99",
         "Poisson arrivals",
-        "One run cannot rank servers; use --compare.",
+        "One run cannot rank servers. Use --compare.",
     ):
         assert word in done.out
 

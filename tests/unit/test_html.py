@@ -195,11 +195,11 @@ def test_the_verdict_is_said_in_words(page: Page) -> None:
     ) in page.text
     assert "wsgiref saturates first, at 2,000/s." in page.text
     assert "uwsgi at 3,000/s has no valid result (generator or host disturbed)" in page.text
-    assert "One run cannot rank servers; use --compare." in page.text
+    assert "One run cannot rank servers. Use --compare." in page.text
     assert (
         "sustained 2,000/s (p99 12.9 ms, 1.60 CPU cores); at 3,000/s, 77.9 % of requests got a "
-        "correct response (2,332/s), p99 >= 1.00 s; this coincided with CPU throttling in 41.4 % "
-        "of the periods."
+        "correct response (goodput 2,332/s), p99 >= 1.00 s; this coincided with CPU throttling in "
+        "41.4 % of the periods."
     ) in page.text
     assert (
         "at 3,000/s, failed: readiness: no correct response within 30 s; the process ended "

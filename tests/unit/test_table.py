@@ -152,7 +152,7 @@ def test_the_cell_that_is_farthest_beyond_a_limit_is_told(
 
 
 def test_one_run_allows_no_inference_and_six_do(run_dir: Path, tmp_path: Path) -> None:
-    assert sweep_lines(read_summary(run_dir))[-1] == ("One run cannot rank servers; use --compare.")
+    assert sweep_lines(read_summary(run_dir))[-1] == ("One run cannot rank servers. Use --compare.")
     lines = sweep_lines(read_summary(write_run(tmp_path / "six", runs=6)))
     assert not any("cannot rank" in line for line in lines)
     assert "waitress at 3,000/s (runs 2, 3 and 6)" in " ".join(lines)

@@ -259,8 +259,8 @@ def _remarks(sweep: Sweep) -> list[RenderableType]:
 def no_inference(runs: int) -> str:
     """What fewer than four runs do not allow."""
     if runs == 1:
-        return "One run cannot rank servers; use --compare."
-    return f"{words.plural(runs, 'run')} cannot rank servers; use --compare."
+        return "One run cannot rank servers. Use --compare."
+    return f"{words.plural(runs, 'run')} cannot rank servers. Use --compare."
 
 
 def remarks(sweep: Sweep) -> list[tuple[str, str, str]]:
