@@ -185,8 +185,8 @@ class Overload(Document, frozen=True, kw_only=True):
     sessions."""
 
     server: str
-    """Name of the server. At some rate, its goodput was below 95 % of the offered rate in every
-    run. Source: cells."""
+    """Name of the server. At some offered rate, its achieved rate was below 95 % of that rate in
+    every run. Source: cells."""
     max_goodput_per_s: NonNegativeFloat
     """The server's highest goodput at any rate. Unit: 1/s. Source: cells."""
     points: tuple[OverloadPoint, ...]

@@ -46,8 +46,8 @@ class Summary(Document, frozen=True, kw_only=True):
     """The race between the servers at each load level. Source: cells. Null: no `--budget`, or the
     sweep has not ended."""
     overload: tuple[Overload, ...] | None = None
-    """Results of saturated servers: at some rate, their goodput was below 95 % of the offered
-    rate. Source: cells. Null: the sweep has not ended."""
+    """Results of saturated servers: those whose achieved rate was below 95 % of the offered rate at
+    some load level. Source: cells. Null: the sweep has not ended."""
     efficiency: tuple[Efficiency, ...] | None = None
     """The most efficient rate of each server that was measured at three or more rates. Source:
     cells. Null: the sweep has not ended."""
