@@ -29,7 +29,7 @@ NOTES = (
 
 
 KEEPALIVE_NOTE = f"--keep-alive longer than the run (default 2 s; {SETTINGS}#keepalive)"
-STOCK_NOTES = (f"one worker of the class sync, backlog 2,048, no access log ({SETTINGS})",)
+STOCK_NOTES = (f"one sync worker, backlog 2,048, no access log ({SETTINGS})",)
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
