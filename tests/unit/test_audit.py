@@ -149,7 +149,7 @@ def test_a_finding_is_a_sentence_its_arithmetic_and_a_fix(
     assert printed.err == ""
     assert printed.out == (
         f"{path} (wrk): 100 connections, 10.0 s, 1,020 responses, 102/s, p50 97.2 ms, p99 104 ms\n"
-        "  littles-law: only 9.95 of 100 connections had a request in flight: the others were "
+        "  littles-law: only 9.95 of 100 connections had a request in flight on average: the others were "
         "starved by the server or idle in the client, and the response times do not include their waiting\n"
         "    102/s × 97.5 ms = 9.95 in flight / 100 connections = 0.0994 (expected: 0.9 to 1.1)\n"
         "    fix: measure at a fixed rate (`wsgiload load URL -R RATE`), or use no more connections "

@@ -44,8 +44,8 @@ OF_AUDITS = (
     explain(
         "coarse-resolution",
         "other tools' results: the resolution of the response times, compared with the median",
-        "Half a step of the resolution is more than 10 % of the median, so servers with the same "
-        "figure may differ severalfold.",
+        "The rounding error (half the resolution) is more than 10 % of the median, so servers with "
+        "the same figure may differ severalfold.",
         "measure with a tool that records microseconds",
     ),
     explain(
@@ -60,8 +60,8 @@ OF_AUDITS = (
         "capped-concurrency",
         "other tools' results: throughput × mean response time at three or more numbers of "
         "connections",
-        "The product varies by at most 10 % while the number of connections at least doubles, and "
-        "is at most half of the largest number of connections: the server serves a fixed number of "
+        "The product varies by at most 10 % while the number of connections at least doubles, "
+        "and never exceeds half of the largest number: the server serves a fixed number of "
         "connections, and the others get no responses.",
         "use no more connections than the server serves, or compare at fixed rates",
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wsgiload.documents.audit import AuditAlarm, ErrorKind, Figures, ToolName
@@ -18,6 +18,7 @@ ALL_ERRORS: frozenset[ErrorKind] = ERROR_RESPONSES | {
     "client",
     "other",
 }
+_KINDS: Mapping[ErrorKind, str] = {"status": "error status", "body": "wrong body"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,11 @@ def alarm(
         value=value,
         limit=limit,
     )
+
+
+def kinds_of(failures: Mapping[ErrorKind, int]) -> str:
+    """The number of failures of each kind: "5 error status, 2 timeout"."""
+    return ", ".join(f"{n:,} {_KINDS.get(kind, kind)}" for kind, n in failures.items())
 
 
 def in_flight(run: Run) -> float | None:

@@ -38,7 +38,7 @@ def _alarm(accounted: dict[int, float]) -> AuditAlarm:
         f"at every level, the server serves about {cap} connections at a time and the others "
         "starve, so all levels measure the same load",
         arithmetic=f"in flight (throughput × mean response time): {shown}; largest / smallest = "
-        f"{1 + spread(accounted):.3f} (same: at most {1 + SAME_WITHIN})",
+        f"{three_digits(1 + spread(accounted))} (same: at most {1 + SAME_WITHIN})",
         fix=f"use at most {cap} connections, or compare at fixed rates (`wsgiload sweep --rates`)",
         value=spread(accounted),
         limit=SAME_WITHIN,

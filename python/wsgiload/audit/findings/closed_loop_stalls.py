@@ -67,9 +67,9 @@ def _alarm(run: Run, highest: float, quantile_ns: int, share: float) -> AuditAla
         f"would see a {name} of up to {format_duration_ns(open_ns)} instead of "
         f"{format_duration_ns(quantile_ns)}",
         arithmetic=f"{format_per_s(figures.achieved_per_s)} × {format_duration_ns(longest_ns)} = "
-        f"{format_count(due)} requests due during such a stall, of which each connection sends "
-        f"only one; stalls take up to {format_ratio(share)} of the time, and only "
-        f"{format_ratio(1 - highest)} lies beyond {name}",
+        f"{format_count(due)} requests due during such a stall, but each connection sends only "
+        f"one; stalls take up to {format_ratio(share)} of the time; "
+        f"{format_ratio(1 - highest)} of the requests are beyond {name}",
         fix="measure in an open loop (`wsgiload load URL -R RATE`), which sends on schedule and "
         "counts every request that waits",
         value=share,

@@ -23,8 +23,8 @@ def coarse_resolution(run: Run) -> AuditAlarm | None:
     rounding = half_ns / median_ns if median_ns else 1.0
     return alarm(
         "coarse-resolution",
-        f"{run.tool_name} reports times in steps of {format_duration_ns(step_ns)}, which is too "
-        "coarse for these: servers with the same figure may differ severalfold",
+        f"{run.tool_name} reports times in steps of {format_duration_ns(step_ns)}, too coarse "
+        "for this median: servers with the same figure may differ severalfold",
         arithmetic=f"± {format_duration_ns(half_ns)} / median {format_duration_ns(median_ns)} = "
         f"± {format_ratio(rounding)} (at most {format_ratio(MOST_ROUNDING)})",
         fix="measure with a tool that records microseconds, such as `wsgiload load`",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wsgiload.audit.run import Run, alarm
+from wsgiload.audit.run import Run, alarm, kinds_of
 from wsgiload.documents.audit import AuditAlarm
 from wsgiload.report.words import format_count, format_ratio
 
@@ -22,13 +22,13 @@ def errors_as_responses(run: Run) -> AuditAlarm | None:
 
     is_length = set(counted) == {"body"} and tool.name == "ab"
     hint = "; if only the length varies, which ab counts as a failure, add -l" if is_length else ""
-    kinds = ", ".join(f"{kind} {number:,}" for kind, number in counted.items())
     return alarm(
         "errors-as-responses",
         f"{tool.name} counts {format_count(failed)} failed requests like responses: errors are "
         "often faster, so throughput and times look better than they are",
-        arithmetic=f"{format_count(failed)} failed ({kinds}) / {format_count(timed)} requests = "
-        f"{format_ratio(failed / timed)} (at most {format_ratio(MOST_SHARE)})",
+        arithmetic=f"{format_count(failed)} failed ({kinds_of(counted)}) / "
+        f"{format_count(timed)} requests = {format_ratio(failed / timed)} "
+        f"(at most {format_ratio(MOST_SHARE)})",
         fix="compare goodput and the times of correct responses: `wsgiload load` counts a failed "
         f"request as infinitely slow{hint}",
         value=failed / timed,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wsgiload.audit.run import Run, alarm
+from wsgiload.audit.run import Run, alarm, kinds_of
 from wsgiload.documents.audit import AuditAlarm
 from wsgiload.report.words import format_count, format_ratio, plural
 
@@ -43,11 +43,11 @@ def failed_connections(run: Run) -> AuditAlarm | None:
 
 
 def _nothing(run: Run) -> AuditAlarm:
-    kinds = ", ".join(f"{kind} {number:,}" for kind, number in run.figures.errors.items())
     return alarm(
         "failed-connections",
         "no request got a response, so this run says nothing about the server",
-        arithmetic=f"0 responses, {plural(run.failures, 'failure')} ({kinds})",
+        arithmetic=f"0 responses, {plural(run.failures, 'failure')} "
+        f"({kinds_of(run.figures.errors)})",
         fix=_FIX,
         value=1.0,
         limit=0,

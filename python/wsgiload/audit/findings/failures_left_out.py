@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wsgiload.audit.findings.no_keepalive import no_keepalive
-from wsgiload.audit.run import Run, alarm
+from wsgiload.audit.run import Run, alarm, kinds_of
 from wsgiload.documents.audit import AuditAlarm
 from wsgiload.report.words import format_count, format_ratio
 
@@ -26,12 +26,11 @@ def failures_left_out(run: Run) -> AuditAlarm | None:
     if share <= MOST_SHARE:
         return None
 
-    kinds = ", ".join(f"{kind} {number:,}" for kind, number in left_out.items())
     return alarm(
         "failures-left-out",
         f"the response times do not include {format_count(failed)} failed requests, only those "
         "that succeeded",
-        arithmetic=f"{format_count(failed)} failed ({kinds}) / "
+        arithmetic=f"{format_count(failed)} failed ({kinds_of(left_out)}) / "
         f"{format_count(figures.requests + failed)} requests = {format_ratio(share)} "
         f"(at most {format_ratio(MOST_SHARE)})",
         fix="count a failed request as slower than all others, as `wsgiload load` does, or report "

@@ -32,8 +32,8 @@ def _alarm(rates: dict[int, float], lowest: Run) -> AuditAlarm:
         f"throughput stays the same from {format_count(min(rates))} to {format_count(max(rates))} "
         "connections: the server handles a fixed number of requests at once, and more connections "
         "only wait longer",
-        arithmetic=f"{shown}: largest / smallest = {1 + spread(rates):.3f} (flat: at most "
-        f"{1 + FLAT_WITHIN}){_cap(lowest)}",
+        arithmetic=f"{shown}: largest / smallest = {three_digits(1 + spread(rates))} "
+        f"(flat: at most {1 + FLAT_WITHIN}){_cap(lowest)}",
         fix="compare at rates below this throughput (`wsgiload sweep --rates`), and state the "
         "server's concurrency next to the result",
         value=spread(rates),

@@ -30,8 +30,8 @@ def littles_law(run: Run) -> AuditAlarm | None:
     if share + rounding < LEAST and not run.tool.pauses and _is_long_enough(run, accounted):
         message = (
             f"only {three_digits(accounted)} of {format_count(connections)} connections had a "
-            "request in flight: the others were starved by the server or idle in the client, and "
-            "the response times do not include their waiting"
+            "request in flight on average: the others were starved by the server or idle in the "
+            "client, and the response times do not include their waiting"
         )
         return _alarm(run, message, accounted, LEAST)
     # Samples that a tool adds to correct for coordinated omission lengthen the mean.

@@ -51,7 +51,8 @@ def _delay(run: Run) -> tuple[int | None, str]:
             return None, ""
         what = "half of the responses take 40 ms longer than the fastest"
         return median_ns - figures.min_ns, what
-    return _without_minimum(run, median_ns), "half of the responses take 40 ms, others hardly any"
+    what = "half of the responses take 40 ms, others almost no time"
+    return _without_minimum(run, median_ns), what
 
 
 def _is_a_queue(run: Run, median_ns: int, min_ns: int) -> bool:

@@ -34,8 +34,8 @@ def _closed(run: Run, requests: int, reused: int) -> AuditAlarm | None:
         "no-keepalive",
         "the server closes the connection after each response although keep-alive was requested: "
         "the times include connection setup",
-        arithmetic=f"{format_count(reused)} of {format_count(requests)} responses on a connection "
-        "that had carried one before",
+        arithmetic=f"{format_count(reused)} of {format_count(requests)} responses "
+        "on a reused connection",
         fix=_FIX,
         value=1 - reused / requests,
         limit=1 - LEAST_REUSED,
