@@ -362,6 +362,6 @@ def test_the_doctor_starts_with_the_worst_and_gives_fixes() -> None:
     )
     print_doctor([fine, slow], target)
     lines = shown(target)
-    assert lines[3].split() == ["red", "governor", "not", "measured", "the", "CPU", "slows", "down"]
+    assert lines[3].split() == ["red", "governor", "the", "CPU", "slows", "down"]
     assert lines[4] == "→ fix it"
-    assert lines[5].split() == ["green", "cores", "4", "enough", "CPUs"]
+    assert lines[5].split() == ["green", "cores", "enough", "CPUs"]

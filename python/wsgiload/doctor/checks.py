@@ -124,7 +124,7 @@ def check_uv() -> DoctorFinding:
     if path is None:
         message = "uv is missing, so server environments cannot be built"
         return finding("uv", "red", None, message, "python -m pip install uv")
-    return finding("uv", "green", path, "uv is installed")
+    return finding("uv", "green", path, f"uv is installed ({path})")
 
 
 def check_open_files() -> DoctorFinding:
@@ -138,7 +138,7 @@ def check_open_files() -> DoctorFinding:
         "open files",
         level,
         soft,
-        f"only {soft:,} open files allowed, about as many connections",
+        f"only {soft:,} open files allowed; each connection needs one",
         fix,
     )
 
@@ -218,7 +218,7 @@ def check_governor(root: Path) -> DoctorFinding:
         "governor",
         "amber",
         value,
-        "the CPU frequency drops when the CPU is idle",
+        f"the CPU frequency drops when the CPU is idle (governor: {value})",
         "sudo cpupower frequency-set -g performance",
     )
 

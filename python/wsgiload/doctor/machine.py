@@ -108,7 +108,7 @@ def check_syn_backlog(root: Path) -> DoctorFinding:
             "tcp_max_syn_backlog",
             "amber",
             None,
-            "limit of half-open connections unknown",
+            "maximum number of half-open connections unknown",
         )
     if limit < LEAST_SYN_BACKLOG:
         message = f"bursts of more than {limit:,} half-open connections are dropped"

@@ -144,21 +144,14 @@ def print_servers(rows: Iterable[object], console: Console | None = None) -> Non
 
 def print_doctor(findings: Iterable[DoctorFinding], console: Console | None = None) -> None:
     """What would disturb a measurement here, the worst first, each with its fix."""
-    table = _table("level", "check", "value", "finding")
+    table = _table("level", "check", "finding")
     for finding in sorted(findings, key=lambda finding: _LEVELS[finding.level][0]):
         message = Text(finding.message)
         if finding.fix:
             message.append(f"\n→ {finding.fix}", style="bold")
         level = Text(finding.level, style=_LEVELS[finding.level][1])
-        table.add_row(level, finding.check, _finding_value(finding.value), message)
+        table.add_row(level, finding.check, message)
     _print(console or terminal(), table)
-
-
-def _finding_value(value: float | str | bool | None) -> str:
-    if value is None:
-        return words.NOT_MEASURED
-    is_count = isinstance(value, int) and not isinstance(value, bool)
-    return f"{value:,}" if is_count else str(value)
 
 
 def sweep_table(sweep: Sweep, left_out: Sequence[str] = ()) -> Table:
