@@ -265,11 +265,11 @@ def test_swagger_2_with_its_base_path_and_its_reasons(tmp_path: Path) -> None:
     assert form.body_base64 == base64.b64encode(b"name=text&status=so%20ld").decode()
     assert dict(form.headers) == {"Content-Type": "application/x-www-form-urlencoded"}
     assert imported(PETSTORE, "POST").notes == (
-        "the paths begin with /v2, as the description says",
+        "the paths begin with /v2, the base path of the description",
         "2 requests need credentials; add them to the load, for example"
         " -H 'Authorization: Bearer TOKEN' or -H 'X-Pet-Key: KEY'",
         "skipped POST /pet/{petId}/uploadImage: request body: multipart/form-data bodies are not"
-        " built",
+        " supported",
         "skipped GET /user/{username}: path parameter username: it has no example, default or enum",
     )
 
@@ -390,7 +390,7 @@ def test_paths_begin_with_that_of_the_server(
         ),
         (with_parameter(**{"in": "query"}, schema={}), "its type is not known"),
         (with_parameter("/{p}", **{"in": "path"}, style="matrix", example=1), "style matrix"),
-        (with_parameter("/{p}", **{"in": "path"}, example={"a": 1}), "not a text or a number"),
+        (with_parameter("/{p}", **{"in": "path"}, example={"a": 1}), "not a string or a number"),
         (with_parameter("/{p}", **{"in": "path"}, example=""), "its value is empty"),
         (
             with_parameter(
@@ -400,13 +400,13 @@ def test_paths_begin_with_that_of_the_server(
         ),
         (
             with_parameter(**{"in": "query"}, schema={"$ref": "#/nowhere"}),
-            "#/nowhere, which the file",
+            "#/nowhere, which is not in the file",
         ),
         (
             with_parameter(**{"in": "query"}, schema={"$ref": "http://h/s.json"}),
             "http://h/s.json, outside of the file; bundle it",
         ),
-        (with_parameter("/a\n@b"), "its path is not that of a URL"),
+        (with_parameter("/a\n@b"), "its path is not a valid URL path"),
         (with_parameter(**{"in": "header"}, example="1\n@/etc/passwd"), "has a line break"),
         ({"openapi": "3.0.0", "paths": {"/a": {"$ref": "other.json"}}}, "refers to other.json"),
         ({"openapi": "3.0.0", "paths": {"/a": {"post": {}}}}, "unless you add --method POST"),
@@ -427,7 +427,7 @@ def test_schemas_that_contain_themselves_are_bounded(tmp_path: Path) -> None:
     loop = {"openapi": "3.0.0", "a": {"$ref": "#/b"}, "b": {"$ref": "#/a"}}
     parameter = {"name": "p", "in": "query", "required": True, "schema": {"$ref": "#/a"}}
     loop["paths"] = {"/a": {"get": {"parameters": [parameter]}}}
-    assert "references go in a circle" in reason(loop)
+    assert "references are circular" in reason(loop)
 
     node = {"type": "object", "required": ["next"], "properties": {"next": {"$ref": "#/node"}}}
     endless = with_body({"$ref": "#/node"}) | {"node": node}

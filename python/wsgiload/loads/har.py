@@ -77,7 +77,9 @@ def _entries(content: bytes) -> list[_Entry]:
         ) from error
     sent = [entry for entry in entries if entry.request.url.startswith(("http://", "https://"))]
     if not sent:
-        raise UsageError("the HAR file has no HTTP request", "record one with the panel open")
+        raise UsageError(
+            "the HAR file has no HTTP request", "record requests with the network panel open"
+        )
     return sent
 
 

@@ -178,7 +178,7 @@ def _added_fields(flags: Flags, url: SplitResult, has_body: bool) -> list[Field]
 def _cookies(value: str) -> str:
     require(
         "=" in value,
-        "-b of curl without = reads a file of cookies",
+        "-b of curl without = reads a cookie file",
         "write them as -b 'NAME=VALUE'",
     )
     return value

@@ -105,7 +105,7 @@ def _in_double_quotes(match: re.Match[str]) -> str:
 
 def _shell_only(expansion: str) -> UsageError:
     return UsageError(
-        f"the command has {expansion}, which only a shell replaces",
+        f"the command has {expansion}, which only a shell expands",
         "write its value, or put it in single quotes to send it unchanged",
     )
 

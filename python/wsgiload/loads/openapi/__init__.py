@@ -63,7 +63,7 @@ def _filled(
         room -= len(text)
         if len(texts) == MOST_TARGETS or room < 0:
             raise UsageError(
-                f"the targets would be more than {MOST_TARGETS:,}, or larger than 64 MiB",
+                f"the targets would exceed {MOST_TARGETS:,} or 64 MiB",
                 "split the description into several files",
             )
         texts.append(text)
@@ -85,7 +85,7 @@ def _nothing_imported(skipped: list[str], left_out: Counter[str]) -> UsageError:
 
 def _base_note(document: ApiDescription) -> list[str]:
     base = base_path(document, document.root)
-    return [f"the paths begin with {base}, as the description says"] if base else []
+    return [f"the paths begin with {base}, the base path of the description"] if base else []
 
 
 def _methods_note(left_out: Counter[str]) -> list[str]:

@@ -47,7 +47,7 @@ class ApiDescription:
             if not isinstance(reference, str):
                 return target
             value = self._referred(reference)
-        raise Unfillable("its references go in a circle")
+        raise Unfillable("its references are circular")
 
     @contextmanager
     def inside(self, value: object) -> Iterator[Object]:
@@ -79,7 +79,7 @@ class ApiDescription:
             elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
                 value = value[int(key)]
             else:
-                raise Unfillable(f"it refers to {shown(reference)}, which the file does not have")
+                raise Unfillable(f"it refers to {shown(reference)}, which is not in the file")
         return value
 
 

@@ -63,7 +63,7 @@ def operations_in(document: ApiDescription) -> Iterator[Operation | tuple[str, U
 def target_of(document: ApiDescription, operation: Operation) -> str:
     """The lines of its request in a targets file."""
     if not _TEMPLATE.fullmatch(operation.template):
-        raise Unfillable("its path is not that of a URL")
+        raise Unfillable("its path is not a valid URL path")
     parameters = described(document, operation.item, operation.operation)
     values = filled(document, parameters)
     body = None

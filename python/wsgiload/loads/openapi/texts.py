@@ -109,7 +109,7 @@ def _written(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, str | int | float):
         return str(value)
-    raise Unfillable("its value is not a text or a number")
+    raise Unfillable("its value is not a string or a number")
 
 
 def _too_long() -> Unfillable:

@@ -157,7 +157,7 @@ class Values:
         if not self.invents_text:
             raise Unfillable("it has no example, default or enum")
         if "pattern" in schema or kind == "binary":
-            raise Unfillable("it has a pattern or is binary, without an example")
+            raise Unfillable("it has a pattern or is binary, and has no example")
         least, most = _length(schema, "minLength", 0), _length(schema, "maxLength", len(_TEXT))
         if least > MOST_INVENTED_CHARACTERS:
             raise Unfillable(f"it is longer than {MOST_INVENTED_CHARACTERS} characters")
