@@ -50,7 +50,7 @@ def test_each_says_what_when_and_what_to_do(name: str, capsys: pytest.CaptureFix
     assert lines[0].split(" ")[0] == name
     assert [line.split(" ")[0] for line in lines[2:5]] == ["Tests:", "Fires", "Fix:"]
     for key, limit in explanation_of(name).thresholds.items():
-        assert f"Threshold: --check-threshold {name}.{key}={limit:g}" in lines
+        assert f"Threshold: --check-threshold {name}.{key}={limit:.15g}" in lines
 
 
 def test_a_code_is_another_name(capsys: pytest.CaptureFixture[str]) -> None:

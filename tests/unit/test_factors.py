@@ -216,7 +216,7 @@ def test_one_list_of_rates_is_not_looked_for_with_several_apps(
 ) -> None:
     words = ["sweep", "--servers", "waitress", "--slo", "p99<50ms", "--dry-run"]
     assert run([*words, "--grid", "app=hello,cpu"]) == 2
-    assert "--slo with several apps needs --rates" in capsys.readouterr().err
+    assert "--slo with several apps requires --rates" in capsys.readouterr().err
     assert run([*words, "--grid", "app=cpu"]) == 0
     assert run([*words, "--grid", "app=hello,cpu", "--rates", "100"]) == 0
 

@@ -76,7 +76,7 @@ def test_the_quickest_setting_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     assert levels == [150.0, 240.0, 340.0, 410.0, 460.0]
     (line,) = said
     assert line.startswith(
-        "rates: 150, 240, 340, 410, 460 per second, derived from the fastest configuration's 487/s"
+        "rates: 150/s, 240/s, 340/s, 410/s, 460/s; the fastest configuration reached 487/s"
     )
 
 

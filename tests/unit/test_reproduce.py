@@ -117,8 +117,8 @@ def test_every_study_is_measured_often_enough_to_be_judged(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["appdynamics"], "unknown study 'appdynamics'; did you mean appdynamics-2016?"),
-        (["x"], "unknown study 'x'; see `wsgiload reproduce --list`"),
+        (["appdynamics"], "unknown comparison 'appdynamics'; did you mean appdynamics-2016?"),
+        (["x"], "unknown comparison 'x'; see `wsgiload reproduce --list`"),
         (["slides-2013", "--scale", "huge"], "Invalid value for '--scale': 'huge' is not one of"),
         (["slides-2013-fair", "--servers", "x", "--quiet"], "unknown server 'x'"),
         ([], "Missing argument 'NAME'"),

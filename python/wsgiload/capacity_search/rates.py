@@ -17,6 +17,7 @@ from wsgiload.errors import LoadError, ServerError, UsageError, WsgiloadError
 from wsgiload.experiment.plan import Experiment
 from wsgiload.host.facts import host_facts
 from wsgiload.loads.options import Level
+from wsgiload.report.words import format_per_s
 from wsgiload.results.stored_plan import raw_plan
 from wsgiload.units import NS_PER_S
 
@@ -55,8 +56,8 @@ def find_levels(
         raise _without_response(cells)
 
     levels = tuple(Level(rate_per_s=rounded(best_per_s * share, digits=2)) for share in SHARES)
-    listed = ", ".join(f"{level.rate_per_s:g}" for level in levels)
-    log(f"rates: {listed} per second, derived from the fastest configuration's {best_per_s:.0f}/s")
+    listed = ", ".join(format_per_s(level.rate_per_s) for level in levels)
+    log(f"rates: {listed}; the fastest configuration reached {format_per_s(best_per_s)}")
     return levels
 
 

@@ -49,7 +49,9 @@ COMMANDS = (
     LazyCommand(
         "report", "_report", "report", "Print stored runs again and rebuild their reports."
     ),
-    LazyCommand("import", "_import", "import_group", "Convert recorded traffic to a targets file."),
+    LazyCommand(
+        "import", "_import", "import_group", "Convert HAR, curl or OpenAPI to a targets file."
+    ),
     LazyCommand("servers", "_servers", "servers", "List, show, install and check servers."),
     LazyCommand(
         "doctor", "_doctor", "doctor", "List what would disturb measurements on this machine."

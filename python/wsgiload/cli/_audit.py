@@ -38,7 +38,8 @@ EXAMPLES = (
     "-R",
     "--rate",
     type=RATE,
-    help="Requested rate per second, for files that do not contain it (wrk2, hey, oha, vegeta, k6).",
+    help="Requested rate in requests per second, for files that do not contain it (wrk2, hey, oha, "
+    "vegeta, k6).",
 )
 @json_option
 def audit(

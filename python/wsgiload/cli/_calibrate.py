@@ -49,7 +49,7 @@ EXAMPLES = (
         "--rate",
         "rate",
         type=float,
-        default=1000.0,
+        default=1000,
         help="Rate of the open loop, in requests per second.",
     ),
     option(

@@ -193,7 +193,7 @@ def _parse_width(text: str) -> float:
     option(
         "Procedure",
         "--width",
-        type=Parsed("share", _parse_width),
+        type=Parsed("percent", _parse_width),
         default="2%",
         help="Stop when the bracket of the capacity is narrower than this percentage of the rate.",
     ),

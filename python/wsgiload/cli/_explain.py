@@ -43,4 +43,4 @@ def _explained(one: Explanation) -> Iterator[str]:
     if one.fix is not None:
         yield f"Fix: {one.fix}."
     for key, limit in sorted(one.thresholds.items()):
-        yield f"Threshold: --check-threshold {one.name}.{key}={limit:g}"
+        yield f"Threshold: --check-threshold {one.name}.{key}={limit:.15g}"

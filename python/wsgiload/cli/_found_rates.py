@@ -24,7 +24,7 @@ WARMUP_NS = NS_PER_S // 2
 def require_findable_rates(experiment: Experiment) -> None:
     """Refuse what no rates can be found for, before anything is started."""
     if len(apps_of(experiment.sizes)) > 1:
-        raise UsageError("--slo with several apps needs --rates")
+        raise UsageError("--slo with several apps requires --rates")
     require_closed_loop(experiment)
     if experiment.budget_ns is None:
         return

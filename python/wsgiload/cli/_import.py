@@ -63,7 +63,7 @@ class _PastedCommand(HelpfulCommand):
 
 @click.group("import", context_settings={"help_option_names": ["-h", "--help"]})
 def import_group() -> None:
-    """Convert recorded or described traffic to a targets file.
+    """Convert recorded requests or an API description to a targets file.
 
     Access logs need no conversion: use `wsgiload load --replay`.
     """
@@ -122,7 +122,7 @@ def curl(command: tuple[str, ...], out: Path | None) -> None:
 def openapi(file: Path, methods: tuple[str, ...], out: Path | None) -> None:
     """Convert an OpenAPI description to a targets file.
 
-    FILE is JSON, in version 2.0, 3.0 or 3.1.
+    FILE is a JSON file of OpenAPI 2.0, 3.0 or 3.1.
     """
     check_destinations(None, out)
     content = _read(file, _MOST_DESCRIPTION_BYTES)

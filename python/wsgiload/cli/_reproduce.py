@@ -55,7 +55,7 @@ def _path_of(name: str) -> Path:
         return known[name]
     close = difflib.get_close_matches(name, known, n=1)
     fix = f"did you mean {close[0]}?" if close else "see `wsgiload reproduce --list`"
-    raise UsageError(f"unknown study {name!r}", fix)
+    raise UsageError(f"unknown comparison {name!r}", fix)
 
 
 def _on_this_machine(experiment_file: ExperimentFile) -> ExperimentFile:
@@ -89,7 +89,7 @@ def _list(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     is_eager=True,
     expose_value=False,
     callback=_list,
-    help="List the studies.",
+    help="List the published comparisons.",
 )
 @option(
     "Procedure",

@@ -174,7 +174,7 @@ scale_option = option(
     "--scale",
     metavar="NAME",
     allow_from_autoenv=False,
-    help="Override options with those of the file's table [scale.NAME], such as quick.",
+    help="Override options with the file's table [scale.NAME], for example --scale quick.",
 )
 
 

@@ -136,7 +136,7 @@ _level_options = together(
         "-c",
         "--connections",
         type=CONNECTIONS,
-        help="Numbers of users of closed loops to measure instead of --rates, as a list or a range.",
+        help="Closed loops instead of --rates: numbers of users to measure, as a list or a range.",
     ),
     option("Load", "--warmup", type=DURATION, default="2s", help=described(LoadOptions, "warmup")),
     option(
@@ -367,7 +367,7 @@ def sweep(
         )
         ctx.meta[RESULT] = result
         code = _print(result, thresholds, json_file, html, verbose=verbose)
-        view.end(result.report, "no trial ended")
+        view.end(result.report, "no trial completed")
     recommendations = result.summary.recommendations or ()
     is_printed = json_file != "-" and not verbose
     return tell_recommendations(
