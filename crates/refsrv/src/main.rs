@@ -78,7 +78,7 @@ struct Arguments {
     /// Omit `Connection: close` from the last response on a connection
     #[arg(long)]
     no_announce_close: bool,
-    /// CPU time to use before each response, on the single thread
+    /// CPU time to use before each response, on the server's only thread
     #[arg(long, default_value = "0", value_parser = spec::parse_duration_ns)]
     cpu: u64,
     /// Busy-wait time before a response is due (0: only sleep)

@@ -140,7 +140,7 @@ pub(crate) static CLIENT_STALLS: CheckInfo = CheckInfo {
     name: "client-stalls",
     code: Some("C11"),
     looks_at: "stalls of more than 5 ms in the generator's event loop, and the number of requests \
-        they affected relative to the number beyond p99",
+        they affected, compared with the number beyond p99",
     fires_when: "The stalls were long enough, and affected enough requests, to change p99. The \
         load is invalid if too many responses were read late without a kernel timestamp, or too \
         many connections were delayed. The check send-lag covers the requests due during a stall.",
@@ -259,7 +259,7 @@ pub(crate) static FAILED: CheckInfo = CheckInfo {
 pub(crate) static STATIONARITY: CheckInfo = CheckInfo {
     name: "stationarity",
     code: Some("C14"),
-    looks_at: "changes of the response times during the measurement",
+    looks_at: "changes in response times during the measurement",
     fires_when: "Response times drifted or jumped, so one quantile does not describe the whole \
         measurement.",
     fix: Some("warm up longer (--warmup), then measure longer (--duration)"),
