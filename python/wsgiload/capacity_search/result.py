@@ -17,6 +17,7 @@ from wsgiload.documents.capacity import CapacityTrial, ServerCapacity, UseAtCapa
 from wsgiload.documents.cell_result import CellFailure, CellResult
 from wsgiload.documents.load_report import Blame, Verdict
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
+from wsgiload.report.words import format_per_s
 from wsgiload.results.reasons import BlamedReason, Level, reason_of
 from wsgiload.units import NS_PER_S
 
@@ -202,12 +203,12 @@ def _open_bracket(result: SearchResult) -> list[BlamedReason]:
     """A warning if the objective was met at no rate, or at every rate."""
     low, high = result.lower_per_s, result.upper_per_s
     if low is None:
-        shown = f"{high:,.0f}" if high >= 100 else f"{high:.3g}"
-        message = f"the objective was missed at every rate, even at {shown}/s"
+        message = f"the objective was missed at every rate, even at {format_per_s(high)}"
         return [("server", reason_of("not-met", "warn", message, high, None))]
     if high is None:
+        highest = format_per_s(low)
         message = (
-            f"the objective was met at every rate up to {low:,g}/s, so the capacity may be higher"
+            f"the objective was met at every rate up to {highest}, so the capacity may be higher"
         )
         return [("method", reason_of("no-upper-bound", "warn", message, low, None))]
     return []
@@ -216,7 +217,7 @@ def _open_bracket(result: SearchResult) -> list[BlamedReason]:
 def _unconfirmed(result: SearchResult) -> list[BlamedReason]:
     if result.confirmations and result.rate_per_s is None:
         first, last = result.confirmations[0], result.confirmations[-1]
-        rates = f"{first.rate_per_s:,.0f}/s and {last.rate_per_s:,.0f}/s"
+        rates = f"{format_per_s(first.rate_per_s)} and {format_per_s(last.rate_per_s)}"
         message = f"new trials missed the objective at {rates}, so no rate is confirmed"
         fix = "use longer trials (--duration), which vary less"
         passed, of = last.passed, last.of
