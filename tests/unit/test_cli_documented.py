@@ -165,7 +165,15 @@ def test_the_commands_of_this_stage_are_there() -> None:
             "servers",
             "doctor",
         }
-        | {"audit", "explain", "import", "import har", "import curl", "import openapi"}
+        | {
+            "audit",
+            "explain",
+            "import",
+            "import har",
+            "import curl",
+            "import access-log",
+            "import openapi",
+        }
         | servers
     )
 

@@ -14,6 +14,7 @@ from wsgiload.cli._help import HelpfulCommand, option
 from wsgiload.cli._options import FILE
 from wsgiload.cli._output import check_destinations, complain
 from wsgiload.errors import UsageError
+from wsgiload.loads.access_log import targets_of_access_log
 from wsgiload.loads.curl import targets_of_curl
 from wsgiload.loads.har import targets_of_har
 from wsgiload.loads.openapi import SAFE_METHODS, targets_of_openapi
@@ -27,6 +28,7 @@ _CURL_EXAMPLES = (
     "wsgiload import curl -o shop.targets curl 'http://127.0.0.1:8000/cart' -H 'Accept: */*'",
     _LOAD,
 )
+_ACCESS_LOG_EXAMPLES = ("wsgiload import access-log access.log -o shop.targets", _LOAD)
 _OPENAPI_EXAMPLES = ("wsgiload import openapi openapi.json -o shop.targets", _LOAD)
 
 _STANDARD_INPUT = "-"
@@ -63,10 +65,7 @@ class _PastedCommand(HelpfulCommand):
 
 @click.group("import", context_settings={"help_option_names": ["-h", "--help"]})
 def import_group() -> None:
-    """Convert recorded requests or an API description to a targets file.
-
-    Access logs need no conversion: use `wsgiload load --replay`.
-    """
+    """Convert recorded requests or an API description to a targets file."""
 
 
 @import_group.command(cls=HelpfulCommand, examples=_HAR_EXAMPLES, short_help="Convert a HAR file.")
@@ -102,6 +101,23 @@ def curl(command: tuple[str, ...], out: Path | None) -> None:
     if text == _STANDARD_INPUT:
         text = _read(Path(text), _MOST_COMMAND_BYTES).decode(errors="surrogateescape")
     _write(targets_of_curl(text, _read_body), out)
+
+
+@import_group.command(
+    "access-log",
+    cls=HelpfulCommand,
+    examples=_ACCESS_LOG_EXAMPLES,
+    short_help="Convert an access log.",
+)
+@click.argument("file", type=FILE)
+@_out
+def access_log(file: Path, out: Path | None) -> None:
+    """Convert an access log to a targets file.
+
+    To replay the recorded arrival times, too, use `wsgiload load --replay FILE`.
+    """
+    check_destinations(None, out)
+    _write(targets_of_access_log(file), out)
 
 
 @import_group.command(
