@@ -225,6 +225,12 @@ def test_what_is_open_names_the_budget_that_would_decide_it() -> None:
     assert int(refused.needs.removeprefix("use --budget ").removesuffix("m")) in (6, 7)
 
 
+def test_a_race_of_one_full_round_counts_it_in_the_singular() -> None:
+    refused = _only(_summary([one for one in WON if one.run < 3])).no_recommendation
+    assert refused is not None
+    assert refused.reason.startswith("lean met the objective in 1 run at 1,000/s, but 4 runs")
+
+
 def test_who_met_it_in_every_run_of_an_open_race_is_named_as_probable() -> None:
     """Its p99 varies so much that the mean of further runs may lie above the limit."""
     varied = [_cell("lean", run, p99, 20) for run, p99 in zip(FULL, (4, 46, 5, 45), strict=True)]

@@ -113,7 +113,8 @@ def _open(
     met = sum(one.met is True for one in leader.judgements)
     if met == runs >= FEWEST_RUNS:
         return replace(_recommended([leader], objective), needs=needs)
-    few = f"all {runs} runs {where}, but {FEWEST_RUNS} runs are needed"
+    made = f"all {runs} runs" if runs > 1 else "1 run"
+    few = f"{made} {where}, but {FEWEST_RUNS} runs are needed"
     outcome = few if met == runs else f"only {met} of {runs} runs {where}"
     return refusal(f"{leader.record.server} met the objective in {outcome}", needs)
 
