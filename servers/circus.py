@@ -128,7 +128,7 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=False,
             notes=("https://www.gevent.org/changelog_1_3.html",),
-            reason="gevent 1.3 removed gevent.wsgi, which this backend uses",
+            reason="gevent 1.3 removed gevent.wsgi, which this Chaussette backend uses",
         ),
     ),
     default_variant="gevent",

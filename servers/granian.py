@@ -92,7 +92,7 @@ SERVER = Server(
             unix_socket=True,
             helpers=1,
             no_trusted_proxies=NO_TRUSTED_PROXIES,
-            deviation="client is not (str, int); server is not (str, int)",
+            deviation="scope key client is not (str, int); scope key server is not (str, int)",
             interface="asgi",
         ),
     ),

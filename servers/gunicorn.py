@@ -184,8 +184,8 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=False,
             notes=(f"removed from gunicorn ({SETTINGS}#worker-class)",),
-            reason="gunicorn 26 removed this worker class, and eventlet recommends migrating "
-            "away from it",
+            reason="gunicorn 26 removed this worker class, and eventlet's documentation recommends "
+            "migrating away from eventlet",
         ),
     ),
     default_variant="gthread",
