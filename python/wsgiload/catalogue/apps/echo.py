@@ -1,4 +1,4 @@
-"""Responds with the request body, by default 1 KB; shows how a server handles bodies."""
+"""Responds with the request body, by default 1 KiB; shows how a server handles bodies."""
 
 from __future__ import annotations
 

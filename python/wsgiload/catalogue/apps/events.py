@@ -1,4 +1,4 @@
-"""An event channel: parses the query, selects the newer events, and encodes 1 KB of JSON."""
+"""An event channel: parses the query, selects the newer events, and encodes 0.9 KiB of JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetches 1 KB from another server, which takes 20 ms, over a new connection, like a gateway.
+"""Fetches 1 KiB over a new connection from a server that responds after 20 ms, like a gateway.
 
 wsgiload starts that server (``upstream_source.py``), unless WSGILOAD_UPSTREAM names another one.
 """
