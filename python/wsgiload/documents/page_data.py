@@ -1,8 +1,9 @@
-"""What the script of a report page draws: the numbers of its charts, reduced to what can be seen.
+"""The data that the script of a report page draws: the values of its charts, at the resolution of
+the screen.
 
-A page carries one ``PageData``; the live page follows one ``LiveFrame`` after another.
-``frontend/page-data.schema.json`` is generated from both, and the types of the front end from that.
-Every number here is also in words or in a table of the page.
+A report page contains one ``PageData``; the live page receives a sequence of ``LiveFrame``.
+``frontend/page-data.schema.json`` is generated from both types, and the types of the front end are
+generated from that schema. The text and the tables of the page also contain every number.
 """
 
 from __future__ import annotations
@@ -31,125 +32,130 @@ class PageRun(Document, frozen=True):
     status: Status
     """Verdict of the cell."""
     value: NonNegativeFloat | None
-    """The figure. Null: not known, or not met."""
+    """Value of the figure. Null: unknown or not met."""
     is_endless: bool
-    """The quantile was not met, or the server failed: the run stands on the rail."""
+    """Whether the quantile was not met or the server failed. The run is then drawn at the upper
+    edge of the chart."""
     low: NonNegativeFloat | None
-    """Lower bound, where the value is not exact. Null: not known, or the value itself."""
+    """Lower bound of the value. Null: unknown, or the value is exact."""
     interval: tuple[NonNegativeFloat, NonNegativeFloat | None] | None
-    """95 % interval inside this run. Null: not known; upper end: unbounded."""
+    """Lower and upper end of the 95 % confidence interval within this run; the upper end is null if
+    unbounded. Null: unknown."""
 
 
 class PageSeries(Document, frozen=True):
     """One server in one panel."""
 
     server: NonNegativeInt
-    """Index into the servers of the page, which decides colour, dash and marker."""
+    """Index into the page's servers; it determines color, dash pattern and marker."""
     medians: tuple[NonNegativeFloat | None, ...]
-    """By position. Null: no finite value."""
+    """Median over runs at each position. Null: an entry: no finite value."""
     bands: tuple[tuple[NonNegativeFloat, NonNegativeFloat] | None, ...]
-    """Least and greatest end over the runs, by position. Null: not known at both ends."""
+    """Range over the runs at each position: of their confidence intervals, or of their values if
+    the figure has no intervals. Null: an entry: unknown."""
     runs: tuple[PageRun, ...]
-    """Every run of it."""
+    """All runs of the server."""
 
 
 class PageLine(Document, frozen=True):
     """A horizontal line, such as a limit."""
 
     value: NonNegativeFloat
-    """Where it is, in the unit of the panel."""
+    """Position of the line, in the unit of the panel."""
     label: str
-    """What it is."""
+    """Label of the line."""
 
 
 class PagePanel(Document, frozen=True):
-    """One coordinate system."""
+    """One coordinate system of a chart."""
 
     name: str
-    """Identifies the panel within its chart, also in links."""
+    """Name of the panel, unique within its chart; also used in links."""
     title: str
-    """What stands above it."""
+    """Title of the panel."""
     unit: Unit
-    """Of every value in it."""
+    """Unit of all values in the panel."""
     x: tuple[NonNegativeFloat, ...]
-    """The positions of the axis."""
+    """Positions on the horizontal axis."""
     x_labels: tuple[str, ...]
-    """What each position is called."""
+    """Label of each position."""
     x_title: str
-    """What the axis is."""
+    """Title of the horizontal axis."""
     is_x_log: bool
-    """The axis is logarithmic."""
+    """Whether the horizontal axis is logarithmic."""
     can_be_log: bool
-    """The vertical axis may be logarithmic."""
+    """Whether the vertical axis can be switched to logarithmic."""
     has_equality: bool
-    """Draws the line on which value and position are equal."""
+    """Whether the panel has a line on which the value equals the position."""
     lines: tuple[PageLine, ...]
-    """Limits."""
+    """Limits, drawn as lines."""
     empty: str | None
-    """Why there is nothing to draw. Null: there is."""
+    """Why the panel is empty. Null: the panel is not empty."""
     series: tuple[PageSeries, ...]
-    """The servers."""
+    """The servers of the panel."""
 
 
 class PageChart(Document, frozen=True):
-    """One figure of the page."""
+    """One chart of the page."""
 
     name: str
-    """The id of its figure."""
+    """HTML id of the chart."""
     label: str
-    """What it shows, for those who do not see it."""
+    """Description of the chart for screen readers."""
     choice: str | None
-    """What is chosen between the panels. Null: all are shown side by side."""
+    """What the reader selects to switch between panels, such as the quantile. Null: all panels are
+    shown side by side."""
     chosen: str
-    """The panel that is shown first, where one is chosen."""
+    """Panel that is shown first; empty without `choice`."""
     panels: tuple[PagePanel, ...]
-    """Its coordinate systems."""
+    """Panels of the chart."""
 
 
 class PageUses(Document, frozen=True):
-    """Resources of a server between samples; the lists are parallel."""
+    """Resource use of a server between samples; the lists are parallel."""
 
     ends_s: tuple[NonNegativeFloat, ...]
-    """End of each stretch. Unit: s."""
+    """End of each period between two samples. Unit: s."""
     cores: tuple[NonNegativeFloat, ...]
     """CPU use. Unit: cores."""
     throttled_ratio: tuple[NonNegativeFloat | None, ...]
-    """Share of CPU periods. Null: not measured."""
+    """Share of CPU periods that were throttled. Null: an entry: not measured."""
     memory_bytes: tuple[NonNegativeInt | None, ...]
-    """Memory at the end of each stretch. Null: not measured."""
+    """Memory at the end of each period. Null: an entry: not measured."""
     listen_queue: tuple[NonNegativeInt | None, ...]
-    """Connections that wait to be accepted, at the end of each stretch. Null: not measured."""
+    """Number of connections in the accept queue at the end of each period. Null: an entry: not
+    measured."""
 
 
 class PageService(Document, frozen=True):
-    """A supporting service between samples; the lists are parallel."""
+    """CPU use of a supporting service between samples; the lists are parallel."""
 
     name: str
-    """As in `[services.NAME]`."""
+    """Name of the service, as in `[services.NAME]`."""
     ends_s: tuple[NonNegativeFloat, ...]
-    """End of each stretch. Unit: s."""
+    """End of each period between two samples. Unit: s."""
     cores: tuple[NonNegativeFloat, ...]
     """CPU use. Unit: cores."""
 
 
 class PageMark(Document, frozen=True):
-    """A column of a heatmap in which slow requests coincided with something."""
+    """A column of a heatmap in which slow requests coincided with an event."""
 
     column: NonNegativeInt
     """Index of the column."""
     text: str
-    """What it was, and how many requests overlapped it."""
+    """The event, and the number of requests that overlapped it."""
 
 
 class PageHeat(Document, frozen=True):
-    """Correct responses by time and response time."""
+    """A heatmap: numbers of correct responses by time and response time."""
 
     ends_s: tuple[NonNegativeFloat, ...]
     """End of each column; the first begins at 0. Unit: s."""
     edges_ns: tuple[NonNegativeInt, ...]
-    """Edges of the classes of response time, one more than there are classes. Unit: ns."""
+    """Edges of the response-time classes, one more than there are classes. Unit: ns."""
     counts: tuple[tuple[NonNegativeInt, ...], ...]
-    """By column and class."""
+    """Number of responses by column and class."""
     marks: tuple[PageMark, ...]
     """Columns in which at least half of the slowest requests overlapped an event."""
 
@@ -158,59 +164,59 @@ class PageTimeline(Document, frozen=True):
     """One cell over time."""
 
     name: str
-    """The id of its figure."""
+    """HTML id of the chart."""
     label: str
-    """Server, load and run."""
+    """Server, load level and run."""
     server: NonNegativeInt
-    """Index into the servers of the page."""
+    """Index into the page's servers."""
     length_s: NonNegativeFloat
     """Length of the measurement. Unit: s."""
     middles_s: tuple[NonNegativeFloat, ...]
     """Middle of each interval. Unit: s."""
     p50_ns: tuple[NonNegativeFloat | None, ...]
-    """By interval. Null: no correct response."""
+    """Median response time in each interval. Null: an entry: no correct response."""
     p99_ns: tuple[NonNegativeFloat | None, ...]
-    """By interval. Null: no correct response."""
+    """p99 response time in each interval. Null: an entry: no correct response."""
     max_ns: tuple[NonNegativeFloat | None, ...]
-    """By interval. Null: no correct response."""
+    """Longest response time in each interval. Null: an entry: no correct response."""
     failed: tuple[NonNegativeInt | None, ...]
-    """By interval. Null: not measured."""
+    """Number of failed requests in each interval. Null: an entry: not measured."""
     heat: PageHeat | None
-    """Responses by time and response time. Null: no histograms were stored."""
+    """Heatmap of the response times. Null: no histograms were stored."""
     uses: PageUses
-    """Resources over the same time."""
+    """Resource use of the server during the measurement."""
     services: tuple[PageService, ...]
-    """The supporting services over the same time."""
+    """CPU use of the supporting services during the measurement."""
     cpu_limit: NonNegativeFloat | None
-    """Unit: cores. Null: no limit that held."""
+    """CPU limit of the server. Unit: cores. Null: no limit was enforced."""
     memory_limit_bytes: NonNegativeFloat | None
-    """Null: no limit that held."""
+    """Memory limit of the server. Null: no limit was enforced."""
 
 
 class PageFactor(Document, frozen=True):
     """One row of the forest plot."""
 
     name: str
-    """The pair and its load."""
+    """The two servers and the load level."""
     value: NonNegativeFloat
     """The factor."""
     low: NonNegativeFloat
-    """Lower end of its 95 % interval."""
+    """Lower end of the factor's 95 % confidence interval."""
     high: NonNegativeFloat
-    """Upper end."""
+    """Upper end of the factor's 95 % confidence interval."""
     is_finding: bool
-    """The data carry a conclusion."""
+    """Whether the comparison has a conclusion: the servers differ, or they are equivalent."""
     is_chance: bool
-    """Both are the same server: what is seen is chance."""
+    """Whether both are the same server, so that any difference is noise."""
 
 
 class PageForest(Document, frozen=True):
-    """Comparisons, each as a factor with its interval."""
+    """Comparisons, each as a factor with its confidence interval."""
 
     title: str
-    """Which figure, and what is divided by what."""
+    """The compared figure, and which server's figure is divided by which."""
     margin: tuple[NonNegativeFloat, NonNegativeFloat]
-    """Within this range two servers count as the same."""
+    """Range of factors within which two servers are equivalent."""
     rows: tuple[PageFactor, ...]
     """The comparisons."""
 
@@ -219,86 +225,86 @@ class PageObjective(Document, frozen=True):
     """One condition of the objective of a capacity search."""
 
     title: str
-    """Its figure."""
+    """Name of the figure."""
     unit: Unit
-    """Of the figure and its limit."""
+    """Unit of the figure and its limit."""
     limit: NonNegativeFloat
-    """What the figure must stay below."""
+    """Limit that the figure must stay below."""
     label: str
-    """The condition as it was written."""
+    """The condition as the user wrote it."""
 
 
 class PageTrial(Document, frozen=True):
     """One open-loop trial of a capacity search."""
 
     number: PositiveInt
-    """Its place among all trials of its server."""
+    """Number of the trial among all trials of the server."""
     phase: str
-    """Which part of the search it belongs to."""
+    """Stage of the search."""
     rate_per_s: PositiveFloat
     """Offered rate. Unit: 1/s."""
     outcome: Literal["met", "missed", "inconclusive"]
-    """What it says of the objective."""
+    """Whether the trial met or missed the objective, or was inconclusive."""
     is_repeated: bool
-    """It was made again, so that nothing rests on it."""
+    """Whether the trial was discarded and repeated."""
     values: tuple[NonNegativeFloat | None, ...]
-    """By condition. Null: no finite value, or not measured."""
+    """Value of each condition's figure. Null: an entry: no finite value, or not measured."""
     texts: tuple[str, ...]
-    """By condition, as in the table."""
+    """Value of each condition's figure, as in the table."""
 
 
 class PageSearch(Document, frozen=True):
     """The capacity search of one server."""
 
     name: str
-    """The id of its figure."""
+    """HTML id of the chart."""
     label: str
-    """What it shows, for those who do not see it."""
+    """Description of the chart for screen readers."""
     conditions: tuple[PageObjective, ...]
-    """All of them must hold."""
+    """The conditions of the objective."""
     trials: tuple[PageTrial, ...]
-    """In the order in which they ran."""
+    """Trials in the order in which they ran."""
     bracket: tuple[PositiveFloat | None, PositiveFloat | None]
-    """Lower and upper bound. Unit: 1/s. Null: an end: no such bound."""
+    """Lower and upper bound of the capacity. Unit: 1/s. Null: an entry: no such bound was found."""
     interval_95: tuple[NonNegativeFloat, NonNegativeFloat] | None
-    """95 % confidence interval of the capacity. Unit: 1/s. Null: not known."""
+    """95 % confidence interval of the capacity. Unit: 1/s. Null: unknown."""
     rate_per_s: PositiveFloat | None
-    """The rate that was found. Unit: 1/s. Null: none."""
+    """The confirmed rate. Unit: 1/s. Null: no rate was confirmed."""
 
 
 class PageBar(Document, frozen=True):
-    """One stacked bar: the slowest requests of a server at one load."""
+    """One stacked bar: the slowest requests of a server at one load level."""
 
     server: NonNegativeInt
-    """Index into the servers of the page."""
+    """Index into the page's servers."""
     values_ns: tuple[NonNegativeInt, ...]
-    """By part, their mean; together the mean response time. Unit: ns."""
+    """Mean of each part of the response time; the sum is the mean response time. Unit: ns."""
 
 
 class PageBars(Document, frozen=True):
-    """The bars of one load."""
+    """The bars of one load level."""
 
     name: str
-    """Identifies the load, also in links."""
+    """Name of the load level; also used in links."""
     title: str
-    """What stands on its button."""
+    """Label of the load level's button."""
     bars: tuple[PageBar, ...]
-    """One for each server of which it is known."""
+    """One bar for each server whose breakdown is known."""
 
 
 class PageBreakdown(Document, frozen=True):
-    """Where the slowest requests spent their time."""
+    """The latency breakdown of the slowest requests."""
 
     name: str
-    """The id of its figure."""
+    """HTML id of the chart."""
     label: str
-    """What it shows, for those who do not see it."""
+    """Description of the chart for screen readers."""
     parts: tuple[str, ...]
-    """What each part is called."""
+    """Name of each part of the response time."""
     chosen: str
-    """The load that is shown first."""
+    """Load level that is shown first."""
     panels: tuple[PageBars, ...]
-    """One for each load."""
+    """One panel for each load level."""
 
 
 class PageData(Document, frozen=True):
@@ -307,37 +313,38 @@ class PageData(Document, frozen=True):
     servers: tuple[str, ...]
     """Names of the series."""
     runs_each: PositiveInt
-    """So many series that follow each other are runs of one server, and share its colour."""
+    """Number of consecutive series that are runs of one server and share its color."""
     charts: tuple[PageChart, ...]
-    """The charts over the load, and others of the same kind."""
+    """Charts by load level, and charts of the same type."""
     timelines: tuple[PageTimeline, ...]
-    """Cells over time."""
+    """Charts of cells over time."""
     forest: PageForest | None
-    """Null: nothing was compared."""
+    """Forest plot of the comparisons. Null: nothing was compared."""
     breakdown: PageBreakdown | None
-    """Null: the parts of the slowest requests are not known."""
+    """Latency breakdown of the slowest requests. Null: the parts of their response times are
+    unknown."""
     searches: tuple[PageSearch, ...]
-    """Capacity searches, one of each server."""
+    """Capacity searches, one for each server."""
 
 
 class LiveFrame(Document, frozen=True):
-    """How things stand while something is measured; the live page gets one after another."""
+    """The current state of a measurement; the live page receives a sequence of frames."""
 
     rows: tuple[tuple[str, str], ...]
     """Label and text of each line of the live view."""
     trial: str
-    """What is under way. The charts begin again where it changes."""
+    """Name of the current trial. The charts restart when it changes."""
     at_s: NonNegativeFloat
-    """When this was so, of CLOCK_MONOTONIC. Unit: s."""
+    """Time of the frame on CLOCK_MONOTONIC. Unit: s."""
     offered_per_s: NonNegativeFloat | None
-    """Requests scheduled in about the last second. Null: not known yet."""
+    """Requests scheduled in the last second, approximately. Null: not known yet."""
     achieved_per_s: NonNegativeFloat | None
-    """Complete responses in about the last second. Null: not known yet."""
+    """Complete responses in the last second, approximately. Null: not known yet."""
     p50_ns: NonNegativeFloat | None
-    """Of the measurement so far. Null: not known yet, or among the failures."""
+    """p50 of the measurement so far. Null: not known yet, or not met."""
     p99_ns: NonNegativeFloat | None
-    """Of the measurement so far. Null: not known yet, or among the failures."""
+    """p99 of the measurement so far. Null: not known yet, or not met."""
     cpu_cores: NonNegativeFloat | None
-    """CPU use of the server in about the last second. Unit: cores. Null: not known."""
+    """CPU use of the server in the last second, approximately. Unit: cores. Null: unknown."""
     cpu_limit: NonNegativeFloat | None
-    """Unit: cores. Null: no limit that held."""
+    """CPU limit of the server. Unit: cores. Null: no limit was enforced."""
