@@ -1,4 +1,4 @@
-"""The conclusion of an experiment, and the ranking that it rests on."""
+"""The conclusion of an experiment, and the ranking on which it is based."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     interval_ns: tuple[NonNegativeFloat, NonNegativeFloat | None] | None
     """Lower and upper end of the 95 % confidence interval of `value_ns`. With four or more runs:
     over the runs. With fewer: the widest interval within a run, with the lower end reduced by the
-    generator's contribution. Unit: ns. Source: cells. Null: no interval; an end: unbounded."""
+    generator's contribution. The upper end is null if unbounded. Unit: ns. Source: cells. Null:
+    there is no interval."""
     goodput_per_s: NonNegativeFloat | None
     """Correct responses per second, median over runs. Unit: 1/s. Source: cells. Null: nothing was
     measured."""

@@ -1,4 +1,4 @@
-"""The JSON of ``wsgiload audit``: what the files of other tools say, and what is wrong with it."""
+"""The JSON of ``wsgiload audit``: the figures in the files of other tools, and the findings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wsgiload.documents.base import (
 ToolName = Literal[
     "wrk", "wrk2", "ab", "httperf", "hey", "oha", "vegeta", "k6", "locust", "funkload"
 ]
-# connect: no connection; read and write: it broke; status and body: a wrong response;
+# connect: no connection; read and write: connection lost; status and body: incorrect response;
 # client: the client ran out of file descriptors or ports.
 ErrorKind = Literal["connect", "read", "write", "timeout", "status", "body", "client", "other"]
 

@@ -1,8 +1,8 @@
-"""What every stored document has in common: frozen, checked when it is read, described key by key.
+"""The base of all stored documents: frozen, validated when read, and documented key by key.
 
-The string below a field is its documentation: the meaning, then where they apply ``Unit: ...``,
-``Source: ...`` (who says so) and ``Null: ...`` (when the key is null). ``docs/metrics.md`` and the
-JSON Schemas are generated from these strings.
+The string below a field is its documentation: the meaning and, if they apply, ``Unit: ...``,
+``Source: ...`` (where the value comes from) and ``Null: ...`` (when the key is null).
+``docs/metrics.md`` and the JSON Schemas are generated from these strings.
 """
 
 from __future__ import annotations
@@ -21,4 +21,5 @@ Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Part of a stored document. Times are integer nanoseconds, sizes bytes, rates per second."""
+    """Part of a stored document. Times are integer nanoseconds, sizes are bytes, and rates are per
+    second."""

@@ -1,4 +1,4 @@
-"""The noise floor of a machine, as ``wsgiload calibrate`` writes it and the cache keeps it."""
+"""The noise floor of a machine, as written by ``wsgiload calibrate`` and stored in the cache."""
 
 from __future__ import annotations
 

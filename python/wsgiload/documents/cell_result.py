@@ -1,4 +1,4 @@
-"""What was measured of one cell, as ``summary.json`` holds it."""
+"""The measurements of one cell, as stored in ``summary.json``."""
 
 from __future__ import annotations
 

@@ -47,5 +47,5 @@ def name_of(identifier: str) -> str:
 
 
 def code_of(name: str) -> str | None:
-    """The code that old readers know; None for a check that never had one."""
+    """The code of the check in version 1; None for a check that has no code."""
     return CODES.get(name)

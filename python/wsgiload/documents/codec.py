@@ -1,8 +1,8 @@
 """The boundary between stored bytes and typed documents: the only place that handles plain data.
 
-Documents of version 1, and those of version 2 with old names, are migrated while they are read.
-Anything else is refused with one line that names the file. Encoding writes every key, so that a
-missing measurement is ``null``.
+Documents of version 1, and those of version 2 with old names, are migrated while they are read. All
+other data are rejected with a one-line error that names the file. Encoding writes every key, so
+that a missing measurement is ``null``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Migration = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class _Versioned(msgspec.Struct):
-    """Any document, as far as its version."""
+    """Any document; only its version is read."""
 
     schema_version: int | None = None
 
@@ -61,8 +61,8 @@ _MIGRATIONS: dict[type, Migration] = {
 def decode(kind: type[T], data: bytes | str, source: str) -> T:
     """The document of this kind; ``source`` names where the data comes from.
 
-    Raises UsageError, in one line that names the source, for what is not JSON, not this kind of
-    document, or of a newer version.
+    Raises UsageError, in one line that names the source, if the data are not JSON, are not this
+    kind of document, or have a newer version.
     """
     try:
         version = msgspec.json.decode(data, type=_Versioned).schema_version
@@ -74,7 +74,7 @@ def decode(kind: type[T], data: bytes | str, source: str) -> T:
 
 
 def read(kind: type[T], path: Path) -> T:
-    """The document in a file. Raises UsageError as ``decode``, and when it cannot be read."""
+    """The document in a file. Raises UsageError like ``decode``, and if the file cannot be read."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -91,8 +91,8 @@ def encode(
 
 
 def encode_bytes(value: object, enc_hook: Callable[[object], object] | None = None) -> bytes:
-    """Anything plain as JSON. What no encoding has (half a pair, of a file name or a variable that
-    is not UTF-8) becomes an escape: a document that cannot be written would cost a whole run."""
+    """Plain data as JSON. Lone surrogates (from file names or variables that are not UTF-8) are
+    escaped, so that they cannot prevent a whole run from being stored."""
     try:
         return msgspec.json.encode(value, enc_hook=enc_hook)
     except UnicodeEncodeError:
@@ -112,7 +112,7 @@ def _encodable(value: object) -> object:
 
 
 def to_plain(document: msgspec.Struct) -> dict[str, Any]:
-    """The document as plain dictionaries, lists, numbers and strings, for those outside."""
+    """The document as plain dictionaries, lists, numbers and strings, for use outside wsgiload."""
     # By way of JSON, so that tuples become lists.
     plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))
     return plain
@@ -135,7 +135,7 @@ def _current(kind: type[T], data: bytes | str, version: int | None, source: str)
 
 
 def _decoded(kind: type[T], data: bytes | str) -> T:
-    """The document, also if it has the old names of version 2."""
+    """The document; old names of version 2 are accepted."""
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.ValidationError:

@@ -70,7 +70,7 @@ class ClassText:
 
 
 def class_texts(module: str) -> list[ClassText]:
-    """The types of one module of ``documents``, in their order."""
+    """The types of one module of ``documents``, in the order of their definition."""
     source = inspect.getsource(importlib.import_module(f"wsgiload.documents.{module}"))
     classes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
     return [_class_text(module, node) for node in classes]

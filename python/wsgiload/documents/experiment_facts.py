@@ -1,4 +1,4 @@
-"""The plan of a sweep, as ``summary.json`` holds it."""
+"""The plan of a sweep, as stored in ``summary.json``."""
 
 from __future__ import annotations
 

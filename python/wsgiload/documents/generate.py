@@ -25,11 +25,11 @@ _HEADER = """# Every key and what it means
 
 Generated from the types in `python/wsgiload/documents/` by `make schemas`; do not edit.
 
-Times are integer nanoseconds of CLOCK_MONOTONIC, sizes are bytes, rates are per second. Unknown \
-values are `null` in JSON and empty in CSV, never 0. [terminology.md](terminology.md) explains the \
-terms. The package contains the JSON Schemas {names} \
-(`wsgiload.documents.schema.load_schema`). `schema_version` is 2; documents of version 1 are \
-migrated when they are read. A ratio or share of 0.09 is 9 %. In the last column, *an entry* \
+Times are integer nanoseconds of CLOCK_MONOTONIC, sizes are bytes, and rates are per second. \
+Unknown values are `null` in JSON and empty in CSV, never 0. [terminology.md](terminology.md) \
+explains the terms. The package contains the JSON Schemas {names} \
+(`wsgiload.documents.schema.load_schema`). Their `schema_version` is 2; documents of version 1 \
+are migrated when they are read. A ratio or share of 0.09 is 9 %. In the last column, *an entry* \
 means that a single value in a list or mapping is null.
 """
 _PARTS = {

@@ -142,7 +142,7 @@ class RequestPlan(Document, frozen=True, kw_only=True):
     body_base64: str | None = None
     """Request body, base64. Null: no body."""
     check: ResponseCheck | None = None
-    """The criteria of a correct response. Null: the plan's `check` applies."""
+    """The criteria of a correct response. Null: not set; the plan's `check` applies."""
 
 
 class WeightedRequest(Document, frozen=True, kw_only=True):
@@ -210,7 +210,8 @@ class TlsOptions(Document, frozen=True, kw_only=True):
     client_cert: str | None = None
     """PEM file of the client certificate. Null: no client certificate."""
     client_key: str | None = None
-    """PEM file of the client certificate's private key. Null: the key is in `client_cert`."""
+    """PEM file of the client certificate's private key. Null: not set; the key is in
+    `client_cert`."""
 
 
 class NoiseFloor(Document, frozen=True, kw_only=True):
@@ -226,7 +227,7 @@ class NoiseFloor(Document, frozen=True, kw_only=True):
 
 
 class PrecisionTarget(Document, frozen=True, kw_only=True):
-    """The target precision. The measurement is extended until its result is this precise."""
+    """The target precision. The measurement is extended until the target is reached."""
 
     quantile: float
     """Quantile to which the target applies, over all scheduled requests. Unit: 0 to 1."""
@@ -243,10 +244,11 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     url: str
     """URL of the request: `http://host[:port]/path?query`, or `https://` for TLS."""
     unix_socket: str | None = None
-    """Path of the Unix socket to connect to, instead of the URL's host. Null: TCP."""
+    """Path of the Unix socket to connect to, instead of the URL's host. Null: not set; TCP is
+    used."""
     connect_to: str | None = None
-    """Host and port to connect to, instead of those in the URL. Null: not set; the URL's host and
-    port are used."""
+    """Host and port to connect to, instead of those in the URL. Null: not set; those in the URL are
+    used."""
     method: str = "GET"
     """Method of every request."""
     headers: tuple[tuple[str, str], ...] = ()
@@ -262,7 +264,8 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     phases: Phases
     """Durations of the phases."""
     interval_ns: NonNegativeInt | None = None
-    """Length of a report interval. Unit: ns. Null: not set; chosen according to the duration."""
+    """Length of a report interval. Unit: ns. Null: not set; 1 s, or longer in a long
+    measurement."""
     keep_flights: NonNegativeInt = 0
     """Number of slowest requests in the report's `flights`; the random sample has the same size.
     Unit: requests."""
@@ -272,7 +275,7 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     """Timeout of a request, including connection setup. Unit: ns."""
     deadline_ns: NonNegativeInt | None = None
     """Longest time from the scheduled to the actual send. A request that is not sent within this
-    time is dropped. Unit: ns. Null: no deadline."""
+    time is dropped. Unit: ns. Null: not set; there is no deadline."""
     threads: PositiveInt = 1
     """Number of generator threads. Unit: threads."""
     seed: NonNegativeInt = 0
@@ -305,11 +308,12 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     """Noise floor of this machine. Null: the machine was not calibrated."""
     requests: PositiveInt | None = None
     """Number of requests after which a closed loop ends, unless its duration ends first. Unit:
-    requests. Null: no limit."""
+    requests. Null: not set; there is no limit."""
     precision: PrecisionTarget | None = None
-    """Target precision, for which the measurement is extended. Null: the duration is fixed."""
+    """Target precision, for which the measurement is extended. Null: not set; the duration is
+    fixed."""
     thresholds: dict[str, dict[str, float]] = msgspec.field(default_factory=dict)
-    """Thresholds of the checks: for each check, a mapping from keys such as `warn` to values."""
+    """Thresholds by name of the check and name of the threshold."""
 
     @property
     def users(self) -> int | None:

@@ -143,8 +143,8 @@ class Bounds(Document, frozen=True, kw_only=True):
     failed in other ways."""
     high: NonNegativeInt | None
     """Upper bound: every request without a correct response counts as infinitely slow. Equal to
-    `low` if no request timed out or stayed unfinished before this time. Unit: ns. Source: outcomes.
-    Null: too many requests failed."""
+    `low` if the generator waited longer than `low` for every request that timed out or stayed
+    unfinished. Unit: ns. Source: outcomes. Null: too many requests failed."""
 
 
 class NotChecked(Document, frozen=True, kw_only=True):
@@ -157,7 +157,7 @@ class NotChecked(Document, frozen=True, kw_only=True):
 
 
 class Diagnostic(Document, frozen=True, kw_only=True):
-    """An observation by a check that does not affect the verdict but can help to explain a
+    """An observation of a check: it does not affect the verdict, but can help to explain a
     result."""
 
     check: str
@@ -362,7 +362,7 @@ class LocalPorts(Document, frozen=True, kw_only=True):
 
     source_addresses: tuple[str, ...] | None
     """Source addresses of the connections, used round-robin. Source: plan; chosen automatically for
-    loopback targets. Null: chosen by the kernel."""
+    loopback servers. Null: chosen by the kernel."""
     free: NonNegativeInt
     """Ports that were free for connections to this server before the load. Unit: ports. Source:
     `/proc/sys/net/ipv4`, `/proc/net/tcp`."""
@@ -590,8 +590,8 @@ class AttachedResources(Document, frozen=True, kw_only=True):
 
 class LoadAttempt(Document, frozen=True, kw_only=True):
     """One attempt of a load with `--reruns`. The report describes the attempt that the host
-    disturbed the least, whatever its result. For every other attempt, only such an entry is
-    kept."""
+    disturbed the least, whatever its result. Of the other attempts, only the values below are
+    stored."""
 
     reported: bool
     """Whether the report describes this attempt. Source: derived."""
@@ -647,8 +647,8 @@ class RejectedTimestamps(Document, frozen=True, kw_only=True):
     """Kernel timestamps that were not used."""
 
     count: NonNegativeInt
-    """Number of kernel timestamps that lie outside the time of their request or could not be
-    converted to CLOCK_MONOTONIC. Source: generator."""
+    """Number of kernel timestamps that lie before the start or after the end of their request, or
+    that could not be converted to CLOCK_MONOTONIC. Source: generator."""
     clock_steps: NonNegativeInt
     """Number of times that the wall clock was set during the load. Source: kernel."""
 
@@ -694,8 +694,8 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     spin_off_share: Share | None
     """Share of the load in which busy-waiting was off because fewer than 0.1 cores per generator
     thread were idle. It resumes above 0.3 idle cores per thread; idle time is checked every 0.5 s.
-    Unit: ratio. Source: `/proc/stat`. Null: the window was set by the user or is 0, or the load
-    ended before the first check."""
+    Unit: ratio. Source: `/proc/stat`. Null: `spin.window_ns` was set by the user or is 0, or the
+    load ended before the first check."""
     spin_cpu_seconds: NonNegativeFloat
     """CPU time that busy-waiting used. Unit: s. Source: generator."""
     curtailed_spins: NonNegativeInt
@@ -722,8 +722,8 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
 
 
 class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
-    """The report of one load. Times are integer nanoseconds of CLOCK_MONOTONIC, sizes bytes, rates
-    per second. Unknown values are null, never 0."""
+    """The report of one load. Times are integer nanoseconds of CLOCK_MONOTONIC, sizes are bytes,
+    and rates are per second. Unknown values are null, never 0."""
 
     schema_version: Literal[2]
     """Version of the document format: 2."""

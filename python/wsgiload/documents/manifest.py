@@ -1,4 +1,4 @@
-"""manifest.json: the checksum of every file of a run directory, as it was last finished."""
+"""manifest.json: the size and checksum of every file of a run directory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import msgspec
 
 
 class FileDigest(msgspec.Struct, frozen=True, kw_only=True):
-    """A file as far as it was finished; a cell that was under way may have added to it since."""
+    """The size and checksum of a file when the manifest was written; a running cell may have
+    appended to the file since then."""
 
     bytes: int
     sha256: str

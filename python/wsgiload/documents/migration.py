@@ -1,4 +1,5 @@
-"""Version 1 of the stored documents as version 2: checks got names, and some keys plainer ones.
+"""Converts stored documents of version 1 to version 2, with names for checks and new names for some
+keys.
 
 ``renames`` then replaces names that version 2 no longer has.
 """
@@ -13,7 +14,7 @@ Json = dict[str, Any]
 
 
 def migrate_load(load: Json) -> Json:
-    """A load report of version 1."""
+    """Convert a load report of version 1."""
     plan = load["plan"]
     thresholds = {name_of(check): keys for check, keys in plan.get("thresholds", {}).items()}
     return load | {
@@ -29,7 +30,7 @@ def migrate_load(load: Json) -> Json:
 
 
 def migrate_summary(summary: Json) -> Json:
-    """A summary.json of version 1."""
+    """Convert a summary.json of version 1."""
     cells = [_cell(cell) for cell in summary["cells"]]
     renamed = _renamed(summary, {"power": "efficiency"}) | {
         "schema_version": 2,
@@ -46,13 +47,13 @@ def migrate_summary(summary: Json) -> Json:
 
 
 def migrate_run(run: Json) -> Json:
-    """A run.json of version 1."""
+    """Convert a run.json of version 1."""
     findings = [_finding(finding) for finding in run.get("doctor", ())]
     return run | {"schema_version": 2, "plan": _stored_plan(run["plan"]), "doctor": findings}
 
 
 def migrate_capacity(capacity: Json) -> Json:
-    """A capacity.json of version 1."""
+    """Convert a capacity.json of version 1."""
     servers = [
         one | {"verdict": _verdict(one["verdict"]), "limited_by": None}
         for one in capacity["servers"]
@@ -75,7 +76,7 @@ def _experiment(experiment: Json) -> Json:
 
 
 def _stored_plan(plan: Json) -> Json:
-    """The plan of a sweep, or of a capacity search, which holds that of its trials."""
+    """The plan of a sweep or of a capacity search. The latter contains the plan of its trials."""
     if "experiment" in plan:
         return plan | {"experiment": _stored_plan(plan["experiment"])}
     load = plan.get("load")

@@ -1,4 +1,4 @@
-"""The recommended setting, or why there is none."""
+"""The recommended configuration, or why none is recommended."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ from wsgiload.documents.recommendation import Recommendation
 
 
 class Summary(Document, frozen=True, kw_only=True):
-    """The summary of a sweep. Times are integer nanoseconds of CLOCK_MONOTONIC, sizes bytes, rates
-    per second. Unknown values are null, never 0."""
+    """The summary of a sweep. Times are integer nanoseconds of CLOCK_MONOTONIC, sizes are bytes,
+    and rates are per second. Unknown values are null, never 0."""
 
     schema_version: Literal[2]
     """Version of the document format: 2."""

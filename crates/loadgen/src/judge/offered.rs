@@ -15,8 +15,8 @@ pub struct Bounds {
     /// arrived when the generator stopped waiting. `None`: too many requests failed in other ways.
     pub low: Option<u64>,
     /// Upper bound: every request without a correct response counts as infinitely slow. Equal to
-    /// `low` if no request timed out or stayed unfinished before this time. `None`: too many
-    /// requests failed.
+    /// `low` if the generator waited longer than `low` for every request that timed out or stayed
+    /// unfinished. `None`: too many requests failed.
     pub high: Option<u64>,
 }
 

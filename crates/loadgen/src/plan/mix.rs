@@ -37,7 +37,7 @@ pub struct RequestPlan {
     /// Request body, base64. `None`: no body.
     #[serde(default)]
     pub body_base64: Option<String>,
-    /// The criteria of a correct response. `None`: the plan's `check` applies.
+    /// The criteria of a correct response. `None`: not set; the plan's `check` applies.
     #[serde(default)]
     pub check: Option<ResponseCheck>,
 }

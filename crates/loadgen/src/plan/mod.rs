@@ -52,11 +52,11 @@ pub struct LoadPlan {
     /// URL of the request: `http://host[:port]/path?query`, or `https://` for TLS.
     pub url: String,
     /// Path of the Unix socket to connect to, instead of the URL's host, which is then used only in
-    /// the header `Host`. `None`: TCP.
+    /// the header `Host`. `None`: not set; TCP is used.
     #[serde(default)]
     pub unix_socket: Option<String>,
     /// `HOST:PORT` to connect to, instead of those in the URL. The name in the URL is still used in
-    /// requests and for TLS. `None`: those in the URL.
+    /// requests and for TLS. `None`: not set; those in the URL are used.
     #[serde(default)]
     pub connect_to: Option<String>,
     /// Method of every request.
@@ -79,7 +79,7 @@ pub struct LoadPlan {
     pub load: LoadModel,
     /// Durations of the phases.
     pub phases: Phases,
-    /// Length of a report interval. `None`: one second, or longer if so many intervals would not
+    /// Length of a report interval. `None`: not set; 1 s, or longer if so many intervals would not
     /// fit into memory.
     #[serde(default)]
     pub interval_ns: Option<u64>,
@@ -93,7 +93,7 @@ pub struct LoadPlan {
     #[serde(default = "default_timeout_ns")]
     pub timeout_ns: u64,
     /// Longest time from the scheduled to the actual send. A request that is not sent within this
-    /// time is dropped. `None`: no deadline.
+    /// time is dropped. `None`: not set; there is no deadline.
     #[serde(default)]
     pub deadline_ns: Option<u64>,
     /// Number of generator threads, each with its own event loop, connections and histograms.
@@ -103,16 +103,16 @@ pub struct LoadPlan {
     /// connections.
     #[serde(default)]
     pub seed: u64,
-    /// How long before a send the generator busy-waits. `None`: chosen according to the rate and
-    /// the cores.
+    /// How long before a send the generator busy-waits. `None`: not set; chosen according to the
+    /// rate and the cores.
     #[serde(default)]
     pub spin_window_ns: Option<u64>,
     /// Whether other processes use the generator's cores. If so, the generator does not use
     /// real-time priority, and busy-waits only if `spin_window_ns` is set.
     #[serde(default)]
     pub shares_cores: bool,
-    /// How responses are timestamped. `None`: by the kernel in an open loop, by the generator in a
-    /// closed loop, whose throughput kernel timestamps would reduce by about 6 %.
+    /// How responses are timestamped. `None`: not set; by the kernel in an open loop, by the
+    /// generator in a closed loop, whose throughput kernel timestamps would reduce by about 6 %.
     #[serde(default)]
     pub receive_stamps: Option<ReceiveStamps>,
     /// The criteria of a correct response.
@@ -140,13 +140,15 @@ pub struct LoadPlan {
     #[serde(default)]
     pub noise_floor: Option<NoiseFloor>,
     /// Number of requests after which a closed loop ends, unless its duration ends first. `None`:
-    /// no limit.
+    /// not set; there is no limit.
     #[serde(default)]
     pub requests: Option<u64>,
-    /// Target precision, for which the measurement is extended. `None`: fixed duration.
+    /// Target precision, for which the measurement is extended. `None`: not set; the duration is
+    /// fixed.
     #[serde(default)]
     pub precision: Option<Precision>,
-    /// Thresholds of each check, by key; missing thresholds have their defaults.
+    /// Thresholds by name of the check and name of the threshold; missing thresholds have their
+    /// defaults.
     #[serde(default)]
     pub thresholds: Thresholds,
 }
@@ -155,9 +157,9 @@ pub struct LoadPlan {
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum LoadModel {
-    /// Arrivals follow a schedule, whatever the server does.
+    /// Arrivals follow a schedule, regardless of how fast the server responds.
     Open(OpenLoop),
-    /// Each of a number of users waits for its response, thinks, and asks again.
+    /// Each user waits for the response and a think time, and then sends the next request.
     Closed(ClosedLoop),
 }
 

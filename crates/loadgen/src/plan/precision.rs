@@ -14,9 +14,9 @@ pub const REPORTED_QUANTILES: [f64; 6] = [0.5, 0.9, 0.95, 0.99, 0.999, 0.9999];
 /// A wider interval has no use.
 const WIDEST_SHARE: f64 = 0.5;
 
-/// How well a quantile is to be known, and how long that may take. The measurement ends after 1, 2,
-/// 4, 8 … times its shortest length, as soon as it is known so well, and at the latest after the
-/// last of these that `max_duration_ns` allows.
+/// The target precision of a quantile. The measurement ends after 1, 2, 4, 8 … times its shortest
+/// length, as soon as the target is reached, and at the latest after the last of these lengths that
+/// `max_duration_ns` allows.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Precision {
