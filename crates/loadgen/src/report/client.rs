@@ -50,7 +50,8 @@ pub struct Client {
     pub spin: Spin,
     /// Share of the load in which busy-waiting was off because fewer than 0.1 cores per generator
     /// thread were idle. It resumes above 0.3 idle cores per thread; idle time is checked every 0.5
-    /// s. `None`: the window was set by the user or is 0, or the load ended before the first check.
+    /// s. `None`: `spin.window_ns` was set by the user or is 0, or the load ended before the first
+    /// check.
     pub spin_off_share: Option<f64>,
     /// CPU time that busy-waiting used.
     pub spin_cpu_seconds: f64,
