@@ -139,7 +139,8 @@ def _cost(results: Results) -> str | None:
     ratio = cpu_to_wrk(results)
     if ratio is None:
         return None
-    return f"{ratio.median:.2f} [{ratio.least:.2f}–{ratio.most:.2f}] of wrk's CPU time per request"
+    brackets = f"[{ratio.least:.2f}–{ratio.most:.2f}]"
+    return f"{ratio.median:.2f}× {brackets} wrk's CPU time per request"
 
 
 def _accuracy(results: Results) -> str | None:
