@@ -79,8 +79,8 @@ def contention(evidence: Evidence) -> FingerprintResult | None:
 
 
 def wait_ratio(evidence: Evidence) -> float | None:
-    """Share of the time in which everything in the group waited for a CPU, without throttling or
-    lack of memory."""
+    """Share of the measurement in which all runnable tasks of the server waited for a CPU, without
+    throttling or memory pressure."""
     free = [step for step in spans.unlimited(evidence.steps) if step.psi_cpu_full_ns is not None]
     length_ns = sum(step.length_ns for step in free)
     return (

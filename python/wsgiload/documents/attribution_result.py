@@ -1,4 +1,4 @@
-"""What coincided with the slow requests of a cell, and the effect of lifting a limit."""
+"""Events that coincided with the slow requests of a cell."""
 
 from __future__ import annotations
 
@@ -81,6 +81,6 @@ class AttributionResult(Document, frozen=True, kw_only=True):
     measurement). Unit: 0 to 1. Source: `/proc/stat` in ticks, cgroup, client.csv. Null: not
     readable."""
     cpu_wait_ratio: NonNegativeFloat | None
-    """Share of the time in which all runnable tasks of the server waited for a CPU, without
+    """Share of the measurement in which all runnable tasks of the server waited for a CPU, without
     throttling or memory pressure. Unit: 0 to 1. Source: `cpu.pressure`. Null: no PSI (pressure
     stall information)."""

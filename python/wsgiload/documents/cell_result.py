@@ -115,12 +115,12 @@ class ServerSettings(Document, frozen=True, kw_only=True):
     Source: plan. Null: no file was given."""
     workers: PositiveInt | None
     """Number of worker processes that the settings request. Unit: processes. Source: plan,
-    catalogue. Null: the server has no such setting, its default applies, or unknown for the user's
-    own server."""
+    catalogue. Null: the server has no such setting, its default applies, or the number is unknown
+    for the user's own server."""
     threads: PositiveInt | None
     """Number of threads per worker that the settings request. Unit: threads. Source: plan,
-    catalogue. Null: the server has no such setting, its default applies, or unknown for the user's
-    own server."""
+    catalogue. Null: the server has no such setting, its default applies, or the number is unknown
+    for the user's own server."""
     backlog: NonNegativeInt | None
     """Listen backlog. Unit: connections. Source: kernel. Null: not readable."""
     keepalive: Literal["on", "off"] | None

@@ -19,7 +19,7 @@ class AggregateFigure(Document, frozen=True, kw_only=True):
     no finite value, or too few requests."""
     median: NonNegativeFloat | None
     """Median of the runs; a run without a finite value counts as infinite. Unit: ns, or 1/s.
-    Source: values. Null: no finite value in half of the runs."""
+    Source: values. Null: at least half of the runs have no finite value."""
     min: NonNegativeFloat | None
     """Lowest value of the runs. Unit: ns, or 1/s. Source: values. Null: no run has a finite
     value."""
@@ -281,7 +281,7 @@ class Aggregate(Document, frozen=True, kw_only=True):
     connections: NonNegativeInt | None
     """Number of connections in a closed loop. Unit: connections. Source: plan. Null: open loop."""
     runs: tuple[PositiveInt, ...]
-    """Numbers of the valid runs. Source: cells."""
+    """Run numbers of the valid runs. Source: cells."""
     discarded: NonNegativeInt
     """Number of discarded trials. Unit: trials. Source: cells."""
     figures: AggregateFigures

@@ -1,4 +1,4 @@
-"""What a server used during a measurement."""
+"""Resource use of a server during a measurement."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ResourceUse(Document, frozen=True, kw_only=True):
     """Number of OOM-killed processes. Unit: processes. Source: memory events of the cgroup. Null:
     no cgroup."""
     psi_cpu_some_ratio: Share | None
-    """Share of the time in which at least one task waited for a CPU. Unit: 0 to 1. Source:
+    """Share of the measurement in which at least one task waited for a CPU. Unit: 0 to 1. Source:
     `cpu.pressure` of the cgroup. Null: no PSI (pressure stall information)."""
     listen_queue_peak: NonNegativeInt | None
     """Highest number of connections in the accept queue. Unit: connections. Source: socket

@@ -1,4 +1,4 @@
-"""``run.json``: the plan of a run, the host it ran on, and how it ended."""
+"""``run.json``: the plan of an experiment, its host, and how it ended."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ class HostFacts(Document, frozen=True, kw_only=True):
     port_range: str | None = None
     """Range of local ports. Source: sysctl. Null: not visible."""
     load_average: str | None = None
-    """Load average at the start of the run. Source: `/proc/loadavg`. Null: not visible."""
+    """Load average at the start of the experiment. Source: `/proc/loadavg`. Null: not visible."""
     timens_offsets: str | None = None
     """Clock offsets of this time namespace. Source: `/proc`. Null: not visible."""
 
 
 class DoctorFinding(Document, frozen=True, kw_only=True):
-    """A result of `wsgiload doctor` before the run."""
+    """A result of `wsgiload doctor` before the experiment."""
 
     check: str
     """What `wsgiload doctor` checked."""
@@ -93,7 +93,7 @@ class InitialClosedLoop(Document, frozen=True, kw_only=True):
 
 
 class RunInfo(Document, frozen=True, kw_only=True):
-    """Everything about a run directory except the results."""
+    """Everything about an experiment except the results."""
 
     schema_version: Literal[2]
     """Version of the document format: 2."""
@@ -107,7 +107,7 @@ class RunInfo(Document, frozen=True, kw_only=True):
     host: HostFacts
     """The machine on which wsgiload ran."""
     doctor: tuple[DoctorFinding, ...] = ()
-    """Results of `wsgiload doctor` before the run."""
+    """Results of `wsgiload doctor` before the experiment."""
     closed_loops: tuple[InitialClosedLoop, ...] = ()
     """Short closed loops that determined the rates of the measurement. Empty if rates were
     given."""
