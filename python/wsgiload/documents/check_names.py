@@ -42,7 +42,7 @@ _NAMES = {code: name for name, code in CODES.items()} | _RENAMED_WORDS
 
 def name_of(identifier: str) -> str:
     """The current name of a check by its name, an earlier name or its code; other identifiers are
-    their own name."""
+    returned unchanged."""
     return _NAMES.get(identifier, identifier)
 
 

@@ -30,7 +30,7 @@ from wsgiload.errors import UsageError
 from wsgiload.foreign_text import visible, visible_json
 
 SCHEMA_VERSION: Final = 2
-# An earlier name of the check. Quotes inside a JSON string are escaped, so no text matches.
+# An earlier name of the check. Quotes inside a JSON string are escaped, so it never matches there.
 _EARLIER_CHECK = re.compile(rb'("check"\s*:\s*)"settle"')
 _NAME_A_RUN = "name a run directory, such as .wsgiload/runs/<run>"
 

@@ -1,4 +1,4 @@
-"""The plan of one load: the input of the generator, which its report repeats.
+"""The plan of one load: the input of the generator, repeated in its report.
 
 The generator validates a plan and fills in its fixed defaults; ``None`` means that the generator
 chooses the value.
