@@ -211,8 +211,8 @@ class CellResult(Document, frozen=True, kw_only=True):
     alias: str | None = None
     """Alias, as in `--servers again=waitress`. Source: plan. Null: no alias."""
     pinned_version: str | None = None
-    """Version that the user requested, as in `--servers waitress==3.0.1`. Source: plan. Null: the
-    catalogue's version, or the user's own server."""
+    """Version that the user requested, as in `--servers waitress==3.0.1`. Source: plan. Null: no
+    version was requested, or the user's own server."""
     profile: Literal["tuned", "stock"] | None = None
     """Profile of the server settings: `tuned` or `stock`. Source: plan. Null: the user's own
     server."""
