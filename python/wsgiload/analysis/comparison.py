@@ -211,32 +211,50 @@ def compared_figures(comparisons: Sequence[Comparison]) -> tuple[ComparedFigure,
     )
 
 
+def compare_summaries(
+    first: Summary, second: Summary, figure: str | None = None
+) -> tuple[Comparison, ...]:
+    """``compare_runs`` of two stored runs. A rate of sessions is not comparable with a saturation
+    throughput."""
+    of_sessions = any(run.experiment.sessions is not None for run in (first, second))
+    return compare_runs(first.cells, second.cells, figure, of_sessions=of_sessions)
+
+
 def unlike(first: Summary, second: Summary) -> list[str]:
     """Other differences between two summaries, one sentence each, because they may explain
     different figures."""
-    warnings = [
-        f"The {which} run {_ENDED[run.status]}."
-        for which, run in (("first", first), ("second", second))
-        if run.status in _ENDED
-    ]
-    warnings += [
-        f"The plans differ: {change}."
-        for change in _changed(
-            first.experiment,
-            second.experiment,
-            sorted(set(ExperimentFacts.__struct_fields__) - _MAY_DIFFER),
-        )
+    return [
+        *(
+            f"The {which} run {ended}."
+            for which, run in (("first", first), ("second", second))
+            if (ended := how_ended(run)) is not None
+        ),
+        *unlike_plans(first, second),
+        *_revisions(first.experiment.app_revision, second.experiment.app_revision),
+        *unlike_versions(first, second),
     ]
 
-    warnings += _revisions(first.experiment.app_revision, second.experiment.app_revision)
-    before = _versions(first.cells)
-    now = _versions(second.cells)
-    warnings += [
+
+def how_ended(run: Summary) -> str | None:
+    """``was interrupted, so it lacks some cells``; None of a complete run."""
+    return _ENDED.get(run.status)
+
+
+def unlike_plans(first: Summary, second: Summary) -> list[str]:
+    """A sentence for each part of the plan that differs and affects the figures."""
+    names = sorted(set(ExperimentFacts.__struct_fields__) - _MAY_DIFFER)
+    changes = _changed(first.experiment, second.experiment, names)
+    return [f"The plans differ: {change}." for change in changes]
+
+
+def unlike_versions(first: Summary, second: Summary) -> list[str]:
+    """A sentence for each server whose version or Python differs."""
+    before, now = _versions(first.cells), _versions(second.cells)
+    return [
         f"{server} changed from {before[server]} to {now[server]}."
         for server in sorted(before.keys() & now.keys())
         if before[server] != now[server]
     ]
-    return warnings
 
 
 def _revisions(before: str | None, now: str | None) -> list[str]:
@@ -244,11 +262,12 @@ def _revisions(before: str | None, now: str | None) -> list[str]:
     if before is None or now is None:
         return []
     if before == now:
-        return [f"Both runs measured revision {_short(before)} of the app."]
-    return [f"The app changed from revision {_short(before)} to {_short(now)}."]
+        return [f"Both runs measured revision {short_revision(before)} of the app."]
+    return [f"The app changed from revision {short_revision(before)} to {short_revision(now)}."]
 
 
-def _short(revision: str) -> str:
+def short_revision(revision: str) -> str:
+    """The abbreviated commit hash, with the mark of uncommitted changes."""
     commit, mark, changes = revision.partition("+")
     return commit[:SHORT_COMMIT] + mark + changes
 

@@ -7,13 +7,12 @@ from pathlib import Path
 import click
 
 from wsgiload.analysis.aggregate import FIGURES
-from wsgiload.analysis.comparison import Change, compare_runs, unlike, unlike_hosts
+from wsgiload.analysis.comparison import Change, compare_summaries, unlike, unlike_hosts
 from wsgiload.cli._help import HelpfulCommand, option
 from wsgiload.cli._options import FILE, FOLDER, json_option
 from wsgiload.cli._output import check_destinations, write_json
-from wsgiload.cli._report import read_summary, sensible
-from wsgiload.documents.codec import SCHEMA_VERSION, read
-from wsgiload.documents.run_info import HostFacts, RunInfo
+from wsgiload.cli._stored_runs import host_of, read_summary, sensible
+from wsgiload.documents.codec import SCHEMA_VERSION
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import plain
@@ -61,20 +60,11 @@ def _change(
 ) -> Change:
     run_a, run_b = runs
     first, second = summaries
-    of_sessions = any(run.experiment.sessions is not None for run in (first, second))
-    comparisons = compare_runs(first.cells, second.cells, figure, of_sessions=of_sessions)
+    comparisons = compare_summaries(first, second, figure)
     if not comparisons:
         raise UsageError(
             f"{run_a} and {run_b} have no server and load level in common",
             f"`wsgiload report {run_a} {run_b}` shows their servers and load levels",
         )
-    differences = [*unlike_hosts(_host_of(run_a), _host_of(run_b)), *unlike(first, second)]
+    differences = [*unlike_hosts(host_of(run_a), host_of(run_b)), *unlike(first, second)]
     return Change((str(run_a), str(run_b)), comparisons, differences)
-
-
-def _host_of(run: Path) -> HostFacts | None:
-    """Where a run was made; None where that is not stored."""
-    try:
-        return read(RunInfo, run / "run.json").host
-    except UsageError:
-        return None  # a summary alone can be compared, too

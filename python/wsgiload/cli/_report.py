@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -17,10 +16,11 @@ from wsgiload.cli._options import FOLDER, verbose_option
 from wsgiload.cli._output import complain, say
 from wsgiload.cli._recommend import tell_recommendations
 from wsgiload.cli._search_result import print_search
+from wsgiload.cli._stored_runs import read_summary, sensible
+from wsgiload.cli._trend import report_trend
 from wsgiload.documents.capacity import CapacityResult
 from wsgiload.documents.codec import read
 from wsgiload.documents.recommendation import Recommendation
-from wsgiload.documents.summary import Summary
 from wsgiload.errors import EXIT_OK, UsageError
 from wsgiload.experiment.procedure import Method
 from wsgiload.experiment.public_options import SweepOptions
@@ -37,7 +37,7 @@ from wsgiload.results.integrity import damages
 
 EXAMPLES = (
     "wsgiload report .wsgiload/runs/20261125T101500Z-hello-1a2b",
-    "wsgiload report .wsgiload/runs/* --aggregate trim",
+    "wsgiload report .wsgiload/runs/* --trend",
     "wsgiload report .wsgiload/runs/20261125T101500Z-hello-1a2b --slo 'p99<50ms'",
 )
 
@@ -56,11 +56,26 @@ EXAMPLES = (
     multiple=True,
     help="Objective, such as 'p99<50ms' (repeatable). Recommends, among the configurations that meet it at the highest rate, the one with the least memory.",
 )
+@option(
+    "Output",
+    "--trend",
+    is_flag=True,
+    help="Compare each server over two or more sweeps, in the order of their start times.",
+)
 @verbose_option
 def report(
-    runs: tuple[Path, ...], aggregate: Method | None, slo: tuple[str, ...], verbose: bool
+    runs: tuple[Path, ...],
+    aggregate: Method | None,
+    slo: tuple[str, ...],
+    trend: bool,
+    verbose: bool,
 ) -> int:
     """Print the results of stored RUNS again and rebuild their report.html."""
+    if trend:
+        for flag in (["--aggregate"] if aggregate else []) + (["--slo"] if slo else []):
+            complain(f"{flag} has no effect with --trend")
+        return report_trend(runs, verbose=verbose)
+
     texts = parse_objective(slo).texts if slo else []
     code, unreadable = EXIT_OK, EXIT_OK
     for run in runs:
@@ -98,22 +113,3 @@ def _report_capacity(run: Path, verbose: bool) -> Sequence[Recommendation]:
     print_search(document, run, verbose=verbose)
     say(f"report: {write_html(run)}")
     return document.recommendations
-
-
-@contextmanager
-def sensible(*runs: Path) -> Iterator[None]:
-    """Stored documents can be of the right shape and hold what no run has: a cell twice, a time
-    before its beginning."""
-    try:
-        yield
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        files = " or ".join(str(run / "summary.json") for run in runs)
-        raise UsageError(
-            f"{files} is damaged ({type(error).__name__}: {error})",
-            "restore it, or measure again",
-        ) from error
-
-
-def read_summary(run: Path) -> Summary:
-    """The summary of a run directory; anything else is refused."""
-    return read(Summary, run / "summary.json")

@@ -30,6 +30,7 @@ from wsgiload.report.table import (
     print_sweep,
 )
 from wsgiload.report.terminal import terminal, text_of
+from wsgiload.report.trend_screen import print_trend
 
 if TYPE_CHECKING:
     from wsgiload.sampling.sampler import Sample
@@ -50,6 +51,7 @@ __all__ = [
     "print_server",
     "print_servers",
     "print_sweep",
+    "print_trend",
     "recommendation_lines",
     "render_live",
     "terminal",

@@ -19,7 +19,7 @@ Rows = Sequence[Sequence[str]]
 
 _STYLES = {"decided": "bold green", "tie": "bold", "undecided": "bold yellow"}
 # Columns of words; numbers are aligned on the right.
-_WORDS = ("server", "time", "limited by", "verdict")
+_WORDS = ("server", "time", "limited by", "run", "verdict")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +82,15 @@ def _parts(answer: AnswerBox, width: int) -> Iterator[RenderableType]:
     if answer.notice:
         yield Text(answer.notice, style="yellow")
     for headings, rows in answer.tables:
-        yield _fitting_table(headings, rows, answer.dispensable, width)
+        yield fitting_table(headings, rows, answer.dispensable, width)
     yield from (Text(f"• {caution}", style="yellow") for caution in answer.cautions)
 
 
-def _fitting_table(
+def fitting_table(
     headings: Sequence[str], rows: Rows, dispensable: Sequence[str], width: int
 ) -> Table:
+    """The table, without as many of the dispensable columns as do not fit. A verdict may take
+    several lines."""
     kept = _known_columns(headings, rows)
     for heading in dispensable:
         if _width(headings, rows, kept) <= width:
@@ -97,8 +99,12 @@ def _fitting_table(
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for place in kept:
-        side: Literal["left", "right"] = "left" if headings[place] in _WORDS else "right"
-        table.add_column("\n".join(_lines(headings[place])), justify=side, no_wrap=True)
+        heading = headings[place]
+        side: Literal["left", "right"] = "left" if heading in _WORDS else "right"
+        is_long = heading == "verdict"
+        table.add_column(
+            "\n".join(_lines(heading)), justify=side, no_wrap=not is_long, overflow="fold"
+        )
     for row in rows:
         table.add_row(*(row[place] for place in kept))
     return table

@@ -13,7 +13,7 @@ from rich.text import Text
 from wsgiload.analysis.recommend import is_lower_bound
 from wsgiload.documents.capacity import CapacityResult, LimitedBy, ServerCapacity, UseAtCapacity
 from wsgiload.report import words
-from wsgiload.report.table import FULL_WIDTH
+from wsgiload.report.terminal import FULL_WIDTH
 
 _LIMITS: dict[LimitedBy, str] = {
     "cpu_limit": "its CPU limit",

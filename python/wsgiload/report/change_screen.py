@@ -33,7 +33,7 @@ NOTE = (
 
 def change_screen(change: Change, sweeps: tuple[Sweep, Sweep]) -> AnswerBox:
     """The first screen."""
-    ranked = sorted(change.comparisons, key=_order)
+    ranked = sorted(change.comparisons, key=by_size)
     first, second = (PurePath(run).name for run in change.runs)
     rows = [_row(entry, sweeps) for entry in ranked[:MOST_ROWS]]
     box = AnswerBox(
@@ -48,7 +48,7 @@ def change_screen(change: Change, sweeps: tuple[Sweep, Sweep]) -> AnswerBox:
     return markdown_of(box)
 
 
-def _order(entry: Comparison) -> tuple[bool, float]:
+def by_size(entry: Comparison) -> tuple[bool, float]:
     """Certain differences first, and of those and the others the largest."""
     size = abs(math.log(entry.factor)) if entry.factor else 0.0
     return (entry.conclusion != "different", -size)
@@ -87,8 +87,13 @@ def _row(entry: Comparison, sweeps: tuple[Sweep, Sweep]) -> list[str]:
         words.MISSING
         if interval is None
         else f"{words.three_digits(interval[0])} to {words.three_digits(interval[1])}",
-        _VERDICTS.get(entry.conclusion, "not compared"),
+        verdict_words(entry),
     ]
+
+
+def verdict_words(entry: Comparison) -> str:
+    """``equivalent within ±5 %``."""
+    return _VERDICTS.get(entry.conclusion, "not compared")
 
 
 def _figure(entry: Comparison, cells: tuple[Cell, ...]) -> str:

@@ -188,9 +188,14 @@ def change_sentence(entry: Comparison) -> str:
 
 def load_words(entry: Comparison) -> str:
     """ "500/s", or "100 connections"."""
-    if entry.rate is not None:
-        return words.format_per_s(entry.rate)
-    return words.plural(entry.connections or 0, "connection")
+    return level_text(entry.rate, entry.connections)
+
+
+def level_text(rate: float | None, connections: int | None) -> str:
+    """The same of a load level."""
+    if rate is not None:
+        return words.format_per_s(rate)
+    return words.plural(connections or 0, "connection")
 
 
 def _finding(entry: Comparison) -> str:
@@ -282,6 +287,13 @@ def _factor_words(entry: Comparison) -> str:
 
 def _factor_and_p(entry: Comparison) -> str:
     return f"{_factor_words(entry)}, p = {factor_of(entry).p_adjusted:.2g}"
+
+
+def ratio_words(entry: Comparison) -> str:
+    """ "1.31× [1.22, 1.41]", or "1.31×" without an interval; the entry has a factor."""
+    if entry.interval_95 is None:
+        return words.MISSING if entry.factor is None else _times(entry.factor)
+    return _factor_words(entry)
 
 
 def _times(factor: float) -> str:

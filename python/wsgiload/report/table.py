@@ -9,7 +9,6 @@ once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 
 import msgspec
 from rich import box
@@ -41,10 +40,9 @@ from wsgiload.report.cells import (
 )
 from wsgiload.report.requests_table import requests_table
 from wsgiload.report.server_settings import settings_of
-from wsgiload.report.terminal import terminal
+from wsgiload.report.terminal import full_width, terminal
 from wsgiload.statistics.effect import FEWEST_RUNS
 
-FULL_WIDTH = 154
 _STYLES = {"valid": "green", "warn": "yellow", "invalid": "red", "failed": "red"}
 _LEVELS = {"red": (0, "red"), "amber": (1, "yellow"), "green": (2, "green")}
 _FINDINGS = {"different": "bold", "same": "green"}
@@ -60,7 +58,7 @@ def print_sweep(summary: Summary, console: Console) -> None:
         Text(conditions(sweep.experiment), style="dim"),
         *([Text(status, style="yellow")] if status else []),
     ]
-    with _wide(console):
+    with full_width(console):
         table = _fitting_table(sweep, console)
         lifted = [Text(sentence) for sentence in coincidence.interventions(summary)]
         notes = [*_over_runs(summary), *_remarks(sweep), *_settings(sweep)]
@@ -471,17 +469,5 @@ def _table(*headings: str) -> Table:
 
 
 def _print(console: Console, renderable: RenderableType) -> None:
-    with _wide(console):
+    with full_width(console):
         console.print(renderable)
-
-
-@contextmanager
-def _wide(console: Console) -> Iterator[None]:
-    """Full width into files and pipes, whose width nobody chose."""
-    width = console.width
-    if not console.is_terminal and width < FULL_WIDTH:
-        console.width = FULL_WIDTH
-    try:
-        yield
-    finally:
-        console.width = width

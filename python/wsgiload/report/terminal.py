@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from rich.segment import Segment
 from wsgiload.foreign_text import visible
 
 TEXT_COLUMNS = 120
+FULL_WIDTH = 154
 
 
 class _Visible:
@@ -50,6 +52,18 @@ def terminal() -> Console:
     console = _Terminal()
     console.push_render_hook(_EscapeForeignText())
     return console
+
+
+@contextmanager
+def full_width(console: Console) -> Iterator[None]:
+    """Full width into files and pipes, whose width nobody chose."""
+    width = console.width
+    if not console.is_terminal and width < FULL_WIDTH:
+        console.width = FULL_WIDTH
+    try:
+        yield
+    finally:
+        console.width = width
 
 
 def text_of(show: Callable[[Console], None]) -> str:

@@ -1,0 +1,187 @@
+"""The trend of each cell over several stored runs. Pure, from summaries.
+
+Each run is compared with the first run in which the cell has a valid result, as ``comparison``
+compares two stored runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from wsgiload.analysis.aggregate import ServerLevel, level_of, standing
+from wsgiload.analysis.comparison import (
+    compare_summaries,
+    how_ended,
+    unlike_hosts,
+    unlike_plans,
+    unlike_versions,
+)
+from wsgiload.analysis.races import after_qualifying
+from wsgiload.analysis.ranking import rank
+from wsgiload.documents.answer import RankingEntry
+from wsgiload.documents.cell_result import CellResult
+from wsgiload.documents.over_cells import Comparison
+from wsgiload.documents.run_info import HostFacts
+from wsgiload.documents.summary import Summary
+
+FEWEST_STORED_RUNS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A stored sweep, with the name under which it is shown."""
+
+    name: str
+    started: datetime
+    summary: Summary
+    host: HostFacts | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrendCell:
+    """A server at one load level with one app."""
+
+    level: ServerLevel
+    app: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrendPoint:
+    """The result of a cell in one stored run, with the number of its trials and of the valid ones.
+    ``comparison`` is None if no trial is valid, and for the run that others are compared with."""
+
+    run: int
+    entry: RankingEntry
+    valid: int
+    trials: int
+    comparison: Comparison | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CellTrend:
+    """A cell in the order of the runs that have it."""
+
+    cell: TrendCell
+    points: tuple[TrendPoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunDifference:
+    """A difference, other than the figures, between one run and those that are compared with it.
+    Without ``first``, it concerns one run alone."""
+
+    sentence: str
+    first: str | None
+    runs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """Stored runs by start time, the cells that at least two of them have, and what else may
+    explain a change."""
+
+    runs: Sequence[StoredRun]
+    cells: Sequence[CellTrend]
+    differences: Sequence[RunDifference]
+
+
+def trend_of(runs: Sequence[StoredRun]) -> Trend:
+    """The trend over these runs, in any order."""
+    ordered = sorted(runs, key=lambda run: run.started)
+    by_cell: dict[TrendCell, list[TrendPoint]] = {}
+    for place, run in enumerate(ordered):
+        for cell, point in _points(place, run.summary):
+            by_cell.setdefault(cell, []).append(point)
+
+    known: dict[tuple[int, int], Mapping[ServerLevel, Comparison]] = {}
+    cells = [
+        _compared(cell, points, ordered, known)
+        for cell, points in by_cell.items()
+        if len(points) >= FEWEST_STORED_RUNS
+    ]
+    return Trend(ordered, cells, _differences(ordered, sorted(known)))
+
+
+def _points(place: int, summary: Summary) -> list[tuple[TrendCell, TrendPoint]]:
+    cells = after_qualifying(summary.cells, summary.experiment)
+    standing_runs = standing(cells)
+    trials: dict[ServerLevel, set[int]] = {}
+    for one in cells:
+        trials.setdefault(level_of(one), set()).add(one.run)
+
+    points = []
+    for ranked in rank(cells):
+        for entry in ranked.entries:
+            level = ServerLevel(entry.label, ranked.rate, ranked.connections)
+            valid = sum(map(_is_valid, standing_runs[level].values()))
+            point = TrendPoint(place, entry, valid, len(trials[level]))
+            points.append((TrendCell(level, ranked.app), point))
+    return points
+
+
+def _is_valid(cell: CellResult) -> bool:
+    return cell.failure is None and cell.verdict is not None and cell.verdict.status != "invalid"
+
+
+def _compared(
+    cell: TrendCell,
+    points: Sequence[TrendPoint],
+    runs: Sequence[StoredRun],
+    known: dict[tuple[int, int], Mapping[ServerLevel, Comparison]],
+) -> CellTrend:
+    """``known`` keeps the comparisons of two runs, which are made for all of their cells."""
+    compared: list[TrendPoint] = []
+    first = None
+    for point in points:
+        if first is None or not point.valid:
+            compared.append(point)
+        else:
+            pair = (first, point.run)
+            if pair not in known:
+                known[pair] = _by_level(runs[first].summary, runs[point.run].summary)
+            compared.append(replace(point, comparison=known[pair][cell.level]))
+        if first is None and point.valid:
+            first = point.run
+    return CellTrend(cell, tuple(compared))
+
+
+def _by_level(first: Summary, second: Summary) -> Mapping[ServerLevel, Comparison]:
+    return {
+        ServerLevel(one.first, one.rate, one.connections): one
+        for one in compare_summaries(first, second)
+    }
+
+
+def _differences(
+    runs: Sequence[StoredRun], pairs: Sequence[tuple[int, int]]
+) -> Sequence[RunDifference]:
+    """Incomplete runs, then what differs between the compared ones, each sentence once."""
+    compared = sorted({place for pair in pairs for place in pair})
+    incomplete = [
+        RunDifference(f"{ended}.", None, (run.name,))
+        for run in (runs[place] for place in compared)
+        if (ended := how_ended(run.summary)) is not None
+    ]
+
+    found: dict[tuple[str, str], list[str]] = {}
+    for unlike in (_unlike_hosts, _unlike_plans, _unlike_versions):
+        for before, now in ((runs[first], runs[second]) for first, second in pairs):
+            for sentence in unlike(before, now):
+                found.setdefault((sentence, before.name), []).append(now.name)
+    return incomplete + [
+        RunDifference(sentence, first, tuple(names)) for (sentence, first), names in found.items()
+    ]
+
+
+def _unlike_hosts(before: StoredRun, now: StoredRun) -> list[str]:
+    return unlike_hosts(before.host, now.host)
+
+
+def _unlike_plans(before: StoredRun, now: StoredRun) -> list[str]:
+    return unlike_plans(before.summary, now.summary)
+
+
+def _unlike_versions(before: StoredRun, now: StoredRun) -> list[str]:
+    return unlike_versions(before.summary, now.summary)
