@@ -324,9 +324,9 @@ LOAD = ["load", "http://127.0.0.1:9/"]
         ([*LOAD, "--duration", "1e400s"], "'1e400s' is too large"),
         (
             [*LOAD, "--seed", str(2**64)],
-            "18446744073709551616 is not in the range 0<=x<=18446744073709551615",
+            "18446744073709551616 is out of range (0 to 2^64-1)",
         ),
-        ([*LOAD, "--connections", "0"], "0 is not in the range x>=1"),
+        ([*LOAD, "--connections", "0"], "0 is out of range (minimum: 1)"),
         ([*LOAD, "--keepalive", "0"], "invalid keep-alive '0'"),
         ([*LOAD, "-H", "nonsense"], "'nonsense' is not a header field"),
         ([*LOAD, "-X", "A B"], "'A B' is not a request method"),

@@ -158,7 +158,7 @@ def test_servers_and_services_of_the_users_own_are_tables(dry: Runner) -> None:
         ("rates = 5\nconnections = 5", "mine.toml: rates: --rates and --connections are mutually"),
         ("duration = 'long'", "mine.toml: duration: 'long' is not a duration; write it like 30s"),
         ("duration = 2026-01-01", "mine.toml: duration: the value has the wrong type"),
-        ("runs = 0", "mine.toml: runs: 0 is not in the range 1<=x<=1000"),
+        ("runs = 0", "mine.toml: runs: 0 is out of range (1 to 1,000)"),
         ("profile = 'fast'", "mine.toml: profile: 'fast' is not one of 'tuned', 'stock'"),
         ("workers = { a = 1 }", "mine.toml: workers: the value has the wrong type"),
         ("cpus = 4096", "mine.toml: cpus: --cpus 4096 exceeds the "),

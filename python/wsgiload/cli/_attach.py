@@ -6,10 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import click
-
 from wsgiload.cli._flags import AttachFlags
-from wsgiload.cli._help import option
+from wsgiload.cli._help import WholeNumber, option
 from wsgiload.cli._options import together
 from wsgiload.errors import UsageError
 from wsgiload.limits.attach import Attached, attach_cgroup, attach_pid
@@ -25,7 +23,7 @@ attach_options = together(
     option(
         "Server",
         "--attach-pid",
-        type=click.IntRange(min=1),
+        type=WholeNumber(min=1),
         help="Sample the resource use of this process's cgroup.",
     ),
 )

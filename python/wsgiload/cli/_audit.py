@@ -11,7 +11,7 @@ from wsgiload.audit.audit import audit as audit_files
 from wsgiload.audit.audit import read_files
 from wsgiload.audit.lines import audit_lines, one_line
 from wsgiload.audit.read import Stated
-from wsgiload.cli._help import HelpfulCommand, option
+from wsgiload.cli._help import HelpfulCommand, WholeNumber, option
 from wsgiload.cli._options import RATE, json_option
 from wsgiload.cli._output import check_destinations, complain, say, write_json
 from wsgiload.errors import EXIT_INVALID, EXIT_OK, EXIT_USAGE, UsageError, require
@@ -30,7 +30,7 @@ EXAMPLES = (
     "Load",
     "-c",
     "--connections",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     help="Number of connections, for files that do not contain it (hey, oha).",
 )
 @option(

@@ -9,7 +9,7 @@ import click
 
 from wsgiload.calibration.run import CalibrationPlan, calibrate
 from wsgiload.cli._flags import CalibrateFlags
-from wsgiload.cli._help import option
+from wsgiload.cli._help import MAX_U64, WholeNumber, option
 from wsgiload.cli._options import FILE, ConfiguredCommand, together
 from wsgiload.cli._output import check_destinations, say, tell, write_json
 from wsgiload.cli._sweep import sweep
@@ -55,7 +55,7 @@ EXAMPLES = (
     option(
         "Load",
         "--seed",
-        type=click.IntRange(0, 2**64 - 1),
+        type=WholeNumber(0, MAX_U64),
         default=1,
         help="Random seed for arrivals.",
     ),

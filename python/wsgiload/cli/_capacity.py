@@ -33,7 +33,7 @@ from wsgiload.cli._dry_run import app_python_of, require_importable_app
 from wsgiload.cli._experiment import spec_of
 from wsgiload.cli._flags import CapacityFlags
 from wsgiload.cli._grid import GridCommand
-from wsgiload.cli._help import option
+from wsgiload.cli._help import WholeNumber, option
 from wsgiload.cli._live import live_view
 from wsgiload.cli._options import DURATION, Parsed, together
 from wsgiload.cli._output import check_destinations, complain, say, write_json
@@ -186,7 +186,7 @@ def _parse_width(text: str) -> float:
     option(
         "Procedure",
         "--trials",
-        type=click.IntRange(1, 99),
+        type=WholeNumber(1, 99),
         default=6,
         help="Maximum number of trials per rate.",
     ),
@@ -200,7 +200,7 @@ def _parse_width(text: str) -> float:
     option(
         "Procedure",
         "--confirmations",
-        type=click.IntRange(0, 99),
+        type=WholeNumber(0, 99),
         default=6,
         help="Number of confirmation trials at the capacity. At least 5 of 6 must meet the objective.",
     ),
@@ -229,7 +229,7 @@ def _parse_width(text: str) -> float:
     option(
         "Procedure",
         "--reruns",
-        type=click.IntRange(0, 100),
+        type=WholeNumber(0, 100),
         default=USUAL_RERUNS,
         help="Maximum number of reruns of a trial that is inconclusive because of the generator or "
         "the host, or disturbed while its result is close to the objective's threshold.",

@@ -10,8 +10,41 @@ import click
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Option = Callable[[Decorated], Decorated]
 
+MAX_U64 = 2**64 - 1
+
 # The sections of a help text, in order.
 Section = Literal["Load", "Server", "Limits", "Procedure", "Output", "Request"]
+
+
+class WholeNumber(click.IntRange):
+    """A whole number within bounds, which the help and the messages state in words."""
+
+    name = "integer"
+    separator = ","
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number; the message names the bounds."""
+        number: int = click.INT.convert(value, param, ctx)
+        is_low = self.min is not None and number < self.min
+        is_high = self.max is not None and number > self.max
+        if is_low or is_high:
+            self.fail(f"{number} is out of range ({self._describe_range()})", param, ctx)
+        return number
+
+    def _describe_range(self) -> str:
+        """What the help shows in brackets, such as "minimum: 1" or "1 to 99"."""
+        if self.max is None:
+            return f"minimum: {self._written(self.min)}"
+        return f"{self._written(self.min)} to {self._written(self.max)}"
+
+    def _written(self, bound: float | None) -> str:
+        return "2^64-1" if bound == MAX_U64 else format(bound, self.separator)
+
+
+class Port(WholeNumber):
+    """A TCP port."""
+
+    separator = ""
 
 
 class SectionOption(click.Option):

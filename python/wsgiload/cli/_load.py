@@ -32,7 +32,7 @@ from wsgiload.cli._attach import attach_options, attached
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._findings import finding_text
 from wsgiload.cli._flags import LoadCommandFlags
-from wsgiload.cli._help import option
+from wsgiload.cli._help import MAX_U64, WholeNumber, option
 from wsgiload.cli._live import LiveView, live_view
 from wsgiload.cli._live_frame import Stage
 from wsgiload.cli._load_attempts import Attempts, longest_sentence
@@ -95,7 +95,7 @@ EXAMPLES = (
 @option(
     "Load",
     "--seed",
-    type=click.IntRange(0, 2**64 - 1),
+    type=WholeNumber(0, MAX_U64),
     default=0,
     help=described(LoadOptions, "seed"),
 )
@@ -109,7 +109,7 @@ EXAMPLES = (
 @option(
     "Procedure",
     "--reruns",
-    type=click.IntRange(0, 100),
+    type=WholeNumber(0, 100),
     default=0,
     help="Maximum number of reruns of a load that is disturbed by the host, or invalid because of the "
     "generator or the host. The least disturbed attempt is reported.",

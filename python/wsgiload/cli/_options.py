@@ -15,7 +15,7 @@ from wsgiload.catalogue.user_server import parse_command
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._flags import LoadFlags, RequestFlags, SendingFlags
 from wsgiload.cli._header import parse_headers
-from wsgiload.cli._help import HelpfulCommand, Option, option
+from wsgiload.cli._help import HelpfulCommand, Option, Port, WholeNumber, option
 from wsgiload.cli._tables import server_tables, service_tables
 from wsgiload.cli.config import Configuration, TomlValue, read_configuration
 from wsgiload.documents.load_plan import Arrivals, OnBusy
@@ -276,7 +276,7 @@ request_options = together(
     option(
         "Request",
         "--expect-length",
-        type=click.IntRange(min=0),
+        type=WholeNumber(min=0),
         help=_request("expect_length"),
     ),
     option("Request", "--expect-sha256", metavar="HEX", help=_request("expect_sha256")),
@@ -317,10 +317,10 @@ load_options = together(
     option(
         "Load",
         "--max-connections",
-        type=click.IntRange(min=1),
+        type=WholeNumber(min=1),
         help=_load("max_connections"),
     ),
-    option("Load", "--max-pending", type=click.IntRange(min=0), help=_load("max_pending")),
+    option("Load", "--max-pending", type=WholeNumber(min=0), help=_load("max_pending")),
     option("Load", "--think-time", type=DURATION, default="0s", help=_load("think_time")),
     option("Load", "--timeout", type=DURATION, default="10s", help=_load("timeout")),
     option("Load", "--deadline", type=DURATION, help=_load("deadline")),
@@ -380,7 +380,7 @@ output_options = together(
     option(
         "Output",
         "--live",
-        type=click.IntRange(0, 65_535),
+        type=Port(0, 65_535),
         metavar="PORT",
         help="Serve a live page with the progress and the result at http://127.0.0.1:PORT (0: any free port).",
     ),

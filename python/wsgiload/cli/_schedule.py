@@ -7,7 +7,7 @@ from click.core import ParameterSource
 
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._flags import LoadCommandFlags
-from wsgiload.cli._help import option
+from wsgiload.cli._help import WholeNumber, option
 from wsgiload.cli._options import DURATION, FILE, RATE, Parsed, together
 from wsgiload.cli._output import complain
 from wsgiload.errors import UsageError
@@ -65,14 +65,14 @@ schedule_options = together(
         "Load",
         "-c",
         "--connections",
-        type=click.IntRange(min=1),
+        type=WholeNumber(min=1),
         help="Number of users of a closed loop (default: 1), or maximum number of connections of an open loop.",
     ),
     option(
         "Load",
         "-n",
         "--requests",
-        type=click.IntRange(min=1),
+        type=WholeNumber(min=1),
         help=described(LoadOptions, "requests"),
     ),
     option(

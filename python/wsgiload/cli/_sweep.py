@@ -35,7 +35,7 @@ from wsgiload.cli._findings import finding_text
 from wsgiload.cli._flags import SweepFlags
 from wsgiload.cli._found_rates import look_line, require_findable_rates, with_found_rates
 from wsgiload.cli._grid import GridCommand
-from wsgiload.cli._help import option
+from wsgiload.cli._help import MAX_U64, Port, WholeNumber, option
 from wsgiload.cli._live import live_view
 from wsgiload.cli._options import (
     ASSIGNMENT,
@@ -142,7 +142,7 @@ _level_options = together(
     option(
         "Load",
         "--warmup-requests",
-        type=click.IntRange(min=1),
+        type=WholeNumber(min=1),
         help=described(LoadOptions, "warmup_requests"),
     ),
     option(
@@ -155,7 +155,7 @@ _level_options = together(
     option(
         "Load",
         "--seed",
-        type=click.IntRange(0, 2**64 - 1),
+        type=WholeNumber(0, MAX_U64),
         default=1,
         help="Random seed for arrivals and the order of trials.",
     ),
@@ -216,10 +216,8 @@ _server_options = together(
         default="wsgi",
         help=_server("interface"),
     ),
-    option("Server", "--workers", type=click.IntRange(min=1), help=_server("workers")),
-    option(
-        "Server", "--server-threads", type=click.IntRange(min=1), help=_server("server_threads")
-    ),
+    option("Server", "--workers", type=WholeNumber(min=1), help=_server("workers")),
+    option("Server", "--server-threads", type=WholeNumber(min=1), help=_server("server_threads")),
     option("Server", "--grid", multiple=True, metavar="NAME=A,B,...", help=_server("grid")),
     option("Server", "--app-name", help=_server("app_name")),
     option(
@@ -238,7 +236,7 @@ _server_options = together(
     ),
     option("Server", "--python", help=_server("python")),
     option("Server", "--python-version", help=_server("python_version")),
-    option("Server", "--port", type=click.IntRange(1, 65535), help=_server("port")),
+    option("Server", "--port", type=Port(1, 65_535), help=_server("port")),
     option(
         "Server", "--ready-timeout", type=DURATION, default="30s", help=_server("ready_timeout")
     ),
@@ -247,7 +245,7 @@ _server_options = together(
 _limit_options = together(
     option("Limits", "--cpus", type=CPUS, default="1", help=_limit("cpus")),
     option("Limits", "--memory", type=SIZE, default="512MiB", help=_limit("memory_bytes")),
-    option("Limits", "--pids", type=click.IntRange(min=1), default=512, help=_limit("pids")),
+    option("Limits", "--pids", type=WholeNumber(min=1), default=512, help=_limit("pids")),
     option(
         "Limits",
         "--limits",
@@ -260,7 +258,7 @@ _limit_options = together(
 )
 
 _procedure_options = together(
-    option("Procedure", "--runs", type=click.IntRange(1, 1000), help=_sweep("runs")),
+    option("Procedure", "--runs", type=WholeNumber(1, 1000), help=_sweep("runs")),
     option("Procedure", "--compare", is_flag=True, help=_sweep("compare")),
     option("Procedure", "--budget", type=DURATION, help=_sweep("budget")),
     option(
@@ -271,7 +269,7 @@ _procedure_options = together(
         help=_sweep("aggregate"),
     ),
     option("Procedure", "--settle", type=DURATION, help=_sweep("settle")),
-    option("Procedure", "--reruns", type=click.IntRange(0, 100), help=_sweep("reruns")),
+    option("Procedure", "--reruns", type=WholeNumber(0, 100), help=_sweep("reruns")),
     option(
         "Procedure",
         "--resume",
