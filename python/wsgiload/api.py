@@ -172,12 +172,13 @@ def sweep(
     out: str | Path = ".wsgiload/runs",
     events: SweepEvents | None = None,
 ) -> SweepResult:
-    """Measure servers that run ``app``, each trial with fresh processes and limits. Blocks.
+    """Measure servers that run ``app``, each trial with new server processes in a new cgroup.
+    Blocks.
 
     Args:
         app: ``module:callable``. Default: the bundled app ``hello``.
         rates: Offered rates per second (open loop). Default: 1000, 2000 and 3000.
-        connections: Numbers of users (closed loop), instead of ``rates``.
+        connections: Numbers of concurrent connections (closed loop), instead of ``rates``.
         servers: Servers by name; ``["waitress", "alias=waitress"]`` measures one server under two
             names (an A/A test). Default: servers that need no system packages.
         duration: Duration of each measurement in seconds.

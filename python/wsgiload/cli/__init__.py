@@ -40,7 +40,7 @@ EXAMPLES = (
 
 # In the order of the help: what answers the user's question comes first.
 COMMANDS = (
-    LazyCommand("sweep", "_sweep", "sweep", "Measure and rank servers at increasing load."),
+    LazyCommand("sweep", "_sweep", "sweep", "Measure and rank servers at several load levels."),
     LazyCommand("run", "_run", "run", "Run an experiment file."),
     LazyCommand("reproduce", "_reproduce", "reproduce", "Run a published comparison again."),
     LazyCommand("load", "_load", "load", "Generate load against a URL."),

@@ -181,7 +181,7 @@ def _parse_width(text: str) -> float:
         "--duration",
         type=DURATION,
         default="30s",
-        help="Duration of each trial.",
+        help="Duration of the measurement in each trial.",
     ),
     option(
         "Procedure",
@@ -202,21 +202,21 @@ def _parse_width(text: str) -> float:
         "--confirmations",
         type=WholeNumber(0, 99),
         default=6,
-        help="Number of confirmation trials at the capacity. At least 5 of 6 must meet the objective.",
+        help="Number of trials to confirm the capacity. At least 5 in 6 must meet the objective.",
     ),
     option(
         "Procedure",
         "--confirm-duration",
         type=DURATION,
-        help="Duration of each confirmation trial.  [default: four times --duration]",
+        help="Duration of the measurement in each confirmation trial.  [default: four times --duration]",
     ),
     option(
         "Procedure",
         "--budget",
         type=DURATION,
         help=(
-            "Time limit of the whole search. Determines the duration of the trials and sets "
-            "--width to 4 %."
+            "Finish the whole search within this time. The duration of the trials is derived from "
+            "it, and --width is set to 4 %."
         ),
     ),
     option(
@@ -232,7 +232,7 @@ def _parse_width(text: str) -> float:
         type=WholeNumber(0, 100),
         default=USUAL_RERUNS,
         help="Maximum number of reruns of a trial that is inconclusive because of the generator or "
-        "the host, or disturbed while its result is close to the objective's threshold.",
+        "the host, or that was disturbed and is close to the objective's threshold.",
     ),
     option(
         "Output",

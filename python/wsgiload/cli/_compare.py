@@ -39,9 +39,10 @@ EXAMPLES = (
 def compare(
     run_a: Path, run_b: Path, figure: str | None, json_file: str | None, html: Path | None
 ) -> None:
-    """Compare RUN_B with RUN_A, for each server and load level.
+    """Compare the stored run RUN_B with RUN_A, for each server at each load level.
 
-    The runs are independent samples, so a difference includes every change between them.
+    The two are compared as independent samples, so a difference includes every change between
+    them.
     """
     check_destinations(json_file, html)
     with sensible(run_a, run_b):

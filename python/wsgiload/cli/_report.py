@@ -54,7 +54,7 @@ EXAMPLES = (
     "Procedure",
     "--slo",
     multiple=True,
-    help="Objective, such as 'p99<50ms' (repeatable). Recommends, among the configurations that meet it at the highest rate, the one with the least memory.",
+    help="Objective, such as 'p99<50ms' (repeatable). The configuration that meets it at the highest rate is recommended; of several such configurations, the one with the least memory.",
 )
 @option(
     "Output",

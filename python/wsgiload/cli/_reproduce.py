@@ -97,7 +97,7 @@ def _list(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     type=click.Choice([QUICK, FULL]),
     default=QUICK,
     allow_from_autoenv=False,
-    help="Measure the original loads for their original durations (full), or a few of them for a few seconds each (quick).",
+    help="Measure all original load levels for the original durations (full), or a few of them for a few seconds each (quick).",
 )
 @click.pass_context
 def reproduce(ctx: click.Context, /, file: str, scale: str, **flags: Any) -> int:

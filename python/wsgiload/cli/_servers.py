@@ -101,7 +101,7 @@ def show(names: tuple[str, ...], servers_from: Path | None) -> None:
 @servers.command(cls=HelpfulCommand, short_help="Print a server's start script.")
 @click.argument("name")
 def script(name: str) -> None:
-    """Print the script NAME, which starts a server that has no suitable command line.
+    """Print the start script NAME of a server without a suitable command line.
 
     The summary of a sweep names the scripts that its best server needs.
     """

@@ -136,7 +136,7 @@ _level_options = together(
         "-c",
         "--connections",
         type=CONNECTIONS,
-        help="Closed loops instead of --rates: numbers of users to measure, as a list or a range.",
+        help="Closed loop instead of --rates: numbers of concurrent connections (users), as a list or a range.",
     ),
     option("Load", "--warmup", type=DURATION, default="2s", help=described(LoadOptions, "warmup")),
     option(
@@ -275,7 +275,7 @@ _procedure_options = together(
         "--resume",
         type=FOLDER,
         metavar="RUN",
-        help="Continue the interrupted run in directory RUN with its stored plan and order.",
+        help="Continue the interrupted experiment in run directory RUN with its stored plan and order.",
     ),
     option("Procedure", "--intervene", type=click.Choice(["cpu"]), help=_sweep("intervene")),
     option(
@@ -325,7 +325,7 @@ def sweep(
     resume: Path | None,
     **flags: Unpack[SweepFlags],
 ) -> int:
-    """Measure servers at increasing load, each trial with new server processes and limits.
+    """Measure servers at several load levels, each trial with new server processes in a new cgroup.
 
     APP is module:callable, imported from the current directory with the Python of an active or
     local .venv. Without APP, measure the app that --command serves, or the bundled app hello.

@@ -108,8 +108,8 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """Maximum number of reruns of each trial. Unit: reruns. Source: plan. Null: stored by an older
     version."""
     budget_s: NonNegativeFloat | None = None
-    """Time limit of a race between the servers (`--budget`); `runs` is then the maximum number of
-    rounds. Unit: s. Source: plan. Null: no race."""
+    """Maximum duration of a race between the servers (`--budget`); `runs` is then the maximum
+    number of rounds. Unit: s. Source: plan. Null: no race."""
     qualifying: QualifyingFacts | None = None
     """The short trials before the race. Source: plan. Null: no short trials."""
     aggregate: Literal["interval", "trim"] = "interval"

@@ -90,17 +90,18 @@ class ServerOptions:
             cpu, sleep, files, database or upstream.
         chdir: Directory from which APP is imported. Default: the current directory.
         pythonpath: Additional import directory for APP, such as src (repeatable).
-        python: Python interpreter for APP. Default: the first that exists of an active virtual
-            environment, the project's .venv (also in a parent directory), Poetry's environment, an
-            active conda environment, and wsgiload's interpreter.
-        python_version: Installed Python version for a bundled app, such as 3.13.
+        python: Python interpreter for APP. Default: the first of these that exists: an active
+            virtual environment, the project's .venv (also in a parent directory), Poetry's
+            environment, an active conda environment, wsgiload's interpreter.
+        python_version: Installed Python version (such as 3.13) for a bundled app.
         port: Port of the server. Default: any free port.
         ready_timeout: Maximum startup time of a server.
         command: Command that starts your own server in your environment (repeatable). Placeholders:
             {address} (or {host} and {port}), {workers} and {threads}. Without --servers, only these
             commands are measured. For more settings, use a table [servers.NAME] (in Python, a
             ServerCommand).
-        servers_from: Directory with additional server files in the catalogue's format.
+        servers_from: Directory with additional server definitions (same format as the built-in
+            ones).
         server_args: Extra arguments for one catalogue server's command (repeatable). They override
             the profile's arguments.
         server_config: Configuration file for one catalogue server (repeatable). Command-line
@@ -134,26 +135,26 @@ class SweepOptions:
     """How trials are repeated and compared. Durations are in seconds.
 
     Args:
-        name: Name of the experiment, which is part of the run directory's name. Default: the app's
+        name: Name of the experiment, used in the name of the run directory. Default: the app's
             name.
-        runs: Number of runs, each with new server processes and in random order. Default: 1, or at
-            least 6 with --compare.
+        runs: Number of runs of each cell. Each run has new server processes; the order is random in
+            each round. Default: 1, or at least 6 with --compare.
         compare: Choose the number of runs needed to compare the servers, at least 6.
-        budget: Time limit of a race: clearly slower servers drop out early, and the remaining
-            rounds measure the others. If there are many configurations, short trials first select
-            some of them. With --slo, the winner is the configuration that meets the objective with
-            the least memory.
+        budget: Measure within this time (a race): clearly slower servers are dropped early, and the
+            remaining rounds measure the others. If there are many configurations, short trials
+            first select some of them. With --slo, the winner is the configuration that meets the
+            objective with the least memory.
         aggregate: Method for combining runs: interval (mean with confidence interval) or trim (adds
             a trimmed mean).
-        slo: Objective, such as 'p99<50ms' (repeatable). Recommends, among the configurations that
-            meet it at the highest rate, the one with the least memory. Implies --compare unless
-            --budget is given.
-        settle: Maximum wait for an idle host before each trial. Default: 0s with one run, otherwise
-            2m.
+        slo: Objective, such as 'p99<50ms' (repeatable). The configuration that meets it at the
+            highest rate is recommended; of several such configurations, the one with the least
+            memory. Implies --compare unless --budget is given.
+        settle: Maximum wait for an idle host before each trial. Default: 0s if --runs is 1,
+            otherwise 2m.
         reruns: Maximum number of reruns of a trial that is disturbed by the host, or invalid
-            because of the generator or the host. Default: 1 with one run, otherwise 3.
-        intervene: Also measure each server and load level in pairs of runs, with and without the
-            CPU limit. The number of pairs is --runs, or 6 with one run.
+            because of the generator or the host. Default: 1 if --runs is 1, otherwise 3.
+        intervene: Also measure each server at each load level in pairs of runs, with and without
+            the CPU limit. The number of pairs is --runs, or 6 if --runs is 1.
         sample_interval: Interval between samples of the server's resource use.
         store_secrets: Store secrets and request bodies instead of their hashes.
     """
