@@ -171,7 +171,8 @@ def _median_of(cells: Sequence[CellResult], quantile: str) -> float:
 
 def interval_of(cells: Sequence[CellResult]) -> tuple[float, float | None] | None:
     """The 95 % interval of p99: Student's t over the logarithms of at least four runs. With fewer
-    runs, the widest interval within a run, extended downwards by the generator's contribution."""
+    runs, the range that the intervals of all runs cover, each with its lower end reduced by the
+    generator's contribution."""
     values = [_upper_ns(cell, P99) for cell in cells]
     if not values or not all(math.isfinite(value) and value > 0 for value in values):
         return None

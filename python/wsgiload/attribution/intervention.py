@@ -152,7 +152,7 @@ def _change(limited: CellResult, lifted: CellResult, quantile: float) -> float |
 
 
 def _upper_ns(run: CellResult, quantile: float) -> float | None:
-    """The headline quantile, where it is finite."""
+    """The quantile over all scheduled requests, where it is finite."""
     bounds = (run.offered_quantiles_ns or {}).get(f"{quantile:g}")
     return None if bounds is None else bounds.high
 

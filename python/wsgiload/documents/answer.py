@@ -32,9 +32,9 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     value, or nothing was measured."""
     interval_ns: tuple[NonNegativeFloat, NonNegativeFloat | None] | None
     """Lower and upper end of the 95 % confidence interval of `value_ns`. With four or more runs:
-    over the runs. With fewer: the widest interval within a run, with the lower end reduced by the
-    generator's contribution. The upper end is null if unbounded. Unit: ns. Source: cells. Null:
-    there is no interval."""
+    over the runs. With fewer: the range covered by the confidence intervals of all runs, each with
+    its lower end reduced by the generator's contribution. The upper end is null if unbounded. Unit:
+    ns. Source: cells. Null: there is no interval."""
     goodput_per_s: NonNegativeFloat | None
     """Correct responses per second, median over runs. Unit: 1/s. Source: cells. Null: nothing was
     measured."""

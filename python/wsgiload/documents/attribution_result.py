@@ -77,9 +77,9 @@ class AttributionResult(Document, frozen=True, kw_only=True):
     """Imbalance of CPU time between the workers: 0 if all use the same CPU time, 1 if one uses all
     of it. Unit: 0 to 1. Source: processes.csv. Null: fewer than two workers."""
     other_cpu_ratio: Share | None
-    """Share of the machine's CPU time that other processes used (neither the server nor the
-    measurement). Unit: 0 to 1. Source: `/proc/stat` in ticks, cgroup, client.csv. Null: not
-    readable."""
+    """Share of the machine's CPU time that other processes used (not the server, its services, the
+    generator or wsgiload). Unit: 0 to 1. Source: `/proc/stat` in ticks, cgroup, client.csv. Null:
+    not readable."""
     cpu_wait_ratio: NonNegativeFloat | None
     """Share of the measurement in which all runnable tasks of the server waited for a CPU, without
     throttling or memory pressure. Unit: 0 to 1. Source: `cpu.pressure`. Null: no PSI (pressure

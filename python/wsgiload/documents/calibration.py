@@ -54,10 +54,10 @@ class MeasuredNoiseFloor(Document, frozen=True, kw_only=True):
 
 
 class MedianBias(Document, frozen=True, kw_only=True):
-    """The error of the measured median, for a server with a known service time."""
+    """The error of the measured median, for a server that delays each response by a known time."""
 
     service_time_ns: NonNegativeInt
-    """Time for which the server delayed each response. Unit: ns. Source: plan."""
+    """Time by which the server delayed each response. Unit: ns. Source: plan."""
     p50_ns: NonNegativeInt | None
     """Measured median response time. Unit: ns. Source: load. Null: no correct response."""
     bias_ns: int | None

@@ -35,7 +35,7 @@ class CapacityTrial(Document, frozen=True, kw_only=True):
     """One trial of a capacity search."""
 
     cell: str
-    """Identifier of the trial's cell."""
+    """Identifier of the trial."""
     stage: Literal["initial", "bracket", "bisect", "confirm"]
     """Stage of the search: `initial` (closed loop), `bracket` (doubling or halving the rate),
     `bisect` (narrowing the bracket) or `confirm` (new trials at the lower bound)."""

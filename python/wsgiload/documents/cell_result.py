@@ -52,8 +52,8 @@ class MeasuredConcurrency(Document, frozen=True, kw_only=True):
     """The concurrency of a server, measured with the app `conformance` and the cell's settings."""
 
     probed: PositiveInt
-    """Number of simultaneous requests in the probe, and number of connections that it tries to
-    open. Unit: requests, connections."""
+    """Number of simultaneous requests in the probe; the probe also tries to open this number of
+    connections. Unit: requests, connections."""
     backlog: NonNegativeInt | None
     """Listen backlog. Unit: connections. Source: kernel. Null: not readable."""
     requests_at_once: NonNegativeInt | None
@@ -195,15 +195,14 @@ class ServiceUse(Document, frozen=True, kw_only=True):
 
 
 class CellResult(Document, frozen=True, kw_only=True):
-    """The result of one cell in one run: one server configuration with one app at one load
-    level."""
+    """The result of one trial: one server configuration with one app at one load level."""
 
     id: str
-    """Identifier of the cell, also used in file names: `server@load#run`, or `server@load#run.2`
+    """Identifier of the trial, also used in file names: `server@load#run`, or `server@load#run.2`
     for the first rerun."""
     attempt: PositiveInt | None = None
-    """1 for the first attempt of the trial, higher for a rerun. Source: sweep. Null: stored by an
-    older version."""
+    """1 for the first trial of this cell and run, higher for a rerun. Source: sweep. Null: stored
+    by an older version."""
     server: str
     """Name of the server in the catalogue, or of the user's own server. Source: catalogue, plan."""
     variant: str | None
@@ -256,8 +255,7 @@ class CellResult(Document, frozen=True, kw_only=True):
     """Connect time of correct responses over new connections. Unit: ns. Source: load. Null: no
     correct response over a new connection."""
     offered_quantiles_ns: dict[QuantileKey, Bounds] | None
-    """Headline quantiles: quantiles over all scheduled requests. Unit: ns. Source: load. Null:
-    nothing was measured."""
+    """Quantiles over all scheduled requests. Unit: ns. Source: load. Null: nothing was measured."""
     uncertainty: Uncertainty | None = None
     """Uncertainty of each quantile within this run ([Uncertainty](#uncertainty)), without
     run-to-run variation. Source: load. Null: nothing was measured."""
@@ -281,7 +279,7 @@ class CellResult(Document, frozen=True, kw_only=True):
     """Error budget of each quantile of `response_time_ns` ([ErrorBudget](#errorbudget)). Unit: ns.
     Source: load, host."""
     settled_s: NonNegativeFloat | None = None
-    """How long the trial waited for a quiet host. Unit: s. Source: host. Null: it did not wait."""
+    """How long the trial waited for an idle host. Unit: s. Source: host. Null: it did not wait."""
     disturbed_s: NonNegativeFloat | None = None
     """Total length of the intervals in which the host was disturbed: other processes used more than
     15 % of the machine's CPU time, or the hypervisor took more than 5 %. Unit: s. Source:

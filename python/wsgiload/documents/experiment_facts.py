@@ -74,8 +74,8 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     arrivals: Literal["poisson", "constant"] | None
     """Inter-arrival distribution: `poisson` or `constant`. Source: plan. Null: closed loop."""
     on_busy: Literal["grow", "queue", "shed"] | None
-    """What happens to a request when the maximum number of connections is reached: `grow` and
-    `queue` queue it, `shed` drops it. Source: plan. Null: closed loop."""
+    """What happens to a request when the maximum number of connections is reached: `grow` and its
+    synonym `queue` queue it, `shed` drops it. Source: plan. Null: closed loop."""
     max_connections: PositiveInt | None = None
     """Maximum number of open connections. Unit: connections. Source: plan. Null: closed loop."""
     max_pending: NonNegativeInt | None = None
@@ -102,11 +102,11 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     runs: PositiveInt
     """Number of runs of each cell. Unit: runs. Source: plan."""
     settle_s: NonNegativeFloat | None = None
-    """Maximum wait for a quiet host before each trial. Unit: s. Source: plan. Null: stored by an
+    """Maximum wait for an idle host before each trial. Unit: s. Source: plan. Null: stored by an
     older version."""
     reruns: NonNegativeInt | None = None
-    """Maximum number of reruns of each trial. Unit: reruns. Source: plan. Null: stored by an older
-    version."""
+    """Maximum number of reruns per cell and run. Unit: reruns. Source: plan. Null: stored by an
+    older version."""
     budget_s: NonNegativeFloat | None = None
     """Maximum duration of a race between the servers (`--budget`); `runs` is then the maximum
     number of rounds. Unit: s. Source: plan. Null: no race."""

@@ -67,8 +67,8 @@ class OpenLoop(Document, frozen=True, kw_only=True, omit_defaults=True):
     arrivals: Arrivals | None = None
     """Inter-arrival distribution: `poisson` or `constant`. Null: absent in a replay."""
     on_busy: OnBusy
-    """What happens to a request when the maximum number of connections is reached: `grow` and
-    `queue` queue it, `shed` drops it."""
+    """What happens to a request when the maximum number of connections is reached: `grow` and its
+    synonym `queue` queue it, `shed` drops it."""
     max_connections: NonNegativeInt | None
     """Maximum number of open connections. Unit: connections. Null: not set; as many as the process
     limits allow, at most 4,096."""

@@ -128,7 +128,7 @@ class Distribution(Document, frozen=True, kw_only=True):
     histogram. Null: an entry: there are no values."""
     intervals_95: dict[QuantileKey, tuple[NonNegativeInt | None, NonNegativeInt | None] | None]
     """Lower and upper end of each quantile's 95 % confidence interval within this run; the upper
-    end is null if unbounded. Unit: ns. Source: batches of the run. Null: an entry: the quantile is
+    end is null if unbounded. Unit: ns. Source: batches of the load. Null: an entry: the quantile is
     not resolved (`uncertainty` gives the reason), or the distribution is not the response time."""
     hdr_v2: str | None
     """Full histogram: HdrHistogram V2, compressed, base64. Source: generator. Null: not stored."""
@@ -182,8 +182,8 @@ class ErrorBudget(Document, frozen=True, kw_only=True):
     generator."""
     sampling_95: tuple[NonNegativeInt, NonNegativeInt | None] | None
     """Lower and upper end of the quantile's 95 % confidence interval within this run; the upper end
-    is null if unbounded. Unit: ns. Source: batches of the run. Null: fewer than 300 requests,
-    interrupted run, or the quantile has no finite value."""
+    is null if unbounded. Unit: ns. Source: batches of the load. Null: fewer than 300 requests,
+    interrupted load, or the quantile has no finite value."""
     noise_floor: NonNegativeInt | None
     """Noise floor of this machine at this quantile. Unit: ns. Source: `wsgiload calibrate`. Null:
     the machine was not calibrated."""
@@ -194,7 +194,7 @@ class ErrorBudget(Document, frozen=True, kw_only=True):
     than ten responses lie beyond the quantile."""
     band: tuple[NonNegativeInt, NonNegativeInt | None] | None
     """Range in which the quantile would lie if the generator caused no delay: `sampling_95`, with
-    the lower end reduced by the generator's contribution and the median noise floor. Unit: ns.
+    the lower end reduced by the generator's contribution and the p50 of the noise floor. Unit: ns.
     Source: derived. Null: `sampling_95` is null."""
     bound_status: Literal["bounded", "upper_bound", "few_responses"]
     """`bounded` (the true value lies in `band`), `upper_bound` (the generator may have added more
@@ -218,11 +218,11 @@ class QuantileUncertainty(Document, frozen=True, kw_only=True):
 
     interval_95_ns: tuple[NonNegativeInt, NonNegativeInt | None] | None
     """Lower and upper end of the quantile's 95 % confidence interval within this run; the upper end
-    is null if unbounded. Unit: ns. Source: derived. Null: fewer than 300 requests, interrupted run,
-    or the quantile has no finite value."""
+    is null if unbounded. Unit: ns. Source: derived. Null: fewer than 300 requests, interrupted
+    load, or the quantile has no finite value."""
     effective_requests: NonNegativeFloat | None
     """Number of independent requests that would give the same precision. Unit: requests. Source:
-    variance over 30, 60 and 120 batches. Null: fewer than 300 requests, or interrupted run."""
+    variance over 30, 60 and 120 batches. Null: fewer than 300 requests, or interrupted load."""
     resolution_status: Literal["headline", "resolved", "not_resolved"]
     """`headline` (at least 100 effective requests lie beyond the quantile), `resolved` (at least
     10) or `not_resolved`. Source: derived."""
@@ -238,20 +238,19 @@ class QuantileUncertainty(Document, frozen=True, kw_only=True):
     )
     """Why the quantile is not resolved: `too_few_requests` (fewer than 300),
     `too_few_effective_requests` (fewer than 10 lie beyond the quantile), `not_met` (too many
-    requests failed), `below_noise_floor` (less than three times the plan's `noise_floor`, so the
-    value is only an upper bound) or `interrupted`. Source: derived. Null: the quantile is
-    resolved."""
+    requests failed, so the quantile has no finite value), `below_noise_floor` (less than three
+    times the plan's `noise_floor`, so the value is only an upper bound) or `interrupted`. Source:
+    derived. Null: the quantile is resolved."""
 
 
 class Uncertainty(Document, frozen=True, kw_only=True):
-    """The uncertainty of each quantile within one run, which determines where the quantile is
-    shown."""
+    """The uncertainty of each quantile within one run, and whether the quantile is resolved."""
 
     offered_quantiles_ns: dict[QuantileKey, QuantileUncertainty]
     """Uncertainty of each quantile over all scheduled requests; failures count as slower than any
-    response. Source: batches of the run."""
+    response. Source: batches of the load."""
     response_time_ns: dict[QuantileKey, QuantileUncertainty]
-    """Uncertainty of each quantile over correct responses. Source: batches of the run."""
+    """Uncertainty of each quantile over correct responses. Source: batches of the load."""
 
 
 class ChangePoint(Document, frozen=True, kw_only=True):
@@ -311,8 +310,9 @@ class RequestsInSystem(Document, frozen=True, kw_only=True):
     generator."""
     growth: float | None
     """Growth of the number of requests in the system during the measurement, divided by its mean;
-    about 2 if a backlog grew steadily from zero. Unit: ratio. Source: median slope. Null: closed
-    loop, varying rate, fewer than 1,000 requests, or interrupted run."""
+    about 2 if a backlog grew steadily from zero. Unit: ratio. Source: Theil–Sen slope (median of
+    all pairwise slopes). Null: closed loop, varying rate, fewer than 1,000 requests, or interrupted
+    load."""
 
 
 class SendGaps(Document, frozen=True, kw_only=True):
@@ -681,21 +681,21 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     the generator was started with another policy or niceness (`nice`, `chrt`). Source: `/proc`.
     Null: not readable."""
     real_time_off_share: Share | None
-    """Share of the load in which busy generator threads gave up real-time priority to avoid RT
-    throttling (the kernel stops real-time threads that use more than 95 % of a second). Threads
-    that hardly sleep give up this priority for 7 % of the time. During this time, a CPU quota
-    applies to them, and they run at niceness 0, or at -10 if the generator was started at real-time
-    priority and this is permitted. Unit: ratio. Source: generator. Null: `scheduling` is not
-    `realtime`, or the threads could not regain real-time priority and sleep instead
+    """Share of the load's duration in which busy generator threads gave up real-time priority to
+    avoid RT throttling (the kernel stops real-time threads that use more than 95 % of a second).
+    Threads that hardly sleep give up this priority for 7 % of the time. During this time, a CPU
+    quota applies to them, and they run at niceness 0, or at -10 if the generator was started at
+    real-time priority and this is permitted. Unit: ratio. Source: generator. Null: `scheduling` is
+    not `realtime`, or the threads could not regain real-time priority and sleep instead
     (`curtailed_spins`)."""
     spin: SpinUse
     """Busy-waiting before sends ([SpinUse](#spinuse)). In addition, timers expire early: by the
     shortest of the last 16 wake-up delays, at most 20 µs. Source: generator."""
     spin_off_share: Share | None
-    """Share of the load in which busy-waiting was off because fewer than 0.1 cores per generator
-    thread were idle. It resumes above 0.3 idle cores per thread; idle time is checked every 0.5 s.
-    Unit: ratio. Source: `/proc/stat`. Null: `spin.window_ns` was set by the user or is 0, or the
-    load ended before the first check."""
+    """Share of the load's duration in which busy-waiting was off because fewer than 0.1 cores per
+    generator thread were idle. It resumes above 0.3 idle cores per thread; idle time is checked
+    every 0.5 s. Unit: ratio. Source: `/proc/stat`. Null: `spin.window_ns` was set by the user or is
+    0, or the load ended before the first check."""
     spin_cpu_seconds: NonNegativeFloat
     """CPU time that busy-waiting used. Unit: s. Source: generator."""
     curtailed_spins: NonNegativeInt
@@ -780,15 +780,15 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     (`client.user_timestamps`). Unit: ns. Source: kernel timestamps. Null: no kernel timestamps:
     Unix sockets, TLS, HTTP/2, hyper, close-delimited responses, or `--receive-stamps user`."""
     offered_quantiles_ns: dict[QuantileKey, Bounds] | None
-    """Headline quantiles: quantiles over all scheduled requests. Empty if nothing was scheduled.
-    Unit: ns. Source: outcomes and response times."""
+    """Quantiles over all scheduled requests. Empty if nothing was scheduled. Unit: ns. Source:
+    outcomes and response times."""
     error_budget_ns: dict[QuantileKey, ErrorBudget] = msgspec.field(default_factory=dict)
     """The error budget of each quantile of `response_time_ns`. Unit: ns. Source: derived."""
     uncertainty: Uncertainty
-    """Uncertainty of each quantile, which determines where the quantile is shown
-    ([statistics.md](statistics.md)). Source: batches of the run."""
+    """Uncertainty of each quantile, and whether the quantile is resolved
+    ([statistics.md](statistics.md)). Source: batches of the load."""
     precision: PrecisionReached | None
-    """Whether the target precision was reached. Source: batches of the run. Null: the plan has no
+    """Whether the target precision was reached. Source: batches of the load. Null: the plan has no
     `precision` (`--precision` with `--max-duration`)."""
     stationarity: Stationarity
     """Whether response times were stationary. Source: time slices."""

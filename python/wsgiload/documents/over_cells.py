@@ -142,7 +142,9 @@ class RaceDropout(Document, frozen=True, kw_only=True):
 
 
 class Race(Document, frozen=True, kw_only=True):
-    """A race within a time budget (`--budget`): all servers with one app at one load level."""
+    """A race (`--budget`) between all servers with one app at one load level: servers are measured
+    in rounds, and clearly slower servers drop out, until one wins (the fastest or, with `--slo`,
+    the leanest), the remaining ones are tied, or the budget ends."""
 
     rate: NonNegativeFloat | None
     """Offered rate. Unit: 1/s. Source: plan. Null: closed loop."""
@@ -243,13 +245,13 @@ class InterventionResult(Document, frozen=True, kw_only=True):
     the median. Unit: 0 to 1. Null: no valid pair."""
     factor: NonNegativeFloat | None
     """The quantile without the limit divided by the quantile with it; geometric mean over the valid
-    pairs. Unit: ratio. Source: headline quantiles. Null: no valid pair."""
+    pairs. Unit: ratio. Source: quantiles over all scheduled requests. Null: no valid pair."""
     low: NonNegativeFloat | None
     """Lower end of the 95 % confidence interval of `factor` (Student's t on logarithms). Unit:
-    ratio. Source: headline quantiles. Null: fewer than four valid pairs."""
+    ratio. Source: quantiles over all scheduled requests. Null: fewer than four valid pairs."""
     high: NonNegativeFloat | None
     """Upper end of the 95 % confidence interval of `factor` (Student's t on logarithms). Unit:
-    ratio. Source: headline quantiles. Null: fewer than four valid pairs."""
+    ratio. Source: quantiles over all scheduled requests. Null: fewer than four valid pairs."""
     sentences: tuple[str, ...]
     """The result as sentences."""
     with_limit: tuple[CellResult, ...]
@@ -292,7 +294,7 @@ class DiscardedTrial(Document, frozen=True, kw_only=True):
     """A trial that was discarded."""
 
     id: str
-    """Identifier of the trial's cell."""
+    """Identifier of the trial."""
     reason: str
     """Why the trial was discarded."""
 

@@ -32,10 +32,10 @@ class PageRun(Document, frozen=True):
     status: Status
     """Verdict of the cell."""
     value: NonNegativeFloat | None
-    """Value of the figure. Null: unknown or not met."""
+    """Value of the figure. Null: unknown, or no finite value."""
     is_endless: bool
-    """Whether the quantile was not met or the server failed. The run is then drawn at the upper
-    edge of the chart."""
+    """Whether the quantile has no finite value or the server failed. The run is then drawn at the
+    upper edge of the chart."""
     low: NonNegativeFloat | None
     """Lower bound of the value. Null: unknown, or the value is exact."""
     interval: tuple[NonNegativeFloat, NonNegativeFloat | None] | None
@@ -115,15 +115,15 @@ class PageUses(Document, frozen=True):
     """Resource use of a server between samples; the lists are parallel."""
 
     ends_s: tuple[NonNegativeFloat, ...]
-    """End of each period between two samples. Unit: s."""
+    """End of each interval between two samples. Unit: s."""
     cores: tuple[NonNegativeFloat, ...]
     """CPU use. Unit: cores."""
     throttled_ratio: tuple[NonNegativeFloat | None, ...]
     """Share of CPU periods that were throttled. Null: an entry: not measured."""
     memory_bytes: tuple[NonNegativeInt | None, ...]
-    """Memory at the end of each period. Null: an entry: not measured."""
+    """Memory at the end of each interval. Null: an entry: not measured."""
     listen_queue: tuple[NonNegativeInt | None, ...]
-    """Number of connections in the accept queue at the end of each period. Null: an entry: not
+    """Number of connections in the accept queue at the end of each interval. Null: an entry: not
     measured."""
 
 
@@ -133,7 +133,7 @@ class PageService(Document, frozen=True):
     name: str
     """Name of the service, as in `[services.NAME]`."""
     ends_s: tuple[NonNegativeFloat, ...]
-    """End of each period between two samples. Unit: s."""
+    """End of each interval between two samples. Unit: s."""
     cores: tuple[NonNegativeFloat, ...]
     """CPU use. Unit: cores."""
 
@@ -341,9 +341,9 @@ class LiveFrame(Document, frozen=True):
     achieved_per_s: NonNegativeFloat | None
     """Complete responses in the last second, approximately. Null: not known yet."""
     p50_ns: NonNegativeFloat | None
-    """p50 of the measurement so far. Null: not known yet, or not met."""
+    """p50 of the measurement so far. Null: not known yet, or no finite value."""
     p99_ns: NonNegativeFloat | None
-    """p99 of the measurement so far. Null: not known yet, or not met."""
+    """p99 of the measurement so far. Null: not known yet, or no finite value."""
     cpu_cores: NonNegativeFloat | None
     """CPU use of the server in the last second, approximately. Unit: cores. Null: unknown."""
     cpu_limit: NonNegativeFloat | None

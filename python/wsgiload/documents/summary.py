@@ -43,8 +43,8 @@ class Summary(Document, frozen=True, kw_only=True):
     """Comparisons of two servers at one load level; empty with fewer than four runs. Source: cells.
     Null: the sweep has not ended."""
     races: tuple[Race, ...] | None = None
-    """The race between the servers at each load level. Source: cells. Null: no `--budget`, or the
-    sweep has not ended."""
+    """The race at each load level. Source: cells. Null: no `--budget`, or the sweep has not
+    ended."""
     overload: tuple[Overload, ...] | None = None
     """Results of saturated servers: those whose achieved rate was below 95 % of the offered rate at
     some load level. Source: cells. Null: the sweep has not ended."""

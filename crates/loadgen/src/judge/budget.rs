@@ -27,7 +27,7 @@ pub struct ErrorBudget {
     /// result, because a late send changes the load on the server.
     pub generator: (u64, u64),
     /// Lower and upper end of the quantile's 95 % confidence interval within this run; the upper
-    /// end is null if unbounded. `None`: fewer than 300 requests, interrupted run, or the quantile
+    /// end is null if unbounded. `None`: fewer than 300 requests, interrupted load, or the quantile
     /// has no finite value.
     pub sampling_95: Option<Interval>,
     /// Noise floor of this machine at this quantile. `None`: the machine was not calibrated.
@@ -38,8 +38,9 @@ pub struct ErrorBudget {
     /// beyond the quantile.
     pub undisturbed: Option<u64>,
     /// Range in which the quantile would lie if the generator caused no delay: the sampling
-    /// interval, with the lower end reduced by the generator's contribution and the median noise
-    /// floor. `None`: the sampling interval is unknown. Without an upper end, it is unbounded.
+    /// interval, with the lower end reduced by the generator's contribution and the p50 of the
+    /// noise floor. `None`: the sampling interval is unknown. Without an upper end, it is
+    /// unbounded.
     pub band: Option<Interval>,
     /// `bounded` (the true value lies in `band`), `upper_bound` (the generator may have added more
     /// than 10 % and 100 µs, so the true value may be lower) or `few_responses` (too few responses

@@ -100,7 +100,7 @@ pub struct InSystem {
     pub mean: f64,
     /// Growth of the number of requests in the system during the measurement, divided by its mean;
     /// about 2 if a backlog grew steadily from zero. `None`: closed loop, varying rate, fewer than
-    /// 1,000 requests, or interrupted run.
+    /// 1,000 requests, or interrupted load.
     pub growth: Option<f64>,
 }
 
@@ -139,8 +139,8 @@ impl Backlog {
     }
 }
 
-/// Growth of the number of requests in the system, from the median slope, which a stall does not
-/// affect.
+/// Growth of the number of requests in the system, from the Theil–Sen slope (median of all pairwise
+/// slopes), which a stall hardly changes.
 fn growth(in_system: &[f64; BATCHES]) -> f64 {
     let slices: Vec<f64> = group(in_system, BATCHES / GROWTH_SLICES)
         .map(|slice| slice.iter().sum::<f64>() / slice.len() as f64)

@@ -20,7 +20,7 @@ const HEADLINE_BEYOND: f64 = 100.0;
 /// Ends of a 95 % confidence interval; unbounded without an upper end.
 pub(crate) type Interval = (u64, Option<u64>);
 
-/// The uncertainty of each quantile within one run, which determines where the quantile is shown.
+/// The uncertainty of each quantile within one run, and whether the quantile is resolved.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Uncertainty {
     /// Uncertainty of each quantile over all scheduled requests; failures count as slower than any
@@ -34,19 +34,20 @@ pub struct Uncertainty {
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct QuantileUncertainty {
     /// Lower and upper end of the quantile's 95 % confidence interval within this run; the upper
-    /// end is null if unbounded. `None`: fewer than 300 requests, interrupted run, or the quantile
+    /// end is null if unbounded. `None`: fewer than 300 requests, interrupted load, or the quantile
     /// has no finite value.
     pub interval_95_ns: Option<Interval>,
     /// Number of independent requests that would give the same precision. `None`: fewer than 300
-    /// requests, or interrupted run.
+    /// requests, or interrupted load.
     pub effective_requests: Option<f64>,
     /// `headline` (at least 100 effective requests lie beyond the quantile), `resolved` (at least
     /// 10) or `not_resolved`.
     pub resolution_status: ResolutionStatus,
     /// Why the quantile is not resolved: `too_few_requests` (fewer than 300),
     /// `too_few_effective_requests` (fewer than 10 lie beyond the quantile), `not_met` (too many
-    /// requests failed), `below_noise_floor` (less than three times the plan's `noise_floor`, so
-    /// the value is only an upper bound) or `interrupted`. `None`: the quantile is resolved.
+    /// requests failed, so the quantile has no finite value), `below_noise_floor` (less than three
+    /// times the plan's `noise_floor`, so the value is only an upper bound) or `interrupted`.
+    /// `None`: the quantile is resolved.
     pub reason: Option<NotResolved>,
 }
 

@@ -251,8 +251,8 @@ pub(crate) static FAILED: CheckInfo = CheckInfo {
     name: "failed",
     code: None,
     looks_at: "requests without a correct response",
-    fires_when: "At least one request failed. Headline quantiles count failures as infinitely \
-        slow.",
+    fires_when: "At least one request failed. Quantiles over all scheduled requests count \
+        failures as infinitely slow.",
     fix: Some("look at the failure counts and the server's log"),
 };
 

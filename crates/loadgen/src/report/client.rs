@@ -38,20 +38,21 @@ pub struct Client {
     /// limited (`RLIMIT_RTTIME`), or the generator was started with another policy or niceness
     /// (`nice`, `chrt`). `None`: not readable.
     pub scheduling: Option<Scheduling>,
-    /// Share of the load in which busy generator threads gave up real-time priority to avoid RT
-    /// throttling (the kernel stops real-time threads that use more than 95 % of a second). Threads
-    /// that hardly sleep give up this priority for 7 % of the time. During this time, a CPU quota
-    /// applies to them, and they run at niceness 0, or at -10 if the generator was started at
-    /// real-time priority and this is permitted. `None`: `scheduling` is not `realtime`, or the
-    /// threads could not regain real-time priority and sleep instead (`curtailed_spins`).
+    /// Share of the load's duration in which busy generator threads gave up real-time priority to
+    /// avoid RT throttling (the kernel stops real-time threads that use more than 95 % of a
+    /// second). Threads that hardly sleep give up this priority for 7 % of the time. During this
+    /// time, a CPU quota applies to them, and they run at niceness 0, or at -10 if the generator
+    /// was started at real-time priority and this is permitted. `None`: `scheduling` is not
+    /// `realtime`, or the threads could not regain real-time priority and sleep instead
+    /// (`curtailed_spins`).
     pub real_time_off_share: Option<f64>,
     /// Busy-waiting before sends. In addition, timers expire early: by the shortest of the last 16
     /// wake-up delays, at most 20 µs.
     pub spin: Spin,
-    /// Share of the load in which busy-waiting was off because fewer than 0.1 cores per generator
-    /// thread were idle. It resumes above 0.3 idle cores per thread; idle time is checked every 0.5
-    /// s. `None`: `spin.window_ns` was set by the user or is 0, or the load ended before the first
-    /// check.
+    /// Share of the load's duration in which busy-waiting was off because fewer than 0.1 cores per
+    /// generator thread were idle. It resumes above 0.3 idle cores per thread; idle time is checked
+    /// every 0.5 s. `None`: `spin.window_ns` was set by the user or is 0, or the load ended before
+    /// the first check.
     pub spin_off_share: Option<f64>,
     /// CPU time that busy-waiting used.
     pub spin_cpu_seconds: f64,

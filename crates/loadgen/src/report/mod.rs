@@ -97,9 +97,9 @@ pub struct LoadReport {
     /// (`client.user_timestamps`). `None`: no kernel timestamps: Unix sockets, TLS, HTTP/2, hyper,
     /// close-delimited responses, or `--receive-stamps user`.
     pub receive_delay_ns: Option<Distribution>,
-    /// Headline quantiles: quantiles over all scheduled requests. Empty if nothing was scheduled.
+    /// Quantiles over all scheduled requests. Empty if nothing was scheduled.
     pub offered_quantiles_ns: BTreeMap<String, Bounds>,
-    /// Uncertainty of each quantile, which determines where the quantile is shown.
+    /// Uncertainty of each quantile, and whether the quantile is resolved.
     pub uncertainty: Uncertainty,
     /// The error budget of each quantile of `response_time_ns`.
     pub error_budget_ns: BTreeMap<String, ErrorBudget>,
