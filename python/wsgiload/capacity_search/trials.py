@@ -60,7 +60,7 @@ class Trials(Protocol):
 
 @dataclass(slots=True)
 class ServerTrials:
-    """Trials with a new server process, new limits and new connections each."""
+    """Trials with new server processes, a new cgroup and new connections each."""
 
     variants: Mapping[str, ServerVariant]
     environments: Environments
