@@ -210,7 +210,9 @@ def test_a_server_that_did_not_start_is_not_one_that_could_not_sustain_the_load(
 
 
 def test_what_the_disturbed_seconds_did_to_p99_is_a_caution() -> None:
-    def disturbed(name: str, undisturbed_ns: int | None) -> CellResult:
+    def disturbed(
+        name: str, undisturbed_ns: int | None, disturbed_s: float | None = 2.0
+    ) -> CellResult:
         budget = ErrorBudget(
             value=9_000_000,
             generator=(9_000_000, 9_000_000),
@@ -220,14 +222,25 @@ def test_what_the_disturbed_seconds_did_to_p99_is_a_caution() -> None:
             band=None,
             bound_status="bounded",
         )
-        return cell(name, p99_ns=9e6, error_budget_ns={"0.99": budget}, disturbed_s=2.0)
+        return cell(name, p99_ns=9e6, error_budget_ns={"0.99": budget}, disturbed_s=disturbed_s)
 
-    for calm_ns in (None, 8_950_000):
-        assert answer([disturbed("a", calm_ns), cell("b")]).warnings == ()
+    for unaffected in (disturbed("a", 8_950_000), *(disturbed("a", None, s) for s in (None, 0.0))):
+        assert answer([unaffected, cell("b")]).warnings == ()
     found = answer([disturbed("a", 1_200_000), disturbed("b", 3_000_000)])
     assert found.warnings == (
-        "the host was disturbed in 2 measurements, so the order may change. Without the "
+        "the host was disturbed in both trials at 1,000/s, so the order may change. Without the "
         "disturbed seconds, p99 of a at 1,000/s is 1.20 ms instead of 9.00 ms",
+    )
+
+    throughout = disturbed("c", None, 10.0)
+    assert answer([disturbed("a", 1_200_000), cell("b"), throughout]).warnings == (
+        "the host was disturbed in 2 of 3 trials at 1,000/s, so the order may change. Without the "
+        "disturbed seconds, p99 of a at 1,000/s is 1.20 ms instead of 9.00 ms. Too few "
+        "undisturbed seconds are left for p99 of c",
+    )
+    assert answer([cell("b"), throughout]).warnings == (
+        "the host was disturbed in 1 of 2 trials at 1,000/s, so the order may change. Too few "
+        "undisturbed seconds are left for p99 of c",
     )
 
 
@@ -235,7 +248,7 @@ def test_it_is_said_where_nobody_looked_for_a_warm_up() -> None:
     few = (NotChecked(check="stationarity", reason="fewer than 50 correct responses"),)
     found = answer([cell("a", not_checked=few), cell("b"), failed("c")])
     assert found.warnings[-1] == (
-        "p99 may include a warm-up. In 1 of 2 measurements at 1,000/s, response times were not "
+        "p99 may include a warm-up. In 1 of 2 trials at 1,000/s, response times were not "
         "checked for changes (stationarity): fewer than 50 correct responses"
     )
 
@@ -375,9 +388,9 @@ def test_what_only_lengthens_response_times_is_one_line_about_the_load_that_deci
     )
     assert found.warnings == (
         "p99 may be too high, so the order may change. The generator sent requests late in 2 of 3 "
-        "measurements at 1,000/s (send-lag: a and b). The generator stalled during 1 of 3 "
-        "measurements (client-stalls: b). Repeat on an idle machine",
-        "warnings at other load levels do not affect the answer: steal in 3 of 3 measurements",
+        "trials at 1,000/s (send-lag: a and b). The generator stalled during 1 of 3 "
+        "trials (client-stalls: b). Repeat on an idle machine",
+        "warnings at other load levels do not affect the answer: steal in 3 of 3 trials",
     )
 
 

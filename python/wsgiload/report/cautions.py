@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from wsgiload.analysis.aggregate import server_of
 from wsgiload.analysis.alarms import alarms_over_cells
-from wsgiload.analysis.attempts import standing_attempts
+from wsgiload.analysis.attempts import is_disturbed, standing_attempts
 from wsgiload.analysis.races import after_qualifying
 from wsgiload.analysis.ranking import level_words
 from wsgiload.documents.answer import RankingLevel
@@ -87,7 +87,7 @@ _OTHERS_OF_HOST = {
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """The measurements that the conclusion rests on, and the others."""
+    """The trials that the conclusion rests on, and the others."""
 
     here: Sequence[CellResult]
     elsewhere: Sequence[CellResult]
@@ -96,17 +96,17 @@ class _Measured:
     servers: int
 
     def share(self, count: int) -> str:
-        """``2 of 18 measurements at 3,000/s``, or ``all 18 measurements at 3,000/s``."""
+        """``2 of 18 trials at 3,000/s``, or ``all 18 trials at 3,000/s``."""
         return f"{self.share_here(count)} at {self.where}"
 
     def share_here(self, count: int) -> str:
         """The same without the load level."""
         total = len(self.here)
         if total == 1:
-            return "the measurement"
+            return "the trial"
         every = "both" if total == 2 else f"all {total}"
         which = every if count == total else f"{count} of {total}"
-        return f"{which} measurements"
+        return f"{which} trials"
 
 
 def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
@@ -291,8 +291,9 @@ def _order(measured: _Measured) -> str:
 
 
 def _without_disturbance(measured: _Measured) -> list[str]:
-    """The p99 that other processes changed the most, and what it is without that time."""
-    disturbed = [
+    """The p99 that other processes changed the most, and what it is without that time. The servers
+    for which that is unknown, because hardly any time is left, are named too."""
+    changed = [
         (budget.value / budget.undisturbed, budget, cell)
         for cell in measured.here
         if (budget := _budget(cell)) is not None
@@ -300,17 +301,36 @@ def _without_disturbance(measured: _Measured) -> list[str]:
         and budget.value > MATTERS_BY * budget.undisturbed
         and budget.value - budget.undisturbed > MATTERS_FROM_NS
     ]
-    if not disturbed:
+    unknown = [cell for cell in measured.here if _is_disturbed_throughout(cell)]
+    if not changed and not unknown:
         return []
-    _, budget, cell = max(disturbed, key=lambda entry: entry[0])
-    where = level_words(cell.rate, cell.connections)
-    return [
-        f"the host was disturbed in {words.plural(len(disturbed), 'measurement')}"
-        f"{_order(measured)}. "
-        f"Without the disturbed seconds, p99 of {server_of(cell)} at {where} is "
-        f"{words.format_duration_ns(budget.undisturbed)} instead of "
-        f"{words.format_duration_ns(budget.value)}"
+
+    lines = [
+        f"the host was disturbed in {measured.share(len(changed) + len(unknown))}{_order(measured)}"
     ]
+    if changed:
+        _, budget, cell = max(changed, key=lambda entry: entry[0])
+        lines.append(
+            "Without the disturbed seconds, p99 of "
+            f"{server_of(cell)} at {level_words(cell.rate, cell.connections)} is "
+            f"{words.format_duration_ns(budget.undisturbed)} instead of "
+            f"{words.format_duration_ns(budget.value)}"
+        )
+    if unknown:
+        servers = words.join_names(list(dict.fromkeys(server_of(cell) for cell in unknown)))
+        lines.append(f"Too few undisturbed seconds are left for p99 of {servers}")
+    return [". ".join(lines)]
+
+
+def _is_disturbed_throughout(cell: CellResult) -> bool:
+    """Whether the undisturbed seconds of a disturbed measurement are too few for its p99."""
+    budget = _budget(cell)
+    return (
+        budget is not None
+        and budget.undisturbed is None
+        and bool(cell.disturbed_s)
+        and is_disturbed(cell)
+    )
 
 
 def _about_host(measured: _Measured) -> list[str]:
@@ -376,6 +396,6 @@ def _only_elsewhere(measured: _Measured) -> list[str]:
     )
     if not counts:
         return []
-    total = words.plural(len(measured.elsewhere), "measurement")
+    total = words.plural(len(measured.elsewhere), "trial")
     named = words.join_words([f"{check} in {count}" for check, count in counts.most_common()])
     return [f"warnings at other load levels do not affect the answer: {named} of {total}"]
