@@ -249,7 +249,11 @@ def test_where_power_is_largest_is_said_as_lying_between_the_rates_next_to_it() 
     assert lines[0].startswith(
         "a is most efficient near 500/s (between 400/s and 600/s). Efficiency "
     )
-    assert lines[1:] == ["The most efficient rate of b, c is unknown: at an end."]
+    unknown = "The most efficient rate of b, c is unknown: at an end."
+    assert lines[1:] == [unknown]
+    [only_unknown] = power_lines(replace(summary_of(), efficiency=tuple(ends)))
+    definition = "Efficiency (Kleinrock's power) is goodput divided by mean response time."
+    assert only_unknown == f"{unknown} {definition}"
     assert power_lines(summary_of()) == power_lines(replace(summary_of(), efficiency=())) == []
 
 
@@ -315,8 +319,8 @@ def test_a_trial_that_was_measured_again_is_listed_and_does_not_spoil_the_exit_c
     )
     assert session_lines(summary) == [
         (
-            "Discarded 1 of 6 trials (16.7 %). a at 1,000/s, run 1: invalid because of the host "
-            "(run-queue-wait).",
+            "Discarded 1 of 6 trials (16.7 %). a at 1,000/s, run 1, attempt 1: invalid because of the "
+            "host (run-queue-wait).",
             "yellow",
         ),
     ]

@@ -26,7 +26,7 @@ from wsgiload.experiment.procedure import Procedure, usual_procedure
 from wsgiload.host.cpus import CpuPlan, available_cpus
 from wsgiload.limits import Backend, Janitor, Limits
 from wsgiload.report.over_runs import session_lines
-from wsgiload.report.words import trial_words
+from wsgiload.report.words import attempt_words
 from wsgiload.results.record import CellRecord, Setting
 from wsgiload.results.store import RunDirectory
 from wsgiload.sweeps.cell import Bench
@@ -194,7 +194,7 @@ def test_a_quick_look_repeats_a_fifth_of_its_trials_once_and_waits_first(
     assert summary.validity is not None and summary.validity.status == "valid"
     [(line, _)] = session_lines(summary)
     assert line.startswith("Discarded 2 of 12 trials")
-    assert all(f"{trial_words(one)}: " in line for one in made.ids[:4:2])
+    assert all(f"{attempt_words(one)}: " in line for one in made.ids[:4:2])
 
 
 def test_a_trial_that_the_host_disturbed_is_made_again_and_the_calmest_stands(

@@ -118,6 +118,14 @@ def test_a_cell_is_named_in_words(cell_id: str, text: str) -> None:
     assert words.trial_words(cell_id) == text
 
 
+@pytest.mark.parametrize(
+    ("cell_id", "attempt"),
+    [("waitress@500#1", ", attempt 1"), ("waitress@500#2.3", ""), ("load", "")],
+)
+def test_the_first_attempt_is_named_where_attempts_are_listed(cell_id: str, attempt: str) -> None:
+    assert words.attempt_words(cell_id) == words.trial_words(cell_id) + attempt
+
+
 def test_a_quantile_between_two_bounds_shows_both() -> None:
     bounds = Bounds(low=18_400_000, high=21_000_000)
     assert words.format_bounds(bounds, 0.99, outcomes(ok=1000)) == "18.4 ms to 21.0 ms"

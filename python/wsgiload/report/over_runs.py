@@ -393,17 +393,17 @@ def _overload_sentence(entry: Overload) -> str:
 
 
 def power_lines(summary: Summary) -> list[str]:
-    """The rate with the highest efficiency of each server, if it was bracketed, and the definition
+    """The rate with the highest efficiency of each server, or why it is unknown, and the definition
     of efficiency once."""
     entries = summary.efficiency or ()
     lines = [_power_sentence(entry) for entry in entries if entry.reason is None]
-    if lines:
-        lines[0] += " Efficiency (Kleinrock's power) is goodput divided by mean response time."
 
     reasons = dict.fromkeys(entry.reason for entry in entries if entry.reason is not None)
     for reason in reasons:
         servers = ", ".join(entry.server for entry in entries if entry.reason == reason)
         lines.append(f"The most efficient rate of {servers} is unknown: {reason}.")
+    if lines:
+        lines[0] += " Efficiency (Kleinrock's power) is goodput divided by mean response time."
     return lines
 
 
@@ -430,7 +430,7 @@ def session_lines(summary: Summary) -> list[tuple[str, str]]:
     if session is None or not discarded:
         return []
 
-    listed = "; ".join(f"{words.trial_words(trial.id)}: {trial.reason}" for trial in discarded)
+    listed = "; ".join(f"{words.attempt_words(trial.id)}: {trial.reason}" for trial in discarded)
     count = len(discarded)
     share = words.format_ratio(count / session.trials)
     trials = words.plural(session.trials, "trial")

@@ -164,6 +164,13 @@ def trial_words(cell_id: str) -> str:
     return f"{match['server']} at {_level_words(match['level'])}, run {match['run']}{again}"
 
 
+def attempt_words(cell_id: str) -> str:
+    """The same where attempts are listed: "waitress at 500/s, run 1, attempt 1"."""
+    match = _CELL_ID.fullmatch(cell_id)
+    is_first = match is not None and match["attempt"] is None
+    return trial_words(cell_id) + (", attempt 1" if is_first else "")
+
+
 def _level_words(level: str) -> str:
     """ "500/s", or "100 connections"."""
     if level.startswith("c") and level[1:].isdigit():
