@@ -238,7 +238,7 @@ def _parse_width(text: str) -> float:
         "Output",
         "--threshold",
         multiple=True,
-        help="Threshold to check, such as 'capacity>=1000' (repeatable). The exit code is 99 if it fails.",
+        help="Pass/fail condition on the result, such as 'capacity>=1000' (repeatable). The exit code is 99 if it fails.",
     ),
 )
 def capacity(

@@ -338,7 +338,7 @@ load_options = together(
         multiple=True,
         type=CHECK_THRESHOLD,
         metavar="CHECK.KEY=LIMIT",
-        help="Override a check's threshold, such as send-lag.warn=0.02; see docs/checks.md (repeatable).",
+        help="Override a validity check's threshold, such as send-lag.warn=0.02; see docs/checks.md (repeatable).",
     ),
     click.option(
         "-t", "ambiguous_t", hidden=True, expose_value=False, callback=_refuse(AMBIGUOUS_T)
@@ -371,7 +371,7 @@ output_options = together(
         "Output",
         "--threshold",
         multiple=True,
-        help="Threshold to check, such as 'p99<50ms', 'error_rate<0.1%' or 'goodput>=1000' (repeatable). The exit code is 99 if it fails, and 98 if there are too few requests to evaluate it.",
+        help="Pass/fail condition on the result, such as 'p99<50ms', 'error_rate<0.1%' or 'goodput>=1000' (repeatable). The exit code is 99 if it fails, and 98 if there are too few requests to evaluate it.",
     ),
     json_option,
     option(

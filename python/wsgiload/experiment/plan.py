@@ -48,8 +48,8 @@ class ResourceLimits:
         pids: Maximum number of processes and threads of the server.
         policy: Action if a limit cannot be enforced: fail (strict) or flag the result
             (best-effort). With none, no limits are set.
-        server_cpus: Cores to pin the server to, such as 1 or 2-3. Default: chosen automatically.
-        client_cpus: Cores to pin the load generator to. Default: chosen automatically.
+        server_cpus: CPUs to pin the server to, such as 1 or 2-3. Default: chosen automatically.
+        client_cpus: CPUs to pin the load generator to. Default: chosen automatically.
     """
 
     cpus: float | None = 1.0

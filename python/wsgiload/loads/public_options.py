@@ -34,7 +34,7 @@ class LoadOptions:
         cooldown: Duration of the cool-down after the measurement.
         arrivals: Inter-arrival distribution.
         on_busy: Action when all connections are busy and their maximum number is reached: queue the
-            request (grow, queue) or drop it (shed).
+            request (grow, or its synonym queue) or drop it (shed).
         max_connections: Maximum number of connections. Ignored in a closed loop. Default: 1,000
             in sweep and capacity; 4,096 in load, or fewer if file descriptors or ports run out.
         max_pending: Maximum number of requests that wait for a connection; further requests are

@@ -179,7 +179,7 @@ pub struct Arguments {
     #[arg(long, value_name = "on|off|K", default_value = "on", value_parser = values::keepalive)]
     keepalive: Keepalive,
     /// Action when all connections are busy and their maximum number is reached: queue the request
-    /// (grow, queue) or drop it (shed)
+    /// (grow, or its synonym queue) or drop it (shed)
     #[arg(long, value_enum, default_value_t = OnBusyFlag::Grow)]
     on_busy: OnBusyFlag,
     /// Maximum number of connections. Ignored in a closed loop [default: 4,096, or fewer if file
@@ -226,7 +226,7 @@ pub struct Arguments {
     /// HTTP implementation: native, or hyper for cross-checks
     #[arg(long, value_enum, default_value_t = WireFlag::Native)]
     wire: WireFlag,
-    /// Override a check's threshold, such as send-lag.warn=0.02 (repeatable)
+    /// Override a validity check's threshold, such as send-lag.warn=0.02 (repeatable)
     #[arg(long = "check-threshold", value_name = "CHECK.KEY=LIMIT")]
     check_thresholds: Vec<String>,
     /// Write the report to FILE (default: standard output)
