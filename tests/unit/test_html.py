@@ -208,7 +208,7 @@ def test_the_verdict_is_said_in_words(page: Page) -> None:
 
 
 def test_validity_lists_every_doubt_once(page: Page) -> None:
-    assert "24 cells: 19 valid, 3 warn, 1 invalid, 1 failed." in page.text
+    assert "24 trials: 19 valid, 3 warn, 1 invalid, 1 failed." in page.text
     assert (
         page.text.count("keep-alive not honoured: measured with a new connection per request") == 1
     )
@@ -231,7 +231,7 @@ def with_client(load: LoadReport, **changes: object) -> LoadReport:
         ((0, 0), "The generator had no event-loop stalls."),
         (
             (2, 7_000_000),
-            "The generator had 3 event-loop stalls across all cells, the longest 9.00 ms.",
+            "The generator had 3 event-loop stalls across all trials, the longest 9.00 ms.",
         ),
     ],
 )
@@ -281,14 +281,12 @@ def test_a_failure_that_is_not_the_servers_is_not_held_against_it(
         run, only(summary, *(blamed if cell is failed else cell for cell in summary.cells))
     )
     changed = write_html(run).read_text(encoding="utf-8")
-    assert changed.count('title="invalid measurement: client">invalid<') == 2, (
-        "one was invalid before"
-    )
+    assert changed.count('title="invalid trial: client">invalid<') == 2, "one was invalid before"
     assert mark not in changed
     text = Page(changed).text
-    assert "24 cells: 19 valid, 3 warn, 2 invalid." in text
+    assert "24 trials: 19 valid, 3 warn, 2 invalid." in text
     told = "invalid: client, failed: load: it ended with code 1."
-    assert f"at 3,000/s, the measurement was {told}" in text
+    assert f"at 3,000/s, the trial was {told}" in text
 
 
 UNLIMITED = AppliedLimits(

@@ -176,8 +176,20 @@ def test_an_empty_panel_says_why(files: RunFiles, sweep: Sweep) -> None:
     assert panel(few, "p99").empty is None
 
     unknown: dict[str, object] = {"throttled_period_ratio": None}
-    unlimited = with_cells(files, resources=unknown, limits={"read_back": {"cpu_quota_us": -1}})
-    assert panel(panels.resource_chart(unlimited), "throttled").empty == "no CPU quota was set"
+    of_limits: list[tuple[dict[str, object], str]] = [
+        ({"server_cpus": "1"}, "no CPU quota (the CPU limit is enforced by pinning to CPU 1)"),
+        (
+            {"server_cpus": [2, 3]},
+            "no CPU quota (the CPU limit is enforced by pinning to CPUs 2,3)",
+        ),
+        ({"cpus": None}, "no CPU quota (CPU time was not limited)"),
+        ({"server_cpus": None}, "not measured"),
+        ({"not_enforced": ("cpus",)}, "no CPU quota (the CPU limit was not enforced)"),
+    ]
+    for limits, why in of_limits:
+        without = {"read_back": {"cpu_quota_us": -1}, "cpus": 1.0, **limits}
+        changed_limits = with_cells(files, resources=unknown, limits=without)
+        assert panel(panels.resource_chart(changed_limits), "throttled").empty == why
     unread = panels.resource_chart(with_cells(files, resources=unknown))
     assert panel(unread, "throttled").empty == "not measured"
     assert not any(one.empty for make in MAKE.values() for one in make(sweep).panels)

@@ -31,8 +31,8 @@ NAMES = {
 # The event of each fingerprint, and what its periods are called.
 _EVENTS = {
     "throttling": ("throttled", "a throttled period"),
-    "contention": ("cpu_wait", "a period without CPU"),
-    "pause": ("paused", "a period in which the server was blocked"),
+    "contention": ("cpu_wait", "a time in which the server waited for a CPU"),
+    "pause": ("paused", "a time in which the server was blocked"),
     "memory_pressure": ("memory_pressure", "a memory stall"),
 }
 

@@ -27,6 +27,8 @@ from wsgiload.report.strip import Strip
 
 NOTABLE_THROTTLING = 0.01
 NOTABLE_GROWTH = 1.05
+# As read back from the control group; not positive where there is none.
+_CPU_QUOTA = "cpu_quota_us"
 
 
 def kept_up_meaning(sweep: Sweep) -> str:
@@ -102,7 +104,7 @@ def _shortfall(cells: tuple[Cell, ...]) -> str:
     if cell.status == "failed":
         return cell.verdict_words()
     if cell.status == "invalid":
-        return f"the measurement was {cell.verdict_words()}"
+        return f"the trial was {cell.verdict_words()}"
     text = (
         f"{words.format_ratio(cell.ok_ratio)} of requests got a correct response "
         f"(goodput {words.format_per_s(cell.goodput_per_s)}), p99 {cell.quantile_words(0.99)}"
@@ -124,7 +126,7 @@ def status_counts(sweep: Sweep) -> str:
         for name in ("valid", "warn", "invalid", "failed")
         if name in statuses
     ]
-    return f"{words.plural(len(sweep.cells), 'cell')}: {', '.join(counts)}"
+    return f"{words.plural(len(sweep.cells), 'trial')}: {', '.join(counts)}"
 
 
 def _mean_cores(cell: Cell) -> float | None:
@@ -208,7 +210,7 @@ def _stalls(clients: Sequence[GeneratorUsage]) -> list[str]:
         return ["The generator had no event-loop stalls."]
     stalls = words.plural(count, "event-loop stall")
     longest = words.format_duration_ns(max(client.stalls.longest_ns for client in clients))
-    return [f"The generator had {stalls} across all cells, the longest {longest}."]
+    return [f"The generator had {stalls} across all trials, the longest {longest}."]
 
 
 def limit_facts(sweep: Sweep) -> list[str]:
@@ -223,6 +225,28 @@ def limit_facts(sweep: Sweep) -> list[str]:
         f"Not enforced: {words.join_words(missing)}." if missing else "All limits were enforced."
     )
     return [f"Limit backend: {words.join_words(backends)}.", enforced]
+
+
+def why_not_throttled(cells: Sequence[Cell]) -> str:
+    """Why there is no share of throttled periods. Without a quota, the kernel counts no periods."""
+    applied = [cell.result.limits for cell in cells if cell.result.limits is not None]
+    is_unpinned = any(limits.server_cpus is None for limits in applied)
+    if not applied or is_unpinned or any(_has_cpu_quota(limits) for limits in applied):
+        return words.NOT_MEASURED
+    if all(limits.cpus is None for limits in applied):
+        return "no CPU quota (CPU time was not limited)"
+    if any("cpus" in limits.not_enforced for limits in applied):
+        return "no CPU quota (the CPU limit was not enforced)"
+
+    where = {words.format_cpu_list(limits.server_cpus) for limits in applied}
+    only = where.pop() if len(where) == 1 else None
+    cpus = "whole CPUs" if only is None else f"CPU{'' if only.isdigit() else 's'} {only}"
+    return f"no CPU quota (the CPU limit is enforced by pinning to {cpus})"
+
+
+def _has_cpu_quota(limits: AppliedLimits) -> bool:
+    quota_us = limits.read_back.get(_CPU_QUOTA)
+    return isinstance(quota_us, int | float) and quota_us > 0
 
 
 def _has_limit(limits: AppliedLimits) -> bool:
@@ -279,9 +303,10 @@ def _growth(sweep: Sweep) -> str:
 RESPONSE_TIME_READING = (
     "Over all scheduled requests, from the scheduled send time. Dots are runs, lines connect the "
     "medians over runs, and bands span the runs' 95 % confidence intervals. Hollow markers are "
-    "invalid measurements. Points in the shaded strip at the top have no finite value. A cross "
+    "invalid trials. Points in the shaded strip at the top have no finite value. A cross "
     "means that the server failed. Any other marker means that too many requests failed; its "
-    "dotted line ends at the known lower bound. A number beside such a point is the number of runs."
+    "dotted line ends at the known lower bound. A number beside a point in the strip is the number "
+    "of runs that it represents."
 )
 
 
@@ -395,7 +420,7 @@ def strip_caption(strip: Strip) -> str:
     """The slowest interval of the cell, and how much throttling coincided with it."""
     known = [(value, index) for index, value in enumerate(strip.p99_ns) if value is not None]
     if not known:
-        return "This cell has no correct response."
+        return "This trial has no correct response."
     slowest, index = max(known)
     middle = finite_median([float(value) for value, _ in known]) or 0.0
     time = strip.middles_s[index]
@@ -416,9 +441,9 @@ def _throttling_around(strip: Strip, place: int) -> str:
         sample.throttled_ratio for sample in strip.busy if sample.throttled_ratio is not None
     ]
     if not near or not overall:
-        return f"CPU throttling: {words.NOT_MEASURED}."
+        return f"CPU throttling: {why_not_throttled([strip.cell])}."
     share, usual = math.fsum(near) / len(near), math.fsum(overall) / len(overall)
     return (
         f"CPU periods throttled: {words.format_ratio(share)} at that time, "
-        f"{words.format_ratio(usual)} in the whole cell."
+        f"{words.format_ratio(usual)} in the whole measurement."
     )

@@ -276,7 +276,7 @@ def _mark(cells: tuple[Cell, ...]) -> Mark:
         return Mark("failed", "failed", "the server failed")
     if all(cell.status == "invalid" for cell in cells):
         blamed = words.join_words(sorted({cell.blame for cell in cells}))
-        return Mark("invalid", "invalid", f"invalid measurement: {blamed}")
+        return Mark("invalid", "invalid", f"invalid trial: {blamed}")
 
     middle = median_upper_ns(cells, 0.99)
     value = words.format_duration_ns(middle) if middle is not None else _other_p99(cells)

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from wsgiload.documents.cell_result import AppliedLimits
 from wsgiload.documents.page_data import (
     PageChart,
     PageLine,
@@ -22,14 +21,13 @@ from wsgiload.documents.page_data import (
 )
 from wsgiload.report import words
 from wsgiload.report.cells import Cell, Sweep, conditions, median_of, median_upper_ns
+from wsgiload.report.findings import why_not_throttled
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
 HEADLINE_QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999)
 CHOSEN_QUANTILE = 0.99
 # From this ratio between the highest and the lowest load on, a linear axis crowds the low ones.
 _LOG_RATIO = 20
-# As read back from the control group; not positive where there is none.
-_CPU_QUOTA = "cpu_quota_us"
 
 Number = Callable[[Cell], float | None]
 
@@ -117,7 +115,7 @@ def resource_chart(sweep: Sweep) -> PageChart:
             "CPU periods throttled",
             "ratio",
             lambda cell: cell.used.throttled_period_ratio,
-            otherwise=_why_none_throttled(sweep),
+            otherwise=why_not_throttled(sweep.cells),
         ),
         _Figure(
             "queue",
@@ -339,16 +337,3 @@ def _spectrum(cells: tuple[Cell, ...]) -> list[float]:
             break
         points.append(value)
     return points
-
-
-def _why_none_throttled(sweep: Sweep) -> str:
-    """A limit that whole cores hold, or none, needs no quota, and without one the kernel counts no
-    periods."""
-    set_limits = [cell.result.limits for cell in sweep.cells if cell.result.limits is not None]
-    had_quota = any(_has_cpu_quota(limits) for limits in set_limits)
-    return "no CPU quota was set" if set_limits and not had_quota else words.NOT_MEASURED
-
-
-def _has_cpu_quota(limits: AppliedLimits) -> bool:
-    quota_us = limits.read_back.get(_CPU_QUOTA)
-    return isinstance(quota_us, int | float) and quota_us > 0

@@ -279,7 +279,7 @@ def _reasons(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
     for (_, level, _), entries in places.items():
         worst, _ = max(entries, key=lambda entry: _transgression(entry[0]))
         differ = len({reason.message for reason, _ in entries}) > 1
-        sentence = words.reason_words(worst, f"; worst of {len(entries)} cells" if differ else "")
+        sentence = words.reason_words(worst, f"; worst of {len(entries)} trials" if differ else "")
         remarks.append((sentence, _STYLES.get(level, ""), [cell for _, cell in entries]))
     return remarks
 
@@ -296,7 +296,7 @@ def _coincidences(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
         strongest, where = max(entries, key=lambda entry: entry[0].value)
         sentence = coincidence.sentence(where, strongest)
         if len(entries) > 1:
-            sentence += f" Strongest of {len(entries)} cells."
+            sentence += f" Strongest of {len(entries)} trials."
         remarks.append((sentence, "", [cell for _, cell in entries]))
     return remarks
 
@@ -338,7 +338,7 @@ def _hidden_quantiles(cell: Cell) -> list[str]:
 
 def _cell_names(cells: Sequence[Cell], sweep: Sweep) -> str:
     if len(cells) == len(sweep.cells) and len(cells) > 1:
-        return "all cells"
+        return "all trials"
     runs_at: dict[str, dict[float, list[int]]] = {}
     for cell in cells:
         runs_at.setdefault(cell.label, {}).setdefault(cell.load, []).append(cell.run)
