@@ -285,8 +285,8 @@ fn a_server_that_refuses_the_handshake_says_why() {
     let trusted = Certificate::for_names(&["127.0.0.1"]);
     for (description, says) in [
         (70, "no TLS version in common"),
-        (40, "requires a client certificate"),
-        (116, "requires a client certificate"),
+        (40, "requires a trusted client certificate"),
+        (116, "requires a trusted client certificate"),
     ] {
         let server = Scripted::start(move |mut stream, _| {
             let _ = std::io::Read::read(&mut stream, &mut [0; 16 * 1024]);

@@ -125,7 +125,7 @@ fn more_connections_than_ports_are_refused_before_the_load() {
     let error = run(&plan, &StopToken::new()).unwrap_err().to_string();
     // Whichever of the two limits is lower on this machine.
     assert!(
-        error.contains("70000 connections")
+        error.contains("70,000 connections")
             && (error.contains("ports") || error.contains("ulimit")),
         "{error}"
     );
