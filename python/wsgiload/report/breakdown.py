@@ -21,10 +21,10 @@ from wsgiload.report.page import Chart
 PARTS = ("pool wait", "connect", "first byte", "transfer", "send lag")
 NAME = "tail"
 READING = (
-    "Mean over the slowest 1 % of the requests of each valid run (at least ten requests), without "
-    "failures. Pool wait: until a connection is free. First byte: from the send to the first byte "
-    "of the response, including the wait in the server's accept queue. Send lag: the generator's "
-    "delay."
+    "Mean over the slowest 1 % of the requests of each run (at least ten requests). Invalid runs "
+    "and failed requests are excluded. Pool wait: until a connection is free. First byte: from the "
+    "send to the first byte of the response, including the wait in the server's accept queue. Send "
+    "lag: the generator's delay."
 )
 
 Loads = Mapping[str, LoadReport]

@@ -99,4 +99,5 @@ def _share(share: ShareInterval, name: str = "") -> str:
     value = words.format_ratio(share.value)
     if share.low is None or share.high is None:
         return value
-    return f"{value} [{name}{words.format_ratio(share.low)}, {words.format_ratio(share.high)}]"
+    low, high = words.format_ratio(share.low), words.format_ratio(share.high)
+    return value if low == high else f"{value} [{name}{low}, {high}]"

@@ -34,12 +34,11 @@ _CPU_QUOTA = "cpu_quota_us"
 def kept_up_meaning(sweep: Sweep) -> str:
     """What the word "sustained" means."""
     share = f"{KEPT_UP_RATIO * 100:g} % correct responses"
+    excluded = "Invalid runs are excluded."
     if not sweep.open_loop:
-        return (
-            f"A number of connections is sustained if every run is valid and has at least {share}."
-        )
+        return f"A number of connections is sustained if every run has at least {share}. {excluded}"
     goodput = f"a goodput of at least {KEPT_UP_GOODPUT * 100:g} % of the offered rate"
-    return f"A rate is sustained if every run is valid and has at least {share} and {goodput}."
+    return f"A rate is sustained if every run has at least {share} and {goodput}. {excluded}"
 
 
 def _ranges(sweep: Sweep, values: list[tuple[float, str]], subject: str) -> str:
@@ -301,16 +300,16 @@ def _growth(sweep: Sweep) -> str:
 
 
 RESPONSE_TIME_READING = (
-    "Over all scheduled requests, from the scheduled send time. Dots are runs, lines connect the "
-    "medians over runs, and bands span the runs' 95 % confidence intervals. Hollow markers are "
-    "invalid trials. Points in the shaded strip at the top have no finite value. A cross "
-    "means that the server failed. Any other marker means that too many requests failed; its "
-    "dotted line ends at the known lower bound. A number beside a point in the strip is the number "
-    "of runs that it represents."
+    "Response times cover all scheduled requests and start at the scheduled send time. Dots are "
+    "runs, lines connect the medians over runs, and bands span the runs' 95 % confidence "
+    "intervals. Hollow markers are invalid trials. Points in the shaded strip at the top have no "
+    "finite value: a cross means that the server failed, any other marker that too many requests "
+    "failed. A dotted line ends at the known lower bound of the quantile. A number beside a point "
+    "in the strip is the number of runs that it represents."
 )
 
 
-GOODPUT_READING = "Counts only correct responses (expected status and body)."
+GOODPUT_READING = "Goodput counts only correct responses (expected status and body)."
 
 
 def goodput_caption(sweep: Sweep) -> str:
@@ -334,8 +333,8 @@ def goodput_caption(sweep: Sweep) -> str:
 
 
 RESOURCE_READING = (
-    "Read from the server's cgroup. CPU periods throttled: the share of periods in which the CPU "
-    "limit stopped the server."
+    "CPU and memory are read from the server's cgroup. CPU periods throttled: the share of periods "
+    "in which the CPU limit stopped the server."
 )
 
 

@@ -55,7 +55,7 @@ RESOURCE_COLUMNS: tuple[Column, ...] = (
     ("accept queue (peak)", lambda cell: words.format_count(cell.used.listen_queue_peak)),
     ("accept queue drops", lambda cell: words.format_count(cell.used.listen_drops)),
     ("OOM kills", lambda cell: words.format_count(cell.used.oom_kills)),
-    ("processes (peak)", lambda cell: words.format_count(cell.used.processes_peak)),
+    ("processes and threads (peak)", lambda cell: words.format_count(cell.used.processes_peak)),
 )
 
 

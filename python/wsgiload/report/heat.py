@@ -43,7 +43,7 @@ _EVENTS = {
     "paused": "blocked server",
     "memory_pressure": "memory pressure",
 }
-SCALE = "Darker fields of a heatmap contain more responses (logarithmic)."
+SCALE = "Darker bins of a heatmap contain more responses (logarithmic color scale)."
 MARKS = (
     "A triangle marks a column in which at least half of the slowest requests overlapped CPU "
     "throttling, CPU contention, a blocked server or memory pressure."

@@ -296,7 +296,7 @@ def _coincidences(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
         strongest, where = max(entries, key=lambda entry: entry[0].value)
         sentence = coincidence.sentence(where, strongest)
         if len(entries) > 1:
-            sentence += f" Strongest of {len(entries)} trials."
+            sentence += f" Worst of {len(entries)} trials."
         remarks.append((sentence, "", [cell for _, cell in entries]))
     return remarks
 
