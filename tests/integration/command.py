@@ -64,8 +64,8 @@ class Done:
     @property
     def run_dir(self) -> Path:
         """The run directory that it named."""
-        (line,) = [line for line in self.out.splitlines() if line.startswith("run: ")]
-        return Path(line.removeprefix("run: "))
+        (line,) = [line for line in self.out.splitlines() if line.startswith("run directory: ")]
+        return Path(line.removeprefix("run directory: "))
 
     @property
     def summary(self) -> dict[str, Any]:

@@ -132,8 +132,8 @@ def test_a_wide_tie_says_how_many_runs_would_narrow_it() -> None:
     wide = answer(experiment(2, {"a": 1e6, "b": 1.02e6}, run_effect=0.3))
     assert wide.status == "tie"
     found = re.fullmatch(
-        r"(\d+) runs per server \(--runs (\d+), about .+\) would detect differences in p99 "
-        r"of 30 % or more",
+        r"(\d+) runs per server and load level \(--runs (\d+), about .+\) would detect "
+        r"differences in p99 of 30 % or more",
         wide.needs or "",
     )
     assert found is not None and 6 < int(found[1]) == int(found[2]) < 100
@@ -153,8 +153,21 @@ def test_one_run_is_a_quick_look_that_says_what_would_decide() -> None:
     assert found.status == "undecided"
     assert found.sentence.startswith("In 1 run, a had the lowest p99 at 1,000/s, 1.00 ms")
     assert found.needs is not None and found.needs.startswith(
-        "repeat with --compare (6 runs per server, about "
+        "repeat with --compare (6 runs per server and load level, about "
     )
+
+
+def test_what_is_needed_confirms_a_lead_or_decides_a_tie() -> None:
+    def at_goodput(name: str, goodput_per_s: float) -> CellResult:
+        return cell(name, rate=None, connections=8, rate_result=rates(goodput_per_s))
+
+    lead, tied = (
+        first_screen(summary_of([at_goodput("a", 1000.0), at_goodput("b", other)]))
+        for other in (500.0, 999.0)
+    )
+    assert "Its lead exceeds the noise within a run" in lead.sentence
+    assert "\nTo confirm this ranking: repeat with --compare (" in lead.markdown
+    assert "\nTo decide: repeat with --compare (" in tied.markdown
 
 
 def test_the_highest_level_that_any_server_sustained_is_the_question() -> None:
@@ -228,18 +241,21 @@ def test_what_the_disturbed_seconds_did_to_p99_is_a_caution() -> None:
         assert answer([unaffected, cell("b")]).warnings == ()
     found = answer([disturbed("a", 1_200_000), disturbed("b", 3_000_000)])
     assert found.warnings == (
-        "the host was disturbed in both trials at 1,000/s, so the order may change. Without the "
+        "other processes or the hypervisor disturbed both trials at 1,000/s, so the order "
+        "of the servers may be wrong. Without the "
         "disturbed seconds, p99 of a at 1,000/s is 1.20 ms instead of 9.00 ms",
     )
 
     throughout = disturbed("c", None, 10.0)
     assert answer([disturbed("a", 1_200_000), cell("b"), throughout]).warnings == (
-        "the host was disturbed in 2 of 3 trials at 1,000/s, so the order may change. Without the "
+        "other processes or the hypervisor disturbed 2 of 3 trials at 1,000/s, so the order "
+        "of the servers may be wrong. Without the "
         "disturbed seconds, p99 of a at 1,000/s is 1.20 ms instead of 9.00 ms. Too few "
         "undisturbed seconds are left for p99 of c",
     )
     assert answer([cell("b"), throughout]).warnings == (
-        "the host was disturbed in 1 of 2 trials at 1,000/s, so the order may change. Too few "
+        "other processes or the hypervisor disturbed 1 of 2 trials at 1,000/s, so the order "
+        "of the servers may be wrong. Too few "
         "undisturbed seconds are left for p99 of c",
     )
 
@@ -387,10 +403,11 @@ def test_what_only_lengthens_response_times_is_one_line_about_the_load_that_deci
         ]
     )
     assert found.warnings == (
-        "p99 may be too high, so the order may change. The generator sent requests late in 2 of 3 "
-        "trials at 1,000/s (send-lag: a and b). The generator stalled during 1 of 3 "
+        "p99 may be too high, so the order of the servers may be wrong. The generator sent requests "
+        "late in 2 of 3 trials at 1,000/s (send-lag: a and b). The generator stalled during 1 of 3 "
         "trials (client-stalls: b). Repeat on an idle machine",
-        "warnings at other load levels do not affect the answer: steal in 3 of 3 trials",
+        "warnings only at other load levels, which do not affect the result: steal in 3 "
+        "of 3 trials",
     )
 
 
@@ -531,8 +548,8 @@ def test_a_p99_of_few_requests_is_shown_with_its_reason() -> None:
     assert "had the lowest p99 at 100/s, ≈ 2.00 ms" in found.sentence
     assert table_of(level, found.ranking)[1][0][4] == "≈ 2.00 ms"
     assert found.warnings[0] == (
-        "p99 at 100/s is imprecise (≈), so the order may change. It needs at least 1,000 requests per "
-        "run. Use --duration 11s"
+        "p99 at 100/s is imprecise (≈), so the order of the servers may be wrong. It needs at least "
+        "1,000 requests per run. Use --duration 11s"
     )
     alone = answer([cell("a", p99_ns=2e6, **few)]).warnings[0]
     assert alone.startswith("p99 at 100/s is imprecise (≈). It needs")

@@ -377,7 +377,7 @@ def test_doubtful_trials_are_repeated_until_a_fifth_was_and_then_counted() -> No
     counted = server_result(course(FOUND, *so_far.trials), OBJECTIVE, 120 * NS_PER_S)
     reasons = {reason.check: reason for reason in counted.verdict.reasons}
     assert (
-        "1 of the 5 trials that decide the rate missed the objective while the generator"
+        "1 of the 5 trials that decide the rate missed the objective but were disturbed"
         in reasons["lower-bound"].message
     )
     assert "discarded" not in reasons, (

@@ -58,7 +58,7 @@ def test_the_host_decides_whether_a_load_is_repeated_and_the_result_does_not() -
 def test_a_share_of_the_time_that_was_measured_is_disturbed() -> None:
     """A load that --requests ends early is planned for longer."""
     short = attempt(1, 0.2, measured_ns=10 * NS_PER_S)
-    assert short.disturbance == "host disturbed for 0.2 of 10 s"
+    assert short.disturbance == "disturbed for 0.2 of 10 s"
 
 
 def test_the_least_disturbed_attempt_is_reported_however_slow_it_was() -> None:
@@ -69,7 +69,7 @@ def test_the_least_disturbed_attempt_is_reported_however_slow_it_was() -> None:
     assert [one.disturbed_s for one in report.attempts] == [3.0, 1.0, 5.0]
     assert [one.p99_ns for one in report.attempts] == [1 * MS, 99 * MS, 1 * MS]
     assert [one.rerun_reason for one in report.attempts] == [
-        f"host disturbed for {seconds} of 10 s" for seconds in (3, 1, 5)
+        f"disturbed for {seconds} of 10 s" for seconds in (3, 1, 5)
     ]
 
 
@@ -84,7 +84,7 @@ def test_the_first_screen_says_which_attempt_is_reported_and_why() -> None:
     calm = reported([attempt(1, 3.0), attempt(2, 0.0)]).report
     [line] = [text for text in load_screen(calm).cautions if "attempt" in text]
     assert line == (
-        "attempt 2 of 2 is reported, because it was the least disturbed (attempt 1: host disturbed "
+        "attempt 2 of 2 is reported, because it was the least disturbed (attempt 1: disturbed "
         "for 3 of 10 s)"
     )
     undisturbed = reported([attempt(1, 0.0)]).report

@@ -48,7 +48,7 @@ def test_a_plan_that_suffices_says_what_it_can_separate() -> None:
     assert (found.needed_duration_s, found.needed_runs) == (None, None)
     assert preflight_lines(found) == [
         "This plan can detect p99 differences of 23 % or more, given typical variation between "
-        "runs (6 runs per server)."
+        "runs (6 runs per server and load level)."
     ]
 
 
@@ -85,8 +85,8 @@ def test_a_single_run_separates_nothing_and_the_runs_that_do_are_named_with_thei
     # Two servers at two rates, six times: 13 s of load, 2 s around it and 5 s for a quiet host.
     assert found.needed_s == 24 * 20
     assert preflight_lines(found) == [
-        "This plan cannot rank servers: it has 1 run per server, but a ranking needs at least 4. "
-        "To detect p99 differences of 30 %, use --runs 6 (about 8 min)."
+        "This plan cannot rank servers: it has 1 run per server and load level, but a "
+        "ranking needs at least 4. To detect p99 differences of 30 %, use --runs 6 (about 8 min)."
     ]
 
 
@@ -104,14 +104,15 @@ def test_the_answer_names_the_time_that_was_named_before_the_first_trial(
     summary = replace_fields(
         filled_summary({}, cells), experiment=experiment_facts(experiment, TWO)
     )
-    assert compare_needs(summary) == f"repeat with --compare (6 runs per server, {span[1]})"
+    runs = "6 runs per server and load level"
+    assert compare_needs(summary) == f"repeat with --compare ({runs}, {span[1]})"
 
 
 def test_a_plan_that_separates_less_says_by_how_much() -> None:
     [line] = preflight_lines(_found(_experiment(200, 10, 4)))
     assert re.fullmatch(
         r"This plan can detect p99 differences of 37 % or more, given typical variation between "
-        r"runs \(4 runs per server\)\. To detect 30 %, use --runs 6 \(about \d min\)\.",
+        r"runs \(4 runs per server and load level\)\. To detect 30 %, use --runs 6 \(about \d min\)\.",
         line,
     )
 

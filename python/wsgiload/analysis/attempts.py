@@ -46,7 +46,7 @@ def reason_of_repeat(cell: CellResult) -> str:
         return "not measured"
     if not is_discarded(cell):
         seconds = f" for {cell.disturbed_s:g} of {cell.duration_s:g} s" if cell.disturbed_s else ""
-        return f"host disturbed{seconds}"
+        return f"disturbed{seconds}"
 
     checks = sorted({reason.check for reason in verdict.reasons if reason.level == "invalid"})
     cause = _CAUSES.get(verdict.blame or "", str(verdict.blame))

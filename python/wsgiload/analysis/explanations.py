@@ -137,7 +137,7 @@ _OF_CAPACITY = (
     ),
     _one(
         "lower-bound",
-        "trials near the capacity that missed the objective while the host was disturbed",
+        "disturbed trials near the capacity that missed the objective",
         "The disturbances may have caused the misses, so the capacity may be higher.",
         _QUIET,
     ),

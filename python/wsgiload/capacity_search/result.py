@@ -283,7 +283,7 @@ def _disturbed(course: ServerSearch) -> list[BlamedReason]:
 
     message = (
         f"{len(missed)} of the {len(counted)} trials that decide the rate missed the objective "
-        "while the generator or the host was disturbed, so the rate is a lower bound"
+        "but were disturbed, so the rate is a lower bound"
     )
     share, fix = len(missed) / len(counted), "repeat on an idle machine"
     return [("host", reason_of(LOWER_BOUND, "warn", message, share, 0, fix))]

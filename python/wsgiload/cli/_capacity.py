@@ -390,7 +390,7 @@ def _print(
         print_search(document, result.run_dir, verbose=verbose)
         if not verbose:
             say(f"details: wsgiload report --verbose {result.run_dir}")
-        say(f"run: {result.run_dir}")
+        say(f"run directory: {result.run_dir}")
         say(f"report: {result.report}")
         tell_recommendations(document.recommendations, EXIT_OK, is_printed=not verbose)
 

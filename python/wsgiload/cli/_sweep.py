@@ -435,7 +435,7 @@ def _print(
         else:
             print_first_screen(summary, terminal())
             say(f"details: wsgiload report --verbose {result.run_dir}")
-        say(f"run: {result.run_dir}")
+        say(f"run directory: {result.run_dir}")
         if result.report is not None:
             say(f"report: {result.report}")
 

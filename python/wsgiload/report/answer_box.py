@@ -37,6 +37,8 @@ class AnswerBox:
     status: Literal["decided", "tie", "undecided"] = "decided"
     # The server that the command starts.
     command_of: str | None = None
+    # What the fix in ``needs`` is for.
+    needs_label: str = "To decide"
     # Why the result is not complete.
     notice: str = ""
     # Columns that a narrow terminal leaves out, the first one first.
@@ -55,7 +57,7 @@ def markdown_of(answer: AnswerBox) -> AnswerBox:
     if answer.command_line is not None:
         lines += [answer.command_label, "", "```sh", answer.command_line, "```", ""]
     if answer.needs is not None:
-        lines += [f"To decide: {answer.needs}.", ""]
+        lines += [f"{answer.needs_label}: {answer.needs}.", ""]
     for headings, rows in answer.tables:
         lines += [f"| {' | '.join(headings)} |", f"|{' --- |' * len(headings)}"]
         lines += [f"| {' | '.join(row)} |" for row in rows]
@@ -78,7 +80,7 @@ def _parts(answer: AnswerBox, width: int) -> Iterator[RenderableType]:
         yield Text(answer.command_label)
         yield from (Text(f"  {line}", style="cyan") for line in answer.command_line.splitlines())
     if answer.needs is not None:
-        yield Text(f"To decide: {answer.needs}.")
+        yield Text(f"{answer.needs_label}: {answer.needs}.")
     if answer.notice:
         yield Text(answer.notice, style="yellow")
     for headings, rows in answer.tables:

@@ -18,13 +18,14 @@ from wsgiload.statistics.effect import MOST_RUNS, PLANNED_FACTOR, runs_needed
 
 
 def compare_needs(summary: Summary) -> str:
-    """``repeat with --compare (10 runs per server, about 24 min)``: the runs and the time that were
-    named before the first trial."""
+    """``repeat with --compare (10 runs per server and load level, about 24 min)``: the runs and the
+    time that were named before the first trial."""
     apps = {server_of(cell): cell.app for cell in summary.cells}
     of_app = Counter(apps.get(server) for server in summary.experiment.servers)
     pairs = max((math.comb(count, 2) for count in of_app.values()), default=0)
     runs = runs_needed(pairs)
-    return f"repeat with --compare ({runs} runs per server, about {_span(summary, runs)})"
+    span = _span(summary, runs)
+    return f"repeat with --compare ({runs} runs per server and load level, about {span})"
 
 
 def separating_needs(
@@ -46,8 +47,9 @@ def separating_needs(
     if not made < runs < MOST_RUNS:
         return None
 
+    span = _span(summary, runs)
     return (
-        f"{runs} runs per server (--runs {runs}, about {_span(summary, runs)}) would detect "
+        f"{runs} runs per server and load level (--runs {runs}, about {span}) would detect "
         f"differences in {figure} of {100 * (PLANNED_FACTOR - 1):.0f} % or more"
     )
 

@@ -202,8 +202,8 @@ def _not_ranked(ranking: Sequence[RankingLevel], cells: Sequence[CellResult]) ->
 def _unjudged_words(servers: Sequence[str]) -> str:
     have, are = ("has", "is") if len(servers) == 1 else ("have", "are")
     return (
-        f"{words.join_names(servers)} {have} no valid result (generator or host disturbed) and "
-        f"{are} not ranked. Repeat on an idle machine"
+        f"{words.join_names(servers)} {have} no valid result (trials disturbed) and {are} not "
+        "ranked. Repeat on an idle machine"
     )
 
 
@@ -287,7 +287,7 @@ def _of(check: str, measured: _Measured) -> str:
 
 
 def _order(measured: _Measured) -> str:
-    return ", so the order may change" if measured.servers > 1 else ""
+    return ", so the order of the servers may be wrong" if measured.servers > 1 else ""
 
 
 def _without_disturbance(measured: _Measured) -> list[str]:
@@ -306,7 +306,8 @@ def _without_disturbance(measured: _Measured) -> list[str]:
         return []
 
     lines = [
-        f"the host was disturbed in {measured.share(len(changed) + len(unknown))}{_order(measured)}"
+        "other processes or the hypervisor disturbed "
+        f"{measured.share(len(changed) + len(unknown))}{_order(measured)}"
     ]
     if changed:
         _, budget, cell = max(changed, key=lambda entry: entry[0])
@@ -355,9 +356,9 @@ def _rough(ranking: Sequence[RankingLevel], decisive: Sequence[RankingLevel]) ->
     where = words.join_words([level.level for level in reversed(rough)])
     duration_s = math.ceil(SPARE * words.fewest_requests(HEADLINE) / min(rates))
     if not any(level in decisive for level in rough):
-        means = ", but this does not affect the answer"
+        means = ", but this does not affect the result"
     elif any(len(ranked(level)) > 1 for level in rough):
-        means = ", so the order may change"
+        means = ", so the order of the servers may be wrong"
     else:
         means = ""
     return [
@@ -398,4 +399,6 @@ def _only_elsewhere(measured: _Measured) -> list[str]:
         return []
     total = words.plural(len(measured.elsewhere), "trial")
     named = words.join_words([f"{check} in {count}" for check, count in counts.most_common()])
-    return [f"warnings at other load levels do not affect the answer: {named} of {total}"]
+    return [
+        f"warnings only at other load levels, which do not affect the result: {named} of {total}"
+    ]

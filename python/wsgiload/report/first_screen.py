@@ -13,7 +13,7 @@ from wsgiload.documents.summary import Summary
 from wsgiload.report import words
 from wsgiload.report.answer import answer_of
 from wsgiload.report.answer_box import AnswerBox, markdown_of, print_answer
-from wsgiload.report.levels import decisive_levels
+from wsgiload.report.levels import decisive_levels, ranked
 from wsgiload.report.ranked_figures import p99_words
 
 _NOT_RANKED = {
@@ -51,6 +51,7 @@ def first_screen(summary: Summary) -> AnswerBox:
         command_line=answer.command_line,
         command_of=answer.command_of,
         needs=answer.needs,
+        needs_label=_needs_label(answer, summary),
         notice=words.status_words(summary.status),
         tables=tables,
         cautions=answer.warnings,
@@ -58,6 +59,15 @@ def first_screen(summary: Summary) -> AnswerBox:
         dispensable=_dispensable([headings for headings, _ in tables]),
     )
     return markdown_of(shown)
+
+
+def _needs_label(answer: Answer, summary: Summary) -> str:
+    """What the fix is for: a first place in few runs awaits confirmation."""
+    first = [ranked(level)[:1] for level in shown_levels(answer, summary)]
+    leads = len(first) == 1 and any(not entry.tied_with for entry in first[0])
+    if leads and answer.status == "undecided" and not (summary.races or summary.recommendations):
+        return "To confirm this ranking"
+    return "To decide"
 
 
 def shown_levels(answer: Answer, summary: Summary) -> list[RankingLevel]:

@@ -41,8 +41,8 @@ def quick_look(best: RankingEntry, main: RankingLevel, contenders: Sequence[Rank
         return f"{lead}; {differences} {names} {verb} within the noise.{_lean_words(best, tied)}"
     verb = "is" if len(best.cell_ids) == 1 else "are"
     return (
-        f"{lead}. The difference exceeds the noise within a run, but {runs} {verb} too few to "
-        "estimate the variation between runs."
+        f"{lead}. Its lead exceeds the noise within a run, but {runs} {verb} too few to estimate "
+        "the variation between runs."
     )
 
 

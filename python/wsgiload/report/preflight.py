@@ -32,7 +32,7 @@ def _of_runs(outlook: Preflight) -> list[str]:
     """Of one server, or where enough runs compare a figure of unknown spread, nothing."""
     if outlook.is_race:
         return _of_race(outlook)
-    per_server = f"{plural(outlook.runs, 'run')} per server"
+    per_level = f"{plural(outlook.runs, 'run')} per server and load level"
     wish = span = ""
     if outlook.needed_runs is not None and outlook.needed_s is not None:
         wish = f"use --runs {outlook.needed_runs}"
@@ -41,9 +41,9 @@ def _of_runs(outlook: Preflight) -> list[str]:
     if outlook.factor is not None:
         separates = f"This plan can detect p99 differences of {_percent(outlook.factor)} or more"
         further = f" To detect {_percent(PLANNED_FACTOR)}, {wish} ({span})." if wish else ""
-        return [f"{separates}, given typical variation between runs ({per_server}).{further}"]
+        return [f"{separates}, given typical variation between runs ({per_level}).{further}"]
     if wish:
-        few = f"it has {per_server}, but a ranking needs at least {FEWEST_RUNS}"
+        few = f"it has {per_level}, but a ranking needs at least {FEWEST_RUNS}"
         detects = f"To detect p99 differences of {_percent(PLANNED_FACTOR)}, {wish} ({span})."
         return [f"This plan cannot rank servers: {few}. {detects}"]
     return []

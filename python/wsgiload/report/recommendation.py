@@ -76,10 +76,9 @@ def _disturbed(chosen: RecommendedConfiguration) -> str:
     if not chosen.disturbed:
         return ""
     runs = words.plural(chosen.runs, "run")
-    return (
-        f"; the generator or the host was disturbed in {chosen.disturbed} of the {runs}, which can "
-        "only lengthen response times"
-    )
+    were = "was" if chosen.disturbed == 1 else "were"
+    disturbed = f"{chosen.disturbed} of the {runs} {were} disturbed"
+    return f"; {disturbed}, which can only lengthen response times"
 
 
 def _thin(chosen: RecommendedConfiguration) -> str:

@@ -307,10 +307,10 @@ def _disturbance(record: CellRecord) -> str | None:
         return None
     whole_s = record.load.measured_ns / NS_PER_S
     calm_ns = record.host.undisturbed_ns.get(0.99)
-    rest = f"; p99 of the other seconds: {milliseconds(calm_ns)}" if calm_ns else ""
+    rest = f"; p99 of the undisturbed seconds: {milliseconds(calm_ns)}" if calm_ns else ""
     return (
-        f"the host was disturbed for {record.host.disturbed_s:g} of {whole_s:g} s by other "
-        f"processes or the hypervisor{rest}"
+        f"other processes or the hypervisor disturbed {record.host.disturbed_s:g} of {whole_s:g} s"
+        f"{rest}"
     )
 
 
