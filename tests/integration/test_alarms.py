@@ -6,6 +6,7 @@ docs/alarms.md says which cause stands for which alarm.
 from __future__ import annotations
 
 import os
+import re
 import resource
 import shutil
 import signal
@@ -102,8 +103,8 @@ HOLDS_ITS_THREAD = """
 
 def alarms(done: Done) -> set[str]:
     """The names of those that a load raised."""
-    names = {line.rpartition("[")[2].removesuffix("]") for line in done.complaints}
-    return names & ALARMS
+    names = re.findall(r"\(([a-z0-9-]+)\)", "\n".join(done.complaints))
+    return set(names) & ALARMS
 
 
 def checks(done: Done) -> set[str]:

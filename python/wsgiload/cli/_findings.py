@@ -7,5 +7,5 @@ from wsgiload.report.words import with_fix
 
 
 def finding_text(reason: Reason) -> str:
-    """``cause [name]. Fix``: `wsgiload explain NAME` says more."""
-    return with_fix(f"{reason.message} [{reason.check}]", reason.fix)
+    """``cause (name). Fix``: `wsgiload explain NAME` says more."""
+    return with_fix(f"{reason.message} ({reason.check})", reason.fix)
