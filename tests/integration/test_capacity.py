@@ -160,7 +160,7 @@ def test_which_server_to_run_is_part_of_the_document_or_why_none_is_named(
         document["slo"],
         None,
     )
-    assert f"No recommendation: {choice['no_recommendation']['reason']}; " in done.out
+    assert f"No recommendation: {choice['no_recommendation']['reason']}. " in done.out
     assert "the search failed on every server" in done.out
     assert "no licence" in choice["no_recommendation"]["reason"]
 
@@ -172,7 +172,7 @@ def test_an_interrupt_keeps_the_finished_trials(command: Command, number: signal
     running = command.start(
         "capacity", "--servers", "wsgiref,waitress", "--slo", "p99<50ms", *BRIEFLY
     )
-    until(lambda: "bracket" in running.err, "the first trial of the search")
+    until(lambda: "doubling" in running.err, "the first trial of the search")
     os.killpg(running.pid, number)
     done = running.end()
     assert done.code == 130
