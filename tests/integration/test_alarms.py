@@ -358,7 +358,7 @@ class TestOnServers:
         done = command.run("sweep", write_app(command, SLOWER_EACH_START), *words, *BRIEFLY)
         assert done.code == 0, checks(done)
         assert "waitress at 4 connections: throughput varies by " in done.out, done.out
-        assert "[run-spread]" in done.out
+        assert "(run-spread)" in done.out
 
     def test_v11_the_same_throughput_whatever_the_users(self, command: Command) -> None:
         """One thread of 40 ms: 25 a second, of which the scheduler's millisecond is a small
@@ -377,5 +377,5 @@ class TestOnServers:
         goodputs = [cell["rate_result"]["goodput_per_s"] for cell in done.cells.values()]
         if max(goodputs) / min(goodputs) > 1 + FLAT_WITHIN:
             inconclusive(f"a thread of 40 ms served {goodputs} a second")
-        (line,) = [line for line in done.out.splitlines() if line.endswith("[flat-throughput]")]
+        (line,) = [line for line in done.out.splitlines() if "(flat-throughput)" in line]
         assert line.startswith("waitress-t1: ")

@@ -252,7 +252,7 @@ def test_c18_tells_of_connections_that_were_turned_away() -> None:
         6,
     )
     assert (
-        "5 accept queue overflows, 6 connections dropped by listening sockets; SYN retransmissions add"
+        "5 accept queue overflows, 6 connections dropped by listening sockets), so SYN retransmissions add"
         in found.message
     )
     assert "1, 3 or 7 s" in found.message
@@ -270,7 +270,7 @@ def test_c18_only_notes_segments_that_any_connection_of_the_host_may_have_lost()
     assert retransmissions(TcpCounts(None, 0, 0, 0)) is None
     said = retransmissions(TcpCounts(1, 0, 0, 0))
     assert said is not None
-    assert "TCP retransmissions" in said
+    assert "retransmitted TCP segments" in said
     assert said == retransmissions(TcpCounts(1_200, 0, 0, 0)), "one line for all cells"
 
 
