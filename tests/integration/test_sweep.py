@@ -114,7 +114,8 @@ def test_it_ends_as_its_verdicts_say_and_tells_where_everything_is(
 def test_progress_goes_to_standard_error_one_line_per_cell(hello: tuple[Command, Done]) -> None:
     lines = [line for line in hello[1].err.splitlines() if line.startswith("[")]
     assert [line.partition("]")[0] for line in lines] == [f"[{place}/6" for place in range(1, 7)]
-    assert {line.split()[1] for line in lines} == set(CELLS)
+    shown = {re.sub(r"^\[\S+ (\S+) at (\d+)/s, run (\d+) .*", r"\1@\2#\3", line) for line in lines}
+    assert shown == set(CELLS)
 
 
 def test_nothing_is_left_behind(hello: tuple[Command, Done]) -> None:

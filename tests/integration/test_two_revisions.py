@@ -50,6 +50,6 @@ def test_a_slower_revision_is_named_with_its_factor(
     assert (entry["interval_95"] is not None) == (runs > 1)
     before, after = (commit_of(folder)[:12] for folder in revisions)
     assert f"The app changed from revision {before} to {after}." in compared.out
-    needs = "repeat both with --runs 4 or more"
+    needs = "Repeat both with --runs 4 or more"
     assert (needs in compared.out) == (runs == 1)
     assert re.search(r"waitress at 20/s: p50 is [1-5]\.\d\d× .*the first run's", compared.out)

@@ -193,7 +193,7 @@ def test_httpbin_gets_no_recommendation_from_one_run(command: Command, projects:
     assert done.out.splitlines()[-1].startswith(
         "No recommendation: no configuration has 4 valid runs at one rate"
     )
-    assert "use --runs 6 on an idle machine" in done.out
+    assert "Use --runs 6 on an idle machine" in done.out
     again = command.run("report", done.run_dir, "--slo", "p99<100ms", cwd=project)
     assert again.out.splitlines()[-1] == done.out.splitlines()[-1]
 
