@@ -164,7 +164,7 @@ def test_a_session_is_counted_as_a_whole(command: Command, target: CountingServe
     durations = sessions["duration_ns"]
     assert durations["count"] == sessions["completed"]
     assert durations["min"] > told["response_time_ns"]["min"], "two requests take longer than one"
-    assert "duration of completed sessions, with think times: p50 " in done.out
+    assert "duration of completed sessions, including think times: p50 " in done.out
 
 
 @pytest.mark.parametrize(
