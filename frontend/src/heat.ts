@@ -46,7 +46,7 @@ export function columnName(heat: PageHeat, column: number): string {
 export function rowsAt(heat: PageHeat, field: Field): [string, string][] {
   const { column, place } = field;
   const count = format(heat.counts[column]?.[place] ?? 0, "count");
-  const rows: [string, string][] = [[columnName(heat, column), `to ${format(heat.edges_ns[place + 1], "ns")}: ${count}`]];
+  const rows: [string, string][] = [[columnName(heat, column), `up to ${format(heat.edges_ns[place + 1], "ns")}: ${count}`]];
   const mark = heat.marks.find((one) => one.column === column);
   if (mark) rows.push(["coincided with", mark.text]);
   return rows;

@@ -20,7 +20,7 @@ test("a field is found by its time and its response time, and nothing outside", 
 
 test("the pointer reads the column, the class with its count, and what coincided", () => {
   assert.equal(columnName(HEAT, 1), "1.0 s to 2.0 s");
-  assert.deepEqual(rowsAt(HEAT, { column: 0, place: 0 }), [["0.0 s to 1.0 s", "to 2.00 ms: 1,200"]]);
+  assert.deepEqual(rowsAt(HEAT, { column: 0, place: 0 }), [["0.0 s to 1.0 s", "up to 2.00 ms: 1,200"]]);
   assert.deepEqual(rowsAt(HEAT, { column: 1, place: 1 })[1], ["coincided with", "throttling (12 of 14)"]);
 });
 
