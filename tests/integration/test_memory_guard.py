@@ -32,7 +32,7 @@ main()
 AT_ONCE, IN_SMALL_PIECES = "bytearray(8 << 30)", "{len(kept): str(len(kept))}"
 SAYS = (
     "wsgiload: out of memory (limit: 0.4 GiB); completed results are "
-    "stored; report this, or set WSGILOAD_OWN_MEMORY=16GiB if the experiment is that large"
+    "stored; file a bug, or set WSGILOAD_OWN_MEMORY=16GiB if the experiment is very large"
 )
 TELLS = """
 import resource, sys
