@@ -9,6 +9,15 @@ from wsgiload.catalogue.contract import LaunchContext, Server, Variant, option
 
 REFERENCE = "https://github.com/emmett-framework/granian#options"
 NO_TRUSTED_PROXIES = "proxies are trusted only if the app imports a wrapper (granian.utils.proxies)"
+# Of both interfaces.
+SHARED_NOTES = (
+    "--backpressure, the maximum number of connections, above the load's number "
+    f"(default backlog / workers; {REFERENCE})",
+    f"--http 1 --no-ws: only HTTP/1.1 is measured ({REFERENCE})",
+    f"--log-level warning; the access log is off by default ({REFERENCE})",
+    "--http1-header-read-timeout 60000 (60 s, the maximum): granian closes connections "
+    f"that are idle for longer ({REFERENCE})",
+)
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
@@ -55,12 +64,7 @@ SERVER = Server(
             notes=(
                 "--blocking-threads set by the profile (default half of --backpressure; "
                 f"{REFERENCE})",
-                "--backpressure, the maximum number of connections, above the load's number "
-                f"(default backlog / workers; {REFERENCE})",
-                f"--http 1 --no-ws: only HTTP/1.1 is measured ({REFERENCE})",
-                f"--log-level warning; the access log is off by default ({REFERENCE})",
-                "--http1-header-read-timeout 60000 (60 s, the maximum): granian closes connections "
-                f"that are idle for longer ({REFERENCE})",
+                *SHARED_NOTES,
             ),
             stock_notes=(
                 "one process, up to 512 threads on demand, backlog and backpressure 1,024 "
@@ -78,12 +82,7 @@ SERVER = Server(
             uses_threads=False,
             notes=(
                 f"--loop uvloop: the same event loop as the other ASGI servers ({REFERENCE})",
-                "--backpressure, the maximum number of connections, above the load's number "
-                f"(default backlog / workers; {REFERENCE})",
-                f"--http 1 --no-ws: only HTTP/1.1 is measured ({REFERENCE})",
-                f"--log-level warning; the access log is off by default ({REFERENCE})",
-                "--http1-header-read-timeout 60000 (60 s, the maximum): granian closes connections "
-                f"that are idle for longer ({REFERENCE})",
+                *SHARED_NOTES,
             ),
             stock_notes=(
                 "one process, event loop uvloop (if it is installed), backlog and backpressure "
