@@ -24,7 +24,7 @@ def test_the_leanest_setting_is_named_within_the_budget_also_after_an_interrupt(
 ) -> None:
     began_s = time.monotonic()
     running = command.start("sweep", *WORDS)
-    until(lambda: "#2 " in running.err, "the end of the short trials")
+    until(lambda: ", run 2 " in running.err, "the end of the short trials")
     running.press_ctrl_c()
     assert running.end().code == 130
 
