@@ -103,6 +103,13 @@ def test_six_rounds_name_the_winner_with_its_factor() -> None:
     assert found.needs is None
 
 
+def test_the_question_counts_servers_that_an_interrupted_sweep_did_not_reach() -> None:
+    cells = experiment(1, {"waitress": 3e6, "gevent": 1e6})
+    summary = summary_of(cells, servers=("waitress", "gevent", "bjoern"))
+    unfinished = answer_of(replace(summary, status="interrupted"))
+    assert unfinished.question == "Which of 3 servers has the lowest p99 at 1,000/s?"
+
+
 def test_a_tie_names_its_margin_and_recommends_the_leaner_server() -> None:
     sizes = {"a": 90_000_000, "b": 40_000_000, "c": 20_000_000}
     cells = [

@@ -164,6 +164,10 @@ def test_a_run_that_is_not_complete_says_so_above_its_figures(run_dir: Path) -> 
     assert said not in sweep_lines(summary)
     assert sweep_lines(replace(summary, status="interrupted"))[1] == said
 
+    planned = replace(summary.experiment, servers=(*summary.experiment.servers, "bjoern", "gevent"))
+    unfinished = replace(summary, status="interrupted", experiment=planned)
+    assert sweep_lines(unfinished)[1] == f"{said}, among them all of bjoern and gevent"
+
 
 def test_a_narrow_terminal_names_the_columns_it_leaves_out(run_dir: Path) -> None:
     lines = sweep_lines(read_summary(run_dir), width=100, terminal=True)

@@ -52,7 +52,7 @@ def first_screen(summary: Summary) -> AnswerBox:
         command_of=answer.command_of,
         needs=answer.needs,
         needs_label=_needs_label(answer, summary),
-        notice=words.status_words(summary.status),
+        notice=words.status_words(summary),
         tables=tables,
         cautions=answer.warnings,
         markdown="",

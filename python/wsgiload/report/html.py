@@ -174,7 +174,7 @@ def _report_page(files: RunFiles, sweep: Sweep, drawn: Drawn) -> ReportPage:
     summary = files.summary
     return ReportPage(
         title=_page_title(sweep),
-        status=words.status_words(summary.status),
+        status=words.status_words(summary),
         started=files.run.started_utc,
         conditions=conditions(sweep.experiment),
         about=_about(summary),

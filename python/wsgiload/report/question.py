@@ -30,11 +30,13 @@ def question_of(summary: Summary, level: RankingLevel | None) -> str:
 
 
 def _competitors(summary: Summary, level: RankingLevel) -> int:
-    """Also those that did not qualify for a race, and so are in no ranking."""
+    """The number of planned servers, including those that dropped out of a race or were not
+    reached."""
+    absent = len(words.servers_without_cells(summary))
     race = race_at(summary.races, level)
     if race is None:
-        return len({entry.label for entry in level.entries})
-    return len(race.contenders) + len(race.dropped_out)
+        return len({entry.label for entry in level.entries}) + absent
+    return len(race.contenders) + len(race.dropped_out) + absent
 
 
 def limits_words(summary: Summary) -> str:

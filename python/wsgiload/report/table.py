@@ -53,7 +53,7 @@ def print_sweep(summary: Summary, console: Console) -> None:
     """The table of a sweep, what its runs say together, then the notes and the reasons of what is
     not simply valid."""
     sweep = read_sweep(summary)
-    status = words.status_words(summary.status)
+    status = words.status_words(summary)
     title = [
         Text(conditions(sweep.experiment), style="dim"),
         *([Text(status, style="yellow")] if status else []),

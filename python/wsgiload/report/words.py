@@ -21,6 +21,7 @@ from wsgiload.documents.load_report import (
     Reason,
     Verdict,
 )
+from wsgiload.documents.summary import Summary
 
 MISSING = "–"
 NOT_MEASURED = "not measured"
@@ -317,9 +318,22 @@ def format_interval(interval: Sequence[float | None] | None) -> str:
     )
 
 
-def status_words(status: object) -> str:
-    """ "interrupted: not every cell was measured", or nothing of a run that is complete."""
-    return "" if status == "complete" else f"{status}: some cells were not measured"
+def status_words(summary: Summary) -> str:
+    """ "interrupted: some cells were not measured, among them all of gunicorn-sync", or "" for a
+    complete sweep."""
+    if summary.status == "complete":
+        return ""
+    absent = servers_without_cells(summary)
+    among = f", among them all of {join_words(absent)}" if absent else ""
+    return f"{summary.status}: some cells were not measured{among}"
+
+
+def servers_without_cells(summary: Summary) -> list[str]:
+    """The planned servers of which an interrupted sweep measured no cell."""
+    if summary.status == "complete":
+        return []
+    measured = {cell.id.partition("@")[0] for cell in summary.cells}
+    return [server for server in summary.experiment.servers if server not in measured]
 
 
 def verdict_words(verdict: Verdict | None) -> str:
