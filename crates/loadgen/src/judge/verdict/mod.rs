@@ -223,14 +223,14 @@ impl Diagnostic {
 }
 
 impl Reason {
-    /// The message, the fix and the name of the check.
+    /// The cause, the name of the check, and the fix as a sentence of its own.
     #[must_use]
     pub fn sentence(&self) -> String {
-        let fix = self
-            .fix
-            .as_ref()
-            .map_or(String::new(), |fix| format!("; {fix}"));
-        format!("{}{fix} ({})", self.message, self.check)
+        let cause = format!("{} ({})", self.message, self.check);
+        match &self.fix {
+            Some(fix) => format!("{cause}. {}", capitalized(fix)),
+            None => cause,
+        }
     }
 
     fn of(check: &CheckInfo, detail: Detail) -> Self {
@@ -245,6 +245,13 @@ impl Reason {
             blame: detail.blame,
         }
     }
+}
+
+fn capitalized(sentence: &str) -> String {
+    let mut characters = sentence.chars();
+    characters.next().map_or(String::new(), |first| {
+        first.to_uppercase().chain(characters).collect()
+    })
 }
 
 impl CheckResult {

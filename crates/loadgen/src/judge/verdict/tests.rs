@@ -691,3 +691,23 @@ fn the_fix_gives_the_missing_warm_up() {
         reason.fix
     );
 }
+
+#[test]
+fn a_sentence_has_the_cause_the_check_and_the_fix() {
+    let mut reason = Reason {
+        check: "send-lag".to_owned(),
+        code: None,
+        level: Level::Warn,
+        message: "sends are late".to_owned(),
+        fix: Some("use fewer connections".to_owned()),
+        value: 2.0,
+        limit: 1.0,
+        blame: Blame::Client,
+    };
+    assert_eq!(
+        reason.sentence(),
+        "sends are late (send-lag). Use fewer connections"
+    );
+    reason.fix = None;
+    assert_eq!(reason.sentence(), "sends are late (send-lag)");
+}
