@@ -33,7 +33,7 @@ from wsgiload.units import NS_PER_S
 Keepalive = Literal["on", "off"] | int
 
 DEFAULT_TIMEOUT_NS = 10 * NS_PER_S
-# No backlog in the catalogue is larger, so more connections would only wait in the kernel.
+# Below the listen backlog of the tuned profile (1,024), so the accept queue can hold all of them.
 DEFAULT_MAX_CONNECTIONS = 1_000
 # The slowest 1 % of one minute at 3,000 requests per second; about 140 kB in a load report.
 KEPT_FLIGHTS = 2_000
