@@ -373,6 +373,17 @@ def test_a_server_that_a_script_starts_says_what_it_needs() -> None:
     ]
 
 
+def test_packages_that_an_argument_names_are_installed_first() -> None:
+    requirements = ("gunicorn[gevent,tornado]==27.0.1", "gevent==26.9.0", "tornado==6.6.1")
+    sync = replace(settings("gunicorn", "--threads", "1", "a:b"), requirements=requirements)
+    assert to_run(sync) == "gunicorn --threads 1 a:b"
+    on_gevent = replace(sync, command=("gunicorn", "--worker-class=gevent", "a:b"))
+    assert to_run(on_gevent).splitlines() == [
+        "pip install 'gunicorn[gevent,tornado]==27.0.1' gevent==26.9.0",
+        "gunicorn --worker-class=gevent a:b",
+    ]
+
+
 def test_no_pasted_command_has_a_folder_that_is_gone() -> None:
     folder, scratch = "/wsgiload/servers/runners", "/tmp/wsgiload-scratch-7-x"
     front = replace(

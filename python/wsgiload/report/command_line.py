@@ -64,14 +64,15 @@ def _module_of(app: str) -> str:
 
 
 def to_run(settings: ServerSettings) -> str:
-    """``to_paste`` on the last line; before it, where the command is a script of wsgiload, the
-    commands that install the server and write the script."""
+    """``to_paste`` on the last line, after the commands that install what it needs: everything if
+    it is a script of wsgiload, otherwise the packages that its arguments name, such as uvloop."""
     command = to_paste(settings)
     scripts = [script for script in settings.scripts if script != _EMPTY_SETTINGS]
     if _PREFORK not in command:
         scripts = [script for script in scripts if script != _PREFORK]
     if not scripts:
-        return command
+        packages = _named_packages(command, settings.requirements)
+        return "\n".join([*([f"pip install {shlex.join(packages)}"] if packages else []), command])
 
     lines = []
     if settings.system_packages:
@@ -80,6 +81,14 @@ def to_run(settings: ServerSettings) -> str:
         lines.append(f"pip install {shlex.join(settings.requirements)}")
     lines += [f"wsgiload servers script {script} > {script}" for script in scripts]
     return "\n".join([*lines, command])
+
+
+def _named_packages(command: str, requirements: Sequence[str]) -> list[str]:
+    """The requirements of the server and of the packages that its arguments name, as in ``--loop
+    uvloop`` and ``--gevent 100``; empty if they name none."""
+    arguments = {word.lstrip("-") for word in re.split(r"[\s=]", command)[1:]}
+    named = [one for one in requirements[1:] if one.partition("==")[0] in arguments]
+    return [requirements[0], *named] if named else []
 
 
 def to_paste(settings: ServerSettings) -> str:
