@@ -21,16 +21,22 @@ from wsgiload.documents.description import (
 )
 
 PAGE_SCHEMA = Path("frontend", "page-data.schema.json")
-_HEADER = """# Every key and what it means
+_HEADER = """# Keys of the JSON and CSV files
 
 Generated from the types in `python/wsgiload/documents/` by `make schemas`; do not edit.
 
-Times are integer nanoseconds of CLOCK_MONOTONIC, sizes are bytes, and rates are per second. \
-Unknown values are `null` in JSON and empty in CSV, never 0. [terminology.md](terminology.md) \
-explains the terms. The package contains the JSON Schemas {names} \
-(`wsgiload.documents.schema.load_schema`). Their `schema_version` is 2; documents of version 1 \
-are migrated when they are read. A ratio or share of 0.09 is 9 %. In the last column, *an entry* \
-means that a single value in a list or mapping is null.
+Each table describes a type of JSON object or the columns of a CSV file. The top-level objects are \
+[LoadReport](#loadreport), [Summary](#summary), [CapacityResult](#capacityresult), \
+[RunInfo](#runinfo), [Calibration](#calibration) and [AuditReport](#auditreport).
+
+Unless a table states another unit, times are in nanoseconds, timestamps are readings of \
+CLOCK_MONOTONIC, sizes are in bytes, and rates are per second. A ratio or share of 0.09 is 9 %. \
+Unknown values are `null` in JSON and empty in CSV, never 0. The last column states when a value \
+is null; *an entry* means a single value of a list or mapping. \
+[terminology.md](terminology.md) explains the terms.
+
+The package contains the JSON Schemas {names} (`wsgiload.documents.schema.load_schema`). Their \
+`schema_version` is 2; documents of version 1 are migrated when they are read.
 """
 _PARTS = {
     "load_report": "The JSON of one load (`--json`, `load/<cell>.json`)",

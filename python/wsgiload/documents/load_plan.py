@@ -26,12 +26,12 @@ class Ramp(Document, frozen=True, kw_only=True):
     to_per_s: float
     """Rate at the end of the ramp. Unit: 1/s."""
     over_ns: NonNegativeInt | None = None
-    """Duration of the ramp; the rate is constant after it. Unit: ns. Null: the ramp lasts for the
-    whole measurement."""
+    """Duration of the ramp; afterwards, the rate is constant. Unit: ns. Null: the ramp lasts for
+    the whole measurement."""
 
 
 class Step(Document, frozen=True, kw_only=True):
-    """A constant rate for some time."""
+    """A constant rate for a given time."""
 
     rate_per_s: float
     """Arrivals per second; 0 is a pause. Unit: 1/s."""
@@ -57,28 +57,29 @@ class OpenLoop(Document, frozen=True, kw_only=True, omit_defaults=True):
 
     rate_per_s: float | None = None
     """Constant rate: arrivals per second over all threads. Unit: 1/s. Null: absent with another
-    schedule."""
+    load profile."""
     ramp: Ramp | None = None
-    """Linear change of the rate. Null: absent with another schedule."""
+    """Linear change of the rate. Null: absent with another load profile."""
     steps: tuple[Step, ...] | None = None
-    """Constant rates, one after the other. Null: absent with another schedule."""
+    """Constant rates, one after the other. Null: absent with another load profile."""
     replay: Replay | None = None
-    """Recorded arrivals. Null: absent with another schedule."""
+    """Recorded arrivals. Null: absent with another load profile."""
     arrivals: Arrivals | None = None
     """Inter-arrival distribution: `poisson` or `constant`. Null: absent in a replay."""
     on_busy: OnBusy
-    """What happens to a request when the maximum number of connections is reached: `grow` and its
-    synonym `queue` queue it, `shed` drops it."""
+    """What happens to a request when the maximum number of connections is open and all are busy:
+    `grow` and its synonym `queue` queue the request, `shed` drops the request."""
     max_connections: NonNegativeInt | None
-    """Maximum number of open connections. Unit: connections. Null: not set; as many as the process
-    limits allow, at most 4,096."""
+    """Maximum number of open connections. Unit: connections. Null: not set; 4,096, or fewer if
+    there are not enough file descriptors or ports."""
     max_pending: NonNegativeInt | None
     """Maximum number of requests waiting for a connection; further requests are dropped. Unit:
-    requests. Null: not set; 10 s worth of requests, at least 10 per connection."""
+    requests. Null: not set; the number of requests in 10 s at the highest rate, but at least 10 per
+    connection."""
 
 
 class ClosedLoop(Document, frozen=True, kw_only=True):
-    """A closed loop: a fixed number of users. After each response, a user waits for a think time
+    """A closed loop: a fixed number of users. After each response, a user pauses for the think time
     and then sends the next request."""
 
     connections: NonNegativeInt
@@ -106,14 +107,14 @@ class Phases(Document, frozen=True, kw_only=True):
     """Duration of the measurement. Unit: ns."""
     drain_ns: NonNegativeInt | None = None
     """Maximum wait for responses after the last send. Unit: ns. Null: not set; the request timeout
-    applies."""
+    plus 500 ms."""
     cooldown_ns: NonNegativeInt = 0
-    """Duration of the cool-down: load after the measurement, so that the server is under load until
-    the last measured response. Unit: ns."""
+    """Duration of the cool-down, which keeps the server under load until the last measured
+    response. Unit: ns."""
 
 
 class ResponseCheck(Document, frozen=True, kw_only=True):
-    """The criteria of a correct response. All other responses are failures."""
+    """The criteria for a correct response. All other responses are failures."""
 
     statuses: tuple[int, ...] = (200,)
     """Accepted status codes."""
@@ -124,11 +125,11 @@ class ResponseCheck(Document, frozen=True, kw_only=True):
     sha256: str | None = None
     """Expected SHA-256 hash of the body, hexadecimal. Null: not checked."""
     regex: str | None = None
-    """Regular expression that the first MiB of the body must match. Null: not checked."""
+    """Regular expression that must have a match in the first MiB of the body. Null: not checked."""
 
 
 class RequestPlan(Document, frozen=True, kw_only=True):
-    """One of several requests of a plan. All go to the server in the plan's URL."""
+    """One of several requests of a plan. All requests go to the same server."""
 
     name: str | None = None
     """Name of the request in the report. Null: not set; the report contains the method and path."""
@@ -142,7 +143,7 @@ class RequestPlan(Document, frozen=True, kw_only=True):
     body_base64: str | None = None
     """Request body, base64. Null: no body."""
     check: ResponseCheck | None = None
-    """The criteria of a correct response. Null: not set; the plan's `check` applies."""
+    """The criteria for a correct response. Null: not set; the plan's `check` applies."""
 
 
 class WeightedRequest(Document, frozen=True, kw_only=True):
@@ -215,8 +216,8 @@ class TlsOptions(Document, frozen=True, kw_only=True):
 
 
 class NoiseFloor(Document, frozen=True, kw_only=True):
-    """The noise floor: response times of a server that responds immediately, measured in advance on
-    this machine."""
+    """The noise floor: response times measured in advance on this machine against a server that
+    responds immediately."""
 
     p50_ns: NonNegativeInt
     """Median response time. Unit: ns."""
@@ -227,10 +228,11 @@ class NoiseFloor(Document, frozen=True, kw_only=True):
 
 
 class PrecisionTarget(Document, frozen=True, kw_only=True):
-    """The target precision. The measurement is extended until the target is reached."""
+    """The target precision. The measurement is extended until the target or the maximum duration is
+    reached."""
 
     quantile: float
-    """Quantile to which the target applies, over all scheduled requests. Unit: 0 to 1."""
+    """Quantile to which the target applies, over all scheduled requests. Unit: ratio."""
     half_width: float
     """Largest acceptable half-width of the quantile's 95 % confidence interval, relative to the
     quantile. Unit: ratio."""
@@ -252,9 +254,11 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     method: str = "GET"
     """Method of every request."""
     headers: tuple[tuple[str, str], ...] = ()
-    """Additional header fields, in order. A report contains a hash instead of each secret."""
+    """Additional header fields, in order. Unless `--store-secrets` is given, a report contains
+    hashes instead of secrets."""
     body_base64: str | None = None
-    """Request body, base64. A report contains a hash of the body instead. Null: no body."""
+    """Request body, base64. Unless `--store-secrets` is given, a report contains a hash instead.
+    Null: no body."""
     targets: tuple[WeightedRequest, ...] = ()
     """Weighted requests, used instead of the single request."""
     sessions: tuple[SessionPlan, ...] = ()
@@ -274,26 +278,27 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     timeout_ns: NonNegativeInt = 10_000_000_000
     """Timeout of a request, including connection setup. Unit: ns."""
     deadline_ns: NonNegativeInt | None = None
-    """Longest time from the scheduled to the actual send. A request that is not sent within this
-    time is dropped. Unit: ns. Null: not set; there is no deadline."""
+    """Maximum delay of a send after its scheduled time. A request that is not sent within this time
+    is dropped. Unit: ns. Null: not set; there is no deadline."""
     threads: PositiveInt = 1
     """Number of generator threads. Unit: threads."""
     seed: NonNegativeInt = 0
     """Seed of all random numbers."""
     spin_window_ns: NonNegativeInt | None = None
-    """How long before a send the generator busy-waits. Unit: ns. Null: not set; chosen according to
-    the rate and the cores."""
+    """Duration of the busy-wait before each send. Unit: ns. Null: not set; chosen according to the
+    rate and the cores."""
     shares_cores: bool = False
-    """Whether other processes use the generator's cores. If so, the generator does not use
-    real-time priority, and busy-waits only if `spin_window_ns` is set."""
+    """Whether other processes use the generator's cores. On shared cores, the generator does not
+    use real-time priority, and busy-waits only if `spin_window_ns` is set."""
     receive_stamps: ReceiveStamps | None = None
     """How responses are timestamped: by the kernel (`kernel`), by the generator (`user`), or by the
     generator with additional kernel timestamps on some connections (`sampled`). Null: not set;
     `kernel` in an open loop, `user` in a closed loop."""
     check: ResponseCheck = ResponseCheck()
-    """The criteria of a correct response."""
+    """The criteria for a correct response."""
     wire: Literal["native", "hyper"] = "native"
-    """HTTP implementation of the generator: its own (`native`), or `hyper`."""
+    """HTTP/1.1 implementation of the generator: its own (`native`), or the library hyper (`hyper`).
+    HTTP/2 always uses the library h2."""
     http_version: HttpVersion = "http1"
     """HTTP version: `http1_0`, `http1` (HTTP/1.1) or `http2`."""
     streams: PositiveInt = 1
@@ -303,17 +308,17 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     """TLS options."""
     source_addresses: tuple[str, ...] = ()
     """Source addresses of the connections, used round-robin. If empty, the kernel chooses the
-    address."""
+    address; over loopback, the generator may use several addresses
+    ([transports.md](transports.md))."""
     noise_floor: NoiseFloor | None = None
     """Noise floor of this machine. Null: the machine was not calibrated."""
     requests: PositiveInt | None = None
     """Number of requests after which a closed loop ends, unless its duration ends first. Unit:
     requests. Null: not set; there is no limit."""
     precision: PrecisionTarget | None = None
-    """Target precision, for which the measurement is extended. Null: not set; the duration is
-    fixed."""
+    """Target precision of a quantile. Null: not set; the duration is fixed."""
     thresholds: dict[str, dict[str, float]] = msgspec.field(default_factory=dict)
-    """Thresholds by name of the check and name of the threshold."""
+    """Thresholds by check name and threshold name."""
 
     @property
     def users(self) -> int | None:

@@ -34,7 +34,7 @@ class Reason(Document, frozen=True, kw_only=True):
     message: str
     """What the check found, in one sentence."""
     fix: str | None = None
-    """How to fix the cause. Null: no fix is known, or `message` contains it."""
+    """How to fix the cause. Null: no fix is known, or `message` contains the fix."""
     value: float | str | bool | None
     """Measured value. Unit: depends on the check. Source: the check. Null: the check compares no
     value."""
@@ -59,8 +59,8 @@ class Rates(Document, frozen=True, kw_only=True):
     """Rates of a load (key `rate`) or of a cell (key `rate_result`)."""
 
     offered_per_s: NonNegativeFloat | None
-    """Scheduled requests divided by the length of the measurement; the mean rate if the [rate
-    varies](schedules.md). Unit: 1/s. Source: plan. Null: closed loop."""
+    """Scheduled requests per second; the mean rate if the [rate varies](schedules.md). Unit: 1/s.
+    Source: schedule. Null: closed loop."""
     sent_per_s: NonNegativeFloat | None
     """Requests sent per second. Unit: 1/s. Source: generator. Null: nothing was measured."""
     achieved_per_s: NonNegativeFloat | None
@@ -112,26 +112,25 @@ class Outcomes(Document, frozen=True, kw_only=True):
 
 
 class Distribution(Document, frozen=True, kw_only=True):
-    """The distribution of one time, such as the response time, over the requests of the
-    measurement."""
+    """The distribution of a duration, such as the response time, in the measurement."""
 
     count: NonNegativeInt
-    """Number of recorded times. Unit: requests. Source: generator."""
+    """Number of recorded values. Unit: requests. Source: generator."""
     min: NonNegativeInt | None
-    """Shortest time, exact. Unit: ns. Source: generator. Null: there are no values."""
+    """Minimum, exact. Unit: ns. Source: generator. Null: no values were recorded."""
     mean: NonNegativeFloat | None
-    """Mean time. Unit: ns. Source: generator. Null: there are no values."""
+    """Mean. Unit: ns. Source: generator. Null: no values were recorded."""
     max: NonNegativeInt | None
-    """Longest time, exact. Unit: ns. Source: generator. Null: there are no values."""
+    """Maximum, exact. Unit: ns. Source: generator. Null: no values were recorded."""
     quantiles: dict[QuantileKey, NonNegativeInt | None]
     """Quantiles from `0.5` to `0.9999`; at most 0.1 % above the true value. Unit: ns. Source:
-    histogram. Null: an entry: there are no values."""
+    histogram. Null: an entry: no values were recorded."""
     intervals_95: dict[QuantileKey, tuple[NonNegativeInt | None, NonNegativeInt | None] | None]
-    """Lower and upper end of each quantile's 95 % confidence interval within this run; the upper
-    end is null if unbounded. Unit: ns. Source: batches of the load. Null: an entry: the quantile is
-    not resolved (`uncertainty` gives the reason), or the distribution is not the response time."""
+    """Lower and upper end of each quantile's 95 % confidence interval; the upper end is null if the
+    interval is unbounded. Unit: ns. Source: batches. Null: an entry: `uncertainty` contains no
+    interval, or the values are not response times."""
     hdr_v2: str | None
-    """Full histogram: HdrHistogram V2, compressed, base64. Source: generator. Null: not stored."""
+    """Full histogram (HdrHistogram V2, compressed, base64). Source: generator. Null: not stored."""
 
 
 class Bounds(Document, frozen=True, kw_only=True):
@@ -139,12 +138,12 @@ class Bounds(Document, frozen=True, kw_only=True):
 
     low: NonNegativeInt | None
     """Lower bound: a request that timed out or stayed unfinished counts as if its response had
-    arrived when the generator stopped waiting. Unit: ns. Source: outcomes. Null: too many requests
-    failed in other ways."""
+    arrived when the generator stopped waiting. Unit: ns. Source: outcomes. Null: so many requests
+    failed in other ways that the quantile has no finite value."""
     high: NonNegativeInt | None
     """Upper bound: every request without a correct response counts as infinitely slow. Equal to
-    `low` if the generator waited longer than `low` for every request that timed out or stayed
-    unfinished. Unit: ns. Source: outcomes. Null: too many requests failed."""
+    `low` if the timed-out and unfinished requests cannot affect the quantile. Unit: ns. Source:
+    outcomes. Null: so many requests failed that the quantile has no finite value."""
 
 
 class NotChecked(Document, frozen=True, kw_only=True):
@@ -157,8 +156,8 @@ class NotChecked(Document, frozen=True, kw_only=True):
 
 
 class Diagnostic(Document, frozen=True, kw_only=True):
-    """An observation of a check: it does not affect the verdict, but can help to explain a
-    result."""
+    """An observation made by a check. Observations do not affect the verdict, but can help to
+    explain a result."""
 
     check: str
     """Name of the check."""
@@ -167,7 +166,7 @@ class Diagnostic(Document, frozen=True, kw_only=True):
     value: float
     """Measured value. Unit: depends on the check."""
     limit: float
-    """Limit that the value exceeded. Unit: depends on the check."""
+    """Limit at which the observation is reported. Unit: depends on the check."""
 
 
 class ErrorBudget(Document, frozen=True, kw_only=True):
@@ -175,26 +174,26 @@ class ErrorBudget(Document, frozen=True, kw_only=True):
     ([statistics.md](statistics.md#the-error-budget))."""
 
     value: NonNegativeInt
-    """The quantile as measured. Unit: ns. Source: response times."""
+    """Measured quantile. Unit: ns. Source: response times."""
     generator: tuple[NonNegativeInt, NonNegativeInt]
-    """Range of the quantile. The lower end excludes the generator's delays (send lag and receive
-    delay of each request); the upper end is the quantile as measured. Unit: ns. Source:
-    generator."""
+    """Lower end: the quantile without the generator's delays (send lag and `receive_delay_ns`).
+    Upper end: the measured quantile. Unit: ns. Source: generator."""
     sampling_95: tuple[NonNegativeInt, NonNegativeInt | None] | None
-    """Lower and upper end of the quantile's 95 % confidence interval within this run; the upper end
-    is null if unbounded. Unit: ns. Source: batches of the load. Null: fewer than 300 requests,
-    interrupted load, or the quantile has no finite value."""
+    """Lower and upper end of the quantile's 95 % confidence interval; the upper end is null if the
+    interval is unbounded. Unit: ns. Source: batches. Null: fewer than 300 requests, interrupted
+    load, or the quantile has no finite value."""
     noise_floor: NonNegativeInt | None
     """Noise floor of this machine at this quantile. Unit: ns. Source: `wsgiload calibrate`. Null:
     the machine was not calibrated."""
     undisturbed: NonNegativeInt | None
-    """The quantile over the intervals in which the host was not disturbed, without the first
-    interval after each disturbed one. Equal to `value` if the host was never disturbed. Unit: ns.
-    Source: intervals, host. Null: the host was not observed (always with `wsgiload load`), or fewer
-    than ten responses lie beyond the quantile."""
+    """The quantile over the intervals in which the host was not
+    [disturbed](terminology.md#validity), excluding the first interval after each disturbed
+    interval. Equal to `value` if the host was never disturbed. Unit: ns. Source: intervals, host.
+    Null: the host was not observed (always with `wsgiload load`), or fewer than ten responses are
+    slower than the quantile."""
     band: tuple[NonNegativeInt, NonNegativeInt | None] | None
-    """Range in which the quantile would lie if the generator caused no delay: `sampling_95`, with
-    the lower end reduced by the generator's contribution and the p50 of the noise floor. Unit: ns.
+    """Range in which the quantile would lie if the generator caused no delay. It is `sampling_95`
+    with the lower end reduced by the width of `generator` and the p50 of the noise floor. Unit: ns.
     Source: derived. Null: `sampling_95` is null."""
     bound_status: Literal["bounded", "upper_bound", "few_responses"]
     """`bounded` (the true value lies in `band`), `upper_bound` (the generator may have added more
@@ -203,13 +202,13 @@ class ErrorBudget(Document, frozen=True, kw_only=True):
 
 
 class PrecisionReached(Document, frozen=True, kw_only=True):
-    """The precision reached for the quantile in the plan's `precision`."""
+    """The precision that was reached for the quantile in `plan.precision`."""
 
     half_width: NonNegativeFloat | None
     """Half-width of the quantile's 95 % confidence interval, relative to the quantile. Unit: ratio.
     Source: `uncertainty`. Null: the interval is unknown or unbounded."""
     is_reached: bool
-    """Whether `half_width` is at most the `half_width` in the plan's `precision`. Source:
+    """Whether the target was reached: `half_width` is at most `plan.precision.half_width`. Source:
     derived."""
 
 
@@ -217,15 +216,15 @@ class QuantileUncertainty(Document, frozen=True, kw_only=True):
     """The uncertainty of one quantile within one run."""
 
     interval_95_ns: tuple[NonNegativeInt, NonNegativeInt | None] | None
-    """Lower and upper end of the quantile's 95 % confidence interval within this run; the upper end
-    is null if unbounded. Unit: ns. Source: derived. Null: fewer than 300 requests, interrupted
+    """Lower and upper end of the quantile's 95 % confidence interval; the upper end is null if the
+    interval is unbounded. Unit: ns. Source: derived. Null: fewer than 300 requests, interrupted
     load, or the quantile has no finite value."""
     effective_requests: NonNegativeFloat | None
-    """Number of independent requests that would give the same precision. Unit: requests. Source:
-    variance over 30, 60 and 120 batches. Null: fewer than 300 requests, or interrupted load."""
+    """Number of [effective requests](terminology.md#statistics). Unit: requests. Source: variance
+    over 30, 60 and 120 batches. Null: fewer than 300 requests, or interrupted load."""
     resolution_status: Literal["headline", "resolved", "not_resolved"]
-    """`headline` (at least 100 effective requests lie beyond the quantile), `resolved` (at least
-    10) or `not_resolved`. Source: derived."""
+    """`headline` (at least 100 effective requests are slower than the quantile), `resolved` (at
+    least 10) or `not_resolved`. Source: derived."""
     reason: (
         Literal[
             "too_few_requests",
@@ -237,9 +236,9 @@ class QuantileUncertainty(Document, frozen=True, kw_only=True):
         | None
     )
     """Why the quantile is not resolved: `too_few_requests` (fewer than 300),
-    `too_few_effective_requests` (fewer than 10 lie beyond the quantile), `not_met` (too many
-    requests failed, so the quantile has no finite value), `below_noise_floor` (less than three
-    times the plan's `noise_floor`, so the value is only an upper bound) or `interrupted`. Source:
+    `too_few_effective_requests` (fewer than 10 are slower than the quantile), `not_met` (too many
+    requests failed, so the quantile has no finite value), `below_noise_floor` (the quantile is less
+    than three times the noise floor, so the value is only an upper bound) or `interrupted`. Source:
     derived. Null: the quantile is resolved."""
 
 
@@ -248,9 +247,9 @@ class Uncertainty(Document, frozen=True, kw_only=True):
 
     offered_quantiles_ns: dict[QuantileKey, QuantileUncertainty]
     """Uncertainty of each quantile over all scheduled requests; failures count as slower than any
-    response. Source: batches of the load."""
+    response. Source: batches."""
     response_time_ns: dict[QuantileKey, QuantileUncertainty]
-    """Uncertainty of each quantile over correct responses. Source: batches of the load."""
+    """Uncertainty of each quantile over correct responses. Source: batches."""
 
 
 class ChangePoint(Document, frozen=True, kw_only=True):
@@ -265,7 +264,7 @@ class ChangePoint(Document, frozen=True, kw_only=True):
 
 
 class Stationarity(Document, frozen=True, kw_only=True):
-    """Whether response times changed over the measurement."""
+    """Whether response times changed during the measurement."""
 
     state: Literal["stationary", "drifting", "non_stationary", "unstable"] | None
     """`stationary`; `drifting` (response times changed between the first and the last third,
@@ -275,9 +274,9 @@ class Stationarity(Document, frozen=True, kw_only=True):
     reason: str | None
     """Why the response times were not checked. Null: they were checked."""
     slice_ns: NonNegativeInt | None
-    """Length of the compared time slices: long enough for 1,000 responses, but at least 1 s, at
-    most 5 s, and never less than a report interval. A measurement with fewer than ten such slices
-    is divided into 10 to 30 slices instead. Unit: ns. Source: derived. Null: not checked."""
+    """Length of the compared time slices: the time that 1,000 responses take, but 1 s to 5 s and at
+    least one report interval. A measurement that is shorter than ten of these slices is divided
+    into 10 to 30 slices instead. Unit: ns. Source: derived. Null: not checked."""
     p50_drift: float | None
     """Relative change of the median response time between the first and the last third of the
     measurement. Unit: ratio. Source: time slices. Null: not checked."""
@@ -286,30 +285,30 @@ class Stationarity(Document, frozen=True, kw_only=True):
     measurement. Unit: ratio. Source: time slices. Null: not checked, or too few responses per
     slice."""
     p50_kpss: NonNegativeFloat | None
-    """KPSS statistic of the log median response time per slice. It exceeds 0.739 in 1 % of
-    stationary series. Source: time slices. Null: not checked."""
+    """KPSS statistic of the logarithms of the slices' median response times. It exceeds 0.739 in 1
+    % of stationary series. Source: time slices. Null: not checked."""
     p99_kpss: NonNegativeFloat | None
-    """KPSS statistic of the log p99 response time per slice. It exceeds 0.739 in 1 % of stationary
-    series. Source: time slices. Null: not checked, or too few responses per slice."""
+    """KPSS statistic of the logarithms of the slices' p99 response times. It exceeds 0.739 in 1 %
+    of stationary series. Source: time slices. Null: not checked, or too few responses per slice."""
     p50_range: NonNegativeFloat | None
-    """Relative difference between the highest and the lowest level of the median response time. A
-    level lasts from one change to the next. Unit: ratio. Source: time slices. Null: not checked."""
+    """Relative difference between the highest and the lowest median response time of the segments
+    between changes. Unit: ratio. Source: time slices. Null: not checked."""
     changes: tuple[ChangePoint, ...]
     """All changes of the median response time. Source: time slices."""
     settled_after_ns: NonNegativeInt | None
-    """Time of the last change; afterwards, response times were steady. The warm-up should be longer
-    by this time. Unit: ns from the start of the measurement. Source: derived. Null: no change, or a
-    change in the second half."""
+    """Time of the last change, after which response times were steady. Lengthen the warm-up by this
+    time. Unit: ns from the start of the measurement. Source: derived. Null: no change, or a change
+    in the second half."""
 
 
 class RequestsInSystem(Document, frozen=True, kw_only=True):
-    """The number of requests in the system (from their scheduled send time to their end)."""
+    """The number of requests [in the system](terminology.md#statistics)."""
 
     mean: NonNegativeFloat
     """Mean number of requests in the system during the measurement. Unit: requests. Source:
     generator."""
     growth: float | None
-    """Growth of the number of requests in the system during the measurement, divided by its mean;
+    """Growth of the number of requests in the system during the measurement, divided by `mean`;
     about 2 if a backlog grew steadily from zero. Unit: ratio. Source: Theil–Sen slope (median of
     all pairwise slopes). Null: closed loop, varying rate, fewer than 1,000 requests, or interrupted
     load."""
@@ -319,8 +318,8 @@ class SendGaps(Document, frozen=True, kw_only=True):
     """A comparison of the send times with the requested Poisson process."""
 
     count: NonNegativeInt
-    """Number of inter-arrival times that were tested; they are taken from the middle of the
-    measurement. Source: generator."""
+    """Number of tested inter-arrival times, taken from the middle of the measurement. Source:
+    generator."""
     anderson_darling: float
     """Anderson-Darling statistic for exponential inter-arrival times. It exceeds 1.959 for 1 % of
     true Poisson processes. Source: derived."""
@@ -328,9 +327,9 @@ class SendGaps(Document, frozen=True, kw_only=True):
     """Kolmogorov-Smirnov distance of the inter-arrival times from the exponential distribution.
     Source: derived."""
     dispersion_deviation: NonNegativeFloat | None
-    """Largest deviation from 1 among three indices of dispersion (variance divided by mean): those
-    of the sends per 10 ms, per 100 ms and per 1 s. Unit: standard errors. Source: derived. Null:
-    too few sends."""
+    """The index of dispersion (variance divided by mean) is computed for the number of sends per 10
+    ms, per 100 ms and per 1 s. The value is its largest deviation from 1. Unit: standard errors.
+    Source: derived. Null: too few sends."""
 
 
 class Build(Document, frozen=True, kw_only=True):
@@ -339,10 +338,10 @@ class Build(Document, frozen=True, kw_only=True):
     profile: str
     """`release` or `debug`; debug builds are unsuitable for measurements. Source: build."""
     target_cpu: str | None
-    """Instruction set for which the generator was built. Source: build. Null: built for the
-    compiler's default."""
+    """Instruction set for which the generator was built. Source: build. Null: the compiler's
+    default was used."""
     git_sha: str | None
-    """Commit from which the generator was built. Source: build. Null: built outside a git
+    """Commit from which the generator was built. Source: build. Null: the source was not a git
     checkout."""
 
 
@@ -358,24 +357,24 @@ class Tool(Document, frozen=True, kw_only=True):
 
 
 class LocalPorts(Document, frozen=True, kw_only=True):
-    """The local ports that connections can use."""
+    """The local ports that the connections can use."""
 
     source_addresses: tuple[str, ...] | None
-    """Source addresses of the connections, used round-robin. Source: plan; chosen automatically for
-    loopback servers. Null: chosen by the kernel."""
+    """Source addresses of the connections, used round-robin. Source: plan, or chosen automatically
+    for loopback servers. Null: the kernel chose the address."""
     free: NonNegativeInt
     """Ports that were free for connections to this server before the load. Unit: ports. Source:
     `/proc/sys/net/ipv4`, `/proc/net/tcp`."""
     needed_at_most: NonNegativeInt
-    """Maximum number of ports that the load may need at the same time. Unit: ports. Source:
+    """Upper bound on the number of ports that the load needs at the same time. Unit: ports. Source:
     derived."""
     warning: str | None
     """Warning that ports may run out, with a fix. Source: derived. Null: there are enough ports."""
 
 
 class TrackedConnections(Document, frozen=True, kw_only=True):
-    """The connection tracking (conntrack) table. When it is full, the kernel drops new connections,
-    so the server looks slow (alarm `network-resources`)."""
+    """The kernel's connection tracking (conntrack) table. When the table is full, the kernel drops
+    new connections, so the server seems slow (alarm [`network-resources`](alarms.md))."""
 
     before: NonNegativeInt
     """Entries of the conntrack table before the first connection of the load. Unit: connections.
@@ -421,11 +420,11 @@ class ConnectionCounts(Document, frozen=True, kw_only=True):
     """Maximum number of connections allowed at the same time. Unit: connections. Source: plan, file
     descriptor limit, free ports."""
     requests_per_connection: RequestsPerConnection | None
-    """Number of requests per connection. Unit: requests. Source: generator. Null: not recorded for
-    any connection."""
+    """Number of requests per connection. Unit: requests. Source: generator. Null: no connection was
+    recorded."""
     allowed_streams: NonNegativeInt | None = None
-    """Lowest limit on concurrent streams that the server set on any connection. Unit: streams.
-    Source: the server's HTTP/2 settings. Null: every limit is at least `plan.streams`."""
+    """Lowest limit on concurrent streams per connection that the server set. Unit: streams. Source:
+    the server's HTTP/2 settings. Null: every limit is at least `plan.streams`."""
     failures: dict[str, PositiveInt]
     """Number of failed connections by cause, in all phases. After the first eight causes, all
     others count as `further causes`. Unit: connections. Source: kernel, TLS."""
@@ -444,8 +443,8 @@ class RequestCounts(Document, frozen=True, kw_only=True):
     """Name of the target, or its method and path. For a request of a session, the session's name
     and the request's position come first, as in `browse[2] GET /cart`. Source: options."""
     scheduled: NonNegativeInt
-    """Scheduled requests of this target in the measurement; the sum over all targets is the load's
-    `scheduled`. Unit: requests. Source: generator."""
+    """Scheduled requests of this target in the measurement. The sum over all targets is the load's
+    `outcomes.scheduled`. Unit: requests. Source: generator."""
     ok: NonNegativeInt
     """Requests of this target with a correct response. Unit: requests. Source: generator."""
     failed: NonNegativeInt
@@ -453,13 +452,13 @@ class RequestCounts(Document, frozen=True, kw_only=True):
     p50_ns: NonNegativeInt | None
     """Median response time of the correct responses. Unit: ns. Source: kernel or generator
     timestamps. Null: no correct response, or the histograms of all targets would need more than 256
-    MiB (with one thread: more than 900 targets)."""
+    MiB (more than 900 targets with one thread)."""
     p99_ns: NonNegativeInt | None
     """p99 response time of the correct responses. Unit: ns. Source: kernel or generator timestamps.
-    Null: as `p50_ns`."""
+    Null: as for `p50_ns`."""
     max_ns: NonNegativeInt | None
     """Longest response time of the correct responses. Unit: ns. Source: kernel or generator
-    timestamps. Null: as `p50_ns`."""
+    timestamps. Null: as for `p50_ns`."""
 
 
 class WrongResponse(Document, frozen=True, kw_only=True):
@@ -475,12 +474,12 @@ class WrongResponse(Document, frozen=True, kw_only=True):
     first_line: str
     """The first 300 bytes of the response's first line. Source: server."""
     location: str | None
-    """Header `Location` of the response. Source: server. Null: no such header."""
+    """`Location` header of the response. Source: server. Null: no such header."""
     content_encoding: str | None
-    """Header `Content-Encoding` of the response. Source: server. Null: no such header."""
+    """`Content-Encoding` header of the response. Source: server. Null: no such header."""
     body: str | None
-    """The first 300 bytes of the response body, as text. Source: server. Null: the body is encoded,
-    or the response head could not be read."""
+    """The first 300 bytes of the response body, as text. Source: server. Null: the body has a
+    content encoding, or the response head could not be read."""
 
 
 class SessionCounts(Document, frozen=True, kw_only=True):
@@ -501,15 +500,15 @@ class SessionCounts(Document, frozen=True, kw_only=True):
     count includes them. Unit: requests. Source: generator."""
     duration_ns: Distribution | None
     """Duration of the completed sessions, including think times, from the scheduled start to the
-    last response. Unfinished sessions are not included, so long sessions may be missing. Unit: ns.
-    Source: generator. Null: no session was completed."""
+    last response. Unfinished sessions are excluded, so the longest sessions may be missing. Unit:
+    ns. Source: generator. Null: no session was completed."""
 
 
 class Interval(Document, frozen=True, kw_only=True):
-    """One interval of the measurement."""
+    """One report interval of the measurement."""
 
     start_ns: NonNegativeInt
-    """Start of the interval. Unit: ns, monotonic. Source: generator."""
+    """Start of the interval. Unit: ns (CLOCK_MONOTONIC). Source: generator."""
     length_ns: NonNegativeInt
     """Length of the interval. Unit: ns. Source: generator."""
     scheduled: NonNegativeInt
@@ -531,17 +530,17 @@ class Interval(Document, frozen=True, kw_only=True):
     """Longest response time of the correct responses. Unit: ns. Source: generator. Null: no correct
     response."""
     hdr_v2: str | None
-    """Histogram of the response times of the correct responses: HdrHistogram V2, compressed,
-    base64. Source: generator. Null: no correct response."""
+    """Histogram of the correct responses' response times (HdrHistogram V2, compressed, base64).
+    Source: generator. Null: no correct response."""
 
 
 class Flights(Document, frozen=True, kw_only=True):
-    """When individual requests were in the system. In a sweep, `slowest` and `sample` have at most
+    """When selected requests were in the system. In a sweep, `slowest` and `sample` contain at most
     2,000 requests each."""
 
     slowest: tuple[tuple[NonNegativeInt, NonNegativeInt], ...]
     """The slowest requests of the measurement, slowest first, each as `[scheduled send time, end]`.
-    A failure counts as slower than any response. Unit: ns, monotonic. Source: generator."""
+    A failure counts as slower than any response. Unit: ns (CLOCK_MONOTONIC). Source: generator."""
     slowest_parts: tuple[
         tuple[NonNegativeInt, NonNegativeInt, NonNegativeInt, NonNegativeInt] | None, ...
     ] = ()
@@ -550,7 +549,7 @@ class Flights(Document, frozen=True, kw_only=True):
     generator. Null: an entry: the request failed."""
     sample: tuple[tuple[NonNegativeInt, NonNegativeInt], ...]
     """A random sample of the requests, in the order of their scheduled send times, each as
-    `[scheduled send time, end]`. Unit: ns, monotonic. Source: generator."""
+    `[scheduled send time, end]`. Unit: ns (CLOCK_MONOTONIC). Source: generator."""
 
 
 class ClockReading(Document, frozen=True, kw_only=True):
@@ -561,13 +560,13 @@ class ClockReading(Document, frozen=True, kw_only=True):
     realtime_ns: NonNegativeInt
     """Reading of CLOCK_REALTIME. Unit: ns since 1970. Source: kernel."""
     drift_ns: int
-    """How far CLOCK_REALTIME gained on CLOCK_MONOTONIC during the load; negative if it lost time.
-    Unit: ns. Source: kernel."""
+    """Time that CLOCK_REALTIME gained relative to CLOCK_MONOTONIC during the load; negative if
+    CLOCK_REALTIME lost time. Unit: ns. Source: kernel."""
 
 
 class AttachedResources(Document, frozen=True, kw_only=True):
-    """Limits and resource use of a running server, with `--attach-cgroup` or `--attach-pid`.
-    Attaching does not set limits; these limits were already in force."""
+    """Limits and resource use of a running server, with `--attach-cgroup` or `--attach-pid`. These
+    options do not change any limit."""
 
     source: Literal["cgroup-v2", "cgroup-v1", "processes"]
     """What was sampled: a cgroup (`cgroup-v2` or `cgroup-v1`), or the process and its descendants
@@ -575,23 +574,22 @@ class AttachedResources(Document, frozen=True, kw_only=True):
     name: str
     """Path of the cgroup, or the process ID. Source: host."""
     effective_cpus: NonNegativeFloat | None
-    """Smallest CPU limit on the path to the root cgroup. Unit: cores. Source: cgroup. Null: no
+    """Lowest CPU limit of the cgroup and its ancestors. Unit: cores. Source: cgroup. Null: no
     limit, or `source` is `processes`."""
     effective_memory_bytes: NonNegativeFloat | None
-    """Smallest memory limit on the path to the root cgroup. Unit: bytes. Source: cgroup. Null: no
+    """Lowest memory limit of the cgroup and its ancestors. Unit: bytes. Source: cgroup. Null: no
     limit, or `source` is `processes`."""
     effective_pids: NonNegativeFloat | None
-    """Smallest limit on the number of processes and threads on the path to the root cgroup. Unit:
-    processes and threads. Source: cgroup. Null: no limit, or `source` is `processes`."""
+    """Lowest limit on processes and threads of the cgroup and its ancestors. Unit: processes and
+    threads. Source: cgroup. Null: no limit, or `source` is `processes`."""
     used: ResourceUse
     """Resource use during the measurement ([ResourceUse](#resourceuse)). Source: samples every
     100 ms."""
 
 
 class LoadAttempt(Document, frozen=True, kw_only=True):
-    """One attempt of a load with `--reruns`. The report describes the attempt that the host
-    disturbed the least, whatever its result. Of the other attempts, only the values below are
-    stored."""
+    """One attempt of a load with `--reruns`. The report describes the least disturbed attempt,
+    regardless of its results. Of the other attempts, only the values below are stored."""
 
     reported: bool
     """Whether the report describes this attempt. Source: derived."""
@@ -615,26 +613,27 @@ class SpinUse(Document, frozen=True, kw_only=True):
     """Busy-waiting before sends."""
 
     window_ns: NonNegativeInt
-    """How long before a send the generator busy-waits: it polls its sockets instead of sleeping.
-    Unit: ns. Source: generator."""
+    """Duration of the busy-wait before each send. A busy-waiting generator polls its sockets
+    instead of sleeping. Unit: ns. Source: generator."""
     reason: Literal["user_set", "automatic", "off_at_this_rate", "off_on_shared_cores"]
-    """Why the window has this length: `user_set`, `automatic`, `off_at_this_rate` (busy-waiting
-    would use more than 20 % of a core, or there is no rate) or `off_on_shared_cores` (other
-    processes use the generator's cores). Source: generator."""
+    """Why `window_ns` has this value: `user_set`, `automatic`, `off_at_this_rate` (busy-waiting
+    would use more than 20 % of a core, or the load has no rate) or `off_on_shared_cores` (other
+    processes use the generator's cores, or the generator has as many threads as cores). Source:
+    generator."""
 
 
 class Stalls(Document, frozen=True, kw_only=True):
     """Stalls of the generator's event loop that were longer than 5 ms."""
 
     count: NonNegativeInt
-    """Number of stalls longer than 5 ms. Source: generator."""
+    """Number of stalls. Source: generator."""
     total_ns: NonNegativeInt
     """Total duration of the stalls. Unit: ns. Source: generator."""
     longest_ns: NonNegativeInt
     """Duration of the longest stall. Unit: ns. Source: generator."""
     waited_ns: NonNegativeInt | None = None
     """Part of `total_ns` in which the thread was runnable but had no CPU. Unit: ns. Source: kernel.
-    Null: measured by an older version."""
+    Null: the report is from an older version."""
     arrivals: NonNegativeInt
     """Requests of the measurement that were due during a stall. Unit: requests. Source:
     generator."""
@@ -647,14 +646,14 @@ class RejectedTimestamps(Document, frozen=True, kw_only=True):
     """Kernel timestamps that were not used."""
 
     count: NonNegativeInt
-    """Number of kernel timestamps that lie before the start or after the end of their request, or
+    """Number of kernel timestamps that were before the start or after the end of the request, or
     that could not be converted to CLOCK_MONOTONIC. Source: generator."""
     clock_steps: NonNegativeInt
     """Number of times that the wall clock was set during the load. Source: kernel."""
 
 
 class GeneratorUsage(Document, frozen=True, kw_only=True):
-    """The generator's resource use, and how much it was disturbed."""
+    """The generator's resource use, and disturbances of the generator."""
 
     cpu_seconds: NonNegativeFloat | None
     """CPU time of the generator. Unit: s. Source: kernel, per-thread clock. Null: not readable."""
@@ -665,11 +664,12 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     """Time in which generator threads were runnable but had no CPU. Unit: ns. Source:
     `/proc/self/task/*/schedstat`. Null: not readable."""
     max_send_lag_ns: NonNegativeInt | None
-    """Largest send lag of all requests that were sent or dropped, including those that failed.
-    Unit: ns. Source: generator. Null: no request was sent or dropped."""
+    """Largest send lag of all requests, including failed requests. For a request dropped at its
+    deadline, the send lag is the delay until then. Unit: ns. Source: generator. Null: no request
+    was sent, or dropped at its deadline."""
     busy_share: NonNegativeFloat
-    """Share of the elapsed time in which the busiest generator thread used a CPU, without
-    busy-waiting before sends. Unit: ratio. Source: kernel, per-thread clock."""
+    """CPU time of the busiest generator thread, without busy-waiting before sends, divided by the
+    elapsed time. Unit: ratio. Source: kernel, per-thread clock."""
     steal_share: NonNegativeFloat | None
     """Steal: share of the host's CPU time that the hypervisor took. Unit: ratio. Source:
     `/proc/stat`. Null: no `/proc/stat`."""
@@ -683,25 +683,25 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     real_time_off_share: Share | None
     """Share of the load's duration in which busy generator threads gave up real-time priority to
     avoid RT throttling (the kernel stops real-time threads that use more than 95 % of a second).
-    Threads that hardly sleep give up this priority for 7 % of the time. During this time, a CPU
-    quota applies to them, and they run at niceness 0, or at -10 if the generator was started at
-    real-time priority and this is permitted. Unit: ratio. Source: generator. Null: `scheduling` is
-    not `realtime`, or the threads could not regain real-time priority and sleep instead
+    Threads that hardly sleep give up this priority for 7 % of the time. In that time, they are
+    subject to CPU quotas and run at niceness 0, or at niceness -10 if permitted and if the
+    generator was started at real-time priority. Unit: ratio. Source: generator. Null: `scheduling`
+    is not `realtime`, or the threads could not regain real-time priority and slept instead
     (`curtailed_spins`)."""
     spin: SpinUse
-    """Busy-waiting before sends ([SpinUse](#spinuse)). In addition, timers expire early: by the
-    shortest of the last 16 wake-up delays, at most 20 µs. Source: generator."""
+    """Busy-waiting before sends ([SpinUse](#spinuse)). Sleep timers are set early by the shortest
+    of the last 16 wake-up delays, but by at most 20 µs. Source: generator."""
     spin_off_share: Share | None
     """Share of the load's duration in which busy-waiting was off because fewer than 0.1 cores per
-    generator thread were idle. It resumes above 0.3 idle cores per thread; idle time is checked
-    every 0.5 s. Unit: ratio. Source: `/proc/stat`. Null: `spin.window_ns` was set by the user or is
-    0, or the load ended before the first check."""
+    generator thread were idle. Busy-waiting resumes above 0.3 idle cores per thread. Idle time is
+    checked every 0.5 s. Unit: ratio. Source: `/proc/stat`. Null: `spin.window_ns` was set by the
+    user or is 0, or the load ended before the first check."""
     spin_cpu_seconds: NonNegativeFloat
     """CPU time that busy-waiting used. Unit: s. Source: generator."""
     curtailed_spins: NonNegativeInt
-    """How often a thread slept instead of busy-waiting. Real-time threads that cannot change their
-    priority sleep for 7 % of the time to avoid RT throttling; this rarely delays a send. Source:
-    generator."""
+    """Number of times that a thread slept instead of busy-waiting. Real-time threads that cannot
+    change their priority sleep for 7 % of the time to avoid RT throttling. These sleeps rarely
+    delay a send. Source: generator."""
     stalls: Stalls
     """Stalls of more than 5 ms in the generator's event loop. Source: generator."""
     throttled_periods: NonNegativeInt | None
@@ -712,18 +712,17 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     read the data), or `sampled` (like `user`, but one connection in 16 also has kernel timestamps,
     for `receive_delay_ns`). Source: generator."""
     user_timestamps: NonNegativeInt
-    """Correct responses timestamped by the generator; their response times may include its delays.
-    If `receive_stamps` is `kernel`, these are only the close-delimited responses and those without
-    a usable kernel timestamp; otherwise, all correct responses. Unit: requests. Source:
-    generator."""
+    """Correct responses timestamped by the generator; their response times may include the
+    generator's delays. If `receive_stamps` is `kernel`, only close-delimited responses and
+    responses without a usable kernel timestamp are counted; otherwise, all correct responses. Unit:
+    requests. Source: generator."""
     rejected_timestamps: RejectedTimestamps
     """Kernel timestamps that were not used. The affected responses have the generator's timestamps
     instead. Source: generator."""
 
 
 class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
-    """The report of one load. Times are integer nanoseconds of CLOCK_MONOTONIC, sizes are bytes,
-    and rates are per second. Unknown values are null, never 0."""
+    """The report of one load. Unknown values are null, never 0."""
 
     schema_version: Literal[2]
     """Version of the document format: 2."""
@@ -731,27 +730,27 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     """The tool that made the measurement."""
     plan: LoadPlan
     """The plan of the load, including default values and seeds. Values that the generator chooses
-    are `null`. The keys match the options. Source: options."""
+    are `null`. Source: options."""
     verdict: Verdict
     """Whether the figures can be trusted and, if not, why. Source: checks."""
     diagnostics: tuple[Diagnostic, ...]
     """Observations that do not affect the verdict. Source: checks."""
     not_checked: tuple[NotChecked, ...]
-    """Checks that could not run, with the reasons; [checks.md](checks.md) lists all checks and
+    """Checks that could not run, with the reasons. [checks.md](checks.md) lists all checks and
     thresholds. Source: checks."""
     measured_ns: NonNegativeInt
-    """Actual duration of the measurement; shorter than planned if the run was stopped or the server
-    died. Unit: ns. Source: generator."""
+    """Actual duration of the measurement; shorter than planned if the load was interrupted or the
+    server died. Unit: ns. Source: generator."""
     rate: Rates
     """Rates over the measurement."""
     outcomes: Outcomes
     """Number of scheduled requests with each outcome. Unit: requests. Source: generator."""
     status_codes: dict[StatusCode, NonNegativeInt]
     """Number of responses with each HTTP status, including responses that ended prematurely after
-    the head. Unit: requests. Source: generator."""
+    the response head. Unit: requests. Source: generator."""
     wrong_responses: tuple[WrongResponse, ...] = ()
-    """The first incorrect response with each outcome and status, in any phase; at most eight.
-    Always empty with HTTP/2 or hyper. Source: generator."""
+    """The first incorrect response for each combination of outcome and status, in any phase; at
+    most eight. Always empty with HTTP/2 or hyper. Source: generator."""
     response_time_ns: Distribution | None
     """Response time of correct responses: scheduled send time to last byte. Unit: ns. Source:
     kernel or generator timestamps. Null: no correct response."""
@@ -775,29 +774,29 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     piece. Unit: ns. Source: kernel or generator timestamps. Null: no correct response, or a report
     of version 1."""
     receive_delay_ns: Distribution | None
-    """Delay from the arrival of the last byte in the kernel until the generator read it. The
-    response times of responses without a kernel timestamp include this delay
-    (`client.user_timestamps`). Unit: ns. Source: kernel timestamps. Null: no kernel timestamps:
-    Unix sockets, TLS, HTTP/2, hyper, close-delimited responses, or `--receive-stamps user`."""
+    """Delay between the arrival of the last byte in the kernel and the read by the generator.
+    Response times without a kernel timestamp include this delay (`client.user_timestamps`). Unit:
+    ns. Source: kernel timestamps. Null: no kernel timestamps: Unix sockets, TLS, HTTP/2, hyper,
+    close-delimited responses, or `--receive-stamps user`."""
     offered_quantiles_ns: dict[QuantileKey, Bounds] | None
     """Quantiles over all scheduled requests. Empty if nothing was scheduled. Unit: ns. Source:
     outcomes and response times."""
     error_budget_ns: dict[QuantileKey, ErrorBudget] = msgspec.field(default_factory=dict)
-    """The error budget of each quantile of `response_time_ns`. Unit: ns. Source: derived."""
+    """The error budget of each response-time quantile. Unit: ns. Source: derived."""
     uncertainty: Uncertainty
     """Uncertainty of each quantile, and whether the quantile is resolved
-    ([statistics.md](statistics.md)). Source: batches of the load."""
+    ([statistics.md](statistics.md)). Source: batches."""
     precision: PrecisionReached | None
-    """Whether the target precision was reached. Source: batches of the load. Null: the plan has no
-    `precision` (`--precision` with `--max-duration`)."""
+    """Whether the target precision was reached. Source: batches. Null: the plan has no `precision`
+    (`--precision` with `--max-duration`)."""
     stationarity: Stationarity
     """Whether response times were stationary. Source: time slices."""
     in_system: RequestsInSystem
     """The number of requests in the system. Source: generator."""
     send_gaps: SendGaps | None
     """Comparison of the send times with the requested Poisson process. Source: generator. Null: the
-    arrivals are not Poisson at a constant rate, fewer than 1,000 sends, requests waited for a
-    connection or were dropped, or the load has sessions."""
+    arrivals are not Poisson at a constant rate, there were fewer than 1,000 sends, requests waited
+    for a connection or were dropped, or the load has sessions."""
     connections: ConnectionCounts | None
     """How connections were used. Source: generator. Null: not recorded."""
     client: GeneratorUsage | None
@@ -806,16 +805,16 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     """Results for each target, or for each request of each session; empty for a single request.
     Source: generator."""
     sessions: SessionCounts | None
-    """Outcomes of the sessions that began in the measurement. Unit: sessions. Source: generator.
-    Null: the load has no sessions."""
+    """Outcomes of the sessions that began in the measurement. Source: generator. Null: the load has
+    no sessions."""
     intervals: tuple[Interval, ...]
     """Results for each report interval. Source: generator."""
     flights: Flights | None
-    """When individual requests were in the system, to find events that coincided with them. Source:
-    generator. Null: not recorded (always with `wsgiload load`)."""
+    """When selected requests were in the system, for finding events that coincided with slow
+    requests. Source: generator. Null: not recorded (always with `wsgiload load`)."""
     clock: ClockReading
-    """Two clocks, read at the same time at the start of the load, to convert times to wall-clock
-    time. Source: kernel."""
+    """Two clocks, read at the same time at the start of the load, for converting timestamps to
+    wall-clock time. Source: kernel."""
     resources: AttachedResources | None = None
     """Limits and resource use of a running server; only with `--attach-cgroup` or `--attach-pid`.
     Source: cgroup or processes."""

@@ -6,15 +6,15 @@ from wsgiload.documents.base import Document, NonNegativeFloat, NonNegativeInt, 
 
 
 class ResourceUse(Document, frozen=True, kw_only=True):
-    """Resource use of a server during the measurement, from samples (every 100 ms by default)."""
+    """Resource use of a server during the measurement, sampled every 100 ms by default."""
 
     cpu_cores_mean: NonNegativeFloat | None
-    """Mean CPU use. Unit: cores. Source: CPU usage of the cgroup. Null: no cgroup."""
+    """Mean CPU usage. Unit: cores. Source: CPU time of the cgroup. Null: no cgroup."""
     cpu_cores_peak: NonNegativeFloat | None
-    """Highest CPU use between two samples. Unit: cores. Source: CPU usage of the cgroup. Null: no
+    """Highest CPU usage between two samples. Unit: cores. Source: CPU time of the cgroup. Null: no
     cgroup."""
     cpu_ns_per_request: NonNegativeFloat | None
-    """CPU time per correct response. Unit: ns. Source: CPU usage of the cgroup. Null: no correct
+    """CPU time per correct response. Unit: ns. Source: CPU time of the cgroup. Null: no correct
     response, or samples for only part of the measurement."""
     memory_peak_bytes: NonNegativeInt | None
     """Peak memory, including file cache. Unit: bytes. Source: memory usage of the cgroup. Null: no
@@ -23,28 +23,28 @@ class ResourceUse(Document, frozen=True, kw_only=True):
     """Mean memory, including file cache. Unit: bytes. Source: memory usage of the cgroup. Null: no
     cgroup."""
     throttled_period_ratio: Share | None
-    """Share of CPU periods that were throttled. Unit: 0 to 1. Source: `cpu.stat`: nr_throttled /
+    """Share of CPU periods that were throttled. Unit: ratio. Source: `cpu.stat`: nr_throttled /
     nr_periods. Null: no CPU limit."""
     oom_kills: NonNegativeInt | None
     """Number of OOM-killed processes. Unit: processes. Source: memory events of the cgroup. Null:
     no cgroup."""
     psi_cpu_some_ratio: Share | None
-    """Share of the measurement in which at least one task waited for a CPU. Unit: 0 to 1. Source:
+    """Share of the measurement in which at least one task waited for a CPU. Unit: ratio. Source:
     `cpu.pressure` of the cgroup. Null: no PSI (pressure stall information)."""
     listen_queue_peak: NonNegativeInt | None
     """Highest number of connections in the accept queue. Unit: connections. Source: socket
     diagnostics. Null: not readable."""
     listen_drops: NonNegativeInt | None
     """Connections dropped because the accept queue was full: the smaller of the listening socket's
-    own count and the kernel's ListenDrops. With TCP_DEFER_ACCEPT, as in uWSGI, the socket also
-    counts dropped ACKs of connections that are established anyway; ListenDrops does not. Unit:
+    drop count and the kernel's ListenDrops. With TCP_DEFER_ACCEPT (used by uWSGI), the socket also
+    counts dropped ACKs of connections that succeed. ListenDrops covers all sockets. Unit:
     connections. Source: socket diagnostics, kernel counters. Null: not readable."""
     processes_peak: NonNegativeInt | None
     """Highest number of processes and threads. Unit: processes and threads. Source: cgroup. Null:
     no cgroup."""
     pss_before_bytes: NonNegativeInt | None = None
-    """Memory of the server's processes before the load (PSS: shared pages count once). Unit: bytes.
-    Source: `smaps_rollup`. Null: not readable."""
+    """Memory (PSS) of the server's processes before the load. Shared pages are counted once. Unit:
+    bytes. Source: `smaps_rollup`. Null: not readable."""
     pss_after_bytes: NonNegativeInt | None = None
-    """Memory of the server's processes after the load (PSS: shared pages count once). Unit: bytes.
-    Source: `smaps_rollup`. Null: not readable, or the processes had ended."""
+    """Memory (PSS) of the server's processes after the load. Shared pages are counted once. Unit:
+    bytes. Source: `smaps_rollup`. Null: not readable, or the processes had ended."""

@@ -48,7 +48,7 @@ pub(crate) struct Received {
 /// Kernel timestamps that were not used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct RejectedTimestamps {
-    /// Number of kernel timestamps that lie before the start or after the end of their request, or
+    /// Number of kernel timestamps that were before the start or after the end of the request, or
     /// that could not be converted to `CLOCK_MONOTONIC`.
     pub count: u64,
     /// Number of times that the wall clock was set during the load.

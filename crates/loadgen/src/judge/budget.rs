@@ -20,27 +20,26 @@ use crate::record::measures::Measures;
 /// The possible error of one quantile of the response time.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct ErrorBudget {
-    /// The quantile as measured.
+    /// Measured quantile.
     pub value: u64,
-    /// Range of the quantile. The lower end excludes the generator's delays (send lag and receive
-    /// delay of each request); the upper end is the quantile as measured. The lower end is not a
-    /// result, because a late send changes the load on the server.
+    /// Lower end: the quantile without the generator's delays (send lag and `receive_delay_ns`).
+    /// Upper end: the measured quantile. The lower end is not a result, because a late send changes
+    /// the load on the server.
     pub generator: (u64, u64),
-    /// Lower and upper end of the quantile's 95 % confidence interval within this run; the upper
-    /// end is null if unbounded. `None`: fewer than 300 requests, interrupted load, or the quantile
+    /// Lower and upper end of the quantile's 95 % confidence interval; the upper end is null if the
+    /// interval is unbounded. `None`: fewer than 300 requests, interrupted load, or the quantile
     /// has no finite value.
     pub sampling_95: Option<Interval>,
     /// Noise floor of this machine at this quantile. `None`: the machine was not calibrated.
     pub noise_floor: Option<u64>,
-    /// The quantile over the intervals in which the host was not disturbed, without the first
-    /// interval after each disturbed one. Equal to `value` if the host was never disturbed. `None`:
-    /// the host was not observed (always with `wsgiload load`), or fewer than ten responses lie
-    /// beyond the quantile.
+    /// The quantile over the intervals in which the host was not disturbed, excluding the first
+    /// interval after each disturbed interval. Equal to `value` if the host was never disturbed.
+    /// `None`: the host was not observed (always with `wsgiload load`), or fewer than ten responses
+    /// are slower than the quantile.
     pub undisturbed: Option<u64>,
-    /// Range in which the quantile would lie if the generator caused no delay: the sampling
-    /// interval, with the lower end reduced by the generator's contribution and the p50 of the
-    /// noise floor. `None`: the sampling interval is unknown. Without an upper end, it is
-    /// unbounded.
+    /// Range in which the quantile would lie if the generator caused no delay. It is `sampling_95`
+    /// with the lower end reduced by the width of `generator` and the p50 of the noise floor.
+    /// `None`: `sampling_95` is null.
     pub band: Option<Interval>,
     /// `bounded` (the true value lies in `band`), `upper_bound` (the generator may have added more
     /// than 10 % and 100 µs, so the true value may be lower) or `few_responses` (too few responses

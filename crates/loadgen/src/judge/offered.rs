@@ -12,11 +12,12 @@ use crate::record::histogram::{LatencyHistogram, rank_of};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Bounds {
     /// Lower bound: a request that timed out or stayed unfinished counts as if its response had
-    /// arrived when the generator stopped waiting. `None`: too many requests failed in other ways.
+    /// arrived when the generator stopped waiting. `None`: so many requests failed in other ways
+    /// that the quantile has no finite value.
     pub low: Option<u64>,
     /// Upper bound: every request without a correct response counts as infinitely slow. Equal to
-    /// `low` if the generator waited longer than `low` for every request that timed out or stayed
-    /// unfinished. `None`: too many requests failed.
+    /// `low` if the timed-out and unfinished requests cannot affect the quantile. `None`: so many
+    /// requests failed that the quantile has no finite value.
     pub high: Option<u64>,
 }
 

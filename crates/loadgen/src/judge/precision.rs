@@ -7,13 +7,13 @@ use crate::judge::offered::Bounds;
 use crate::judge::uncertainty::{QuantileUncertainty, ResolutionStatus};
 use crate::plan::Precision;
 
-/// The precision reached for the quantile in the plan's `precision`.
+/// The precision that was reached for the quantile in `plan.precision`.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct PrecisionReport {
     /// Half-width of the quantile's 95 % confidence interval, relative to the quantile. `None`: the
     /// interval is unknown or unbounded.
     pub half_width: Option<f64>,
-    /// Whether `half_width` is at most the `half_width` in the plan's `precision`.
+    /// Whether the target was reached: `half_width` is at most `plan.precision.half_width`.
     pub is_reached: bool,
 }
 

@@ -58,7 +58,7 @@ pub struct Change {
     pub p50_after_ns: u64,
 }
 
-/// Whether response times changed over the measurement.
+/// Whether response times changed during the measurement.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct Stationarity {
     /// `stationary`; `drifting` (response times changed between the first and the last third,
@@ -67,9 +67,9 @@ pub struct Stationarity {
     pub state: Option<State>,
     /// Why the response times were not checked. `None`: they were checked.
     pub reason: Option<&'static str>,
-    /// Length of the compared time slices: long enough for 1,000 responses, but at least 1 s, at
-    /// most 5 s, and never less than a report interval. A measurement with fewer than ten such
-    /// slices is divided into 10 to 30 slices instead. `None`: not checked.
+    /// Length of the compared time slices: the time that 1,000 responses take, but 1 s to 5 s and
+    /// at least one report interval. A measurement that is shorter than ten of these slices is
+    /// divided into 10 to 30 slices instead. `None`: not checked.
     pub slice_ns: Option<u64>,
     /// Relative change of the median response time between the first and the last third of the
     /// measurement. `None`: not checked.
@@ -77,28 +77,28 @@ pub struct Stationarity {
     /// Relative change of the p99 response time between the first and the last third of the
     /// measurement. `None`: not checked, or too few responses per slice.
     pub p99_drift: Option<f64>,
-    /// KPSS statistic of the log median response time per slice. It exceeds 0.739 in 1 % of
-    /// stationary series. `None`: not checked.
+    /// KPSS statistic of the logarithms of the slices' median response times. It exceeds 0.739 in 1
+    /// % of stationary series. `None`: not checked.
     pub p50_kpss: Option<f64>,
-    /// KPSS statistic of the log p99 response time per slice. It exceeds 0.739 in 1 % of stationary
-    /// series. `None`: not checked, or too few responses per slice.
+    /// KPSS statistic of the logarithms of the slices' p99 response times. It exceeds 0.739 in 1 %
+    /// of stationary series. `None`: not checked, or too few responses per slice.
     pub p99_kpss: Option<f64>,
-    /// Relative difference between the highest and the lowest level of the median response time. A
-    /// level lasts from one change to the next. `None`: not checked.
+    /// Relative difference between the highest and the lowest median response time of the segments
+    /// between changes. `None`: not checked.
     pub p50_range: Option<f64>,
     /// All changes of the median response time.
     pub changes: Vec<Change>,
-    /// Time of the last change; afterwards, response times were steady. The warm-up should be
-    /// longer by this time. `None`: no change, or a change in the second half.
+    /// Time of the last change, after which response times were steady. Lengthen the warm-up by
+    /// this time. `None`: no change, or a change in the second half.
     pub settled_after_ns: Option<u64>,
 }
 
-/// The number of requests in the system (from their scheduled send time to their end).
+/// The number of requests in the system.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct InSystem {
     /// Mean number of requests in the system during the measurement.
     pub mean: f64,
-    /// Growth of the number of requests in the system during the measurement, divided by its mean;
+    /// Growth of the number of requests in the system during the measurement, divided by `mean`;
     /// about 2 if a backlog grew steadily from zero. `None`: closed loop, varying rate, fewer than
     /// 1,000 requests, or interrupted load.
     pub growth: Option<f64>,

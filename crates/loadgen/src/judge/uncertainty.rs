@@ -33,21 +33,20 @@ pub struct Uncertainty {
 /// The uncertainty of one quantile within one run.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct QuantileUncertainty {
-    /// Lower and upper end of the quantile's 95 % confidence interval within this run; the upper
-    /// end is null if unbounded. `None`: fewer than 300 requests, interrupted load, or the quantile
+    /// Lower and upper end of the quantile's 95 % confidence interval; the upper end is null if the
+    /// interval is unbounded. `None`: fewer than 300 requests, interrupted load, or the quantile
     /// has no finite value.
     pub interval_95_ns: Option<Interval>,
-    /// Number of independent requests that would give the same precision. `None`: fewer than 300
-    /// requests, or interrupted load.
+    /// Number of effective requests. `None`: fewer than 300 requests, or interrupted load.
     pub effective_requests: Option<f64>,
-    /// `headline` (at least 100 effective requests lie beyond the quantile), `resolved` (at least
-    /// 10) or `not_resolved`.
+    /// `headline` (at least 100 effective requests are slower than the quantile), `resolved` (at
+    /// least 10) or `not_resolved`.
     pub resolution_status: ResolutionStatus,
     /// Why the quantile is not resolved: `too_few_requests` (fewer than 300),
-    /// `too_few_effective_requests` (fewer than 10 lie beyond the quantile), `not_met` (too many
-    /// requests failed, so the quantile has no finite value), `below_noise_floor` (less than three
-    /// times the plan's `noise_floor`, so the value is only an upper bound) or `interrupted`.
-    /// `None`: the quantile is resolved.
+    /// `too_few_effective_requests` (fewer than 10 are slower than the quantile), `not_met` (too
+    /// many requests failed, so the quantile has no finite value), `below_noise_floor` (the
+    /// quantile is less than three times the noise floor, so the value is only an upper bound) or
+    /// `interrupted`. `None`: the quantile is resolved.
     pub reason: Option<NotResolved>,
 }
 

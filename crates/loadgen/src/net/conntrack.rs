@@ -9,8 +9,8 @@ use serde::Serialize;
 
 const FOLDER: &str = "/proc/sys/net/netfilter";
 
-/// The connection tracking (conntrack) table. When it is full, the kernel drops new connections, so
-/// the server looks slow (alarm `network-resources`).
+/// The kernel's connection tracking (conntrack) table. When the table is full, the kernel drops new
+/// connections, so the server seems slow (alarm `network-resources`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct TrackedConnections {
     /// Entries of the conntrack table before the first connection of the load.

@@ -10,14 +10,14 @@ use crate::plan::{Keepalive, LoadModel, LoadPlan, SessionPlan};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The local ports that connections can use.
+/// The local ports that the connections can use.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct SourcePorts {
-    /// Source addresses of the connections, used round-robin. `None`: chosen by the kernel.
+    /// Source addresses of the connections, used round-robin. `None`: the kernel chose the address.
     pub source_addresses: Option<Vec<String>>,
     /// Ports that were free for connections to this server before the load.
     pub free: u64,
-    /// Maximum number of ports that the load may need at the same time.
+    /// Upper bound on the number of ports that the load needs at the same time.
     pub needed_at_most: u64,
     /// Warning that ports may run out, with a fix. `None`: there are enough ports.
     pub warning: Option<String>,

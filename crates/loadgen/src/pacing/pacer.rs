@@ -39,11 +39,12 @@ pub enum SpinReason {
 /// Busy-waiting before sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Spin {
-    /// How long before a send the generator busy-waits: it polls its sockets instead of sleeping.
+    /// Duration of the busy-wait before each send. A busy-waiting generator polls its sockets
+    /// instead of sleeping.
     pub window_ns: u64,
-    /// Why the window has this length: `user_set`, `automatic`, `off_at_this_rate` (busy-waiting
-    /// would use more than 20 % of a core, or there is no rate) or `off_on_shared_cores` (other
-    /// processes use the generator's cores).
+    /// Why `window_ns` has this value: `user_set`, `automatic`, `off_at_this_rate` (busy-waiting
+    /// would use more than 20 % of a core, or the load has no rate) or `off_on_shared_cores` (other
+    /// processes use the generator's cores, or the generator has as many threads as cores).
     pub reason: SpinReason,
 }
 

@@ -11,7 +11,7 @@ const SHORTEST_NS: u64 = 5 * NS_PER_MS;
 /// Stalls of the generator's event loop that were longer than 5 ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Stalls {
-    /// Number of stalls longer than 5 ms.
+    /// Number of stalls.
     pub count: u64,
     /// Total duration of the stalls.
     pub total_ns: u64,

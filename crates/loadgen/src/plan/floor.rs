@@ -4,8 +4,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The noise floor: response times of a server that responds immediately, measured in advance on
-/// this machine.
+/// The noise floor: response times measured in advance on this machine against a server that
+/// responds immediately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoiseFloor {

@@ -18,7 +18,7 @@ const MOST_REQUESTS: usize = 10_000;
 /// Maximum for a replay that names the request of each arrival.
 pub(crate) const MOST_RECORDED_REQUESTS: usize = 100_000;
 
-/// One of several requests of a plan. All go to the server in the plan's URL.
+/// One of several requests of a plan. All requests go to the same server.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequestPlan {
@@ -37,7 +37,7 @@ pub struct RequestPlan {
     /// Request body, base64. `None`: no body.
     #[serde(default)]
     pub body_base64: Option<String>,
-    /// The criteria of a correct response. `None`: not set; the plan's `check` applies.
+    /// The criteria for a correct response. `None`: not set; the plan's `check` applies.
     #[serde(default)]
     pub check: Option<ResponseCheck>,
 }

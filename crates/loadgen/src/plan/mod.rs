@@ -92,7 +92,7 @@ pub struct LoadPlan {
     /// Timeout of a request, including connection setup.
     #[serde(default = "default_timeout_ns")]
     pub timeout_ns: u64,
-    /// Longest time from the scheduled to the actual send. A request that is not sent within this
+    /// Maximum delay of a send after its scheduled time. A request that is not sent within this
     /// time is dropped. `None`: not set; there is no deadline.
     #[serde(default)]
     pub deadline_ns: Option<u64>,
@@ -103,19 +103,19 @@ pub struct LoadPlan {
     /// connections.
     #[serde(default)]
     pub seed: u64,
-    /// How long before a send the generator busy-waits. `None`: not set; chosen according to the
-    /// rate and the cores.
+    /// Duration of the busy-wait before each send. `None`: not set; chosen according to the rate
+    /// and the cores.
     #[serde(default)]
     pub spin_window_ns: Option<u64>,
-    /// Whether other processes use the generator's cores. If so, the generator does not use
-    /// real-time priority, and busy-waits only if `spin_window_ns` is set.
+    /// Whether other processes use the generator's cores. On shared cores, the generator does not
+    /// use real-time priority, and busy-waits only if `spin_window_ns` is set.
     #[serde(default)]
     pub shares_cores: bool,
     /// How responses are timestamped. `None`: not set; by the kernel in an open loop, by the
     /// generator in a closed loop, whose throughput kernel timestamps would reduce by about 6 %.
     #[serde(default)]
     pub receive_stamps: Option<ReceiveStamps>,
-    /// The criteria of a correct response.
+    /// The criteria for a correct response.
     #[serde(default)]
     pub check: ResponseCheck,
     /// Implementation of HTTP/1.1; HTTP/2 always uses h2.
@@ -143,8 +143,7 @@ pub struct LoadPlan {
     /// not set; there is no limit.
     #[serde(default)]
     pub requests: Option<u64>,
-    /// Target precision, for which the measurement is extended. `None`: not set; the duration is
-    /// fixed.
+    /// Target precision of a quantile. `None`: not set; the duration is fixed.
     #[serde(default)]
     pub precision: Option<Precision>,
     /// Thresholds by name of the check and name of the threshold; missing thresholds have their
@@ -163,8 +162,8 @@ pub enum LoadModel {
     Closed(ClosedLoop),
 }
 
-/// A closed loop: a fixed number of users. After each response, a user waits for a think time and
-/// then sends the next request.
+/// A closed loop: a fixed number of users. After each response, a user pauses for the think time
+/// and then sends the next request.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClosedLoop {
@@ -175,7 +174,7 @@ pub struct ClosedLoop {
     pub think_time_ns: u64,
 }
 
-/// The criteria of a correct response. All other responses are failures.
+/// The criteria for a correct response. All other responses are failures.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResponseCheck {
@@ -190,7 +189,7 @@ pub struct ResponseCheck {
     /// Expected SHA-256 hash of the body, hexadecimal. `None`: not checked.
     #[serde(default)]
     pub sha256: Option<String>,
-    /// Regular expression that the first MiB of the body must match. `None`: not checked.
+    /// Regular expression that must have a match in the first MiB of the body. `None`: not checked.
     #[serde(default)]
     pub regex: Option<String>,
 }

@@ -15,13 +15,13 @@ pub struct OpenLoop {
     pub profile: LoadProfile,
     /// Inter-arrival distribution; a replay has none, and its JSON has no such key.
     pub arrivals: Arrivals,
-    /// What happens to a request when the maximum number of connections is reached.
+    /// What happens to a request when the maximum number of connections is open and all are busy.
     pub on_busy: OnBusy,
     /// Maximum number of open connections over all threads; each thread has a fixed part of them.
-    /// `None`: not set; as many as the process limits allow, at most 4,096.
+    /// `None`: not set; 4,096, or fewer if there are not enough file descriptors or ports.
     pub max_connections: Option<usize>,
     /// Maximum number of requests waiting for a connection; further requests are dropped. `None`:
-    /// not set; 10 s worth of requests, at least 10 per connection.
+    /// not set; the number of requests in 10 s at the highest rate, but at least 10 per connection.
     pub max_pending: Option<usize>,
 }
 

@@ -44,13 +44,13 @@ pub struct Ramp {
     pub from_per_s: f64,
     /// Rate at the end of the ramp.
     pub to_per_s: f64,
-    /// Duration of the ramp; the rate is constant after it. `None`: the ramp lasts for the whole
+    /// Duration of the ramp; afterwards, the rate is constant. `None`: the ramp lasts for the whole
     /// measurement.
     #[serde(default)]
     pub over_ns: Option<u64>,
 }
 
-/// A constant rate for some time.
+/// A constant rate for a given time.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {

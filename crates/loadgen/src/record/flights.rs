@@ -30,7 +30,7 @@ pub struct Flights {
     sample: Largest<()>,
 }
 
-/// When individual requests were in the system. In a sweep, `slowest` and `sample` have at most
+/// When selected requests were in the system. In a sweep, `slowest` and `sample` contain at most
 /// 2,000 requests each.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct FlightReport {

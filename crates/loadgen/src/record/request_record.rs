@@ -27,20 +27,20 @@ pub struct RequestReport {
     /// Name of the target, or its method and path. For a request of a session, the session's name
     /// and the request's position come first, as in `browse[2] GET /cart`.
     pub name: String,
-    /// Scheduled requests of this target in the measurement; the sum over all targets is the load's
-    /// `scheduled`.
+    /// Scheduled requests of this target in the measurement. The sum over all targets is the load's
+    /// `outcomes.scheduled`.
     pub scheduled: u64,
     /// Requests of this target with a correct response.
     pub ok: u64,
     /// Requests of this target without a correct response.
     pub failed: u64,
     /// Median response time of the correct responses. `None`: no correct response, or the
-    /// histograms of all targets would need more than 256 MiB (with one thread: more than 900
-    /// targets).
+    /// histograms of all targets would need more than 256 MiB (more than 900 targets with one
+    /// thread).
     pub p50_ns: Option<u64>,
-    /// p99 response time of the correct responses. `None`: as `p50_ns`.
+    /// p99 response time of the correct responses. `None`: as for `p50_ns`.
     pub p99_ns: Option<u64>,
-    /// Longest response time of the correct responses. `None`: as `p50_ns`.
+    /// Longest response time of the correct responses. `None`: as for `p50_ns`.
     pub max_ns: Option<u64>,
 }
 

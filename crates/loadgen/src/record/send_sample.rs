@@ -29,16 +29,16 @@ pub(crate) struct SendSample {
 /// A comparison of the send times with the requested Poisson process.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, serde::Serialize)]
 pub struct SendGaps {
-    /// Number of inter-arrival times that were tested; they are taken from the middle of the
-    /// measurement.
+    /// Number of tested inter-arrival times, taken from the middle of the measurement.
     pub count: u64,
     /// Anderson-Darling statistic for exponential inter-arrival times. It exceeds 1.959 for 1 % of
     /// true Poisson processes.
     pub anderson_darling: f64,
     /// Kolmogorov-Smirnov distance of the inter-arrival times from the exponential distribution.
     pub kolmogorov_distance: f64,
-    /// Largest deviation from 1 among three indices of dispersion (variance divided by mean): those
-    /// of the sends per 10 ms, per 100 ms and per 1 s. `None`: too few sends.
+    /// The index of dispersion (variance divided by mean) is computed for the number of sends per
+    /// 10 ms, per 100 ms and per 1 s. The value is its largest deviation from 1. `None`: too few
+    /// sends.
     pub dispersion_deviation: Option<f64>,
 }
 

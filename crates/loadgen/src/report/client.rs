@@ -13,7 +13,7 @@ use crate::plan::{LoadPlan, ReceiveStamps};
 use crate::record::exchange::Outcome;
 use crate::record::recorder::{Phase, Recorder};
 
-/// The generator's resource use, and how much it was disturbed.
+/// The generator's resource use, and disturbances of the generator.
 #[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct Client {
     /// CPU time of the generator. `None`: not readable.
@@ -23,11 +23,12 @@ pub struct Client {
     pub cpu_per_request_ns: Option<f64>,
     /// Time in which generator threads were runnable but had no CPU. `None`: not readable.
     pub run_queue_wait_ns: Option<u64>,
-    /// Largest send lag of all requests that were sent or dropped, including those that failed.
-    /// `None`: no request was sent or dropped.
+    /// Largest send lag of all requests, including failed requests. For a request dropped at its
+    /// deadline, the send lag is the delay until then. `None`: no request was sent, or dropped at
+    /// its deadline.
     pub max_send_lag_ns: Option<u64>,
-    /// Share of the elapsed time in which the busiest generator thread used a CPU, without
-    /// busy-waiting before sends.
+    /// CPU time of the busiest generator thread, without busy-waiting before sends, divided by the
+    /// elapsed time.
     pub busy_share: f64,
     /// Steal: share of the host's CPU time that the hypervisor took. `None`: no `/proc/stat`.
     pub steal_share: Option<f64>,
@@ -40,32 +41,32 @@ pub struct Client {
     pub scheduling: Option<Scheduling>,
     /// Share of the load's duration in which busy generator threads gave up real-time priority to
     /// avoid RT throttling (the kernel stops real-time threads that use more than 95 % of a
-    /// second). Threads that hardly sleep give up this priority for 7 % of the time. During this
-    /// time, a CPU quota applies to them, and they run at niceness 0, or at -10 if the generator
-    /// was started at real-time priority and this is permitted. `None`: `scheduling` is not
-    /// `realtime`, or the threads could not regain real-time priority and sleep instead
-    /// (`curtailed_spins`).
+    /// second). Threads that hardly sleep give up this priority for 7 % of the time. In that time,
+    /// they are subject to CPU quotas and run at niceness 0, or at niceness -10 if permitted and if
+    /// the generator was started at real-time priority. `None`: `scheduling` is not `realtime`, or
+    /// the threads could not regain real-time priority and slept instead (`curtailed_spins`).
     pub real_time_off_share: Option<f64>,
-    /// Busy-waiting before sends. In addition, timers expire early: by the shortest of the last 16
-    /// wake-up delays, at most 20 µs.
+    /// Busy-waiting before sends. Sleep timers are set early by the shortest of the last 16 wake-up
+    /// delays, but by at most 20 µs.
     pub spin: Spin,
     /// Share of the load's duration in which busy-waiting was off because fewer than 0.1 cores per
-    /// generator thread were idle. It resumes above 0.3 idle cores per thread; idle time is checked
-    /// every 0.5 s. `None`: `spin.window_ns` was set by the user or is 0, or the load ended before
-    /// the first check.
+    /// generator thread were idle. Busy-waiting resumes above 0.3 idle cores per thread. Idle time
+    /// is checked every 0.5 s. `None`: `spin.window_ns` was set by the user or is 0, or the load
+    /// ended before the first check.
     pub spin_off_share: Option<f64>,
     /// CPU time that busy-waiting used.
     pub spin_cpu_seconds: f64,
-    /// How often a thread slept instead of busy-waiting. Real-time threads that cannot change their
-    /// priority sleep for 7 % of the time to avoid RT throttling; this rarely delays a send.
+    /// Number of times that a thread slept instead of busy-waiting. Real-time threads that cannot
+    /// change their priority sleep for 7 % of the time to avoid RT throttling. These sleeps rarely
+    /// delay a send.
     pub curtailed_spins: u64,
     /// How responses were timestamped: `kernel` (when the data arrived), `user` (when the generator
     /// read the data), or `sampled` (like `user`, but one connection in 16 also has kernel
     /// timestamps, for `receive_delay_ns`).
     pub receive_stamps: ReceiveStamps,
-    /// Correct responses timestamped by the generator; their response times may include its delays.
-    /// If `receive_stamps` is `kernel`, these are only the close-delimited responses and those
-    /// without a usable kernel timestamp; otherwise, all correct responses.
+    /// Correct responses timestamped by the generator; their response times may include the
+    /// generator's delays. If `receive_stamps` is `kernel`, only close-delimited responses and
+    /// responses without a usable kernel timestamp are counted; otherwise, all correct responses.
     pub user_timestamps: u64,
     /// Kernel timestamps that were not used. The affected responses have the generator's timestamps
     /// instead.

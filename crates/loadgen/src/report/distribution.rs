@@ -10,25 +10,25 @@ use crate::judge::uncertainty::Interval as QuantileInterval;
 use crate::plan::precision::REPORTED_QUANTILES;
 use crate::record::histogram::LatencyHistogram;
 
-/// The distribution of one time, such as the response time, over the requests of the measurement.
+/// The distribution of a duration, such as the response time, in the measurement.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Distribution {
-    /// Number of recorded times.
+    /// Number of recorded values.
     pub count: u64,
-    /// Shortest time, exact. `None`: there are no values.
+    /// Minimum, exact. `None`: no values were recorded.
     pub min: u64,
-    /// Mean time. `None`: there are no values.
+    /// Mean. `None`: no values were recorded.
     pub mean: f64,
-    /// Longest time, exact. `None`: there are no values.
+    /// Maximum, exact. `None`: no values were recorded.
     pub max: u64,
-    /// Quantiles from `0.5` to `0.9999`; at most 0.1 % above the true value. `None`: an entry:
-    /// there are no values.
+    /// Quantiles from `0.5` to `0.9999`; at most 0.1 % above the true value. `None`: an entry: no
+    /// values were recorded.
     pub quantiles: BTreeMap<String, u64>,
-    /// Lower and upper end of each quantile's 95 % confidence interval within this run; the upper
-    /// end is null if unbounded. `None`: an entry: the quantile is not resolved (`uncertainty`
-    /// gives the reason), or the distribution is not the response time.
+    /// Lower and upper end of each quantile's 95 % confidence interval; the upper end is null if
+    /// the interval is unbounded. `None`: an entry: `uncertainty` contains no interval, or the
+    /// values are not response times.
     pub intervals_95: BTreeMap<String, Option<QuantileInterval>>,
-    /// Full histogram: `HdrHistogram` V2, compressed, base64. `None`: not stored.
+    /// Full histogram (`HdrHistogram` V2, compressed, base64). `None`: not stored.
     pub hdr_v2: String,
 }
 

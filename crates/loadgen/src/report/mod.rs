@@ -53,15 +53,15 @@ pub struct LoadReport {
     /// The tool that made the measurement.
     pub tool: Tool,
     /// The plan of the load, including default values and seeds. Values that the generator chooses
-    /// are `null`. The keys match the options.
+    /// are `null`.
     pub plan: LoadPlan,
     /// Whether the figures can be trusted and, if not, why.
     pub verdict: Verdict,
     /// Observations that do not affect the verdict.
     pub diagnostics: Vec<Diagnostic>,
-    /// Checks that could not run, with the reasons; checks.md lists all checks and thresholds.
+    /// Checks that could not run, with the reasons. checks.md lists all checks and thresholds.
     pub not_checked: Vec<NotChecked>,
-    /// Actual duration of the measurement; shorter than planned if the run was stopped or the
+    /// Actual duration of the measurement; shorter than planned if the load was interrupted or the
     /// server died.
     pub measured_ns: u64,
     /// Rates over the measurement.
@@ -69,10 +69,10 @@ pub struct LoadReport {
     /// Number of scheduled requests with each outcome.
     pub outcomes: Outcomes,
     /// Number of responses with each HTTP status, including responses that ended prematurely after
-    /// the head.
+    /// the response head.
     pub status_codes: BTreeMap<String, u64>,
-    /// The first incorrect response with each outcome and status, in any phase; at most eight.
-    /// Always empty with HTTP/2 or hyper.
+    /// The first incorrect response for each combination of outcome and status, in any phase; at
+    /// most eight. Always empty with HTTP/2 or hyper.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub wrong_responses: Vec<WrongResponseReport>,
     /// Response time of correct responses: scheduled send time to last byte. `None`: no correct
@@ -92,16 +92,16 @@ pub struct LoadReport {
     /// Transfer time of correct responses: first to last byte; 0 if the response arrived in one
     /// piece. `None`: no correct response, or a report of version 1.
     pub transfer_ns: Option<Distribution>,
-    /// Delay from the arrival of the last byte in the kernel until the generator read it. The
-    /// response times of responses without a kernel timestamp include this delay
-    /// (`client.user_timestamps`). `None`: no kernel timestamps: Unix sockets, TLS, HTTP/2, hyper,
-    /// close-delimited responses, or `--receive-stamps user`.
+    /// Delay between the arrival of the last byte in the kernel and the read by the generator.
+    /// Response times without a kernel timestamp include this delay (`client.user_timestamps`).
+    /// `None`: no kernel timestamps: Unix sockets, TLS, HTTP/2, hyper, close-delimited responses,
+    /// or `--receive-stamps user`.
     pub receive_delay_ns: Option<Distribution>,
     /// Quantiles over all scheduled requests. Empty if nothing was scheduled.
     pub offered_quantiles_ns: BTreeMap<String, Bounds>,
     /// Uncertainty of each quantile, and whether the quantile is resolved.
     pub uncertainty: Uncertainty,
-    /// The error budget of each quantile of `response_time_ns`.
+    /// The error budget of each response-time quantile.
     pub error_budget_ns: BTreeMap<String, ErrorBudget>,
     /// Whether the target precision was reached. `None`: the plan has no `precision` (`--precision`
     /// with `--max-duration`).
@@ -111,8 +111,8 @@ pub struct LoadReport {
     /// The number of requests in the system.
     pub in_system: InSystem,
     /// Comparison of the send times with the requested Poisson process. `None`: the arrivals are
-    /// not Poisson at a constant rate, fewer than 1,000 sends, requests waited for a connection or
-    /// were dropped, or the load has sessions.
+    /// not Poisson at a constant rate, there were fewer than 1,000 sends, requests waited for a
+    /// connection or were dropped, or the load has sessions.
     pub send_gaps: Option<SendGaps>,
     /// How connections were used. `None`: not recorded.
     pub connections: Connections,
@@ -124,8 +124,8 @@ pub struct LoadReport {
     pub sessions: Option<SessionReport>,
     /// Results for each report interval.
     pub intervals: Vec<Interval>,
-    /// When individual requests were in the system, to find events that coincided with them.
-    /// `None`: not recorded (always with `wsgiload load`).
+    /// When selected requests were in the system, for finding events that coincided with slow
+    /// requests. `None`: not recorded (always with `wsgiload load`).
     pub flights: Option<FlightReport>,
     /// Two clocks, read at the same time at the start of the load.
     pub clock: Clock,
@@ -149,9 +149,9 @@ pub struct Tool {
 pub struct BuildInfo {
     /// `release` or `debug`; debug builds are unsuitable for measurements.
     pub profile: &'static str,
-    /// Instruction set for which the generator was built. `None`: built for the compiler's default.
+    /// Instruction set for which the generator was built. `None`: the compiler's default was used.
     pub target_cpu: &'static str,
-    /// Commit from which the generator was built. `None`: built outside a git checkout.
+    /// Commit from which the generator was built. `None`: the source was not a git checkout.
     pub git_sha: Option<&'static str>,
 }
 
@@ -244,8 +244,7 @@ impl Outcomes {
 /// Rates of a load (key `rate`) or of a cell (key `rate_result`).
 #[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct Rate {
-    /// Scheduled requests divided by the length of the measurement; the mean rate if the rate
-    /// varies. `None`: closed loop.
+    /// Scheduled requests per second; the mean rate if the rate varies. `None`: closed loop.
     pub offered_per_s: Option<f64>,
     /// Requests sent per second. `None`: nothing was measured.
     pub sent_per_s: Option<f64>,
@@ -268,8 +267,8 @@ pub struct Connections {
     pub peak: u64,
     /// Maximum number of connections allowed at the same time.
     pub max_connections: usize,
-    /// Lowest limit on concurrent streams that the server set on any connection. `None`: every
-    /// limit is at least `plan.streams`.
+    /// Lowest limit on concurrent streams per connection that the server set. `None`: every limit
+    /// is at least `plan.streams`.
     pub allowed_streams: Option<usize>,
     /// Number of failed connections by cause, in all phases. After the first eight causes, all
     /// others count as `further causes`.
@@ -279,7 +278,7 @@ pub struct Connections {
     /// The kernel's connection tracking (conntrack) table, which all programs share. `None`: Unix
     /// socket, `nf_conntrack` is not loaded, or the table is hidden from a container.
     pub tracked: Option<TrackedConnections>,
-    /// Number of requests per connection. `None`: not recorded for any connection.
+    /// Number of requests per connection. `None`: no connection was recorded.
     pub requests_per_connection: Option<RequestsPerConnection>,
 }
 
@@ -306,7 +305,7 @@ pub struct RequestsPerConnection {
     pub max: u64,
 }
 
-/// One interval of the measurement.
+/// One report interval of the measurement.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Interval {
     /// Start of the interval.
@@ -327,8 +326,8 @@ pub struct Interval {
     pub p99_ns: Option<u64>,
     /// Longest response time of the correct responses. `None`: no correct response.
     pub max_ns: Option<u64>,
-    /// Histogram of the response times of the correct responses: `HdrHistogram` V2, compressed,
-    /// base64. `None`: no correct response.
+    /// Histogram of the correct responses' response times (`HdrHistogram` V2, compressed, base64).
+    /// `None`: no correct response.
     pub hdr_v2: Option<String>,
 }
 
@@ -339,8 +338,8 @@ pub struct Clock {
     pub monotonic_ns: u64,
     /// Reading of `CLOCK_REALTIME`.
     pub realtime_ns: u64,
-    /// How far `CLOCK_REALTIME` gained on `CLOCK_MONOTONIC` during the load; negative if it lost
-    /// time.
+    /// Time that `CLOCK_REALTIME` gained relative to `CLOCK_MONOTONIC` during the load; negative if
+    /// `CLOCK_REALTIME` lost time.
     pub drift_ns: i64,
 }
 

@@ -23,7 +23,7 @@ pub struct SessionReport {
     /// count includes them.
     pub requests_not_reached: u64,
     /// Duration of the completed sessions, including think times, from the scheduled start to the
-    /// last response. Unfinished sessions are not included, so long sessions may be missing.
+    /// last response. Unfinished sessions are excluded, so the longest sessions may be missing.
     /// `None`: no session was completed.
     pub duration_ns: Option<Distribution>,
 }

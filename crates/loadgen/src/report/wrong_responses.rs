@@ -26,12 +26,12 @@ pub struct WrongResponseReport {
     pub reason: Option<String>,
     /// The first 300 bytes of the response's first line.
     pub first_line: String,
-    /// Header `Location` of the response. `None`: no such header.
+    /// `Location` header of the response. `None`: no such header.
     pub location: Option<String>,
-    /// Header `Content-Encoding` of the response. `None`: no such header.
+    /// `Content-Encoding` header of the response. `None`: no such header.
     pub content_encoding: Option<String>,
-    /// The first 300 bytes of the response body, as text. `None`: the body is encoded, or the
-    /// response head could not be read.
+    /// The first 300 bytes of the response body, as text. `None`: the body has a content encoding,
+    /// or the response head could not be read.
     pub body: Option<String>,
 }
 

@@ -146,7 +146,7 @@ pub struct Diagnostic {
     pub message: String,
     /// Measured value.
     pub value: f64,
-    /// Limit that the value exceeded.
+    /// Limit at which the observation is reported.
     pub limit: f64,
     /// Who caused it.
     #[serde(skip)]
