@@ -9,9 +9,9 @@ class ResourceUse(Document, frozen=True, kw_only=True):
     """Resource use of a server during the measurement, sampled every 100 ms by default."""
 
     cpu_cores_mean: NonNegativeFloat | None
-    """Mean CPU usage. Unit: cores. Source: CPU time of the cgroup. Null: no cgroup."""
+    """Mean CPU use. Unit: cores. Source: CPU time of the cgroup. Null: no cgroup."""
     cpu_cores_peak: NonNegativeFloat | None
-    """Highest CPU usage between two samples. Unit: cores. Source: CPU time of the cgroup. Null: no
+    """Highest CPU use between two samples. Unit: cores. Source: CPU time of the cgroup. Null: no
     cgroup."""
     cpu_ns_per_request: NonNegativeFloat | None
     """CPU time per correct response. Unit: ns. Source: CPU time of the cgroup. Null: no correct
