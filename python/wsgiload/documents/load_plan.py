@@ -254,11 +254,11 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     method: str = "GET"
     """Method of every request."""
     headers: tuple[tuple[str, str], ...] = ()
-    """Additional header fields, in order. Unless `--store-secrets` is given, a report contains
-    hashes instead of secrets."""
+    """Additional header fields, in order. Unless `--store-secrets` is given, reports of `wsgiload`
+    contain hashes instead of [secrets](../SECURITY.md#secrets)."""
     body_base64: str | None = None
-    """Request body, base64. Unless `--store-secrets` is given, a report contains a hash instead.
-    Null: no body."""
+    """Request body, base64. Unless `--store-secrets` is given, reports of `wsgiload` contain a hash
+    instead. Null: no body."""
     targets: tuple[WeightedRequest, ...] = ()
     """Weighted requests, used instead of the single request."""
     sessions: tuple[SessionPlan, ...] = ()

@@ -588,8 +588,9 @@ class AttachedResources(Document, frozen=True, kw_only=True):
 
 
 class LoadAttempt(Document, frozen=True, kw_only=True):
-    """One attempt of a load with `--reruns`. The report describes the least disturbed attempt,
-    regardless of its results. Of the other attempts, only the values below are stored."""
+    """One attempt of a load with `--reruns`. The report describes the least disturbed attempt that
+    was not [discarded](terminology.md#what-is-run) or, if all were discarded, the last attempt. Of
+    the other attempts, only the values below are stored."""
 
     reported: bool
     """Whether the report describes this attempt. Source: derived."""
