@@ -20,21 +20,23 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     """The result of one server at one load level."""
 
     label: str
-    """Name of the server, as in the identifiers of its cells. Source: cells."""
+    """Name of the server, as in the identifiers of its trials. Source: cells."""
     cell_ids: tuple[str, ...]
-    """Identifiers of the cells on which this entry is based. Source: cells."""
+    """Identifiers of the trials on which this entry is based. Source: cells."""
     status: Literal["ranked", "overloaded", "invalid", "failed"]
-    """`ranked`; `overloaded` (goodput below 95 % of the offered rate, or less than 99 % correct
-    responses); `invalid` (the server responded, but the generator or the host made every run
-    invalid); or `failed` (no result). Source: cells."""
+    """`ranked`; `overloaded` (in at least one run, the goodput was below 95 % of the offered rate,
+    or fewer than 99 % of the requests got a correct response); `invalid` (the server responded, but
+    the generator, the host or the plan made every run invalid); or `failed` (no result). Source:
+    cells."""
     value_ns: NonNegativeFloat | None
     """p99 over all scheduled requests, median over runs. Unit: ns. Source: cells. Null: no finite
     value, or nothing was measured."""
     interval_ns: tuple[NonNegativeFloat, NonNegativeFloat | None] | None
-    """Lower and upper end of the 95 % confidence interval of `value_ns`. With four or more runs:
-    over the runs. With fewer: the range covered by the confidence intervals of all runs, each with
-    its lower end reduced by the generator's contribution. The upper end is null if unbounded. Unit:
-    ns. Source: cells. Null: there is no interval."""
+    """Lower and upper end of the 95 % confidence interval of `value_ns`. With four or more runs,
+    the interval includes run-to-run variation. With fewer runs, the interval spans the confidence
+    intervals of all runs; the generator's contribution is first subtracted from the lower end of
+    each run's interval. An unbounded upper end is null. Unit: ns. Source: cells. Null: there is no
+    interval."""
     goodput_per_s: NonNegativeFloat | None
     """Correct responses per second, median over runs. Unit: 1/s. Source: cells. Null: nothing was
     measured."""
@@ -54,12 +56,13 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     Null: the server has no such setting, or its default applies."""
     tied_with: tuple[str, ...]
     """Ranked servers at this load level whose difference from this server is within the noise.
-    Source: comparisons; with fewer than four runs, overlapping confidence intervals."""
+    Source: comparisons; with fewer than four runs, overlapping confidence intervals or, in a closed
+    loop, goodputs within 10 %."""
     few_requests_beyond: bool = False
-    """Whether, in at least one run, fewer than ten requests were slower than `value_ns`. Source:
-    cells."""
+    """Whether, in at least one run, fewer than ten requests were slower than the p99 of the run.
+    Source: cells."""
     services: tuple[RankedService, ...] = ()
-    """Resource use of the supporting services. Source: cells."""
+    """CPU use of the supporting services. Source: cells."""
 
 
 class RankingLevel(Document, frozen=True, kw_only=True):
@@ -90,8 +93,8 @@ class Answer(Document, frozen=True, kw_only=True):
     """The conclusion as text."""
     command_line: str | None
     """Commands that start the recommended server with its settings, one per line. The last command
-    starts the server; the others prepare the start. Source: settings. Null: no server is
-    recommended, or measured by an older version."""
+    starts the server; the others prepare the start. Source: settings. Null: stored by an older
+    version, or no single server is recommended."""
     needs: str | None
     """What is needed for a decision. Null: `status` is `decided`."""
     warnings: tuple[str, ...]

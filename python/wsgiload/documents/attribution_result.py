@@ -11,17 +11,18 @@ class ShareInterval(Document, frozen=True, kw_only=True):
     """A share or a ratio, with its confidence interval."""
 
     value: NonNegativeFloat
-    """The share, or the ratio. Unit: 0 to 1, or ratio."""
+    """The share or ratio. Unit: 0 to 1, or ratio."""
     low: NonNegativeFloat | None
-    """Lower end of the 95 % confidence interval. Unit: 0 to 1, or ratio. Source: bootstrap over
-    seconds of the measurement. Null: fewer than five seconds."""
+    """Lower end of the 95 % confidence interval. Unit: 0 to 1, or ratio. Source: bootstrap over the
+    seconds of the measurement. Null: the measurement is shorter than 5 s."""
     high: NonNegativeFloat | None
-    """Upper end of the 95 % confidence interval. Unit: 0 to 1, or ratio. Source: bootstrap over
-    seconds of the measurement. Null: fewer than five seconds."""
+    """Upper end of the 95 % confidence interval. Unit: 0 to 1, or ratio. Source: bootstrap over the
+    seconds of the measurement. Null: the measurement is shorter than 5 s."""
 
 
 class ExposureResult(Document, frozen=True, kw_only=True):
-    """How many of the slowest requests, and of all requests, overlapped one kind of event."""
+    """How many of the slowest requests, and of all requests, overlapped one kind of event. A
+    request overlaps an event if it was in the system during the event."""
 
     event: Literal["throttled", "cpu_wait", "paused", "memory_pressure"]
     """Kind of event: `throttled` (stopped by the CPU limit), `cpu_wait` (runnable, but waiting for
@@ -29,15 +30,14 @@ class ExposureResult(Document, frozen=True, kw_only=True):
     `memory_pressure` (waiting for memory). [attribution.md](attribution.md#exposures) has the exact
     definitions."""
     slowest: ShareInterval
-    """Share of the slowest requests that were in the system during an event. Unit: 0 to 1. Source:
-    samples, `flights`."""
-    all: ShareInterval
-    """Share of all requests that were in the system during an event. Unit: 0 to 1. Source: samples,
+    """Share of the slowest requests that overlapped an event. Unit: 0 to 1. Source: samples,
     `flights`."""
+    all: ShareInterval
+    """Share of all requests that overlapped an event. Unit: 0 to 1. Source: samples, `flights`."""
     risk_ratio: ShareInterval | None
     """Probability that a request was among the slowest if it overlapped an event, divided by the
-    probability if it did not. Unit: ratio. Source: `slowest` and `all`. Null: every request
-    overlapped, or none did."""
+    probability if it overlapped no event. Unit: ratio. Source: `slowest` and `all`. Null: every
+    request overlapped an event, or no request did."""
 
 
 class FingerprintResult(Document, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ class FingerprintResult(Document, frozen=True, kw_only=True):
 
 
 class AttributionResult(Document, frozen=True, kw_only=True):
-    """Events that coincided with slow requests; they are not necessarily the cause.
+    """Events that coincided with slow requests. The events are not necessarily the cause.
     [attribution.md](attribution.md) has the rules."""
 
     slowest: NonNegativeInt | None
@@ -74,11 +74,12 @@ class AttributionResult(Document, frozen=True, kw_only=True):
     fingerprints: tuple[FingerprintResult, ...]
     """All fingerprints that were detected. Source: samples."""
     worker_imbalance: NonNegativeFloat | None
-    """Imbalance of CPU time between the workers: 0 if all use the same CPU time, 1 if one uses all
-    of it. Unit: 0 to 1. Source: processes.csv. Null: fewer than two workers."""
+    """Imbalance of CPU time between the workers: 0 if all workers use the same CPU time, 1 if a
+    single worker uses all CPU time. Unit: 0 to 1. Source: processes.csv. Null: fewer than two
+    workers."""
     other_cpu_ratio: Share | None
-    """Share of the machine's CPU time that other processes used (not the server, its services, the
-    generator or wsgiload). Unit: 0 to 1. Source: `/proc/stat` in ticks, cgroup, client.csv. Null:
+    """Share of the machine's CPU time used by processes other than the server, its services, the
+    generator and wsgiload. Unit: 0 to 1. Source: `/proc/stat` in ticks, cgroup, client.csv. Null:
     not readable."""
     cpu_wait_ratio: NonNegativeFloat | None
     """Share of the measurement in which all runnable tasks of the server waited for a CPU, without

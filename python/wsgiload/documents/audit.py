@@ -27,8 +27,8 @@ class Figures(Document, frozen=True, kw_only=True):
     """The figures of one run, as printed by the tool that measured it."""
 
     load: Literal["closed", "open"] | None = None
-    """`closed` (each connection waits for its response) or `open` (requests are sent on a
-    schedule). Source: file. Null: not in the file."""
+    """`closed` (each connection sends its next request after the previous response) or `open`
+    (requests are sent on a schedule). Source: file. Null: not in the file."""
     connections: PositiveInt | None = None
     """Number of connections or users. Source: file, or `--connections`. Null: not in the file."""
     requested_per_s: PositiveFloat | None = None
@@ -44,8 +44,8 @@ class Figures(Document, frozen=True, kw_only=True):
     """Number of responses, including those with an error status. Unit: requests. Source: file.
     Null: not in the file."""
     timed_requests: NonNegativeInt | None = None
-    """Number of requests on which the quantiles are based. Unit: requests. Source: file. Null: the
-    same number as `requests`."""
+    """Number of requests on which the quantiles are based. Unit: requests. Source: file. Null:
+    equal to `requests`."""
     errors: dict[ErrorKind, PositiveInt] = msgspec.field(default_factory=dict)
     """Number of failed requests of each kind: `connect`, `read`, `write`, `timeout`, `status`,
     `body`, `client` (out of file descriptors or ports) or `other`. Unit: requests. Source: file."""
@@ -73,9 +73,9 @@ class Figures(Document, frozen=True, kw_only=True):
     quantiles_ns: dict[QuantileKey, NonNegativeInt] = msgspec.field(default_factory=dict)
     """Quantiles of the response time. Unit: ns. Source: file."""
     resolution_ns: PositiveInt | None = None
-    """Resolution of the reported quantiles. Unit: ns. Null: fine enough to be ignored."""
+    """Resolution of the reported quantiles. Unit: ns. Null: negligible."""
     mean_resolution_ns: PositiveInt | None = None
-    """Resolution of the reported mean. Unit: ns. Null: fine enough to be ignored."""
+    """Resolution of the reported mean. Unit: ns. Null: negligible."""
 
 
 class AuditAlarm(Document, frozen=True, kw_only=True):
@@ -118,7 +118,7 @@ class RejectedFile(Document, frozen=True, kw_only=True):
     file: str
     """Path of the file."""
     reason: str
-    """Why the file could not be audited, and how to fix this."""
+    """Why the file could not be audited, and how to fix the problem."""
 
 
 class AuditReport(Document, frozen=True, kw_only=True):
@@ -127,6 +127,6 @@ class AuditReport(Document, frozen=True, kw_only=True):
     schema_version: Literal[2]
     """Version of the document format: 2."""
     files: tuple[AuditedRun, ...]
-    """Findings for each run in the files."""
+    """The runs in the audited files, with their findings."""
     rejected: tuple[RejectedFile, ...]
     """Files that could not be audited."""

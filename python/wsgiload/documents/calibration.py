@@ -89,7 +89,7 @@ class Calibration(Document, frozen=True, kw_only=True):
     noise_floor: MeasuredNoiseFloor
     """The measured noise floor."""
     bias: tuple[MedianBias, ...]
-    """Error of the median for each load on a server that delays its responses."""
+    """Error of the measured median for each load on a server that delays its responses."""
     verdict: Verdict
-    """Whether the loads were disturbed. Send lag does not count as a disturbance here, because it
+    """Whether the loads were disturbed. Send lag does not count as a disturbance, because send lag
     is part of the noise floor."""

@@ -44,12 +44,12 @@ class CapacityTrial(Document, frozen=True, kw_only=True):
     connections: PositiveInt | None
     """Number of connections in the initial closed loop. Unit: connections. Null: open loop."""
     met: bool | None
-    """Whether the trial met the objective. Null: invalid trial, trial too short, or initial closed
-    loop."""
+    """Whether the trial met the objective. Null: the trial is invalid, too short, or the initial
+    closed loop."""
     discarded: bool
     """Whether the trial was discarded and repeated."""
     doubtful: bool
-    """Whether a disturbance may have changed the outcome of the trial."""
+    """Whether a disturbance may have changed the result of the trial."""
     reason: str
     """Why the trial met or missed the objective, or why it is inconclusive."""
 
@@ -64,7 +64,7 @@ class ServerCapacity(Document, frozen=True, kw_only=True):
     rate_per_s: PositiveFloat | None
     """Capacity: the confirmed rate. Unit: 1/s. Null: no rate was confirmed."""
     bracket: tuple[PositiveFloat | None, PositiveFloat | None]
-    """Lower and upper bound of the capacity. Unit: 1/s. Null: an entry: no such bound was found."""
+    """Lower and upper bound of the capacity. Unit: 1/s. Null: an entry: the bound was not found."""
     confirmed: tuple[NonNegativeInt, NonNegativeInt] | None
     """Number of confirmation trials that met the objective, and total number of confirmation
     trials. Unit: trials. Null: no confirmation trials."""
@@ -82,18 +82,18 @@ class ServerCapacity(Document, frozen=True, kw_only=True):
     supporting service saturates its cores), `waiting` (requests wait for a thread or for a
     connection to a service, although the server and its services have CPU time left), `workers`
     (connections wait although CPU time is left) or `accept_queue` (full accept queue). Source:
-    cgroup, kernel. Null: none of these, or resources were not sampled."""
+    cgroup, kernel. Null: no known bottleneck, or resources were not sampled."""
     limiting_services: tuple[str, ...] = ()
     """Names of the supporting services that saturated their cores in the trials that missed the
     objective near the upper bound of `bracket`. Source: cgroup."""
     strict_per_s: PositiveFloat | None
-    """Highest measured rate below all rates at which any trial missed the objective. Unit: 1/s.
-    Null: no such rate."""
+    """Highest measured rate below the lowest rate at which a trial missed the objective. Unit: 1/s.
+    Null: no measured rate qualifies."""
     at_rate: UseAtCapacity | None
     """Resource use of the server at the confirmed rate. Null: the search used `--url`, or no rate
     was confirmed."""
     failure: CellFailure | None
-    """Why the search on this server failed. Null: it did not fail."""
+    """Why the search on this server failed. Null: the search did not fail."""
     trials: tuple[CapacityTrial, ...]
     """All trials, in the order in which they ran."""
 
@@ -118,7 +118,7 @@ class CapacityResult(Document, frozen=True, kw_only=True):
     width: PositiveFloat
     """Relative width of the bracket at which the search ends. Unit: ratio."""
     url: str | None
-    """URL of the running server. Null: wsgiload launched the servers."""
+    """URL of the running server. Null: wsgiload started the servers."""
     servers: tuple[ServerCapacity, ...]
     """Result of the search on each server."""
     recommendations: tuple[Recommendation, ...]

@@ -31,7 +31,7 @@ class ExternalCounts(Document, frozen=True, kw_only=True):
     """Counts by the app and by the kernel over the whole load, including warm-up and cool-down."""
 
     requests_seen: NonNegativeInt | None
-    """Number of calls of the app, in all its processes. Unit: requests. Source: the bundled app,
+    """Number of calls to the app, over all server processes. Unit: requests. Source: bundled app,
     through shared memory. Null: not a bundled app, or the server does not pass its environment to
     the app."""
     retransmitted_segments: NonNegativeInt | None
@@ -49,23 +49,24 @@ class ExternalCounts(Document, frozen=True, kw_only=True):
 
 
 class MeasuredConcurrency(Document, frozen=True, kw_only=True):
-    """The concurrency of a server, measured with the app `conformance` and the cell's settings."""
+    """The concurrency of a server with the cell's settings, measured by a probe: test requests to
+    the app `conformance`."""
 
     probed: PositiveInt
-    """Number of simultaneous requests in the probe; the probe also tries to open this number of
-    connections. Unit: requests, connections."""
+    """Number of simultaneous requests that the probe sends, and number of connections that it tries
+    to open. Unit: requests, connections."""
     backlog: NonNegativeInt | None
     """Listen backlog. Unit: connections. Source: kernel. Null: not readable."""
     requests_at_once: NonNegativeInt | None
     """Highest number of requests inside the app at the same time. Unit: requests. Source:
     timestamps of the app. Null: no response arrived in time."""
     connections_served: NonNegativeInt | None
-    """Number of connections on which a response arrived; the connections were opened one after the
-    other and kept open. Unit: connections. Source: probe. Null: the server does not keep
+    """Number of connections on which a response arrived. The connections were opened one after
+    another and kept open. Unit: connections. Source: probe. Null: the server does not keep
     connections open."""
     connections_kept: NonNegativeInt | None
-    """Number of connections in `connections_served` that stayed open. Unit: connections. Source:
-    probe. Null: the server does not keep connections open."""
+    """Number of the connections in `connections_served` that stayed open. Unit: connections.
+    Source: probe. Null: the server does not keep connections open."""
 
 
 class Versions(Document, frozen=True, kw_only=True):
@@ -73,10 +74,10 @@ class Versions(Document, frozen=True, kw_only=True):
 
     server: str | None
     """Version of the server. Source: the server's environment. Null: the environment could not be
-    built, or the version is unknown for the user's own server."""
+    built, or the version of the user's own server is unknown."""
     python: str | None
     """Version of the interpreter. Source: the server's environment. Null: the environment could not
-    be built, or the version is unknown for the user's own server."""
+    be built, or the version of the user's own server is unknown."""
     packages: dict[str, str]
     """Versions of the server's packages, by package name. Source: the server's environment."""
 
@@ -85,7 +86,7 @@ class ServerSettings(Document, frozen=True, kw_only=True):
     """The settings with which a server ran."""
 
     command: tuple[str, ...]
-    """The command as it was executed. Source: catalogue, plan."""
+    """Command that started the server. Source: catalogue, plan."""
     user_command: str | None = None
     """Command of the user's own server, with placeholders. Source: plan. Null: a server of the
     catalogue."""
@@ -115,17 +116,17 @@ class ServerSettings(Document, frozen=True, kw_only=True):
     Source: plan. Null: no file was given."""
     workers: PositiveInt | None
     """Number of worker processes that the settings request. Unit: processes. Source: plan,
-    catalogue. Null: the server has no such setting, its default applies, or the number is unknown
-    for the user's own server."""
+    catalogue. Null: the server has no such setting, its default applies, or the number for the
+    user's own server is unknown."""
     threads: PositiveInt | None
     """Number of threads per worker that the settings request. Unit: threads. Source: plan,
-    catalogue. Null: the server has no such setting, its default applies, or the number is unknown
-    for the user's own server."""
+    catalogue. Null: the server has no such setting, its default applies, or the number for the
+    user's own server is unknown."""
     backlog: NonNegativeInt | None
     """Listen backlog. Unit: connections. Source: kernel. Null: not readable."""
     keepalive: Literal["on", "off"] | None
-    """Whether the server kept connections open in the probe: `on` or `off`. Source: probe. Null:
-    not probed."""
+    """Whether the server kept a connection open in a test before the load: `on` or `off`. Source:
+    test requests. Null: not tested."""
     environment: dict[str, str]
     """Environment variables that were set for the server, in addition to inherited ones. Secrets
     are replaced by hashes. Source: catalogue, plan."""
@@ -134,7 +135,7 @@ class ServerSettings(Document, frozen=True, kw_only=True):
 
 
 class AppliedLimits(Document, frozen=True, kw_only=True):
-    """The limits of a server, as requested and as read back."""
+    """The limits of a server, as requested and as read back from the kernel."""
 
     backend: Literal["cgroup-v2", "cgroup-v1", "none"]
     """Mechanism that enforces the limits: `cgroup-v2`, `cgroup-v1` or `none`. Source: host."""
@@ -150,10 +151,10 @@ class AppliedLimits(Document, frozen=True, kw_only=True):
     client_cpus: str | tuple[NonNegativeInt, ...] | None
     """CPUs to which the generator is pinned. Unit: CPU numbers. Source: plan. Null: not pinned."""
     read_back: dict[str, float | str | None]
-    """The limits as read back from the cgroup files. The keys `effective_...` are the smallest
-    limits on the path to the root cgroup; `affinity` is the CPU affinity of a process that is
-    pinned like the server. Unit: as in the file. Source: cgroup. Null: an entry: no limit, or not
-    readable."""
+    """The limits as read back from the cgroup files. The values of `effective_...` are the smallest
+    limits on the path to the root cgroup; the value of `affinity` is the CPU affinity of a process
+    that is pinned like the server. Unit: as in the file. Source: cgroup. Null: an entry: no limit,
+    or not readable."""
     not_enforced: tuple[str, ...]
     """Limits that were requested but could not be set. Source: cgroup."""
 
@@ -162,11 +163,12 @@ class ExitStatus(Document, frozen=True, kw_only=True):
     """How a server ended."""
 
     code: int | None
-    """Exit code of the server. Source: kernel. Null: it was killed by a signal."""
+    """Exit code of the server. Source: kernel. Null: a signal killed the server."""
     signal: int | str | None
-    """Signal that killed the server. Source: kernel. Null: it was not killed by a signal."""
+    """Signal that killed the server. Source: kernel. Null: no signal killed the server."""
     clean: bool
-    """Whether the server stopped when requested, within the time limit."""
+    """Whether the server ran until the stop signal, then exited within the time limit with an
+    expected exit code, and left no processes behind."""
 
 
 class CellFailure(Document, frozen=True, kw_only=True):
@@ -181,7 +183,8 @@ class CellFailure(Document, frozen=True, kw_only=True):
 
 
 class ServiceUse(Document, frozen=True, kw_only=True):
-    """Resource use of one supporting service during the measurement of a cell."""
+    """Resource use of one [supporting service](own-servers.md#supporting-services) during the
+    measurement of a cell."""
 
     name: str
     """Name of the service, as in `[services.NAME]`. Source: plan."""
@@ -201,14 +204,15 @@ class CellResult(Document, frozen=True, kw_only=True):
     """Identifier of the trial, also used in file names: `server@load#run`, or `server@load#run.2`
     for the first rerun."""
     attempt: PositiveInt | None = None
-    """1 for the first trial of this cell and run, higher for a rerun. Source: sweep. Null: stored
-    by an older version."""
+    """Number of the attempt: 1 for the first trial of this cell and run, higher for a rerun.
+    Source: sweep. Null: stored by an older version."""
     server: str
     """Name of the server in the catalogue, or of the user's own server. Source: catalogue, plan."""
     variant: str | None
     """Variant of the server. Source: catalogue. Null: the server has no variants."""
     alias: str | None = None
-    """Alias, as in `--servers again=waitress`. Source: plan. Null: no alias."""
+    """Alias of the server, such as `again` in `--servers again=waitress`. Source: plan. Null: no
+    alias."""
     pinned_version: str | None = None
     """Version that the user requested, as in `--servers waitress==3.0.1`. Source: plan. Null: no
     version was requested, or the user's own server."""
@@ -220,16 +224,17 @@ class CellResult(Document, frozen=True, kw_only=True):
     version and bundled app, as in `w2-t4` or `stock-close-py3.13-cpu`. Source: plan. Null: no
     setting was changed."""
     app: str | None = None
-    """The app as `module:callable`. Source: plan. Null: unknown for the user's own server."""
+    """The app as `module:callable`. Source: plan. Null: the app of the user's own server is
+    unknown."""
     legacy: bool | None = None
     """Whether the server, or every interpreter that it supports, is no longer maintained. Source:
     catalogue. Null: stored by an older version."""
     version: str | None
     """Version of the server. Source: the server's environment. Null: the environment could not be
-    built, or the version is unknown for the user's own server."""
+    built, or the version of the user's own server is unknown."""
     python: str | None
     """Version of the Python that ran the server. Source: the server's environment. Null: the
-    environment could not be built, or the version is unknown for the user's own server."""
+    environment could not be built, or the version of the user's own server is unknown."""
     rate: NonNegativeFloat | None
     """Offered rate. Unit: 1/s. Source: plan. Null: closed loop."""
     connections: NonNegativeInt | None
@@ -255,13 +260,14 @@ class CellResult(Document, frozen=True, kw_only=True):
     """Connect time of correct responses over new connections. Unit: ns. Source: load. Null: no
     correct response over a new connection."""
     offered_quantiles_ns: dict[QuantileKey, Bounds] | None
-    """Quantiles over all scheduled requests. Unit: ns. Source: load. Null: nothing was measured."""
+    """Quantiles of the response time over all scheduled requests. Unit: ns. Source: load. Null:
+    nothing was measured."""
     uncertainty: Uncertainty | None = None
-    """Uncertainty of each quantile within this run ([Uncertainty](#uncertainty)), without
-    run-to-run variation. Source: load. Null: nothing was measured."""
+    """Uncertainty of each quantile within this run ([Uncertainty](#uncertainty)). Source: load.
+    Null: nothing was measured."""
     limits: AppliedLimits | None
-    """Limits of the server, as requested and as read back. Source: cgroup. Null: the cell failed
-    before the limits were set."""
+    """Limits of the server, as requested and as read back from the kernel. Source: cgroup. Null:
+    the cell failed before the limits were set."""
     resources: ResourceUse | None
     """Resource use of the server during the measurement. Source: cgroup. Null: nothing was
     measured."""
@@ -273,13 +279,14 @@ class CellResult(Document, frozen=True, kw_only=True):
     failure: CellFailure | None
     """Why there is no result. Null: the cell did not fail."""
     settings: ServerSettings | None = None
-    """The settings with which the server ran. Source: catalogue, kernel. Null: the server was not
-    started, or was measured by an older version."""
+    """The settings with which the server ran. Source: catalogue, kernel. Null: stored by an older
+    version, or the server was not started."""
     error_budget_ns: dict[QuantileKey, ErrorBudget] = msgspec.field(default_factory=dict)
     """Error budget of each quantile of `response_time_ns` ([ErrorBudget](#errorbudget)). Unit: ns.
     Source: load, host."""
     settled_s: NonNegativeFloat | None = None
-    """How long the trial waited for an idle host. Unit: s. Source: host. Null: it did not wait."""
+    """How long the trial waited for an idle host. Unit: s. Source: host. Null: the trial did not
+    wait."""
     disturbed_s: NonNegativeFloat | None = None
     """Total length of the intervals in which the host was disturbed: other processes used more than
     15 % of the machine's CPU time, or the hypervisor took more than 5 %. Unit: s. Source:
@@ -292,8 +299,8 @@ class CellResult(Document, frozen=True, kw_only=True):
     """Total length of the intervals in which requests were due but none got a correct response.
     Unit: s. Source: load. Null: nothing was measured."""
     keepalive_honoured: bool | None
-    """Whether the server kept connections open as requested. Source: generator. Null: keep-alive
-    was not requested, or nothing was measured."""
+    """Whether the server kept a connection open in a test before the load. Source: test requests.
+    Null: not tested."""
     not_checked: tuple[NotChecked, ...] | None = None
     """Checks that could not run ([NotChecked](#notchecked)), including the checks of the sweep
     (`app-calls`, `kernel-drops`). Source: checks. Null: nothing was measured."""
@@ -303,8 +310,9 @@ class CellResult(Document, frozen=True, kw_only=True):
     backlog: NonNegativeInt | None = None
     """Listen backlog of each socket. Unit: connections. Source: kernel. Null: not readable."""
     concurrency: MeasuredConcurrency | None = None
-    """How many requests and connections the server handles at once. Source: probe before the
-    server's first cell. Null: tuned profile, or the server could not be probed."""
+    """How many requests and connections the server handles at once
+    ([MeasuredConcurrency](#measuredconcurrency)). Source: probe before the server's first cell.
+    Null: tuned profile, the user's own server, or the probe failed."""
     notes: tuple[str, ...]
     """Notes that reports show with the result."""
     attribution: AttributionResult | None = None

@@ -18,11 +18,11 @@ Keepalive = Literal["on", "off"] | PositiveInt
 
 
 class QualifyingFacts(Document, frozen=True, kw_only=True):
-    """The short trials before a race (`--budget`), which select the servers for it."""
+    """The short trials that select the servers for a race (`--budget`)."""
 
     rounds: PositiveInt
-    """Number of rounds of short trials. They are included in the experiment's `runs`, but used only
-    for the selection. Unit: rounds. Source: plan."""
+    """Number of rounds of short trials, used only for the selection. `runs` of the experiment
+    includes these rounds. Unit: rounds. Source: plan."""
     max_servers: PositiveInt
     """Maximum number of servers in the race. Unit: servers. Source: plan."""
     duration_s: NonNegativeFloat
@@ -43,14 +43,14 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """Notes on the experiment, such as how it was scaled. Source: experiment file."""
     profile: Literal["tuned", "stock"] | tuple[Literal["tuned", "stock"], ...] | None = None
     """Profile of the server settings: `tuned` (equivalent settings) or `stock` (each server's
-    defaults). A list if `--grid profile=` combines both. Source: plan. Null: only the user's own
-    servers were measured."""
+    defaults). A list if `--grid profile=` combines both profiles. Source: plan. Null: only the
+    user's own servers were measured."""
     interface: Literal["wsgi", "asgi"] | None = None
-    """How the servers call the app: `wsgi` or `asgi`. Source: plan. Null: only the user's own
-    servers were measured, or stored by an older version."""
+    """How the servers call the app: `wsgi` or `asgi`. Source: plan. Null: stored by an older
+    version, or only the user's own servers were measured."""
     app: str | tuple[str, ...] | None
     """The app as `module:callable`. A list if `--grid app=` combines several apps. Source: plan.
-    Null: unknown for the user's own servers."""
+    Null: the app of the user's own servers is unknown."""
     app_revision: str | None = None
     """Checked-out commit of the app, with `+changes` if tracked files were modified. Source: git.
     Null: the app is not in a git work tree, or it is a bundled app."""
@@ -58,8 +58,8 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """Path of the requests. A list if the apps of a grid have different paths. Source: plan. Null:
     several targets."""
     method: str | None = None
-    """Method of the requests. Source: plan. Null: the apps of a grid have different methods, or
-    stored by an older version."""
+    """Method of the requests. Source: plan. Null: stored by an older version, or the apps of a grid
+    have different methods."""
     targets: PositiveInt | None = None
     """Number of targets (different requests with weights). Unit: targets. Source: plan. Null: a
     single request."""
@@ -74,16 +74,16 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     arrivals: Literal["poisson", "constant"] | None
     """Inter-arrival distribution: `poisson` or `constant`. Source: plan. Null: closed loop."""
     on_busy: Literal["grow", "queue", "shed"] | None
-    """What happens to a request when the maximum number of connections is reached: `grow` and its
-    synonym `queue` queue it, `shed` drops it. Source: plan. Null: closed loop."""
+    """What happens to a request when `max_connections` connections are in use: `grow` and its
+    synonym `queue` queue the request, `shed` drops it. Source: plan. Null: closed loop."""
     max_connections: PositiveInt | None = None
     """Maximum number of open connections. Unit: connections. Source: plan. Null: closed loop."""
     max_pending: NonNegativeInt | None = None
     """Maximum number of requests waiting for a connection. Unit: requests. Source: plan. Null:
-    closed loop, or not set (10 s worth of requests, at least 10 per connection)."""
+    closed loop, or the default applies (10 s worth of requests, at least 10 per connection)."""
     keepalive: Keepalive | tuple[Keepalive, ...] | None = None
     """Connection reuse: `on`, `off`, or a number of requests per connection. A list if a grid
-    combines several. Source: plan. Null: stored by an older version."""
+    combines several values. Source: plan. Null: stored by an older version."""
     think_time_s: NonNegativeFloat | None = None
     """Mean think time of a user. Unit: s. Source: plan. Null: open loop."""
     duration_s: NonNegativeFloat
@@ -108,13 +108,13 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """Maximum number of reruns per cell and run. Unit: reruns. Source: plan. Null: stored by an
     older version."""
     budget_s: NonNegativeFloat | None = None
-    """Maximum duration of a race between the servers (`--budget`); `runs` is then the maximum
+    """Maximum duration of a race between the servers (`--budget`). In a race, `runs` is the maximum
     number of rounds. Unit: s. Source: plan. Null: no race."""
     qualifying: QualifyingFacts | None = None
     """The short trials before the race. Source: plan. Null: no short trials."""
     aggregate: Literal["interval", "trim"] = "interval"
-    """How runs are combined: `interval` (mean with confidence interval) or `trim` (in addition, a
-    mean without the lowest and the highest run). Source: plan."""
+    """How runs are combined: `interval` (mean with confidence interval) or `trim` (mean with
+    confidence interval, and mean without the lowest and the highest run). Source: plan."""
     slo: tuple[str, ...] | None = None
     """The conditions of the objective, including the default limit for the error rate. Source:
     plan, or `wsgiload report --slo`. Null: no objective was given."""

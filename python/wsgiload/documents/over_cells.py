@@ -15,10 +15,10 @@ class AggregateFigure(Document, frozen=True, kw_only=True):
     (1/s)."""
 
     values: tuple[NonNegativeFloat | None, ...]
-    """Values of the runs, in the order of `runs`. Unit: ns, or 1/s. Source: cells. Null: an entry:
-    no finite value, or too few requests."""
+    """Values of the runs, in the order of `runs` ([Aggregate](#aggregate)). Unit: ns, or 1/s.
+    Source: cells. Null: an entry: no finite value, or too few requests."""
     median: NonNegativeFloat | None
-    """Median of the runs; a run without a finite value counts as infinite. Unit: ns, or 1/s.
+    """Median of the runs. A run without a finite value counts as infinite. Unit: ns, or 1/s.
     Source: values. Null: at least half of the runs have no finite value."""
     min: NonNegativeFloat | None
     """Lowest value of the runs. Unit: ns, or 1/s. Source: values. Null: no run has a finite
@@ -37,10 +37,10 @@ class AggregateFigure(Document, frozen=True, kw_only=True):
     """Coefficient of variation between runs (lognormal). Unit: ratio. Source: values. Null: there
     is no confidence interval (see `reason`)."""
     between_run_share: Share | None = None
-    """Share of the variance (of logarithms) that is due to differences between runs; the rest is
-    the sampling error within runs. Unit: 0 to 1. Source: values, `uncertainty` of the cells. Null:
-    the figure is the goodput, a run has no confidence interval, or there is none over the runs (see
-    `reason`)."""
+    """Share of the variance (of logarithms) that is due to differences between runs. The rest of
+    the variance is the sampling error within runs. Unit: 0 to 1. Source: values, `uncertainty` of
+    the cells. Null: the figure is the goodput, a run has no confidence interval, or the runs
+    together have no confidence interval (see `reason`)."""
     trimmed_mean: NonNegativeFloat | None
     """Arithmetic mean without the lowest and the highest run. Unit: ns, or 1/s. Source: values.
     Null: not requested (`--aggregate trim`), or fewer than three runs."""
@@ -49,8 +49,8 @@ class AggregateFigure(Document, frozen=True, kw_only=True):
 
 
 class ComparedFigure(Document, frozen=True, kw_only=True):
-    """A comparison of two servers by a further figure, with the same statistics as the main
-    comparison."""
+    """A comparison of the two servers by another figure, with the statistics of the main comparison
+    ([Comparison](#comparison))."""
 
     figure: Literal["p50", "p99", "p99.9", "goodput"]
     """The compared figure: `p50`, `p99`, `p99.9` or `goodput`. Source: plan."""
@@ -63,8 +63,8 @@ class ComparedFigure(Document, frozen=True, kw_only=True):
     """p-value, Holm-adjusted for all pairs with this app at this load level. Unit: 0 to 1. Source:
     rounds."""
     margin: NonNegativeFloat
-    """Upper bound of the difference between the two servers, with 95 % confidence (0.09 is 9 %),
-    from two one-sided tests. Unit: ratio. Source: rounds."""
+    """Upper bound on the difference between the two servers, with 95 % confidence, from two
+    one-sided tests. Unit: ratio. Source: rounds."""
     conclusion: Literal["different", "same", "undecided"]
     """`different`, `same` (equivalent within 5 %) or `undecided`. Source: rounds."""
 
@@ -81,18 +81,18 @@ class Comparison(Document, frozen=True, kw_only=True):
     connections: NonNegativeInt | None
     """Number of connections in a closed loop. Unit: connections. Source: plan. Null: open loop."""
     app: str | None = None
-    """The app of both servers. Source: cells. Null: different apps in two stored runs."""
+    """The app of both servers. Source: cells. Null: two stored runs with different apps."""
     figure: Literal["p50", "p99", "p99.9", "goodput"]
     """The compared figure: by default, `p99` in an open loop and `goodput` in a closed loop.
     Source: plan."""
     rounds: NonNegativeInt
     """Number of rounds in which both servers have a valid result. Unit: rounds. Source: cells."""
     same_server: bool
-    """Whether both are the same server under two names (A/A test). Source: catalogue."""
+    """Whether both names refer to the same server (A/A test). Source: catalogue."""
     factor: NonNegativeFloat | None
-    """The first server's figure divided by the second server's. For two stored runs without a
-    confidence interval: the ratio of the medians. Unit: ratio. Source: rounds. Null: no conclusion
-    is possible (see `reason`)."""
+    """The first server's figure divided by the second server's. If two stored runs have no
+    confidence interval, `factor` is the ratio of the medians. Unit: ratio. Source: rounds. Null: no
+    conclusion is possible (see `reason`)."""
     interval_95: tuple[NonNegativeFloat, NonNegativeFloat] | None
     """Lower and upper end of the 95 % confidence interval of `factor`. Unit: ratio. Source: rounds.
     Null: no conclusion is possible (see `reason`)."""
@@ -106,45 +106,45 @@ class Comparison(Document, frozen=True, kw_only=True):
     """Largest ratio between the figures of one server under two names (A/A test), with this app at
     this load level. Unit: ratio. Source: rounds. Null: no server was measured under two names."""
     margin: NonNegativeFloat | None = None
-    """Upper bound of the difference between the two servers, with 95 % confidence (0.09 is 9 %),
-    from two one-sided tests. Unit: ratio. Source: rounds. Null: no conclusion is possible (see
-    `reason`), or stored by an older version."""
+    """Upper bound on the difference between the two servers, with 95 % confidence, from two
+    one-sided tests. Unit: ratio. Source: rounds. Null: stored by an older version, or no conclusion
+    is possible (see `reason`)."""
     conclusion: Literal["different", "same", "undecided", "no inference"]
     """`different`, `same` (equivalent within 5 %), `undecided` or `no inference`. Source:
     rounds."""
     reason: str | None
-    """Why no conclusion is possible, or why a measured difference is not reported. Source: rounds.
-    Null: neither applies."""
+    """Why `conclusion` is `no inference`, or why it is `undecided` despite a significant
+    difference: the generator's delay may explain the difference. Source: rounds. Null: any other
+    conclusion."""
     relative_rate: NonNegativeFloat | None
     """The offered rate divided by the lower of the two servers' maximum goodputs. Unit: ratio.
-    Source: cells. Null: closed loop, sessions, or one of the servers was never saturated."""
+    Source: cells. Null: closed loop, sessions, or a server that was never saturated."""
     others: tuple[ComparedFigure, ...] = ()
-    """Comparisons of the other figures (p50, p99, goodput) that are known in every round. Source:
-    rounds."""
+    """Comparisons by the other figures (p50, p99, goodput), if both servers have a value in every
+    round. Source: rounds."""
 
 
 class RaceDropout(Document, frozen=True, kw_only=True):
-    """A server that dropped out of a race. This does not prove that it is slower."""
+    """A server that dropped out of a race. A dropout is not proof that the server is slower."""
 
     server: str
     """Name of the server. Source: cells."""
     rounds: PositiveInt
-    """Number of rounds before the server dropped out. Unit: rounds. Source: cells."""
+    """Number of rounds after which the server dropped out. Unit: rounds. Source: cells."""
     behind: str | None
-    """The faster server that eliminated this server. Source: cells. Null: this server failed in two
-    rounds."""
+    """Name of the server that eliminated this server. Source: cells. Null: this server failed in
+    two rounds."""
     factor: NonNegativeFloat | None
     """This server's figure divided by the figure of the server in `behind`, over the rounds that
-    both completed. Unit: ratio. Source: cells. Null: this server failed in two rounds."""
+    both servers completed. Unit: ratio. Source: cells. Null: this server failed in two rounds."""
     in_qualifying: bool = False
-    """Whether the server dropped out in the short trials before the race; `rounds` then counts
+    """Whether the server dropped out in the short trials before the race. If so, `rounds` counts
     rounds of short trials. Source: cells."""
 
 
 class Race(Document, frozen=True, kw_only=True):
-    """A race (`--budget`) between all servers with one app at one load level: servers are measured
-    in rounds, and clearly slower servers drop out, until one wins (the fastest or, with `--slo`,
-    the leanest), the remaining ones are tied, or the budget ends."""
+    """A [race](experiments.md#races) (`--budget`) between all servers with one app at one load
+    level."""
 
     rate: NonNegativeFloat | None
     """Offered rate. Unit: 1/s. Source: plan. Null: closed loop."""
@@ -154,18 +154,18 @@ class Race(Document, frozen=True, kw_only=True):
     """The app of the servers. Source: cells. Null: not recorded."""
     outcome: Literal["winner", "ties", "undecided", "failed"]
     """`winner`, `ties` (further rounds are unlikely to separate the remaining servers), `undecided`
-    (the budget ran out first) or `failed` (every server failed). Source: cells."""
+    (the budget ended before a decision) or `failed` (every server failed). Source: cells."""
     contenders: tuple[str, ...]
     """Servers that did not drop out, the fastest first. Source: cells."""
     dropped_out: tuple[RaceDropout, ...]
     """Servers that dropped out. Source: cells."""
     margin: NonNegativeFloat | None
-    """Upper bound of the difference between the first contender and the others, with 95 %
-    confidence (0.09 is 9 %). Unit: ratio. Source: cells. Null: the race has a winner, or there were
-    too few rounds."""
+    """Upper bound on the difference between the first server in `contenders` and the other
+    contenders, with 95 % confidence. Unit: ratio. Source: cells. Null: the race has a winner, or
+    there were too few rounds."""
     rounds_left: PositiveInt | None
     """Expected number of further rounds until a decision. Unit: rounds. Source: cells. Null: the
-    race is decided, or would need more than the maximum number of rounds."""
+    race is decided, or a decision would need more than the maximum number of rounds."""
 
 
 class OverloadPoint(Document, frozen=True, kw_only=True):
@@ -178,17 +178,17 @@ class OverloadPoint(Document, frozen=True, kw_only=True):
     goodput_per_s: NonNegativeFloat
     """Correct responses per second. Unit: 1/s. Source: cells."""
     goodput_ratio: Share
-    """Goodput divided by the maximum goodput: 1 if overload does not reduce the goodput, 0 if it
-    collapses completely. Unit: 0 to 1. Source: cells."""
+    """Goodput divided by the maximum goodput: 1 if overload does not reduce the goodput, 0 if
+    overload leaves no goodput. Unit: 0 to 1. Source: cells."""
 
 
 class Overload(Document, frozen=True, kw_only=True):
-    """The behavior of a saturated server in an open loop, as medians over runs. Not available for
-    sessions."""
+    """The behavior of a [saturated](terminology.md#rates) server in an open loop, as medians over
+    runs. Sweeps with sessions have no entries in `overload`."""
 
     server: str
-    """Name of the server. At some offered rate, its achieved rate was below 95 % of that rate in
-    every run. Source: cells."""
+    """Name of the server. At some offered rate, the server was saturated in every run. Source:
+    cells."""
     max_goodput_per_s: NonNegativeFloat
     """The server's highest goodput at any rate. Unit: 1/s. Source: cells."""
     points: tuple[OverloadPoint, ...]
@@ -206,17 +206,18 @@ class EfficiencyPoint(Document, frozen=True, kw_only=True):
 
 class Efficiency(Document, frozen=True, kw_only=True):
     """The efficiency of a server in an open loop: goodput divided by the mean response time of the
-    correct responses. It is 0 if the server failed or if more than 1 % of the requests failed."""
+    correct responses. The efficiency is 0 if the server failed or if more than 1 % of the requests
+    failed."""
 
     server: str
     """Name of a server that was measured at three or more rates. Source: cells."""
     rate: NonNegativeFloat | None
     """Offered rate at which the median efficiency of the runs is highest. Unit: 1/s. Source: cells.
-    Null: unknown (see `reason`)."""
+    Null: the rate is unknown (see `reason`)."""
     between: tuple[NonNegativeFloat, NonNegativeFloat] | None
-    """Range of the most efficient rate: the next lower and the next higher measured rate. If the
-    runs peak at different rates, the range covers them all. Unit: 1/s. Source: cells. Null: unknown
-    (see `reason`)."""
+    """Range of the most efficient rate, from the next lower to the next higher measured rate. If
+    the runs peak at different rates, the range covers all peaks. Unit: 1/s. Source: cells. Null:
+    the rate is unknown (see `reason`)."""
     points: tuple[EfficiencyPoint, ...]
     """Efficiency at every measured rate. Source: cells."""
     reason: str | None
@@ -226,7 +227,8 @@ class Efficiency(Document, frozen=True, kw_only=True):
 
 
 class InterventionResult(Document, frozen=True, kw_only=True):
-    """The effect of removing a limit from one server at one load level."""
+    """The effect of removing a limit from one server at one load level, measured in pairs of runs:
+    one run with the limit and one without."""
 
     limit: Literal["cpu"]
     """The limit that was removed: `cpu`. Source: plan."""
@@ -237,15 +239,16 @@ class InterventionResult(Document, frozen=True, kw_only=True):
     connections: NonNegativeInt | None
     """Number of connections in a closed loop. Unit: connections. Source: plan. Null: open loop."""
     pairs: NonNegativeInt
-    """Number of pairs of runs that were started. Unit: pairs."""
+    """Number of pairs that were started. Unit: pairs."""
     valid_pairs: NonNegativeInt
     """Number of pairs in which both runs are valid and have a value for `quantile`. Unit: pairs."""
     quantile: NonNegativeFloat | None
-    """The compared quantile: the highest one for which every valid run has enough requests, or else
-    the median. Unit: 0 to 1. Null: no valid pair."""
+    """The compared quantile: p99 or, if a valid run has too few requests, p90 or the median. Unit:
+    0 to 1. Null: no valid pair."""
     factor: NonNegativeFloat | None
-    """The quantile without the limit divided by the quantile with it; geometric mean over the valid
-    pairs. Unit: ratio. Source: quantiles over all scheduled requests. Null: no valid pair."""
+    """The quantile without the limit divided by the quantile with the limit; geometric mean over
+    the valid pairs. Unit: ratio. Source: quantiles over all scheduled requests. Null: no valid
+    pair."""
     low: NonNegativeFloat | None
     """Lower end of the 95 % confidence interval of `factor` (Student's t on logarithms). Unit:
     ratio. Source: quantiles over all scheduled requests. Null: fewer than four valid pairs."""
@@ -274,10 +277,10 @@ class AggregateFigures(Document, frozen=True, kw_only=True):
 
 
 class Aggregate(Document, frozen=True, kw_only=True):
-    """The results of one server at one load level over all runs, without discarded trials."""
+    """The results of one server at one load level over all runs, excluding discarded trials."""
 
     server: str
-    """Name of the server, as in the identifiers of its cells. Source: cells."""
+    """Name of the server, as in the identifiers of its trials. Source: cells."""
     rate: NonNegativeFloat | None
     """Offered rate. Unit: 1/s. Source: plan. Null: closed loop."""
     connections: NonNegativeInt | None
@@ -287,7 +290,8 @@ class Aggregate(Document, frozen=True, kw_only=True):
     discarded: NonNegativeInt
     """Number of discarded trials. Unit: trials. Source: cells."""
     figures: AggregateFigures
-    """Quantiles over all scheduled requests (upper bounds), and goodput. Source: cells."""
+    """Quantiles over all scheduled requests (upper [bounds](terminology.md#statistics)), and
+    goodput. Source: cells."""
 
 
 class DiscardedTrial(Document, frozen=True, kw_only=True):
@@ -300,13 +304,13 @@ class DiscardedTrial(Document, frozen=True, kw_only=True):
 
 
 class ExperimentValidity(Document, frozen=True, kw_only=True):
-    """The discarded trials, and whether the experiment is valid in spite of them."""
+    """The discarded trials, and whether the experiment is valid despite them."""
 
     status: Literal["valid", "invalid"]
-    """`invalid` if more than 20 % of the trials were invalid (only with several runs), otherwise
-    `valid`. Source: cells."""
+    """`invalid` if the experiment has several runs and more than 20 % of its trials were invalid,
+    otherwise `valid`. Source: cells."""
     trials: NonNegativeInt
     """Number of trials, including reruns. Unit: trials. Source: cells."""
     discarded: tuple[DiscardedTrial, ...]
-    """All discarded trials: those that the generator, the host or the plan invalidated, and those
-    that were repeated because the host was disturbed. Source: cells."""
+    """All discarded trials: trials that the generator, the host or the plan invalidated, and all
+    but the least disturbed attempt of a repeated trial. Source: cells."""

@@ -19,7 +19,7 @@ class NoRecommendation(Document, frozen=True, kw_only=True):
     needs: str
     """What is needed for a recommendation. Source: cells."""
     is_missed: bool
-    """Whether no configuration meets the objective; the command then exits with code 99. Source:
+    """Whether no configuration meets the objective ([exit code](results.md#exit-codes) 99). Source:
     cells."""
 
 
@@ -27,8 +27,8 @@ class MemoryHeadroom(Document, frozen=True, kw_only=True):
     """Peak memory and memory limit of the recommended configuration."""
 
     peak_bytes: NonNegativeInt | None
-    """Peak memory of the server: in a sweep at any rate, in a capacity search at the confirmed
-    rate. Unit: bytes. Source: cgroup. Null: not measured."""
+    """Peak memory of the server: at any rate in a sweep, at the confirmed rate in a capacity
+    search. Unit: bytes. Source: cgroup. Null: not measured."""
     limit_bytes: NonNegativeInt | None
     """Memory limit of the server. Unit: bytes. Source: cgroup. Null: no limit."""
 
@@ -47,7 +47,7 @@ class RecommendedConfiguration(Document, frozen=True, kw_only=True):
     """The recommended configuration and the reasons for recommending it."""
 
     server: str
-    """Name of the configuration, as in the identifiers of its cells. Source: cells."""
+    """Name of the configuration, as in the identifiers of its trials. Source: cells."""
     rate_per_s: PositiveFloat
     """Highest rate at which all configurations were measured and this configuration meets the
     objective; in a capacity search, the confirmed rate. Unit: 1/s. Source: cells."""
@@ -60,8 +60,9 @@ class RecommendedConfiguration(Document, frozen=True, kw_only=True):
     capacity (1/s). Unit: ns, or 1/s. Source: cells. Null: `figure` is `error_rate`, or the capacity
     could not be estimated."""
     interval_95: tuple[NonNegativeFloat, NonNegativeFloat] | None
-    """Lower and upper end of the 95 % confidence interval of `estimate`; for a quantile, over the
-    runs (Student's t). Unit: ns, or 1/s. Source: cells. Null: unknown or unbounded."""
+    """Lower and upper end of the 95 % confidence interval of `estimate`; for a quantile, a
+    [confidence interval over runs](terminology.md#statistics) (Student's t). Unit: ns, or 1/s.
+    Source: cells. Null: unknown or unbounded."""
     runs: PositiveInt
     """Number of runs in the estimate. Unit: runs. Source: cells."""
     disturbed: NonNegativeInt
@@ -73,12 +74,12 @@ class RecommendedConfiguration(Document, frozen=True, kw_only=True):
     """Name of the next best configuration. Source: cells. Null: no other configuration is
     comparable."""
     tied: tuple[str, ...]
-    """Configurations that also meet the objective and need the same resources; the differences in
+    """Configurations that also meet the objective and need the same resources. Their differences in
     performance are within the noise. Source: cells."""
     min_requests_beyond: NonNegativeInt | None
-    """Number of requests slower than the quantile, minimum over runs; reports show it if it is
-    below ten. Unit: requests. Source: cells. Null: the objective has no quantile, or the rate was
-    found by a search."""
+    """Number of requests slower than the quantile in `figure`, minimum over runs. Reports show this
+    number if it is below ten. Unit: requests. Source: cells. Null: the objective has no quantile,
+    or a capacity search found the rate."""
     also_meets: tuple[str, ...] = ()
     """All other configurations that meet the objective at `rate_per_s`, the leanest first. Source:
     cells."""

@@ -16,11 +16,11 @@ class ProcessorFacts(Document, frozen=True, kw_only=True):
     cpu: NonNegativeInt
     """CPU number."""
     core: NonNegativeInt
-    """Lowest CPU number on the same core."""
+    """Lowest CPU number on the core of this CPU."""
     cache: NonNegativeInt
-    """Lowest CPU number with the same last-level cache."""
+    """Lowest CPU number that shares the last-level cache of this CPU."""
     node: NonNegativeInt
-    """NUMA node of the CPU."""
+    """NUMA node of this CPU."""
 
 
 class HostFacts(Document, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class HostFacts(Document, frozen=True, kw_only=True):
     clocksource: str | None = None
     """Clock source of the kernel. Source: sysfs. Null: not visible."""
     tcp_congestion_control: str | None = None
-    """Algorithm for TCP congestion control. Source: sysctl. Null: not visible."""
+    """TCP congestion control algorithm. Source: sysctl. Null: not visible."""
     somaxconn: str | None = None
     """Maximum listen backlog. Source: sysctl. Null: not visible."""
     port_range: str | None = None
@@ -100,10 +100,10 @@ class RunInfo(Document, frozen=True, kw_only=True):
     started_utc: str
     """Start time in UTC, ISO 8601."""
     status: Literal["complete", "interrupted", "failed"]
-    """`complete`, `interrupted` (some cells are missing) or `failed`."""
+    """`complete`, `interrupted` (some trials are missing) or `failed`."""
     plan: msgspec.Raw
-    """The plan, including default values, with which `--resume` continues. Its keys match the
-    options and may change between versions."""
+    """The plan, including default values. `--resume` continues with this plan. The keys of the plan
+    match the options and may change between versions."""
     host: HostFacts
     """The machine on which wsgiload ran."""
     doctor: tuple[DoctorFinding, ...] = ()

@@ -27,15 +27,15 @@ class Summary(Document, frozen=True, kw_only=True):
     schema_version: Literal[2]
     """Version of the document format: 2."""
     status: Literal["complete", "interrupted", "failed"]
-    """`complete`, `interrupted` (some cells are missing) or `failed`."""
+    """`complete`, `interrupted` (some trials are missing) or `failed`."""
     experiment: ExperimentFacts
     """The plan of the sweep. Source: plan."""
     order: tuple[str, ...]
-    """Identifiers of the cells, in the order in which the cells ran. Source: seed."""
+    """Identifiers of the planned trials, in the planned order. Source: seed."""
     seed: int | None
     """Seed of the order and of the arrivals. Source: plan. Null: no fixed seed."""
     cells: tuple[CellResult, ...]
-    """Results of all cells."""
+    """Results of all trials."""
     aggregates: tuple[Aggregate, ...] | None = None
     """Results of each server at each load level, over all runs. Source: cells. Null: the sweep has
     not ended."""
@@ -46,8 +46,8 @@ class Summary(Document, frozen=True, kw_only=True):
     """The race at each load level. Source: cells. Null: no `--budget`, or the sweep has not
     ended."""
     overload: tuple[Overload, ...] | None = None
-    """Results of saturated servers: those whose achieved rate was below 95 % of the offered rate at
-    some load level. Source: cells. Null: the sweep has not ended."""
+    """Results of the servers that were [saturated](terminology.md#rates) at some load level.
+    Source: cells. Null: the sweep has not ended."""
     efficiency: tuple[Efficiency, ...] | None = None
     """The most efficient rate of each server that was measured at three or more rates. Source:
     cells. Null: the sweep has not ended."""
@@ -55,11 +55,11 @@ class Summary(Document, frozen=True, kw_only=True):
     """The recommended configuration for each app; empty without `--slo`. Source: cells, `slo`.
     Null: the sweep has not ended."""
     validity: ExperimentValidity | None = None
-    """The discarded trials, and whether the experiment is valid in spite of them. Source: cells.
-    Null: the sweep has not ended."""
+    """The discarded trials, and whether the experiment is valid despite them. Source: cells. Null:
+    the sweep has not ended."""
     answer: Answer | None = None
-    """The conclusion of the sweep. Source: cells, comparisons. Null: the sweep has not ended, or
-    was measured by an older version."""
+    """The conclusion of the sweep. Source: cells, comparisons. Null: stored by an older version, or
+    the sweep has not ended."""
     interventions: tuple[InterventionResult, ...] | None = None
     """The effect of removing a limit, for each server and load level. Source: `--intervene`. Null:
     not requested."""
