@@ -252,7 +252,7 @@ def orders(cells: list[CellResult], seed: int = 1) -> tuple[str, ...]:
 
 
 def drifting(end: float) -> tuple[list[CellResult], tuple[str, ...]]:
-    """The six servers, which at the end of a run have so many times their throughput at its
+    """The six servers, which at the end of a round have so many times their throughput at its
     start."""
     cells = six(bjoern={"per_s": 5000})
     order = orders(cells)
@@ -269,16 +269,18 @@ def drifting(end: float) -> tuple[list[CellResult], tuple[str, ...]]:
 @pytest.mark.parametrize(
     ("end", "status"), [(1.0, "confirmed"), (1.05, "confirmed"), (0.5, "refuted"), (2.0, "refuted")]
 )
-def test_order_matters_where_the_end_of_a_run_differs_from_its_start(
+def test_order_matters_where_the_end_of_a_round_differs_from_its_start(
     end: float, status: str
 ) -> None:
     cells, order = drifting(end)
     results = judged("appdynamics-2016", summary(cells, order), {})
     found = next(one.judgement for one in results if one.claim.name == "order-irrelevant")
     assert found.status == status
-    text = f"throughput at the end of a run: {end:.2f}× [{end:.2f}×, {end:.2f}×] that at its start"
+    text = (
+        f"throughput at the end of a round: {end:.2f}× [{end:.2f}×, {end:.2f}×] that at its start"
+    )
     assert (found.ours or "").startswith(text)
-    assert (found.ours or "").endswith("over 4 random orders")
+    assert (found.ours or "").endswith("over 4 rounds")
 
 
 def test_order_needs_orders_that_differ() -> None:
@@ -286,7 +288,7 @@ def test_order_needs_orders_that_differ() -> None:
     same = tuple(one.id for run in range(1, 5) for one in cells if one.run == run)
     few = [one for one in cells if one.run < 4]
     for of, order, because in (
-        (cells, same, "runs in different orders"),
+        (cells, same, "rounds in different orders"),
         (cells, (), "at least four runs of two or more servers"),
         (few, orders(few), "at least four runs of two or more servers"),
     ):

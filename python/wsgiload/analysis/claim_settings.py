@@ -35,7 +35,7 @@ from wsgiload.statistics.trend import complete_table, trend
 
 def unaffected_by_order(*, within: float) -> Judge:
     """The throughput of a cell differs by less than this share between the first and the last
-    position in a run. The runs measure the same cells in different random orders."""
+    position in a round. The rounds measure the same cells in different random orders."""
 
     def judge(results: Results) -> ClaimJudgement:
         places = results.places()
@@ -49,12 +49,12 @@ def unaffected_by_order(*, within: float) -> Judge:
             return ClaimJudgement("undecided", because="at least four runs of two or more servers")
         slope = trend(table)
         if slope is None:
-            return ClaimJudgement("undecided", because="runs in different orders")
+            return ClaimJudgement("undecided", because="rounds in different orders")
         bounds = (math.exp(slope.mean - slope.half_95), math.exp(slope.mean + slope.half_95))
         factor = Estimate(math.exp(slope.mean), bounds, as_factor)
         ours = (
-            f"throughput at the end of a run: {factor.text} that at its start, "
-            f"over {len(table[0])} random orders"
+            f"throughput at the end of a round: {factor.text} that at its start, "
+            f"over {len(table[0])} rounds"
         )
         return about_one(ours, bounds, within)
 

@@ -177,14 +177,14 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "fastgevent-crashes",
         _ZIADE,
-        "the backend fastgevent crashes",
+        "Chaussette's backend fastgevent crashes",
         "above 150 users",
         not_reproducible("gevent 1.3 removed gevent.wsgi, which the backend is based on"),
     ),
     Claim(
         "small-backlog-fails",
         _ZIADE,
-        "a small listen backlog causes errors, but a large one does not help",
+        "a small listen backlog causes errors, but one above 2,048 does not increase throughput",
         "backlog of 2,048",
         fails_with_small_backlog(_BACKLOGS, app="files"),
         ("gunicorn-gevent", "backlog-16=gunicorn-gevent", "backlog-4096=gunicorn-gevent"),
