@@ -1,8 +1,8 @@
-"""Store the results of ``wsgiload reproduce``, and write docs/studies.md.
+"""Store the results of `wsgiload reproduce` and write docs/studies.md.
 
 Examples:
-    python -m studies store .wsgiload/runs/*      the newest run of each study
-    python -m studies write
+    python -m studies store .wsgiload/runs/*      store the newest run of each experiment file
+    python -m studies write                       write docs/studies.md and its charts
 """
 
 from __future__ import annotations
@@ -21,17 +21,19 @@ ROOT = Path(__file__).parent.parent
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Exit code 0: done, 2: usage or a file that cannot be read."""
+    """Exit code 0: done, 2: usage error or unreadable file."""
     parser = argparse.ArgumentParser(
         prog="python -m studies",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(dest="action", required=True)
-    store = actions.add_parser("store", help="store the results of run directories")
-    store.add_argument("runs", nargs="+", type=Path, metavar="RUN")
+    store = actions.add_parser("store", help="store the newest run of each experiment file")
+    store.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run directory")
     actions.add_parser("write", help="write docs/studies.md and its charts")
-    parser.add_argument("--root", type=Path, default=ROOT, help="the checkout")
+    parser.add_argument(
+        "--root", type=Path, default=ROOT, help="the wsgiload checkout (default: this one)"
+    )
     arguments = parser.parse_args(words)
     try:
         if arguments.action == "store":
@@ -45,7 +47,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _store(root: Path, directories: Sequence[Path]) -> None:
-    """Of several runs of one study the last in the list, which is the newest by name."""
+    """Of several runs of an experiment file, the last in the list; its name has the latest time."""
     newest: dict[str, StudyRun] = {}
     for directory in directories:
         run = extract(directory, root / "experiments")

@@ -47,7 +47,7 @@ class Row(Stored, frozen=True, kw_only=True):
     mean_ms: Figure
     # Of all scheduled requests. The interval of a single run is that within the run.
     p99_ms: Figure
-    # More than 1 % of the requests got no correct response, in half of the runs or more.
+    # More than 1 % of the requests failed, in at least half of the runs.
     is_p99_beyond: bool
     slowest_ms: float | None
     cpu_cores: float | None
@@ -150,10 +150,12 @@ def _read(path: Path) -> StudyRun:
     try:
         run = msgspec.json.decode(path.read_bytes(), type=StudyRun)
     except (msgspec.DecodeError, UnicodeError) as error:
-        fix = f"store the run again: python -m studies store RUN (of {path.stem})"
-        raise UsageError(f"{path} is not the result of a study: {error}", fix) from error
+        fix = f"store the run of {path.stem} again: python -m studies store RUN"
+        raise UsageError(f"{path} is not a stored result: {error}", fix) from error
     if run.name != path.stem:
-        raise UsageError(f"{path} holds the result of {run.name}", f"rename it to {run.name}.json")
+        raise UsageError(
+            f"{path} contains the result of {run.name}", f"rename it to {run.name}.json"
+        )
     return run
 
 
