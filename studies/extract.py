@@ -46,14 +46,14 @@ _NO_FACTOR = re.compile(r"[wt]\d+|stock|tuned")
 def extract(directory: Path, experiments: Path) -> StudyRun:
     """The stored result of a run; ``experiments`` is the folder of the experiment files.
 
-    Raises UsageError for any other run, and for an unfinished run.
+    Raises UsageError for a run of another experiment and for an unfinished run.
     """
     files = read_run(directory)
     facts, sweep = files.summary.experiment, read_sweep(files.summary)
     path = experiments / f"{facts.name}.toml"
     if facts.name is None or not path.is_file():
         known = ", ".join(sorted(one.stem for one in experiments.glob("*.toml")))
-        raise UsageError(f"{directory} is not a run of a study", f"store a run of {known}")
+        raise UsageError(f"{directory} is not from `wsgiload reproduce`", f"store a run of {known}")
     if files.summary.status != "complete":
         fix = f"finish it: wsgiload sweep --resume {directory}"
         raise UsageError(f"{directory} was {files.summary.status}", fix)
@@ -71,7 +71,7 @@ def extract(directory: Path, experiments: Path) -> StudyRun:
         date=files.run.started_utc[:10],
         machine=_machine(files.run),
         # The page has a column for the settings of a grid.
-        conditions=conditions(facts).replace("see the server's name", "see the column setting"),
+        conditions=conditions(facts).replace("see the server's name", "see the `setting` column"),
         cpus=facts.cpus,
         memory_mib=None if limit is None else limit / BYTES_PER_MIB,
         is_open=sweep.open_loop,

@@ -7,59 +7,68 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """A published comparison; ``flaws`` are the flaws of its method."""
+    """A published comparison; ``flaws`` are the flaws of its method, ``names`` explains our names
+    of servers."""
 
     name: str
     heading: str
     did: str
     flaws: str
+    names: str = ""
 
 
 ORIGINALS: tuple[Original, ...] = (
     Original(
         "appdynamics-2016",
         "AppDynamics, 2016",
-        "wrk measured six servers with their default settings on two cores with 512 MB, at 100 to "
-        "10,000 connections for 30 s each. Each response had two bytes. The lowest and the highest "
-        "of four results were dropped.",
-        "wrk requests keep-alive and never retries a failed connection. bjoern and CherryPy "
-        "support keep-alive; the other servers close every connection, so the client runs out of "
-        "ports. wrk's output does not include connections that were never served, nor aborted "
-        "runs. Missing runs were averaged as 0.",
+        "wrk measured six servers with default settings, on two cores with 512 MiB of memory, at "
+        "100 to 10,000 connections for 30 s each. Each response had two bytes. Of four runs, the "
+        "lowest and the highest result were dropped.",
+        "bjoern and CherryPy support keep-alive. The other servers close every connection, so the "
+        "client ran out of ports. wrk never retries a failed connection. wrk's output includes "
+        "neither aborted runs nor connections that were never served. Missing runs were averaged "
+        "as 0.",
+        "`uwsgi-nginx` is uWSGI behind nginx; the original did not measure it.",
     ),
     Original(
         "kgriffs-2012",
         "kgriffs, 2012",
-        "httperf measured uWSGI, gunicorn and gevent on two cores, each with one worker, at rising "
+        "httperf measured uWSGI, gunicorn and gevent on two cores, with one worker each, at rising "
         "rates. Every request opened a new connection and got 1 KB of JSON.",
-        "uWSGI's HTTP router is a second process, so uWSGI used two cores and the others one. No "
-        "measurement was repeated, and some figures were measured on another occasion.",
+        "uWSGI's HTTP router is a second process, so uWSGI used two cores; the other servers used "
+        "one. No measurement was repeated. Some figures were measured at a different time.",
     ),
     Original(
         "ziade-2012",
         "Ziadé, 2012",
-        "FunkLoad measured gunicorn with gevent and Circus with Chaussette, each with 50 "
-        "processes, at 50 to 400 users for 120 s each. In part 1 of the study, the app sleeps "
-        "100 ms and writes a file (app `files`).",
-        "The disk was the bottleneck, so part 2 retracts these results and uses an app that writes "
-        "no file (app `database`). FunkLoad omits the slowest requests: those that are unfinished "
-        "at the end of a cycle.",
+        "FunkLoad measured two servers with 50 processes each: gunicorn with gevent, and "
+        "Chaussette with several backends (such as meinheld), managed by Circus. Each measurement "
+        "had 50 to 400 users and took 120 s. In part 1, the app sleeps for 100 ms and writes a "
+        "file (app `files`).",
+        "The disk was the bottleneck. Part 2 retracts the results of part 1 and uses an app that "
+        "writes no file (app `database`). FunkLoad omits requests that are unfinished at the end "
+        "of a measurement. These are the slowest requests.",
+        "`backlog-16` and `backlog-4096` are gunicorn with gevent and the listen backlog in their "
+        "name; `gunicorn-gevent` has a listen backlog of 2,048.",
     ),
     Original(
         "dyedov-2012",
         "Dyedov, 2012",
-        "ab measured gunicorn and uWSGI with gevent, both behind nginx, at 1 to 300 users with "
-        "10,000 requests each. The app fetches a document from another server.",
-        "Each server ran different code, and responses were not checked: the code published for "
-        "uWSGI fails before it calls the other server.",
+        "ab measured gunicorn and uWSGI, both with gevent and behind nginx, at 1 to 300 "
+        "connections, with 10,000 requests per load level. The app fetches a document from another "
+        "server.",
+        "Each server ran different code, and the responses were not checked. The code published "
+        "for uWSGI fails before it calls the other server.",
     ),
     Original(
         "slides-2013",
         "WSGI servers (slides), 2013",
-        "httperf measured uWSGI, CherryPy, and gevent on CPython and on PyPy at 1,000, 2,000 and "
-        "3,000 requests/s, with 10,000 requests, each on a new connection. The ranking of the "
-        "other servers is taken from an older comparison (2010).",
-        "httperf ran out of file descriptors and counted these failures as server errors. Nearly "
-        "every median is 0.5 ms, the middle of httperf's first histogram bin (0 to 1 ms).",
+        "httperf measured uWSGI, CherryPy, gevent on CPython and gevent on PyPy at 1,000, 2,000 "
+        "and 3,000 requests/s, with 10,000 requests per rate and a new connection per request. "
+        "The ranking of the other servers comes from an older comparison (2010).",
+        "httperf ran out of file descriptors; the failed requests were counted as server errors. "
+        "Nearly every median is 0.5 ms, the middle of httperf's first histogram bin (0 to 1 ms).",
+        "`pypy-gevent-cold` is measured from its first request, `pypy-gevent-warm` after 1,000 "
+        "requests.",
     ),
 )

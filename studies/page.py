@@ -3,7 +3,7 @@ template."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,7 @@ def page(runs: Runs) -> str:
         machines=list(dict.fromkeys(machine(run.machine) for run in runs.values())),
         studies=[_study(runs, original) for original in ORIGINALS],
         load_words=load_words,
+        shared=shared_changes(runs),
     )
     return text.rstrip("\n") + "\n"
 
@@ -75,6 +76,7 @@ def _study(runs: Runs, original: Original) -> dict[str, Any]:
         "original": original,
         "chart": chart_name(original) if versions else None,
         "sentences": study_sentences(runs, original),
+        "source": runs[original.name].source if original.name in runs else None,
         "claims": runs[original.name].claims if original.name in runs else (),
         "planned_claims": claims_of(original.name),
         "versions": versions,
@@ -149,11 +151,26 @@ def cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def changed(note: str) -> str:
-    """A note on changed options, with the options as code."""
-    cause, _, options = note.partition(": ")
-    cause = cause.replace("scale quick", "`--scale quick`")
-    return f"{cause}: {'; '.join(_changed_option(one) for one in options.split('; '))}"
+def shared_changes(runs: Runs) -> list[str]:
+    """The options that every run changed in the same way, if there are several runs."""
+    by_run = [
+        [option for note in run.changes for option in _changed_options(note)]
+        for run in runs.values()
+    ]
+    if len(by_run) < 2:
+        return []
+    return [option for option in by_run[0] if all(option in options for options in by_run)]
+
+
+def changed(note: str, shared: Sequence[str] = ()) -> str:
+    """A note on changed options, without the shared ones, and with the options as code."""
+    cause = note.partition(": ")[0]
+    cause = cause.replace("scale quick", "`--scale quick`").replace("scaled to", "machine with")
+    return f"{cause}: {'; '.join(one for one in _changed_options(note) if one not in shared)}"
+
+
+def _changed_options(note: str) -> list[str]:
+    return [_changed_option(one) for one in note.partition(": ")[2].split("; ")]
 
 
 def _changed_option(words: str) -> str:

@@ -40,8 +40,8 @@ def _count(
 ) -> str:
     undecided, gone = _with_status(claims, "undecided"), _with_status(claims, "not reproducible")
     return (
-        f"Five published comparisons of WSGI servers make {len(claims)} claims. We tested them "
-        "with current versions of the servers and one method for all: "
+        f"Five published comparisons of WSGI servers make {len(claims)} claims. wsgiload tested "
+        "all claims with one method and current server versions: "
         f"**{_are(confirmed, 'confirmed')}, {_are(refuted, 'refuted')}**, "
         f"{_are(undecided, 'undecided')} and {_are(gone, 'not reproducible')}."
     )
@@ -71,8 +71,8 @@ def _cause(runs: Runs) -> list[str]:
     return [
         f"Settings matter: with the original settings of {study.heading.partition(',')[0]}, the "
         f"fastest server ({before.fastest}) has {three_digits(before.factor)} times the throughput "
-        f"of the slowest ({before.slowest}). With fair settings, this factor is {_between(after)}, "
-        "depending on keep-alive and the Content-Length."
+        f"of the slowest ({before.slowest}). With fair settings (equivalent for all servers), "
+        f"this factor is {_between(after)}, depending on keep-alive and the Content-Length."
     ]
 
 
@@ -86,11 +86,10 @@ def _between(fair_spreads: Sequence[Spread]) -> str:
 
 
 def study_sentences(runs: Runs, original: Original) -> list[str]:
-    """The results of one comparison, with original and with fair settings."""
+    """The throughputs of one comparison, with original and with fair settings."""
     run, fair = runs.get(original.name), runs.get(original.name + FAIR)
     sentences = []
     if run is not None:
-        sentences += _of_claims(run)
         sentences += [f"Original settings, {_spread(run, one)}" for one in spreads(run)]
     if fair is not None:
         sentences += [f"Fair settings, {_spread(fair, one)}" for one in spreads(fair)]
@@ -98,13 +97,9 @@ def study_sentences(runs: Runs, original: Original) -> list[str]:
     return sentences
 
 
-def _of_claims(run: StudyRun) -> list[str]:
-    return _judged(_with_status(run.claims, "confirmed"), _with_status(run.claims, "refuted"))
-
-
 def _judged(confirmed: Sequence[StoredClaim], refuted: Sequence[StoredClaim]) -> list[str]:
-    sentences = [f"Confirmed: {_listed(confirmed)}."] if confirmed else []
-    return sentences + ([f"Refuted: {_listed(refuted)}."] if refuted else [])
+    sentences = [f"Confirmed claims: {_listed(confirmed)}."] if confirmed else []
+    return sentences + ([f"Refuted claims: {_listed(refuted)}."] if refuted else [])
 
 
 def _spread(run: StudyRun, one: Spread) -> str:
@@ -123,10 +118,10 @@ def _effect(one: Effect) -> str:
         return f"{compared}: the throughput of every server changes by less than 5 %."
     least, most = three_digits(one.least), three_digits(one.most)
     if one.least_server == one.most_server:
-        servers = f"{least} to {most} (both {one.most_server})"
+        servers = f"{least} and {most} (both {one.most_server})"
     else:
-        servers = f"{least} ({one.least_server}) to {most} ({one.most_server})"
-    return f"{compared}: throughput changes by a factor of {servers}."
+        servers = f"{least} ({one.least_server}) and {most} ({one.most_server})"
+    return f"{compared}: throughput changes by a factor between {servers}."
 
 
 # --- clauses
