@@ -37,7 +37,7 @@ OF_AUDITS = (
         "too-few-requests",
         "other tools' results: the number of requests beyond the highest reported quantile from "
         "p50 to p99",
-        "Fewer than ten requests lie beyond this quantile, so another run may give a very "
+        "Fewer than ten requests lie beyond the quantile, so another run may give a very "
         "different value.",
         "send more requests, or quote a lower quantile",
     ),
@@ -68,8 +68,8 @@ OF_AUDITS = (
     explain(
         "missing-run",
         "other tools' results: runs without any response",
-        "A file is empty, or no request got a response. In a table that counts this as 0, the "
-        "server is last, although its result is unknown.",
+        "A file is empty, or no request got a response. A table that counts the missing result "
+        "as 0 ranks the server last, although its result is unknown.",
         "repeat the run, or report it as missing",
     ),
 )

@@ -53,8 +53,8 @@ _OF_SWEEPS = (
     _one(
         "kernel-drops",
         "the kernel's counters of accept queue overflows and drops during the load",
-        "A listening socket dropped connection attempts. The client's kernel retries them after "
-        "1, 3 and 7 s, so they are among the slowest requests.",
+        "A listening socket dropped connection attempts. The client's kernel repeats the attempts "
+        "after 1, 3 and 7 s, so the affected requests are among the slowest.",
         "raise the server's listen backlog, or lower the rate",
     ),
     _one(
@@ -173,13 +173,13 @@ _ALARMS = (
         "dead-interval",
         "correct responses in each interval of the measurement",
         "Requests were due in an interval, but none got a correct response.",
-        "find out why the server stopped responding; do not use mean values until then",
+        "find out why the server stopped responding; do not use mean values of this load",
     ),
     _one(
         "network-resources",
         "local ports, file descriptors and the conntrack table",
-        "At least one of them is exhausted or nearly exhausted, so the client's kernel may refuse "
-        "connections.",
+        "One of these resources is exhausted or nearly exhausted, so the client's kernel may "
+        "refuse connections.",
         "use --keepalive on or more --source-addresses, or raise the limit named in the message",
     ),
     _one(
@@ -192,9 +192,9 @@ _ALARMS = (
     _one(
         "nagle-delay",
         "the time between the head and the body of each response",
-        "In at least 1 % of the responses, the body arrives 36 to 50 ms after the head. Such "
-        "delays are at least three times as frequent as slightly shorter or longer ones, so the "
-        "cause is probably Nagle's algorithm, which waits for a delayed ACK.",
+        "In at least 1 % of the responses, the body arrives 36 to 50 ms after the head. Slightly "
+        "shorter or longer delays are at most one third as frequent. The cause is probably "
+        "Nagle's algorithm, which waits for a delayed ACK.",
         "set TCP_NODELAY in the server, or write head and body together",
     ),
     _one(
@@ -217,7 +217,7 @@ _ALARMS = (
         "the memory of the server's processes before and after the load, and of its cgroup during "
         "the load",
         "Memory grew by at least 10 MiB and 20 % during a load of at least 5 s, and was still "
-        "growing at the end. The cause may be a leak or an unbounded cache.",
+        "growing at the end.",
         "measure longer (--duration), and look for a leak or an unbounded cache",
     ),
     _one(

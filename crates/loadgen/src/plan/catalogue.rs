@@ -187,8 +187,8 @@ pub(crate) static CLIENT_RESOURCES: CheckInfo = CheckInfo {
     code: Some("C12"),
     looks_at: "requests that failed or waited because the generator lacked file descriptors, local \
         ports, memory or connections",
-    fires_when: "At least one request failed or waited for such a reason. The load is invalid if \
-        more than 0.1 % of the requests failed, or more than 1 % waited.",
+    fires_when: "At least one request failed or waited. The load is invalid if more than 0.1 % of \
+        the requests failed, or more than 1 % waited.",
     fix: Some("raise `ulimit -n`, add --source-addresses, or lower --max-connections"),
 };
 
@@ -216,7 +216,7 @@ pub(crate) static NOISE_FLOOR: CheckInfo = CheckInfo {
     code: Some("C6"),
     looks_at: "each quantile, compared with this machine's noise floor (`wsgiload calibrate`)",
     fires_when: "A quantile is below three times the noise floor, so it is only an upper bound. \
-        Between three and ten times the noise floor, this is only a diagnostic.",
+        Between three and ten times the noise floor, the finding is only a diagnostic.",
     fix: Some("compare servers by CPU time per request instead, or use a machine with less noise"),
 };
 
