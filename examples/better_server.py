@@ -2,7 +2,7 @@
 
     python better_server.py [MODULE:CALLABLE]
 
-A single run cannot rank servers; `wsgiload sweep --compare` performs enough runs.
+A single run cannot rank servers. To rank them, use `wsgiload sweep --compare`.
 """
 
 import json
@@ -16,7 +16,7 @@ RATE = 200
 
 def main(app: str | None) -> None:
     result = wsgiload.sweep(app=app, rates=[RATE], servers=SERVERS)
-    # The file has a documented schema: `cells` has one entry per server, rate and run.
+    # docs/metrics.md describes this file. `cells` has one entry per server, rate and run.
     summary = json.loads((result.run_dir / "summary.json").read_text())
 
     p99_ms = {}

@@ -2,8 +2,8 @@
 
     python load_with_threshold.py URL THRESHOLD_MS
 
-The exit codes are those of `wsgiload load`: 98 if the measurement is invalid, 99 if p99 exceeds the
-threshold or requests failed.
+The exit code is 98 if the measurement is invalid, and 99 if p99 exceeds the threshold or requests
+failed.
 """
 
 import sys

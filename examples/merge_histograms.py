@@ -1,6 +1,6 @@
 """Merge the histograms of two loads.
 
-    python merge_histograms.py URL_A URL_B
+    python merge_histograms.py FIRST_URL SECOND_URL
 
 Histograms can be merged; quantiles cannot. The mean of two p99 values is not a p99.
 """

@@ -2,7 +2,7 @@
 
     python rate_staircase.py URL RATE...
 
-Each step is a separate load, because a quantile over several rates describes none of them.
+Each step is a separate load, because a quantile over several rates describes none of the rates.
 """
 
 import sys

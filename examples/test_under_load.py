@@ -1,4 +1,6 @@
-"""Run a load in a test suite with asyncio: pytest test_under_load.py.
+"""Run a load in a test, with asyncio.
+
+    pytest test_under_load.py
 
 The app runs in this process and shares cores with the generator, so the test checks outcomes
 instead of times.
