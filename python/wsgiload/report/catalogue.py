@@ -223,8 +223,8 @@ MARKDOWN_HEAD = (
     "- **Clean stop**: the server obeyed the stop signal and left no process behind.\n"
     "- **Backlog**: the maximum length of the server's accept queue.\n"
     "- **Framing**: how the server sends a body if the app sets no Content-Length. `chunked`: with "
-    "chunked transfer encoding. `close`: until the connection is closed. `content-length`: "
-    "buffered, with a Content-Length.\n"
+    "chunked transfer encoding. `close`: the end of the connection marks the end of "
+    "the body. `content-length`: buffered, with a Content-Length.\n"
     "- **Concurrent requests**: how many of 150 simultaneous requests the app handled at once.\n"
 )
 
