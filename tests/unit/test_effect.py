@@ -12,7 +12,7 @@ from statistics import fmean, stdev
 import pytest
 
 from wsgiload.statistics.effect import (
-    MOST_ARRANGEMENTS,
+    MAX_EXACT_VALUES,
     SIGNIFICANT,
     deviation_of,
     holm,
@@ -158,11 +158,29 @@ def test_a_permutation_of_labels_counts_by_hand() -> None:
     assert permutation_p([1.0, 1.0], [1.0, 1.0]) == 1
 
 
-def test_more_arrangements_than_can_be_looked_at_are_drawn_alike_each_time() -> None:
-    first, second = [0.1 * value for value in range(15)], [0.1 * value + 1 for value in range(15)]
-    assert math.comb(30, 15) > MOST_ARRANGEMENTS
-    assert permutation_p(first, second) == permutation_p(first, second)
-    assert 0 < permutation_p(range(15), range(100, 115)) < 0.001, "the one seen is one of them"
+@pytest.mark.parametrize(("first_size", "second_size"), [(1, 4), (4, 5), (9, 4), (8, 8)])
+def test_a_permutation_test_counts_every_division(first_size: int, second_size: int) -> None:
+    source = random.Random(first_size)
+    first = [source.gauss(0.5, 1) for _ in range(first_size)]
+    second = [source.gauss(0, 1) for _ in range(second_size)]
+    values = [*first, *second]
+    middle, observed = fmean(values), fmean(first)
+
+    sums = [abs(fmean(one) - middle) for one in combinations(values, first_size)]
+    expected = sum(one >= abs(observed - middle) - 1e-12 for one in sums) / len(sums)
+    assert permutation_p(first, second) == pytest.approx(expected)
+
+
+def test_the_divisions_of_many_values_are_drawn_with_a_fixed_seed() -> None:
+    size = MAX_EXACT_VALUES // 2 + 1
+    first = [0.1 * value for value in range(size)]
+    second = [value + 0.3 for value in first]
+    p = permutation_p(first, second)
+    assert p == permutation_p(first, second)
+    exact = permutation_p(first[:-1], second[:-1])
+    assert p == pytest.approx(exact, rel=0.5)
+    separate = permutation_p(range(size), range(100, 100 + size))
+    assert 0 < separate < 0.001, "the observed division counts"
 
 
 # --- several at once
