@@ -7,6 +7,7 @@ import shlex
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
 
 from wsgiload.cli import run, wsgiload
@@ -67,7 +68,8 @@ def test_each_command_line_of_ours_is_valid(line: str, capsys: pytest.CaptureFix
     if command == "load":
         assert run([command, *words, "--dry-run"]) == 0, capsys.readouterr().err
     else:  # these need an app, or stored runs
-        assert wsgiload.commands[command].make_context(command, words).args == []
+        group = click.Context(wsgiload, **wsgiload.context_settings)
+        assert wsgiload.commands[command].make_context(command, words, parent=group).args == []
 
 
 @pytest.mark.skipif(not LOADGEN.exists(), reason="target/release/loadgen is not built")
