@@ -25,9 +25,9 @@ ORIGINALS: tuple[Original, ...] = (
         "100 to 10,000 connections for 30 s each. Each response had two bytes. Of four runs, the "
         "lowest and the highest result were dropped.",
         "bjoern and CherryPy support keep-alive. The other servers close every connection, so the "
-        "client ran out of ports. wrk never retries a failed connection. wrk's output includes "
-        "neither aborted runs nor connections that were never served. Missing runs were averaged "
-        "as 0.",
+        "client ran out of ports. wrk never retries a failed connection. wrk's output omits "
+        "aborted runs and connections that were never served. Missing runs counted as 0 in the "
+        "averages.",
         "`uwsgi-nginx` is uWSGI behind nginx; the original did not measure it.",
     ),
     Original(

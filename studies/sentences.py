@@ -72,7 +72,8 @@ def _cause(runs: Runs) -> list[str]:
         f"Settings matter: with the original settings of {study.heading.partition(',')[0]}, the "
         f"fastest server ({before.fastest}) has {three_digits(before.factor)} times the throughput "
         f"of the slowest ({before.slowest}). With fair settings (equivalent for all servers), "
-        f"this factor is {_between(after)}, depending on keep-alive and the Content-Length."
+        f"this factor is {_between(after)}, depending on keep-alive and on whether the app sends "
+        "a Content-Length."
     ]
 
 

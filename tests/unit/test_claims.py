@@ -234,8 +234,9 @@ def test_a_cold_pypy_is_slow_and_a_warm_one_is_not() -> None:
     found = judgement(study, name, same_throughput(slides(cold=2500)))
     assert found.status == "confirmed"
     assert found.ours == (
-        "throughput at 3,000/s: cold 0.83× [0.83×, 0.83×] that of warm, warm 1.00× [1.00×, 1.00×] "
-        "that of uwsgi-http; slowest response when cold: 2 ms"
+        "at 3,000/s: pypy-gevent-cold has 0.83× [0.83×, 0.83×] the throughput of pypy-gevent-warm; "
+        "pypy-gevent-warm has 1.00× [1.00×, 1.00×] the throughput of uwsgi-http; "
+        "slowest response of pypy-gevent-cold: 2 ms"
     )
     assert judgement(study, name, same_throughput(slides())).status == "refuted"
     assert judgement(study, name, same_throughput(slides(warm=2000))).status == "refuted"
@@ -277,7 +278,8 @@ def test_order_matters_where_the_end_of_a_round_differs_from_its_start(
     found = next(one.judgement for one in results if one.claim.name == "order-irrelevant")
     assert found.status == status
     text = (
-        f"throughput at the end of a round: {end:.2f}× [{end:.2f}×, {end:.2f}×] that at its start"
+        "throughput relative to the start of a round: "
+        f"{end:.2f}× [{end:.2f}×, {end:.2f}×] at its end"
     )
     assert (found.ours or "").startswith(text)
     assert (found.ours or "").endswith("over 4 rounds")
@@ -345,8 +347,8 @@ def test_a_small_backlog_fails_requests_and_a_large_one_does_not_help(
     assert found.status == status
     assert found.ours == (
         f"at 200 connections: {failed * 100:.1f} % [{failed * 100:.1f} %, {failed * 100:.1f} %] "
-        f"errors with a backlog of 16; throughput with 4,096 is {gain:.2f}× [{gain:.2f}×, "
-        f"{gain:.2f}×] that with 2,048"
+        f"errors with a backlog of 16; a backlog of 4,096 gives {gain:.2f}× [{gain:.2f}×, "
+        f"{gain:.2f}×] the throughput of a backlog of 2,048"
     )
 
 

@@ -165,8 +165,9 @@ def slow_until_warm(cold: str, warm: str, peer: str) -> Judge:
         colds = ratio_of(runs[cold], runs[warm], goodput)
         slowest_ms = max((most_ms(cell) or 0.0) for cell in runs[cold].values())
         ours = (
-            f"throughput {results.at(load)}: cold {colds.text} that of warm, warm {warms.text} "
-            f"that of {peer}; slowest response when cold: {as_count(slowest_ms)} ms"
+            f"{results.at(load)}: {cold} has {colds.text} the throughput of {warm}; {warm} has "
+            f"{warms.text} the throughput of {peer}; slowest response of {cold}: "
+            f"{as_count(slowest_ms)} ms"
         )
         if warms.bounds is None or colds.bounds is None:
             return needs_runs(ours)

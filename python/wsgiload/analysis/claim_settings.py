@@ -53,7 +53,7 @@ def unaffected_by_order(*, within: float) -> Judge:
         bounds = (math.exp(slope.mean - slope.half_95), math.exp(slope.mean + slope.half_95))
         factor = Estimate(math.exp(slope.mean), bounds, as_factor)
         ours = (
-            f"throughput at the end of a round: {factor.text} that at its start, "
+            f"throughput relative to the start of a round: {factor.text} at its end, "
             f"over {len(table[0])} rounds"
         )
         return about_one(ours, bounds, within)
@@ -118,8 +118,8 @@ def fails_with_small_backlog(
         if failed is None:
             return absent(results, servers[:1], app)
         ours = (
-            f"{results.at(load)}: {failed.text} errors with a backlog of {least:,}; throughput "
-            f"with {most:,} is {gain.text} that with {usual:,}"
+            f"{results.at(load)}: {failed.text} errors with a backlog of {least:,}; a backlog "
+            f"of {most:,} gives {gain.text} the throughput of a backlog of {usual:,}"
         )
         return _of_backlogs(ours, failed.bounds, gain.bounds, 1 / (1 - within))
 
