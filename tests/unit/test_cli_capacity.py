@@ -20,19 +20,19 @@ QUICK = ["capacity", "--slo", "p99<50ms", "--dry-run"]
         (["capacity", "--slo", "goodput>=100"], "it must get worse as the load increases"),
         (
             [*QUICK, "--url", "http://127.0.0.1:1/", "--servers", "waitress"],
-            "--url measures a running server; omit --servers",
+            "--servers does not apply to a running server (--url); omit --servers",
         ),
         (
             [*QUICK, "--url", "http://127.0.0.1:1/", "app:app"],
-            "--url measures a running server; omit APP",
+            "APP does not apply to a running server (--url); omit APP",
         ),
         (
             [*QUICK, "--url", "http://127.0.0.1:1/", "--server-cpus", "0"],
-            "--url measures a running server; omit --server-cpus",
+            "--server-cpus does not apply to a running server (--url); omit --server-cpus",
         ),
         (
             [*QUICK, "--url", "http://127.0.0.1:1/", "--memory", "512MiB"],
-            "--url measures a running server; omit --memory",
+            "--memory does not apply to a running server (--url); omit --memory",
         ),
         (
             [*QUICK, "--url", "http://127.0.0.1:1/", "--client-cpus", "999"],

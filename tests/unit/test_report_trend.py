@@ -81,7 +81,7 @@ def rows_of(lines: Sequence[str], caption: str) -> dict[str, str]:
 def test_the_help_lists_the_option_with_its_condition(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["report", "--help"]) == 0
     words = " ".join(capsys.readouterr().out.split())
-    assert "--trend Compare each server over two or more sweeps, in the order of their" in words
+    assert "--trend Compare each server over two or more sweeps, ordered by start time" in words
 
 
 def test_runs_are_in_the_order_of_their_start_and_a_regression_is_the_answer(
@@ -299,7 +299,7 @@ def test_runs_without_a_common_cell_are_refused(
     runs = [stored(tmp_path / name, [cell(name)], 1) for name in ("a", "b")]
     assert refusals(runs, capsys) == [
         "wsgiload: these runs have no server and load level in common; `wsgiload report RUN` shows "
-        "those of a run"
+        "the servers and load levels of a run"
     ]
 
 

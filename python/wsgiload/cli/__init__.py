@@ -26,10 +26,13 @@ from wsgiload.foreign_text import message
 from wsgiload.host.memory_guard import VARIABLE, guard_memory, is_exceeded, lift_guard, limit_bytes
 
 EXIT_CODES = """\b
-Exit codes: 0 valid result (warnings allowed), 2 usage or configuration error,
-97 a server could not start, died, was OOM-killed or sent no correct
-response, 98 measurement invalid, threshold undecided or audit findings,
-99 threshold or objective not met, 130 interrupted (partial results are kept)."""
+Exit codes:
+  0    valid result (warnings allowed)
+  2    usage or configuration error
+  97   a server did not start, died, was OOM-killed or sent no correct response
+  98   measurement invalid, threshold undecided or audit findings
+  99   threshold or objective not met
+  130  interrupted (partial results are kept)"""
 
 EXAMPLES = (
     "wsgiload sweep myapp:app --rates 500,1000,2000",
@@ -42,15 +45,13 @@ EXAMPLES = (
 COMMANDS = (
     LazyCommand("sweep", "_sweep", "sweep", "Measure and rank servers at several load levels."),
     LazyCommand("run", "_run", "run", "Run an experiment file."),
-    LazyCommand("reproduce", "_reproduce", "reproduce", "Run a published comparison again."),
+    LazyCommand("reproduce", "_reproduce", "reproduce", "Repeat a published comparison."),
     LazyCommand("load", "_load", "load", "Generate load against a URL."),
     LazyCommand("capacity", "_capacity", "capacity", "Find the highest rate that meets --slo."),
     LazyCommand("compare", "_compare", "compare", "Compare two stored runs."),
+    LazyCommand("report", "_report", "report", "Print results of stored runs and rebuild reports."),
     LazyCommand(
-        "report", "_report", "report", "Print stored runs again and rebuild their reports."
-    ),
-    LazyCommand(
-        "import", "_import", "import_group", "Convert HAR, curl or OpenAPI to a targets file."
+        "import", "_import", "import_group", "Create a targets file from recorded requests."
     ),
     LazyCommand("servers", "_servers", "servers", "List, show, install and check servers."),
     LazyCommand(

@@ -76,8 +76,8 @@ def calibrate_command(
 ) -> int:
     """Measure this machine's noise floor: the response times of a server that responds immediately.
 
-    Later measurements show the stored noise floor, but never subtract it. Two additional loads,
-    on a server that delays each response by 1 ms and by 10 ms, measure the bias of the median.
+    Later reports show the stored noise floor, but never subtract it. Two additional loads, with
+    responses delayed by 1 ms and by 10 ms, measure the bias of the median.
     """
     check_destinations(json_file)
     plan = _plan(refsrv, rate, flags)

@@ -195,14 +195,14 @@ def _parse_width(text: str) -> float:
         "--width",
         type=Parsed("percent", _parse_width),
         default="2%",
-        help="Stop when the bracket of the capacity is narrower than this percentage of the rate.",
+        help="Stop when the upper bound of the capacity is at most this percentage above the lower bound.",
     ),
     option(
         "Procedure",
         "--confirmations",
         type=WholeNumber(0, 99),
         default=6,
-        help="Number of trials to confirm the capacity. At least 5 in 6 must meet the objective.",
+        help="Number of trials that confirm the capacity. At least 5 in 6 must meet the objective.",
     ),
     option(
         "Procedure",
@@ -215,8 +215,8 @@ def _parse_width(text: str) -> float:
         "--budget",
         type=DURATION,
         help=(
-            "Finish the whole search within this time. The duration of the trials is derived from "
-            "it, and --width is set to 4 %."
+            "Maximum duration of the whole search. It determines the number and duration of the "
+            "trials and sets --width to 4 %."
         ),
     ),
     option(
@@ -253,8 +253,9 @@ def capacity(
 ) -> int:
     """Find each server's capacity: the highest rate that meets --slo, confirmed by new trials.
 
-    APP is module:callable, as for `wsgiload sweep`. Without APP, measure the bundled app hello.
-    With --url, measure a running server, without limits and without restarts between trials.
+    APP is module:callable, as for `wsgiload sweep`. Without APP and --command, the bundled app
+    hello is measured. With --url, no limits are set, and the server is not restarted between
+    trials.
     """
     check_destinations(json_file)
     _require_one_size(flags["budget"])
@@ -343,7 +344,9 @@ def _require_url_alone(app: str | None, url: str, flags: CapacityFlags) -> None:
     given = ["APP"] if app is not None else []
     given += [f"--{name.replace('_', '-')}" for name in names]
     if given:
-        raise UsageError("--url measures a running server", f"omit {given[0]}")
+        raise UsageError(
+            f"{given[0]} does not apply to a running server (--url)", f"omit {given[0]}"
+        )
 
 
 def _require_one_size(budget_s: float | None) -> None:

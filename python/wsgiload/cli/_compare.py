@@ -39,10 +39,10 @@ EXAMPLES = (
 def compare(
     run_a: Path, run_b: Path, figure: str | None, json_file: str | None, html: Path | None
 ) -> None:
-    """Compare the stored run RUN_B with RUN_A, for each server at each load level.
+    """Compare the stored runs RUN_A and RUN_B for each server at each load level.
 
-    The two are compared as independent samples, so a difference includes every change between
-    them.
+    The runs are compared as independent samples. A difference includes the effect of everything
+    that changed between the runs.
     """
     check_destinations(json_file, html)
     with sensible(run_a, run_b):

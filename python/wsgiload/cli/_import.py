@@ -65,7 +65,8 @@ class _PastedCommand(HelpfulCommand):
 
 @click.group("import", context_settings={"help_option_names": ["-h", "--help"]})
 def import_group() -> None:
-    """Convert recorded requests or an API description to a targets file."""
+    """Create a targets file (weighted requests for `--targets`) from recorded requests or an API
+    description."""
 
 
 @import_group.command(cls=HelpfulCommand, examples=_HAR_EXAMPLES, short_help="Convert a HAR file.")
@@ -88,8 +89,8 @@ def har(file: Path, out: Path | None) -> None:
 def curl(command: tuple[str, ...], out: Path | None) -> None:
     """Convert curl commands to a targets file.
 
-    COMMAND is one quoted argument with one or more commands, a single unquoted command after the
-    options, or - for standard input.
+    COMMAND is one quoted argument with curl commands, one unquoted curl command after the options,
+    or - for standard input.
     """
     if len(command) > 1:
         raise UsageError(
@@ -114,7 +115,7 @@ def curl(command: tuple[str, ...], out: Path | None) -> None:
 def access_log(file: Path, out: Path | None) -> None:
     """Convert an access log to a targets file.
 
-    To replay the recorded arrival times, too, use `wsgiload load --replay FILE`.
+    To keep the recorded arrival times, use `wsgiload load --replay FILE` instead.
     """
     check_destinations(None, out)
     _write(targets_of_access_log(file), out)
@@ -132,13 +133,13 @@ def access_log(file: Path, out: Path | None) -> None:
     "methods",
     type=click.Choice([name for name in METHODS if name not in SAFE_METHODS], case_sensitive=False),
     multiple=True,
-    help="Also import operations with this method, which may change data (repeatable).  [default: GET and HEAD only]",
+    help="Also import operations with this method (repeatable). These operations may change data.  [default: GET and HEAD only]",
 )
 @_out
 def openapi(file: Path, methods: tuple[str, ...], out: Path | None) -> None:
     """Convert an OpenAPI description to a targets file.
 
-    FILE is a JSON file of OpenAPI 2.0, 3.0 or 3.1.
+    FILE is an OpenAPI 2.0, 3.0 or 3.1 description in JSON.
     """
     check_destinations(None, out)
     content = _read(file, _MOST_DESCRIPTION_BYTES)

@@ -91,6 +91,16 @@ EXAMPLES = (
 @click.command(cls=ConfiguredCommand, examples=EXAMPLES)
 @click.argument("url")
 @schedule_options
+@option(
+    "Load",
+    "-d",
+    "-z",
+    "--duration",
+    type=DURATION,
+    default="10s",
+    show_default=False,
+    help="Duration of the measurement.  [default: 10s, or the length of the schedule]",
+)
 @load_options
 @option(
     "Load",
@@ -138,7 +148,7 @@ def load(
 
     With --rate, --ramp, --steps or --replay, the load is an open loop: requests follow a schedule,
     regardless of how fast the server responds. Otherwise, it is a closed loop: each of the
-    --connections users waits for its response before its next request.
+    --connections users waits for a response before the next request.
     """
     check_destinations(json_file, html)
     thresholds = [parse_threshold(text) for text in threshold]

@@ -289,16 +289,17 @@ request_options = together(
     ),
 )
 
+duration_option = option(
+    "Load",
+    "-d",
+    "-z",
+    "--duration",
+    type=DURATION,
+    default="10s",
+    help="Duration of the measurement.",
+)
+
 load_options = together(
-    option(
-        "Load",
-        "-d",
-        "-z",
-        "--duration",
-        type=DURATION,
-        default="10s",
-        help="Duration of the measurement.",
-    ),
     option(
         "Load",
         "--arrivals",
@@ -329,7 +330,7 @@ load_options = together(
         "--precision",
         type=PRECISION,
         metavar="[QUANTILE:]PERCENT",
-        help=f"{_load('precision')} The report states the duration needed to reach it.",
+        help=f"{_load('precision')} The report states the duration needed for this precision.",
     ),
     option("Load", "--threads", type=int, default=1, help=_load("threads")),
     option(
@@ -338,7 +339,7 @@ load_options = together(
         multiple=True,
         type=CHECK_THRESHOLD,
         metavar="CHECK.KEY=LIMIT",
-        help="Override a validity check's threshold, such as send-lag.warn=0.02; see docs/checks.md (repeatable).",
+        help="Override the threshold of a check, such as send-lag.warn=0.02 (repeatable). See docs/checks.md.",
     ),
     click.option(
         "-t", "ambiguous_t", hidden=True, expose_value=False, callback=_refuse(AMBIGUOUS_T)
@@ -395,7 +396,7 @@ output_options = together(
         "Output",
         "--dry-run",
         is_flag=True,
-        help="Print the plan with all defaults, without starting a server or a load.",
+        help="Print the complete plan without starting a server or a load.",
     ),
 )
 

@@ -54,13 +54,13 @@ EXAMPLES = (
     "Procedure",
     "--slo",
     multiple=True,
-    help="Objective, such as 'p99<50ms' (repeatable). The configuration that meets it at the highest rate is recommended; of several such configurations, the one with the least memory.",
+    help="Objective, such as 'p99<50ms' (repeatable). The report recommends the configuration that meets it at the highest rate; a tie is broken by the least memory.",
 )
 @option(
     "Output",
     "--trend",
     is_flag=True,
-    help="Compare each server over two or more sweeps, in the order of their start times.",
+    help="Compare each server over two or more sweeps, ordered by start time.",
 )
 @verbose_option
 def report(
@@ -70,7 +70,7 @@ def report(
     trend: bool,
     verbose: bool,
 ) -> int:
-    """Print the results of stored RUNS again and rebuild their report.html."""
+    """Print the results of stored RUNS and rebuild their report.html."""
     if trend:
         for flag in (["--aggregate"] if aggregate else []) + (["--slo"] if slo else []):
             complain(f"{flag} has no effect with --trend")

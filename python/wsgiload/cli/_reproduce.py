@@ -97,14 +97,14 @@ def _list(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     type=click.Choice([QUICK, FULL]),
     default=QUICK,
     allow_from_autoenv=False,
-    help="Measure all original load levels for the original durations (full), or a few of them for a few seconds each (quick).",
+    help="Extent of the measurement: full (all original load levels and durations) or quick (a few load levels for a few seconds each).",
 )
 @click.pass_context
 def reproduce(ctx: click.Context, /, file: str, scale: str, **flags: Any) -> int:
-    """Run the published comparison NAME, or NAME-fair with equivalent settings for all servers.
+    """Repeat the published comparison NAME.
 
-    Print the tables of the original in addition to the usual results, and list the options that
-    were scaled down.
+    NAME-fair uses equivalent settings for all servers. The output includes the tables of the
+    original publication and lists the options that were scaled down.
     """
     return run_file(ctx, flags, study=file)
 

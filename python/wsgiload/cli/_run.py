@@ -185,9 +185,8 @@ scale_option = option(
 def run(ctx: click.Context, /, file: str, scale: str | None, **flags: Any) -> int:
     """Run an experiment FILE.
 
-    FILE is a TOML file with the options of `wsgiload sweep`, named like their flags, and the keys
-    app, title, source and notes. It replaces wsgiload.toml. Options on the command line override
-    it.
+    FILE is a TOML file. Its keys are the options of `wsgiload sweep`, named like the flags, and
+    app, title, source and notes. FILE replaces wsgiload.toml. Command-line options override FILE.
     """
     return run_file(ctx, flags)
 

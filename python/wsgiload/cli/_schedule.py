@@ -45,7 +45,7 @@ schedule_options = together(
         "Load",
         "--steps",
         type=Parsed("rate@time,...", parse_steps),
-        help="Consecutive rates of the open loop. The times must add up to the duration.",
+        help="Consecutive rates of the open loop. The sum of the times is the duration.",
     ),
     option(
         "Load",

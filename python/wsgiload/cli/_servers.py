@@ -29,7 +29,7 @@ from wsgiload.serving.launch import require_system
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def servers() -> None:
-    """List, show, install and check the servers of the catalogue."""
+    """List, show, install and check servers."""
 
 
 def _interpreter(python: str | None, python_version: str | None) -> AppInterpreter:
@@ -42,7 +42,11 @@ def _python(function: Decorated) -> Decorated:
     python = option(
         "Server", "--python", help="Python interpreter for the servers.  [default: wsgiload's]"
     )
-    version = option("Server", "--python-version", help="Installed Python version, such as 3.13.")
+    version = option(
+        "Server",
+        "--python-version",
+        help="Python version of the servers, such as 3.13. It must be installed.",
+    )
     decorated: Decorated = python(version(function))
     return decorated
 
@@ -88,8 +92,8 @@ def list_servers(
 @_names
 @_from
 def show(names: tuple[str, ...], servers_from: Path | None) -> None:
-    """Show each server's requirements, variants, settings and their reasons, and the results of
-    `servers check` on this machine."""
+    """Show the requirements, variants, settings (with reasons) and `servers check` results of the
+    servers NAMES (default: all)."""
     variants = load_catalogue(further=servers_from).select(names or ("all",))
     for variant in variants:
         print_server(variant, terminal())
@@ -101,9 +105,10 @@ def show(names: tuple[str, ...], servers_from: Path | None) -> None:
 @servers.command(cls=HelpfulCommand, short_help="Print a server's start script.")
 @click.argument("name")
 def script(name: str) -> None:
-    """Print the start script NAME of a server without a suitable command line.
+    """Print the start script NAME.
 
-    The summary of a sweep names the scripts that its best server needs.
+    Servers without a suitable command line need a start script. The summary of a sweep names the
+    start scripts of the best server.
     """
     click.echo(script_text(name), nl=False)
 
@@ -158,7 +163,7 @@ def install(
 @_python
 @json_option
 @option(
-    "Output", "--markdown", type=FILE, help="Write the catalogue table as Markdown to this file."
+    "Output", "--markdown", type=FILE, help="Write the table of servers as Markdown to this file."
 )
 def check(
     names: tuple[str, ...],
@@ -170,8 +175,10 @@ def check(
     json_file: str | None,
     markdown: Path | None,
 ) -> int:
-    """Test the servers NAMES on this machine: responses, bodies, keep-alive, PEP 3333, backlog,
-    workers and shutdown."""
+    """Test the servers NAMES (default: servers that need no system packages) on this machine.
+
+    The tests cover responses, bodies, keep-alive, PEP 3333, the backlog, workers and shutdown.
+    """
     check_destinations(json_file, markdown)
     catalogue: Catalogue = load_catalogue(further=servers_from)
     chosen = catalogue.select(_selection(names, everything))

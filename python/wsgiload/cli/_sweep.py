@@ -49,6 +49,7 @@ from wsgiload.cli._options import (
     RATES,
     SIZE,
     VARIABLE,
+    duration_option,
     load_options,
     output_options,
     request_options,
@@ -129,14 +130,14 @@ _level_options = together(
         "--rate",
         "rates",
         type=RATES,
-        help="Offered rates in requests per second, as a list (500,1000) or a range (from:to:step).  [default: 1000,2000,3000; with --slo: determined by an initial closed loop]",
+        help="Offered rates of an open loop in requests per second, as a list (500,1000) or a range (from:to:step).  [default: 1000,2000,3000; with --slo: determined by an initial closed loop]",
     ),
     option(
         "Load",
         "-c",
         "--connections",
         type=CONNECTIONS,
-        help="Closed loop instead of --rates: numbers of concurrent connections (users), as a list or a range.",
+        help="Numbers of concurrent connections (users) in a closed loop, as a list or a range. Replaces --rates.",
     ),
     option("Load", "--warmup", type=DURATION, default="2s", help=described(LoadOptions, "warmup")),
     option(
@@ -166,7 +167,7 @@ _server_options = together(
         "Server",
         "--servers",
         type=NAMES,
-        help="Servers to measure: from `wsgiload servers list`, or tables [servers.NAME] of wsgiload.toml. alias=NAME runs NAME under an alias; NAME==VERSION runs another version.  [default: all tables, or, if there are none, servers that need no system packages]",
+        help="Servers to measure, from `wsgiload servers list` or from tables [servers.NAME] in wsgiload.toml. alias=NAME runs NAME under an alias; NAME==VERSION runs another version.  [default: all tables; without tables, servers that need no system packages]",
     ),
     option("Server", "--servers-from", type=FOLDER, metavar="DIR", help=_server("servers_from")),
     option(
@@ -275,7 +276,7 @@ _procedure_options = together(
         "--resume",
         type=FOLDER,
         metavar="RUN",
-        help="Continue the interrupted experiment in run directory RUN with its stored plan and order.",
+        help="Continue the interrupted experiment in run directory RUN with its stored plan.",
     ),
     option("Procedure", "--intervene", type=click.Choice(["cpu"]), help=_sweep("intervene")),
     option(
@@ -291,6 +292,7 @@ _procedure_options = together(
 @click.command(cls=GridCommand, examples=EXAMPLES)
 @click.argument("app", required=False)
 @_level_options
+@duration_option
 @load_options
 @_server_options
 @_limit_options
@@ -305,7 +307,7 @@ _procedure_options = together(
     default=".wsgiload/runs",
     help="Directory in which to create run directories.",
 )
-@option("Output", "--html", type=FILE, help="Write the HTML report to this file, too.")
+@option("Output", "--html", type=FILE, help="Write a copy of the HTML report to this file.")
 @verbose_option
 @output_options
 @request_options
@@ -325,10 +327,12 @@ def sweep(
     resume: Path | None,
     **flags: Unpack[SweepFlags],
 ) -> int:
-    """Measure servers at several load levels, each trial with new server processes in a new cgroup.
+    """Measure and rank servers at several load levels.
 
-    APP is module:callable, imported from the current directory with the Python of an active or
-    local .venv. Without APP, measure the app that --command serves, or the bundled app hello.
+    Each trial (one run of one server at one load level) uses new server processes in a new cgroup.
+
+    APP is module:callable. It is imported from the directory --chdir by the interpreter --python.
+    Without APP and --command, the bundled app hello is measured.
     """
     check_destinations(json_file, html)
     thresholds = [parse_threshold(text) for text in threshold]

@@ -43,7 +43,7 @@ def report_trend(folders: Sequence[Path], *, verbose: bool) -> int:
         if not trend.cells:
             raise UsageError(
                 "these runs have no server and load level in common",
-                "`wsgiload report RUN` shows those of a run",
+                "`wsgiload report RUN` shows the servers and load levels of a run",
             )
         print_trend(trend, terminal(), verbose=verbose)
     return code

@@ -77,15 +77,15 @@ class ServerOptions:
     """How servers are set up. Durations are in seconds.
 
     Args:
-        profile: Server settings: tuned (equivalent for all servers: processes according to the CPU
-            limit, the same backlog, keep-alive, no access log) or stock (each server's defaults).
+        profile: Server settings: tuned (equivalent for all servers; see `wsgiload servers show`) or
+            stock (each server's defaults).
         interface: Interface of APP: wsgi, or asgi for frameworks such as FastAPI and Starlette.
             Only servers with this interface are measured (asgi: granian, hypercorn and uvicorn).
-        workers: Number of processes per server. Default: set by the profile.
-        server_threads: Number of threads per server process. Default: set by the profile.
-        grid: Measure every combination of these settings: workers=1,2,4 threads=1,4,8
-            profile=tuned,stock keepalive=on,off. Bundled apps also accept app=hello,cpu and
-            python=3.11,3.13.
+        workers: Number of worker processes per server. Default: set by the profile.
+        server_threads: Number of threads per worker process. Default: set by the profile.
+        grid: Measure every combination of the given settings, such as workers=1,2,4 threads=1,4,8
+            profile=tuned,stock keepalive=on,off. For bundled apps, app=hello,cpu and
+            python=3.11,3.13 are possible, too.
         app_name: Bundled app to measure instead of APP: hello, ok, unsized, json1k, events, echo,
             cpu, sleep, files, database or upstream.
         chdir: Directory from which APP is imported. Default: the current directory.
@@ -93,19 +93,18 @@ class ServerOptions:
         python: Python interpreter for APP. Default: the first of these that exists: an active
             virtual environment, the project's .venv (also in a parent directory), Poetry's
             environment, an active conda environment, wsgiload's interpreter.
-        python_version: Installed Python version (such as 3.13) for a bundled app.
+        python_version: Python version for a bundled app, such as 3.13. It must be installed.
         port: Port of the server. Default: any free port.
         ready_timeout: Maximum startup time of a server.
-        command: Command that starts your own server in your environment (repeatable). Placeholders:
-            {address} (or {host} and {port}), {workers} and {threads}. Without --servers, only these
-            commands are measured. For more settings, use a table [servers.NAME] (in Python, a
-            ServerCommand).
+        command: Command that starts your own server (repeatable). It can contain {address} (or
+            {host} and {port}), {workers} and {threads}. Without --servers, only servers from
+            --command are measured.
         servers_from: Directory with additional server definitions (same format as the built-in
             ones).
-        server_args: Extra arguments for one catalogue server's command (repeatable). They override
-            the profile's arguments.
-        server_config: Configuration file for one catalogue server (repeatable). Command-line
-            settings, including the profile's, override it.
+        server_args: Extra command-line arguments for a server from `wsgiload servers list`
+            (repeatable). They override the profile's arguments.
+        server_config: Configuration file for a server from `wsgiload servers list` (repeatable).
+            The server's command-line arguments, including the profile's, override the file.
         env: Environment variable for all servers (repeatable).
         env_file: File with one NAME=VALUE line per environment variable (repeatable).
     """
@@ -137,24 +136,23 @@ class SweepOptions:
     Args:
         name: Name of the experiment, used in the name of the run directory. Default: the app's
             name.
-        runs: Number of runs of each cell. Each run has new server processes; the order is random in
-            each round. Default: 1, or at least 6 with --compare.
-        compare: Choose the number of runs needed to compare the servers, at least 6.
-        budget: Measure within this time (a race): clearly slower servers are dropped early, and the
-            remaining rounds measure the others. If there are many configurations, short trials
-            first select some of them. With --slo, the winner is the configuration that meets the
-            objective with the least memory.
+        runs: Number of runs of each server at each load level, in random order and with new server
+            processes. Default: 1, or at least 6 with --compare.
+        compare: Measure enough runs to compare the servers, at least 6.
+        budget: Compare the servers within this time (a race). Clearly slower servers drop out, and
+            the others get more runs. With --slo, the configuration that meets the objective with
+            the least memory wins.
         aggregate: Method for combining runs: interval (mean with confidence interval) or trim (adds
             a trimmed mean).
-        slo: Objective, such as 'p99<50ms' (repeatable). The configuration that meets it at the
-            highest rate is recommended; of several such configurations, the one with the least
-            memory. Implies --compare unless --budget is given.
+        slo: Objective, such as 'p99<50ms' (repeatable). The report recommends the configuration
+            that meets it at the highest rate; a tie is broken by the least memory. Implies
+            --compare unless --budget is given.
         settle: Maximum wait for an idle host before each trial. Default: 0s if --runs is 1,
             otherwise 2m.
         reruns: Maximum number of reruns of a trial that is disturbed by the host, or invalid
             because of the generator or the host. Default: 1 if --runs is 1, otherwise 3.
-        intervene: Also measure each server at each load level in pairs of runs, with and without
-            the CPU limit. The number of pairs is --runs, or 6 if --runs is 1.
+        intervene: Add pairs of runs with and without the CPU limit for each server at each load
+            level. The number of pairs is --runs, or 6 if --runs is 1.
         sample_interval: Interval between samples of the server's resource use.
         store_secrets: Store secrets and request bodies instead of their hashes.
     """

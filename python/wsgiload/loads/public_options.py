@@ -33,8 +33,8 @@ class LoadOptions:
             open loop.
         cooldown: Duration of the cool-down after the measurement.
         arrivals: Inter-arrival distribution.
-        on_busy: Action when all connections are busy and their maximum number is reached: queue the
-            request (grow, or its synonym queue) or drop it (shed).
+        on_busy: Action if the maximum number of connections is in use: queue the request (grow, or
+            its synonym queue) or drop it (shed).
         max_connections: Maximum number of connections. Ignored in a closed loop. Default: 1,000
             in sweep and capacity; 4,096 in load, or fewer if file descriptors or ports run out.
         max_pending: Maximum number of requests that wait for a connection; further requests are
@@ -45,7 +45,7 @@ class LoadOptions:
         timeout: Request timeout, including connection setup.
         deadline: Drop requests that are not sent within this time after their scheduled send time.
             Default: none.
-        precision: Target precision (half-width of the 95 % CI), such as 5% (of p99) or p99.9:2%.
+        precision: Target precision (half-width of the 95 % CI), such as 5% (for p99) or p99.9:2%.
         requests: Stop after this many requests, or earlier if the duration ends. Requires a closed
             loop.
         max_duration: Extend the measurement up to this duration until the target precision is
@@ -53,10 +53,10 @@ class LoadOptions:
         threads: Number of generator threads.
         seed: Random seed.
         spin: Busy-wait time before each send. Default: depends on the rate and the idle cores.
-        receive_stamps: Source of response timestamps: kernel (arrival of the data; excludes delays
-            of the generator), user (when the generator reads the data; uses less CPU time), or
-            sampled (like user, plus kernel timestamps on one connection in 16). Default: kernel in
-            an open loop, user in a closed loop.
+        receive_stamps: Source of response timestamps: kernel (when data arrives), user (when the
+            generator reads the data; includes its delays, but uses less CPU time), or sampled
+            (user, plus kernel timestamps on one connection in 16). Default: kernel in an open loop,
+            user in a closed loop.
         check_thresholds: Check thresholds to override, such as {"send-lag.warn": 0.02}; see
             docs/checks.md.
     """
@@ -119,8 +119,8 @@ class RequestOptions:
         method: Request method.
         headers: Header fields.
         body: Request body.
-        targets: File of weighted requests in vegeta's HTTP format (with additional options), as
-            JSON lines, or as a list of URLs (-: standard input).
+        targets: File of weighted requests in vegeta's HTTP format, as JSON lines, or as a list of
+            URLs (-: standard input).
         sessions: File of sessions (sequences of requests with think times and cookies). Rates are
             then in sessions per second.
         expect_status: Accepted status codes.
@@ -183,8 +183,8 @@ class TransportOptions:
             127.0.0.2-127.0.0.50 or 127.0.0.0/24.
         http2: Use HTTP/2.
         streams: Maximum number of concurrent requests per connection, at most 250. Requires HTTP/2.
-        http1_0: Use HTTP/1.0. Connections are reused if the server supports this and keepalive is
-            not off.
+        http1_0: Use HTTP/1.0. Connections are reused if the server supports keep-alive, unless
+            keepalive is off.
         insecure: Do not verify TLS certificates.
         ca_file: PEM file of trusted certificate authorities, used instead of the system's.
         client_cert: PEM file of a client certificate, for servers that require one.

@@ -353,7 +353,7 @@ impl Thresholds {
             .flatten()
             .map(|(name, _)| name.clone())
             .collect();
-        format!("these have: {}", names.join(", "))
+        format!("checks with thresholds: {}", names.join(", "))
     }
 }
 

@@ -28,10 +28,10 @@ const DEFAULT_MEASURE_NS: u64 = 10_000_000_000;
 ///
 /// With --rate, --ramp, --steps or --replay, the load is an open loop: requests follow a schedule,
 /// regardless of how fast the server responds. Otherwise, the load is a closed loop: each of the
-/// --connections users waits for its response before its next request.
+/// --connections users waits for a response before the next request.
 ///
-/// Exit codes: 0 valid result, 2 usage error, 97 no correct response, 98 invalid
-/// measurement, 130 interrupted.
+/// Exit codes: 0 valid result, 2 usage error, 97 no correct response, 98 invalid measurement,
+/// 130 interrupted.
 #[derive(Debug, Parser)]
 #[command(name = "loadgen", version, max_term_width = 100)]
 pub struct Arguments {
@@ -54,7 +54,8 @@ pub struct Arguments {
     /// Maximum number of concurrent requests per connection, at most 250. Requires --http2
     #[arg(long, default_value_t = 1)]
     streams: usize,
-    /// Use HTTP/1.0. Connections are reused if the server supports this and --keepalive is not off
+    /// Use HTTP/1.0. Connections are reused if the server supports keep-alive, unless
+    /// --keepalive is off
     #[arg(long = "http1.0", conflicts_with = "http2")]
     http1_0: bool,
     /// Do not verify TLS certificates
@@ -87,7 +88,7 @@ pub struct Arguments {
         conflicts_with = "rate"
     )]
     ramp: Option<Ramp>,
-    /// Consecutive rates of the open loop. The times must add up to the duration
+    /// Consecutive rates of the open loop. The sum of the times is the duration
     #[arg(
         long,
         value_name = "RATE@TIME,...",
@@ -119,7 +120,7 @@ pub struct Arguments {
     /// Stop after this many requests, or earlier if the duration ends. Requires a closed loop
     #[arg(short = 'n', long, value_name = "COUNT", conflicts_with_all = ["rate", "ramp", "steps", "replay"])]
     requests: Option<u64>,
-    /// Target precision (half-width of the 95 % CI), such as 5% (of p99) or p99.9:2%. Requires
+    /// Target precision (half-width of the 95 % CI), such as 5% (for p99) or p99.9:2%. Requires
     /// --max-duration
     #[arg(long, value_parser = values::precision, requires = "max_duration")]
     precision: Option<(f64, f64)>,
@@ -148,8 +149,8 @@ pub struct Arguments {
     /// File that contains the request body
     #[arg(long)]
     body_file: Option<std::path::PathBuf>,
-    /// File of weighted requests in vegeta's HTTP format (with additional options), as JSON lines,
-    /// or as a list of URLs (-: standard input)
+    /// File of weighted requests in vegeta's HTTP format, as JSON lines, or as a list of URLs
+    /// (-: standard input)
     #[arg(
         long,
         value_name = "FILE",
@@ -178,8 +179,8 @@ pub struct Arguments {
     /// Connection reuse: on, off, or the maximum number of requests per connection
     #[arg(long, value_name = "on|off|K", default_value = "on", value_parser = values::keepalive)]
     keepalive: Keepalive,
-    /// Action when all connections are busy and their maximum number is reached: queue the request
-    /// (grow, or its synonym queue) or drop it (shed)
+    /// Action if the maximum number of connections is in use: queue the request (grow, or its
+    /// synonym queue) or drop it (shed)
     #[arg(long, value_enum, default_value_t = OnBusyFlag::Grow)]
     on_busy: OnBusyFlag,
     /// Maximum number of connections. Ignored in a closed loop [default: 4,096, or fewer if file
@@ -196,16 +197,15 @@ pub struct Arguments {
     /// Random seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Length of each interval of the report [default: 1s, longer for long measurements]
+    /// Length of the report intervals [default: 1s, longer for long measurements]
     #[arg(long, value_parser = parse_duration_ns)]
     interval: Option<u64>,
     /// Busy-wait time before each send [default: depends on the rate and the idle cores]
     #[arg(long, value_parser = parse_duration_ns)]
     spin: Option<u64>,
-    /// Source of response timestamps: kernel (arrival of the data; excludes delays of the
-    /// generator), user (when the generator reads the data; uses less CPU time), or sampled (like
-    /// user, plus kernel timestamps on one connection in 16) [default: kernel in an open loop, user
-    /// in a closed loop]
+    /// Source of response timestamps: kernel (when data arrives), user (when the generator reads the
+    /// data; includes its delays, but uses less CPU time), or sampled (user, plus kernel timestamps
+    /// on one connection in 16) [default: kernel in an open loop, user in a closed loop]
     #[arg(long, value_enum)]
     receive_stamps: Option<ReceiveStampsFlag>,
     /// Accepted status codes
@@ -226,7 +226,7 @@ pub struct Arguments {
     /// HTTP implementation: native, or hyper for cross-checks
     #[arg(long, value_enum, default_value_t = WireFlag::Native)]
     wire: WireFlag,
-    /// Override a validity check's threshold, such as send-lag.warn=0.02 (repeatable)
+    /// Override the threshold of a check, such as send-lag.warn=0.02 (repeatable)
     #[arg(long = "check-threshold", value_name = "CHECK.KEY=LIMIT")]
     check_thresholds: Vec<String>,
     /// Write the report to FILE (default: standard output)
@@ -241,7 +241,7 @@ pub struct Arguments {
     /// Suppress warnings on standard error
     #[arg(long)]
     pub quiet: bool,
-    /// Print the plan with all defaults, without sending a request
+    /// Print the complete plan without sending a request
     #[arg(long)]
     pub dry_run: bool,
     /// Run a command line of wrk, ab, httperf or funkload, and print the equivalent loadgen

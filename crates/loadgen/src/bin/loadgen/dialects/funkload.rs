@@ -28,7 +28,7 @@ pub struct FunkLoad {
     /// URL to request, instead of the argument
     #[arg(short, long)]
     url: Option<String>,
-    /// Number of users of each cycle, such as 50,100,150 or 50:100:150
+    /// Number of users in each cycle, such as 50,100,150 or 50:100:150
     #[arg(
         short = 'c',
         long = "users",

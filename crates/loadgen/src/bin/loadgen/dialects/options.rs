@@ -14,7 +14,7 @@ pub struct OwnOptions {
     /// Suppress the equivalent command and warnings
     #[arg(long)]
     pub quiet: bool,
-    /// Print the plan with all defaults, without sending a request
+    /// Print the complete plan without sending a request
     #[arg(long)]
     dry_run: bool,
     /// Accepted status codes [default: 200]
