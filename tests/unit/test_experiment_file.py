@@ -121,7 +121,7 @@ def test_a_scale_replaces_options_and_says_so(dry: Runner) -> None:
     assert plan["notes"][-1] == says
     assert dry.err == f"wsgiload: {says}\n"
     line = dry.refused(FULL, "--scale", "huge")
-    assert line == "mine.toml: there is no scale 'huge'; choose quick"
+    assert line == "mine.toml: unknown scale 'huge'; choose quick"
     assert dry.refused("", "--scale", "quick").endswith(
         "add a table [scale.quick], or omit --scale"
     )

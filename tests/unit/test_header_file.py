@@ -61,7 +61,7 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
         (b"\nX: 5e3c7e7\x01\n", "FILE:2: X has characters that HTTP forbids; use ASCII"),
         ("X: 5e3c7e7☃\n".encode(), "FILE:1: X has characters that HTTP forbids; use ASCII"),
         (b"X: 5e3c7e7\xff\n", "FILE is not UTF-8; use ASCII"),
-        (b"X: 5e3c7e7\n" * 100_000, "FILE is larger than 1 MiB; write one header field on each"),
+        (b"X: 5e3c7e7\n" * 100_000, "FILE is larger than 1 MiB; name a file with one header"),
     ],
 )
 def test_a_bad_file_is_named_and_never_repeated(tmp_path: Path, content: bytes, says: str) -> None:

@@ -281,7 +281,7 @@ def test_python_refuses_the_same(given: dict[str, Any], says: str) -> None:
         ),
         (lambda: Replay([0, 1], speed=0), "the replay speed must be positive, not 0"),
         (lambda: Steps([(-1, 1)]), "a rate must be 0 or more, not -1"),
-        (lambda: Steps([]), "[] are not steps; give pairs of a rate and seconds"),
+        (lambda: Steps([]), "[] are not steps; write pairs of a rate and a number of seconds"),
         (lambda: Steps([cast(Any, (1,))]), "[(1,)] are not steps"),
         (lambda: Ramp(1, float("nan")), "a rate must be 0 or more, not nan"),
     ],

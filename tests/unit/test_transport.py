@@ -134,7 +134,7 @@ def test_the_options_reach_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
         (["--streams", "8"], "add --http2, or omit --streams"),
         (["--http2", "--streams", "0"], "between 1 and 250"),
         (["--http2", "--streams", "251"], "between 1 and 250"),
-        (["--http2", "--streams", "8", "--keepalive", "off"], "omit --keepalive, or --streams"),
+        (["--http2", "--streams", "8", "--keepalive", "off"], "omit --keepalive or --streams"),
     ],
 )
 def test_streams_that_cannot_be_had_are_refused_in_one_line(

@@ -64,7 +64,7 @@ class ExperimentFile:
         if name not in self.scales:
             known = " or ".join(self.scales)
             fix = f"choose {known}" if known else f"add a table [{SCALE}.{name}], or omit --scale"
-            raise UsageError(f"{self.path}: there is no scale {name!r}", fix)
+            raise UsageError(f"{self.path}: unknown scale {name!r}", fix)
         return self.replacing(self.scales[name], f"scale {name}")
 
     def replacing(self, options: Mapping[str, TomlValue], why: str) -> ExperimentFile:

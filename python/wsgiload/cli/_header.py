@@ -44,7 +44,9 @@ def _text_of(path: Path) -> str:
         with path.open("rb") as file:  # which may be a pipe, and so has no size
             content = file.read(MOST_FILE_BYTES + 1)
         if len(content) > MOST_FILE_BYTES:
-            raise UsageError(f"{path} is larger than 1 MiB", "write one header field on each line")
+            raise UsageError(
+                f"{path} is larger than 1 MiB", "name a file with one header field per line"
+            )
         return content.decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error

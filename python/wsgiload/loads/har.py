@@ -87,7 +87,7 @@ def _split(url: str) -> SplitResult:
     try:
         return urlsplit(url)
     except ValueError as error:
-        raise UsageError(f"{url!r} is not a URL", "delete its entry") from error
+        raise UsageError(f"{url!r} is not a URL", "delete its entry from the HAR file") from error
 
 
 def _target(entry: _Entry) -> str:

@@ -78,7 +78,7 @@ class LoadSettings:
         requests = self.warmup_requests
         require(
             requests is None or 1 <= requests <= MOST_WARMUP_REQUESTS,
-            f"the requests of a warm-up must be between 1 and {MOST_WARMUP_REQUESTS:,}",
+            f"the number of warm-up requests must be between 1 and {MOST_WARMUP_REQUESTS:,}",
         )
 
     @property

@@ -67,7 +67,11 @@ class Steps:
     def __post_init__(self) -> None:
         pairs = [pair for pair in self.steps if len(pair) == 2]
         are_pairs = bool(pairs) and len(pairs) == len(self.steps)
-        require(are_pairs, f"{self.steps!r} are not steps", "give pairs of a rate and seconds")
+        require(
+            are_pairs,
+            f"{self.steps!r} are not steps",
+            "write pairs of a rate and a number of seconds",
+        )
         _require_rates(*(rate for rate, _ in pairs))
 
     @property

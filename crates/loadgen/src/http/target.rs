@@ -110,7 +110,7 @@ fn url_of(plan: &LoadPlan) -> Result<(Uri, Authority), LoadError> {
         // Not repeated here: it may hold a password.
         let header = "Authorization: Basic <base64 of user:password>";
         return Err(bad(format!(
-            "url: user names are not sent; remove it and add --header '{header}'"
+            "url: user names in a URL are not sent; replace the user name with --header '{header}'"
         )));
     }
 

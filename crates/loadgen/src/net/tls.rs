@@ -397,7 +397,7 @@ fn explained(error: &Error) -> io::Error {
                 .to_owned()
         }
         Error::AlertReceived(AlertDescription::ProtocolVersion) | Error::PeerIncompatible(_) => {
-            "the server has no TLS version in common with loadgen; enable TLS 1.2 or 1.3 there"
+            "the server shares no TLS version with loadgen; enable TLS 1.2 or 1.3 on the server"
                 .to_owned()
         }
         Error::AlertReceived(

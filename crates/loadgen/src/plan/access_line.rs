@@ -92,7 +92,7 @@ fn of_json(line: &str) -> Result<Visit, String> {
     let fields: Map<String, Value> =
         serde_json::from_str(line).map_err(|_| "not a JSON object".to_owned())?;
     let time = text_of(&fields, &TIMES)
-        .ok_or_else(|| format!("no timestamp; name it one of {}", TIMES.join(", ")))?;
+        .ok_or_else(|| format!("no timestamp; use one of the keys {}", TIMES.join(", ")))?;
     let time = timestamp::parse(&time).ok_or_else(|| {
         format!("{time:?} is not a timestamp; write it like 2026-11-25T10:00:00.123Z")
     })?;
@@ -108,7 +108,7 @@ fn of_json(line: &str) -> Result<Visit, String> {
         (None, Some(path)) => requested(&method, &path),
         (None, None) => {
             return Err(format!(
-                "no request; name its path one of {}",
+                "no request; use one of the keys {} for its path",
                 PATHS.join(", ")
             ));
         }

@@ -33,7 +33,7 @@ impl Precision {
     pub(crate) fn validate(&self, measure_ns: u64) -> Result<(), LoadError> {
         require(
             REPORTED_QUANTILES.contains(&self.quantile),
-            "precision: the quantile must be one of those in the report",
+            "precision: the report does not contain this quantile",
         )?;
         require(
             self.half_width > 0.0 && self.half_width <= WIDEST_SHARE,

@@ -65,7 +65,7 @@ impl LoadPlan {
         )?;
         require(
             !self.keepalive.is_last(0),
-            "several streams need a connection that is kept; omit --keepalive, or --streams",
+            "several streams need connection reuse; omit --keepalive or --streams",
         )
     }
 }

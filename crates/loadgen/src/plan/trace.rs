@@ -40,7 +40,7 @@ impl Trace {
         {
             return Err(
                 "the trace lasts longer than a year; offsets count from the start of the load, \
-                so subtract the first timestamp from each"
+                so subtract the first timestamp from every timestamp"
                     .to_owned(),
             );
         }

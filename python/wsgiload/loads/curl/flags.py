@@ -156,6 +156,6 @@ def _ignored(written: str, name: str) -> str:
 
 def _unknown(written: str) -> UsageError:
     return UsageError(
-        f"{' '.join(written.split())[:40]} is not a flag of curl that can be imported",
+        f"{' '.join(written.split())[:40]} of curl cannot be imported",
         "remove it, or edit the targets file by hand (docs/requests.md)",
     )

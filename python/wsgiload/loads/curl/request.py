@@ -179,7 +179,7 @@ def _cookies(value: str) -> str:
     require(
         "=" in value,
         "-b of curl without = reads a cookie file",
-        "write them as -b 'NAME=VALUE'",
+        "write the cookies as -b 'NAME=VALUE'",
     )
     return value
 

@@ -50,7 +50,7 @@ def commands_in(text: str) -> Commands:
         elif words := _words(segment):
             commands.words.append(_without_curl(words))
     if not commands.words:
-        raise UsageError("there is no curl command", "write it in quotes: 'curl http://…'")
+        raise UsageError("no curl command found", "write it in quotes: 'curl http://…'")
     return commands
 
 
@@ -84,7 +84,7 @@ def _rewritten(piece: re.Match[str]) -> str:
         raise _shell_only(text)
     if kind == "operator":
         raise UsageError(
-            f"{text} outside of quotes ends a curl command for a shell",
+            f"{text} outside quotes ends a curl command",
             "put the URL or the value that contains it in single quotes",
         )
     if kind == "windows":
@@ -120,5 +120,5 @@ def _words(segment: str) -> list[str]:
 
 def _without_curl(words: list[str]) -> list[str]:
     if PurePath(words[0]).name not in ("curl", "curl.exe"):
-        raise UsageError(f"{words[0][:40]!r} is not curl", "a command must begin with curl")
+        raise UsageError(f"{words[0][:40]!r} is not curl", "begin each command with curl")
     return words[1:]

@@ -90,7 +90,7 @@ def document_of(content: bytes) -> ApiDescription:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"not an OpenAPI description: {error}") from error
     except RecursionError as error:
-        raise UsageError("its JSON is nested too deeply") from error
+        raise UsageError("the JSON is nested too deeply") from error
 
     description = mapping(root)
     version = str(description.get("openapi", description.get("swagger", "")))

@@ -115,7 +115,7 @@ impl Dialect for Ab {
         let requests = self.request_count(given);
         if self.concurrency > requests {
             return Err(format!(
-                "-c {} exceeds -n {requests}; ab refuses this, too",
+                "-c {} exceeds -n {requests}; use a smaller -c",
                 self.concurrency
             ));
         }

@@ -212,8 +212,8 @@ impl Httperf {
         }
         if self.num_calls > 1 {
             command = command.note(
-                "unlike httperf, a connection stops after a response with a status other than 200, \
-                sends cookies back, and is closed at the end of the load",
+                "unlike in httperf, a connection sends no request after a status other than 200, \
+                cookies are sent back, and all connections are closed at the end of the load",
             );
         }
         command
