@@ -1,12 +1,12 @@
-"""Compare `loadgen` with other load generators: CPU time per request, memory, accuracy.
+"""Compare `loadgen` with other load generators: CPU time per request, memory and accuracy.
 
 Examples:
-    python -m bench                          all sections
-    python -m bench closed --quick           a smoke test
-    python -m bench open --generator zrk=PATH
-    python -m bench closed --generator before:loadgen=PATH    two builds, paired
-    python -m bench sampler 5 10             the cost of sampling a server
-    python -m bench render bench/results/NAME.json            print the tables of a result
+    python -m bench                                         all sections
+    python -m bench closed --quick                          smoke test
+    python -m bench open --generator zrk=PATH               another generator
+    python -m bench closed --generator before:loadgen=PATH  two builds in pairs
+    python -m bench sampler 5 10                            cost of the sampler
+    python -m bench render bench/results/NAME.json          tables of a result
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--quick", action="store_true", help="smoke test of a few minutes; not for publication"
     )
-    parser.add_argument("--rounds", type=int, help="rounds of the closed loop")
+    parser.add_argument("--rounds", type=int, help="number of rounds of the closed loop")
     parser.add_argument("--seconds", type=int, help="duration of a closed-loop run")
-    parser.add_argument("--open-rounds", type=int, help="rounds of the open loop")
+    parser.add_argument("--open-rounds", type=int, help="number of rounds of the open loop")
     parser.add_argument("--open-seconds", type=int, help="duration of an open-loop run")
     parser.add_argument(
         "--memory-seconds", type=int, help="duration of a run with 10,000 connections"
@@ -105,20 +105,20 @@ def _parser() -> argparse.ArgumentParser:
         "--accuracy-rates",
         type=_numbers,
         metavar="N,N",
-        help="rates of the section accuracy, per second",
+        help="rates of the section `accuracy`, per second",
     )
     parser.add_argument(
         "--spins",
         type=lambda text: tuple(text.split(",")),
         metavar="TIME,TIME",
-        help="spin windows of loadgen, such as 2ms,60us,0s",
+        help="spin windows of loadgen (--spin), such as 2ms,60us,0s",
     )
     parser.add_argument(
         "--generator",
         action="append",
         default=[],
         metavar="NAME[:DIALECT]=PATH",
-        help="another generator or build; DIALECT is the generator whose options it has",
+        help="another generator or build, with the command-line options of generator DIALECT",
     )
     parser.add_argument(
         "--generator-file",
@@ -131,13 +131,14 @@ def _parser() -> argparse.ArgumentParser:
         "--only",
         type=lambda text: text.split(","),
         metavar="NAME,NAME",
-        help="run only these generators",
+        help="generators to measure",
     )
     parser.add_argument(
         "--priority",
         choices=("rr", "ordinary", "auto"),
         default="auto",
-        help="rr: real-time (SCHED_RR); ordinary: SCHED_OTHER; auto: rr if permitted",
+        help="scheduling policy of the generators: rr (SCHED_RR, real-time), ordinary "
+        "(SCHED_OTHER), or auto (rr if permitted)",
     )
     parser.add_argument(
         "--awake", action="store_true", help="make idle cores poll instead of halting; needs root"
@@ -147,7 +148,7 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         default=3,
         metavar="N",
-        help="repeat a disturbed run at most N times [default: 3]",
+        help="maximum number of reruns of a disturbed run [default: 3]",
     )
     parser.add_argument(
         "--output",
