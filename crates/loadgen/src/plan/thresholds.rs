@@ -389,7 +389,7 @@ mod tests {
         assert!(
             read(r#"{"C99": {"warn": 1}}"#)
                 .expect_err("check")
-                .contains("C99 has no thresholds; these have: arrival-count,")
+                .contains("C99 has no thresholds; checks with thresholds: arrival-count,")
         );
         assert!(
             read(r#"{"send-lag": {"wran": 1}}"#)

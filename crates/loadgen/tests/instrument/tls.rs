@@ -284,7 +284,7 @@ fn a_server_that_refuses_the_handshake_says_why() {
     let _alone = alone();
     let trusted = Certificate::for_names(&["127.0.0.1"]);
     for (description, says) in [
-        (70, "no TLS version in common"),
+        (70, "shares no TLS version"),
         (40, "requires a trusted client certificate"),
         (116, "requires a trusted client certificate"),
     ] {
