@@ -53,8 +53,8 @@ class MeasuredConcurrency(Document, frozen=True, kw_only=True):
     the app `conformance`."""
 
     probed: PositiveInt
-    """Number of simultaneous requests that the probe sends, and number of connections that it tries
-    to open. Unit: requests, connections."""
+    """The probe sends this number of simultaneous requests. Separately, it tries to open this
+    number of connections. Unit: requests, connections."""
     backlog: NonNegativeInt | None
     """Listen backlog. Unit: connections. Source: kernel. Null: not readable."""
     requests_at_once: NonNegativeInt | None

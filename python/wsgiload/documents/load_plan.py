@@ -138,8 +138,8 @@ class RequestPlan(Document, frozen=True, kw_only=True):
     url: str
     """Path and query, or a URL with the same host as the plan's URL."""
     headers: tuple[tuple[str, str], ...] = ()
-    """Header fields, in order. The plan's header fields are added, except those with the same
-    name."""
+    """Header fields, in order. The plan's header fields are added, unless the request has a field
+    of the same name."""
     body_base64: str | None = None
     """Request body, base64. Null: no body."""
     check: ResponseCheck | None = None

@@ -123,7 +123,7 @@ class Distribution(Document, frozen=True, kw_only=True):
     max: NonNegativeInt | None
     """Maximum, exact. Unit: ns. Source: generator. Null: no values were recorded."""
     quantiles: dict[QuantileKey, NonNegativeInt | None]
-    """Quantiles from `0.5` to `0.9999`; at most 0.1 % above the true value. Unit: ns. Source:
+    """Quantiles from `0.5` to `0.9999`; at most 0.1 % above the exact value. Unit: ns. Source:
     histogram. Null: an entry: no values were recorded."""
     intervals_95: dict[QuantileKey, tuple[NonNegativeInt | None, NonNegativeInt | None] | None]
     """Lower and upper end of each quantile's 95 % confidence interval; the upper end is null if the
@@ -268,15 +268,16 @@ class Stationarity(Document, frozen=True, kw_only=True):
 
     state: Literal["stationary", "drifting", "non_stationary", "unstable"] | None
     """`stationary`; `drifting` (response times changed between the first and the last third,
-    confirmed by the KPSS test); `non_stationary` (the median response time changed by more than 25
-    %); or `unstable` (the backlog grew, or the queue was full). Source: checks `stationarity` and
-    `backlog-growth`. Null: not checked."""
+    confirmed by the KPSS stationarity test); `non_stationary` (the median response time changed by
+    more than 25 %); or `unstable` (the backlog grew, or the queue was full). Source: checks
+    `stationarity` and `backlog-growth`. Null: not checked."""
     reason: str | None
     """Why the response times were not checked. Null: they were checked."""
     slice_ns: NonNegativeInt | None
-    """Length of the compared time slices: the time that 1,000 responses take, but 1 s to 5 s and at
-    least one report interval. A measurement that is shorter than ten of these slices is divided
-    into 10 to 30 slices instead. Unit: ns. Source: derived. Null: not checked."""
+    """Length of the compared time slices. A slice is as long as 1,000 responses take, but at least
+    1 s, at most 5 s, and never shorter than a report interval. A measurement that is shorter than
+    ten such slices is divided into 10 to 30 shorter slices. Unit: ns. Source: derived. Null: not
+    checked."""
     p50_drift: float | None
     """Relative change of the median response time between the first and the last third of the
     measurement. Unit: ratio. Source: time slices. Null: not checked."""
@@ -291,8 +292,9 @@ class Stationarity(Document, frozen=True, kw_only=True):
     """KPSS statistic of the logarithms of the slices' p99 response times. It exceeds 0.739 in 1 %
     of stationary series. Source: time slices. Null: not checked, or too few responses per slice."""
     p50_range: NonNegativeFloat | None
-    """Relative difference between the highest and the lowest median response time of the segments
-    between changes. Unit: ratio. Source: time slices. Null: not checked."""
+    """Relative difference between the highest and the lowest median response time of the segments.
+    The changes of the median response time divide the measurement into segments. Unit: ratio.
+    Source: time slices. Null: not checked."""
     changes: tuple[ChangePoint, ...]
     """All changes of the median response time. Source: time slices."""
     settled_after_ns: NonNegativeInt | None
@@ -423,8 +425,8 @@ class ConnectionCounts(Document, frozen=True, kw_only=True):
     """Number of requests per connection. Unit: requests. Source: generator. Null: no connection was
     recorded."""
     allowed_streams: NonNegativeInt | None = None
-    """Lowest limit on concurrent streams per connection that the server set. Unit: streams. Source:
-    the server's HTTP/2 settings. Null: every limit is at least `plan.streams`."""
+    """Lowest limit that the server set for the concurrent streams of a connection. Unit: streams.
+    Source: the server's HTTP/2 settings. Null: every limit is at least `plan.streams`."""
     failures: dict[str, PositiveInt]
     """Number of failed connections by cause, in all phases. After the first eight causes, all
     others count as `further causes`. Unit: connections. Source: kernel, TLS."""
@@ -553,7 +555,7 @@ class Flights(Document, frozen=True, kw_only=True):
 
 
 class ClockReading(Document, frozen=True, kw_only=True):
-    """Two clocks, read at the same time at the start of the load."""
+    """Simultaneous readings of two clocks at the start of the load."""
 
     monotonic_ns: NonNegativeInt
     """Reading of CLOCK_MONOTONIC. Unit: ns. Source: kernel."""
@@ -666,8 +668,8 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     `/proc/self/task/*/schedstat`. Null: not readable."""
     max_send_lag_ns: NonNegativeInt | None
     """Largest send lag of all requests, including failed requests. For a request dropped at its
-    deadline, the send lag is the delay until then. Unit: ns. Source: generator. Null: no request
-    was sent, or dropped at its deadline."""
+    deadline, the send lag is the delay until the drop. Unit: ns. Source: generator. Null: no
+    request was sent, or dropped at its deadline."""
     busy_share: NonNegativeFloat
     """CPU time of the busiest generator thread, without busy-waiting before sends, divided by the
     elapsed time. Unit: ratio. Source: kernel, per-thread clock."""
@@ -684,14 +686,14 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     real_time_off_share: Share | None
     """Share of the load's duration in which busy generator threads gave up real-time priority to
     avoid RT throttling (the kernel stops real-time threads that use more than 95 % of a second).
-    Threads that hardly sleep give up this priority for 7 % of the time. In that time, they are
-    subject to CPU quotas and run at niceness 0, or at niceness -10 if permitted and if the
-    generator was started at real-time priority. Unit: ratio. Source: generator. Null: `scheduling`
-    is not `realtime`, or the threads could not regain real-time priority and slept instead
+    Threads that hardly sleep give up this priority for 7 % of the time. In that time, CPU quotas
+    apply to them. Their niceness is then -10 if permitted and if the generator was started at
+    real-time priority, and otherwise 0. Unit: ratio. Source: generator. Null: `scheduling` is not
+    `realtime`, or the threads could not regain real-time priority and slept instead
     (`curtailed_spins`)."""
     spin: SpinUse
-    """Busy-waiting before sends ([SpinUse](#spinuse)). Sleep timers are set early by the shortest
-    of the last 16 wake-up delays, but by at most 20 µs. Source: generator."""
+    """Busy-waiting before sends ([SpinUse](#spinuse)). To compensate for wake-up delays, each sleep
+    is shortened by the shortest of the last 16 delays, but by at most 20 µs. Source: generator."""
     spin_off_share: Share | None
     """Share of the load's duration in which busy-waiting was off because fewer than 0.1 cores per
     generator thread were idle. Busy-waiting resumes above 0.3 idle cores per thread. Idle time is
@@ -715,8 +717,8 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     user_timestamps: NonNegativeInt
     """Correct responses timestamped by the generator; their response times may include the
     generator's delays. If `receive_stamps` is `kernel`, only close-delimited responses and
-    responses without a usable kernel timestamp are counted; otherwise, all correct responses. Unit:
-    requests. Source: generator."""
+    responses without a usable kernel timestamp are counted. Otherwise, all correct responses are
+    counted. Unit: requests. Source: generator."""
     rejected_timestamps: RejectedTimestamps
     """Kernel timestamps that were not used. The affected responses have the generator's timestamps
     instead. Source: generator."""
@@ -766,7 +768,7 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     Null: no correct response."""
     connect_time_ns: Distribution | None
     """Connect time of correct responses over new connections. Unit: ns. Source: generator. Null: no
-    such response."""
+    correct response over a new connection."""
     first_byte_ns: Distribution | None
     """Time to first byte of correct responses: actual send to first byte. Unit: ns. Source: kernel
     or generator timestamps. Null: no correct response."""
@@ -814,8 +816,8 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     """When selected requests were in the system, for finding events that coincided with slow
     requests. Source: generator. Null: not recorded (always with `wsgiload load`)."""
     clock: ClockReading
-    """Two clocks, read at the same time at the start of the load, for converting timestamps to
-    wall-clock time. Source: kernel."""
+    """Readings of two clocks at the start of the load, for converting timestamps to wall-clock
+    time. Source: kernel."""
     resources: AttachedResources | None = None
     """Limits and resource use of a running server; only with `--attach-cgroup` or `--attach-pid`.
     Source: cgroup or processes."""

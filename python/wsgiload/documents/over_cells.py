@@ -49,8 +49,8 @@ class AggregateFigure(Document, frozen=True, kw_only=True):
 
 
 class ComparedFigure(Document, frozen=True, kw_only=True):
-    """A comparison of the two servers by another figure, with the statistics of the main comparison
-    ([Comparison](#comparison))."""
+    """An additional comparison of the two servers in a [Comparison](#comparison), by another figure
+    but with the same statistical tests."""
 
     figure: Literal["p50", "p99", "p99.9", "goodput"]
     """The compared figure: `p50`, `p99`, `p99.9` or `goodput`. Source: plan."""
@@ -60,8 +60,9 @@ class ComparedFigure(Document, frozen=True, kw_only=True):
     """Lower and upper end of the 95 % confidence interval of `factor`. Unit: ratio. Source:
     rounds."""
     p_adjusted: Share
-    """p-value, Holm-adjusted for all pairs with this app at this load level. Unit: 0 to 1. Source:
-    rounds."""
+    """p-value, adjusted for all pairs with this app at this load level (Holm's adjustment). In a
+    race, it is adjusted for all pairs and interim analyses (Bonferroni's adjustment). Unit: 0 to 1.
+    Source: rounds."""
     margin: NonNegativeFloat
     """Upper bound on the difference between the two servers, with 95 % confidence, from two
     one-sided tests. Unit: ratio. Source: rounds."""
@@ -100,8 +101,9 @@ class Comparison(Document, frozen=True, kw_only=True):
     """p-value of a two-sided paired t test or, for two stored runs, of a permutation test. Unit: 0
     to 1. Source: rounds. Null: no conclusion is possible (see `reason`)."""
     p_adjusted: Share | None
-    """p-value, Holm-adjusted for all pairs with this app at this load level. Unit: 0 to 1. Source:
-    rounds. Null: no conclusion is possible (see `reason`)."""
+    """p-value, adjusted for all pairs with this app at this load level (Holm's adjustment). In a
+    race, it is adjusted for all pairs and interim analyses (Bonferroni's adjustment). Unit: 0 to 1.
+    Source: rounds. Null: no conclusion is possible (see `reason`)."""
     aa_factor: float | None
     """Largest ratio between the figures of one server under two names (A/A test), with this app at
     this load level. Unit: ratio. Source: rounds. Null: no server was measured under two names."""
@@ -113,8 +115,8 @@ class Comparison(Document, frozen=True, kw_only=True):
     """`different`, `same` (equivalent within 5 %), `undecided` or `no inference`. Source:
     rounds."""
     reason: str | None
-    """Why `conclusion` is `no inference`, or why it is `undecided` despite a significant
-    difference: the generator's delay may explain the difference. Source: rounds. Null: any other
+    """Why `conclusion` is `no inference`. Also present if `conclusion` is `undecided` because the
+    generator's delay may explain a significant difference. Source: rounds. Null: any other
     conclusion."""
     relative_rate: NonNegativeFloat | None
     """The offered rate divided by the lower of the two servers' maximum goodputs. Unit: ratio.
@@ -125,7 +127,8 @@ class Comparison(Document, frozen=True, kw_only=True):
 
 
 class RaceDropout(Document, frozen=True, kw_only=True):
-    """A server that dropped out of a race. A dropout is not proof that the server is slower."""
+    """A server that dropped out of a race. Dropping out does not prove that the server is
+    slower."""
 
     server: str
     """Name of the server. Source: cells."""
@@ -215,9 +218,9 @@ class Efficiency(Document, frozen=True, kw_only=True):
     """Offered rate at which the median efficiency of the runs is highest. Unit: 1/s. Source: cells.
     Null: the rate is unknown (see `reason`)."""
     between: tuple[NonNegativeFloat, NonNegativeFloat] | None
-    """Range of the most efficient rate, from the next lower to the next higher measured rate. If
-    the runs peak at different rates, the range covers all peaks. Unit: 1/s. Source: cells. Null:
-    the rate is unknown (see `reason`)."""
+    """Range that contains the most efficient rate, from the next lower to the next higher measured
+    rate. If the efficiency peaks at different rates in different runs, the range covers all peaks.
+    Unit: 1/s. Source: cells. Null: the rate is unknown (see `reason`)."""
     points: tuple[EfficiencyPoint, ...]
     """Efficiency at every measured rate. Source: cells."""
     reason: str | None

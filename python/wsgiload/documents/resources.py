@@ -36,9 +36,10 @@ class ResourceUse(Document, frozen=True, kw_only=True):
     diagnostics. Null: not readable."""
     listen_drops: NonNegativeInt | None
     """Connections dropped because the accept queue was full: the smaller of the listening socket's
-    drop count and the kernel's ListenDrops. With TCP_DEFER_ACCEPT (used by uWSGI), the socket also
-    counts dropped ACKs of connections that succeed. ListenDrops covers all sockets. Unit:
-    connections. Source: socket diagnostics, kernel counters. Null: not readable."""
+    drop count and the kernel's ListenDrops. Either count alone may be too high. With
+    TCP_DEFER_ACCEPT (used by uWSGI), the socket also counts dropped ACKs of connections that
+    succeed. ListenDrops covers all sockets. Unit: connections. Source: socket diagnostics, kernel
+    counters. Null: not readable."""
     processes_peak: NonNegativeInt | None
     """Highest number of processes and threads. Unit: processes and threads. Source: cgroup. Null:
     no cgroup."""

@@ -16,9 +16,10 @@ class ProcessorFacts(Document, frozen=True, kw_only=True):
     cpu: NonNegativeInt
     """CPU number."""
     core: NonNegativeInt
-    """Lowest CPU number on the core of this CPU."""
+    """Core of this CPU, identified by the lowest number of the CPUs on the core."""
     cache: NonNegativeInt
-    """Lowest CPU number that shares the last-level cache of this CPU."""
+    """Last-level cache of this CPU, identified by the lowest number of the CPUs that share the
+    cache."""
     node: NonNegativeInt
     """NUMA node of this CPU."""
 

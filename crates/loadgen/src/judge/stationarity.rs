@@ -62,14 +62,15 @@ pub struct Change {
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct Stationarity {
     /// `stationary`; `drifting` (response times changed between the first and the last third,
-    /// confirmed by the KPSS test); `non_stationary` (the median response time changed by more than
-    /// 25 %); or `unstable` (the backlog grew, or the queue was full). `None`: not checked.
+    /// confirmed by the KPSS stationarity test); `non_stationary` (the median response time changed
+    /// by more than 25 %); or `unstable` (the backlog grew, or the queue was full). `None`: not
+    /// checked.
     pub state: Option<State>,
     /// Why the response times were not checked. `None`: they were checked.
     pub reason: Option<&'static str>,
-    /// Length of the compared time slices: the time that 1,000 responses take, but 1 s to 5 s and
-    /// at least one report interval. A measurement that is shorter than ten of these slices is
-    /// divided into 10 to 30 slices instead. `None`: not checked.
+    /// Length of the compared time slices. A slice is as long as 1,000 responses take, but at least
+    /// 1 s, at most 5 s, and never shorter than a report interval. A measurement that is shorter
+    /// than ten such slices is divided into 10 to 30 shorter slices. `None`: not checked.
     pub slice_ns: Option<u64>,
     /// Relative change of the median response time between the first and the last third of the
     /// measurement. `None`: not checked.
@@ -83,8 +84,9 @@ pub struct Stationarity {
     /// KPSS statistic of the logarithms of the slices' p99 response times. It exceeds 0.739 in 1 %
     /// of stationary series. `None`: not checked, or too few responses per slice.
     pub p99_kpss: Option<f64>,
-    /// Relative difference between the highest and the lowest median response time of the segments
-    /// between changes. `None`: not checked.
+    /// Relative difference between the highest and the lowest median response time of the segments.
+    /// The changes of the median response time divide the measurement into segments. `None`: not
+    /// checked.
     pub p50_range: Option<f64>,
     /// All changes of the median response time.
     pub changes: Vec<Change>,

@@ -30,8 +30,8 @@ pub struct RequestPlan {
     pub method: String,
     /// Path and query, or a URL with the same host as the plan's URL.
     pub url: String,
-    /// Header fields, in order. The plan's header fields are added, except those with the same
-    /// name.
+    /// Header fields, in order. The plan's header fields are added, unless the request has a field
+    /// of the same name.
     #[serde(default)]
     pub headers: Vec<(String, String)>,
     /// Request body, base64. `None`: no body.

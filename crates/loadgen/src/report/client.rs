@@ -24,8 +24,8 @@ pub struct Client {
     /// Time in which generator threads were runnable but had no CPU. `None`: not readable.
     pub run_queue_wait_ns: Option<u64>,
     /// Largest send lag of all requests, including failed requests. For a request dropped at its
-    /// deadline, the send lag is the delay until then. `None`: no request was sent, or dropped at
-    /// its deadline.
+    /// deadline, the send lag is the delay until the drop. `None`: no request was sent, or dropped
+    /// at its deadline.
     pub max_send_lag_ns: Option<u64>,
     /// CPU time of the busiest generator thread, without busy-waiting before sends, divided by the
     /// elapsed time.
@@ -42,12 +42,12 @@ pub struct Client {
     /// Share of the load's duration in which busy generator threads gave up real-time priority to
     /// avoid RT throttling (the kernel stops real-time threads that use more than 95 % of a
     /// second). Threads that hardly sleep give up this priority for 7 % of the time. In that time,
-    /// they are subject to CPU quotas and run at niceness 0, or at niceness -10 if permitted and if
-    /// the generator was started at real-time priority. `None`: `scheduling` is not `realtime`, or
+    /// CPU quotas apply to them. Their niceness is then -10 if permitted and if the generator was
+    /// started at real-time priority, and otherwise 0. `None`: `scheduling` is not `realtime`, or
     /// the threads could not regain real-time priority and slept instead (`curtailed_spins`).
     pub real_time_off_share: Option<f64>,
-    /// Busy-waiting before sends. Sleep timers are set early by the shortest of the last 16 wake-up
-    /// delays, but by at most 20 µs.
+    /// Busy-waiting before sends. To compensate for wake-up delays, each sleep is shortened by the
+    /// shortest of the last 16 delays, but by at most 20 µs.
     pub spin: Spin,
     /// Share of the load's duration in which busy-waiting was off because fewer than 0.1 cores per
     /// generator thread were idle. Busy-waiting resumes above 0.3 idle cores per thread. Idle time
@@ -66,7 +66,8 @@ pub struct Client {
     pub receive_stamps: ReceiveStamps,
     /// Correct responses timestamped by the generator; their response times may include the
     /// generator's delays. If `receive_stamps` is `kernel`, only close-delimited responses and
-    /// responses without a usable kernel timestamp are counted; otherwise, all correct responses.
+    /// responses without a usable kernel timestamp are counted. Otherwise, all correct responses
+    /// are counted.
     pub user_timestamps: u64,
     /// Kernel timestamps that were not used. The affected responses have the generator's timestamps
     /// instead.

@@ -21,7 +21,7 @@ pub struct Distribution {
     pub mean: f64,
     /// Maximum, exact. `None`: no values were recorded.
     pub max: u64,
-    /// Quantiles from `0.5` to `0.9999`; at most 0.1 % above the true value. `None`: an entry: no
+    /// Quantiles from `0.5` to `0.9999`; at most 0.1 % above the exact value. `None`: an entry: no
     /// values were recorded.
     pub quantiles: BTreeMap<String, u64>,
     /// Lower and upper end of each quantile's 95 % confidence interval; the upper end is null if

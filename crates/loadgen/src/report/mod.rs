@@ -84,7 +84,8 @@ pub struct LoadReport {
     pub send_lag_ns: Option<Distribution>,
     /// Pool wait (wait for a free connection) of correct responses. `None`: no correct response.
     pub pool_wait_ns: Option<Distribution>,
-    /// Connect time of correct responses over new connections. `None`: no such response.
+    /// Connect time of correct responses over new connections. `None`: no correct response over a
+    /// new connection.
     pub connect_time_ns: Option<Distribution>,
     /// Time to first byte of correct responses: actual send to first byte. `None`: no correct
     /// response.
@@ -127,7 +128,7 @@ pub struct LoadReport {
     /// When selected requests were in the system, for finding events that coincided with slow
     /// requests. `None`: not recorded (always with `wsgiload load`).
     pub flights: Option<FlightReport>,
-    /// Two clocks, read at the same time at the start of the load.
+    /// Simultaneous readings of two clocks at the start of the load.
     pub clock: Clock,
     #[serde(skip)]
     measures: Measures,
@@ -267,8 +268,8 @@ pub struct Connections {
     pub peak: u64,
     /// Maximum number of connections allowed at the same time.
     pub max_connections: usize,
-    /// Lowest limit on concurrent streams per connection that the server set. `None`: every limit
-    /// is at least `plan.streams`.
+    /// Lowest limit that the server set for the concurrent streams of a connection. `None`: every
+    /// limit is at least `plan.streams`.
     pub allowed_streams: Option<usize>,
     /// Number of failed connections by cause, in all phases. After the first eight causes, all
     /// others count as `further causes`.
@@ -331,7 +332,7 @@ pub struct Interval {
     pub hdr_v2: Option<String>,
 }
 
-/// Two clocks, read at the same time at the start of the load.
+/// Simultaneous readings of two clocks at the start of the load.
 #[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct Clock {
     /// Reading of `CLOCK_MONOTONIC`.
