@@ -684,8 +684,8 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     the generator was started with another policy or niceness (`nice`, `chrt`). Source: `/proc`.
     Null: not readable."""
     real_time_off_share: Share | None
-    """Share of the load's duration in which busy generator threads gave up real-time priority to
-    avoid RT throttling (the kernel stops real-time threads that use more than 95 % of a second).
+    """Share of the load's duration in which busy generator threads gave up real-time priority. This
+    avoids RT throttling: the kernel stops real-time threads that use more than 95 % of a second.
     Threads that hardly sleep give up this priority for 7 % of the time. In that time, CPU quotas
     apply to them. Their niceness is then -10 if permitted and if the generator was started at
     real-time priority, and otherwise 0. Unit: ratio. Source: generator. Null: `scheduling` is not

@@ -39,9 +39,9 @@ pub struct Client {
     /// limited (`RLIMIT_RTTIME`), or the generator was started with another policy or niceness
     /// (`nice`, `chrt`). `None`: not readable.
     pub scheduling: Option<Scheduling>,
-    /// Share of the load's duration in which busy generator threads gave up real-time priority to
-    /// avoid RT throttling (the kernel stops real-time threads that use more than 95 % of a
-    /// second). Threads that hardly sleep give up this priority for 7 % of the time. In that time,
+    /// Share of the load's duration in which busy generator threads gave up real-time priority.
+    /// This avoids RT throttling: the kernel stops real-time threads that use more than 95 % of a
+    /// second. Threads that hardly sleep give up this priority for 7 % of the time. In that time,
     /// CPU quotas apply to them. Their niceness is then -10 if permitted and if the generator was
     /// started at real-time priority, and otherwise 0. `None`: `scheduling` is not `realtime`, or
     /// the threads could not regain real-time priority and slept instead (`curtailed_spins`).
