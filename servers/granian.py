@@ -9,7 +9,7 @@ from wsgiload.catalogue.contract import LaunchContext, Server, Variant, option
 
 REFERENCE = "https://github.com/emmett-framework/granian#options"
 NO_TRUSTED_PROXIES = "proxies are trusted only if the app imports a wrapper (granian.utils.proxies)"
-# Of both interfaces.
+# Notes for both interfaces.
 SHARED_NOTES = (
     "--backpressure, the maximum number of connections, above the load's number "
     f"(default backlog / workers; {REFERENCE})",
@@ -28,7 +28,8 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
         *option("--workers", context.workers),
         *_threads(variant, context),
         *option("--backlog", context.backlog),
-        # One more than the load needs, for the prober: further connections are not accepted.
+        # One more than the load needs, for the prober: connections above the limit are not
+        # accepted.
         *option(
             "--backpressure",
             None if context.max_connections is None else context.max_connections + 1,

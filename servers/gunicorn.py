@@ -33,7 +33,7 @@ STOCK_NOTES = (f"one sync worker, backlog 2,048, no access log ({SETTINGS})",)
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
-    """gunicorn itself, or a runner that starts gunicorn behind nginx."""
+    """gunicorn, or a runner that starts gunicorn behind nginx."""
     if variant.name != "nginx":
         return gunicorn(variant.name, context.address, variant, context)
     socket = context.scratch_dir / "gunicorn.sock"
@@ -59,7 +59,7 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
 def gunicorn(
     worker_class: str, address: str, variant: Variant, context: LaunchContext
 ) -> list[str]:
-    """``python -m gunicorn`` with the common settings, then those of the worker class."""
+    """``python -m gunicorn`` with the common settings and those of the worker class."""
     arguments = [
         *(str(context.python), "-m", "gunicorn"),
         *("--config", str(Path(__file__).parent / "runners" / "gunicorn_settings.py")),

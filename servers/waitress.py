@@ -28,7 +28,7 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
 
 
 def _forwarded(context: LaunchContext) -> list[str]:
-    """Treat X-Forwarded-* from this host like other servers."""
+    """Pass X-Forwarded-* to the app and trust the scheme from this host, like other servers."""
     return [
         *("--trusted-proxy", context.host, "--trusted-proxy-headers", "x-forwarded-proto"),
         "--no-clear-untrusted-proxy-headers",

@@ -1,10 +1,11 @@
-// The responses of wsgiload's apps `hello` and `conformance`, from Node.js. The options are those of the Python runners.
+// Sends the responses of wsgiload's apps `hello` and `conformance` from Node.js.
+// Takes the same options as the Python runners.
 "use strict";
 const http = require("http");
 
 const options = {};
-for (let place = 2; place + 1 < process.argv.length; place += 2) {
-  options[process.argv[place].slice(2)] = process.argv[place + 1];
+for (let index = 2; index + 1 < process.argv.length; index += 2) {
+  options[process.argv[index].slice(2)] = process.argv[index + 1];
 }
 
 const GREETING = Buffer.from("Hello, World!\n");

@@ -37,7 +37,7 @@ def main() -> int:
 
 
 def become(words: list[str]) -> int:
-    """Run the runner in this process, as if it had been started directly."""
+    """Run the runner in this process as the main program."""
     sys.argv = words
     runpy.run_path(words[0], run_name="__main__")
     return 0

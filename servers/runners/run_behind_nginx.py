@@ -1,6 +1,6 @@
 """Starts a WSGI server on a Unix socket and nginx in front of it, and stops both together.
 
-It imports only a few modules of the standard library, because its memory counts as the server's.
+It imports few modules, because its memory counts as the server's.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ http {{
   upstream app {{ server unix:{socket}; {upstream} }}
   server {{
     listen {host}:{port} {listen};
-    location / {{ {handover} }}
+    location / {{ {forwarding} }}
   }}
 }}
 """
-# The uwsgi protocol has no keep-alive: nginx always opens one connection per request.
-HANDOVER = {
+# By protocol and profile. The uwsgi protocol has no keep-alive, so nginx opens a connection per
+# request.
+FORWARDING = {
     (
         "http",
         True,
@@ -77,7 +78,7 @@ def configure(options: dict[str, str], folder: Path) -> Path:
         if is_tuned
         else "",
         listen=f"backlog={options['--backlog']}" if is_tuned else "",
-        handover=HANDOVER[options["--protocol"], is_tuned],
+        forwarding=FORWARDING[options["--protocol"], is_tuned],
     )
     path = folder / "nginx.conf"
     path.write_text(text)
@@ -86,8 +87,8 @@ def configure(options: dict[str, str], folder: Path) -> Path:
 
 def main() -> int:
     """Run both until SIGTERM, or until one of them exits."""
-    place = sys.argv.index("--")
-    options = dict(zip(sys.argv[1:place:2], sys.argv[2:place:2], strict=True))
+    separator = sys.argv.index("--")
+    options = dict(zip(sys.argv[1:separator:2], sys.argv[2:separator:2], strict=True))
     unknown = set(options) - set(OPTIONS)
     if unknown:
         raise SystemExit(f"unknown options {sorted(unknown)}")
@@ -95,7 +96,7 @@ def main() -> int:
     path = f"{os.environ.get('PATH', os.defpath)}:{ADMINISTRATION_FOLDERS}"
     nginx = ["nginx", "-c", str(configure(options, folder)), "-e", "stderr"]
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
-    children = [_start(command, path) for command in (sys.argv[place + 1 :], nginx)]
+    children = [_start(command, path) for command in (sys.argv[separator + 1 :], nginx)]
     is_stopped = signal.sigwait({signal.SIGTERM, signal.SIGCHLD}) == signal.SIGTERM
     for child in reversed(children):  # nginx first, so that it never connects to a stopped server
         try:

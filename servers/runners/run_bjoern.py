@@ -22,8 +22,8 @@ def main() -> None:
     options = parser.parse_args()
     module, _, name = options.app.partition(":")
     app = getattr(importlib.import_module(module), name)
-    given = {} if options.backlog is None else {"listen_backlog": options.backlog}
-    bjoern.run(app, options.host, options.port, reuse_port=options.reuse_port, **given)
+    settings = {} if options.backlog is None else {"listen_backlog": options.backlog}
+    bjoern.run(app, options.host, options.port, reuse_port=options.reuse_port, **settings)
 
 
 if __name__ == "__main__":

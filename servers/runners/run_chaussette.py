@@ -41,15 +41,15 @@ def main() -> None:
 
 
 def serve_waitress(app: object, options: argparse.Namespace) -> None:
-    """waitress on the inherited socket, with the settings of ``waitress.py``."""
+    """Serve with waitress on the inherited socket, with the settings of ``waitress.py``."""
     import waitress
 
-    given = {
+    arguments = {
         "threads": options.threads,
         "connection_limit": options.connections,
         "channel_timeout": options.keepalive,
     }
-    settings = {key: value for key, value in given.items() if value is not None}
+    settings = {key: value for key, value in arguments.items() if value is not None}
     if options.keepalive is not None:
         settings |= {
             "trusted_proxy": "127.0.0.1",
@@ -60,7 +60,7 @@ def serve_waitress(app: object, options: argparse.Namespace) -> None:
 
 
 def make_server(app: object, options: argparse.Namespace) -> Any:
-    """chaussette's server object for the backend."""
+    """Create chaussette's server for the backend."""
     from chaussette.backend import register
     from chaussette.server import make_server as make
 
@@ -80,13 +80,13 @@ def make_server(app: object, options: argparse.Namespace) -> Any:
 
 
 def make_gevent(is_quiet: bool, *arguments: Any, **named: Any) -> Any:
-    """chaussette's class. It passes the arguments of an older gevent; a newer gevent interprets the
-    handler as the error log."""
+    """Create chaussette's server and fix its error log: chaussette passes the arguments of an older
+    gevent, so a newer gevent uses the handler as the error log."""
     from chaussette.backend import _gevent
 
-    made = _gevent.Server(*arguments, **named | ({"log": None} if is_quiet else {}))
-    made.error_log = made.environ["wsgi.errors"] = sys.stderr
-    return made
+    server = _gevent.Server(*arguments, **named | ({"log": None} if is_quiet else {}))
+    server.error_log = server.environ["wsgi.errors"] = sys.stderr
+    return server
 
 
 if __name__ == "__main__":

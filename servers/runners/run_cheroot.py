@@ -24,9 +24,8 @@ def main() -> None:
     parser.add_argument("app")
     options = parser.parse_args()
     module, _, name = options.app.partition(":")
-    # Without an option, cheroot's default applies. The pool never grows beyond the declared number
-    # of threads.
-    given = {
+    # Without an option, cheroot's default applies. ``max`` keeps the pool from growing.
+    settings = {
         "numthreads": options.threads,
         "max": options.threads,
         "request_queue_size": options.backlog,
@@ -36,12 +35,11 @@ def main() -> None:
         (options.host, options.port),
         getattr(importlib.import_module(module), name),
         shutdown_timeout=1,
-        **{key: value for key, value in given.items() if value is not None},
+        **{key: value for key, value in settings.items() if value is not None},
     )
     if options.timeout is not None:
         server.keep_alive_conn_limit = None
-    # safe_start() stops the server cleanly on SystemExit; without this handler, SIGTERM kills the
-    # process.
+    # safe_start() stops the server cleanly on SystemExit; by default, SIGTERM kills the process.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     server.safe_start()
 

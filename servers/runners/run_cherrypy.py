@@ -24,13 +24,13 @@ def main() -> None:
     module, _, name = options.app.partition(":")
     cherrypy.tree.graft(getattr(importlib.import_module(module), name), "/")
     settings = {"server.socket_host": options.host, "server.socket_port": options.port}
-    given = {
+    optional = {
         "server.thread_pool": options.threads,
         "server.thread_pool_max": options.threads,
         "server.socket_queue_size": options.backlog,
         "server.socket_timeout": options.timeout,
     }
-    settings |= {key: value for key, value in given.items() if value is not None}
+    settings |= {key: value for key, value in optional.items() if value is not None}
     if options.timeout is not None:
         settings |= {"environment": "production", "log.screen": False, "server.shutdown_timeout": 1}
     cherrypy.config.update(settings)
@@ -42,7 +42,8 @@ def main() -> None:
 
 
 def keep_every_connection() -> None:
-    """Create the HTTP server before the engine does, because there is no setting for the limit."""
+    """Remove the limit on idle connections. It has no setting, so create the HTTP server before the
+    engine does."""
     server = cherrypy.server
     server.httpserver, server.bind_addr = server.httpserver_from_self()
     server.httpserver.keep_alive_conn_limit = None

@@ -32,7 +32,7 @@ port = {port}
 
 
 def main() -> None:
-    """Write the file, then exec."""
+    """Write the configuration, then execute circusd."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--host", required=True)
     parser.add_argument("--port", required=True)

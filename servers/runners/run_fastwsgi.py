@@ -18,7 +18,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--backlog", type=int)
     parser.add_argument("--no-delay", action="store_true")
-    parser.add_argument("--reuse-port", action="store_true", help="it always sets it")
+    parser.add_argument("--reuse-port", action="store_true", help="ignored: always on")
     parser.add_argument("app")
     options = parser.parse_args()
     module, _, name = options.app.partition(":")

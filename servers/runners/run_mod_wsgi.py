@@ -9,8 +9,8 @@ import shutil
 import sys
 from pathlib import Path
 
-# One front process at any load: the CPU and memory limits are for the app. Idle connections need no
-# thread of the event MPM.
+# A single front process at any load, because the CPU and memory limits are meant for the app. In
+# the event MPM, idle connections need no thread.
 APACHE = """
 ListenBacklog {backlog}
 MaxKeepAliveRequests 0
@@ -30,7 +30,7 @@ ADMINISTRATION_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
 
 
 def main() -> None:
-    """Write the file, then exec."""
+    """Execute mod_wsgi-express; in the tuned profile, write the directives first."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--host", required=True)
     parser.add_argument("--port", required=True)
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def tuned(options: argparse.Namespace) -> list[str]:
-    """The options of the tuned profile, and the file with the directives that have no option."""
+    """The options of the tuned profile; writes the file with the directives that have no option."""
     path = options.folder / "apache.conf"
     path.write_text(APACHE.format(backlog=options.backlog))
     words = ["--include-file", str(path), "--server-mpm", "event", "--max-clients", "64"]

@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def pass_socket(options: argparse.Namespace) -> None:
-    """Create a listening socket and pass it like systemd."""
+    """Create a listening socket and pass it to pyruvate like systemd does."""
     listening = socket.socket()
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.bind((options.host, options.port))

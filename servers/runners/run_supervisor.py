@@ -33,12 +33,12 @@ redirect_stderr = true
 stdout_logfile = /dev/stderr
 stdout_logfile_maxbytes = 0
 """
-# The file descriptor at which supervisord passes the socket of an fcgi-program.
+# supervisord passes the socket of an fcgi-program as this file descriptor.
 SOCKET_DESCRIPTOR = 0
 
 
 def main() -> None:
-    """Write the file and execute supervisord, or serve."""
+    """Execute supervisord, or serve with ``--fd``."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--fd", type=int)
     parser.add_argument("--host")
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def supervise(options: argparse.Namespace) -> None:
-    """Write supervisord's configuration, then exec."""
+    """Write supervisord's configuration, then execute supervisord."""
     words = [sys.executable, "-P", __file__, "--fd", str(SOCKET_DESCRIPTOR)]
     for name in ("threads", "connections", "keepalive"):
         value = getattr(options, name)
@@ -84,15 +84,15 @@ def _literal(text: str) -> str:
 
 
 def serve(options: argparse.Namespace) -> None:
-    """waitress on the inherited socket, until a signal ends the process."""
+    """Serve with waitress on the inherited socket until a signal ends the process."""
     import waitress
 
-    given = {
+    arguments = {
         "threads": options.threads,
         "connection_limit": options.connections,
         "channel_timeout": options.keepalive,
     }
-    settings = {key: value for key, value in given.items() if value is not None}
+    settings = {key: value for key, value in arguments.items() if value is not None}
     if options.keepalive is not None:
         settings |= {
             "asyncore_use_poll": True,

@@ -24,8 +24,8 @@ async def serve(options: argparse.Namespace) -> None:
     container = WSGIContainer(
         app, executor=ThreadPoolExecutor(options.threads) if options.threads else None
     )
-    given = {} if options.backlog is None else {"backlog": options.backlog}
-    sockets = bind_sockets(options.port, options.host, reuse_port=options.reuse_port, **given)
+    settings = {} if options.backlog is None else {"backlog": options.backlog}
+    sockets = bind_sockets(options.port, options.host, reuse_port=options.reuse_port, **settings)
     HTTPServer(container, xheaders=options.trust_proxies).add_sockets(sockets)
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)

@@ -34,8 +34,8 @@ def main() -> None:
     if options.timeout is not None:
         HTTPChannel.totalHeadersSize = HTTPChannel.MAX_LENGTH = HEAD_BYTES
         site.timeOut = options.timeout
-    given = {} if options.backlog is None else {"backlog": options.backlog}
-    reactor.listenTCP(options.port, site, interface=options.host, **given)
+    settings = {} if options.backlog is None else {"backlog": options.backlog}
+    reactor.listenTCP(options.port, site, interface=options.host, **settings)
     reactor.run()
 
 

@@ -37,13 +37,13 @@ def main() -> None:
     os.environ[APP_VARIABLE] = options.app
     if options.threads is not None:
         os.environ[THREADS_VARIABLE] = str(options.threads)
-    given = {
+    optional = {
         "workers": options.workers,
         "backlog": options.backlog,
         "timeout_keep_alive": options.keepalive,
     }
-    settings = {key: value for key, value in given.items() if value is not None}
-    # uvloop and httptools are also installed, but only for ASGI apps.
+    settings = {key: value for key, value in optional.items() if value is not None}
+    # Override the defaults: uvloop and httptools are installed for ASGI apps only.
     settings |= {"loop": "asyncio", "http": "h11"}
     if options.keepalive is not None:
         settings |= {"access_log": False, "log_level": "warning", "timeout_graceful_shutdown": 2}
