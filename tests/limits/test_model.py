@@ -7,7 +7,7 @@ import os
 import pytest
 
 from wsgiload.errors import LimitsError
-from wsgiload.limits.model import Limits, maker_pid, new_group_name, unmet, validate_limits
+from wsgiload.limits.model import Limits, creator_pid, new_group_name, unmet, validate_limits
 
 MIB = 1024 * 1024
 
@@ -89,10 +89,10 @@ def test_a_page_less_of_memory_is_still_what_was_asked_for() -> None:
 def test_a_group_name_tells_its_maker() -> None:
     name = new_group_name("gunicorn/gthread @ 100")
     assert "/" not in name
-    assert maker_pid(name) == os.getpid()
+    assert creator_pid(name) == os.getpid()
     assert new_group_name("x") != new_group_name("x")
-    assert maker_pid("wsgiload-orchestrator-12") is None
-    assert maker_pid("docker-12-abcdef01-x") is None
+    assert creator_pid("wsgiload-orchestrator-12") is None
+    assert creator_pid("docker-12-abcdef01-x") is None
 
 
 def test_a_pin_that_the_kernel_did_not_take_is_not_enforced() -> None:

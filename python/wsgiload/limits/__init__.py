@@ -1,7 +1,7 @@
 """CPU, memory and process limits for one server at a time, verified after they are set.
 
-``select_backend`` chooses the mechanism; a backend makes a new group for each launch; a ``Janitor``
-removes everything after a crash. Nothing here measures or judges.
+``select_backend`` chooses the mechanism, a backend creates a new group for each launch, and a
+``Janitor`` cleans up after a crash.
 """
 
 from __future__ import annotations

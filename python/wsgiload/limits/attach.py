@@ -1,7 +1,7 @@
-"""Reads the counters of a server that wsgiload did not start, such as a container: of its control
+"""Reads the counters of a server that wsgiload did not start, such as a container, from its control
 group or its processes.
 
-Only reads; nothing is limited, moved or ended here.
+Read-only: limits, moves or kills nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NO_LIMITS: EffectiveLimits = {
 
 
 class Attached(Protocol):
-    """A server to be sampled that wsgiload did not start; ``source`` names the kind of counters."""
+    """A server that wsgiload did not start; ``source`` says where its counters come from."""
 
     source: AttachedSource
     name: str
@@ -66,7 +66,7 @@ class AttachedGroup:
         self._counters = CounterFiles(self._sources)
 
     def pids(self) -> list[int]:
-        """The living processes inside."""
+        """The living processes in the group."""
         return sweep.members_of(self._directories)
 
     def read_counters(self) -> Counters:
@@ -83,7 +83,8 @@ class AttachedGroup:
 
 
 class AttachedProcesses:
-    """A process and its descendants, if no control group contains only them."""
+    """A process and its descendants, for when its control group contains wsgiload or has no
+    counters."""
 
     source: AttachedSource = PROCESSES
     effective_limits = NO_LIMITS
@@ -119,20 +120,20 @@ def attach_cgroup(path: str, root: Path = Path("/")) -> AttachedGroup:
     present = _of_one_version(
         {name: directory for name, directory in directories.items() if directory.is_dir()}
     )
-    alone = _without_us(present, mounts, root)
+    usable = _excluding_self(present, mounts, root)
     if not present:
         raise UsageError(
             f"cgroup {path} does not exist",
             "take the path from /proc/PID/cgroup of one of the server's processes, or use "
             "--attach-pid PID",
         )
-    if not alone:
+    if not usable:
         raise UsageError(
             f"cgroup {path} also contains this load generator, whose usage would count as the "
             "server's",
             "use --attach-pid PID, or start the server in its own cgroup",
         )
-    return AttachedGroup(path, alone, mounts)
+    return AttachedGroup(path, usable, mounts)
 
 
 def attach_pid(pid: int, root: Path = Path("/")) -> Attached:
@@ -146,9 +147,9 @@ def attach_pid(pid: int, root: Path = Path("/")) -> Attached:
     directories = _of_one_version(
         {name: path for name, path in directories.items() if path.is_dir()}
     )
-    alone = _without_us(directories, mounts, root)
-    if alone:
-        return AttachedGroup(memberships[next(iter(alone))], alone, mounts)
+    usable = _excluding_self(directories, mounts, root)
+    if usable:
+        return AttachedGroup(memberships[next(iter(usable))], usable, mounts)
     try:
         return AttachedProcesses(psutil.Process(pid))
     except psutil.NoSuchProcess:
@@ -188,16 +189,16 @@ def _of_one_version(directories: dict[str, Path]) -> dict[str, Path]:
     return directories
 
 
-def _without_us(
+def _excluding_self(
     directories: dict[str, Path], mounts: Mapping[str, Mount], root: Path
 ) -> dict[str, Path]:
     """The groups that do not contain this process; empty if none of them counts CPU time or
     memory."""
     memberships = files.own_memberships(root)
-    alone = {
+    usable = {
         name: directory
         for name, directory in directories.items()
         if name not in memberships
         or not files.own_directory(mounts[name], memberships[name]).is_relative_to(directory)
     }
-    return alone if alone.keys() & {"cpuacct", "memory", v1.UNIFIED} else {}
+    return usable if usable.keys() & {"cpuacct", "memory", v1.UNIFIED} else {}

@@ -1,7 +1,6 @@
 """Reads and writes the kernel's cgroup files: mounts, memberships, values, counters.
 
-Every function takes the directory or the root, so tests can provide a fake cgroupfs. This module
-decides nothing about limits and ends no process.
+Every function takes the directory or the root, so tests can provide a fake cgroupfs.
 """
 
 from __future__ import annotations
@@ -26,8 +25,7 @@ READ_ONLY_FIX = (
     "elsewhere as root: mount -o remount,rw on that file system"
 )
 READ_BYTES = 16_384
-# Minimum spacings of counters that need not be read every few milliseconds, or are meaningless over
-# shorter times.
+# Minimum intervals between reads of counters that are expensive, or meaningless over shorter times.
 EVERY_PERIOD_NS = 100_000_000
 EVERY_SECOND_NS = 1_000_000_000
 
@@ -36,7 +34,7 @@ Parser = Callable[[str], Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """One mounted hierarchy: its directory, its visible part, its controllers."""
+    """One mounted hierarchy; ``visible_root`` is the group at which the mount begins."""
 
     directory: Path
     visible_root: str
@@ -45,7 +43,7 @@ class Mount:
 
 
 def under(root: Path, absolute: str) -> Path:
-    """An absolute path of the kernel, relative to ``root``."""
+    """An absolute path, moved below ``root``."""
     return root / absolute.lstrip("/")
 
 
@@ -75,19 +73,19 @@ def write_text(path: Path, value: str) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """Make a group; on a real cgroupfs, the kernel adds its files."""
+    """Create a group; on a real cgroupfs, the kernel adds its files."""
     path.mkdir()
 
 
 def fix_of(error: OSError) -> str:
-    """The fix if the kernel refused to make a group or to write to one."""
+    """The fix after the kernel refused to create a group or to write to one."""
     if error.errno == errno.EROFS:
         return READ_ONLY_FIX
     return DELEGATION_FIX
 
 
 def missing_controller(controller: str, directory: Path) -> str:
-    """Why a limit cannot be enforced without its controller, and how to enable it."""
+    """A message that a limit's controller is not available, and how to enable it."""
     how = "cgroup_enable=memory on the kernel command line, or " if controller == "memory" else ""
     how += "Delegate=cpu cpuset memory pids in a drop-in of user@.service"
     return f"the {controller} controller is not available in {directory}; it may need {how}"
@@ -104,7 +102,7 @@ def _parse_mount(root: Path, line: str) -> Mount | None:
     before, after = head.split(), tail.split()
     if len(before) < 5 or len(after) < 3 or after[0] not in ("cgroup", "cgroup2"):
         return None
-    # the kernel writes spaces in paths as octal escapes
+    # mountinfo escapes spaces as octal
     point = before[4].replace("\\040", " ")
     options = frozenset(after[2].split(","))
     return Mount(under(root, point), before[3], 2 if after[0] == "cgroup2" else 1, options)
@@ -116,7 +114,7 @@ def own_memberships(root: Path) -> dict[str, str]:
 
 
 def memberships_of(process: int | str, root: Path) -> dict[str, str]:
-    """The same for another process; empty if it does not exist."""
+    """Like ``own_memberships`` for any process; empty if it does not exist."""
     memberships: dict[str, str] = {}
     for line in (read_text(under(root, f"/proc/{process}/cgroup")) or "").splitlines():
         _, controllers, path = line.split(":", 2)
@@ -196,7 +194,7 @@ IO_PRESSURE = pressure({"some": "psi_io_some_ns", "full": "psi_io_full_ns"})
 
 @dataclass(frozen=True, slots=True)
 class CounterSource:
-    """One file with counters, and the minimum spacing at which a sampler reads it (0: at every
+    """One file with counters; ``spacing_ns`` is the minimum time between reads (0: every
     sample)."""
 
     path: Path
@@ -205,7 +203,7 @@ class CounterSource:
 
 
 def parse_texts(texts: Iterable[tuple[Parser, bytes]]) -> Counters:
-    """The counters in files that were read; invalid files give None."""
+    """The counters in the contents of files; None for those of invalid files."""
     values: dict[str, int] = {}
     for parse, data in texts:
         with suppress(ValueError):
@@ -214,13 +212,13 @@ def parse_texts(texts: Iterable[tuple[Parser, bytes]]) -> Counters:
 
 
 class CounterFiles:
-    """Counters from files that stay open, which costs a fifteenth of opening them each time.
+    """Reads counters from files that stay open, at a fifteenth of the cost of reopening them.
 
-    Missing and failing files give None.
+    Counters of missing or failing files are None.
     """
 
     def __init__(self, sources: Sequence[CounterSource]) -> None:
-        self._lock = threading.Lock()  # a reader must not see a closed and reused file descriptor
+        self._lock = threading.Lock()  # prevents reading a closed and reused file descriptor
         self._files: list[tuple[int, Parser]] = []
         for source in sources:
             with suppress(OSError):

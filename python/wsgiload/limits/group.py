@@ -1,6 +1,6 @@
 """One control group: its directories in one or more hierarchies.
 
-Shared by v1 and v2, which decide on the files and limits.
+Shared by ``v1`` and ``v2``, which choose its files and set its limits.
 """
 
 from __future__ import annotations
@@ -56,12 +56,11 @@ class ControlGroup:
 
     def pids(self) -> list[int]:
         """The living processes in the group, without zombies."""
-        # A process enters the first directory first, and reading one directory costs a fraction of
-        # reading all.
+        # Processes enter the first directory first, and reading one directory is cheaper than all.
         return sweep.members_of(self._files.directories[:1])
 
     def read_counters(self) -> Counters:
-        """The current raw counters; after close(), the final ones."""
+        """The current raw counters; after ``close``, the final ones."""
         return self._last[0] if self._last else self._counters.read()
 
     def sources(self) -> tuple[CounterSource, ...]:
@@ -69,11 +68,11 @@ class ControlGroup:
         return self._files.sources
 
     def oom_kills(self) -> int | None:
-        """How many processes of the group the kernel OOM-killed."""
+        """The number of OOM-killed processes in the group."""
         return self.read_counters().oom_kill
 
     def memory_peak_bytes(self) -> int | None:
-        """The kernel's memory high-water mark; None if it has none."""
+        """The kernel's memory high-water mark; None if not available."""
         if self._last:
             return self._last[1]
         return read_int(self._files.memory_peak) if self._files.memory_peak else None
@@ -83,7 +82,7 @@ class ControlGroup:
         return Remains(directories=self._files.directories)
 
     def kill(self) -> None:
-        """Kill every process in the group. Raises if any survives."""
+        """Kill every process in the group. Raises LimitsError if any survives."""
         survivors = sweep.end_members(self._files.directories)
         reap(self._processes)
         if survivors:
@@ -92,7 +91,7 @@ class ControlGroup:
             )
 
     def _require_all(self) -> None:
-        """Raise if somebody removed the group, because then its limits and counters are lost."""
+        """Raise LimitsError if the group was removed, because its limits and counters are lost."""
         gone = [str(directory) for directory in self._files.directories if not directory.is_dir()]
         if gone:
             raise LimitsError(
@@ -102,8 +101,8 @@ class ControlGroup:
             )
 
     def close(self) -> None:
-        """Kill, keep the final counters, remove the directories. Raises if the group no longer
-        exists."""
+        """Kill, keep the final counters, remove the directories. Raises LimitsError if the group
+        was removed before."""
         if self._last:
             return
         self.kill()
@@ -115,10 +114,10 @@ class ControlGroup:
             self._remove()
 
     def _remove(self) -> None:
-        left = sweep.remove_directories(self._files.directories)
-        if left:
+        remaining = sweep.remove_directories(self._files.directories)
+        if remaining:
             raise LimitsError(
-                f"cannot remove {', '.join(map(str, left))}", "remove them with rmdir"
+                f"cannot remove {', '.join(map(str, remaining))}", "remove them with rmdir"
             )
 
 
@@ -130,7 +129,8 @@ def discard(directories: Sequence[Path]) -> None:
 
 
 def refuse_unmet(group: ControlGroup, limits: Limits, reasons: Mapping[str, str]) -> ControlGroup:
-    """Under the strict policy, remove and refuse a group that does not enforce every limit."""
+    """Return the group. Under the strict policy, if it does not enforce every limit, remove it and
+    raise LimitsError."""
     missing = group.enforcement.not_enforced
     if limits.policy == "strict" and missing:
         group.close()

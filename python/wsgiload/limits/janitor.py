@@ -1,9 +1,8 @@
-"""A watchdog process that removes everything that its orchestrator leaves behind, even after
-SIGKILL.
+"""A watchdog process that cleans up after its orchestrator, even after SIGKILL.
 
-It detects a crash by the end of its standard input, and then removes all groups and folders whose
-names contain the parent's pid, including unfinished ones. The child runs ``sweep.py`` by its path,
-isolated, so it starts fast and needs no import path.
+It detects a crash by end-of-file on its standard input. It then removes all groups and folders
+whose names contain the parent's pid, including unfinished ones. The child runs ``sweep.py`` by path
+in isolated mode, so it starts fast and needs no import path.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ END_TIMEOUT_S = 30.0
 
 
 class Janitor:
-    """Registers the groups in use and removes what is left at the end, orderly or not.
+    """Registers the groups in use, and removes those that remain at the end or after a crash.
 
-    If its process was killed, it is replaced at the next call.
+    If its process was killed, the next call starts a new one.
     """
 
     def __init__(self) -> None:
@@ -38,7 +37,7 @@ class Janitor:
         self._register: dict[str, sweep.Entry] = {}
 
     def __enter__(self) -> Self:
-        self._process = _started()
+        self._process = _start_process()
         return self
 
     def __exit__(
@@ -59,10 +58,9 @@ class Janitor:
             process.wait()
 
     def watch(self, group: LimitedGroup) -> None:
-        """Register a group; repeat after each spawn.
+        """Register a group; call again after each spawn.
 
-        Groups without directories are identified by their sessions, which exist only after the
-        spawn.
+        A group without directories is identified by its sessions, which exist only after a spawn.
         """
         remains = group.remains()
         entry = sweep.Entry(
@@ -72,14 +70,14 @@ class Janitor:
             mark=remains.mark,
         )
         self._register[group.name] = entry
-        self._tell("add", entry)
+        self._send("add", entry)
 
     def release(self, group: LimitedGroup) -> None:
         """Unregister a closed group."""
         self._register.pop(group.name, None)
-        self._tell("drop", sweep.Entry(group.name))
+        self._send("drop", sweep.Entry(group.name))
 
-    def _tell(self, verb: str, entry: sweep.Entry) -> None:
+    def _send(self, verb: str, entry: sweep.Entry) -> None:
         if self._process is None:
             raise LimitsError("the janitor is not running", "use it as a context manager")
         try:
@@ -88,10 +86,10 @@ class Janitor:
             self._replace(self._process)
 
     def _replace(self, dead: subprocess.Popen[bytes]) -> None:
-        """Start another process with the same register."""
+        """Start a new process with the same register."""
         dead.communicate()
         try:
-            self._process = _started()
+            self._process = _start_process()
             for entry in self._register.values():
                 _write(self._process, _line("add", entry))
         except OSError as error:
@@ -102,8 +100,8 @@ class Janitor:
             ) from error
 
 
-def _started() -> subprocess.Popen[bytes]:
-    maker = sweep.Maker(
+def _start_process() -> subprocess.Popen[bytes]:
+    creator = sweep.Creator(
         pid=os.getpid(),
         bases=tuple(str(base.resolve()) for base in bases_of()),
         temporary_folders=tuple(str(parent.resolve()) for parent in parents_of_folders()),
@@ -115,7 +113,7 @@ def _started() -> subprocess.Popen[bytes]:
             "-I",
             "-S",
             str(Path(sweep.__file__).resolve()),
-            json.dumps(asdict(maker)),
+            json.dumps(asdict(creator)),
         ],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,

@@ -1,7 +1,7 @@
 """Starts a process that is pinned and in its groups before its first instruction.
 
-The kernel does not move memory charges with a process, so entering a group later would miss them.
-If the system supports it, the process dies with this one.
+The kernel does not move memory charges with a process, so a group entered later would miss them.
+If ``setpriv`` is available, the kernel kills the process when this one dies.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from wsgiload.host.memory_guard import unguarded
 
 CAN_PIN = hasattr(os, "sched_setaffinity")  # macOS has no way to pin
 
-# "0" means the writer itself. After the last write, the shell becomes the server and keeps its pid.
-# Its parent is checked after requesting the death signal, so the parent's death cannot be missed.
+# "0" stands for the writing process. The shell then execs the server, which keeps its pid. The
+# parent is checked after the death signal was requested, so its death cannot be missed.
 ENTER_SCRIPT = (
     '[ "$PPID" = "$1" ] || exit 126; shift; '
     'while [ "$1" != -- ]; do echo 0 > "$1" || exit 126; shift; done; shift; exec "$@"'
@@ -38,12 +38,12 @@ def launch(
     entries: Sequence[Path] = (),
     server_cpus: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Run ``argv`` in a new session; the process first writes itself into ``entries``, the
+    """Run ``argv`` in a new session; the process first joins the groups of ``entries``, which are
     cgroup.procs files.
 
     With entries, a nonexistent program gives exit code 127 and a line in the log.
     """
-    command = _entering(entries, argv) if entries else list(argv)
+    command = _joining(entries, argv) if entries else list(argv)
     with _affinity(server_cpus), unguarded():
         try:
             return subprocess.Popen(
@@ -60,26 +60,26 @@ def launch(
             raise ServerError(cause, "check that both exist", step="launch") from error
 
 
-def _entering(entries: Sequence[Path], argv: Sequence[str]) -> list[str]:
-    """The command, preceded by writing itself into these files."""
+def _joining(entries: Sequence[Path], argv: Sequence[str]) -> list[str]:
+    """A command that joins these groups, then executes ``argv``."""
     words = ["/bin/sh", "-c", ENTER_SCRIPT, "wsgiload-enter", str(os.getpid()), *map(str, entries)]
-    return [*_ends_with_us(), *words, "--", *argv]
+    return [*_death_signal_prefix(), *words, "--", *argv]
 
 
 @functools.cache
-def _ends_with_us() -> tuple[str, ...]:
-    """The prefix of a command that lets the kernel kill the process when this one dies; empty if
-    the system has no such program."""
+def _death_signal_prefix() -> tuple[str, ...]:
+    """The prefix of a command with which the kernel kills the process when this one dies; empty if
+    ``setpriv`` is missing or does not work."""
     program = shutil.which("setpriv")
     if program is None:
         return ()
     words = (program, "--pdeathsig", "KILL")
-    tried = subprocess.run([*words, "/bin/true"], capture_output=True, check=False)
-    return words if tried.returncode == 0 else ()
+    tested = subprocess.run([*words, "/bin/true"], capture_output=True, check=False)
+    return words if tested.returncode == 0 else ()
 
 
 def pinned_to(server_cpus: Sequence[int]) -> tuple[int, ...]:
-    """The cores that a server with this pinning gets, read back from the kernel; () means all of
+    """The cores that a server with this pinning gets, as read back from the kernel; with (), all of
     ours."""
     with _affinity(server_cpus):
         return available_cpus()
@@ -87,8 +87,8 @@ def pinned_to(server_cpus: Sequence[int]) -> tuple[int, ...]:
 
 @contextmanager
 def _affinity(cores: Sequence[int]) -> Iterator[None]:
-    """Pin the calling thread temporarily: a child inherits this without code between fork and
-    exec."""
+    """Pin the calling thread temporarily. A child inherits its affinity, so no code has to run
+    between fork and exec."""
     if not cores or not CAN_PIN:
         yield
         return
@@ -104,7 +104,7 @@ def _affinity(cores: Sequence[int]) -> Iterator[None]:
 
 
 def reap(processes: Sequence[subprocess.Popen[bytes]], timeout_s: float = 1.0) -> None:
-    """Collect the exit codes of our children that were just killed."""
+    """Collect the exit codes of children that were just killed."""
     for process in processes:
         try:
             process.wait(timeout=timeout_s)

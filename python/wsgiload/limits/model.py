@@ -1,7 +1,4 @@
-"""The limits of a server, and the interface of all mechanisms that enforce them.
-
-Pure data, protocols and rules; nothing here touches a control group or a process.
-"""
+"""The limits of a server, and the interface of the mechanisms that enforce them. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from wsgiload.host.cpus import format_cpu_list
 MIN_QUOTA_US = 1_000  # the kernel refuses less
 MIN_PERIOD_US = 1_000
 MAX_PERIOD_US = 1_000_000
-MIN_MEMORY_BYTES = 4 * 1024 * 1024  # below this not even the entering shell survives
+MIN_MEMORY_BYTES = 4 * 1024 * 1024  # with less, even the shell that joins the group is killed
 UNLIMITED_MEMORY_BYTES = 1 << 60  # cgroup v1 writes "no limit" as a number near 2**63
 PAGE_BYTES = 4096
 
@@ -47,9 +44,9 @@ class Limits:
         return tuple(name for name, value in limits.items() if value is not None)
 
     def quota_us(self, *, cpuset_holds: bool) -> int | None:
-        """The CFS quota to write; None if the group's cpuset already is the CPU limit.
+        """The CFS quota to write; None if there is no CPU limit or the group's cpuset enforces it.
 
-        An affinity mask is not a limit, because a process may change its own.
+        An affinity mask is not a limit, because a process can change its own.
         """
         if self.cpus is None or (
             cpuset_holds and self.server_cpus and self.cpus >= len(self.server_cpus)
@@ -60,8 +57,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Enforcement:
-    """The enforced limits: the values read back from the kernel, and the requested limits that are
-    not enforced."""
+    """The limits as read back from the kernel, and the requested limits that are not enforced."""
 
     backend: BackendName
     read_back: ReadBack
@@ -102,8 +98,8 @@ COUNTER_NAMES = tuple(field.name for field in fields(Counters))
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """What a crash would leave behind: group directories, or sessions as (id, start time in ticks)
-    and processes with this mark in their variables."""
+    """What a crash would leave behind: group directories, sessions as (id, start time in ticks),
+    and processes with ``mark`` in their environment variables."""
 
     directories: tuple[Path, ...] = ()
     sessions: tuple[tuple[int, int], ...] = ()
@@ -129,13 +125,13 @@ class LimitedGroup(Protocol):
     def oom_kills(self) -> int | None: ...
 
     def memory_peak_bytes(self) -> int | None:
-        """The kernel's memory high-water mark over the group's whole life."""
+        """The kernel's memory high-water mark over the group's lifetime."""
         ...
 
     def remains(self) -> Remains: ...
 
     def kill(self) -> None:
-        """Kill every process in the group and wait, bounded, until none is left."""
+        """Kill every process in the group and wait, with a timeout, until none is left."""
         ...
 
     def close(self) -> None:
@@ -144,7 +140,7 @@ class LimitedGroup(Protocol):
 
 
 class Backend(Protocol):
-    """A mechanism that enforces limits; makes groups."""
+    """A mechanism that enforces limits; creates groups."""
 
     name: str
 
@@ -152,7 +148,7 @@ class Backend(Protocol):
 
 
 def validate_limits(limits: Limits, available_cpus: Sequence[int]) -> None:
-    """Refuse limits that no kernel could enforce here, before anything is started."""
+    """Raise LimitsError for limits that cannot be enforced on this machine."""
     _validate_cpus(limits, tuple(available_cpus))
     if limits.memory_bytes is not None and limits.memory_bytes < MIN_MEMORY_BYTES:
         raise LimitsError(
@@ -192,17 +188,18 @@ def _validate_cpus(limits: Limits, available_cpus: tuple[int, ...]) -> None:
             "add cores to --server-cpus, or lower --cpus",
         )
     if not limits.cpus * limits.cpu_period_us >= MIN_QUOTA_US:
-        least = MIN_QUOTA_US / limits.cpu_period_us
+        minimum = MIN_QUOTA_US / limits.cpu_period_us
         raise LimitsError(
-            f"{limits.cpus:g} CPUs requested, but the kernel's minimum is {least:g}",
-            f"use --cpus {least:g}",
+            f"{limits.cpus:g} CPUs requested, but the kernel's minimum is {minimum:g}",
+            f"use --cpus {minimum:g}",
         )
 
 
 def unmet(limits: Limits, read_back: ReadBack, swap_on: bool) -> tuple[str, ...]:
     """The names of requested limits that the values read back do not confirm.
 
-    A tighter limit of an enclosing group counts, too, because the run would not match its label.
+    A limit is also unmet if an enclosing group has a tighter one, because the run would not match
+    its label.
     """
     checks = {
         "cpus": limits.cpus is None or _close(read_back.get("effective_cpus"), limits.cpus, 0.001),
@@ -224,12 +221,12 @@ _GROUP_NAME = re.compile(r"wsgiload-(?P<pid>[0-9]+)-[0-9a-f]{8}-.+")
 
 
 def new_group_name(label: str) -> str:
-    """A unique name from which a later run can tell whether the creator is still alive."""
+    """A unique name with our pid, so a later run can check whether its creator is still alive."""
     plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", label) or "group"
     return f"wsgiload-{os.getpid()}-{secrets.token_hex(4)}-{plain[:100]}"
 
 
-def maker_pid(group_name: str) -> int | None:
-    """The process that created a group with this name; None for a foreign group."""
+def creator_pid(group_name: str) -> int | None:
+    """The pid of the process that created this group; None for a foreign group."""
     match = _GROUP_NAME.fullmatch(group_name)
     return int(match["pid"]) if match else None

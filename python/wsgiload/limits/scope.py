@@ -1,8 +1,8 @@
-"""Obtains a delegated part of the hierarchy from systemd: a scope for wsgiload.
+"""Obtains a delegated scope for wsgiload from systemd.
 
-On its hosts, only systemd makes groups, except below a unit with ``Delegate=`` (its
-CGROUP_DELEGATION, the single-writer rule). So the command runs itself again in such a scope, as the
-same process.
+On hosts with systemd, only systemd may create groups, except below a unit with ``Delegate=`` (the
+single-writer rule in CGROUP_DELEGATION). So the command executes itself again in such a scope, in
+the same process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wsgiload.limits import files, v2
 from wsgiload.limits.model import Policy
 
 GUARD_VARIABLE = "WSGILOAD_IN_SCOPE"
-SYSTEMD_SIGN = "/run/systemd/system"  # what sd_booted(3) looks for
+SYSTEMD_SIGN = "/run/systemd/system"  # checked by sd_booted(3)
 UNIT_SUFFIXES = (".scope", ".service")
 # With the default policy, an out-of-memory worker would stop the whole scope, including a prefork
 # server's master.
@@ -32,7 +32,7 @@ BEST_EFFORT_FIX = "or use --limits best-effort to run without limits"
 
 
 def is_outside(root: Path = Path("/")) -> bool:
-    """Whether systemd manages the unified hierarchy here and did not delegate our part of it."""
+    """Whether systemd manages the unified hierarchy and has not delegated our part of it."""
     mount = v2.find_mount(root)
     if mount is None or not files.under(root, SYSTEMD_SIGN).is_dir():
         return False
@@ -61,7 +61,7 @@ def _is_delegated(unit: str, is_users: bool) -> bool:
         "--value",
         unit,
     ]
-    # who inherited no variables has a service manager all the same
+    # needed if the environment variables were not inherited
     environment = {"XDG_RUNTIME_DIR": f"/run/user/{os.geteuid()}", **os.environ}
     try:
         done = subprocess.run(
@@ -78,9 +78,9 @@ def _is_delegated(unit: str, is_users: bool) -> bool:
 
 
 def enter_scope(policy: Policy, root: Path = Path("/")) -> None:
-    """If limits need it, run this command again inside a delegated scope, and do not return.
+    """If limits need it, execute this command again inside a delegated scope; then never returns.
 
-    Raises LimitsError if that fails and the policy is strict.
+    Raises LimitsError if that fails under the strict policy.
     """
     if policy == "none" or GUARD_VARIABLE in os.environ or not is_outside(root):
         return
@@ -98,7 +98,7 @@ def enter_scope(policy: Policy, root: Path = Path("/")) -> None:
 
 
 def _runtime_folder(root: Path, environ: Mapping[str, str], user_id: int) -> Path:
-    """The folder through which the user's service manager is reached."""
+    """The runtime folder of the user's service manager."""
     usual = f"/run/user/{user_id}"
     named = environ.get("XDG_RUNTIME_DIR", usual)
     for folder in dict.fromkeys((named, usual)):
@@ -119,17 +119,17 @@ def _user_name(user_id: int) -> str:
 
 
 def _working_prefix(environment: Mapping[str, str]) -> list[str]:
-    """The prefix of a systemd-run command that was tested successfully."""
+    """The prefix of a systemd-run command, tested to work. Raises LimitsError if none works."""
     if shutil.which("systemd-run") is None:
         raise LimitsError(
             "systemd manages this host, but systemd-run is missing",
             f"install it, {BEST_EFFORT_FIX}",
         )
-    complaint = ""
+    error_text = ""
     for properties in (PROPERTIES, PROPERTIES_BEFORE_253):
         prefix = scope_prefix(properties, is_users=os.geteuid() != 0)
         try:
-            tried = subprocess.run(
+            tested = subprocess.run(
                 [*prefix, "/bin/true"],
                 env=dict(environment),
                 capture_output=True,
@@ -138,20 +138,19 @@ def _working_prefix(environment: Mapping[str, str]) -> list[str]:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            complaint = f"no response within {TRIAL_TIMEOUT_S:g} s"
+            error_text = f"no response within {TRIAL_TIMEOUT_S:g} s"
             break
-        if tried.returncode == 0:
+        if tested.returncode == 0:
             return prefix
-        complaint = complaint or " ".join(tried.stderr.split())
+        error_text = error_text or " ".join(tested.stderr.split())
     raise LimitsError(
-        f"systemd does not delegate a cgroup: {complaint}",
+        f"systemd does not delegate a cgroup: {error_text}",
         f"run as root, {BEST_EFFORT_FIX}",
     )
 
 
 def scope_prefix(properties: tuple[str, ...], *, is_users: bool) -> list[str]:
-    """The prefix of a command that runs it in a scope with these properties, as the same
-    process."""
+    """The prefix that runs a command in a scope with these properties, in the same process."""
     options = [
         "--scope",
         "--quiet",

@@ -1,8 +1,8 @@
-"""Chooses the mechanism that enforces limits, by testing: make a group, limit it, enter it, remove
-it.
+"""Chooses the mechanism that enforces limits by testing each: create a group, limit it, join it,
+remove it.
 
-If a requested limit cannot be enforced, it is refused under the strict policy and recorded
-otherwise; a server never runs without a limit unnoticed.
+If a requested limit cannot be enforced, the strict policy raises an error, and the others record
+it.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from pathlib import Path
 from wsgiload.errors import LimitsError, WsgiloadError
 from wsgiload.host.cpus import available_cpus
 from wsgiload.limits import files, scope, sweep, v1, v2
-from wsgiload.limits.model import Backend, Limits, maker_pid, validate_limits
+from wsgiload.limits.model import Backend, Limits, creator_pid, validate_limits
 from wsgiload.limits.unlimited import UnlimitedBackend
 
 PROBE_TIMEOUT_S = 10.0
 
 
 def select_backend(limits: Limits, root: Path = Path("/")) -> Backend:
-    """The best backend for these limits. Also removes what killed runs left behind."""
+    """The best backend for these limits. Also cleans up after killed runs."""
     validate_limits(limits, available_cpus())
     end_stale_processes(root)
     remove_stale_groups(root)
     if limits.policy == "none":
         return UnlimitedBackend()
-    # every candidate is tested with a lenient policy, to select the one that enforces the most
+    # a lenient probe reports what is not enforced instead of raising, so backends can be compared
     lenient = replace(limits, policy="best-effort")
-    held: list[tuple[int, Backend]] = []
+    partial: list[tuple[int, Backend]] = []
     causes: list[LimitsError] = []
     for backend in candidates(root):
         try:
@@ -41,19 +41,19 @@ def select_backend(limits: Limits, root: Path = Path("/")) -> Backend:
             continue
         if not missing:
             return backend
-        held.append((len(missing), backend))
+        partial.append((len(missing), backend))
     if limits.policy == "strict" and limits.requested():
         raise _refusal(limits, causes, outside=scope.is_outside(root))
-    held.append((len(limits.requested()), UnlimitedBackend()))
-    return min(held, key=lambda pair: pair[0])[1]
+    partial.append((len(limits.requested()), UnlimitedBackend()))
+    return min(partial, key=lambda pair: pair[0])[1]
 
 
 def candidates(root: Path) -> list[Backend]:
     """The backends for the mounted hierarchies, the most capable first."""
     backends: list[Backend] = []
     mount = v2.find_mount(root)
-    handed_over = not scope.is_outside(root)
-    if mount and handed_over and files.read_text(v2.own_base(root, mount) / "cgroup.controllers"):
+    is_delegated = not scope.is_outside(root)
+    if mount and is_delegated and files.read_text(v2.own_base(root, mount) / "cgroup.controllers"):
         backends.append(v2.V2Backend(root))
     if set(v1.find_own(root)) & set(v1.CONTROLLERS):
         backends.append(v1.V1Backend(root))
@@ -61,7 +61,7 @@ def candidates(root: Path) -> list[Backend]:
 
 
 def probe(backend: Backend, limits: Limits) -> tuple[str, ...]:
-    """Make, limit, enter and remove a group; returns the limits that are not enforced."""
+    """Create, limit, join and remove a group; returns the limits that are not enforced."""
     group = backend.create(limits, "probe")
     try:
         with Path(os.devnull).open("wb") as log:
@@ -94,21 +94,21 @@ def _refusal(limits: Limits, causes: list[LimitsError], *, outside: bool) -> Lim
 def remove_stale_groups(root: Path = Path("/")) -> list[str]:
     """Remove the groups of wsgiload processes that no longer exist; returns their names.
 
-    Members are killed first. What cannot be removed is left; it does no harm.
+    Members are killed first. Groups that cannot be removed remain; they are harmless.
     """
     removed: set[str] = set()
     for base in bases_of(root):
         for directory in _children(base):
-            maker = maker_pid(directory.name)
-            if maker is not None and not _lives(maker, root):
+            creator = creator_pid(directory.name)
+            if creator is not None and not _process_exists(creator, root):
                 sweep.end_members([directory])
                 if not sweep.remove_directories([directory]):
                     removed.add(directory.name)
-            elif (match := v2.LEAF_NAME.fullmatch(directory.name)) and not _lives(
+            elif (match := v2.LEAF_NAME.fullmatch(directory.name)) and not _process_exists(
                 int(match["pid"]), root
             ):
-                # never killed: in a container it may hold the user's shell; removable only when
-                # empty
+                # never killed, because in a container it may contain the user's shell; only an
+                # empty group can be removed
                 with suppress(OSError):
                     sweep.remove_directory(directory)
     return sorted(removed)
@@ -120,20 +120,22 @@ def end_stale_processes(root: Path = Path("/")) -> list[int]:
 
     def stale() -> list[int]:
         marked = sweep.marks(files.under(root, "/proc"))
-        makers = {pid: maker_pid(mark) for pid, mark in marked.items()}
+        creators = {pid: creator_pid(mark) for pid, mark in marked.items()}
         return [
             pid
-            for pid, maker in makers.items()
-            if maker is not None and not _lives(maker, root) and sweep.is_in_our_namespace(pid)
+            for pid, creator in creators.items()
+            if creator is not None
+            and not _process_exists(creator, root)
+            and sweep.is_in_our_namespace(pid)
         ]
 
     pids = stale()
-    sweep.end_all(stale)
+    sweep.kill_all(stale)
     return pids
 
 
 def bases_of(root: Path = Path("/")) -> Iterable[Path]:
-    """The groups below which wsgiload makes its groups, one in each hierarchy."""
+    """The groups below which wsgiload creates its groups, one per hierarchy."""
     groups = [group for group, _ in v1.find_own(root).values()]
     mount = v2.find_mount(root)
     if mount:
@@ -148,5 +150,5 @@ def _children(base: Path) -> list[Path]:
         return []
 
 
-def _lives(pid: int, root: Path) -> bool:
+def _process_exists(pid: int, root: Path) -> bool:
     return files.under(root, f"/proc/{pid}").exists()

@@ -1,7 +1,6 @@
 """Kills everything in a group or a session, and removes group directories.
 
-It is also the whole program of the janitor's child process, which runs this file alone, so it may
-only import the standard library.
+The janitor's child process runs this file by itself, so it may only import the standard library.
 """
 
 from __future__ import annotations
@@ -19,18 +18,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-GROUP_VARIABLE = "WSGILOAD_GROUP"  # names the group of a server that runs in no control group
-END = "end"  # the last line of an orderly end
+GROUP_VARIABLE = "WSGILOAD_GROUP"  # marks the processes of a server without a control group
+END = "end"  # the last line before a normal exit
 END_TIMEOUT_S = 10.0
 LOCK_TIMEOUT_S = 2.0
 FREEZE_TIMEOUT_S = 0.2
 FIRST_PAUSE_S = 0.001
-LONGEST_PAUSE_S = 0.05
+MAX_PAUSE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A group in the janitor's register, and what it leaves behind if nobody closes it."""
+    """A group in the janitor's register, with everything to clean up if it is not closed."""
 
     name: str
     directories: tuple[str, ...] = ()
@@ -39,8 +38,8 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Maker:
-    """A process that makes groups and folders: its pid, which begins their names, and their
+class Creator:
+    """The process that creates groups and folders: its pid, which is in their names, and their
     locations."""
 
     pid: int
@@ -56,7 +55,7 @@ def members_of(directories: Iterable[Path]) -> list[int]:
         for path, _, _ in os.walk(directory):
             with suppress(OSError):
                 pids.update(map(int, Path(path, "cgroup.procs").read_text().split()))
-    # 0 stands for a process of another pid namespace, and as a target would mean ourselves
+    # 0 stands for a process in another pid namespace; kill(0) would signal our own group
     return sorted(pid for pid in pids if pid > 1 and pid != os.getpid())
 
 
@@ -70,7 +69,7 @@ def end_members(directories: Sequence[Path], timeout_s: float = END_TIMEOUT_S) -
         if time.monotonic() > deadline_s:
             return members
         time.sleep(pause_s)
-        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        pause_s = min(2 * pause_s, MAX_PAUSE_S)
     return []
 
 
@@ -79,14 +78,13 @@ def remove_directories(directories: Sequence[Path], timeout_s: float = END_TIMEO
     removed."""
     deadline_s = time.monotonic() + timeout_s
     pause_s = FIRST_PAUSE_S
-    while left := [directory for directory in directories if not _remove_tree(directory)]:
+    while remaining := [directory for directory in directories if not _remove_tree(directory)]:
         if time.monotonic() > deadline_s:
-            return left
-        # someone may have entered between the check and now, for example a wrapper that was
-        # starting
-        end_members(left, max(0.0, deadline_s - time.monotonic()))
+            return remaining
+        # a process may have joined after the check, such as a wrapper that was starting
+        end_members(remaining, max(0.0, deadline_s - time.monotonic()))
         time.sleep(pause_s)
-        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        pause_s = min(2 * pause_s, MAX_PAUSE_S)
     return []
 
 
@@ -107,13 +105,15 @@ def _remove_tree(directory: Path) -> bool:
 
 
 def _kill_groups(directories: Sequence[Path]) -> bool:
-    """Use the kernel's kill, which no fork can escape; False if it does not cover all members."""
-    able = [directory for directory in directories if _try_write(directory / "cgroup.kill", "1")]
-    return bool(able) and set(members_of(directories)) <= set(members_of(able))
+    """Use ``cgroup.kill``, which no fork can escape; False if it does not cover all members."""
+    killable = [
+        directory for directory in directories if _try_write(directory / "cgroup.kill", "1")
+    ]
+    return bool(killable) and set(members_of(directories)) <= set(members_of(killable))
 
 
 def _kill_frozen(directories: Sequence[Path]) -> None:
-    """Kill one by one, frozen first if there is a freezer, so nothing forks meanwhile."""
+    """Kill the members one by one, frozen if possible, so they cannot fork meanwhile."""
     freezers = [path for path in directories if _try_write(path / "freezer.state", "FROZEN")]
     deadline_s = time.monotonic() + FREEZE_TIMEOUT_S
     while any(_is_freezing(path) for path in freezers) and time.monotonic() < deadline_s:
@@ -156,7 +156,7 @@ def process_stat(pid: int) -> tuple[str, int, int] | None:
 
 
 def session_members(session: int, started_ticks: int) -> list[int]:
-    """The living processes of the session that began at this time, so a reused pid has none."""
+    """The living processes of the session that began at this time; none if its pid was reused."""
     leader = process_stat(session)
     if leader is not None and leader[2] != started_ticks:
         return []
@@ -174,7 +174,7 @@ def marked_processes(mark: str) -> list[int]:
 
 
 def marks(processes: Path = Path("/proc")) -> dict[int, str]:
-    """The living processes that inherited a mark, with their marks."""
+    """The marks of all living processes that inherited one, by pid."""
     variable = f"{GROUP_VARIABLE}=".encode()
     marks_by_pid: dict[int, str] = {}
     with suppress(OSError):
@@ -199,47 +199,47 @@ def is_in_our_namespace(pid: int) -> bool:
 
 
 def end_session(session: int, started_ticks: int, timeout_s: float = END_TIMEOUT_S) -> list[int]:
-    """Kill a whole session and wait until none is left; returns those that survived the timeout."""
-    return end_all(lambda: session_members(session, started_ticks), timeout_s)
+    """Kill a whole session and wait until it is empty; returns those that survived the timeout."""
+    return kill_all(lambda: session_members(session, started_ticks), timeout_s)
 
 
 def end_marked(mark: str, timeout_s: float = END_TIMEOUT_S) -> list[int]:
     """Kill all processes with this mark and wait until none is left; returns those that survived
     the timeout."""
-    return end_all(lambda: marked_processes(mark), timeout_s)
+    return kill_all(lambda: marked_processes(mark), timeout_s)
 
 
-def end_all(look: Callable[[], list[int]], timeout_s: float = END_TIMEOUT_S) -> list[int]:
-    """Kill the processes that ``look`` returns until it returns none; returns those that survived
-    the timeout."""
+def kill_all(find_members: Callable[[], list[int]], timeout_s: float = END_TIMEOUT_S) -> list[int]:
+    """Kill the processes that ``find_members`` returns until it returns none; returns those that
+    survived the timeout."""
     deadline_s = time.monotonic() + timeout_s
     pause_s = FIRST_PAUSE_S
-    while members := look():
+    while members := find_members():
         for pid in members:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         if time.monotonic() > deadline_s:
             return members
         time.sleep(pause_s)
-        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        pause_s = min(2 * pause_s, MAX_PAUSE_S)
     return []
 
 
-def remove_left_by(maker: Maker) -> None:
-    """Kill and remove everything that a killed process left behind, identified by name alone,
-    whatever it was doing."""
-    prefix = f"wsgiload-{maker.pid}-"
-    end_all(lambda: _marked_by(prefix))
+def remove_left_by(creator: Creator) -> None:
+    """Kill and remove everything that a killed process left behind, identified by its pid in the
+    names, so unregistered groups are included."""
+    prefix = f"wsgiload-{creator.pid}-"
+    kill_all(lambda: _marked_by(prefix))
     directories = [
         path
-        for base in maker.bases
+        for base in creator.bases
         for path in _beginning_with(prefix, Path(base))
         if path.is_dir()
     ]
     end_members(directories)
     remove_directories(directories)
-    for parent in maker.temporary_folders:
-        for folder in _beginning_with(maker.folder_prefix, Path(parent)):
+    for parent in creator.temporary_folders:
+        for folder in _beginning_with(creator.folder_prefix, Path(parent)):
             _remove_folder(folder)
 
 
@@ -256,16 +256,16 @@ def _beginning_with(prefix: str, parent: Path) -> list[Path]:
 
 
 def _remove_folder(folder: Path) -> None:
-    """Remove a folder of ours, unless a process holds it (one with the same pid in another
-    container)."""
+    """Remove a folder of this user, unless a process with the same pid in another container has
+    locked it."""
     with suppress(OSError):
         if folder.lstat().st_uid == os.geteuid() and _is_unlocked(folder):
             shutil.rmtree(folder)
 
 
 def _is_unlocked(folder: Path) -> bool:
-    """Whether the lock is free. The kernel releases a killed process's lock slightly after it
-    closed our input."""
+    """Whether the lock is free. Waits, because the kernel releases a killed process's lock slightly
+    after it closes our input."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     deadline_s = time.monotonic() + LOCK_TIMEOUT_S
     try:
@@ -275,20 +275,21 @@ def _is_unlocked(folder: Path) -> bool:
                 return True
             if time.monotonic() > deadline_s:
                 return False
-            time.sleep(LONGEST_PAUSE_S)
+            time.sleep(MAX_PAUSE_S)
     finally:
         os.close(descriptor)
 
 
 def main() -> None:
-    """Keep the register read from standard input; when that ends, kill and remove everything in it.
+    """Read the register from standard input; at its end, kill and remove everything in the
+    register.
 
     Lines are ``add <json>`` and ``drop <json>``, with the keys of an ``Entry``. ``end`` announces
-    an orderly end; without it, the maker was killed, and everything that it made is removed.
+    a normal exit; without it, the creator was killed, and everything that it created is removed.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # it ends with its parent, not before
-    maker, register, is_orderly = Maker(**json.loads(sys.argv[1])), dict[str, Entry](), False
+        signal.signal(number, signal.SIG_IGN)  # ends only with its parent
+    creator, register, is_orderly = Creator(**json.loads(sys.argv[1])), dict[str, Entry](), False
     for line in sys.stdin:
         verb, _, payload = line.partition(" ")
         is_orderly = verb.strip() == END
@@ -309,7 +310,7 @@ def main() -> None:
         end_members(directories)
         remove_directories(directories)
     if not is_orderly:
-        remove_left_by(maker)
+        remove_left_by(creator)
 
 
 if __name__ == "__main__":

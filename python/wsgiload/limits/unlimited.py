@@ -1,7 +1,7 @@
-"""No control group: only pinning, and a process tree identified by its session.
+"""Runs a server without a control group: only pins it and tracks its process tree.
 
-No requested limit is enforced, and this is reported. An address-space limit cannot replace a memory
-limit (the server would see an error instead of being killed), so none is set.
+No requested limit is enforced, and this is reported. An address-space limit is no substitute for a
+memory limit, because allocations would fail instead of the server being killed, so none is set.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class UnlimitedBackend:
     name = NAME
 
     def create(self, limits: Limits, label: str) -> UnlimitedGroup:
-        """Refuse under the strict policy; otherwise record the limits that are not enforced."""
+        """Create a group that records the limits that are not enforced. Raises LimitsError for any
+        under the strict policy."""
         requested = () if limits.policy == "none" else limits.requested()
         if requested and limits.policy == "strict":
             raise LimitsError(
@@ -49,9 +50,9 @@ class UnlimitedBackend:
 class UnlimitedGroup:
     """The processes started here, and their descendants.
 
-    Each process inherits a variable with the group's name. On Linux, a daemon that leaves its
-    parents becomes our child (we are its subreaper). Only a daemon that also clears its variables
-    is lost; a control group would contain it.
+    Each process inherits a variable with the group's name. On Linux, a daemon whose parents exit
+    becomes our child, because we are a subreaper. A daemon that also clears its variables is not
+    found; a control group would contain it.
     """
 
     def __init__(self, name: str, limits: Limits, not_enforced: tuple[str, ...]) -> None:
@@ -99,12 +100,12 @@ class UnlimitedGroup:
         return None
 
     def remains(self) -> Remains:
-        """The sessions that a crash would leave behind, known only after the spawn, and the mark of
+        """The sessions that a crash would leave behind, known only after a spawn, and the mark of
         all processes."""
         return Remains(sessions=tuple(self._sessions), mark=self.name)
 
     def kill(self) -> None:
-        """Kill the tree. Raises if any process survives."""
+        """Kill the tree. Raises LimitsError if any process survives."""
         deadline_s = time.monotonic() + sweep.END_TIMEOUT_S
         pause_s = sweep.FIRST_PAUSE_S
         while members := self._living():
@@ -118,18 +119,18 @@ class UnlimitedGroup:
                     process.send_signal(signal.SIGKILL)
             reap(self._processes, pause_s)
             time.sleep(pause_s)
-            pause_s = min(2 * pause_s, sweep.LONGEST_PAUSE_S)
+            pause_s = min(2 * pause_s, sweep.MAX_PAUSE_S)
         reap(self._processes)
 
     def close(self) -> None:
-        """Kill; there is nothing to remove."""
+        """Kill the tree; there is nothing to remove."""
         if self._last is None:
             counters = self.read_counters()
             self.kill()
             self._last = counters
 
     def _living(self) -> list[psutil.Process]:
-        """The living processes of the tree; collects ended ones that became our children."""
+        """The living processes of the tree; reaps ended daemons that became our children."""
         for process in self._relatives():
             # psutil compares start times, so a reused pid is not mistaken for ours
             if self._seen.get(process.pid) != process and self._is_ours(process):
@@ -142,7 +143,7 @@ class UnlimitedGroup:
         return list(self._seen.values())
 
     def _relatives(self) -> Iterator[psutil.Process]:
-        """All our descendants in one scan, parents before children."""
+        """All our descendants in one scan, parents first."""
         with suppress(psutil.Error):
             yield from psutil.Process().children(recursive=True)
 
@@ -156,7 +157,7 @@ class UnlimitedGroup:
 
 
 def tree_counters(processes: Iterable[psutil.Process]) -> Counters:
-    """CPU time and resident memory of those processes that are still alive."""
+    """The total CPU time and resident memory of the processes that are still alive."""
     times = [usage for usage in map(_usage, processes) if usage is not None]
     if not times:
         return Counters()
@@ -171,14 +172,13 @@ def tree_counters(processes: Iterable[psutil.Process]) -> Counters:
 
 
 def _become_subreaper() -> None:
-    """Adopt daemons, which would otherwise become children of init, so they can be found (Linux
-    only)."""
+    """Adopt orphaned daemons instead of init, so they can be found (Linux only)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _collect(pid: int) -> None:
-    """Collect the exit code of a child that we did not start; ignores other processes."""
+    """Reap a child that we did not start; ignores processes that are not our children."""
     with suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 

@@ -1,7 +1,7 @@
 """Limits with cgroup v1 hierarchies, and a parallel v2 group on hybrid hosts.
 
 A v2 hierarchy without controllers still provides pressure (PSI) and a kill that no fork can escape.
-Groups are made below our group, so outer limits remain in force.
+Groups are created below our group, so outer limits remain in force.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Draft:
     reasons: dict[str, str] = field(default_factory=dict)
 
     def attempt(self, limit: str, controller: str, values: Mapping[str, int]) -> None:
-        """Write a limit's files in order; a refusal is recorded, not raised."""
+        """Write a limit's files in order; an error is recorded, not raised."""
         directory = self.directories.get(controller)
         if directory is None:
             self.reasons.setdefault(limit, f"the {controller} controller cannot be used")
@@ -53,7 +53,7 @@ class _Draft:
 
 
 class V1Backend:
-    """Makes groups in every relevant v1 hierarchy."""
+    """Creates groups in every relevant v1 hierarchy."""
 
     name = NAME
 
@@ -62,7 +62,7 @@ class V1Backend:
         self._mounts = find_own(root)
 
     def create(self, limits: Limits, label: str) -> ControlGroup:
-        """Make the group, set its limits, read them back."""
+        """Create the group, set its limits, read them back."""
         name = new_group_name(label)
         draft = self._make_directories(name, limits)
         _write_limits(draft, limits)
@@ -78,21 +78,21 @@ class V1Backend:
 
     def _make_directories(self, name: str, limits: Limits) -> _Draft:
         draft = _Draft()
-        made: set[Path] = set()
+        created: set[Path] = set()
         error: OSError | None = None
         for controller, (parent, _) in self._mounts.items():
             directory = parent / name
             try:
-                if directory not in made:
+                if directory not in created:
                     files.make_directory(directory)
-                    made.add(directory)
+                    created.add(directory)
                 if controller == "cpuset":
                     _open_cpuset(directory, limits)
             except OSError as failure:
                 error = failure
                 continue
             draft.directories[controller] = directory
-        discard([path for path in made if path not in draft.directories.values()])
+        discard([path for path in created if path not in draft.directories.values()])
         if not set(draft.directories) & set(CONTROLLERS):
             reason = error.strerror if error else "no v1 hierarchy is mounted"
             fix = files.fix_of(error) if error else "run as root, or without limits"
@@ -154,7 +154,7 @@ def effective_limits(
 
 
 def _open_cpuset(directory: Path, limits: Limits) -> None:
-    """A new v1 cpuset is empty; processes can only enter once both values are set."""
+    """Set the values of a new cpuset; processes can only join once both are set."""
     parent = directory.parent
     for name in ("cpuset.mems", "cpuset.cpus"):
         inherited = files.read_text(parent / name) or ""
@@ -169,8 +169,8 @@ def _write_limits(draft: _Draft, limits: Limits) -> None:
         draft.attempt("cpus", "cpu", values)
     if limits.memory_bytes is not None:
         draft.attempt("memory", "memory", {"memory.limit_in_bytes": limits.memory_bytes})
-        # memory plus swap may not be below memory, hence second; missing where swap is not
-        # accounted
+        # written second, because it must not be below the memory limit; missing without swap
+        # accounting
         draft.attempt("swap", "memory", {"memory.memsw.limit_in_bytes": limits.memory_bytes})
     if limits.pids is not None:
         draft.attempt("pids", "pids", {"pids.max": limits.pids})

@@ -1,7 +1,7 @@
-"""Limits with the unified hierarchy, cgroup v2, written directly.
+"""Limits with the unified hierarchy, cgroup v2.
 
-Requires a group delegated to this user, or root. The kernel does not allow processes in a group
-with controllers, so wsgiload moves into a leaf if necessary, and back at the end.
+Requires root or a group delegated to this user. A group that enables controllers for its children
+must not contain processes, so wsgiload moves itself into a leaf if necessary, and back at the end.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LEAF_NAME = re.compile(r"wsgiload-orchestrator-(?P<pid>[0-9]+)")
 
 
 class V2Backend:
-    """Makes groups below our group of the unified hierarchy."""
+    """Creates groups below our group of the unified hierarchy."""
 
     name = NAME
 
@@ -40,7 +40,7 @@ class V2Backend:
         self._base = own_base(root, self._mount) if self._mount else None
 
     def create(self, limits: Limits, label: str) -> ControlGroup:
-        """Make the group, set its limits, read them back."""
+        """Create the group, set its limits, read them back."""
         if self._mount is None or self._base is None:
             raise LimitsError("no cgroup v2 hierarchy is mounted", "run as root, or without limits")
         reasons = _delegate(self._base, self._root, limits)
@@ -66,8 +66,8 @@ def find_mount(root: Path) -> Mount | None:
 
 
 def own_base(root: Path, mount: Mount) -> Path:
-    """The group below which to work: ours, or its parent if we are in a leaf that was made
-    earlier."""
+    """The group in which to create groups: ours, or its parent if wsgiload moved itself to a
+    leaf."""
     group = files.own_directory(mount, files.own_memberships(root).get("", "/"))
     return group.parent if LEAF_NAME.fullmatch(group.name) else group
 
@@ -76,15 +76,15 @@ def _delegate(base: Path, root: Path, limits: Limits) -> dict[str, str]:
     """Enable the controllers for groups below ``base``; returns why some limits cannot be
     enforced."""
     present = set((files.read_text(base / "cgroup.controllers") or "").split())
-    handed_down = set((files.read_text(base / "cgroup.subtree_control") or "").split())
-    missing = [name for name in CONTROLLERS if name in present - handed_down]
+    enabled = set((files.read_text(base / "cgroup.subtree_control") or "").split())
+    missing = [name for name in CONTROLLERS if name in present - enabled]
     try:
         if missing:
-            _hand_down(base, root, missing)
+            _enable_controllers(base, root, missing)
     except OSError as error:
         if limits.policy == "strict" and limits.requested():
             raise _cannot("enable controllers", base, error) from error
-        present = handed_down
+        present = enabled
     return {
         limit: files.missing_controller(CONTROLLER_OF_LIMIT[limit], base)
         for limit in limits.requested()
@@ -92,7 +92,7 @@ def _delegate(base: Path, root: Path, limits: Limits) -> dict[str, str]:
     }
 
 
-def _hand_down(base: Path, root: Path, controllers: Iterable[str]) -> None:
+def _enable_controllers(base: Path, root: Path, controllers: Iterable[str]) -> None:
     line = " ".join(f"+{name}" for name in controllers)
     control = base / "cgroup.subtree_control"
     try:
@@ -100,15 +100,15 @@ def _hand_down(base: Path, root: Path, controllers: Iterable[str]) -> None:
     except OSError as error:
         if error.errno != errno.EBUSY:
             raise
-        # a group with processes of its own may not hand controllers down (the real root may)
+        # only the root group may contain processes and enable controllers for its children
         leaf = _move_to_leaf(base, root)
         atexit.register(_move_back, base, leaf, os.getpid())
         files.write_text(control, line)
 
 
 def _move_to_leaf(base: Path, root: Path) -> Path:
-    """Move the processes of ``base`` into a leaf: in a container all of them, elsewhere only this
-    process's family."""
+    """Move the processes of ``base`` into a leaf: all of them in a container, elsewhere only this
+    process and its descendants."""
     leaf = base / f"wsgiload-orchestrator-{os.getpid()}"
     if not leaf.is_dir():
         files.make_directory(leaf)
@@ -124,10 +124,10 @@ def _move_back(base: Path, leaf: Path, mover_pid: int) -> None:
     """Undo the move when wsgiload ends: first the controllers, then the processes, then the
     leaf."""
     if os.getpid() != mover_pid:
-        return  # only the mover itself undoes the move
+        return  # a forked child must not undo the move
     with suppress(OSError):
-        given = (files.read_text(base / "cgroup.subtree_control") or "").split()
-        files.write_text(base / "cgroup.subtree_control", " ".join(f"-{name}" for name in given))
+        enabled = (files.read_text(base / "cgroup.subtree_control") or "").split()
+        files.write_text(base / "cgroup.subtree_control", " ".join(f"-{name}" for name in enabled))
         for pid in _members(leaf):
             with suppress(ProcessLookupError):
                 files.write_text(base / "cgroup.procs", str(pid))
@@ -162,12 +162,12 @@ def _write_limits(directory: Path, limits: Limits, reasons: dict[str, str]) -> N
         values.append(("cpus", "cpu.max", f"{quota_us} {limits.cpu_period_us}"))
     if limits.memory_bytes is not None:
         values.append(("memory", "memory.max", str(limits.memory_bytes)))
-        values.append(("swap", "memory.swap.max", "0"))  # missing where swap is not accounted
+        values.append(("swap", "memory.swap.max", "0"))  # missing without swap accounting
     if limits.pids is not None:
         values.append(("pids", "pids.max", str(limits.pids)))
     if limits.server_cpus:
         values.append(("cpuset", "cpuset.cpus", format_cpu_list(limits.server_cpus)))
-    # memory.oom.group stays 0: a prefork server loses a worker and goes on, as in production
+    # memory.oom.group stays 0: as in production, a prefork server loses only a worker
     for limit, name, value in values:
         try:
             files.write_text(directory / name, value)
