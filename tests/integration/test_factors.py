@@ -9,7 +9,7 @@ import pytest
 
 from wsgiload.catalogue.bundled import BUNDLED
 from wsgiload.catalogue.names import load_catalogue
-from wsgiload.environments.versions import installed_interpreters, suits
+from wsgiload.environments.versions import installed_interpreters, supports
 
 from .command import Command, Done, read_json, until
 from .stored import expected_code, only_run, schema_errors
@@ -72,7 +72,7 @@ def two_versions() -> dict[str, str]:
     suitable = [
         one
         for one in installed_interpreters("CPython")
-        if suits(wsgiref, one) and one.version[-1] != "t"
+        if supports(wsgiref, one) and one.version[-1] != "t"
     ]
     newest = {
         ".".join(map(str, one.minor)): one.version

@@ -1,6 +1,6 @@
-"""Suggests what a nonexistent name may have meant, based on the existing files.
+"""Suggests apps that may have been meant by a wrong name, based on the files of the project.
 
-Nothing is imported here; ``app_import`` tests the candidates.
+Imports nothing; ``app_import`` tests the candidates.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from wsgiload.catalogue.contract import Interface
 from wsgiload.environments import django
 from wsgiload.environments.app_name import AppName, ImportedFrom
 
-# Modules below the first folder belong to the enclosing project; the others are usually projects
-# themselves.
+# Source folders belong to the enclosing project; project folders are usually projects themselves.
 SOURCE_FOLDERS = ("src", "lib")
 PROJECT_FOLDERS = ("app", "backend", "server")
 
@@ -23,7 +22,7 @@ PROJECT_FOLDERS = ("app", "backend", "server")
 def for_missing_module(
     name: AppName, folder: Path, variables: Mapping[str, str], interface: Interface
 ) -> list[ImportedFrom]:
-    """Candidates for a module that ``folder`` does not have: similar names, and other locations."""
+    """Candidates for a module that is missing in ``folder``: similar names and other locations."""
     top, dot, rest = name.module.partition(".")
     local_modules = [path.stem for path in folder.glob("*.py")]
     local_modules += [path.parent.name for path in folder.glob("*/__init__.py")]
@@ -41,7 +40,7 @@ def for_missing_module(
     candidates += [
         ImportedFrom(folder / place, name)
         for place in PROJECT_FOLDERS
-        if _holds(folder / place, top)
+        if _contains(folder / place, top)
     ]
     return candidates + in_django(folder, interface)
 
@@ -49,21 +48,22 @@ def for_missing_module(
 def with_source_folder(
     name: AppName, module: str, folder: Path, variables: Mapping[str, str]
 ) -> list[ImportedFrom]:
-    """The app with an additional folder that contains ``module``: a usual source folder, or one of
-    ``PYTHONPATH``, which servers do not see."""
+    """The app with an additional folder that contains ``module``: a source folder, or a folder of
+    the inherited ``PYTHONPATH``, which servers do not get."""
     inherited = [Path(one) for one in variables.get("PYTHONPATH", "").split(os.pathsep) if one]
     places = [*(folder / one for one in SOURCE_FOLDERS), *(Path.cwd() / one for one in inherited)]
-    return [ImportedFrom(folder, name, (place,)) for place in places if _holds(place, module)]
+    return [ImportedFrom(folder, name, (place,)) for place in places if _contains(place, module)]
 
 
 def above_file(name: AppName, file: Path, absent: str) -> list[ImportedFrom]:
-    """The app from an enclosing folder that has the file which the app opens by a relative path."""
+    """The app, imported from an enclosing folder that contains ``absent``, the relative path that
+    it failed to open."""
     places = [place for place in file.parents if (place / absent).exists()]
     return [ImportedFrom(place, name) for place in places]
 
 
 def in_django(folder: Path, interface: Interface) -> list[ImportedFrom]:
-    """The apps of the Django projects in a folder and its direct subfolders."""
+    """The apps of Django projects in a folder and its direct subfolders."""
     return [
         ImportedFrom(project, AppName(module, "application"))
         for project in django.projects(folder)
@@ -72,11 +72,11 @@ def in_django(folder: Path, interface: Interface) -> list[ImportedFrom]:
 
 
 def asgi_of_django(name: AppName, folder: Path) -> list[ImportedFrom]:
-    """The ASGI app next to a WSGI app, as named by Django's ``startproject``."""
+    """The ASGI app of a Django project, given its WSGI app (names as in ``startproject``)."""
     package, _, module = name.module.rpartition(".")
     is_django = bool(package) and module == "wsgi"
     return [ImportedFrom(folder, AppName(f"{package}.asgi", name.expression))] if is_django else []
 
 
-def _holds(place: Path, module: str) -> bool:
+def _contains(place: Path, module: str) -> bool:
     return (place / module).is_dir() or (place / f"{module}.py").is_file()

@@ -1,8 +1,7 @@
-"""Checks in a separate process that its interpreter can import an app, and that the app has the
-measured interface.
+"""Checks in a separate process that an app can be imported and has the measured interface.
 
-Whatever the app does, the check ends within its time limit with a one-line message. A fix that
-names an app has been tested.
+The check ends within its time limit, whatever the app does, and failures have one-line messages. A
+fix that names an app has been tested.
 """
 
 from __future__ import annotations
@@ -50,11 +49,11 @@ LOG_TAIL_BYTES = 4_000
 RESULT_BYTES = 100_000
 DRAIN_S = 0.5
 SETTINGS_VARIABLE = "DJANGO_SETTINGS_MODULE"
-MOST_SETTINGS = 3
+MAX_SETTINGS = 3
 
 
 class Spawn(Protocol):
-    """Starts a process with its output in ``log``, such as ``spawn`` of a group."""
+    """Starts a process whose output goes to ``log``, such as ``spawn`` of a group."""
 
     def __call__(
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: IO[bytes]
@@ -99,49 +98,49 @@ class ImportContext:
     interface: Interface = "wsgi"
 
 
-def check_app(app: str, folder: Path, around: ImportContext) -> None:
+def check_app(app: str, folder: Path, context: ImportContext) -> None:
     """Import ``app`` from ``folder``.
 
-    A name that does not exist, or is no app of this interface, is a UsageError; an app that exists
-    and fails while it is imported is an AppImportError.
+    Raises UsageError if the name does not exist or is not an app for this interface, and
+    AppImportError if the app fails during the import.
     """
     folder = folder.resolve()
     if is_path(app):
-        raise _path_given(app, folder, around)
+        raise _path_given(app, folder, context)
     if app and ":" not in app:
-        raise _module_given(app, folder, around)
+        raise _module_given(app, folder, context)
     name = parse_app(app)
 
-    report = import_app(ImportedFrom(folder, name), around)
+    report = import_app(ImportedFrom(folder, name), context)
     if report.step == "done":
         return
-    raise _failure(report, name, folder, around)
+    raise _failure(report, name, folder, context)
 
 
-def import_app(app: ImportedFrom, around: ImportContext) -> Imported:
-    """Import it in a separate process. Raises AppImportError if the process does not end, or not in
-    the expected way."""
-    variables = clean_variables(around.variables, app.folder)
+def import_app(app: ImportedFrom, context: ImportContext) -> Imported:
+    """Import the app in a separate process. Raises AppImportError if the process times out or exits
+    without a result."""
+    variables = clean_variables(context.variables, app.folder)
     del variables["PYTHONPATH"]  # the program sets the path after loading its modules
     with tempfile.TemporaryDirectory(prefix="wsgiload-") as scratch, _tail() as (log, tail):
         result = Path(scratch) / "result.json"
-        argv = [str(around.interpreter.executable), "-P", str(PROGRAM)]
-        argv += [app.name.module, app.name.expression, around.interface]
+        argv = [str(context.interpreter.executable), "-P", str(PROGRAM)]
+        argv += [app.name.module, app.name.expression, context.interface]
         argv += [str(result), str(app.folder)]
-        argv += map(str, (app.folder, *app.pythonpath, *around.pythonpath))
-        process = around.spawn(argv, env=variables, cwd=app.folder, log=log)
+        argv += map(str, (app.folder, *app.pythonpath, *context.pythonpath))
+        process = context.spawn(argv, env=variables, cwd=app.folder, log=log)
         log.close()
         try:
-            process.wait(around.timeout_s)
+            process.wait(context.timeout_s)
         except subprocess.TimeoutExpired:
-            raise messages.not_in_time(app.name, around.timeout_s) from None
+            raise messages.import_timed_out(app.name, context.timeout_s) from None
         finally:
             process.kill()  # no effect if it has ended
             process.wait()
         report = _read(result)
 
     if report is None:
-        raise messages.ended_early(app, process.returncode, around.interpreter, tail.text())
+        raise messages.interpreter_exited(app, process.returncode, context.interpreter, tail.text())
     return report
 
 
@@ -161,7 +160,7 @@ class _Tail:
                 del self._bytes[:-LOG_TAIL_BYTES]
 
     def text(self) -> str:
-        """The output so far; does not wait for children that still hold the pipe."""
+        """The output so far; does not wait for child processes that keep the pipe open."""
         self._thread.join(DRAIN_S)
         return bytes(self._bytes).decode(errors="replace")
 
@@ -176,58 +175,62 @@ def _tail() -> Iterator[tuple[IO[bytes], _Tail]]:
 def _read(result: Path) -> Imported | None:
     try:
         with result.open("rb") as stream:
-            # An app's text may contain half a surrogate pair, which only the standard library
+            # An app's error message may contain a lone surrogate, which only the standard library
             # decodes.
             return msgspec.convert(json.loads(stream.read(RESULT_BYTES)), type=Imported)
     except (OSError, ValueError):  # msgspec's errors are ValueErrors as well
         return None
 
 
-def _failure(report: Imported, name: AppName, folder: Path, around: ImportContext) -> WsgiloadError:
+def _failure(
+    report: Imported, name: AppName, folder: Path, context: ImportContext
+) -> WsgiloadError:
     """The error, with a tested fix if there is one."""
     if report.kind == "ImproperlyConfigured" and SETTINGS_VARIABLE in report.text:
-        settings = _settings_for(ImportedFrom(folder, name), around)
+        settings = _settings_for(ImportedFrom(folder, name), context)
         if settings is not None:
             return messages.without_settings(name, f"{SETTINGS_VARIABLE}={settings}")
 
-    candidate = _first_that_works(_alternatives(report, name, folder, around), around)
-    suggestion = None if candidate is None else _words(candidate, around)
+    candidate = _first_that_works(_alternatives(report, name, folder, context), context)
+    suggestion = None if candidate is None else _words(candidate, context)
     if report.step == "missing":
-        return messages.module_missing(name, folder, around.interpreter, suggestion)
-    about = messages.About(name, folder, around.interpreter, around.interface)
+        return messages.module_missing(name, folder, context.interpreter, suggestion)
+    about = messages.About(name, folder, context.interpreter, context.interface)
     return messages.error_of(report, about, suggestion)
 
 
 def _alternatives(
-    report: Imported, name: AppName, folder: Path, around: ImportContext
+    report: Imported, name: AppName, folder: Path, context: ImportContext
 ) -> list[ImportedFrom]:
-    """Other names that may have been meant, the most likely first."""
+    """Apps that may have been meant, the most likely first."""
     if report.step == "missing":
-        return app_candidates.for_missing_module(name, folder, around.variables, around.interface)
+        return app_candidates.for_missing_module(name, folder, context.variables, context.interface)
     if report.step == "attribute" and not report.matches:
-        return app_candidates.in_django(folder, around.interface)
+        return app_candidates.in_django(folder, context.interface)
     if report.step == "wsgi":
         return app_candidates.asgi_of_django(name, folder)
     if report.step == "import" and report.missing:
         top = report.missing.partition(".")[0]
-        return app_candidates.with_source_folder(name, top, folder, around.variables)
+        return app_candidates.with_source_folder(name, top, folder, context.variables)
     if report.step == "import" and report.absent and report.place:
         return app_candidates.above_file(name, Path(report.place), report.absent)
     return []
 
 
 def _first_that_works(
-    candidates: Sequence[ImportedFrom], around: ImportContext
+    candidates: Sequence[ImportedFrom], context: ImportContext
 ) -> ImportedFrom | None:
     """The first candidate that imports; its name is corrected if the module has another
     callable."""
-    until = time.monotonic() + min(SUGGESTION_TIMEOUT_S, around.timeout_s)
+    until = time.monotonic() + min(SUGGESTION_TIMEOUT_S, context.timeout_s)
     for candidate in candidates:
-        left_s = until - time.monotonic()
-        if left_s <= 0:
+        remaining_s = until - time.monotonic()
+        if remaining_s <= 0:
             break
         try:
-            report = import_app(candidate, replace(_around(candidate, around), timeout_s=left_s))
+            report = import_app(
+                candidate, replace(_context_for(candidate, context), timeout_s=remaining_s)
+            )
         except WsgiloadError:
             continue
         if report.step == "done":
@@ -239,26 +242,27 @@ def _first_that_works(
     return None
 
 
-def _around(candidate: ImportedFrom, around: ImportContext) -> ImportContext:
-    """The surroundings with the environment of the candidate's folder, unless the user named
-    one."""
-    is_requested = around.interpreter.origin in ("--python", "VIRTUAL_ENV")
+def _context_for(candidate: ImportedFrom, context: ImportContext) -> ImportContext:
+    """The context with the ``.venv`` in the candidate's folder, unless the user chose an
+    interpreter."""
+    is_requested = context.interpreter.origin in ("--python", "VIRTUAL_ENV")
     if is_requested or not (candidate.folder / ".venv").is_dir():
-        return around
-    return replace(around, interpreter=find_app_interpreter(candidate.folder))
+        return context
+    return replace(context, interpreter=find_app_interpreter(candidate.folder))
 
 
-def _settings_for(app: ImportedFrom, around: ImportContext) -> str | None:
-    """The Django settings with which the app imports; otherwise the most likely ones."""
-    likely = settings_modules(app.folder)[:MOST_SETTINGS]
-    for settings in likely:
-        variables = {**around.variables, SETTINGS_VARIABLE: settings}
-        if _first_that_works([app], replace(around, variables=variables)) is not None:
+def _settings_for(app: ImportedFrom, context: ImportContext) -> str | None:
+    """The first Django settings module with which the app imports; if none works, the most likely
+    one."""
+    candidates = settings_modules(app.folder)[:MAX_SETTINGS]
+    for settings in candidates:
+        variables = {**context.variables, SETTINGS_VARIABLE: settings}
+        if _first_that_works([app], replace(context, variables=variables)) is not None:
             return settings
-    return likely[0] if likely else None
+    return candidates[0] if candidates else None
 
 
-def _path_given(app: str, folder: Path, around: ImportContext) -> WsgiloadError:
+def _path_given(app: str, folder: Path, context: ImportContext) -> WsgiloadError:
     """The error for a path, with the correct form of the name."""
     try:
         candidates = modules_of_path(app, folder)
@@ -267,30 +271,29 @@ def _path_given(app: str, folder: Path, around: ImportContext) -> WsgiloadError:
     if not candidates:
         path = app.partition(":")[0]
         return not_an_app(app, f"{path} does not exist in {folder}; name a module, not a file")
-    candidate = _first_that_works(candidates, around)
+    candidate = _first_that_works(candidates, context)
     if candidate is None:
-        # It exists but cannot be imported; the reason is more useful than the correct form of its
-        # name.
-        check_app(candidates[0].name.text, candidates[0].folder, around)
-        return not_an_app(app, f"name a module, not a file: {_words(candidates[0], around)}")
-    return not_an_app(app, f"write it as {_words(candidate, around)}")
+        # If the import fails, its error is more useful than the correct form of the name.
+        check_app(candidates[0].name.text, candidates[0].folder, context)
+        return not_an_app(app, f"name a module, not a file: {_words(candidates[0], context)}")
+    return not_an_app(app, f"write it as {_words(candidate, context)}")
 
 
-def _module_given(app: str, folder: Path, around: ImportContext) -> WsgiloadError:
+def _module_given(app: str, folder: Path, context: ImportContext) -> WsgiloadError:
     """The error for a module without a callable, with the correct form of the name."""
     likely = parse_app(f"{app}:app")
-    candidate = _first_that_works([ImportedFrom(folder, likely)], around)
+    candidate = _first_that_works([ImportedFrom(folder, likely)], context)
     if candidate is None:
-        check_app(likely.text, folder, around)
+        check_app(likely.text, folder, context)
     return not_an_app(
-        app, f"write it as {likely.text if candidate is None else _words(candidate, around)}"
+        app, f"write it as {likely.text if candidate is None else _words(candidate, context)}"
     )
 
 
-def _words(app: ImportedFrom, around: ImportContext) -> str:
+def _words(app: ImportedFrom, context: ImportContext) -> str:
     """``--chdir``, ``--pythonpath`` and ``APP`` as the user would type them."""
     words = [] if app.folder == Path.cwd() else ["--chdir", from_here(app.folder)]
-    for folder in (*around.pythonpath, *app.pythonpath):
+    for folder in (*context.pythonpath, *app.pythonpath):
         words += ["--pythonpath", from_here(folder)]
     words.append(app.name.text)
     text = shlex.join(words)

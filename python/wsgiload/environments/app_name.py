@@ -16,7 +16,7 @@ from wsgiload.errors import UsageError
 
 SHIM_MODULE = "wsgiload_app"
 SHIM_APP = f"{SHIM_MODULE}:application"
-SHIM = '''"""Written by wsgiload: a name that every server accepts for an app that has none."""
+SHIM = '''"""Written by wsgiload: imports the app under a name that every server accepts."""
 
 import importlib
 import sys
@@ -40,7 +40,7 @@ class AppName:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a dotted module and one attribute, which every server accepts."""
+        """Whether the name is a dotted module and one attribute, which every server accepts."""
         return self.expression.isidentifier() and self.is_module_identifier
 
     @property
@@ -117,7 +117,7 @@ def modules_of_path(app: str, folder: Path) -> list[ImportedFrom]:
 
 
 def from_here(path: Path) -> str:
-    """A path as typed in the current folder."""
+    """The path, relative to the current folder if it is inside."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
@@ -136,8 +136,8 @@ def needs_shim(app: str, folder: Path, pythonpath: Sequence[Path] = ()) -> bool:
     """Whether servers need a generated module to serve the app.
 
     ``PYTHONPATH`` precedes the standard library, so a ``json.py`` of the app would replace the
-    server's ``json``. A server on its own adds the app's folder only after its start, and so does
-    the generated module.
+    server's ``json``. Without wsgiload, a server adds the app's folder only after it has started;
+    the generated module does the same.
     """
     names = [name for one in (folder, *pythonpath) for name in shadowed_modules(one)]
     return bool(pythonpath or names) or not parse_app(app).is_plain
@@ -159,8 +159,7 @@ def shim_folder(
 
 
 def _is_module(module: str) -> bool:
-    """Whether it can be imported; names such as ``my-app`` are not identifiers, but import
-    works."""
+    """Whether this can be a module name. ``my-app`` can: it is no identifier, but importable."""
     is_file = module.endswith(".py") or "/" in module
     return (
         not is_file

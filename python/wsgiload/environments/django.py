@@ -15,8 +15,8 @@ _HOSTS = re.compile(r"ALLOWED_HOSTS\b[^\n=]*=(.*?)(?:\n\n|\n(?=\w)|\Z)", re.DOTA
 _LITERAL = re.compile(r"""['"]([^'"\n]+)['"]""")
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]+)?")
 MANAGE = "manage.py"
-MOST_BYTES = 100_000
-MOST_HOSTS = 8
+MAX_BYTES = 100_000
+MAX_HOSTS = 8
 
 
 def projects(folder: Path) -> list[Path]:
@@ -57,12 +57,12 @@ def allowed_hosts(folder: Path) -> list[str]:
     variables = [text for name, text in os.environ.items() if "ALLOWED_HOSTS" in name]
     names = chain.from_iterable(text.split(",") for text in chain(variables, literals))
     hosts = [name.strip().removeprefix(".") for name in names]
-    return [name for name in dict.fromkeys(hosts) if _HOST.fullmatch(name)][:MOST_HOSTS]
+    return [name for name in dict.fromkeys(hosts) if _HOST.fullmatch(name)][:MAX_HOSTS]
 
 
 def _text(file: Path) -> str:
     try:
         with file.open(encoding="utf-8", errors="replace") as stream:
-            return stream.read(MOST_BYTES)
+            return stream.read(MAX_BYTES)
     except OSError:
         return ""

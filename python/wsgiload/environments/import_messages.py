@@ -77,7 +77,7 @@ def as_call(name: AppName, arguments: str = "") -> AppName:
     return AppName(name.module, f"{name.expression}({arguments})")
 
 
-def not_in_time(name: AppName, timeout_s: float) -> AppImportError:
+def import_timed_out(name: AppName, timeout_s: float) -> AppImportError:
     """The error for an import that does not end."""
     return AppImportError(
         f"importing {name.module} did not finish within {timeout_s:g} s",
@@ -87,7 +87,7 @@ def not_in_time(name: AppName, timeout_s: float) -> AppImportError:
     )
 
 
-def ended_early(
+def interpreter_exited(
     app: ImportedFrom, code: int, interpreter: AppInterpreter, log_tail: str
 ) -> AppImportError:
     """The error for an app that exited its interpreter."""

@@ -1,8 +1,8 @@
 """Imports an app and writes the result as JSON. The app's interpreter runs it as a program, so it
 only imports the standard library.
 
-It starts without the app's folder on its path and loads its own modules first, so no module of the
-app can shadow them, as in a server. The app may print, fork, start threads or change the directory;
+Like a server, it imports its own modules before it adds the app's folder to the path, so the app
+cannot shadow them. The app may print, fork, start threads or change the directory;
 only this process writes the result, and it exits without waiting for anything.
 """
 
@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 TEXT_CHARS = 2_000
-# Only factories with such names are called without a request: ``main`` might serve forever.
+# Only callables with these names are called as factories: ``main`` might serve forever.
 FACTORY_NAME = re.compile(r"^(create|make|build|get|new)|factory|(^|_)(app|application|wsgi)$")
 USUAL = ("app", "application", "wsgi", "wsgi_app", "server", "create_app", "make_app")
 MAX_NAMES = 8
@@ -63,7 +63,7 @@ def absent_file(error: BaseException) -> str | None:
 
 
 def failure(error: BaseException, step: str, folder: str) -> Report:
-    """A report of an exception, as far as its methods work."""
+    """The report of an exception, even if its methods fail."""
     try:
         text = str(error.msg) if isinstance(error, SyntaxError) else str(error)
     except BaseException:  # any method of an app's exception may fail
@@ -98,8 +98,8 @@ def parameters(value: object) -> dict[str, inspect.Parameter]:
         return {}
 
 
-def takes(value: object, count: int) -> bool:
-    """Whether it can be called with this many positional arguments; True if unknown."""
+def accepts(value: object, count: int) -> bool:
+    """Whether it accepts this many positional arguments; True if unknown."""
     try:
         inspect.signature(value).bind(*range(count))  # type: ignore[arg-type]
     except TypeError:
@@ -110,9 +110,9 @@ def takes(value: object, count: int) -> bool:
 
 
 def is_app(value: object, interface: str) -> bool:
-    """Whether a callable can be called like an app of this interface, and its arguments are not
-    merely options."""
-    if not callable(value) or not takes(value, ARGUMENTS[interface]):
+    """Whether a callable accepts the arguments of this interface. False if all its parameters have
+    defaults."""
+    if not callable(value) or not accepts(value, ARGUMENTS[interface]):
         return False
     if is_asgi(value):
         return interface == "asgi"
@@ -121,7 +121,7 @@ def is_app(value: object, interface: str) -> bool:
     return not has_options_only
 
 
-def called(value: Callable[[], object]) -> object:
+def call_factory(value: Callable[[], object]) -> object:
     """The result of a factory; None if it fails."""
     try:
         return value()
@@ -130,19 +130,19 @@ def called(value: Callable[[], object]) -> object:
 
 
 def is_factory_name(name: str, value: object) -> bool:
-    """Whether the value may be called to see what it returns."""
+    """Whether the value may be called as a factory."""
     return inspect.isclass(value) or FACTORY_NAME.search(name.rpartition(".")[2]) is not None
 
 
-def works(name: str, value: object, interface: str) -> str | None:
-    """What must follow a name so it yields an app: nothing, or a call; None if neither works."""
+def app_suffix(name: str, value: object, interface: str) -> str | None:
+    """The suffix with which a name yields an app: empty or ``()``; None if neither does."""
     if not callable(value):
         return None
     if is_app(value, interface):
         return ""
-    if is_asgi(value) or not takes(value, 0) or not is_factory_name(name, value):
+    if is_asgi(value) or not accepts(value, 0) or not is_factory_name(name, value):
         return None
-    return "()" if is_app(called(value), interface) else None
+    return "()" if is_app(call_factory(value), interface) else None
 
 
 def suggestions(module: object, missing: str, interface: str) -> tuple[list[str], list[str]]:
@@ -157,7 +157,7 @@ def suggestions(module: object, missing: str, interface: str) -> tuple[list[str]
     likely = [*close, *USUAL, *(name for name in callables if FACTORY_NAME.search(name))]
     matches = []
     for name in dict.fromkeys(likely):
-        suffix = works(name, getattr(module, name), interface) if name in callables else None
+        suffix = app_suffix(name, getattr(module, name), interface) if name in callables else None
         if suffix is not None:
             matches.append(name + suffix)
     return matches, callables[:MAX_NAMES]
@@ -171,7 +171,7 @@ def is_defined_in(value: object, module: object) -> bool:
 
 
 def attempt(module_name: str, expression: str, folder: str, interface: str) -> Report:
-    """Import the module, evaluate the expression, and judge what it yields."""
+    """Import the module, evaluate the expression, and classify the result."""
     try:
         module = importlib.import_module(module_name)
     except BaseException as error:  # SystemExit included
@@ -198,19 +198,19 @@ def attempt(module_name: str, expression: str, folder: str, interface: str) -> R
             )
         except BaseException as error:
             return failure(error, "call", folder)
-    return judged(expression, value, interface)
+    return classify(expression, value, interface)
 
 
 def other_interface(value: object, interface: str) -> str | None:
-    """The interface of an app that does not have the requested one; None if it is not an app."""
+    """The interface of an app for the other interface; None for anything else."""
     if interface == "wsgi":
         return "asgi" if is_asgi(value) else None
-    is_other = not takes(value, ARGUMENTS[interface]) and is_app(value, "wsgi")
+    is_other = not accepts(value, ARGUMENTS[interface]) and is_app(value, "wsgi")
     return "wsgi" if is_other else None
 
 
-def judged(name: str, value: object, interface: str) -> Report:
-    """Whether a value can be served."""
+def classify(name: str, value: object, interface: str) -> Report:
+    """The report on a value: an app, a factory, or why it cannot be served."""
     kind = type(value).__name__
     if not callable(value):
         return {"step": "callable", "kind": kind}
@@ -223,14 +223,14 @@ def judged(name: str, value: object, interface: str) -> Report:
         text = str(inspect.signature(value))
     except (TypeError, ValueError):
         text = "(...)"
-    needs_none = takes(value, 0)
-    made = called(value) if needs_none and is_factory_name(name, value) else None
-    other = other_interface(made, interface) if callable(made) else None
+    needs_none = accepts(value, 0)
+    result = call_factory(value) if needs_none and is_factory_name(name, value) else None
+    other = other_interface(result, interface) if callable(result) else None
     if other is not None:
-        return {"step": other, "kind": type(made).__name__, "text": "()"}
-    if callable(made):
+        return {"step": other, "kind": type(result).__name__, "text": "()"}
+    if callable(result):
         return {"step": "factory", "kind": kind, "text": text[:200]}
-    step = "done" if takes(value, ARGUMENTS[interface]) else "arguments"
+    step = "done" if accepts(value, ARGUMENTS[interface]) else "arguments"
     suffix = ("()",) if needs_none else ()
     return {"step": step, "kind": kind, "text": text[:200], "matches": suffix}
 
@@ -239,13 +239,13 @@ def main() -> None:
     """Write the report into the result file."""
     module_name, expression, interface, result, folder, *path = sys.argv[1:]
     sys.argv = [module_name]
-    itself = os.getpid()
+    our_pid = os.getpid()
     sys.path[:0] = path
     try:
         report = attempt(module_name, expression, folder, interface)
     except BaseException as error:  # any method of an app's object may fail
         report = failure(error, "call", folder)
-    if os.getpid() == itself:  # a forked child of the app gets here, too
+    if os.getpid() == our_pid:  # processes that the app forked get here, too
         unfinished = Path(result + ".part")
         unfinished.write_text(json.dumps(report))
         unfinished.rename(result)

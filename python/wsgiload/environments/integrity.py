@@ -26,8 +26,8 @@ HOME = re.compile(r"^home = (.+)$", re.MULTILINE)
 def damage_of(
     folder: Path, base_executable: Path, distributions: Mapping[str, str], ours: Mapping[str, str]
 ) -> str | None:
-    """The first damaged file, and how it is damaged; None if there is none. ``ours`` are the files
-    that wsgiload wrote next to the packages, with their text."""
+    """A description of the first damaged file; None if there is none. ``ours`` maps the files that
+    wsgiload wrote next to the packages to their text."""
     try:
         return next(_damages(folder, base_executable, distributions, ours), None)
     except FileNotFoundError as error:

@@ -1,7 +1,7 @@
 """Finds and describes the interpreter of an app.
 
-It never installs anything. All facts come from the interpreter itself, because names and symlinks
-can be misleading (pyenv's shims, virtual environments).
+Installs nothing. All facts come from the interpreter itself, because names and symlinks can be
+misleading (pyenv's shims, virtual environments).
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ Origin = Literal[
 MINIMUM = (3, 11)
 DESCRIBE_TIMEOUT_S = 30.0
 POETRY_TIMEOUT_S = 60.0
-# Inherited variables that affect which modules are found; only the environment under test may
-# decide that.
+# Inherited variables that affect module look-up, which only the tested environment may determine.
 PYTHON_VARIABLES = (
     "VIRTUAL_ENV",
     "VIRTUAL_ENV_PROMPT",
@@ -48,7 +47,7 @@ PYTHON_VARIABLES = (
     "__PYVENV_LAUNCHER__",
 )
 
-# Runs in the described interpreter, which may be older than ours, so it uses no modern syntax.
+# Runs in the described interpreter, which may be older than ours, so it avoids modern syntax.
 DESCRIBE = """
 import json, platform, site, sys, sysconfig
 folders = list(site.getsitepackages())
@@ -89,7 +88,7 @@ class AppInterpreter:
     distributions: Mapping[str, str]
 
 
-class _Described(msgspec.Struct, frozen=True, kw_only=True):
+class _Description(msgspec.Struct, frozen=True, kw_only=True):
     """The output of DESCRIBE."""
 
     executable: str
@@ -105,8 +104,8 @@ def find_app_interpreter(chdir: Path, python: str | None = None) -> AppInterpret
     """The interpreter for the app in ``chdir``: ``--python``, an active environment, the project's
     environment (``.venv``, Poetry's), an active conda environment, or ours.
 
-    If our environment is the active one, it is not a hint about the app. Conda's base environment
-    is active in every shell of many users, so a project's environment takes precedence.
+    An active environment that is ours says nothing about the app. Conda's base environment is often
+    active in every shell, so a project's environment takes precedence over it.
     """
     active = os.environ.get("VIRTUAL_ENV")
     if python is not None:
@@ -117,7 +116,7 @@ def find_app_interpreter(chdir: Path, python: str | None = None) -> AppInterpret
             "VIRTUAL_ENV",
         )
     local = project_environment(chdir)
-    # A more distant environment is a weaker hint than Poetry's.
+    # Poetry's environment takes precedence over a ``.venv`` in an enclosing folder.
     is_nearest = local is not None and local.parent == chdir
     poetry = None if is_nearest else _poetry_environment(chdir)
     if poetry is not None:
@@ -137,12 +136,12 @@ def project_environment(folder: Path) -> Path | None:
     """The nearest ``.venv`` in the folder or an enclosing one, up to the home folder or the root of
     the file system.
 
-    Its interpreter is executed. In an enclosing folder, it only counts if this user or root owns
-    both, because anyone may create one in ``/tmp``.
+    Its interpreter is executed. A ``.venv`` in an enclosing folder is ignored unless this user or
+    root owns both, because anyone can create one in ``/tmp``.
     """
     for place in (folder, *folder.parents):
         environment = place / ".venv"
-        with suppress(OSError):  # others may have made it unreadable
+        with suppress(OSError):  # it may be unreadable
             if environment.is_dir() and (place == folder or _is_trusted(environment)):
                 return environment
         if place == Path.home():
@@ -182,8 +181,8 @@ def _poetry_environment(folder: Path) -> Path | None:
 
 
 def bundled_app_interpreter(python: str | None = None) -> AppInterpreter:
-    """The interpreter for the bundled apps: the base of ours, or of the named one, without
-    packages."""
+    """The interpreter for the bundled apps, without packages: the base of ``python``, or of
+    ours."""
     if python is not None:
         return without_packages(find_app_interpreter(Path.cwd(), python))
     return without_packages(describe_interpreter(Path(sys.executable), "wsgiload"))
@@ -218,7 +217,7 @@ def without_packages(interpreter: AppInterpreter) -> AppInterpreter:
 
 
 def _describe(executable: Path, origin: Origin) -> AppInterpreter:
-    facts = _ask(executable)
+    facts = _run_describe(executable)
     versions = {normalise(name): version for name, version in facts.distributions.items()}
     return AppInterpreter(
         executable=Path(facts.executable),
@@ -238,8 +237,8 @@ def normalise(name: str) -> str:
 
 
 def clean_variables(inherited: Mapping[str, str], app_dir: Path) -> dict[str, str]:
-    """The inherited variables without those that affect modules; ``PYTHONPATH`` is ``app_dir``
-    alone."""
+    """The inherited variables without those that affect module look-up; ``PYTHONPATH`` contains
+    only ``app_dir``."""
     kept = {name: value for name, value in inherited.items() if name not in PYTHON_VARIABLES}
     # Importing the app would otherwise write bytecode into the user's own folders.
     return {**kept, "PYTHONPATH": str(app_dir), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -268,7 +267,7 @@ def _python_of(environment: Path, fix: str) -> Path:
     return executable.absolute()
 
 
-def _ask(executable: Path) -> _Described:
+def _run_describe(executable: Path) -> _Description:
     fix = "use the path of a CPython 3.11 or newer with --python"
     if "shims" in executable.parts:
         fix = (
@@ -284,8 +283,8 @@ def _ask(executable: Path) -> _Described:
             check=False,
         )
         if done.returncode == 0:
-            return msgspec.json.decode(done.stdout, type=_Described)
-        complaint = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+            return msgspec.json.decode(done.stdout, type=_Description)
+        error_text = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
     except (OSError, subprocess.TimeoutExpired, msgspec.DecodeError, UnicodeError) as error:
-        complaint = str(error)
-    raise UsageError(f"{executable} does not work as a Python 3 interpreter: {complaint}", fix)
+        error_text = str(error)
+    raise UsageError(f"{executable} does not work as a Python 3 interpreter: {error_text}", fix)

@@ -1,5 +1,5 @@
-"""The lock of an environment: the one next to the server's file. For a version that the user
-requested, or a file without a lock, it is resolved once with hashes and cached."""
+"""The lock of an environment: normally the file next to the server's file. For a version that the
+user requested, or a user's server file without a lock, it is resolved once and cached."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from wsgiload.environments.uv import uv_program, uv_variables
 from wsgiload.errors import ProvisionError
 from wsgiload.host.memory_guard import unguarded
 
-# For every supported interpreter; with hashes, so nothing else can be installed; without the URL of
-# an index.
+# For every supported interpreter; with hashes, so only these files can be installed; without index
+# URLs.
 COMPILE = (
     "--universal",
     "--generate-hashes",
@@ -33,8 +33,8 @@ _NO_SUCH_VERSION = "No solution found"
 
 
 def known_lock(server: Server, interpreter: AppInterpreter) -> Path:
-    """The path of a server's lock, whether or not it exists; resolves nothing."""
-    if not _is_resolved_here(server):
+    """The path of a server's lock, which may not exist yet; resolves nothing."""
+    if not _needs_resolving(server):
         return server.lock_path
     key = json.dumps([server.requirements, server.overrides, interpreter.minor])
     digest = hashlib.sha256(key.encode()).hexdigest()[:16]
@@ -44,10 +44,10 @@ def known_lock(server: Server, interpreter: AppInterpreter) -> Path:
 def lock_of(server: Server, interpreter: AppInterpreter, log: Callable[[str], None]) -> Path:
     """The lock of a server, resolved now if necessary. Raises ProvisionError."""
     path = known_lock(server, interpreter)
-    if path.exists() or not _is_resolved_here(server):
+    if path.exists() or not _needs_resolving(server):
         return path
     log(f"resolving {server.key}")
-    text = _resolved_for(server, interpreter)
+    text = _resolve_lock(server, interpreter)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as unfinished:
@@ -60,12 +60,12 @@ def lock_of(server: Server, interpreter: AppInterpreter, log: Callable[[str], No
     return path
 
 
-def _is_resolved_here(server: Server) -> bool:
+def _needs_resolving(server: Server) -> bool:
     is_ours = server.source.parent.resolve() == DEFAULT_FOLDER.resolve()
     return server.pinned is not None or (not is_ours and not server.lock_path.exists())
 
 
-def _resolved_for(server: Server, interpreter: AppInterpreter) -> str:
+def _resolve_lock(server: Server, interpreter: AppInterpreter) -> str:
     done = resolve(server.requirements, server.overrides, "{}.{}".format(*interpreter.minor))
     if done.returncode == 0:
         return done.stdout
@@ -82,7 +82,7 @@ def _resolved_for(server: Server, interpreter: AppInterpreter) -> str:
 def resolve(
     requirements: Sequence[str], overrides: Sequence[str], python: str
 ) -> subprocess.CompletedProcess[str]:
-    """uv's answer when it locks these requirements for this version of Python and later ones."""
+    """uv's output for locking these requirements for this Python version and later ones."""
     if not requirements:
         return subprocess.CompletedProcess([], 0, "", "")
     with tempfile.TemporaryDirectory(prefix="wsgiload-lock-") as folder, unguarded():

@@ -1,5 +1,5 @@
-"""The interpreter of each configuration, and its environment: each server is installed once per
-interpreter. A user's server runs in the user's environment."""
+"""Provides the interpreter and the environment of each configuration. A server is installed once
+per interpreter; a user's server runs in the user's environment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wsgiload.catalogue.names import ServerVariant
 from wsgiload.environments.interpreter import AppInterpreter
 from wsgiload.environments.provision import Environment, provision_all
 from wsgiload.environments.user_environment import user_environment
-from wsgiload.environments.versions import find_version, require_suited
+from wsgiload.environments.versions import find_version, require_supported
 from wsgiload.errors import UsageError, WsgiloadError
 
 Environments = Mapping[str, Environment | WsgiloadError]
@@ -18,20 +18,20 @@ Interpreters = Mapping[str | None, AppInterpreter]
 
 
 def named_interpreters(variants: Mapping[str, ServerVariant]) -> dict[str, AppInterpreter]:
-    """The interpreters that configurations name by version. Raises UsageError for a version that is
-    not installed, or that one of its servers does not support."""
+    """The interpreters that configurations request by version. Raises UsageError if a version is
+    not installed or a server does not support it."""
     named: dict[str, AppInterpreter] = {}
     for one in variants.values():
         if one.python is not None:
             if one.python not in named:
                 named[one.python] = _distinct_interpreter(one.python, named)
-            require_suited(one.server, named[one.python])
+            require_supported(one.server, named[one.python])
     return named
 
 
 def _distinct_interpreter(version: str, named: Mapping[str, AppInterpreter]) -> AppInterpreter:
-    """The interpreter of this version. Raises UsageError if it is the same as an earlier one,
-    because the two would be compared as if they differed."""
+    """The interpreter of this version. Raises UsageError if an earlier version has the
+    same interpreter, because comparing the two would be meaningless."""
     candidate = find_version(version)
     for other, interpreter in named.items():
         if interpreter.base_executable == candidate.base_executable:
@@ -48,8 +48,8 @@ def provide(
     log: Callable[[str], None],
     app_failure: WsgiloadError | None = None,
 ) -> dict[str, Environment | WsgiloadError]:
-    """The environment of each configuration, by its id, or why there is none. If the app cannot be
-    imported, every server of the catalogue fails."""
+    """The environment of each configuration, or the error, by configuration id. ``app_failure``,
+    why the app cannot be imported, is the error of every catalogue server."""
     user_environments = {
         setting: user_environment(one.server.user_server, dict(one.variables))
         for setting, one in variants.items()
@@ -59,18 +59,18 @@ def provide(
     if app_failure is not None:
         return {**user_environments, **dict.fromkeys(ours, app_failure)}
 
-    made: dict[tuple[str | None, str], Environment | WsgiloadError] = {}
+    environments: dict[tuple[str | None, str], Environment | WsgiloadError] = {}
     for python, interpreter in interpreters.items():
         servers = [one.server for one in ours.values() if one.python == python]
         if servers:
             provisioned = provision_all(servers, interpreter, log=log)
-            made |= {(python, key): environment for key, environment in provisioned.items()}
+            environments |= {(python, key): environment for key, environment in provisioned.items()}
     return {
         **user_environments,
-        **{setting: made[one.python, one.server.key] for setting, one in ours.items()},
+        **{setting: environments[one.python, one.server.key] for setting, one in ours.items()},
     }
 
 
 def needs_app(variants: Mapping[str, ServerVariant]) -> bool:
-    """Whether a server of the catalogue imports the app; users' commands import it themselves."""
+    """Whether a server of the catalogue imports the app; a user's command names its app itself."""
     return any(one.server.user_server is None for one in variants.values())

@@ -1,5 +1,4 @@
-"""Makes one locked environment per server and caches it, and makes the app's packages visible in
-it.
+"""Builds and caches one locked environment per server, and makes the app's packages visible in it.
 
 An environment is keyed by server, lock and base interpreter. It is built under a temporary name
 while a file lock is held, and renamed when complete, so an interrupted build never looks complete
@@ -52,9 +51,9 @@ from wsgiload.host.memory_guard import unguarded
 Log = Callable[[str], None]
 
 APP_SITE_VARIABLE = "WSGILOAD_APP_SITE"
-LAYOUT = 1  # part of every key; raise it when what is put into an environment changes
+LAYOUT = 1  # part of every key; increment it when the contents of an environment change
 LOG_TAIL_CHARS = 4000
-BUILDS_AT_ONCE = 4  # downloads wait for the network more than they compute
+BUILDS_AT_ONCE = 4  # builds mostly wait for the network
 
 APP_SITE_MODULE = f'''"""Adds the app's packages behind this environment's own; from wsgiload."""
 
@@ -105,12 +104,12 @@ class Environment(ABC):
     python: Path
     bin: Path
     version: str | None
-    python_version: str | None  # None for a server that is no Python
+    python_version: str | None  # None for a server that runs no Python
     conflicts: tuple[Conflict, ...] = field(default=(), kw_only=True)
 
     @abstractmethod
     def environ(self, app_dir: Path, inherited: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Variables for a launch; without ``inherited`` those of this process are inherited."""
+        """The variables for a launch; ``inherited`` are by default those of this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +123,8 @@ class LockedEnvironment(Environment):
     ignored_variables: tuple[str, ...] = ()
 
     def environ(self, app_dir: Path, inherited: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Variables for a launch: the inherited ones without those that affect modules or configure
-        the server."""
+        """The variables for a launch, without inherited ones that affect module look-up or
+        configure the server."""
         kept = clean_variables(os.environ if inherited is None else inherited, app_dir)
         variables = {
             name: value
@@ -140,21 +139,22 @@ class LockedEnvironment(Environment):
 
 
 def provision(server: Server, interpreter: AppInterpreter, *, log: Log) -> LockedEnvironment:
-    """The environment of ``server``, from the cache or built now. It uses this interpreter; for a
-    bundled app and a server that does not support it, the newest supported one."""
+    """The environment of ``server``, cached or built now, with this interpreter. For a bundled app,
+    a server that does not support it gets the newest supported interpreter."""
     interpreter = interpreter_for(server, interpreter)
     _require_packages(server)
     started_ns = time.monotonic_ns()
     server = replace(server, lock=lock_of(server, interpreter, log))
     lock_sha256 = _lock_sha256(server)
     folder = _environment_folder(server, interpreter, lock_sha256)
-    (facts, _), built = _taken(server, interpreter, folder), False
+    (facts, _), built = _cached_distributions(server, interpreter, folder), False
     if facts is None:
-        with _only_one(folder.with_name(folder.name + ".lock")):
-            facts, damage = _taken(server, interpreter, folder)  # another run may have built it
+        with _exclusive_lock(folder.with_name(folder.name + ".lock")):
+            # Another run may have built it meanwhile.
+            facts, damage = _cached_distributions(server, interpreter, folder)
             if facts is None:
-                log(_beginning(server, interpreter, damage))
-                facts, built = _built(server, interpreter, folder), True
+                log(_build_message(server, interpreter, damage))
+                facts, built = _build_verified(server, interpreter, folder), True
     return LockedEnvironment(
         server=server.name,
         python=folder / "bin" / "python",
@@ -175,7 +175,7 @@ def provision_all(
 ) -> dict[str, LockedEnvironment | WsgiloadError]:
     """Provision all servers, by key, several at a time; a failure does not stop the others."""
     by_key = {server.key: server for server in servers}
-    # Once, before threads start: its look-up in the standard library is not thread-safe.
+    # Cache the result before threads start, because the look-up is not thread-safe.
     uv_program()
 
     def attempt(server: Server) -> LockedEnvironment | WsgiloadError:
@@ -197,12 +197,12 @@ def installed_servers(servers: Sequence[Server], interpreter: AppInterpreter) ->
     return frozenset(server.name for server in servers if _is_installed(server, interpreter))
 
 
-def _is_installed(server: Server, usual: AppInterpreter) -> bool:
+def _is_installed(server: Server, preferred: AppInterpreter) -> bool:
     try:
-        interpreter = interpreter_for(server, usual)
+        interpreter = interpreter_for(server, preferred)
         server = replace(server, lock=known_lock(server, interpreter))
         folder = _environment_folder(server, interpreter, _lock_sha256(server))
-        # A removed or moved interpreter leaves a dangling link.
+        # The link is dangling if the interpreter was moved or removed.
         return _read_facts(folder) is not None and (folder / "bin" / "python").exists()
     except (UsageError, ProvisionError):
         return False
@@ -272,8 +272,8 @@ def _lock_sha256(server: Server) -> str:
 
 
 def _environment_folder(server: Server, interpreter: AppInterpreter, lock_sha256: str) -> Path:
-    """The folder of an environment; the hash in its name also distinguishes two builds of one
-    Python version."""
+    """The folder of an environment; its hash also distinguishes builds of the same Python
+    version."""
     key = json.dumps(
         [LAYOUT, server.name, lock_sha256, str(interpreter.base_executable), interpreter.version]
     )
@@ -289,10 +289,11 @@ class _Facts(msgspec.Struct, frozen=True, kw_only=True):
     distributions: dict[str, str]
 
 
-def _taken(
+def _cached_distributions(
     server: Server, interpreter: AppInterpreter, folder: Path
 ) -> tuple[dict[str, str] | None, str | None]:
-    """The distributions of an undamaged environment; otherwise its damage, if it exists."""
+    """The distributions of a cached environment, or how it is damaged; both None if it does not
+    exist."""
     if not folder.exists():
         return None, None
     facts = _read_facts(folder)
@@ -302,7 +303,7 @@ def _taken(
     return (facts.distributions, None) if damage is None else (None, damage)
 
 
-def _beginning(server: Server, interpreter: AppInterpreter, damage: str | None) -> str:
+def _build_message(server: Server, interpreter: AppInterpreter, damage: str | None) -> str:
     """The message before a build."""
     if damage is None:
         return f"installing {server.key} for Python {interpreter.version}"
@@ -318,8 +319,8 @@ def _read_facts(folder: Path) -> _Facts | None:
 
 
 @contextlib.contextmanager
-def _only_one(lock_file: Path) -> Iterator[None]:
-    """A lock that one process holds at a time; the system releases it when the process dies."""
+def _exclusive_lock(lock_file: Path) -> Iterator[None]:
+    """Hold an exclusive lock, which the kernel releases if the process dies."""
     try:
         lock_file.parent.mkdir(parents=True, exist_ok=True)
         stream = lock_file.open("w")
@@ -338,13 +339,13 @@ def _not_writable(path: Path, error: OSError) -> ProvisionError:
     )
 
 
-def _built(server: Server, interpreter: AppInterpreter, folder: Path) -> dict[str, str]:
-    """The distributions of an environment that is built now. If uv's cache is damaged, which uv
-    does not detect, the packages are downloaded again."""
+def _build_verified(server: Server, interpreter: AppInterpreter, folder: Path) -> dict[str, str]:
+    """Build the environment, verify it, and return its distributions. uv does not detect damage in
+    its cache, so if the result is damaged, it is built again without the cache."""
     try:
         for without_cache in (False, True):
             _build(server, interpreter, folder, without_cache=without_cache)
-            facts, damage = _taken(server, interpreter, folder)
+            facts, damage = _cached_distributions(server, interpreter, folder)
             if facts is not None:
                 return facts
     except OSError as error:
@@ -368,7 +369,7 @@ def _build(
     temporary = folder.with_name(folder.name + ".temporary")
     log_file = cache_folder() / "logs" / f"{folder.name}.log"
     log_file.parent.mkdir(parents=True, exist_ok=True)
-    for leftover in (unfinished, temporary, folder):  # we hold the lock: nobody builds these now
+    for leftover in (unfinished, temporary, folder):  # we hold the lock, so no other run uses them
         _discard(leftover)
     temporary.mkdir()
     try:
@@ -390,16 +391,16 @@ def _steps(
     server: Server, interpreter: AppInterpreter, folder: Path, *, without_cache: bool
 ) -> Iterator[list[str]]:
     uv = uv_program()
-    # Relocatable, because the folder is renamed; its scripts find their interpreter beside
+    # Relocatable, because the folder is renamed: scripts look for their interpreter next to
     # themselves.
     base = str(interpreter.base_executable)
     yield [uv, "venv", "--relocatable", "--no-project", "--python", base, str(folder)]
     if server.requirements:
-        # Bytecode now, so that the first measured start is like the others.
+        # Compile bytecode now, so the first measured start does not differ from later ones.
         options = [
             "--require-hashes",
             "--compile-bytecode",
-            # A link would share later damage with uv's cache.
+            # With links, damage to a file would also damage uv's cache.
             "--link-mode",
             "copy",
             "--python",
@@ -416,8 +417,7 @@ def _steps(
 def _run(
     arguments: list[str], server: Server, temporary: Path, log_descriptor: int, log_file: Path
 ) -> None:
-    # Temporary files of builds are removed with the folder, because uv does not remove its lock on
-    # setuptools.
+    # uv does not remove its lock on setuptools; in our folder, it is removed with it.
     variables = uv_variables() | {"TMPDIR": str(temporary)}
     with unguarded():
         done = subprocess.run(
@@ -447,7 +447,7 @@ def build_failure(server: Server, text: str, log_file: Path) -> ProvisionError:
         )
     else:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        cause = f"{server.name} could not be installed: {_most_telling(lines)}"
+        cause = f"{server.name} could not be installed: {_error_summary(lines)}"
     fixes = []
     if server.needs_compiler or missing:
         packages = list(dict.fromkeys([*missing, *(needed.package for needed in server.needs)]))
@@ -456,7 +456,7 @@ def build_failure(server: Server, text: str, log_file: Path) -> ProvisionError:
     return ProvisionError(cause, "; ".join(fixes), step="provision", log_tail=tail)
 
 
-def _most_telling(lines: list[str]) -> str:
+def _error_summary(lines: list[str]) -> str:
     """The first line that uv marks as an error; otherwise the last line."""
     marked = [
         line for line in lines if line.startswith(("error:", "×", "Caused by:", "╰─▶", "├─▶"))

@@ -1,5 +1,5 @@
-"""The system packages that a server needs: whether they are installed, and the command that
-installs them. Installs nothing."""
+"""Checks whether the system packages of a server are installed, and names the command that installs
+them. Installs nothing."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ HEADER_FOLDERS = ("usr/include", "usr/local/include")
 
 
 def find_program(name: str) -> str | None:
-    """The path of a program, searched for like a service manager does; None if it is not
+    """The path of a program on PATH or in an administrators' folder; None if it is not
     installed."""
     folders = [*os.environ.get("PATH", os.defpath).split(os.pathsep), *ADMINISTRATION_FOLDERS]
     return shutil.which(name, path=os.pathsep.join(folders))
 
 
 def missing_packages(needs: Iterable[Dependency], root: Path = Path("/")) -> list[str]:
-    """The Debian packages of ``needs`` that are not installed, each once."""
-    return list(dict.fromkeys(needed.package for needed in needs if not _is_there(needed, root)))
+    """The Debian packages of ``needs`` that are not installed, without duplicates."""
+    return list(
+        dict.fromkeys(needed.package for needed in needs if not _is_installed(needed, root))
+    )
 
 
 def install_command(packages: Iterable[str]) -> str:
@@ -32,7 +34,7 @@ def install_command(packages: Iterable[str]) -> str:
     return f"apt-get install --yes --no-install-recommends {' '.join(packages)}"
 
 
-def _is_there(needed: Dependency, root: Path) -> bool:
+def _is_installed(needed: Dependency, root: Path) -> bool:
     if needed.program is not None and find_program(needed.program) is None:
         return False
     return needed.header is None or any(_headers(needed.header, root))

@@ -1,6 +1,6 @@
-"""The environment of a user's server: the user's, unchanged.
+"""The environment of a user's server: the user's own, unchanged.
 
-Nothing is installed. The versions are read from the environment that contains the program.
+Installs nothing. The versions are read from the environment that contains the program.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class UserEnvironment(Environment):
 def user_environment(
     user_server: UserServer, variables: Mapping[str, str] = NO_VARIABLES
 ) -> UserEnvironment | WsgiloadError:
-    """The environment that contains the server's program, or why there is none; ``variables``
-    override those of this process."""
+    """The environment that contains the server's program, or the error; ``variables`` override
+    those of this process."""
     try:
         program = find_user_program(user_server, variables)
     except UsageError as error:
         return ProvisionError(error.cause, error.fix, step="provision")
-    # A link, such as one by pipx, leads to its environment; the link of an interpreter leads out of
-    # it.
+    # Resolve a link into an environment, such as pipx's, but not an environment's own interpreter,
+    # which is a link that points out of it.
     is_inside = (program.parent.parent / "pyvenv.cfg").is_file()
     folder = program.parent if is_inside else program.resolve().parent
     return UserEnvironment(

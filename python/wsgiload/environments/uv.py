@@ -27,5 +27,5 @@ def uv_variables() -> dict[str, str]:
     """The environment variables for uv."""
     variables = clean_variables(os.environ, Path())
     del variables["PYTHONPATH"]  # a build must not see the app
-    # The app's interpreter decides, so uv must not download another one.
+    # uv must use the app's interpreter and never download another one.
     return variables | {"UV_PYTHON_DOWNLOADS": "never", "NO_COLOR": "1"}

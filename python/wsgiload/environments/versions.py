@@ -1,7 +1,7 @@
-"""The interpreter of this machine on which a server runs.
+"""Chooses the installed interpreter that runs a server.
 
-All servers use one build, because otherwise a comparison would compare interpreters. Only a server
-that does not support it gets the newest one that it supports. Nothing is installed or downloaded.
+All servers use the same build, because otherwise a comparison would compare interpreters. Only a
+server that does not support it gets the newest one that it supports. Installs nothing.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from wsgiload.catalogue.contract import Server
 from wsgiload.environments.interpreter import AppInterpreter, bundled_app_interpreter, describe_any
 from wsgiload.errors import UsageError
 
-# The folders of version managers; their shims on PATH lead elsewhere.
+# The folders of version managers, whose shims on PATH are not the interpreters themselves.
 MANAGED = (".pyenv/versions/*/bin", ".local/share/uv/python/*/bin")
 USUAL_FOLDERS = ("/usr/local/bin", "/usr/bin")
 VERSION = re.compile(r"\d+\.\d+(\.\d+)?t?")
 
 
-def suits(server: Server, interpreter: AppInterpreter) -> bool:
+def supports(server: Server, interpreter: AppInterpreter) -> bool:
     """Whether the server's file declares support for the interpreter."""
     too_new = server.python_max is not None and interpreter.minor > server.python_max
     return (
@@ -32,53 +32,54 @@ def suits(server: Server, interpreter: AppInterpreter) -> bool:
     )
 
 
-def interpreter_for(server: Server, usual: AppInterpreter) -> AppInterpreter:
-    """``usual`` if the server supports it; otherwise, for a bundled app, the newest supported one.
+def interpreter_for(server: Server, preferred: AppInterpreter) -> AppInterpreter:
+    """``preferred`` if the server supports it; otherwise, for a bundled app, the newest supported
+    one. Raises UsageError if there is none.
 
-    A user's app stays on its interpreter, because its packages were built for that one.
+    A user's app stays on its interpreter, because its packages were built for it.
     """
-    if suits(server, usual):
-        return usual
-    fitting = [
+    if supports(server, preferred):
+        return preferred
+    matching = [
         interpreter
         for interpreter in installed_interpreters(server.implementation)
-        if suits(server, interpreter)
+        if supports(server, interpreter)
     ]
-    if usual.site_packages or not fitting:
-        raise _none_fits(server, usual)
-    return max(fitting, key=lambda interpreter: _version(interpreter.version))
+    if preferred.site_packages or not matching:
+        raise _no_interpreter(server, preferred)
+    return max(matching, key=lambda interpreter: _version(interpreter.version))
 
 
-def require_suited(server: Server, interpreter: AppInterpreter) -> None:
-    """Raise UsageError if the server does not support the interpreter that the user named by
+def require_supported(server: Server, interpreter: AppInterpreter) -> None:
+    """Raise UsageError if the server does not support the interpreter that the user requested by
     version."""
-    if not suits(server, interpreter):
+    if not supports(server, interpreter):
         fix = "omit this server from --servers, or this version from --grid python="
-        raise UsageError(_not_on(server, interpreter), fix)
+        raise UsageError(_not_supported(server, interpreter), fix)
 
 
 def find_version(text: str) -> AppInterpreter:
     """The installed CPython for ``--python-version``: ``3.13``, ``3.13.1``, or ``3.14t`` for a
-    free-threaded build. If there are several, the newest."""
+    free-threaded build. The newest if several match."""
     if not VERSION.fullmatch(text):
         raise UsageError(
             f"{text!r} is not a Python version",
             "write it like 3.13, or 3.14t for a free-threaded build",
         )
     known = installed_interpreters("CPython")
-    fitting = [interpreter for interpreter in known if _is_version(interpreter.version, text)]
-    if not fitting:
+    matching = [interpreter for interpreter in known if _is_version(interpreter.version, text)]
+    if not matching:
         versions = sorted({interpreter.version for interpreter in known}, key=_version)
         raise UsageError(
             f"Python {text} is not installed",
             f"installed versions: {', '.join(versions) or 'none'}",
         )
-    return max(fitting, key=lambda interpreter: _version(interpreter.version))
+    return max(matching, key=lambda interpreter: _version(interpreter.version))
 
 
 @functools.cache
 def installed_interpreters(implementation: str) -> tuple[AppInterpreter, ...]:
-    """Every working interpreter of that implementation on this machine, without packages."""
+    """All working interpreters of this implementation on this machine, without packages."""
     name = r"pypy3" if implementation == "PyPy" else r"python3\.\d+t?"
     interpreters: dict[Path, AppInterpreter] = {}
     for path in _executables(name):
@@ -101,8 +102,8 @@ def _executables(name: str) -> Iterator[Path]:
         folders += sorted(Path.home().glob(managed))
     for folder in dict.fromkeys(folders):
         if "shims" not in folder.parts and folder.is_dir():
-            fitting = (path for path in folder.iterdir() if re.fullmatch(name, path.name))
-            yield from sorted(path for path in fitting if os.access(path, os.X_OK))
+            matching = (path for path in folder.iterdir() if re.fullmatch(name, path.name))
+            yield from sorted(path for path in matching if os.access(path, os.X_OK))
 
 
 def _is_version(version: str, requested: str) -> bool:
@@ -114,16 +115,16 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
 
 
-def _none_fits(server: Server, usual: AppInterpreter) -> UsageError:
-    cause = _not_on(server, usual)
-    if usual.site_packages:
+def _no_interpreter(server: Server, preferred: AppInterpreter) -> UsageError:
+    cause = _not_supported(server, preferred)
+    if preferred.site_packages:
         return UsageError(
             cause, "omit this server from --servers, or choose another interpreter with --python"
         )
     return UsageError(cause, "install such an interpreter, or omit this server")
 
 
-def _not_on(server: Server, interpreter: AppInterpreter) -> str:
+def _not_supported(server: Server, interpreter: AppInterpreter) -> str:
     return (
         f"{server.name} runs on {_supported(server)}, not on {interpreter.implementation} "
         f"{interpreter.version}"
