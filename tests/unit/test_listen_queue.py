@@ -14,7 +14,7 @@ from wsgiload._loadgen import FileSampler
 from wsgiload.sampling.listen_queue import (
     listen_queries,
     listener_pids,
-    parse_answers,
+    parse_replies,
     polling_queries,
     read_listen_queue,
     rejected_connections,
@@ -107,7 +107,7 @@ def test_one_socket_is_asked_for_itself_again_and_again(
         with socket.create_connection((address, port)):
             time.sleep(0.02)
             looks = sampler.stop()
-        last = parse_answers(looks[-1][4], port)
+        last = parse_replies(looks[-1][4], port)
     assert last is not None and (last.queue, last.backlog, last.drops, last.sockets) == (1, 4, 0, 1)
 
 

@@ -12,7 +12,7 @@ from wsgiload.documents.load_report import Outcomes
 from wsgiload.loads.options import Level, LoadSettings, load_plan
 from wsgiload.loads.progress import LoadProgress, ProgressFile
 from wsgiload.loads.request import Request
-from wsgiload.sampling.running_load import LoadState, Recently, RunningLoad
+from wsgiload.sampling.running_load import LoadState, RecentRates, RunningLoad
 from wsgiload.sampling.sampler import Sampler
 
 S = 1_000_000_000
@@ -118,7 +118,7 @@ def test_what_comes_next_and_how_long_it_takes() -> None:
 
 
 def test_rates_are_those_of_about_the_last_second() -> None:
-    recently = Recently()
+    recently = RecentRates()
     assert recently.rates_per_s(0, (0,)) is None
     assert recently.rates_per_s(S // 2, (100,)) == (200.0,)
     for half in range(2, 20):

@@ -20,7 +20,7 @@ from wsgiload.analysis.tail_alarms import delayed_acknowledgement, hidden_stalls
 from wsgiload.doctor.machine import MOST_TRACKED_SHARE
 from wsgiload.documents.cell_result import CellResult, ServiceUse
 from wsgiload.documents.load_report import LoadReport
-from wsgiload.sampling.memory_growth import LEAST_GROWTH_BYTES, MemoryGrowth
+from wsgiload.sampling.memory_growth import MIN_GROWTH_BYTES, MemoryGrowth
 from wsgiload.serving.cache_probe import CacheProbe
 from wsgiload.units import NS_PER_S
 
@@ -306,7 +306,7 @@ def growing_memory(load: LoadReport, use: ServerUse) -> Alarm | None:
         "server",
         message,
         growth.grown_bytes,
-        LEAST_GROWTH_BYTES,
+        MIN_GROWTH_BYTES,
         "short runs of servers that later run out of memory",
         "measure longer (--duration) and look for a leak or an unbounded cache",
     )

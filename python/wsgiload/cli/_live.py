@@ -150,7 +150,7 @@ class LiveView(LoadEvents):
             return
         with self._looking:
             running = self._running
-            look = running.look() if running is not None else None
+            look = running.state() if running is not None else None
 
         now_ns = time.monotonic_ns()
         lines = rows(stage, running, look, now_ns)

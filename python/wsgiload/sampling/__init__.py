@@ -1,1 +1,1 @@
-"""Samples a server's resource counters at fixed intervals, and aggregates them."""
+"""Samples a server's resource counters at fixed intervals and aggregates them."""

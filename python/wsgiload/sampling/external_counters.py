@@ -1,6 +1,6 @@
-"""Counters from outside the generator: the app's calls, and the kernel's TCP segments.
+"""Counters from outside the generator: the app's calls, and the kernel's TCP counters.
 
-Only reads. ``analysis.ground_truth`` compares them with the generator's report.
+Read-only. ``analysis.ground_truth`` compares them with the generator's report.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from wsgiload.scratch import SHARED_MEMORY, scratch_folder
 
 @dataclass(frozen=True, slots=True)
 class TcpCounts:
-    """The kernel's counters for all TCP connections of this network namespace; None: no such
-    counter."""
+    """The kernel's counters for all TCP connections in this network namespace; None: not
+    available."""
 
     retransmitted_segments: int | None
     listen_overflows: int | None
@@ -30,7 +30,7 @@ class TcpCounts:
 
 @dataclass(frozen=True, slots=True)
 class ExternalReading:
-    """External counts at one time, or between two times."""
+    """External counts at one time, or their increase between two times."""
 
     requests_seen: int | None
     tcp: TcpCounts
@@ -54,14 +54,14 @@ def _grown(before: int | None, now: int | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class ExternalCounters:
-    """The sources of the counts; without a folder, the app does not count."""
+    """The sources of the counts; without ``folder``, the app does not count its calls."""
 
     folder: Path | None = None
     root: Path = Path("/")
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """The environment variables that make the server's app count."""
+        """The environment variables that make the app count its calls."""
         return {} if self.folder is None else {FOLDER_VARIABLE: str(self.folder)}
 
     def read(self) -> ExternalReading:
@@ -71,7 +71,8 @@ class ExternalCounters:
 
 @contextmanager
 def external_counters(*, app_counts: bool) -> Iterator[ExternalCounters]:
-    """Counters for one launch of a server; ``app_counts``: its app is a bundled one."""
+    """Counters for one launch of a server; ``app_counts``: its app is a bundled app, which counts
+    its calls."""
     if not app_counts:
         yield ExternalCounters()
         return
@@ -83,7 +84,7 @@ def external_counters(*, app_counts: bool) -> Iterator[ExternalCounters]:
 
 
 def read_request_count(folder: Path | None) -> int | None:
-    """The number of calls of the app in all its processes; None if none of them counts."""
+    """The number of calls of the app in all its processes; None if unknown."""
     try:
         counts = [path.read_bytes() for path in folder.iterdir()] if folder is not None else []
     except OSError:
@@ -108,8 +109,7 @@ def read_tcp_counts(root: Path = Path("/")) -> TcpCounts:
 
 
 def _table(path: Path, title: str) -> dict[str, int]:
-    """The lines with this title: the first contains names, the second numbers; empty if
-    unreadable."""
+    """The counters of the two lines with this title (names, then numbers); empty if unreadable."""
     try:
         lines = [
             line.split()[1:]

@@ -1,7 +1,7 @@
-"""The accept queue of a listening port, and the processes that own it.
+"""The accept queue of a listening port, and the processes that own its sockets.
 
-Asks the kernel directly (sock_diag) for listening sockets only, which takes microseconds; a walk
-over all sockets takes milliseconds. Changes nothing and never raises; None: unknown.
+Queries the kernel (sock_diag) for listening sockets only, which takes microseconds; listing all
+sockets takes milliseconds. Read-only and never raises; None: unknown.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SOCKET_ID = struct.Struct("!HH44x")  # inet_diag_sockid: the ports are in networ
 IDENTITY_BYTES, NO_COOKIE = (
     40,
     b"\xff" * 8,
-)  # inet_diag_sockid without its cookie, and the cookie that fits all
+)  # inet_diag_sockid without its cookie, and the cookie that matches any
 MESSAGE_QUEUES = struct.Struct("=II")  # inet_diag_msg: idiag_rqueue, idiag_wqueue
 SOURCE_PORT_OFFSET, QUEUES_OFFSET, MESSAGE_BYTES = 4, 56, 72
 ATTRIBUTE = struct.Struct("=HH")
@@ -43,7 +43,7 @@ class ListenQueue:
     """The sum over all sockets that listen on a port (several with SO_REUSEPORT)."""
 
     queue: int  # connections that wait to be accepted
-    backlog: int  # how many may wait
+    backlog: int  # maximum number of waiting connections
     drops: int | None  # connection attempts dropped since the socket was created
     sockets: int = 1
 
@@ -52,33 +52,32 @@ def read_listen_queue(port: int) -> ListenQueue | None:
     """The accept queue of a local TCP port; None if nothing listens, or if unknown."""
     try:
         with _open() as netlink:
-            answers = [data for query in listen_queries(port) for data in _ask(netlink, query)]
+            replies = [data for query in listen_queries(port) for data in _query(netlink, query)]
     except OSError:
         return None
-    return parse_answers(answers, port)
+    return parse_replies(replies, port)
 
 
 def polling_queries(port: int) -> list[bytes]:
-    """The queries for repeated reads: for the single socket that listens on the port, or for all of
-    several.
+    """The queries for repeated reads of the sockets that listen on the port.
 
-    For a single socket, the kernel looks in one place; otherwise, in every place where a socket
-    might listen.
+    A query for one exact socket is a single look-up in the kernel; with several sockets, the kernel
+    must search its tables.
     """
     try:
         with _open() as netlink:
-            answers = {query: list(_ask(netlink, query)) for query in listen_queries(port)}
+            replies = {query: list(_query(netlink, query)) for query in listen_queries(port)}
     except OSError:
         return listen_queries(port)
     payloads = [
         payload
-        for answer in answers.values()
-        for data in answer
+        for reply in replies.values()
+        for data in reply
         for payload in _listeners(data, port)
     ]
     if len(payloads) != 1:
         return [
-            query for query, answer in answers.items() if parse_answers(answer, port)
+            query for query, reply in replies.items() if parse_replies(reply, port)
         ] or listen_queries(port)
     (payload,) = payloads
     return [_exact_request(payload)]
@@ -91,22 +90,20 @@ def _open() -> socket.socket:
 
 
 def listen_queries(port: int) -> list[bytes]:
-    """The queries for the sockets that listen on a port, over IPv4 and IPv6."""
+    """The queries for all sockets that listen on a port, over IPv4 and IPv6."""
     return [_request(family, port) for family in (socket.AF_INET, socket.AF_INET6)]
 
 
-def parse_answers(answers: Iterable[bytes], port: int) -> ListenQueue | None:
-    """The accept queue from the kernel's answers; None if nothing listens."""
+def parse_replies(replies: Iterable[bytes], port: int) -> ListenQueue | None:
+    """The accept queue from the kernel's replies; None if nothing listens."""
     try:
-        return _together(
-            [_entry(payload) for data in answers for payload in _listeners(data, port)]
-        )
+        return _total([_entry(payload) for data in replies for payload in _listeners(data, port)])
     except struct.error:
         return None
 
 
-def _ask(netlink: socket.socket, query: bytes) -> Iterator[bytes]:
-    """The answer, one datagram at a time; the last one only contains the end."""
+def _query(netlink: socket.socket, query: bytes) -> Iterator[bytes]:
+    """The datagrams of the reply, up to the end marker."""
     netlink.send(query)
     while True:
         data = netlink.recv(BUFFER_BYTES)
@@ -115,7 +112,7 @@ def _ask(netlink: socket.socket, query: bytes) -> Iterator[bytes]:
             return
 
 
-def _together(entries: list[ListenQueue]) -> ListenQueue | None:
+def _total(entries: list[ListenQueue]) -> ListenQueue | None:
     if not entries:
         return None
     drops = [entry.drops for entry in entries if entry.drops is not None]
@@ -137,7 +134,7 @@ def _request(family: int, port: int) -> bytes:
 
 
 def _exact_request(payload: bytes) -> bytes:
-    """A query for the socket of an answer, with any cookie; an acknowledgement marks the end."""
+    """A query for exactly the socket in a reply; an acknowledgement marks the end."""
     extensions = 1 << (INET_DIAG_SKMEMINFO - 1)
     identity = payload[SOURCE_PORT_OFFSET : SOURCE_PORT_OFFSET + IDENTITY_BYTES] + NO_COOKIE
     body = (
@@ -166,7 +163,7 @@ def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _entry(payload: bytes) -> ListenQueue:
-    # for a listening socket the receive queue is the accept queue, the send queue its limit
+    # for a listening socket, rqueue is the accept queue and wqueue its limit
     queue, backlog = MESSAGE_QUEUES.unpack_from(payload, QUEUES_OFFSET)
     offset, drops = MESSAGE_BYTES, None
     while offset + ATTRIBUTE.size <= len(payload):
@@ -184,7 +181,7 @@ def _entry(payload: bytes) -> ListenQueue:
 def listener_pids(port: int, root: Path = Path("/")) -> set[int] | None:
     """The processes with a socket that listens on this TCP port.
 
-    Empty if nothing listens; None if the owner is not visible.
+    Empty if nothing listens; None if the owners are not visible.
     """
     try:
         inodes = _listening_inodes(port, root / "proc")
@@ -224,12 +221,12 @@ def _holds(process: Path, links: set[str]) -> bool:
 
 
 def rejected_connections(socket_drops: int | None, kernel_drops: int | None) -> int | None:
-    """How many connections a listening socket rejected, from its drop counter and the kernel's
-    ListenDrops.
+    """The number of connections that a listening socket rejected, from its drop counter and the
+    kernel's ListenDrops: the smaller one, because both are upper bounds.
 
-    The socket's counter also includes segments of connections that succeed: each bare
-    acknowledgement under TCP_DEFER_ACCEPT, which uWSGI sets. ListenDrops does not include such
-    segments, but it includes the connections of every socket.
+    The socket's counter also includes segments of successful connections: each bare acknowledgement
+    under TCP_DEFER_ACCEPT, which uWSGI sets. ListenDrops excludes such segments but includes the
+    connections of all sockets.
     """
     if socket_drops is None or kernel_drops is None:
         return socket_drops

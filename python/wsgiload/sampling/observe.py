@@ -1,5 +1,4 @@
-"""The resource use of a server that wsgiload did not start, during a load: ``resources`` of a load
-report."""
+"""Samples an attached server during a load, for ``resources`` of the load report."""
 
 from __future__ import annotations
 
@@ -30,12 +29,12 @@ class Observation:
 
     @property
     def limits(self) -> tuple[float | None, float | None]:
-        """The CPUs and bytes of memory that it may use; None: no limit."""
+        """Its CPU limit in cores and its memory limit in bytes; None: no limit."""
         limits = self.attached.effective_limits
         return limits["effective_cpus"], limits["effective_memory_bytes"]
 
     def resources(self, load: LoadReport) -> AttachedResources:
-        """Its resource use in the measurement of this load."""
+        """Its resource use during the measurement of this load."""
         window, ok_count = measured_window(load)
         limits = self.attached.effective_limits
         return AttachedResources(
@@ -50,7 +49,7 @@ class Observation:
 
 @contextmanager
 def observing(attached: Attached, url: str) -> Iterator[Observation]:
-    """Sample it while the block lasts."""
+    """Sample the server while the block lasts."""
     observation = Observation(attached)
     try:
         with Sampler(attached, port=_server_port(attached, url)) as sampler:
@@ -64,7 +63,7 @@ def observing(attached: Attached, url: str) -> Iterator[Observation]:
 
 
 class _NoServer:
-    """No server: only the host's counters are sampled."""
+    """Has no counters, so only the host is sampled."""
 
     def read_counters(self) -> Counters:
         return Counters()

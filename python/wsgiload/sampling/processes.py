@@ -1,7 +1,7 @@
 """The resource use of individual processes: CPU time and run-queue wait, summed over their threads.
 
-The kernel's figure for a process often covers its first thread only, so each thread's file is read.
-They are found here and read by a sampler. Changes nothing and never raises: an ended process keeps
+``/proc/PID/schedstat`` covers only the first thread, so the file of each thread is read. This
+module finds the files, and a sampler reads them. Read-only and never raises: an ended process keeps
 its last values; None: unreadable.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from wsgiload.limits.files import under
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-PARENT_FIELD = 1  # of /proc/<pid>/stat, behind the name
+PARENT_FIELD = 1  # of /proc/<pid>/stat, after the name
 RESIDENT_FIELD = 1  # of /proc/<pid>/statm
 
 PROCESS_COLUMNS = ("cell", "t_ns", "pid", "parent_pid", "cpu_ns", "run_queue_wait_ns", "threads")
@@ -26,7 +26,7 @@ CLIENT_COLUMNS = ("cell", "t_ns", "cpu_ns", "run_queue_wait_ns", "memory_bytes",
 
 @dataclass(frozen=True, slots=True)
 class ProcessUsage:
-    """One process of the server at one time; counters since its start."""
+    """One process of the server at one time, with counters since its start."""
 
     t_ns: int
     pid: int
@@ -50,7 +50,8 @@ class ProcessUsage:
 
 @dataclass(frozen=True, slots=True)
 class ClientUsage:
-    """The generator's process and this process together at one time; counters since their start."""
+    """The generator's process and this process together at one time, with counters since their
+    start."""
 
     t_ns: int
     cpu_ns: int
@@ -87,17 +88,17 @@ class _Process:
 
 
 class ProcessWatch:
-    """The processes that ``pids`` returns: the files with their resource use, and the contents of
-    these files.
+    """Finds the files with the resource use of the processes that ``pids`` returns, and parses
+    their contents.
 
-    A file is identified by a number, which also identifies its contents in each sample.
+    A file has a number, which identifies its contents in each sample.
     """
 
     def __init__(self, pids: Callable[[], Iterable[int]], root: Path = Path("/")) -> None:
         self._pids = pids
         self._proc = under(root, "/proc")
         self._processes: dict[int, _Process] = {}
-        # The owner of each file: a thread, or with None the memory of the process.
+        # Process and thread of each file; the thread is None for the memory of the process.
         self._owners: list[tuple[int, int | None]] = []
 
     def find(self) -> list[tuple[int, Path]]:
@@ -123,7 +124,7 @@ class ProcessWatch:
             yield folder / "task" / str(thread) / "schedstat"
 
     def usage(self, t_ns: int, contents: Mapping[int, bytes]) -> list[ProcessUsage]:
-        """Every process that still has a thread at this time, from the contents of the files."""
+        """Every process that still has threads, from the contents of the files at this time."""
         alive, _ = self._take(contents)
         return [
             ProcessUsage(t_ns, pid, process.parent_pid, *process.totals(), alive[pid])
@@ -141,7 +142,7 @@ class ProcessWatch:
         return ClientUsage(t_ns, cpu_ns, wait_ns, memory_bytes, alive.total())
 
     def _take(self, contents: Mapping[int, bytes]) -> tuple[Counter[int], int | None]:
-        """The number of threads of each process, and the memory of all."""
+        """Store the contents; returns the number of threads per process, and the total memory."""
         alive: Counter[int] = Counter()
         memory: list[int] = []
         for number, content in contents.items():
@@ -157,10 +158,9 @@ class ProcessWatch:
 
 
 def proportional_bytes(pids: Iterable[int], root: Path = Path("/")) -> int | None:
-    """The proportional set size (PSS) of processes together: shared pages count once, however many
-    processes share them.
+    """The total proportional set size (PSS) of processes: each shared page counts once.
 
-    The kernel walks and locks their page tables, so this must never run during a measurement.
+    The kernel walks and locks their page tables, so do not call this during a measurement.
     """
     total = None
     for pid in pids:

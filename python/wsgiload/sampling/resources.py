@@ -33,10 +33,11 @@ def summarise(
     *,
     memory_peak_bytes: int | None = None,
 ) -> ResourceUse:
-    """Aggregate the samples inside the window, by the actual sampling times.
+    """Aggregate the samples inside the window, by their actual times.
 
-    OOM kills count over the group's whole life, because one before the window matters, too. So does
-    ``memory_peak_bytes``, the kernel's high-water mark, if given.
+    OOM kills are counted over the group's lifetime, because one before the window matters, too.
+    ``memory_peak_bytes``, the kernel's high-water mark, also covers the lifetime and overrides the
+    peak of the samples.
     """
     inside = [sample for sample in samples if window[0] <= sample.t_ns <= window[1]]
     cores_mean = _per_ns(inside, "cpu_usage_ns")
@@ -72,7 +73,7 @@ def _known(samples: Iterable[Sample], name: str) -> list[int]:
 
 
 def _increase(samples: Iterable[Sample], name: str) -> int | None:
-    """The growth of a counter; None if it is unknown or decreased (it was reset)."""
+    """The increase of a counter; None if it is unknown or decreased (was reset)."""
     values = _known(samples, name)
     if len(values) < 2 or values[-1] < values[0]:
         return None
@@ -88,22 +89,23 @@ def _per_ns(samples: Iterable[Sample], name: str) -> float | None:
 
 
 def _share(samples: Iterable[Sample], name: str) -> float | None:
-    """The growth of a time counter as a share of the elapsed time. The kernel updates pressure with
-    a delay, so the growth may slightly exceed the time between two readings."""
+    """The increase of a time counter as a share of the elapsed time, at most 1: the kernel updates
+    pressure with a delay, so the increase may slightly exceed the elapsed time."""
     share = _per_ns(samples, name)
     return None if share is None else min(share, 1.0)
 
 
 def _peak_cores(samples: Iterable[Sample]) -> float | None:
-    """The busiest step, without steps much shorter than the others, whose rates are meaningless."""
+    """The highest CPU use between two samples, without intervals shorter than half the median,
+    whose rates are meaningless."""
     steps = [
         (b_ns - a_ns, b - a) for (a_ns, a), (b_ns, b) in pairwise(_points(samples, "cpu_usage_ns"))
     ]
     if not steps:
         return None
-    usual_ns = median(length_ns for length_ns, _ in steps)
+    median_ns = median(length_ns for length_ns, _ in steps)
     return max(
-        (used / length_ns for length_ns, used in steps if length_ns >= usual_ns / 2 > 0),
+        (used / length_ns for length_ns, used in steps if length_ns >= median_ns / 2 > 0),
         default=None,
     )
 
@@ -115,13 +117,13 @@ def _per_request(cores: float | None, window: tuple[int, int], ok_count: int | N
 
 
 def _spans(samples: Iterable[Sample], window: tuple[int, int]) -> bool:
-    """Whether CPU time is known for the whole window, except for a step or two at its ends. If a
-    server died, its mean says nothing about the rest."""
+    """Whether the samples of CPU time cover the window, except for at most two intervals at each
+    end. If the server died early, they do not."""
     times_ns = [t_ns for t_ns, _ in _points(samples, "cpu_usage_ns")]
     if len(times_ns) < 2:
         return False
-    usual_ns = median(later - earlier for earlier, later in pairwise(times_ns))
-    return max(times_ns[0] - window[0], window[1] - times_ns[-1]) <= 2 * usual_ns
+    median_ns = median(later - earlier for earlier, later in pairwise(times_ns))
+    return max(times_ns[0] - window[0], window[1] - times_ns[-1]) <= 2 * median_ns
 
 
 def _throttled(samples: Sequence[Sample]) -> float | None:

@@ -1,6 +1,6 @@
 """A running load for progress displays: the generator's progress and the server's latest counters.
 
-Only reads what generator and sampler provide anyway; nothing is measured for it.
+Only reads data that the generator and the sampler produce anyway.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RECENT_NS = NS_PER_S
 
 @dataclass(frozen=True, slots=True)
 class LoadState:
-    """The state of a load; None: unknown, or not yet known."""
+    """The state of a running load; None: unknown."""
 
     progress: LoadProgress | None = None
     offered_per_s: float | None = None
@@ -30,19 +30,19 @@ class LoadState:
     memory_bytes: int | None = None
 
 
-class Recently:
-    """Rates of counters over about the last second."""
+class RecentRates:
+    """Computes rates of counters over about the last second."""
 
     def __init__(self) -> None:
-        self._seen: deque[tuple[int, tuple[int, ...]]] = deque()
+        self._readings: deque[tuple[int, tuple[int, ...]]] = deque()
 
     def rates_per_s(self, at_ns: int, counts: tuple[int, ...]) -> tuple[float, ...] | None:
         """The rate of each counter over about the last second; None at first."""
-        if not self._seen or at_ns > self._seen[-1][0]:
-            self._seen.append((at_ns, counts))
-        while len(self._seen) > 2 and self._seen[1][0] <= at_ns - RECENT_NS:
-            self._seen.popleft()
-        (from_ns, before), (to_ns, now) = self._seen[0], self._seen[-1]
+        if not self._readings or at_ns > self._readings[-1][0]:
+            self._readings.append((at_ns, counts))
+        while len(self._readings) > 2 and self._readings[1][0] <= at_ns - RECENT_NS:
+            self._readings.popleft()
+        (from_ns, before), (to_ns, now) = self._readings[0], self._readings[-1]
         if to_ns == from_ns:
             return None
         elapsed_s = (to_ns - from_ns) / NS_PER_S
@@ -60,11 +60,11 @@ class RunningLoad:
     sampler: Sampler | None = None
     cpus: float | None = None
     memory_limit_bytes: float | None = None
-    _requests: Recently = field(default_factory=Recently)
-    _usage: Recently = field(default_factory=Recently)
+    _requests: RecentRates = field(default_factory=RecentRates)
+    _usage: RecentRates = field(default_factory=RecentRates)
     _memory_bytes: int | None = None
 
-    def look(self) -> LoadState:
+    def state(self) -> LoadState:
         """The current state; costs a few small reads."""
         progress = self.file.read(self.plan.threads)
         rates: tuple[float, ...] | None = None
@@ -85,7 +85,7 @@ class RunningLoad:
         sample = self.sampler.latest() if self.sampler is not None else None
         if sample is None:
             return None
-        # Not every sample includes it.
+        # Not every sample includes the memory.
         if sample.counters.memory_bytes is not None:
             self._memory_bytes = sample.counters.memory_bytes
         if sample.counters.cpu_usage_ns is None:
@@ -95,12 +95,12 @@ class RunningLoad:
 
 
 class LoadEvents:
-    """The events of every load. By default, they are ignored, and loads show no progress."""
+    """Receives the events of every load; this base class ignores them."""
 
     is_watching = False
 
     def load_started(self, load: RunningLoad) -> None:
-        """This load begins."""
+        """The load starts."""
 
     def load_ended(self) -> None:
         """The load has ended; its progress must no longer be read."""
@@ -113,8 +113,8 @@ def watched(
     sampler: Sampler | None = None,
     limits: tuple[float | None, float | None] = (None, None),
 ) -> Iterator[ProgressFile | None]:
-    """The file in which the load of this plan shows its progress while the block lasts; None
-    without a reader. ``limits`` are the server's CPUs and bytes of memory."""
+    """The file to which the load of this plan writes its progress while the block lasts; None if
+    ``events`` is not watching. ``limits`` are the server's CPUs and bytes of memory."""
     if not events.is_watching:
         yield None
         return

@@ -22,7 +22,7 @@ from wsgiload.limits.files import EVERY_SECOND_NS, CounterFiles, CounterSource, 
 from wsgiload.limits.model import COUNTER_NAMES, Counters
 from wsgiload.sampling.listen_queue import (
     ListenQueue,
-    parse_answers,
+    parse_replies,
     polling_queries,
     read_listen_queue,
 )
@@ -30,19 +30,20 @@ from wsgiload.sampling.processes import ClientUsage, ProcessUsage, ProcessWatch
 
 NS_PER_S = 1_000_000_000
 DEFAULT_INTERVAL_NS = (
-    100_000_000  # one CFS period; usage is accounted in ticks, faster tells little
+    100_000_000  # one CFS period; CPU time is accounted in ticks, so faster sampling adds little
 )
-# Costs more than the group's files, and has the resolution of a tick; but read at least twice in
-# the shortest measurement.
+# /proc/stat is more expensive than the group's files and counts in ticks, so it is read less often,
+# but at least twice in the shortest measurement.
 HOST_SPACING_NS = 500_000_000
 PROCESS_SPACING_NS = EVERY_SECOND_NS
-# Looking for new processes and threads costs the most. The generator starts after the first time.
+# Searching for new processes and threads is the most expensive step. The generator starts after the
+# first search.
 FIRST_FINDS_AFTER_S = (0.5, 1.0)
 FIND_SPACING_S = 5.0
 RESOURCE_COLUMNS = ("cell", "t_ns", *COUNTER_NAMES, "late_ns", "width_ns")
-# Columns for a supporting service, whose accept queue is not sampled.
+# The columns for a supporting service.
 SERVICE_COLUMNS = ("cell", "service", "t_ns", "cpu_usage_ns", "memory_bytes")
-# A sample that took longer does not describe a single point in time.
+# The counters of a sample that took longer belong to different times.
 WIDE_NS = 10_000_000
 
 
@@ -60,7 +61,7 @@ class Sample:
 
     @property
     def is_wide(self) -> bool:
-        """Whether the reading was delayed, so its counters belong to different times."""
+        """Whether the reading took too long to describe a single time."""
         return self.width_ns > WIDE_NS
 
     def row(self, cell: str) -> list[str | int | None]:
@@ -74,20 +75,20 @@ class Sample:
         return [cell, service, self.t_ns, counters.cpu_usage_ns, counters.memory_bytes]
 
 
-# Scheduled time, start and end; contents by the position of their file; the kernel's answers about
-# sockets.
-Look = tuple[int, int, int, list[tuple[int, bytes]], list[bytes]]
+# Scheduled time, start and end; contents, each with the position of its file; the kernel's replies
+# about sockets.
+Reading = tuple[int, int, int, list[tuple[int, bytes]], list[bytes]]
 
 
 class Countable(Protocol):
-    """Anything with readable counters; every limited group."""
+    """Has readable counters, like every limited group."""
 
     def read_counters(self) -> Counters: ...
 
 
 @runtime_checkable
 class WithSources(Protocol):
-    """A group whose counters come from files; every control group."""
+    """Has counters that come from files, like every control group."""
 
     def sources(self) -> tuple[CounterSource, ...]: ...
 
@@ -109,17 +110,16 @@ class Sampler:
         root: Path = Path("/"),
     ) -> None:
         host = CounterSource(under(root, "/proc/stat"), _host_times, HOST_SPACING_NS)
-        self._asking: _AskingReader | None = None
+        self._polling: _PollingReader | None = None
         if isinstance(group, WithSources):
             self._files = _FileReader((*group.sources(), host), port, interval_ns)
         else:
-            self._asking = _AskingReader(group, host, port, interval_ns)
+            self._polling = _PollingReader(group, host, port, interval_ns)
             self._files = _FileReader((), None, PROCESS_SPACING_NS)
         self._server = ProcessWatch(pids, root) if pids is not None else None
         self._client_pids = [os.getpid()]
         self._client = ProcessWatch(lambda: self._client_pids, root)
-        # The owners of the files that were added to the reader's sources, and the files' numbers
-        # there.
+        # For each file added to the reader: its owner, and its number there.
         self._owners: list[tuple[ProcessWatch, int]] = []
         self._samples: list[Sample] = []
         self._processes: list[ProcessUsage] = []
@@ -147,7 +147,7 @@ class Sampler:
         waits = iter(sorted(_waits(self._processes).items()))
         due = next(waits, None)
         samples = []
-        for sample in self._asking.samples if self._asking is not None else self._samples:
+        for sample in self._polling.samples if self._polling is not None else self._samples:
             if due is not None and sample.t_ns >= due[0]:
                 sample = replace(
                     sample, counters=replace(sample.counters, run_queue_wait_ns=due[1])
@@ -158,8 +158,8 @@ class Sampler:
 
     @property
     def processes(self) -> tuple[ProcessUsage, ...]:
-        """The server's individual processes, once a second; empty without ``pids``, and before the
-        end."""
+        """The server's individual processes, once a second; empty before the end, and without
+        ``pids``."""
         return tuple(self._processes)
 
     @property
@@ -170,30 +170,30 @@ class Sampler:
 
     def latest(self) -> Sample | None:
         """The newest sample; None before the first and after the end."""
-        if self._asking is not None:
-            return self._asking.latest()
+        if self._polling is not None:
+            return self._polling.latest()
         return self._files.latest()
 
     def watch_client(self, pid: int) -> None:
-        """The generator's process has started."""
+        """Also sample the generator's process."""
         self._client_pids.append(pid)
 
     def start(self) -> None:
-        """Begin; the first sample is taken immediately."""
+        """Start sampling, with a first sample immediately."""
         self._files.start(self._find())
-        if self._asking is not None:
-            self._asking.start()
+        if self._polling is not None:
+            self._polling.start()
         self._thread.start()
 
     def stop(self) -> tuple[Sample, ...]:
-        """Take the last sample and end; may be called repeatedly."""
+        """Take a last sample and stop; may be called repeatedly."""
         if self._thread.ident is not None:
             self._stopping.set()
             self._thread.join()
-            if self._asking is not None:
-                self._asking.stop()
-            for look in self._files.stop():
-                self._take(look)
+            if self._polling is not None:
+                self._polling.stop()
+            for reading in self._files.stop():
+                self._take(reading)
         return self.samples
 
     def _find_more(self) -> None:
@@ -203,7 +203,7 @@ class Sampler:
             self._files.add(self._find())
 
     def _find(self) -> list[Path]:
-        """Files of new processes and threads."""
+        """The files of new processes and threads."""
         files = []
         for watch in [self._client] if self._server is None else [self._client, self._server]:
             for number, path in watch.find():
@@ -211,18 +211,18 @@ class Sampler:
                 files.append(path)
         return files
 
-    def _take(self, look: _Parsed) -> None:
+    def _take(self, reading: _Parsed) -> None:
         """Store the readings of one sample; processes are read less often than the group."""
-        if look.sample is not None:
-            self._samples.append(look.sample)
+        if reading.sample is not None:
+            self._samples.append(reading.sample)
         contents: dict[ProcessWatch, dict[int, bytes]] = defaultdict(dict)
-        for place, content in look.others:
-            watch, number = self._owners[place]
+        for position, content in reading.others:
+            watch, number = self._owners[position]
             contents[watch][number] = content
         if self._client in contents:
-            self._client_usage.append(self._client.total(look.t_ns, contents[self._client]))
+            self._client_usage.append(self._client.total(reading.t_ns, contents[self._client]))
         if self._server is not None and self._server in contents:
-            self._processes += self._server.usage(look.t_ns, contents[self._server])
+            self._processes += self._server.usage(reading.t_ns, contents[self._server])
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +236,7 @@ class _Parsed:
 
 
 class _FileReader:
-    """Reads files in a thread without the interpreter; the contents are parsed after the end."""
+    """Reads files in a native thread, without the GIL; the contents are parsed after the end."""
 
     def __init__(
         self, sources: Sequence[CounterSource], port: int | None, interval_ns: int
@@ -247,7 +247,7 @@ class _FileReader:
         self._files: FileSampler | None = None
 
     def start(self, others: Iterable[Path]) -> None:
-        """Begin with the sources and these files."""
+        """Start reading the sources and these files."""
         files = [(str(source.path), source.spacing_ns) for source in self._sources]
         queries = polling_queries(self._port) if self._port is not None else []
         self._files = FileSampler(files + _spaced(others), queries, self._interval_ns)
@@ -260,24 +260,24 @@ class _FileReader:
     def latest(self) -> Sample | None:
         """The newest sample of the group; None if there is none."""
         files = self._files
-        look = files.latest() if files is not None else None
-        return self._parse(look).sample if look is not None else None
+        reading = files.latest() if files is not None else None
+        return self._parse(reading).sample if reading is not None else None
 
     def stop(self) -> Iterator[_Parsed]:
-        """End and return the readings; empty the second time."""
+        """Stop and return the readings; empty when called again."""
         files, self._files = self._files, None
         return map(self._parse, files.stop() if files is not None else ())
 
-    def _parse(self, look: Look) -> _Parsed:
-        due_ns, begun_ns, ended_ns, texts, answers = look
+    def _parse(self, reading: Reading) -> _Parsed:
+        due_ns, begun_ns, ended_ns, texts, replies = reading
         count = len(self._sources)
-        others = [(place - count, text) for place, text in texts if place >= count]
+        others = [(position - count, text) for position, text in texts if position >= count]
         if not count:
             return _Parsed((begun_ns + ended_ns) // 2, None, others)
         counters = parse_texts(
-            (self._sources[place].parse, text) for place, text in texts if place < count
+            (self._sources[position].parse, text) for position, text in texts if position < count
         )
-        queue = parse_answers(answers, self._port) if self._port is not None else None
+        queue = parse_replies(replies, self._port) if self._port is not None else None
         sample = _sample((due_ns, begun_ns, ended_ns), counters, queue)
         return _Parsed(sample.t_ns, sample, others)
 
@@ -286,8 +286,8 @@ def _spaced(paths: Iterable[Path]) -> list[tuple[str, int]]:
     return [(str(path), PROCESS_SPACING_NS) for path in paths]
 
 
-class _AskingReader:
-    """Reads a group without files in a Python thread."""
+class _PollingReader:
+    """Reads a group without counter files in a Python thread."""
 
     def __init__(
         self, group: Countable, host: CounterSource, port: int | None, interval_ns: int
@@ -297,15 +297,15 @@ class _AskingReader:
         self._port = port
         self._interval_ns = interval_ns
         self._stopping = threading.Event()
-        self._taken: list[Sample] = []
+        self._samples: list[Sample] = []
         self._thread = threading.Thread(target=self._run, name="wsgiload-sampler", daemon=True)
 
     @property
     def samples(self) -> tuple[Sample, ...]:
-        return tuple(self._taken)
+        return tuple(self._samples)
 
     def latest(self) -> Sample | None:
-        return self._taken[-1] if self._taken else None
+        return self._samples[-1] if self._samples else None
 
     def start(self) -> None:
         self._thread.start()
@@ -318,17 +318,17 @@ class _AskingReader:
     def _run(self) -> None:
         due_ns = time.monotonic_ns()
         while not self._stopping.wait(max(0, due_ns - time.monotonic_ns()) / NS_PER_S):
-            self._taken.append(self._take(due_ns))
-            # missed times are skipped, not caught up on
+            self._samples.append(self._take(due_ns))
+            # skip missed samples instead of catching up
             missed = max(0, time.monotonic_ns() - due_ns) // self._interval_ns
             due_ns += (missed + 1) * self._interval_ns
-        self._taken.append(self._take(time.monotonic_ns()))
+        self._samples.append(self._take(time.monotonic_ns()))
 
     def _take(self, due_ns: int) -> Sample:
         begun_ns = time.monotonic_ns()
         try:
             counters = self._group.read_counters()
-        except Exception:  # whatever breaks in a source must not end the thread
+        except Exception:  # a failing source must not end the sampler
             counters = Counters()
         queue = read_listen_queue(self._port) if self._port is not None else None
         host = self._host.read()
@@ -337,9 +337,9 @@ class _AskingReader:
 
 
 def _sample(
-    instants: tuple[int, int, int], counters: Counters, queue: ListenQueue | None
+    times_ns: tuple[int, int, int], counters: Counters, queue: ListenQueue | None
 ) -> Sample:
-    due_ns, begun_ns, ended_ns = instants
+    due_ns, begun_ns, ended_ns = times_ns
     if queue is not None:
         counters = replace(counters, listen_queue=queue.queue, listen_drops=queue.drops)
     return Sample(
