@@ -15,7 +15,7 @@ from wsgiload.catalogue.names import load_catalogue
 from wsgiload.environments.interpreter import bundled_app_interpreter
 from wsgiload.environments.provision import provision
 from wsgiload.sampling.listen_queue import listener_pids
-from wsgiload.serving.launch import usual_backlog
+from wsgiload.serving.launch import tuned_backlog
 
 from .command import until
 from .target import unused_port
@@ -29,7 +29,7 @@ def catalogue_server(name: str, profile: Profile, folder: Path) -> Iterator[str]
     environment = provision(server, bundled_app_interpreter(), log=lambda text: None)
     paths = (environment.python, environment.bin, "127.0.0.1", port, app.app, app.app_dir, folder)
     stock = dict.fromkeys(("workers", "threads", "backlog", "max_connections"))
-    sizes = stock if profile == "stock" else {"backlog": usual_backlog()}
+    sizes = stock if profile == "stock" else {"backlog": tuned_backlog()}
     context = LaunchContext(*paths, profile=profile, **sizes)
     variables = environment.environ(app.app_dir) | server.environ(variant, context)
     with (folder / "server.log").open("wb") as log:

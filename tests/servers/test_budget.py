@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.catalogue.budget import Budget, budget_of, most_processes
+from wsgiload.catalogue.budget import Budget, budget_of, max_processes
 from wsgiload.catalogue.names import ServerVariant, load_catalogue
 from wsgiload.environments.interpreter import bundled_app_interpreter
 from wsgiload.environments.provision import provision
@@ -44,7 +44,7 @@ def test_a_tuned_server_stays_within_the_budget_of_one_cpu(
         Janitor() as janitor,
         serving("budget", service, Place(LIMITS, backend, janitor), context, Served()) as server,
     ):
-        assert len(server.group.pids()) <= most_processes(found, budget)
+        assert len(server.group.pids()) <= max_processes(found, budget)
 
 
 def variant(name: str) -> ServerVariant:

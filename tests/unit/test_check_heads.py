@@ -33,7 +33,7 @@ def checked(
     subject: Any = SimpleNamespace(variant=found, port=0, profile=profile)
     result = check.CheckResult("s", profile)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(check, "_send", send)
+        patch.setattr(check, "_exchange", send)
         check._check_large_head(subject, result)
         if not isinstance(answer, OSError):
             check._check_forwarded(subject, result)

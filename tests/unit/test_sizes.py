@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.catalogue.budget import USUAL_USERS, Budget, budget_of, busy_users
+from wsgiload.catalogue.budget import DEFAULT_USERS, Budget, budget_of, busy_users
 from wsgiload.catalogue.bundled import BUNDLED
 from wsgiload.cli._grid import repeat_grid
 from wsgiload.errors import UsageError
@@ -47,7 +47,7 @@ def test_a_profile_of_its_own_goes_before_that_of_the_experiment() -> None:
     found = resolve_servers(experiment(("gunicorn-gthread",), sizes))
     budgets = [budget_of(one, 2, "tuned") for one in found.values()]
     assert budgets == [Budget(2, 4), Budget(None, None)]
-    assert [busy_users(one, 2, "tuned") for one in found.values()] == [2 * 2 * 4, USUAL_USERS]
+    assert [busy_users(one, 2, "tuned") for one in found.values()] == [2 * 2 * 4, DEFAULT_USERS]
 
 
 def test_without_a_grid_there_is_one_size() -> None:

@@ -12,7 +12,7 @@ from wsgiload.environments.django import allowed_hosts
 from wsgiload.foreign_text import MOST_QUOTED_CHARACTERS
 from wsgiload.loads.request import Request
 from wsgiload.serving.exchange import Response
-from wsgiload.serving.wrong_response import exception_in, fix_of, in_words
+from wsgiload.serving.wrong_response import describe_response, exception_in, fix_of
 
 
 def response(status: int, body: bytes = b"", **fields: str) -> Response:
@@ -53,12 +53,12 @@ def fix(given: Response, request: Request | None = None) -> str:
     ],
 )
 def test_what_came_is_quoted(given: Response, words: str) -> None:
-    assert in_words(Request(), given) == words
+    assert describe_response(Request(), given) == words
 
 
 def test_a_quotation_is_short_however_far_a_body_expands() -> None:
     given = response(500, gzip.compress(b"x" * 50_000_000), Content_Encoding="gzip")
-    assert len(in_words(Request(), given)) < MOST_QUOTED_CHARACTERS + 50
+    assert len(describe_response(Request(), given)) < MOST_QUOTED_CHARACTERS + 50
 
 
 @pytest.mark.parametrize(

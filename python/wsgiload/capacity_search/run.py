@@ -27,7 +27,7 @@ from wsgiload.capacity_search.result import (
 )
 from wsgiload.capacity_search.search import Goal, NextTrial, Phase, Search, search
 from wsgiload.capacity_search.trials import TrialPlan, Trials, UrlTrials, server_trials
-from wsgiload.catalogue.budget import USUAL_USERS
+from wsgiload.catalogue.budget import DEFAULT_USERS
 from wsgiload.doctor.settle import settle, watch_host
 from wsgiload.documents.capacity import CapacityResult as CapacityDocument
 from wsgiload.documents.capacity import ServerCapacity
@@ -268,7 +268,7 @@ def _trials_of(
             yield (
                 UrlTrials(plan.url, experiment, cpu_plan, directory, events),
                 directory,
-                {"url": USUAL_USERS},
+                {"url": DEFAULT_USERS},
             )
         return
     with server_trials(experiment, events.message, events) as (trials, users):

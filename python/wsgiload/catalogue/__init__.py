@@ -1,2 +1,1 @@
-"""The servers that can be measured: the contract of a server file, names, sizes, and the bundled
-apps."""
+"""The catalogue of servers: the contract of a server file, names, sizes, and the bundled apps."""

@@ -19,7 +19,7 @@ from wsgiload.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Adjustment:
-    """The changes to one server, which may be named without its variant."""
+    """Changes to one server; ``server`` may omit the variant."""
 
     server: str
     arguments: str = ""
@@ -27,22 +27,21 @@ class Adjustment:
 
     @property
     def option(self) -> str:
-        """The command-line option, for messages."""
+        """The command-line option, as shown in messages."""
         return f"{'--server-args' if self.config is None else '--server-config'} {self.server}"
 
 
 def adjusted(
     variants: Iterable[ServerVariant], adjustments: Sequence[Adjustment]
 ) -> list[ServerVariant]:
-    """The variants with their changes. Raises UsageError for a change that a server does not
-    support."""
+    """The variants with the changes applied. Raises UsageError if a server does not support one."""
     changed = list(variants)
     for one in adjustments:
-        meant = [variant for variant in changed if one.server in _names(variant)]
-        if not meant:
+        matching = [variant for variant in changed if one.server in _names(variant)]
+        if not matching:
             names = ", ".join(variant.id for variant in changed)
             raise UsageError(f"{one.option}: not a measured server", f"choose one of {names}")
-        changed = [_with(variant, one) if variant in meant else variant for variant in changed]
+        changed = [_with(variant, one) if variant in matching else variant for variant in changed]
     return changed
 
 
@@ -80,7 +79,7 @@ def _words(one: Adjustment) -> list[str]:
 
 
 def settings_notes(variant: ServerVariant) -> list[str]:
-    """Sentences about settings that differ from the catalogue, and their precedence."""
+    """Sentences that describe the user's changes and their precedence."""
     if variant.server.user_server is not None:
         return _notes_of_user_server(variant.id, variant.server.user_server)
     notes = []
@@ -104,7 +103,7 @@ def _notes_of_user_server(name: str, user_server: UserServer) -> list[str]:
 
 
 def adjusted_command(argv: Sequence[str], app: str, variant: ServerVariant) -> list[str]:
-    """The command line with the changes; the app remains last if it was."""
+    """The command line with the changes; if the app is its last word, it stays last."""
     words, option = list(argv), variant.server.config_option
     added = list(variant.arguments)
     if variant.config is not None and option is not None:

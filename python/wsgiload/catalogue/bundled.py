@@ -31,8 +31,8 @@ NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """The server from which an app fetches: a program that takes its port, and the variable for its
-    address, as ``host:port``."""
+    """The server from which an app fetches: ``program`` takes the port as its argument, and the app
+    reads the address (``host:port``) from the environment variable ``variable``."""
 
     program: Path
     variable: str
@@ -42,7 +42,7 @@ class Upstream:
 class BundledApp:
     """One bundled app: ``module`` is importable once ``app_dir`` is on ``sys.path``.
 
-    With a ``body``, it echoes the request body, by default this one.
+    ``body`` is the default request body of an app that echoes it.
     """
 
     name: str
@@ -66,10 +66,10 @@ class BundledApp:
         if interface == "wsgi":
             return self.app
         if not self.has_asgi:
-            able = " or ".join(name for name, one in BUNDLED.items() if one.has_asgi)
+            with_asgi = " or ".join(name for name, one in BUNDLED.items() if one.has_asgi)
             raise UsageError(
                 f"the bundled app {self.name!r} is a WSGI app",
-                f"choose {able} with --app-name, or omit --interface {interface}",
+                f"choose {with_asgi} with --app-name, or omit --interface {interface}",
             )
         return f"{self.module}:{interface}_app"
 

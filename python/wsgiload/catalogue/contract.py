@@ -1,9 +1,9 @@
 """The contract of a server file in ``servers/``.
 
 A server file is data plus two small functions; it defines one module-level ``SERVER =
-Server(...)``. It describes how to launch its server, and nothing about measuring. It only imports
-from this module and the standard library, never from another server file, and never the server
-itself: wsgiload's interpreter reads the file, but the server has a separate environment.
+Server(...)``. It describes only how to launch its server. It imports only this module and the
+standard library, never another server file, and never the server itself: wsgiload's interpreter
+reads the file, but the server is installed in a separate environment.
 
 Order of calls for one launch of one variant:
 
@@ -46,8 +46,8 @@ Interface = Literal["wsgi", "asgi"]
 # How a body is delimited on the wire if the app sets no Content-Length.
 Framing = Literal["chunked", "close", "content-length"]
 
-# Added to the run's duration, so no idle connection is closed during warm-up, drain, or a slow
-# start.
+# Added to the run's duration, so no idle connection is closed during a slow start, the warm-up or
+# the drain.
 IDLE_MARGIN_S = 120
 # If the run's duration is unknown: longer than any practical run.
 IDLE_UNKNOWN_S = 24 * 3600
@@ -78,7 +78,7 @@ class LaunchContext:
     max_connections: int | None = 10_000
     run_s: float | None = None
     profile: Profile = "tuned"
-    shim_dir: Path | None = None  # the folder of a generated module that names the app
+    shim_dir: Path | None = None  # the folder of a generated module that imports the app
     # The version of the server; None: unknown.
     version: str | None = None
 
@@ -94,12 +94,12 @@ class LaunchContext:
 
     @property
     def is_tuned(self) -> bool:
-        """Whether the profile is tuned, not stock."""
+        """Whether the profile is ``tuned``."""
         return self.profile == "tuned"
 
     @property
     def idle_timeout_s(self) -> int | None:
-        """How long an idle connection is kept: longer than the run, so none is closed during it;
+        """The keep-alive timeout, longer than the run so no idle connection is closed during it;
         None in the stock profile."""
         if not self.is_tuned:
             return None
@@ -113,13 +113,12 @@ class LaunchContext:
         return tuple(int(match[0] or 0) for match in parts if match is not None) >= version
 
     def when_tuned(self, *words: object) -> list[str]:
-        """These words in the tuned profile; none in the stock profile."""
+        """These arguments in the tuned profile; none in the stock profile."""
         return [str(word) for word in words] if self.is_tuned else []
 
 
 def option(name: str, value: object | None) -> list[str]:
-    """The words ``name value``; nothing if there is no value, so the server's default
-    applies."""
+    """The arguments ``name value``; none without a value, so the server's default applies."""
     return [] if value is None else [name, str(value)]
 
 
@@ -132,7 +131,7 @@ def runner(context: LaunchContext, source: Path, name: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """A Debian package, and the program or C header that shows that it is installed."""
+    """A Debian package; it counts as installed if its ``program`` and C ``header`` exist."""
 
     package: str
     program: str | None = None
@@ -171,7 +170,7 @@ class Variant:
     needs: tuple[Dependency, ...] = ()
     extra: bool = False  # measured only on request: by name, or by ``all``
     cold: bool = False  # measured without any warm-up
-    # A known violation of ASGI, or of PEP 3333 according to its validator.
+    # A known violation of the ASGI specification or PEP 3333, as the check reports it.
     deviation: str | None = None
     head_limit: str | None = None
     no_trusted_proxies: str | None = None
@@ -207,12 +206,12 @@ class Server:
     the rest, and ``overrides`` replaces outdated requirements of an unmaintained project. The
     version of ``distribution`` is the server's version; None for the standard library, or if
     ``version_command`` prints the version. ``reason`` explains why a server can no longer be run:
-    it is listed, but rejected with that reason. ``user_server`` is the user's command, which has no
-    file, no lock and no environment of ours; None in every file. ``takes_arguments`` means that the
-    command line is the server's, so a user can add to it (before the app if that is last), and
-    ``config_option`` names the option for its configuration file. ``pinned`` is the version that
-    the user requested instead of that of the lock, and ``lock`` is the lock resolved for it; None
-    in every file.
+    it is listed, but rejected with that reason. ``user_server`` is set for a user's command, which
+    has no file, lock or locked environment; None in every server file. ``takes_arguments`` means
+    that the command line is the server's own, so a user can add arguments to it (before the app if
+    that is last); ``config_option`` names the option for its configuration file. ``pinned`` is the
+    version that the user requested instead of the locked one, and ``lock`` is the lock resolved for
+    it; both are None in every server file.
     """
 
     name: str
@@ -229,7 +228,7 @@ class Server:
     version_command: tuple[str, ...] = ()
     ignored_variables: tuple[
         str, ...
-    ] = ()  # shell patterns: settings of the server hidden in the caller's shell
+    ] = ()  # shell patterns of inherited variables that would configure the server
     needs_compiler: bool = False
     needs: tuple[Dependency, ...] = ()
     implementation: Literal["CPython", "PyPy"] = "CPython"
@@ -238,7 +237,7 @@ class Server:
     serves_apps: bool = True  # False: a baseline that can only respond like the bundled app hello
     stop_signal: str = "SIGTERM"
     stop_timeout_s: float = 10.0
-    clean_exit_codes: tuple[int, ...] = (0, -15)  # -15: no handler, died of the SIGTERM it was sent
+    clean_exit_codes: tuple[int, ...] = (0, -15)  # -15: killed by our SIGTERM, without a handler
     legacy: bool = False
     reason: str | None = None
     user_server: UserServer | None = None
@@ -249,21 +248,21 @@ class Server:
 
     @property
     def key(self) -> str:
-        """The name, with the version if the user requested one; identifies its environment."""
+        """The name, with the version if the user requested one; the key of its environment."""
         return self.name if self.pinned is None else f"{self.name}=={self.pinned}"
 
     def serves(self, variant: Variant, interface: Interface | None) -> bool:
-        """Whether a variant runs apps of this interface, or of any. A user's command runs whatever
-        app it names; a baseline runs none."""
+        """Whether a variant can be measured with this interface (None: any). True for a user's
+        command, whose app is unknown, and for a baseline, which runs no app."""
         is_for_any = self.user_server is not None or not self.serves_apps
         return is_for_any or interface in (None, variant.interface)
 
     def usual_variant(self, interface: Interface) -> Variant | None:
-        """The variant that the server's bare name means for apps of this interface; None if there
-        is none."""
+        """The variant that the server's bare name selects for this interface; None if there is
+        none."""
         first = [one for one in self.variants if one.name == self.default_variant]
-        able = (one for one in (*first, *self.variants) if self.serves(one, interface))
-        return next(able, None)
+        matching = (one for one in (*first, *self.variants) if self.serves(one, interface))
+        return next(matching, None)
 
     @property
     def lock_path(self) -> Path:

@@ -1,4 +1,4 @@
-"""Loads the server files and resolves the names that a user types into variants.
+"""Loads the server files and resolves the server names of a user to variants.
 
 It creates no environment and starts no process. Each file is imported by its path under a private
 name, so ``servers/gevent.py`` never shadows the package ``gevent``.
@@ -29,11 +29,11 @@ _KEEPALIVES: dict[str | int, str] = {"on": "keep", "off": "close"}
 
 @dataclass(frozen=True, slots=True)
 class ServerVariant:
-    """One server to run: a variant with the requested numbers of workers and threads.
+    """One configuration of a server: a variant and the requested settings.
 
-    ``alias`` is a user-defined name, under which a server can be measured a second time (an A/A
-    test). ``app`` names a bundled app and ``python`` a version; None: as in the experiment.
-    ``arguments``, ``config`` (a file) and ``variables`` are the user's additions to the settings.
+    ``alias`` is a user-defined name; with it, a server can be measured twice (an A/A test). ``app``
+    names a bundled app and ``python`` a version; None: as in the experiment. ``arguments``,
+    ``config`` (a file) and ``variables`` are the user's additions to the settings.
     """
 
     server: Server
@@ -79,7 +79,7 @@ class ServerVariant:
 
     @property
     def reason(self) -> str | None:
-        """Why it can no longer be run; None if it can."""
+        """Why the variant can no longer be run; None if it can."""
         return self.variant.reason or self.server.reason
 
     @property
@@ -105,7 +105,7 @@ class ServerVariant:
         )
 
     def sized(self, workers: int | None, threads: int | None) -> ServerVariant:
-        """The same variant with this size, as far as it uses workers and threads."""
+        """A copy with these numbers of workers and threads, each only if the variant uses it."""
         return replace(
             self,
             workers=workers if self.variant.uses_workers else None,
@@ -115,13 +115,13 @@ class ServerVariant:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """Every server, by name."""
+    """All servers that can be selected."""
 
     servers: tuple[Server, ...]
 
     def variants(self, interface: Interface | None = None) -> list[ServerVariant]:
-        """Every variant that runs apps of this interface, or of any, including those that can no
-        longer be run."""
+        """Every variant for this interface (None: any), including those that can no longer be
+        run."""
         return [
             ServerVariant(server, variant)
             for server in self.servers
@@ -135,7 +135,8 @@ class Catalogue:
         return name in names or any(variant.id == name for variant in self.variants())
 
     def with_user_servers(self, user_servers: Sequence[UserServer]) -> Catalogue:
-        """This catalogue with the user's servers, whose names must be free."""
+        """This catalogue with the user's servers. Raises UsageError if a name is invalid or
+        taken."""
         for one in user_servers:
             require_name(one.name)
             self._require_free(one.name, "name")
@@ -144,37 +145,37 @@ class Catalogue:
     def select(
         self, names: Sequence[str] | None = None, interface: Interface | None = None
     ) -> list[ServerVariant]:
-        """The variants meant by ``names``, in that order, each once.
+        """The variants selected by ``names``, in this order, without duplicates.
 
         A name is ``server-variant``, a bare server (its default variant), ``all`` or ``default``;
-        ``alias=waitress`` is waitress under an alias, and ``waitress==3.0.1`` is that version of
-        it. None means ``default``: the servers that need no system packages and no compiler.
+        ``alias=waitress`` is waitress under an alias, and ``waitress==3.0.1`` is that version.
+        None means ``default``: the servers that need no system packages and no compiler.
 
-        All of them run apps of ``interface``. Without an interface, every name is known, and
+        With an ``interface``, only variants for it can be selected. Without one, all can, and
         ``default`` and bare servers mean WSGI.
         """
         if names is None:
             return self._default(interface)
-        given = [name.strip().lower() for name in names if name.strip()]
-        if not given:
+        requested = [name.strip().lower() for name in names if name.strip()]
+        if not requested:
             raise UsageError("--servers is empty", "see `wsgiload servers list`, or omit it")
         selected: dict[str, ServerVariant] = {}
-        for name in given:
-            for variant in self._meant_by(name, interface):
+        for name in requested:
+            for variant in self._variants_named(name, interface):
                 _require_one_meaning(variant, selected.setdefault(variant.id, variant))
         return list(selected.values())
 
     def servers_named(self, names: Sequence[str] | None = None) -> list[Server]:
-        """The servers of ``select(names)``, each once, to be installed."""
+        """The servers of ``select(names)`` without duplicates, for installation."""
         return list({variant.server.key: variant.server for variant in self.select(names)}.values())
 
-    def _meant_by(self, name: str, interface: Interface | None) -> list[ServerVariant]:
-        alias, meant, version = parts_of(name)
+    def _variants_named(self, name: str, interface: Interface | None) -> list[ServerVariant]:
+        alias, server, version = parts_of(name)
         if alias or name.startswith("="):
-            variant = self._in_version(self._resolve(meant, interface), version, name)
+            variant = self._in_version(self._resolve(server, interface), version, name)
             return [replace(variant, alias=self._free_alias(alias))]
         if "==" in name:
-            return [self._in_version(self._resolve(meant, interface), version, name)]
+            return [self._in_version(self._resolve(server, interface), version, name)]
         if name == ALL:
             return self._runnable(interface)
         if name == DEFAULT:
@@ -182,13 +183,13 @@ class Catalogue:
         return [self._resolve(name, interface)]
 
     @staticmethod
-    def _in_version(variant: ServerVariant, version: str, given: str) -> ServerVariant:
-        if "==" not in given:
+    def _in_version(variant: ServerVariant, version: str, requested: str) -> ServerVariant:
+        if "==" not in requested:
             return variant
         return replace(variant, server=pinned(variant.server, version))
 
     def _default(self, interface: Interface | None) -> list[ServerVariant]:
-        return [one for one in self._runnable(interface or "wsgi") if _is_usual(one)]
+        return [one for one in self._runnable(interface or "wsgi") if _is_default(one)]
 
     def _runnable(self, interface: Interface | None) -> list[ServerVariant]:
         return [variant for variant in self.variants(interface) if variant.reason is None]
@@ -238,21 +239,21 @@ class Catalogue:
         return known
 
     def _require_interface(self, name: str, interface: Interface | None) -> None:
-        """Raise UsageError for a server that only runs apps of another interface, and name those
-        that can."""
+        """Raise UsageError if the server only runs apps of another interface, and suggest servers
+        for this one."""
         if interface is None or name not in self._by_name(None):
             return
         cause = f"server {name!r} does not run {interface.upper()} apps"
         if interface == "wsgi":
             raise UsageError(cause, "add --interface asgi, or choose another server")
-        able = [
+        suggested = [
             one.server.name for one in self._default(interface) if one.server.user_server is None
         ]
-        raise UsageError(cause, f"use --servers {','.join(able)}, or omit --interface asgi")
+        raise UsageError(cause, f"use --servers {','.join(suggested)}, or omit --interface asgi")
 
 
 def _require_one_meaning(variant: ServerVariant, earlier: ServerVariant) -> None:
-    """Raise UsageError for an alias of two servers, because one of them would be missing."""
+    """Raise UsageError if an alias stands for two servers, because only one would be measured."""
     if variant.alias is not None and variant != earlier:
         first, second = replace(earlier, alias=None).id, replace(variant, alias=None).id
         raise UsageError(
@@ -261,14 +262,14 @@ def _require_one_meaning(variant: ServerVariant, earlier: ServerVariant) -> None
         )
 
 
-def _is_usual(variant: ServerVariant) -> bool:
+def _is_default(variant: ServerVariant) -> bool:
     server = variant.server
     return not (server.needs_compiler or server.legacy or variant.needs or variant.variant.extra)
 
 
 def load_catalogue(folder: Path = DEFAULT_FOLDER, further: Path | None = None) -> Catalogue:
-    """Load every server file of ``folder`` and of the user's ``further`` folder. An error names the
-    invalid file."""
+    """Load every server file of ``folder`` and of the user's folder ``further``. Raises UsageError,
+    which names the file, if one is invalid."""
     if not folder.is_dir():
         raise UsageError(
             f"the directory of server files is missing: {folder}", "reinstall wsgiload"
@@ -278,7 +279,7 @@ def load_catalogue(folder: Path = DEFAULT_FOLDER, further: Path | None = None) -
 
 
 def _servers_in(folder: Path) -> tuple[Server, ...]:
-    # Resolved, so a checkout gives the same paths when accessed through the symlink in the package.
+    # In a checkout, the package contains a symlink; resolve it, so paths do not depend on it.
     return tuple(_load_server(path) for path in sorted(folder.resolve().glob("*.py")))
 
 
@@ -298,8 +299,8 @@ def _further_servers(folder: Path, known: Iterable[Server]) -> tuple[Server, ...
 def catalogue_rows(
     catalogue: Catalogue, installed: Collection[str] = frozenset()
 ) -> list[dict[str, str | bool | list[str] | None]]:
-    """``servers list --json``: one row per variant; ``installed`` names the servers in the
-    cache."""
+    """The rows of ``servers list --json``, one per variant; ``installed`` contains the names of
+    cached servers."""
     return [
         {
             "name": variant.server.name,

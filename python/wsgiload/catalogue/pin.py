@@ -1,4 +1,4 @@
-"""The version of a server that a user requests: ``gunicorn==23.0.0``. Pure."""
+"""Parses and applies requested versions of servers, such as ``gunicorn==23.0.0``. Pure."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def pinned(server: Server, version: str) -> Server:
 
 
 def _requirement_of(server: Server) -> str:
-    """An example with the version of the catalogue."""
+    """An example for messages, with the catalogue's version."""
     known = (one for one in server.requirements if _is_of(one, server.distribution or ""))
     return f"{server.name}=={next(known, '==1.0').partition('==')[2]}"
 

@@ -17,19 +17,19 @@ from typing import Literal
 from wsgiload.catalogue.contract import LaunchContext, Server, Variant
 from wsgiload.errors import UsageError, require
 
-# The name of a command without a name.
+# The name of an unnamed ``--command``.
 UNNAMED = "command"
 STOP_TIMEOUT_S = 10.0
-# A shell reports a process killed by a signal as this plus the signal's number.
+# A shell's exit code for a process that was killed: this plus the signal's number.
 ENDED_BY_SIGNAL = 128
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 _NAMED = re.compile(r"([\w.-]+)=(.*)", re.DOTALL)
 # ``{{word}}`` stands for the text ``{word}``; other braces are literal.
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}|\{(\w+)\}")
-_WHERE_TO_LISTEN = frozenset({"port", "address"})
-_OF_ADDRESS = ("host", "port", "address")
-_PLACEHOLDERS = (*_OF_ADDRESS, "workers", "threads")
+_LISTEN_PLACEHOLDERS = frozenset({"port", "address"})
+_ADDRESS_PLACEHOLDERS = ("host", "port", "address")
+_PLACEHOLDERS = (*_ADDRESS_PLACEHOLDERS, "workers", "threads")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class UserServer:
 
     @property
     def option(self) -> str:
-        """The option or table that defines it, for messages."""
+        """The option or table that defines the server, as shown in messages."""
         if self.is_table:
             return f"[servers.{self.name}]"
         return "--command" if self.name == UNNAMED else f"--command {self.name}"
@@ -99,7 +99,7 @@ def commands_by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def require_name(name: str) -> None:
-    """Raise UsageError for a name that could be mistaken for something else."""
+    """Raise UsageError unless the name consists of lower-case letters, digits and dashes."""
     require(NAME.fullmatch(name) is not None, f"{name!r} is not a valid name", _name_fix(name))
 
 
@@ -135,7 +135,8 @@ def _placeholders_in(words: Iterable[str]) -> frozenset[str]:
 
 
 def require_runnable(user_server: UserServer, port: int | None) -> None:
-    """Raise UsageError for a command with unknown placeholders, or if its port is unknown."""
+    """Raise UsageError if the name, a placeholder or the stop signal is invalid, or the port is
+    unknown."""
     require_name(user_server.name)
     used = placeholders_of(user_server)
     require(
@@ -145,10 +146,10 @@ def require_runnable(user_server: UserServer, port: int | None) -> None:
     )
     _require_known(user_server.option, used, _PLACEHOLDERS)
     for where, command in user_server.around:
-        _require_known(where, _placeholders_in(split_words(command, where)), _OF_ADDRESS)
+        _require_known(where, _placeholders_in(split_words(command, where)), _ADDRESS_PLACEHOLDERS)
     _require_signal(user_server)
     require(
-        bool(used & _WHERE_TO_LISTEN) or port is not None,
+        bool(used & _LISTEN_PLACEHOLDERS) or port is not None,
         f"{user_server.option} has neither {{address}} nor {{port}}, so its port is unknown",
         "add one, as in --bind {address}, or pass its fixed port with --port",
     )
@@ -177,7 +178,7 @@ def _instead_of(name: str, known: Sequence[str]) -> str:
 
 
 def server_of(user_server: UserServer) -> Server:
-    """The user's server in the form of the catalogue."""
+    """The user's server as a catalogue entry."""
     used, stop = placeholders_of(user_server), signal.Signals[user_server.stop_signal]
     variant = Variant(
         name="default",

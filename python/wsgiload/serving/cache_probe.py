@@ -1,4 +1,4 @@
-"""Tests whether an app caches the response of the measured URL."""
+"""Measures whether an app seems to cache the response of the measured URL."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ TIMEOUT_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class CacheProbe:
-    """Response times of an idle server, chosen as conservative evidence for a cache."""
+    """Response times of an idle server, chosen so that a difference is conservative evidence for a
+    cache."""
 
     slowest_same_ns: int
-    """Of the URL that was measured."""
+    """The slowest response of the measured URL."""
     fastest_new_ns: int
-    """Of the same path with a query that no request had before."""
+    """The fastest response of the same path with a new query."""
 
 
 def probe_cache(address: tuple[str, int], request: Request) -> CacheProbe | None:
-    """Request the URL and a new one alternately. None if they are not comparable: several URLs, a
-    method other than GET, or a server that rejects the query or is too slow.
+    """Alternately request the URL and the URL with a new query. None if they are not comparable:
+    several URLs, a method other than GET, or a server that rejects the query or is too slow.
 
     Takes at most ``2 * PAIRS * TIMEOUT_S``.
     """
@@ -38,10 +39,10 @@ def probe_cache(address: tuple[str, int], request: Request) -> CacheProbe | None
     new: list[int] = []
     for _ in range(PAIRS):
         for times, probe in ((same, request), (new, _with_new_query(request))):
-            taken_ns = _response_time_ns(address, probe)
-            if taken_ns is None:
+            elapsed_ns = _response_time_ns(address, probe)
+            if elapsed_ns is None:
                 return None
-            times.append(taken_ns)
+            times.append(elapsed_ns)
     return CacheProbe(max(same), min(new))
 
 
@@ -56,6 +57,6 @@ def _response_time_ns(address: tuple[str, int], request: Request) -> int | None:
         response = exchange(address, request, TIMEOUT_S)
     except (OSError, http.client.HTTPException):
         return None
-    taken_ns = time.monotonic_ns() - began_ns
-    in_time = taken_ns <= TIMEOUT_S * NS_PER_S
-    return taken_ns if in_time and response.status in request.statuses else None
+    elapsed_ns = time.monotonic_ns() - began_ns
+    in_time = elapsed_ns <= TIMEOUT_S * NS_PER_S
+    return elapsed_ns if in_time and response.status in request.statuses else None

@@ -1,5 +1,4 @@
-"""Checks that servers serve correctly on this machine, by measuring each property on a running
-server."""
+"""Checks servers on this machine by measuring each declared property on a running server."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from wsgiload.catalogue.apps import conformance
-from wsgiload.catalogue.budget import Budget, most_processes
+from wsgiload.catalogue.budget import Budget, max_processes
 from wsgiload.catalogue.contract import Framing, Profile
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.environments.interpreter import AppInterpreter
@@ -27,7 +26,7 @@ from wsgiload.loads.request import Request
 from wsgiload.sampling.listen_queue import read_listen_queue
 from wsgiload.scratch import remove_stale_scratch
 from wsgiload.serving import launch, readiness
-from wsgiload.serving.check_heads import Ask, forwarding, large_head_fault
+from wsgiload.serving.check_heads import Send, forwarding, large_head_fault
 from wsgiload.serving.concurrency import Concurrency
 from wsgiload.serving.conformance import (
     GREETING,
@@ -44,24 +43,25 @@ from wsgiload.serving.readiness import Expectation
 CHECK_BUDGET = Budget(workers=2, threads=2)
 RESPONSE_TIMEOUT_S = 10.0
 BODY_REQUESTS = 20
-# The log lines of this many requests exceed 8 KiB, the largest usual write buffer.
+# An access log of this many requests exceeds 8 KiB, the usual maximum of a write buffer.
 QUIET_REQUESTS = 200
-# Single messages, such as the greeting of a worker that starts late, have fewer lines.
-MOST_QUIET_LINES = 20
+# More than single messages have, such as the greeting of a late worker.
+MAX_QUIET_LINES = 20
 POSTED_BYTES = 1024**2
 # Longer than any response of the app ``conformance``.
-MOST_RESPONSE_BYTES = 2 * POSTED_BYTES
+MAX_RESPONSE_BYTES = 2 * POSTED_BYTES
 # Several, because the validator reports an unclosed response only when it is garbage-collected.
 CONFORMING_REQUESTS = 5
 NOT_CLOSED = b"Iterator garbage collected without being closed"
-# Which worker responds is random: request repeatedly, many at a time, for at most this long.
-MEET_WORKERS_S = 15.0
-REQUESTS_AT_ONCE, MOST_REQUESTS_AT_ONCE = 8, 128
+# It is random which worker responds, so send many concurrent requests repeatedly for up to this
+# time.
+WORKERS_TIMEOUT_S = 15.0
+REQUESTS_AT_ONCE, MAX_REQUESTS_AT_ONCE = 8, 128
 
 
 @dataclass(slots=True)
 class CheckResult:
-    """The results for one variant in one profile; None if not reached or not applicable."""
+    """The results for one variant in one profile; None: not checked or not applicable."""
 
     server: str
     profile: Profile
@@ -93,7 +93,7 @@ class CheckResult:
 
     @property
     def passed(self) -> bool:
-        """Whether every requested property was confirmed."""
+        """Whether every required property was confirmed."""
         needed = [
             self.right_body,
             self.keepalive_as_claimed,
@@ -102,16 +102,16 @@ class CheckResult:
             self.errors_passed,
         ]
         needed += [self.backlog_as_asked, self.within_budget]
-        # The stock profile shows a server as it is; some servers do not stop cleanly.
+        # The stock profile describes a server's defaults; with them, some do not stop cleanly.
         needed += [self.clean_stop] if self.profile == "tuned" else []
         return self.failure is None and not self.complaints and all(needed)
 
     def to_dict(self) -> object:
-        """The row of the table as plain data for JSON."""
+        """The result as plain data for JSON."""
         return msgspec.to_builtins(self) | {"passed": self.passed}
 
     def record(self, holds: bool, complaint: str) -> bool:
-        """Record a complaint if a property does not hold."""
+        """Record a complaint if a property does not hold; returns ``holds``."""
         if not holds:
             self.complaints.append(complaint)
         return holds
@@ -136,7 +136,7 @@ def check_servers(
     profile: Profile = "tuned",
     log: Callable[[str], None],
 ) -> list[CheckResult]:
-    """Launch each variant once and check it; a failure does not stop the others."""
+    """Launch and check each variant; a failure does not stop the others."""
     limits = Limits(server_cpus=available_cpus(), policy="best-effort")
     environments = provision_all([variant.server for variant in chosen], interpreter, log=log)
     launch.raise_fd_limit()
@@ -188,12 +188,12 @@ def _check(
                 )
 
 
-def _ask(port: int, method: str, path: str, body: bytes | None = None) -> Response:
-    return _send(port, Request(path, method, body=body))
+def _request(port: int, method: str, path: str, body: bytes | None = None) -> Response:
+    return _exchange(port, Request(path, method, body=body))
 
 
-def _send(port: int, request: Request) -> Response:
-    return exchange((HOST, port), request, RESPONSE_TIMEOUT_S, MOST_RESPONSE_BYTES)
+def _exchange(port: int, request: Request) -> Response:
+    return exchange((HOST, port), request, RESPONSE_TIMEOUT_S, MAX_RESPONSE_BYTES)
 
 
 def _check_bodies(subject: _Subject, result: CheckResult) -> None:
@@ -205,19 +205,19 @@ def _check_bodies(subject: _Subject, result: CheckResult) -> None:
 
 
 def _check_workers(subject: _Subject, result: CheckResult) -> None:
-    """Every worker must respond: a response from one says nothing about the others."""
+    """Every worker must respond, because one worker's response says nothing about the others."""
     expected = subject.budget.workers or 1
     met: set[bytes] = set()
-    until = time.monotonic() + MEET_WORKERS_S
+    until = time.monotonic() + WORKERS_TIMEOUT_S
     at_once = REQUESTS_AT_ONCE
-    with ThreadPoolExecutor(MOST_REQUESTS_AT_ONCE) as pool:
+    with ThreadPoolExecutor(MAX_REQUESTS_AT_ONCE) as pool:
         while time.monotonic() < until and (len(met) < expected or not met):
             met.update(
-                pool.map(lambda _: _ask(subject.port, "GET", "/worker").body, range(at_once))
+                pool.map(lambda _: _request(subject.port, "GET", "/worker").body, range(at_once))
             )
-            # A front end that keeps its connections to one worker opens more only under more
-            # concurrent requests.
-            at_once = min(2 * at_once, MOST_REQUESTS_AT_ONCE)
+            # A front end may reuse one worker's connections until there are more concurrent
+            # requests.
+            at_once = min(2 * at_once, MAX_REQUESTS_AT_ONCE)
     result.workers_met = len(met)
     if not all(pid.isdigit() for pid in met):
         result.right_body = result.record(
@@ -227,18 +227,18 @@ def _check_workers(subject: _Subject, result: CheckResult) -> None:
 
 
 def _check_keepalive(subject: _Subject, result: CheckResult) -> None:
-    claimed = subject.variant.variant.keeps_connections(subject.profile)
+    declared = subject.variant.variant.keeps_connections(subject.profile)
     kept = readiness.keeps_connections(subject.server, subject.port, GREETING, DEFAULT_TIMEOUT_NS)
     result.keepalive = kept
     does = "keeps" if kept else "does not keep"
     result.keepalive_as_claimed = result.record(
-        kept == claimed, f"it {does} connections alive, but its file declares the opposite"
+        kept == declared, f"it {does} connections alive, but its file declares the opposite"
     )
 
 
 def _check_framing(subject: _Subject, result: CheckResult) -> None:
-    claimed = subject.variant.variant.frames(subject.profile)
-    response = _ask(subject.port, "GET", "/stream")
+    declared = subject.variant.variant.frames(subject.profile)
+    response = _request(subject.port, "GET", "/stream")
     if (response.headers.get("Transfer-Encoding") or "").lower() == "chunked":
         result.framing = "chunked"
     else:
@@ -247,24 +247,24 @@ def _check_framing(subject: _Subject, result: CheckResult) -> None:
         )
     complaint = (
         f"if the app sets no Content-Length, its framing is {result.framing}, but its file "
-        f"declares {claimed}"
+        f"declares {declared}"
     )
-    as_claimed = result.record(result.framing == claimed, complaint)
+    as_declared = result.record(result.framing == declared, complaint)
     whole = result.record(
         response.body == b"".join(conformance.STREAM), "a streamed body was changed"
     )
-    response = _ask(subject.port, "GET", "/")
+    response = _request(subject.port, "GET", "/")
     length = response.headers.get("Content-Length")
     kept = result.record(
         length == str(len(response.body)),
         f"the app's Content-Length was replaced by {length or 'none'}",
     )
-    result.framing_as_claimed = as_claimed and whole and kept
+    result.framing_as_claimed = as_declared and whole and kept
 
 
 def _check_echo(subject: _Subject, result: CheckResult) -> None:
     posted = bytes(range(256)) * (POSTED_BYTES // 256)
-    response = _ask(subject.port, "POST", "/echo", posted)
+    response = _request(subject.port, "POST", "/echo", posted)
     arrived = response.status == 200 and response.body == posted
     result.echo = result.record(
         arrived,
@@ -279,7 +279,7 @@ def _check_errors(subject: _Subject, result: CheckResult) -> None:
     }
     passed = True
     for path, (status, text) in expected.items():
-        response = _ask(subject.port, "GET", path)
+        response = _request(subject.port, "GET", path)
         complaint = (
             f"the app's {status} response was sent as {response.status} with "
             f"{len(response.body)} bytes"
@@ -291,7 +291,7 @@ def _check_errors(subject: _Subject, result: CheckResult) -> None:
 def _check_conformance(subject: _Subject, result: CheckResult) -> None:
     if not subject.variant.server.serves_apps:
         return
-    bodies = [_ask(subject.port, "GET", "/conforms").body for _ in range(CONFORMING_REQUESTS)]
+    bodies = [_request(subject.port, "GET", "/conforms").body for _ in range(CONFORMING_REQUESTS)]
     wrong = [
         body.decode(errors="replace").strip()[:200]
         for body in bodies
@@ -301,7 +301,7 @@ def _check_conformance(subject: _Subject, result: CheckResult) -> None:
         wrong.append("PEP 3333 violation: close() of the app's response was not called")
     known, complaint = subject.variant.variant.deviation, (wrong or [""])[0]
     result.conforms = not wrong
-    # A known deviation is shown but is no complaint; one that no longer exists is.
+    # A known deviation is not a complaint, unless it no longer exists.
     as_known = result.conforms if known is None else known in complaint
     result.record(
         as_known,
@@ -309,14 +309,14 @@ def _check_conformance(subject: _Subject, result: CheckResult) -> None:
     )
 
 
-def _asking(subject: _Subject) -> Ask:
-    return lambda path, headers: _send(subject.port, Request(path, headers=headers))
+def _sender(subject: _Subject) -> Send:
+    return lambda path, headers: _exchange(subject.port, Request(path, headers=headers))
 
 
 def _check_large_head(subject: _Subject, result: CheckResult) -> None:
-    known, fault = subject.variant.variant.head_limit, large_head_fault(_asking(subject))
+    known, fault = subject.variant.variant.head_limit, large_head_fault(_sender(subject))
     result.large_head = fault is None
-    # The stock profile shows a server's default limits.
+    # In the stock profile, the server's default limit is not a fault.
     if subject.profile == "tuned":
         limited = f"it accepts a request head of 32 KiB, but its file says {known!r}"
         result.record((fault is None) == (known is None), fault or limited)
@@ -327,7 +327,7 @@ def _check_forwarded(subject: _Subject, result: CheckResult) -> None:
     the scheme."""
     if not subject.variant.server.serves_apps:
         return
-    forwarded, known = forwarding(_asking(subject)), subject.variant.variant.no_trusted_proxies
+    forwarded, known = forwarding(_sender(subject)), subject.variant.variant.no_trusted_proxies
     is_trusted = forwarded.scheme == "https"
     result.forwarded = is_trusted and not forwarded.lost
     if subject.profile == "tuned":
@@ -355,7 +355,7 @@ def _check_quiet(subject: _Subject, result: CheckResult) -> None:
     for _ in range(QUIET_REQUESTS):
         readiness.ask(subject.port, GREETING, RESPONSE_TIMEOUT_S)
     lines = subject.server.log_path.read_bytes()[before:].decode(errors="replace").splitlines()
-    result.quiet = len(lines) <= MOST_QUIET_LINES
+    result.quiet = len(lines) <= MAX_QUIET_LINES
     complaint = (
         f"it logged {len(lines)} lines for {QUIET_REQUESTS} requests, such as "
         f"{' '.join(lines[:1])[:100]!r}"
@@ -365,14 +365,14 @@ def _check_quiet(subject: _Subject, result: CheckResult) -> None:
 
 def _check_processes(subject: _Subject, result: CheckResult) -> None:
     result.processes = len(subject.server.group.pids())
-    most = most_processes(subject.variant, subject.budget)
+    limit = max_processes(subject.variant, subject.budget)
     result.within_budget = subject.profile == "stock" or result.record(
-        result.processes <= most, f"it runs {result.processes} processes instead of at most {most}"
+        result.processes <= limit,
+        f"it runs {result.processes} processes instead of at most {limit}",
     )
 
 
-# Ordered so that checks that make a server log, such as an error of the app, come after the check
-# of its log.
+# Checks that make a server log, such as an error of the app, must follow the check of its log.
 PROPERTIES: tuple[Callable[[_Subject, CheckResult], None], ...] = (
     _check_bodies,
     _check_quiet,

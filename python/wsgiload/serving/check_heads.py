@@ -1,4 +1,4 @@
-"""Large request heads, and the header fields that a proxy adds: whether a server passes them to the
+"""Checks whether a server passes large request heads, and the header fields of a proxy, to the
 app."""
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ FORWARDED = (
     ("X-Forwarded-Host", "shop.example"),
 )
 
-# A request for a path with these header fields.
-Ask = Callable[[str, tuple[tuple[str, str], ...]], Response]
+# Sends a request for a path with these header fields.
+Send = Callable[[str, tuple[tuple[str, str], ...]], Response]
 
 
-def large_head_fault(ask: Ask) -> str | None:
+def large_head_fault(send: Send) -> str | None:
     """What is wrong with the response to a head of 32 KiB; None if the app receives all of it."""
     try:
-        response = ask("/cookie", (COOKIE,))
+        response = send("/cookie", (COOKIE,))
     except (OSError, http.client.HTTPException) as error:
         return f"it closed the connection on a request head of 32 KiB ({type(error).__name__})"
     if response.status != 200:
@@ -46,9 +46,9 @@ class Forwarding:
     lost: tuple[str, ...]
 
 
-def forwarding(ask: Ask) -> Forwarding:
+def forwarding(send: Send) -> Forwarding:
     """The scheme that the app sees, and the forwarded fields that it does not receive as sent."""
-    text = ask("/forwarded", FORWARDED).body.decode(errors="replace")
+    text = send("/forwarded", FORWARDED).body.decode(errors="replace")
     scheme, *arrived = text.split("\n")
     arrived += [""] * (len(FORWARDED) - len(arrived))
     lost = (name for (name, value), got in zip(FORWARDED, arrived, strict=False) if value != got)

@@ -1,4 +1,4 @@
-"""Stores the latest check results in a JSON file in the cache, for ``servers show``."""
+"""Stores the latest check results in a JSON file in the cache; ``servers show`` reads them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _read() -> dict[str, StoredCheck]:
 
 
 def store_checks(chosen: Sequence[ServerVariant], results: Sequence[CheckResult]) -> None:
-    """Store these results; those of other servers and profiles remain."""
+    """Store these results; keeps those of other servers and profiles."""
     stored = _read()
     for variant, result in zip(chosen, results, strict=True):
         checked = StoredCheck(row=result, lock=_lock_text(variant), checked_ns=time.time_ns())

@@ -1,8 +1,7 @@
-"""Measures how many requests and connections a server handles at once, so the report does not
-depend on documentation.
+"""Measures how many requests and connections a server handles at once, instead of relying on its
+documentation.
 
-The server must run the app ``conformance``. The probe is bounded in time and connections, and
-changes nothing.
+The server must run the app ``conformance``. The probe limits its time and its connections.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from wsgiload.sampling.listen_queue import read_listen_queue
 
 Address = tuple[str, int]
 
-# More than the small defaults that it must detect, but few enough for a small machine.
+# More than the small default limits to detect, but few enough for a small machine.
 PROBED_AT_ONCE = 150
 PROBED_FEW = 6
 RESPONSE_TIMEOUT_S = 2.0
@@ -27,10 +26,10 @@ RESPONSE_TIMEOUT_S = 2.0
 HOLD_TIMEOUT_S = 3 * HOLD_S + 1.0
 CLOSING_S = 0.1
 # The app's responses are far shorter.
-MOST_RESPONSE_BYTES = 16 << 10
+MAX_RESPONSE_BYTES = 16 << 10
 PIECE_BYTES = 4 << 10
 # The largest number of digits of a timestamp.
-MOST_DIGITS = 20
+MAX_DIGITS = 20
 # Time to accept each connection: a small accept queue is measured separately.
 CONNECT_PAUSE_S = 0.001
 SMALL_BACKLOG = 128
@@ -38,7 +37,8 @@ SMALL_BACKLOG = 128
 
 @dataclass(frozen=True, slots=True)
 class Concurrency:
-    """The measured concurrency; None: unknown. ``probed`` is the number that was tried at once."""
+    """The measured concurrency; None: unknown. ``probed`` is the number of concurrent requests and
+    connections that were tried."""
 
     probed: int
     backlog: int | None
@@ -96,12 +96,12 @@ def probe_concurrency(address: Address, *, keeps_connections: bool) -> Concurren
 
 def _requests_at_once(address: Address) -> int | None:
     """How many requests the server handles at once. Starts with a few, because some servers respond
-    to nothing before they have processed everything that arrived together."""
-    few = _most_at_once(_hold_requests(address, PROBED_FEW, (PROBED_FEW + 2) * HOLD_S))
+    only after they have processed everything that arrived together."""
+    few = _peak_concurrency(_hold_requests(address, PROBED_FEW, (PROBED_FEW + 2) * HOLD_S))
     if few is None or few == 1:
         return few
     # A few requests may not reach every worker.
-    many = _most_at_once(_hold_requests(address, PROBED_AT_ONCE, HOLD_TIMEOUT_S))
+    many = _peak_concurrency(_hold_requests(address, PROBED_AT_ONCE, HOLD_TIMEOUT_S))
     if many is None:
         return few if few < PROBED_FEW else None
     return max(few, many)
@@ -124,8 +124,8 @@ def _hold_requests(address: Address, count: int, timeout_s: float) -> list[bytes
             time.sleep(CONNECT_PAUSE_S)
         until = time.monotonic() + timeout_s
         try:
-            while selector.get_map() and (left_s := until - time.monotonic()) > 0:
-                for key, _ in selector.select(left_s):
+            while selector.get_map() and (remaining_s := until - time.monotonic()) > 0:
+                for key, _ in selector.select(remaining_s):
                     _advance(selector, key, responses)
         finally:
             for connection in responses:
@@ -150,15 +150,15 @@ def _advance(
         received = b""
     responses[connection] += received
     response = responses[connection]
-    if not received or len(response) > MOST_RESPONSE_BYTES or _stamps(response):
+    if not received or len(response) > MAX_RESPONSE_BYTES or _timestamps(response):
         selector.unregister(connection)
 
 
-def _stamps(response: bytes) -> tuple[int, int] | None:
-    """When the app was entered and left, from a complete response."""
+def _timestamps(response: bytes) -> tuple[int, int] | None:
+    """The times of entering and leaving the app, from a complete response."""
     head, _, body = response.partition(b"\r\n\r\n")
     words = body.replace(b"\r\n", b" ").split()
-    numbers = [int(word) for word in words if word.isdigit() and 10 < len(word) <= MOST_DIGITS]
+    numbers = [int(word) for word in words if word.isdigit() and 10 < len(word) <= MAX_DIGITS]
     if (
         not head.startswith(b"HTTP/1.")
         or b" 200" not in head.partition(b"\r\n")[0]
@@ -168,21 +168,21 @@ def _stamps(response: bytes) -> tuple[int, int] | None:
     return numbers[0], numbers[1]
 
 
-def _most_at_once(responses: Sequence[bytes]) -> int | None:
+def _peak_concurrency(responses: Sequence[bytes]) -> int | None:
     """The largest number of requests inside the app at one time."""
-    stays = [stay for stay in map(_stamps, responses) if stay is not None]
+    spans = [span for span in map(_timestamps, responses) if span is not None]
     # If two timestamps are equal, leaving counts before entering.
-    steps = sorted([(entered, 1) for entered, _ in stays] + [(left, -1) for _, left in stays])
-    inside = most = 0
+    steps = sorted([(entered, 1) for entered, _ in spans] + [(left, -1) for _, left in spans])
+    inside = peak = 0
     for _, step in steps:
         inside += step
-        most = max(most, inside)
-    return most or None
+        peak = max(peak, inside)
+    return peak or None
 
 
 def _hold_connections(address: Address) -> tuple[int, int]:
-    """How many connections, opened one after another and kept open, got a response, and how many
-    stayed open."""
+    """Open connections one after another and keep them open; returns how many got a response, and
+    how many the server kept open."""
     held: list[socket.socket] = []
     try:
         for _ in range(PROBED_AT_ONCE):
@@ -212,10 +212,10 @@ def _responds(connection: socket.socket) -> bool:
 
 
 def _is_open(connection: socket.socket) -> bool:
-    """Whether the server has not closed the connection; reads the pending data first."""
+    """Whether the server keeps the connection open; reads pending data first."""
     connection.setblocking(False)
     try:
-        for _ in range(MOST_RESPONSE_BYTES // PIECE_BYTES):
+        for _ in range(MAX_RESPONSE_BYTES // PIECE_BYTES):
             if not connection.recv(PIECE_BYTES):
                 return False
     except BlockingIOError:

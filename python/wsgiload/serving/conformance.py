@@ -1,5 +1,4 @@
-"""Launches a variant with the app ``conformance``, which makes every checked property
-observable."""
+"""Launches a variant with the app ``conformance``, which exposes every checked property."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ MAX_CONNECTIONS = 1_000
 def conformance_context(
     variant: ServerVariant, environment: Environment, port: int, profile: Profile, budget: Budget
 ) -> Callable[[Path], LaunchContext]:
-    """The launch parameters of a variant with the app ``conformance``."""
+    """A function from the scratch folder to the launch parameters with the app ``conformance``."""
     is_tuned = profile == "tuned"
     return lambda scratch: LaunchContext(
         python=environment.python,
@@ -48,7 +47,7 @@ def conformance_context(
         threads=(budget.threads if variant.variant.uses_threads else 1)
         if is_tuned
         else variant.threads,
-        backlog=launch.usual_backlog() if is_tuned else None,
+        backlog=launch.tuned_backlog() if is_tuned else None,
         max_connections=MAX_CONNECTIONS if is_tuned else None,
         profile=profile,
         version=environment.version,
@@ -61,9 +60,13 @@ def measure_concurrency(
     place: Place,
     profile_and_budget: tuple[Profile, Budget],
 ) -> Concurrency:
-    """The concurrency of a variant, measured on a separate launch, because it leaves the server
-    busy."""
-    (profile, budget), port, served = profile_and_budget, launch.free_port(), Served(gently=False)
+    """The concurrency of a variant, measured on a separate launch, because the probe leaves the
+    server busy."""
+    (profile, budget), port, served = (
+        profile_and_budget,
+        launch.free_port(),
+        Served(gracefully=False),
+    )
     with tempfile.NamedTemporaryFile(prefix="wsgiload-", suffix=".log") as log:
         expected = Expectation(GREETING, READY_TIMEOUT_NS, DEFAULT_TIMEOUT_NS)
         service = Service(variant, environment, expected, Path(log.name))

@@ -1,5 +1,5 @@
 """One request and its whole response, within a deadline and a maximum number of bytes. Every probe
-of a server uses this module, because a server may send anything for any length of time."""
+uses this module, because a server may respond with anything, and arbitrarily slowly."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from wsgiload.loads.request import Request
 from wsgiload.units import NS_PER_S
 
-# Far larger than any response whose latency is worth measuring.
-MOST_RESPONSE_BYTES = 64 << 20
+# Far more than any response whose latency is worth measuring.
+MAX_RESPONSE_BYTES = 64 << 20
 PIECE_BYTES = 64 << 10
 # The generator's limits; by default, http.client rejects lines of more than 64 KiB and more than
 # 100 fields.
-MOST_HEAD_BYTES = 1 << 20
-MOST_FIELDS = 1_000
-# The remaining time may be too short for a socket timeout, where 0 means non-blocking.
-LEAST_WAIT_S = 0.001
+MAX_HEAD_BYTES = 1 << 20
+MAX_FIELDS = 1_000
+# The remaining time may round to 0, which would make the socket non-blocking.
+MIN_WAIT_S = 0.001
 
 
 # http.client has no other way to set these limits. The last line of a head counts as a field.
-vars(http.client).update(_MAXLINE=MOST_HEAD_BYTES, _MAXHEADERS=MOST_FIELDS + 1)
+vars(http.client).update(_MAXLINE=MAX_HEAD_BYTES, _MAXHEADERS=MAX_FIELDS + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,40 +38,39 @@ class Response:
 class ResponseTooLarge(OSError):
     """The response is longer than any probe reads."""
 
-    # Unknown if the head alone is too long.
+    # None if the head alone is too long.
     status: int | None = None
 
 
 class _BoundedSocket(socket.socket):
     """A socket whose operations share a deadline and a maximum number of bytes.
 
-    A timeout limits only a single operation, so a server that sends a byte now and then would
-    outlast it.
+    A timeout limits only a single operation, so a server could evade it by sending single bytes.
     """
 
     deadline_ns = 0
-    most_bytes = 0
+    max_bytes = 0
     received_bytes = 0
 
-    def allow(self, timeout_s: float, most_bytes: int) -> None:
-        """Begin an exchange with this timeout and maximum number of bytes."""
+    def allow(self, timeout_s: float, max_bytes: int) -> None:
+        """Start an exchange with this timeout and maximum number of bytes."""
         self.deadline_ns = time.monotonic_ns() + round(timeout_s * NS_PER_S)
-        self.most_bytes, self.received_bytes = most_bytes, 0
+        self.max_bytes, self.received_bytes = max_bytes, 0
 
     def bound(self) -> None:
         """Limit the next operation to the remaining time."""
-        left_s = (self.deadline_ns - time.monotonic_ns()) / NS_PER_S
-        if left_s <= 0:
+        remaining_s = (self.deadline_ns - time.monotonic_ns()) / NS_PER_S
+        if remaining_s <= 0:
             raise TimeoutError("timed out")
-        self.settimeout(max(LEAST_WAIT_S, left_s))
+        self.settimeout(max(MIN_WAIT_S, remaining_s))
 
-    # The methods that read responses and send requests.
+    # http.client reads responses and sends requests with these methods.
     def recv_into(self, *arguments: object, **named: object) -> int:
         self.bound()
         received: int = super().recv_into(*arguments, **named)  # type: ignore[arg-type]
         self.received_bytes += received
-        if self.received_bytes > self.most_bytes:
-            raise ResponseTooLarge(f"a response of more than {self.most_bytes >> 20} MiB")
+        if self.received_bytes > self.max_bytes:
+            raise ResponseTooLarge(f"a response of more than {self.max_bytes >> 20} MiB")
         return received
 
     def sendall(self, *arguments: object) -> None:
@@ -80,7 +79,7 @@ class _BoundedSocket(socket.socket):
 
 
 class Connection:
-    """One connection to a server; each exchange on it has the full timeout."""
+    """One connection to a server; the timeout applies to each exchange separately."""
 
     def __init__(self, address: tuple[str, int], timeout_s: float) -> None:
         """Connect. Raises OSError."""
@@ -101,9 +100,9 @@ class Connection:
         self._http.close()
         self._socket.close()
 
-    def exchange(self, request: Request, most_bytes: int = MOST_RESPONSE_BYTES) -> Response:
+    def exchange(self, request: Request, max_bytes: int = MAX_RESPONSE_BYTES) -> Response:
         """Send the request and read its response. Raises OSError or HTTPException."""
-        self._socket.allow(self._timeout_s, most_bytes)
+        self._socket.allow(self._timeout_s, max_bytes)
         status = None
         try:
             _send(self._http, request)
@@ -121,12 +120,12 @@ def exchange(
     address: tuple[str, int],
     request: Request,
     timeout_s: float,
-    most_bytes: int = MOST_RESPONSE_BYTES,
+    max_bytes: int = MAX_RESPONSE_BYTES,
 ) -> Response:
     """One request on a new connection. Raises OSError or HTTPException."""
     connection = Connection(address, timeout_s)
     try:
-        return connection.exchange(request, most_bytes)
+        return connection.exchange(request, max_bytes)
     finally:
         connection.close()
 
@@ -144,7 +143,7 @@ def _body_of(response: http.client.HTTPResponse) -> bytes:
 
 
 def _send(connection: http.client.HTTPConnection, request: Request) -> None:
-    """The request as the generator sends it; a repeated field is sent repeatedly."""
+    """Send the request like the generator, including repeated fields."""
     names = {name.lower() for name, _ in request.headers}
     connection.putrequest(
         request.method, request.path, skip_host="host" in names, skip_accept_encoding=True

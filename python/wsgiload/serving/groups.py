@@ -1,4 +1,4 @@
-"""Control groups for everything that is started for a measurement, and their removal."""
+"""Creates and removes the control groups of everything that a measurement starts."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Place:
 
 @contextmanager
 def chosen_place(limits: Limits) -> Iterator[Place]:
-    """The backend, chosen by trying, and a janitor while the block lasts. The janitor starts first,
-    because the trial may leave a group behind, too."""
+    """A place with a tested backend, and a janitor while the block lasts. The janitor starts first,
+    because testing may leave a group behind, too."""
     with Janitor() as janitor:
         with uninterrupted():
             backend = select_backend(limits)
@@ -33,8 +33,8 @@ def chosen_place(limits: Limits) -> Iterator[Place]:
 
 @contextmanager
 def fresh_group(label: str, place: Place) -> Iterator[LimitedGroup]:
-    """A new group, watched by the janitor; it is removed with all its processes when the block
-    ends."""
+    """A new group that the janitor watches; its processes are killed and it is removed when the
+    block ends."""
     with uninterrupted():
         group = place.backend.create(place.limits, label)
         try:

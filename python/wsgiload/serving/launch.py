@@ -28,13 +28,14 @@ HOST = "127.0.0.1"
 BACKLOG = 1_024
 SOMAXCONN = Path("/proc/sys/net/core/somaxconn")
 POLL_S = 0.01
-# Some servers allocate a table entry for each possible file descriptor.
-MOST_FDS = 65_536
+# Limited, because some servers allocate a table entry per possible file descriptor.
+MAX_FDS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class ServerExit:
-    """How a server ended; ``clean`` means that it obeyed the signal and left nothing behind."""
+    """How a server ended; ``clean`` means that it exited on the signal and left no processes
+    behind."""
 
     code: int | None
     signal: str | None
@@ -48,7 +49,7 @@ def raise_fd_limit() -> None:
     With the usual soft limit of 1,024, a server would refuse connections of the load.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limit = MOST_FDS if hard == resource.RLIM_INFINITY else min(hard, MOST_FDS)
+    limit = MAX_FDS if hard == resource.RLIM_INFINITY else min(hard, MAX_FDS)
     if soft != resource.RLIM_INFINITY and soft < limit:
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
@@ -69,15 +70,15 @@ def require_free_port(port: int) -> None:
             probe.bind((HOST, port))
         except OSError as error:
             owners = listener_pids(port)
-            by_whom = f" by process {', '.join(map(str, sorted(owners)))}" if owners else ""
+            owner_text = f" by process {', '.join(map(str, sorted(owners)))}" if owners else ""
             raise UsageError(
-                f"cannot listen on port {port} of {HOST}: {error.strerror}{by_whom}",
+                f"cannot listen on port {port} of {HOST}: {error.strerror}{owner_text}",
                 "choose another --port, or omit it to use a free one",
             ) from None
 
 
-def usual_backlog() -> int:
-    """The backlog for all servers, as far as the kernel allows."""
+def tuned_backlog() -> int:
+    """The backlog of the tuned profile, limited by the kernel's somaxconn."""
     try:
         return min(BACKLOG, int(SOMAXCONN.read_text()))
     except (OSError, ValueError):
@@ -85,7 +86,7 @@ def usual_backlog() -> int:
 
 
 class ServerProcess:
-    """A server that was started; ``stop`` must be called in any case."""
+    """The process of a server; always call ``stop``."""
 
     def __init__(self, variant: ServerVariant, group: LimitedGroup, log_path: Path) -> None:
         self.variant = variant
@@ -100,7 +101,7 @@ class ServerProcess:
     def start(
         self, environment: Environment, context: LaunchContext, added: Mapping[str, str]
     ) -> None:
-        """Start it inside its group; it may not be ready, or alive, when this returns."""
+        """Start the server inside its group, without waiting until it is ready."""
         server, kind = self.variant.server, self.variant.variant
         require_system(self.variant)
         argv = adjusted_command(server.command(kind, context), context.app, self.variant)
@@ -110,7 +111,7 @@ class ServerProcess:
             # `python -m` would put the working directory first, before the standard library.
             variables["PYTHONSAFEPATH"] = "1"
         self.settings = settings_of(self.variant, context, argv, server_variables, environment)
-        # Setup commands have written to the same file.
+        # Append, because setup commands wrote to the same file.
         self._log = self.log_path.open("ab")
         self._log_begins = self._log.tell()
         try:
@@ -142,9 +143,9 @@ class ServerProcess:
             return f"was killed by {signal_name(-code)}{last}"
         return f"exited with code {code}{last}"
 
-    def stop(self, *, gently: bool = True) -> ServerExit | None:
-        """Stop it as its file says, then by force (immediately unless ``gently``); None if it never
-        started."""
+    def stop(self, *, gracefully: bool = True) -> ServerExit | None:
+        """Send its stop signal and wait (only if ``gracefully``), then kill all remaining
+        processes; None if it never started."""
         process, log = self._process, self._log
         if log is not None:
             log.close()
@@ -153,19 +154,19 @@ class ServerProcess:
         server = self.variant.server
         was_running = process.poll() is None
         started_ns = time.monotonic_ns()
-        if was_running and gently:
+        if was_running and gracefully:
             process.send_signal(signal.Signals[server.stop_signal])
             was_running = _wait(process, server.stop_timeout_s)
         stop_s = (time.monotonic_ns() - started_ns) / 1e9
-        left = self._left_behind()
+        has_leftovers = self._has_leftovers()
         self.group.kill()
         process.kill()  # after an early interrupt, it may not be in the group yet
         code = process.wait()
-        clean = was_running and not left and code in server.clean_exit_codes
+        clean = was_running and not has_leftovers and code in server.clean_exit_codes
         name = signal_name(-code) if code < 0 else None
         return ServerExit(code if code >= 0 else None, name, clean, round(stop_s, 3))
 
-    def _left_behind(self) -> bool:
+    def _has_leftovers(self) -> bool:
         """Whether processes of the group outlive the first one by more than 0.5 s."""
         until = time.monotonic() + 0.5
         while self.group.pids():

@@ -1,7 +1,7 @@
-"""One server from launch to removal, in a fixed order that only this module defines.
+"""The lifecycle of one server, whose order only this module defines.
 
-setup → group → watched by the janitor → started → ready → (the caller's work) → stopped → last
-counters → group removed → teardown.
+setup → group created → watched by the janitor → started → ready → (the caller's work) → stopped →
+final counters → group removed → teardown.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from wsgiload.units import NS_PER_S
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A server to run, and when it counts as ready."""
+    """A server to run, and the response that shows that it is ready."""
 
     variant: ServerVariant
     environment: Environment
@@ -42,7 +42,7 @@ class Service:
 
 @dataclass(slots=True)
 class Served:
-    """Facts of a server's life, filled step by step and kept in any case."""
+    """Facts of a server's lifecycle, filled in step by step and kept after errors."""
 
     enforcement: Enforcement | None = None
     settings: ServerSettings | None = None
@@ -50,8 +50,8 @@ class Served:
     ended: ServerExit | None = None
     oom_kills: int | None = None
     memory_peak_bytes: int | None = None
-    # False: kill the server immediately, because nobody waits for a clean stop.
-    gently: bool = True
+    # False: kill the server immediately.
+    gracefully: bool = True
 
 
 @contextmanager
@@ -62,8 +62,7 @@ def serving(
     context: Callable[[Path], LaunchContext],
     served: Served,
 ) -> Iterator[ServerProcess]:
-    """A server that gives correct responses while the block lasts. Raises ServerError if it never
-    does."""
+    """A ready server while the block lasts. Raises ServerError if it does not become ready."""
     with (
         legible_log(service.log_path),
         scratch_folder() as scratch,
@@ -82,12 +81,12 @@ def serving(
             )
             yield server
         except KeyboardInterrupt:
-            served.gently = False  # do not wait for a clean stop
+            served.gracefully = False  # do not wait for a clean stop
             raise
         finally:
             with uninterrupted():
-                served.ended = server.stop(gently=served.gently)
-                # The counters exist until the group is removed, which comes next.
+                served.ended = server.stop(gracefully=served.gracefully)
+                # Read the counters before the group is removed.
                 served.oom_kills = group.oom_kills()
                 served.memory_peak_bytes = group.memory_peak_bytes()
 

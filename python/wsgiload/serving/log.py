@@ -10,7 +10,7 @@ LOG_TAIL_BYTES = 4_000
 
 
 def tail_of(path: Path, began: int = 0) -> str:
-    """The end of what was written after the first ``began`` bytes."""
+    """The end of the output after its first ``began`` bytes."""
     try:
         with path.open("rb") as log:
             start = max(began, path.stat().st_size - LOG_TAIL_BYTES)

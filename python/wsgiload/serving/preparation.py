@@ -1,4 +1,4 @@
-"""The user's commands around a server: setup before its start, and teardown after its end.
+"""The user's setup and teardown commands, run before a server's start and after its end.
 
 Each runs in the user's environment and in a separate group, outside the server's limits, so it does
 not affect the measurement. Processes that it leaves behind are killed.
@@ -24,7 +24,7 @@ Step = Literal["setup", "teardown"]
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """The commands around one server; their output goes to ``log_path``."""
+    """The setup and teardown commands of one server; their output goes to ``log_path``."""
 
     server: str
     setup: Sequence[Sequence[str]]
@@ -37,8 +37,8 @@ class Preparation:
 
 @contextmanager
 def prepared(preparation: Preparation, place: Place) -> Iterator[None]:
-    """Run setup before the block and teardown after it in any case. Raises ServerError if one
-    fails, unless the block failed first."""
+    """Run setup before the block, and teardown after it even on errors. Raises ServerError if a
+    command fails, unless the block failed first."""
     # Discard the log of an earlier attempt; setup and the server append to it.
     preparation.log_path.write_bytes(b"")
     try:
@@ -53,7 +53,7 @@ def prepared(preparation: Preparation, place: Place) -> Iterator[None]:
 
 
 def _tear_down(preparation: Preparation, place: Place) -> None:
-    """Run all commands; the first failure is raised after the last command."""
+    """Run all teardown commands, then raise the first failure."""
     failures = []
     for argv in preparation.teardown:
         try:

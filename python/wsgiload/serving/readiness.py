@@ -1,5 +1,5 @@
-"""Waits until a server gives a correct response, and probes whether it keeps connections open. An
-open port is not sufficient."""
+"""Waits until a server gives a correct response (an open port is not sufficient), and probes
+whether it keeps connections open."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from wsgiload.loads.request import Request
 from wsgiload.sampling.listen_queue import listener_pids
 from wsgiload.serving.exchange import Connection, Response, ResponseTooLarge
 from wsgiload.serving.launch import HOST, ServerProcess
-from wsgiload.serving.wrong_response import exception_in, fix_of, in_words
+from wsgiload.serving.wrong_response import describe_response, exception_in, fix_of
 from wsgiload.units import NS_PER_S
 
 POLL_S = 0.02
-# The remaining time may be shorter than any response takes.
+# Applies if the remaining time is too short for any response.
 MIN_RESPONSE_TIMEOUT_S = 0.1
-# A server that still imports its app may give wrong responses; they are reported after this time.
+# Wrong responses are errors only after this time, because the server may still import its app.
 WRONG_RESPONSE_PATIENCE_NS = 3 * NS_PER_S
 STEP = "readiness"
-# A process may exit slightly later than its port closes.
-END_SEEN_WITHIN_S = 0.5
+# A process may exit slightly after its port closes.
+EXIT_DETECTION_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def _exchange(connection: Connection, request: Request) -> ProbeResult:
     except (OSError, http.client.HTTPException) as error:
         return ProbeResult(None, f"{type(error).__name__}: {error}")
     is_correct = response.status in request.statuses and _is_correct(response.body, request)
-    wrong = None if is_correct else in_words(request, response)
+    wrong = None if is_correct else describe_response(request, response)
     return ProbeResult(response.status, wrong, response=response)
 
 
@@ -90,8 +90,8 @@ def _is_correct(body: bytes, request: Request) -> bool:
 
 
 def wait_until_ready(server: ServerProcess, port: int, expected: Expectation) -> float:
-    """Poll until the response is correct; returns the seconds that this took. Raises ServerError if
-    it cannot become correct."""
+    """Poll until the response is correct; returns the elapsed seconds. Raises ServerError if the
+    server ends, keeps giving wrong responses, or is not ready in time."""
     started_ns = time.monotonic_ns()
     wrong_since_ns: int | None = None
     while True:
@@ -124,7 +124,7 @@ def wait_until_ready(server: ServerProcess, port: int, expected: Expectation) ->
 
 
 def _end_of(server: ServerProcess, when: str) -> ServerError | None:
-    """The error for a server that was killed or has exited; None while it runs."""
+    """The error for a server that was OOM-killed or has exited; None while it runs."""
     kills = server.group.oom_kills()
     if kills:
         return out_of_memory(server, kills, when, STEP)
@@ -179,8 +179,8 @@ def _require_listener_in_group(server: ServerProcess, port: int) -> None:
 
 
 def keeps_connections(server: ServerProcess, port: int, request: Request, timeout_ns: int) -> bool:
-    """Whether two requests get a response on one connection. Raises ServerError for a wrong or late
-    response, or if the server accepts no more connections, because then the result is unknown."""
+    """Whether two requests get a response on one connection. Raises ServerError if the result is
+    unknown: after a wrong or late response, or if the server accepts no more connections."""
     try:
         connection = Connection((HOST, port), timeout_ns / NS_PER_S)
     except OSError as error:
@@ -201,7 +201,7 @@ def keeps_connections(server: ServerProcess, port: int, request: Request, timeou
 def _not_connected(server: ServerProcess, error: OSError) -> ServerError:
     """The error for a server that gave a correct response but no longer accepts connections: how it
     exited, or that it stalled."""
-    until = time.monotonic() + END_SEEN_WITHIN_S
+    until = time.monotonic() + EXIT_DETECTION_S
     while time.monotonic() < until:
         ended = _end_of(server, "after its first response")
         if ended is not None:

@@ -1,6 +1,6 @@
 """Supporting services of the measured servers, such as a database. They are started first and
-stopped last, each in a separate group outside the server's limits, or attached to where they
-already run."""
+stopped last, each in a separate group outside the server's limits; services that already run are
+attached to."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from wsgiload.units import NS_PER_S
 
 STEP = "service"
 POLL_S = 0.05
-# A database flushes its memory to disk before it exits.
+# A database may flush data to disk before it exits.
 STOP_TIMEOUT_S = 10.0
 
 
@@ -54,7 +54,7 @@ class RunningService:
 
 @dataclass(frozen=True, slots=True)
 class ServiceContext:
-    """What is needed to start services: place, cores, variables and timeout."""
+    """How services are started: place, cores, variables and timeout."""
 
     place: Place
     server_cpus: tuple[int, ...]
@@ -73,10 +73,10 @@ class ServiceContext:
 
 @contextmanager
 def running_services(
-    services: Mapping[str, SupportingService], around: ServiceContext, log: Callable[[str], None]
+    services: Mapping[str, SupportingService], context: ServiceContext, log: Callable[[str], None]
 ) -> Iterator[tuple[RunningService, ...]]:
-    """All services in their order, while the block lasts. Raises ServerError if one does not become
-    ready."""
+    """All services, started in order, while the block lasts. Raises ServerError if one does not
+    become ready."""
     if not services:
         yield ()
         return
@@ -87,8 +87,8 @@ def running_services(
             if service.command is None:
                 running.append(stack.enter_context(_attached(name, service)))
                 continue
-            log(f"starting {name} on CPU {format_cpu_list(around.cores)}")
-            started = _started(name, service, around, folder / f"{name}.log")
+            log(f"starting {name} on CPU {format_cpu_list(context.cores)}")
+            started = _started(name, service, context, folder / f"{name}.log")
             running.append(stack.enter_context(started))
         yield tuple(running)
 
@@ -110,25 +110,25 @@ def _attached(name: str, service: SupportingService) -> Iterator[RunningService]
 
 @contextmanager
 def _started(
-    name: str, service: SupportingService, around: ServiceContext, log_path: Path
+    name: str, service: SupportingService, context: ServiceContext, log_path: Path
 ) -> Iterator[RunningService]:
-    cores = around.cores
+    cores = context.cores
     unlimited = replace(
-        around.place.limits, cpus=None, memory_bytes=None, pids=None, server_cpus=cores
+        context.place.limits, cpus=None, memory_bytes=None, pids=None, server_cpus=cores
     )
-    place = replace(around.place, limits=unlimited)
+    place = replace(context.place, limits=unlimited)
     with log_path.open("ab") as log, fresh_group(f"service-{name}", place) as group:
-        launch = _Launch(name, service, group, log, {**around.variables, **service.env}, place)
+        launch = _Launch(name, service, group, log, {**context.variables, **service.env}, place)
         with uninterrupted():
             process = launch.spawn(service.command or "")
         has_ended = _end_of(name, process, log_path)
         try:
-            _wait_until_ready(launch, has_ended, around.timeout_ns, log_path)
+            _wait_until_ready(launch, has_ended, context.timeout_ns, log_path)
             yield RunningService(
                 name,
                 group,
                 float(len(cores)),
-                bool(set(cores) & set(around.server_cpus)),
+                bool(set(cores) & set(context.server_cpus)),
                 has_ended,
             )
         finally:
@@ -138,7 +138,7 @@ def _started(
 
 @dataclass(frozen=True, slots=True)
 class _Launch:
-    """How commands of a service are started, all in its group."""
+    """Starts the commands of a service, all in its group."""
 
     name: str
     service: SupportingService
@@ -170,7 +170,7 @@ def _end_of(
 def _wait_until_ready(
     launch: _Launch, has_ended: Callable[[], str | None], timeout_ns: int, log_path: Path
 ) -> None:
-    """Poll until it is ready. Raises ServerError if it ends first, or takes too long."""
+    """Poll until the service is ready. Raises ServerError if it ends first or takes too long."""
     until_ns = time.monotonic_ns() + timeout_ns
     while not _is_ready(launch, until_ns):
         ended = has_ended()
@@ -202,8 +202,8 @@ def _is_ready(launch: _Launch, until_ns: int) -> bool:
     with uninterrupted():
         process = launch.spawn(ready)
     try:
-        left_ns = max(until_ns - time.monotonic_ns(), 0)
-        return process.wait(left_ns / NS_PER_S) == 0
+        remaining_ns = max(until_ns - time.monotonic_ns(), 0)
+        return process.wait(remaining_ns / NS_PER_S) == 0
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
@@ -219,7 +219,7 @@ def _listens(port: int) -> bool:
 
 
 def _stop(process: subprocess.Popen[bytes], stop_signal: str) -> None:
-    """Stop it gently; its group ends the rest."""
+    """Stop the main process, killing it after a timeout; its group kills the rest."""
     if process.poll() is None:
         process.send_signal(signal.Signals[stop_signal])
         try:

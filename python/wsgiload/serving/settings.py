@@ -1,4 +1,4 @@
-"""The settings with which a server was started: for the report, and to start it again."""
+"""The settings with which a server was started, for the report and for starting it again."""
 
 from __future__ import annotations
 

@@ -30,12 +30,12 @@ _OF_STATUS = {
 }
 
 # Sends a request; None if there was no complete response.
-Again = Callable[[Request], Response | None]
+Resend = Callable[[Request], Response | None]
 
 
-def in_words(request: Request, response: Response) -> str:
-    """The response: its status if wrong, the target of a redirect, and the beginning of its
-    body."""
+def describe_response(request: Request, response: Response) -> str:
+    """Describe a wrong response: its status if unexpected, and its redirect target or the beginning
+    of its body."""
     exchange = f"{request.method} {request.path} returned"
     text = f"{exchange} an unexpected body"
     if response.status not in request.statuses:
@@ -60,17 +60,17 @@ def excerpt(response: Response) -> str:
     return quotation(body.decode(errors="replace"))
 
 
-def fix_of(request: Request, response: Response, hosts: Iterable[str], again: Again) -> str:
-    """What to change; ``hosts`` are host names that the app may accept."""
+def fix_of(request: Request, response: Response, hosts: Iterable[str], resend: Resend) -> str:
+    """A suggested fix; ``hosts`` are host names that the app may accept."""
     status = response.status
     if status in request.statuses:
         return _fix_of_body(response)
     if status >= 500:
         return "see the server's log"
     if status in REDIRECTS:
-        return _fix_of_redirect(request, response, again)
+        return _fix_of_redirect(request, response, resend)
     if status == 400:
-        return _fix_of_host(request, hosts, again)
+        return _fix_of_host(request, hosts, resend)
     if status == 405 and response.headers.get("Allow"):
         method = response.headers["Allow"].partition(",")[0].strip()
         return f"choose another --path, or send --method {shlex.quote(method)}"
@@ -79,7 +79,7 @@ def fix_of(request: Request, response: Response, hosts: Iterable[str], again: Ag
 
 
 def exception_in(log: str) -> str | None:
-    """The exception of the last traceback in a log."""
+    """The exception of the last traceback in a log; None if there is none."""
     _, heading, block = log.rpartition("Traceback (most recent call last)")
     lines = block.splitlines()[1:] if heading else []
     return next((line for line in lines if _EXCEPTION.fullmatch(line)), None)
@@ -95,11 +95,11 @@ def _fix_of_body(response: Response) -> str:
     return "choose another --path, or correct the --expect options"
 
 
-def _fix_of_redirect(request: Request, response: Response, again: Again) -> str:
+def _fix_of_redirect(request: Request, response: Response, resend: Resend) -> str:
     where = urlsplit(response.headers.get("Location", ""))
     name, value = HTTPS_FIELD
     if where.scheme == "https":
-        if _is_correct(again(_with(request, name, value)), request):
+        if _is_correct(resend(_with(request, name, value)), request):
             return f"the app requires https: add -H '{name}: {value}'"
         return "the app requires https: turn that off for the measurement"
     if _LOGIN.search(where.path):
@@ -108,19 +108,20 @@ def _fix_of_redirect(request: Request, response: Response, again: Again) -> str:
         )
 
     path = where.path + (f"?{where.query}" if where.query else "")
-    if path.startswith("/") and _is_correct(again(replace(request, path=path)), request):
+    if path.startswith("/") and _is_correct(resend(replace(request, path=path)), request):
         return f"request its target: --path {shlex.quote(path)}"
     return (
         f"choose another --path; if the redirect is correct, add --expect-status {response.status}"
     )
 
 
-def _fix_of_host(request: Request, hosts: Iterable[str], again: Again) -> str:
-    """Frameworks respond with 400 to unknown host names, and the load uses the server's address."""
+def _fix_of_host(request: Request, hosts: Iterable[str], resend: Resend) -> str:
+    """The fix for status 400: frameworks send it for unknown host names, and the load's default is
+    the server's address."""
     if any(name.lower() == "host" for name, _ in request.headers):
         return "correct -H 'Host: …', or change the request with --method, -H and --body"
     for host in dict.fromkeys((*hosts, "localhost")):
-        other = again(_with(request, "Host", host))
+        other = resend(_with(request, "Host", host))
         if other is not None and other.status < 500 and other.status != 400:
             return f"the app accepts only its own host names: add -H {shlex.quote(f'Host: {host}')}"
     return (

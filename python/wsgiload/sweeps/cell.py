@@ -280,7 +280,7 @@ def launch_context(
         shim_dir=shim_folder(app, served.app_dir, scratch, pythonpath) if is_shimmed else None,
         workers=budget.workers,
         threads=budget.threads,
-        backlog=launch.usual_backlog() if is_tuned else None,
+        backlog=launch.tuned_backlog() if is_tuned else None,
         max_connections=most + SPARE_CONNECTIONS if is_tuned else None,
         profile=profile,
         run_s=(longest_ns + experiment.load.timeout_ns) / NS_PER_S,

@@ -36,8 +36,7 @@ def greet(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[b
 
 
 def worker(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """The process id. The worker is busy for a while, so it cannot take the requests of the
-    others."""
+    """The process id. Busy-waits first, so one worker cannot take all concurrent requests."""
     until = time.monotonic_ns() + BUSY_NS
     while time.monotonic_ns() < until:
         pass
@@ -52,13 +51,13 @@ def stream(environ: WSGIEnvironment, start_response: StartResponse) -> Iterator[
 
 def echo(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """The body of the request."""
-    left, parts = int(environ.get("CONTENT_LENGTH") or 0), []
-    while left > 0:
-        part = environ["wsgi.input"].read(min(left, CHUNK_BYTES))
+    remaining, parts = int(environ.get("CONTENT_LENGTH") or 0), []
+    while remaining > 0:
+        part = environ["wsgi.input"].read(min(remaining, CHUNK_BYTES))
         if not part:
             break
         parts.append(part)
-        left -= len(part)
+        remaining -= len(part)
     return _send(start_response, b"".join(parts))
 
 
@@ -90,8 +89,8 @@ def conforms(environ: WSGIEnvironment, start_response: StartResponse) -> Iterabl
 
 
 def hold(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """When the app was entered and left, on a clock that all processes share; it waits in
-    between."""
+    """Wait, then respond with the times of entering and leaving the app. All processes share the
+    clock."""
     entered_ns = time.monotonic_ns()
     time.sleep(HOLD_S)
     return _send(start_response, f"{entered_ns} {time.monotonic_ns()}".encode())

@@ -30,7 +30,7 @@ async def greet(scope: Message, receive: Receive, send: Send) -> None:
 
 
 async def worker(scope: Message, receive: Receive, send: Send) -> None:
-    """The process id, after keeping the event loop busy for a while."""
+    """The process id, after a busy-wait."""
     until = time.monotonic_ns() + conformance.BUSY_NS
     while time.monotonic_ns() < until:
         pass
@@ -97,19 +97,19 @@ def violations(scope: Message) -> Iterable[str]:
 
 
 def _are_fields(fields: Iterable[tuple[bytes, bytes]] | None) -> bool:
-    """Whether they are pairs of byte strings with names in lower case."""
+    """Whether the fields are pairs of byte strings with lower-case names."""
     return fields is not None and all(
         type(name) is type(value) is bytes and name == name.lower() for name, value in fields
     )
 
 
 def _is_address(address: Any) -> bool:
-    """Whether it is None, or a host and a port."""
+    """Whether the value is None, or a host and a port."""
     return address is None or [type(part) for part in address] == [str, int]
 
 
 async def hold(scope: Message, receive: Receive, send: Send) -> None:
-    """When the app was entered and left; it waits in between."""
+    """Wait, then respond with the times of entering and leaving the app."""
     entered_ns = time.monotonic_ns()
     await asyncio.sleep(conformance.HOLD_S)
     await _send(send, f"{entered_ns} {time.monotonic_ns()}".encode())
@@ -141,7 +141,7 @@ ROUTES = {
 
 
 async def lifespan(receive: Receive, send: Send) -> None:
-    """Start and end with the server."""
+    """Acknowledge the lifespan events until shutdown."""
     message: Message = {}
     while message.get("type") != "lifespan.shutdown":
         message = await receive()

@@ -31,11 +31,11 @@ def counted(app: WSGIApplication) -> WSGIApplication:
 
     def counting(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         nonlocal slot
-        if slot is None:  # at the first request, after the server has forked its workers
+        if slot is None:  # opened at the first request, because the server forks its workers before
             with lock:
                 slot = slot or _slot(f"{os.environ[FOLDER_VARIABLE]}/{os.getpid()}-{id(lock)}")
         number = next(numbers)
-        if slot[0] < number:  # another thread may have been first; a lock would double the cost
+        if slot[0] < number:  # another thread may have stored more; a lock would double the cost
             slot[0] = number
         return app(environ, start_response)
 
@@ -43,7 +43,7 @@ def counted(app: WSGIApplication) -> WSGIApplication:
 
 
 def counted_asgi(app: AsgiApp) -> AsgiApp:
-    """The same for an ASGI app, which runs in a single event loop per process."""
+    """Like ``counted`` for an ASGI app, which runs in one event loop per process."""
     slot: MutableSequence[int] | memoryview | None = None
 
     async def counting(scope: Message, receive: Receive, send: Send) -> None:

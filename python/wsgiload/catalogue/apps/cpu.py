@@ -1,7 +1,7 @@
 """Fixed work in pure Python, about one millisecond on a current core; its result is the body.
 
-Fixed work, not fixed time, so a slower or throttled core gives slower responses. Pure Python,
-because hashlib releases the global interpreter lock, which would hide how a server shares it.
+The work is fixed rather than the time, so a slower or throttled core gives slower responses. It is
+pure Python because hashlib releases the GIL, which would hide GIL contention.
 """
 
 from __future__ import annotations

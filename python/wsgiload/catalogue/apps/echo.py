@@ -18,13 +18,13 @@ EXPECTED_BODY = BODY
 
 
 def _body(environ: WSGIEnvironment) -> bytes:
-    left_bytes, pieces = int(environ.get("CONTENT_LENGTH") or 0), []
-    while left_bytes > 0:
-        piece = environ["wsgi.input"].read(min(left_bytes, PIECE_BYTES))
+    remaining_bytes, pieces = int(environ.get("CONTENT_LENGTH") or 0), []
+    while remaining_bytes > 0:
+        piece = environ["wsgi.input"].read(min(remaining_bytes, PIECE_BYTES))
         if not piece:
             break
         pieces.append(piece)
-        left_bytes -= len(piece)
+        remaining_bytes -= len(piece)
     return b"".join(pieces)
 
 

@@ -1,8 +1,8 @@
 """Sleeps 100 ms, then writes a temporary file in 10,000 pieces: waiting, system calls and the disk.
 
-The app of the Circus comparison of 2012. Its loop multiplied constants, which the compiler
-evaluates in advance, so only an empty loop remained, as here. Its response was the time it took;
-here, that is in a header, so the body can be checked.
+The app of the Circus comparison of 2012. Its loop multiplied constants, which the compiler folds,
+so here the loop is empty. Its body contained the elapsed time; here, the time is in a header, so
+the body is fixed and can be checked.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ async def asgi_app(
     receive: Callable[[], Awaitable[Message]],
     send: Callable[[Message], Awaitable[None]],
 ) -> None:
-    """The same for ASGI servers."""
-    if scope["type"] != "http":  # it needs no lifespan
+    """The ASGI version of ``app``."""
+    if scope["type"] != "http":  # no lifespan support
         raise NotImplementedError(scope["type"])
     await send({"type": "http.response.start", "status": 200, "headers": list(ASGI_HEADERS)})
     await send({"type": "http.response.body", "body": EXPECTED_BODY})

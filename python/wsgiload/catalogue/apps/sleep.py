@@ -21,8 +21,8 @@ HEADERS = [
 
 
 def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Sleep, then respond. ``time.sleep`` is looked up at each call, so a monkey-patched one
-    yields."""
+    """Sleep, then respond. ``time.sleep`` is looked up at each call, so a monkey-patched
+    version yields."""
     time.sleep(SLEEP_S)
     start_response("200 OK", list(HEADERS))
     return [EXPECTED_BODY]

@@ -1,7 +1,7 @@
 """The server for the app ``upstream``: responds to every connection after 20 ms. A program, not an
 app: ``upstream_source.py PORT``.
 
-It is many times faster than the app, so it does not limit the measurement.
+It is many times faster than the app, so it is not the bottleneck.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Source(asyncio.Protocol):
     """One connection, one response."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Nothing to send yet."""
+        """Store the connection; the response follows the request."""
         self.transport, self.head = transport, b""
 
     def data_received(self, data: bytes) -> None:
