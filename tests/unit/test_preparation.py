@@ -115,6 +115,6 @@ def test_what_failed_first_is_what_is_reported(tmp_path: Path, place: Place) -> 
 def test_the_tail_of_a_server_leaves_out_what_was_written_before_it(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("migrated\nlistening\nready\n")
-    assert tail_of(log, began=len("migrated\n")) == "listening\nready"
+    assert tail_of(log, offset=len("migrated\n")) == "listening\nready"
     assert tail_of(tmp_path / "none") == ""
     assert (last_line("a\n b \n\n"), last_line(" \n")) == ("b", "")

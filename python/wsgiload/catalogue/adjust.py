@@ -36,12 +36,16 @@ def adjusted(
 ) -> list[ServerVariant]:
     """The variants with the changes applied. Raises UsageError if a server does not support one."""
     changed = list(variants)
-    for one in adjustments:
-        matching = [variant for variant in changed if one.server in _names(variant)]
+    for adjustment in adjustments:
+        matching = [variant for variant in changed if adjustment.server in _names(variant)]
         if not matching:
             names = ", ".join(variant.id for variant in changed)
-            raise UsageError(f"{one.option}: not a measured server", f"choose one of {names}")
-        changed = [_with(variant, one) if variant in matching else variant for variant in changed]
+            raise UsageError(
+                f"{adjustment.option}: not a measured server", f"choose one of {names}"
+            )
+        changed = [
+            _with(variant, adjustment) if variant in matching else variant for variant in changed
+        ]
     return changed
 
 
@@ -49,21 +53,21 @@ def _names(variant: ServerVariant) -> set[str]:
     return {variant.server.name, replace(variant, alias=None).id, variant.id}
 
 
-def _with(variant: ServerVariant, one: Adjustment) -> ServerVariant:
+def _with(variant: ServerVariant, adjustment: Adjustment) -> ServerVariant:
     server = variant.server
     if server.user_server is not None:
         raise UsageError(
-            f"{one.option}: your own command", f"add it to its {server.user_server.option}"
+            f"{adjustment.option}: your own command", f"add it to its {server.user_server.option}"
         )
-    if one.config is not None:
+    if adjustment.config is not None:
         if server.config_option is None:
-            cause = f"{one.option}: {server.name} does not support a configuration file here"
-            raise UsageError(cause, _by_command(server, one.config))
-        return replace(variant, config=one.config)
+            cause = f"{adjustment.option}: {server.name} does not support a configuration file here"
+            raise UsageError(cause, _by_command(server, adjustment.config))
+        return replace(variant, config=adjustment.config)
     if not variant.takes_arguments:
-        cause = f"{one.option}: {server.name} is started by a script of wsgiload"
+        cause = f"{adjustment.option}: {server.name} is started by a script of wsgiload"
         raise UsageError(cause, _by_command(server, None))
-    return replace(variant, arguments=(*variant.arguments, *_words(one)))
+    return replace(variant, arguments=(*variant.arguments, *_words(adjustment)))
 
 
 def _by_command(server: Server, config: Path | None) -> str:
@@ -71,11 +75,11 @@ def _by_command(server: Server, config: Path | None) -> str:
     return f"start {server.name}{file} with your own command: --command my-{server.name}='…'"
 
 
-def _words(one: Adjustment) -> list[str]:
+def _words(adjustment: Adjustment) -> list[str]:
     try:
-        return shlex.split(one.arguments)
+        return shlex.split(adjustment.arguments)
     except ValueError as error:
-        raise UsageError(f"{one.option}: {error}", "check its quotation marks") from None
+        raise UsageError(f"{adjustment.option}: {error}", "check its quotation marks") from None
 
 
 def settings_notes(variant: ServerVariant) -> list[str]:

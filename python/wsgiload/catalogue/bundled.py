@@ -66,7 +66,7 @@ class BundledApp:
         if interface == "wsgi":
             return self.app
         if not self.has_asgi:
-            with_asgi = " or ".join(name for name, one in BUNDLED.items() if one.has_asgi)
+            with_asgi = " or ".join(name for name, app in BUNDLED.items() if app.has_asgi)
             raise UsageError(
                 f"the bundled app {self.name!r} is a WSGI app",
                 f"choose {with_asgi} with --app-name, or omit --interface {interface}",

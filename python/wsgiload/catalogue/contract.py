@@ -260,8 +260,10 @@ class Server:
     def usual_variant(self, interface: Interface) -> Variant | None:
         """The variant that the server's bare name selects for this interface; None if there is
         none."""
-        first = [one for one in self.variants if one.name == self.default_variant]
-        matching = (one for one in (*first, *self.variants) if self.serves(one, interface))
+        first = [variant for variant in self.variants if variant.name == self.default_variant]
+        matching = (
+            variant for variant in (*first, *self.variants) if self.serves(variant, interface)
+        )
         return next(matching, None)
 
     @property

@@ -137,10 +137,10 @@ class Catalogue:
     def with_user_servers(self, user_servers: Sequence[UserServer]) -> Catalogue:
         """This catalogue with the user's servers. Raises UsageError if a name is invalid or
         taken."""
-        for one in user_servers:
-            require_name(one.name)
-            self._require_free(one.name, "name")
-        return Catalogue((*self.servers, *(server_of(one) for one in user_servers)))
+        for user_server in user_servers:
+            require_name(user_server.name)
+            self._require_free(user_server.name, "name")
+        return Catalogue((*self.servers, *(server_of(user_server) for user_server in user_servers)))
 
     def select(
         self, names: Sequence[str] | None = None, interface: Interface | None = None
@@ -189,7 +189,7 @@ class Catalogue:
         return replace(variant, server=pinned(variant.server, version))
 
     def _default(self, interface: Interface | None) -> list[ServerVariant]:
-        return [one for one in self._runnable(interface or "wsgi") if _is_default(one)]
+        return [variant for variant in self._runnable(interface or "wsgi") if _is_default(variant)]
 
     def _runnable(self, interface: Interface | None) -> list[ServerVariant]:
         return [variant for variant in self.variants(interface) if variant.reason is None]
@@ -247,7 +247,9 @@ class Catalogue:
         if interface == "wsgi":
             raise UsageError(cause, "add --interface asgi, or choose another server")
         suggested = [
-            one.server.name for one in self._default(interface) if one.server.user_server is None
+            variant.server.name
+            for variant in self._default(interface)
+            if variant.server.user_server is None
         ]
         raise UsageError(cause, f"use --servers {','.join(suggested)}, or omit --interface asgi")
 

@@ -42,13 +42,20 @@ def pinned(server: Server, version: str) -> Server:
             f"--servers {requested}: {version!r} is not a version",
             f"write it like {_requirement_of(server)}",
         )
-    requirements = [_in_version(one, server.distribution, version) for one in server.requirements]
+    requirements = [
+        _in_version(requirement, server.distribution, version)
+        for requirement in server.requirements
+    ]
     return replace(server, requirements=tuple(requirements), pinned=version)
 
 
 def _requirement_of(server: Server) -> str:
     """An example for messages, with the catalogue's version."""
-    known = (one for one in server.requirements if _is_of(one, server.distribution or ""))
+    known = (
+        requirement
+        for requirement in server.requirements
+        if _is_of(requirement, server.distribution or "")
+    )
     return f"{server.name}=={next(known, '==1.0').partition('==')[2]}"
 
 

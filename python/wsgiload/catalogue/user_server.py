@@ -68,7 +68,7 @@ class UserServer:
         return "--command" if self.name == UNNAMED else f"--command {self.name}"
 
     @property
-    def around(self) -> tuple[tuple[str, str], ...]:
+    def hooks(self) -> tuple[tuple[str, str], ...]:
         """The setup and teardown commands, each with its origin for messages."""
         return (
             *((f"setup of {self.option}", command) for command in self.setup),
@@ -131,7 +131,7 @@ def placeholders_of(user_server: UserServer) -> frozenset[str]:
 
 def _placeholders_in(words: Iterable[str]) -> frozenset[str]:
     by_word = (_PLACEHOLDER.finditer(word) for word in words)
-    return frozenset(one[2] for matches in by_word for one in matches if one[2] is not None)
+    return frozenset(match[2] for matches in by_word for match in matches if match[2] is not None)
 
 
 def require_runnable(user_server: UserServer, port: int | None) -> None:
@@ -145,7 +145,7 @@ def require_runnable(user_server: UserServer, port: int | None) -> None:
         "listen on {address} instead",
     )
     _require_known(user_server.option, used, _PLACEHOLDERS)
-    for where, command in user_server.around:
+    for where, command in user_server.hooks:
         _require_known(where, _placeholders_in(split_words(command, where)), _ADDRESS_PLACEHOLDERS)
     _require_signal(user_server)
     require(
@@ -173,7 +173,7 @@ def _instead_of(name: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1)
     if close:
         return f"did you mean {{{close[0]}}}?"
-    listed = ", ".join(f"{{{one}}}" for one in known)
+    listed = ", ".join(f"{{{placeholder}}}" for placeholder in known)
     return f"use {listed}, or write {{{{{name}}}}} for the text {{{name}}}"
 
 

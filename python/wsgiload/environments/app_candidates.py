@@ -50,8 +50,11 @@ def with_source_folder(
 ) -> list[ImportedFrom]:
     """The app with an additional folder that contains ``module``: a source folder, or a folder of
     the inherited ``PYTHONPATH``, which servers do not get."""
-    inherited = [Path(one) for one in variables.get("PYTHONPATH", "").split(os.pathsep) if one]
-    places = [*(folder / one for one in SOURCE_FOLDERS), *(Path.cwd() / one for one in inherited)]
+    inherited = [Path(path) for path in variables.get("PYTHONPATH", "").split(os.pathsep) if path]
+    places = [
+        *(folder / path for path in SOURCE_FOLDERS),
+        *(Path.cwd() / path for path in inherited),
+    ]
     return [ImportedFrom(folder, name, (place,)) for place in places if _contains(place, module)]
 
 

@@ -106,9 +106,9 @@ def check_app(app: str, folder: Path, context: ImportContext) -> None:
     """
     folder = folder.resolve()
     if is_path(app):
-        raise _path_given(app, folder, context)
+        raise _path_error(app, folder, context)
     if app and ":" not in app:
-        raise _module_given(app, folder, context)
+        raise _module_error(app, folder, context)
     name = parse_app(app)
 
     report = import_app(ImportedFrom(folder, name), context)
@@ -191,7 +191,7 @@ def _failure(
         if settings is not None:
             return messages.without_settings(name, f"{SETTINGS_VARIABLE}={settings}")
 
-    candidate = _first_that_works(_alternatives(report, name, folder, context), context)
+    candidate = _first_importable(_alternatives(report, name, folder, context), context)
     suggestion = None if candidate is None else _words(candidate, context)
     if report.step == "missing":
         return messages.module_missing(name, folder, context.interpreter, suggestion)
@@ -217,7 +217,7 @@ def _alternatives(
     return []
 
 
-def _first_that_works(
+def _first_importable(
     candidates: Sequence[ImportedFrom], context: ImportContext
 ) -> ImportedFrom | None:
     """The first candidate that imports; its name is corrected if the module has another
@@ -257,12 +257,12 @@ def _settings_for(app: ImportedFrom, context: ImportContext) -> str | None:
     candidates = settings_modules(app.folder)[:MAX_SETTINGS]
     for settings in candidates:
         variables = {**context.variables, SETTINGS_VARIABLE: settings}
-        if _first_that_works([app], replace(context, variables=variables)) is not None:
+        if _first_importable([app], replace(context, variables=variables)) is not None:
             return settings
     return candidates[0] if candidates else None
 
 
-def _path_given(app: str, folder: Path, context: ImportContext) -> WsgiloadError:
+def _path_error(app: str, folder: Path, context: ImportContext) -> WsgiloadError:
     """The error for a path, with the correct form of the name."""
     try:
         candidates = modules_of_path(app, folder)
@@ -271,7 +271,7 @@ def _path_given(app: str, folder: Path, context: ImportContext) -> WsgiloadError
     if not candidates:
         path = app.partition(":")[0]
         return not_an_app(app, f"{path} does not exist in {folder}; name a module, not a file")
-    candidate = _first_that_works(candidates, context)
+    candidate = _first_importable(candidates, context)
     if candidate is None:
         # If the import fails, its error is more useful than the correct form of the name.
         check_app(candidates[0].name.text, candidates[0].folder, context)
@@ -279,10 +279,10 @@ def _path_given(app: str, folder: Path, context: ImportContext) -> WsgiloadError
     return not_an_app(app, f"write it as {_words(candidate, context)}")
 
 
-def _module_given(app: str, folder: Path, context: ImportContext) -> WsgiloadError:
+def _module_error(app: str, folder: Path, context: ImportContext) -> WsgiloadError:
     """The error for a module without a callable, with the correct form of the name."""
     likely = parse_app(f"{app}:app")
-    candidate = _first_that_works([ImportedFrom(folder, likely)], context)
+    candidate = _first_importable([ImportedFrom(folder, likely)], context)
     if candidate is None:
         check_app(likely.text, folder, context)
     return not_an_app(

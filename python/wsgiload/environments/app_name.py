@@ -109,10 +109,10 @@ def modules_of_path(app: str, folder: Path) -> list[ImportedFrom]:
     folders = [top]
     if file.is_relative_to(folder) and folder != top:
         folders.append(folder)
-    names = [".".join(file.relative_to(one).with_suffix("").parts) for one in folders]
+    names = [".".join(file.relative_to(parent).with_suffix("").parts) for parent in folders]
     return [
-        ImportedFrom(one, parse_app(f"{name}:{expression or 'app'}"))
-        for one, name in zip(folders, names, strict=True)
+        ImportedFrom(parent, parse_app(f"{name}:{expression or 'app'}"))
+        for parent, name in zip(folders, names, strict=True)
     ]
 
 
@@ -139,7 +139,7 @@ def needs_shim(app: str, folder: Path, pythonpath: Sequence[Path] = ()) -> bool:
     server's ``json``. Without wsgiload, a server adds the app's folder only after it has started;
     the generated module does the same.
     """
-    names = [name for one in (folder, *pythonpath) for name in shadowed_modules(one)]
+    names = [name for place in (folder, *pythonpath) for name in shadowed_modules(place)]
     return bool(pythonpath or names) or not parse_app(app).is_plain
 
 

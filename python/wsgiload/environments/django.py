@@ -51,7 +51,9 @@ def allowed_hosts(folder: Path) -> list[str]:
     variables."""
     projects_of = dict.fromkeys([folder, *projects(folder)])
     patterns = ("*/settings*.py", "*/settings/*.py")
-    files = [file for one in projects_of for glob in patterns for file in sorted(one.glob(glob))]
+    files = [
+        file for project in projects_of for glob in patterns for file in sorted(project.glob(glob))
+    ]
     texts = [text for file in files for text in _HOSTS.findall(_text(file))]
     literals = chain.from_iterable(_LITERAL.findall(text) for text in texts)
     variables = [text for name, text in os.environ.items() if "ALLOWED_HOSTS" in name]

@@ -61,7 +61,7 @@ def error_of(report: Imported, about: About, suggestion: str | None = None) -> W
         case "arguments":
             return UsageError(
                 f"{name.text} is not {kind}: it takes {report.text}, not {arguments}",
-                _call_by_hand(report, name),
+                _call_hint(report, name),
             )
         case "callable":
             return UsageError(
@@ -96,7 +96,7 @@ def interpreter_exited(
         how = f"by {signal.Signals(-code).name}" if -code in set(signal.Signals) else how
     return AppImportError(
         f"importing {app.name.module} terminated the interpreter {how}",
-        f"run {_by_hand(app.name, interpreter)} in {app.folder} to see why",
+        f"run {_import_command(app.name, interpreter)} in {app.folder} to see why",
         step="import",
         log_tail=log_tail,
     )
@@ -125,7 +125,7 @@ def module_missing(
     return UsageError(cause, "change --chdir or --python, or install the module there")
 
 
-def _call_by_hand(report: Imported, name: AppName) -> str:
+def _call_hint(report: Imported, name: AppName) -> str:
     if report.matches:
         return f"if it is a factory, call it: {shlex.quote(as_call(name).text)}"
     call = as_call(name, repr("production")).text
@@ -183,8 +183,8 @@ def _adapter(name: AppName) -> tuple[str, ...]:
     )
     if name.is_module_identifier:
         return adapter, f"from {name.module} import {top}", "", wrapped
-    taken = f"{top} = importlib.import_module({name.module!r}).{top}"
-    return "import importlib", "", adapter, "", taken, wrapped
+    import_line = f"{top} = importlib.import_module({name.module!r}).{top}"
+    return "import importlib", "", adapter, "", import_line, wrapped
 
 
 def _install(package: str, interpreter: AppInterpreter) -> str:
@@ -225,7 +225,7 @@ def _import_failed(
     elif report.kind == "SystemExit":
         fix = "move the code that exits below `if __name__ == '__main__':`"
     else:
-        fix = f"run {_by_hand(name, interpreter)} in {folder} to see the traceback"
+        fix = f"run {_import_command(name, interpreter)} in {folder} to see the traceback"
     return AppImportError(cause, fix, step="import")
 
 
@@ -243,7 +243,7 @@ def _make_environment(missing: str, folder: Path) -> str:
     return f"create an environment for the app: `{command}`{where}"
 
 
-def _by_hand(name: AppName, interpreter: AppInterpreter) -> str:
+def _import_command(name: AppName, interpreter: AppInterpreter) -> str:
     """The import as a command, even if the module's name is not an identifier."""
     statement = f"import {name.module}"
     if not name.is_module_identifier:

@@ -117,7 +117,9 @@ def is_app(value: object, interface: str) -> bool:
     if is_asgi(value):
         return interface == "asgi"
     kinds = parameters(value).values()
-    has_options_only = bool(kinds) and all(one.default is not one.empty for one in kinds)
+    has_options_only = bool(kinds) and all(
+        parameter.default is not parameter.empty for parameter in kinds
+    )
     return not has_options_only
 
 
@@ -193,8 +195,11 @@ def attempt(module_name: str, expression: str, folder: str, interface: str) -> R
     if isinstance(tree, ast.Call):
         try:
             value = value(  # type: ignore[operator]
-                *(ast.literal_eval(one) for one in tree.args),
-                **{str(one.arg): ast.literal_eval(one.value) for one in tree.keywords},
+                *(ast.literal_eval(argument) for argument in tree.args),
+                **{
+                    str(argument.arg): ast.literal_eval(argument.value)
+                    for argument in tree.keywords
+                },
             )
         except BaseException as error:
             return failure(error, "call", folder)

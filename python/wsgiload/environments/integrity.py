@@ -24,12 +24,15 @@ HOME = re.compile(r"^home = (.+)$", re.MULTILINE)
 
 
 def damage_of(
-    folder: Path, base_executable: Path, distributions: Mapping[str, str], ours: Mapping[str, str]
+    folder: Path,
+    base_executable: Path,
+    distributions: Mapping[str, str],
+    our_files: Mapping[str, str],
 ) -> str | None:
-    """A description of the first damaged file; None if there is none. ``ours`` maps the files that
-    wsgiload wrote next to the packages to their text."""
+    """A description of the first damaged file; None if there is none. ``our_files`` maps the files
+    that wsgiload wrote next to the packages to their text."""
     try:
-        return next(_damages(folder, base_executable, distributions, ours), None)
+        return next(_damages(folder, base_executable, distributions, our_files), None)
     except FileNotFoundError as error:
         return f"{error.filename or folder} is missing"
     except OSError as error:
@@ -45,11 +48,17 @@ def site_packages_of(folder: Path) -> Path:
 def installed_distributions(folder: Path) -> dict[str, str]:
     """Names and versions of the distributions, from the metadata on disk; starts no interpreter."""
     distributions = metadata.distributions(path=[str(site_packages_of(folder))])
-    return {normalise(one.metadata["Name"]): one.version for one in distributions}
+    return {
+        normalise(distribution.metadata["Name"]): distribution.version
+        for distribution in distributions
+    }
 
 
 def _damages(
-    folder: Path, base_executable: Path, distributions: Mapping[str, str], ours: Mapping[str, str]
+    folder: Path,
+    base_executable: Path,
+    distributions: Mapping[str, str],
+    our_files: Mapping[str, str],
 ) -> Iterator[str]:
     python, settings = folder / "bin" / "python", folder / "pyvenv.cfg"
     if python.resolve() != base_executable.resolve():
@@ -59,7 +68,7 @@ def _damages(
         yield f"{settings} names no interpreter"
 
     site_packages = site_packages_of(folder)
-    for name, text in ours.items():
+    for name, text in our_files.items():
         if _text_of(site_packages / name) != text:
             yield f"{site_packages / name} was changed"
     for record in sorted(site_packages.glob("*.dist-info/RECORD")):

@@ -37,7 +37,7 @@ Origin = Literal[
 MINIMUM = (3, 11)
 DESCRIBE_TIMEOUT_S = 30.0
 POETRY_TIMEOUT_S = 60.0
-# Inherited variables that affect module look-up, which only the tested environment may determine.
+# Inherited variables that affect module lookup, which only the tested environment may determine.
 PYTHON_VARIABLES = (
     "VIRTUAL_ENV",
     "VIRTUAL_ENV_PROMPT",
@@ -161,7 +161,7 @@ def _poetry_environment(folder: Path) -> Path | None:
     if program is None or not (folder / "poetry.lock").is_file():
         return None
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             [program, "env", "info", "--path", "--no-interaction"],
             cwd=folder,
             capture_output=True,
@@ -176,8 +176,8 @@ def _poetry_environment(folder: Path) -> Path | None:
         ) from None
     except (OSError, UnicodeError):
         return None
-    path = done.stdout.strip()
-    return Path(path) if done.returncode == 0 and path and Path(path).is_dir() else None
+    path = completed.stdout.strip()
+    return Path(path) if completed.returncode == 0 and path and Path(path).is_dir() else None
 
 
 def bundled_app_interpreter(python: str | None = None) -> AppInterpreter:
@@ -237,7 +237,7 @@ def normalise(name: str) -> str:
 
 
 def clean_variables(inherited: Mapping[str, str], app_dir: Path) -> dict[str, str]:
-    """The inherited variables without those that affect module look-up; ``PYTHONPATH`` contains
+    """The inherited variables without those that affect module lookup; ``PYTHONPATH`` contains
     only ``app_dir``."""
     kept = {name: value for name, value in inherited.items() if name not in PYTHON_VARIABLES}
     # Importing the app would otherwise write bytecode into the user's own folders.
@@ -275,16 +275,18 @@ def _run_describe(executable: Path) -> _Description:
             "with --python"
         )
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             [executable, "-I", "-c", DESCRIBE],
             capture_output=True,
             text=True,
             timeout=DESCRIBE_TIMEOUT_S,
             check=False,
         )
-        if done.returncode == 0:
-            return msgspec.json.decode(done.stdout, type=_Description)
-        error_text = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        if completed.returncode == 0:
+            return msgspec.json.decode(completed.stdout, type=_Description)
+        error_text = (
+            completed.stderr.strip().splitlines() or [f"exit code {completed.returncode}"]
+        )[-1]
     except (OSError, subprocess.TimeoutExpired, msgspec.DecodeError, UnicodeError) as error:
         error_text = str(error)
     raise UsageError(f"{executable} does not work as a Python 3 interpreter: {error_text}", fix)

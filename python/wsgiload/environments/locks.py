@@ -66,17 +66,17 @@ def _needs_resolving(server: Server) -> bool:
 
 
 def _resolve_lock(server: Server, interpreter: AppInterpreter) -> str:
-    done = resolve(server.requirements, server.overrides, "{}.{}".format(*interpreter.minor))
-    if done.returncode == 0:
-        return done.stdout
-    text = " ".join(done.stderr.split())
+    completed = resolve(server.requirements, server.overrides, "{}.{}".format(*interpreter.minor))
+    if completed.returncode == 0:
+        return completed.stdout
+    text = " ".join(completed.stderr.split())
     because = re.search(r"Because .*", text)
     why = because[0].rstrip(".") if because else text.removeprefix("error: ")
     fix = "check the connection to the package index, then run it again"
     if _NO_SUCH_VERSION in text:
         fix = f"choose another version of {server.distribution or server.name}"
     cause = f"{server.key} could not be resolved: {why}"
-    raise ProvisionError(cause, fix, step="provision", log_tail=done.stderr)
+    raise ProvisionError(cause, fix, step="provision", log_tail=completed.stderr)
 
 
 def resolve(

@@ -21,11 +21,11 @@ def named_interpreters(variants: Mapping[str, ServerVariant]) -> dict[str, AppIn
     """The interpreters that configurations request by version. Raises UsageError if a version is
     not installed or a server does not support it."""
     named: dict[str, AppInterpreter] = {}
-    for one in variants.values():
-        if one.python is not None:
-            if one.python not in named:
-                named[one.python] = _distinct_interpreter(one.python, named)
-            require_supported(one.server, named[one.python])
+    for variant in variants.values():
+        if variant.python is not None:
+            if variant.python not in named:
+                named[variant.python] = _distinct_interpreter(variant.python, named)
+            require_supported(variant.server, named[variant.python])
     return named
 
 
@@ -51,26 +51,35 @@ def provide(
     """The environment of each configuration, or the error, by configuration id. ``app_failure``,
     why the app cannot be imported, is the error of every catalogue server."""
     user_environments = {
-        setting: user_environment(one.server.user_server, dict(one.variables))
-        for setting, one in variants.items()
-        if one.server.user_server is not None
+        configuration: user_environment(variant.server.user_server, dict(variant.variables))
+        for configuration, variant in variants.items()
+        if variant.server.user_server is not None
     }
-    ours = {setting: one for setting, one in variants.items() if setting not in user_environments}
+    catalogue_variants = {
+        configuration: variant
+        for configuration, variant in variants.items()
+        if configuration not in user_environments
+    }
     if app_failure is not None:
-        return {**user_environments, **dict.fromkeys(ours, app_failure)}
+        return {**user_environments, **dict.fromkeys(catalogue_variants, app_failure)}
 
     environments: dict[tuple[str | None, str], Environment | WsgiloadError] = {}
     for python, interpreter in interpreters.items():
-        servers = [one.server for one in ours.values() if one.python == python]
+        servers = [
+            variant.server for variant in catalogue_variants.values() if variant.python == python
+        ]
         if servers:
             provisioned = provision_all(servers, interpreter, log=log)
             environments |= {(python, key): environment for key, environment in provisioned.items()}
     return {
         **user_environments,
-        **{setting: environments[one.python, one.server.key] for setting, one in ours.items()},
+        **{
+            configuration: environments[variant.python, variant.server.key]
+            for configuration, variant in catalogue_variants.items()
+        },
     }
 
 
 def needs_app(variants: Mapping[str, ServerVariant]) -> bool:
     """Whether a server of the catalogue imports the app; a user's command names its app itself."""
-    return any(one.server.user_server is None for one in variants.values())
+    return any(variant.server.user_server is None for variant in variants.values())

@@ -123,7 +123,7 @@ class LockedEnvironment(Environment):
     ignored_variables: tuple[str, ...] = ()
 
     def environ(self, app_dir: Path, inherited: Mapping[str, str] | None = None) -> dict[str, str]:
-        """The variables for a launch, without inherited ones that affect module look-up or
+        """The variables for a launch, without inherited ones that affect module lookup or
         configure the server."""
         kept = clean_variables(os.environ if inherited is None else inherited, app_dir)
         variables = {
@@ -175,7 +175,7 @@ def provision_all(
 ) -> dict[str, LockedEnvironment | WsgiloadError]:
     """Provision all servers, by key, several at a time; a failure does not stop the others."""
     by_key = {server.key: server for server in servers}
-    # Cache the result before threads start, because the look-up is not thread-safe.
+    # Cache the result before threads start, because the lookup is not thread-safe.
     uv_program()
 
     def attempt(server: Server) -> LockedEnvironment | WsgiloadError:
@@ -241,14 +241,14 @@ def _printed_version(command: Sequence[str]) -> str:
     """The first version number in the output of a program."""
     program = find_program(command[0]) or command[0]
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             [program, *command[1:]], capture_output=True, text=True, timeout=30, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ProvisionError(
             f"cannot determine the version of {command[0]}: {error}", step="provision"
         ) from error
-    match = re.search(r"\d+(\.\d+)+", done.stdout + done.stderr)
+    match = re.search(r"\d+(\.\d+)+", completed.stdout + completed.stderr)
     return match[0] if match else "unknown"
 
 
@@ -420,7 +420,7 @@ def _run(
     # uv does not remove its lock on setuptools; in our folder, it is removed with it.
     variables = uv_variables() | {"TMPDIR": str(temporary)}
     with unguarded():
-        done = subprocess.run(
+        completed = subprocess.run(
             arguments,
             cwd=log_file.parent,  # uv reads the configuration of the project it is started in
             env=variables,
@@ -429,7 +429,7 @@ def _run(
             stderr=log_descriptor,
             check=False,
         )
-    if done.returncode != 0:
+    if completed.returncode != 0:
         raise build_failure(server, log_file.read_text(errors="replace"), log_file)
 
 

@@ -89,7 +89,7 @@ def require_user_programs(
     """Raise UsageError if programs of the server or of its setup and teardown commands are missing.
     An earlier command may create a program that is given by its path."""
     find_user_program(user_server, variables)
-    for where, command in user_server.around:
+    for where, command in user_server.hooks:
         name = split_words(command, where)[0]
         if os.sep not in name:
             _on_path(name, user_server, variables, where)
@@ -125,10 +125,10 @@ def _version(words: list[str], prefix: Path) -> str | None:
         program = module[0].partition(".")[0]
 
     folders = [str(folder) for folder in prefix.glob("lib/python3*/site-packages")]
-    for one in metadata.distributions(path=folders):
-        scripts = one.entry_points.select(group="console_scripts", name=program)
-        if scripts or (one.name or "").lower() == program.lower():
-            return one.version
+    for distribution in metadata.distributions(path=folders):
+        scripts = distribution.entry_points.select(group="console_scripts", name=program)
+        if scripts or (distribution.name or "").lower() == program.lower():
+            return distribution.version
     return None
 
 

@@ -84,11 +84,11 @@ def installed_interpreters(implementation: str) -> tuple[AppInterpreter, ...]:
     interpreters: dict[Path, AppInterpreter] = {}
     for path in _executables(name):
         try:
-            one = describe_any(path, "found")
+            interpreter = describe_any(path, "found")
         except UsageError:
             continue
-        if one.implementation == implementation:
-            interpreters.setdefault(one.base_executable, one)
+        if interpreter.implementation == implementation:
+            interpreters.setdefault(interpreter.base_executable, interpreter)
     bundled = bundled_app_interpreter()
     if bundled.implementation == implementation:
         interpreters.setdefault(bundled.base_executable, bundled)

@@ -64,7 +64,7 @@ def _is_delegated(unit: str, is_users: bool) -> bool:
     # needed if the environment variables were not inherited
     environment = {"XDG_RUNTIME_DIR": f"/run/user/{os.geteuid()}", **os.environ}
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             command,
             env=environment,
             capture_output=True,
@@ -74,7 +74,7 @@ def _is_delegated(unit: str, is_users: bool) -> bool:
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return done.stdout.strip() == "yes"
+    return completed.stdout.strip() == "yes"
 
 
 def enter_scope(policy: Policy, root: Path = Path("/")) -> None:
@@ -99,13 +99,13 @@ def enter_scope(policy: Policy, root: Path = Path("/")) -> None:
 
 def _runtime_folder(root: Path, environ: Mapping[str, str], user_id: int) -> Path:
     """The runtime folder of the user's service manager."""
-    usual = f"/run/user/{user_id}"
-    named = environ.get("XDG_RUNTIME_DIR", usual)
-    for folder in dict.fromkeys((named, usual)):
+    default = f"/run/user/{user_id}"
+    named = environ.get("XDG_RUNTIME_DIR", default)
+    for folder in dict.fromkeys((named, default)):
         if files.under(root, f"{folder}/systemd").is_dir():
             return Path(folder)
     raise LimitsError(
-        f"no user service manager is running (no {usual}/systemd), so no cgroup can be delegated",
+        f"no user service manager is running (no {default}/systemd), so no cgroup can be delegated",
         f"as root: loginctl enable-linger {_user_name(user_id)}  (then again as this user), "
         f"{BEST_EFFORT_FIX}",
     )

@@ -184,9 +184,9 @@ def marks(processes: Path = Path("/proc")) -> dict[int, str]:
                 stat = process_stat(pid)
                 if stat is None or stat[0] in "ZX":
                     continue
-                for one in (entry / "environ").read_bytes().split(b"\0"):
-                    if one.startswith(variable):
-                        marks_by_pid[pid] = os.fsdecode(one[len(variable) :])
+                for assignment in (entry / "environ").read_bytes().split(b"\0"):
+                    if assignment.startswith(variable):
+                        marks_by_pid[pid] = os.fsdecode(assignment[len(variable) :])
     return marks_by_pid
 
 

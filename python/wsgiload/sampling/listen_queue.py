@@ -61,7 +61,7 @@ def read_listen_queue(port: int) -> ListenQueue | None:
 def polling_queries(port: int) -> list[bytes]:
     """The queries for repeated reads of the sockets that listen on the port.
 
-    A query for one exact socket is a single look-up in the kernel; with several sockets, the kernel
+    A query for one exact socket is a single lookup in the kernel; with several sockets, the kernel
     must search its tables.
     """
     try:

@@ -65,7 +65,7 @@ def memory_growth(
 
 
 def _keeps_growing(values: Sequence[int]) -> bool:
-    """Whether the mean increases in each quarter, and still significantly in the last one."""
+    """Whether the mean increases from quarter to quarter, still substantially in the last step."""
     size = len(values) / QUARTERS
     means = [fmean(values[round(n * size) : round((n + 1) * size)]) for n in range(QUARTERS)]
     steps = [later - earlier for earlier, later in pairwise(means)]

@@ -350,8 +350,8 @@ def _sample(
 def _waits(usage: Iterable[ProcessUsage]) -> dict[int, int]:
     """The total run-queue wait of all processes, by time."""
     waits: dict[int, int] = {}
-    for one in usage:
-        waits[one.t_ns] = waits.get(one.t_ns, 0) + one.run_queue_wait_ns
+    for process in usage:
+        waits[process.t_ns] = waits.get(process.t_ns, 0) + process.run_queue_wait_ns
     return waits
 
 

@@ -52,11 +52,11 @@ def _with_new_query(request: Request) -> Request:
 
 
 def _response_time_ns(address: tuple[str, int], request: Request) -> int | None:
-    began_ns = time.monotonic_ns()
+    started_ns = time.monotonic_ns()
     try:
         response = exchange(address, request, TIMEOUT_S)
     except (OSError, http.client.HTTPException):
         return None
-    elapsed_ns = time.monotonic_ns() - began_ns
+    elapsed_ns = time.monotonic_ns() - started_ns
     in_time = elapsed_ns <= TIMEOUT_S * NS_PER_S
     return elapsed_ns if in_time and response.status in request.statuses else None

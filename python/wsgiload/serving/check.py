@@ -200,7 +200,7 @@ def _check_bodies(subject: _Subject, result: CheckResult) -> None:
     responses = [
         readiness.ask(subject.port, GREETING, RESPONSE_TIMEOUT_S) for _ in range(BODY_REQUESTS)
     ]
-    problems = [one.problem for one in responses if one.problem is not None]
+    problems = [response.problem for response in responses if response.problem is not None]
     result.right_body = result.record(not problems, f"wrong response: {next(iter(problems), None)}")
 
 

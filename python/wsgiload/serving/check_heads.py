@@ -33,8 +33,8 @@ def large_head_fault(send: Send) -> str | None:
     if response.status != 200:
         return f"it rejected a request head of 32 KiB with status {response.status}"
     if response.body != COOKIE[1].encode():
-        got, sent = len(response.body), len(COOKIE[1])
-        return f"only {got:,} of the {sent:,} bytes of a cookie reached the app"
+        received, sent = len(response.body), len(COOKIE[1])
+        return f"only {received:,} of the {sent:,} bytes of a cookie reached the app"
     return None
 
 
@@ -51,5 +51,9 @@ def forwarding(send: Send) -> Forwarding:
     text = send("/forwarded", FORWARDED).body.decode(errors="replace")
     scheme, *arrived = text.split("\n")
     arrived += [""] * (len(FORWARDED) - len(arrived))
-    lost = (name for (name, value), got in zip(FORWARDED, arrived, strict=False) if value != got)
+    lost = (
+        name
+        for (name, value), received in zip(FORWARDED, arrived, strict=False)
+        if value != received
+    )
     return Forwarding(scheme, tuple(lost))

@@ -183,24 +183,24 @@ def _peak_concurrency(responses: Sequence[bytes]) -> int | None:
 def _hold_connections(address: Address) -> tuple[int, int]:
     """Open connections one after another and keep them open; returns how many got a response, and
     how many the server kept open."""
-    held: list[socket.socket] = []
+    connections: list[socket.socket] = []
     try:
         for _ in range(PROBED_AT_ONCE):
             connection = socket.create_connection(address, timeout=RESPONSE_TIMEOUT_S)
-            held.append(connection)
+            connections.append(connection)
             if not _responds(connection):
-                return len(held) - 1, _count_open(held[:-1])
-        return len(held), _count_open(held)
+                return len(connections) - 1, _count_open(connections[:-1])
+        return len(connections), _count_open(connections)
     except OSError:
-        return len(held), _count_open(held)
+        return len(connections), _count_open(connections)
     finally:
-        for connection in held:
+        for connection in connections:
             connection.close()
 
 
-def _count_open(held: Sequence[socket.socket]) -> int:
+def _count_open(connections: Sequence[socket.socket]) -> int:
     time.sleep(CLOSING_S)  # the server may close connections after its last response
-    return sum(map(_is_open, held))
+    return sum(map(_is_open, connections))
 
 
 def _responds(connection: socket.socket) -> bool:

@@ -96,7 +96,7 @@ class ServerProcess:
         self.folder: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None
-        self._log_begins = 0
+        self._log_offset = 0
 
     def start(
         self, environment: Environment, context: LaunchContext, added: Mapping[str, str]
@@ -113,7 +113,7 @@ class ServerProcess:
         self.settings = settings_of(self.variant, context, argv, server_variables, environment)
         # Append, because setup commands wrote to the same file.
         self._log = self.log_path.open("ab")
-        self._log_begins = self._log.tell()
+        self._log_offset = self._log.tell()
         try:
             self.folder = (
                 context.app_dir if server.user_server is None else server.user_server.working_folder
@@ -132,7 +132,7 @@ class ServerProcess:
 
     def log_tail(self) -> str:
         """The end of the server's output."""
-        return tail_of(self.log_path, self._log_begins)
+        return tail_of(self.log_path, self._log_offset)
 
     def describe_exit(self) -> str:
         """``exited with code 1`` or ``was killed by SIGKILL``, with the last line of its log."""

@@ -9,13 +9,13 @@ from wsgiload.foreign_text.legible_log import after_cut
 LOG_TAIL_BYTES = 4_000
 
 
-def tail_of(path: Path, began: int = 0) -> str:
-    """The end of the output after its first ``began`` bytes."""
+def tail_of(path: Path, offset: int = 0) -> str:
+    """The end of the output after its first ``offset`` bytes."""
     try:
         with path.open("rb") as log:
-            start = max(began, path.stat().st_size - LOG_TAIL_BYTES)
+            start = max(offset, path.stat().st_size - LOG_TAIL_BYTES)
             log.seek(start)
-            text = log.read() if start == began else after_cut(log.read())
+            text = log.read() if start == offset else after_cut(log.read())
             return text.decode(errors="replace").strip()
     except OSError:
         return ""

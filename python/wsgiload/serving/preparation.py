@@ -71,7 +71,7 @@ def _run(step: Step, argv: Sequence[str], preparation: Preparation, place: Place
     with path.open("ab") as log, fresh_group(step, replace(place, limits=unlimited)) as group:
         log.write(f"{step}: {command}\n".encode())
         log.flush()
-        began = path.stat().st_size
+        offset = path.stat().st_size
         with uninterrupted():
             process = group.spawn(argv, env=preparation.variables, cwd=preparation.folder, log=log)
             place.janitor.watch(group)
@@ -80,17 +80,17 @@ def _run(step: Step, argv: Sequence[str], preparation: Preparation, place: Place
         except subprocess.TimeoutExpired:
             code = None
     if code != 0:
-        raise _failure(step, command, code, preparation, began)
+        raise _failure(step, command, code, preparation, offset)
 
 
 def _failure(
-    step: Step, command: str, code: int | None, preparation: Preparation, began: int
+    step: Step, command: str, code: int | None, preparation: Preparation, offset: int
 ) -> ServerError:
-    log = tail_of(preparation.log_path, began)
-    what = f"the {step} command `{command}` of {preparation.server}"
+    log = tail_of(preparation.log_path, offset)
+    command_text = f"the {step} command `{command}` of {preparation.server}"
     if code is None:
-        cause = f"{what} did not end within {preparation.timeout_s:g} s"
+        cause = f"{command_text} did not end within {preparation.timeout_s:g} s"
         return ServerError(cause, "raise --ready-timeout", step=step, log_tail=log)
-    cause = f"{what} exited with code {code}: {last_line(log) or 'without output'}"
+    cause = f"{command_text} exited with code {code}: {last_line(log) or 'without output'}"
     fix = f"run it in {preparation.folder} to see why"
     return ServerError(cause, fix, step=step, log_tail=log)

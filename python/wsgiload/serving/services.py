@@ -66,8 +66,8 @@ class ServiceContext:
     def cores(self) -> tuple[int, ...]:
         """The cores that neither the server nor the generator uses; if there are none, those of the
         server."""
-        taken = {*self.server_cpus, *self.client_cpus}
-        free = tuple(core for core in available_cpus() if core not in taken)
+        reserved = {*self.server_cpus, *self.client_cpus}
+        free = tuple(core for core in available_cpus() if core not in reserved)
         return free or self.server_cpus
 
 
