@@ -159,7 +159,7 @@ class _Place:
 
 
 def _rows(files: RunFiles, cells: Sequence[CellResult]) -> tuple[Row, ...]:
-    standing = {one.id for one in claim_results.Results.of(files.summary, files.loads).cells}
+    counted = {one.id for one in claim_results.Results.of(files.summary, files.loads).cells}
     aggregates = {
         (one.server, one.rate, one.connections): one for one in files.summary.aggregates or ()
     }
@@ -171,7 +171,7 @@ def _rows(files: RunFiles, cells: Sequence[CellResult]) -> tuple[Row, ...]:
         _row(
             _Place(
                 made,
-                {cell.run: cell for cell in made if cell.id in standing},
+                {cell.run: cell for cell in made if cell.id in counted},
                 aggregates.get(level),
             )
         )
@@ -195,7 +195,7 @@ def _row(place: _Place) -> Row:
         p99_ms=_p99_ms(place),
         is_p99_beyond=_is_p99_beyond(place),
         slowest_ms=_rounded(
-            max((claim_results.most_ms(cell) or 0.0 for cell in runs.values()), default=None)
+            max((claim_results.max_ms(cell) or 0.0 for cell in runs.values()), default=None)
         ),
         cpu_cores=_rounded(claim_results.median_of(runs, claim_results.cores)),
         memory_mb=_rounded(claim_results.median_of(runs, claim_results.memory_mb)),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from wsgiload.analysis.aggregate import ServerLevel, figure_of, standing
+from wsgiload.analysis.aggregate import ServerLevel, counted_runs, figure_of
 from wsgiload.analysis.attempts import (
+    counted_attempt,
+    counted_attempts,
     is_disturbed,
     repeated,
-    standing_attempt,
-    standing_attempts,
 )
 from wsgiload.documents.cell_result import CellFailure, CellResult
 
@@ -36,31 +36,31 @@ def test_a_stall_disturbs_if_the_host_is_to_blame() -> None:
 
 def test_the_least_disturbed_attempt_stands_however_slow_it_was() -> None:
     fast, slow, last = attempt(1, 3.0, 1e6), attempt(2, 1.0, 99e6), attempt(3, 5.0, 1e6)
-    assert standing_attempt([fast, slow, last]) is slow
-    assert standing_attempts([fast, slow, last, cell("b")]) == [slow, cell("b")]
-    [run] = standing([fast, slow, last])[ServerLevel("a", 1000.0, None)].values()
+    assert counted_attempt([fast, slow, last]) is slow
+    assert counted_attempts([fast, slow, last, cell("b")]) == [slow, cell("b")]
+    [run] = counted_runs([fast, slow, last])[ServerLevel("a", 1000.0, None)].values()
     assert figure_of(run, "p99") == 99e6
 
 
 def test_a_disturbance_that_is_not_known_is_not_the_least() -> None:
     known, unknown, disturbed = attempt(1, DURATION_S / 200), attempt(2, None), attempt(3, 9.0)
-    assert standing_attempt([known, unknown]) is known
-    assert standing_attempt([unknown, disturbed]) is unknown
+    assert counted_attempt([known, unknown]) is known
+    assert counted_attempt([unknown, disturbed]) is unknown
 
 
 def test_a_discarded_attempt_stands_only_where_all_are() -> None:
     spoiled, disturbed = invalid(attempt(1)), attempt(2, 9.0)
-    assert standing_attempt([spoiled, disturbed]) is disturbed
-    assert standing_attempt([disturbed, invalid(attempt(3))]) is disturbed
+    assert counted_attempt([spoiled, disturbed]) is disturbed
+    assert counted_attempt([disturbed, invalid(attempt(3))]) is disturbed
     both = [spoiled, invalid(attempt(2))]
-    assert standing_attempt(both) is both[-1]
-    assert standing(both) == {ServerLevel("a", 1000.0, None): {}}
+    assert counted_attempt(both) is both[-1]
+    assert counted_runs(both) == {ServerLevel("a", 1000.0, None): {}}
 
 
 def test_a_server_that_failed_when_it_was_measured_again_has_failed() -> None:
     failure = CellFailure(step="load", message="fell over", log_tail="")
     failed = replace(attempt(2, None), verdict=verdict("invalid", "server"), failure=failure)
-    assert standing_attempt([attempt(1, 2.0), failed]) is failed
+    assert counted_attempt([attempt(1, 2.0), failed]) is failed
 
 
 def test_what_counts_as_a_repeat() -> None:

@@ -14,7 +14,7 @@ from wsgiload.documents.over_cells import Comparison
 from wsgiload.documents.summary import Summary
 from wsgiload.report.answer_box import AnswerBox
 from wsgiload.report.cells import read_sweep
-from wsgiload.report.change_screen import MOST_ROWS, change_screen
+from wsgiload.report.change_screen import MAX_ROWS, change_screen
 
 from .invented_cells import experiment
 from .report_fixture import summary_of
@@ -84,9 +84,9 @@ def test_what_else_differed_are_the_cautions_and_five_are_enough() -> None:
 
 
 def test_the_table_has_an_end() -> None:
-    names = {f"server-{place}": 20e6 for place in range(MOST_ROWS + 4)}
+    names = {f"server-{place}": 20e6 for place in range(MAX_ROWS + 4)}
     box = screen(summary(names), summary(names, seed=2))
-    assert len(box.tables[0][1]) == MOST_ROWS
+    assert len(box.tables[0][1]) == MAX_ROWS
 
 
 def test_a_goodput_is_compared_as_a_rate() -> None:

@@ -18,8 +18,8 @@ from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import ServerError, WsgiloadError
 from wsgiload.foreign_text import (
-    MOST_MESSAGE_CHARACTERS,
-    MOST_TAIL_CHARACTERS,
+    MAX_MESSAGE_CHARACTERS,
+    MAX_TAIL_CHARACTERS,
     visible,
     visible_json,
 )
@@ -75,8 +75,8 @@ def test_errors_are_visible_and_short() -> None:
         EVERYTHING + "x" * 5_000_000, "see " + TITLE, log_tail=TITLE + "y" * 5_000_000
     )
     assert not planted_in(str(error) + error.log_tail + str(error.args))
-    assert len(error.cause) < MOST_MESSAGE_CHARACTERS + 100
-    assert len(error.log_tail) <= MOST_TAIL_CHARACTERS
+    assert len(error.cause) < MAX_MESSAGE_CHARACTERS + 100
+    assert len(error.log_tail) <= MAX_TAIL_CHARACTERS
 
 
 def test_the_failure_of_a_cell_can_be_stored() -> None:

@@ -25,7 +25,7 @@ EXPERIMENTS = int(os.environ.get("WSGILOAD_RACES", "40"))
 ALLOWED = 0.05 + 2 * math.sqrt(0.05 * 0.95 / EXPERIMENTS)
 SETTINGS = tuple(f"s{server}-w{size}" for server in range(8) for size in range(6))
 RULES = Rules(11)
-FIXED_TRIALS = RULES.most_rounds * len(SETTINGS)
+FIXED_TRIALS = RULES.max_rounds * len(SETTINGS)
 # Of a full trial, so that a paired difference has 0.2, and of one of 3 s instead of 10 s.
 DEVIATION = 0.2 / math.sqrt(2)
 SHORT_DEVIATION = DEVIATION * math.sqrt(10 / 3)
@@ -130,7 +130,7 @@ def _search(seed: int, means: Mapping[str, float]) -> Searched:
 
     rounds, trials = list[Round](), 0
     state = judge_race(names, rounds, RULES)
-    while not state.is_decided and len(rounds) < RULES.most_rounds:
+    while not state.is_decided and len(rounds) < RULES.max_rounds:
         rounds.append(_round(draw, state.contenders, means, DEVIATION))
         trials += len(state.contenders)
         state = judge_race(names, rounds, RULES)
@@ -180,13 +180,13 @@ def test_equal_settings_are_told_apart_in_at_most_one_search_of_twenty() -> None
 
 def test_a_setting_at_the_limit_is_said_to_meet_it_in_at_most_one_race_of_twenty() -> None:
     """Any of four, at any of eight looks, although every round is looked at."""
-    most_rounds = 11
-    looks = Rules(most_rounds).analyses() * FIELD_WITH_OBJECTIVE
+    max_rounds = 11
+    looks = Rules(max_rounds).analyses() * FIELD_WITH_OBJECTIVE
 
     def claims(draw: random.Random) -> bool:
-        values = [draw.gauss(0, DEVIATION) for _ in range(most_rounds)]
+        values = [draw.gauss(0, DEVIATION) for _ in range(max_rounds)]
         intervals = [
-            mean_at_any_analysis(values[:count], looks) for count in range(1, most_rounds + 1)
+            mean_at_any_analysis(values[:count], looks) for count in range(1, max_rounds + 1)
         ]
         return any(one is not None and one.mean + one.half_90 < 0 for one in intervals)
 

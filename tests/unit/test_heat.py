@@ -11,7 +11,7 @@ import pytest
 from wsgiload import Histogram
 from wsgiload.documents.load_report import Flights, Interval, LoadReport
 from wsgiload.report.grids import of_heat
-from wsgiload.report.heat import MOST_COLUMNS, Heat, fields_of_each, make_heat
+from wsgiload.report.heat import MAX_COLUMNS, Heat, fields_of_each, make_heat
 from wsgiload.report.run_files import SampleRow
 
 from .report_fixture import EPOCH_NS, make_cell
@@ -74,7 +74,7 @@ def test_a_page_of_many_cells_has_coarser_heatmaps(timelines: int) -> None:
     values = [100_000, MS, 10 * MS, 900 * MS, 9 * S]
     fields = fields_of_each(timelines)
     heat = made(load(*([values] * 300)), fields=fields)
-    assert len(heat.counts) <= MOST_COLUMNS
+    assert len(heat.counts) <= MAX_COLUMNS
     assert len(heat.counts) * (len(heat.edges_ns) - 1) <= max(fields, 8 * 24)
     assert sum(map(sum, heat.counts)) == 300 * len(values)
     assert heat.ends_s[-1] == 300.0

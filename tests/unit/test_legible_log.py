@@ -27,7 +27,7 @@ def test_a_plain_log_is_not_touched(tmp_path: Path) -> None:
 def test_a_long_log_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     log.write_bytes(b"first" + b"x" * 5000 + b"last")
-    make_legible(log, most_bytes=100)
+    make_legible(log, max_bytes=100)
     text = log.read_text()
     assert text.startswith("first") and text.endswith("last")
     assert "… 4909 bytes left out …" in text and len(text) < 200
@@ -36,7 +36,7 @@ def test_a_long_log_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:
 def test_a_line_is_left_out_where_the_cut_goes_through_it(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     log.write_text("token=abcdefghij\n" * 100)
-    make_legible(log, most_bytes=100)
+    make_legible(log, max_bytes=100)
     first, gap, last = log.read_text().splitlines()[1:-1][0:3]
     assert (first, last) == ("token=abcdefghij",) * 2 and "left out" in gap
 

@@ -107,10 +107,10 @@ def test_of_very_many_requests_the_slowest_are_shown() -> None:
         RequestCounts(
             name=f"GET /{place}", scheduled=10, ok=10, failed=0, p50_ns=1, p99_ns=place, max_ns=9
         )
-        for place in range(load_page.MOST_REQUESTS + 5)
+        for place in range(load_page.MAX_REQUESTS + 5)
     )
     source = load_page.render(replace(load_of(), targets=targets))
-    assert f"{load_page.MOST_REQUESTS} of {len(targets)} requests" in source
+    assert f"{load_page.MAX_REQUESTS} of {len(targets)} requests" in source
     assert "GET /204<" in source and "GET /4<" not in source
     few = load_page.render(replace(load_of(), targets=targets[:2]))
     assert "GET /1<" in few and "those with the highest p99" not in few

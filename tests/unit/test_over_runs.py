@@ -14,7 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from rich.console import Console
 
-from wsgiload.analysis.attempts import place_of, standing_attempts
+from wsgiload.analysis.attempts import counted_attempts, place_of
 from wsgiload.analysis.comparison import compare_runs
 from wsgiload.analysis.over_cells import analyse, judge_session
 from wsgiload.cli import run
@@ -278,7 +278,7 @@ def test_the_forest_has_the_pairs_that_have_a_factor_and_what_chance_shows_first
         ENTRY, same_server=True, conclusion="undecided", factor=1.01, interval_95=(0.9, 1.1)
     )
     assert forest.drawable([pair, unknown, chance]) == [chance, pair]
-    assert len(forest.drawable([pair] * 100)) == forest.MOST_ROWS
+    assert len(forest.drawable([pair] * 100)) == forest.MAX_ROWS
     drawn = forest.forest_data([pair, unknown, chance])
     assert drawn is not None and drawn == forest.forest_data([pair, unknown, chance])
     assert drawn.rows[0].name == "A/A: gthread / sync at 500/s"
@@ -307,7 +307,7 @@ def test_a_trial_that_was_measured_again_is_listed_and_does_not_spoil_the_exit_c
     reasons = (reason("run-queue-wait", "invalid"), reason("send-lag-absolute", "warn"))
     spoiled = replace(spoiled, verdict=replace(spoiled.verdict, reasons=reasons))
     cells = [spoiled, rerun(cell("a"), 2), *[cell("a", number) for number in range(2, 6)]]
-    assert standing_attempts(cells) == cells[1:]
+    assert counted_attempts(cells) == cells[1:]
     assert [place_of(one) for one in cells[:3]] == ["a@1000#1", "a@1000#1", "a@1000#2"]
     summary = analyse(summary_of(cells, runs=5))
     assert summary.validity == ExperimentValidity(

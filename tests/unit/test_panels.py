@@ -260,7 +260,7 @@ def test_many_intervals_are_drawn_as_fewer_points_that_hide_nothing(files: RunFi
         for place in range(7)
     ]
     samples = [SampleRow(t_ns=place * 10**8, cpu_usage_ns=place * 10**8) for place in range(70)]
-    strip = make_strip(cell, rows, samples, most_points=3)
+    strip = make_strip(cell, rows, samples, max_points=3)
     assert strip is not None
     assert (strip.grouped, strip.middles_s) == (3, (1.5, 4.5, 6.5))
     assert strip.p50_ns == (11, 14, 16) and strip.p99_ns == (102, 105, 106)

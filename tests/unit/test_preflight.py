@@ -54,7 +54,7 @@ def test_a_plan_that_suffices_says_what_it_can_separate() -> None:
 
 def test_the_duration_that_suffices_is_named() -> None:
     found = _found(_experiment(50, 10, 6))
-    assert (found.fewest_requests, found.needed_duration_s) == (500, 22)
+    assert (found.expected_requests, found.needed_duration_s) == (500, 22)
     assert preflight_lines(found)[0] == (
         "This plan sends only about 500 of the 1,000 requests that p99 needs at the lowest rate. "
         "Use --duration 22s."

@@ -33,9 +33,9 @@ MS = 1e6
 BUDGET_S = 600.0
 
 
-def _summary(cells: Sequence[CellResult], most_rounds: int = 11) -> Summary:
+def _summary(cells: Sequence[CellResult], max_rounds: int = 11) -> Summary:
     facts = {
-        "runs": most_rounds,
+        "runs": max_rounds,
         "budget_s": BUDGET_S,
         "duration_s": 10.0,
         "servers": tuple(dict.fromkeys(one.id.rpartition("@")[0] for one in cells)),

@@ -13,7 +13,7 @@ from wsgiload.analysis.claims import claims_of
 from wsgiload.cli import _reproduce as reproduce
 from wsgiload.cli import run
 from wsgiload.cli._reproduce import studies
-from wsgiload.statistics.effect import FEWEST_RUNS
+from wsgiload.statistics.effect import MIN_RUNS
 
 DOCS = Path(__file__).parents[2] / "docs" / "studies.md"
 ORIGINALS = ("appdynamics-2016", "dyedov-2012", "kgriffs-2012", "slides-2013", "ziade-2012")
@@ -111,7 +111,7 @@ def test_every_study_is_measured_often_enough_to_be_judged(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for name in studies():
-        assert planned(capsys, name)["runs"] >= FEWEST_RUNS
+        assert planned(capsys, name)["runs"] >= MIN_RUNS
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from wsgiload.analysis.attempts import standing_attempts
+from wsgiload.analysis.attempts import counted_attempts
 from wsgiload.attribution.host_disturbance import HostSeconds
 from wsgiload.doctor.settle import Settled
 from wsgiload.documents.cell_result import CellFailure
@@ -220,7 +220,7 @@ def test_a_trial_that_the_host_disturbed_is_made_again_and_the_calmest_stands(
     assert len(made.order) == 7, "a fifth of them may be made again, and each three times"
 
     summary = made.sweep.write_status("complete")
-    [stands] = [one for one in standing_attempts(summary.cells) if one.rate == 100 and one.run == 1]
+    [stands] = [one for one in counted_attempts(summary.cells) if one.rate == 100 and one.run == 1]
     assert stands.disturbed_s == 1.0
     assert summary.validity is not None and summary.validity.status == "valid"
     reasons = {one.id: one.reason for one in summary.validity.discarded}

@@ -14,7 +14,7 @@ from typing import IO, Any
 import pytest
 
 from wsgiload import SupportingService
-from wsgiload.analysis.service_alarms import are_all_idle, busy_service, what_is_waited_for
+from wsgiload.analysis.service_alarms import are_all_idle, bottleneck_and_fix, busy_service
 from wsgiload.attribution import other_cpu_ratio
 from wsgiload.cli import run
 from wsgiload.documents.cell_result import ServiceUse
@@ -239,21 +239,21 @@ def test_a_service_is_the_bottleneck_if_only_it_has_no_cpu_time_left(
 
 
 def test_an_idle_server_waits_for_its_pool_where_no_service_is_busy() -> None:
-    what, fix = what_is_waited_for([use(0.2)], 0.3, 1.0)
+    what, fix = bottleneck_and_fix([use(0.2)], 0.3, 1.0)
     assert what == "threads or the connection pool are the bottleneck (db used 0.20 of 1 cores)"
     assert "connection pool" in fix
     assert (
-        what_is_waited_for([use(0.95)], 0.3, 1.0)[0]
+        bottleneck_and_fix([use(0.95)], 0.3, 1.0)[0]
         == "a service that has no CPU time left is the bottleneck"
     )
     assert (
-        what_is_waited_for([use(0.2, waited=0.95)], 0.1, 1.0)[0]
+        bottleneck_and_fix([use(0.2, waited=0.95)], 0.1, 1.0)[0]
         == "a service that has no CPU time left is the bottleneck"
     )
     assert are_all_idle([use(0.2, waited=0.1)], 0.1, 1.0)
     assert not are_all_idle([use(0.2, waited=0.6)], 0.1, 1.0)
     assert (
-        what_is_waited_for([], 0.3, 1.0)[0]
+        bottleneck_and_fix([], 0.3, 1.0)[0]
         == "threads, connections or a backend are the bottleneck"
     )
 

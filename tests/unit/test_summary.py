@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
-from wsgiload.analysis.ground_truth import sent_at_most
+from wsgiload.analysis.ground_truth import max_sent_requests
 from wsgiload.catalogue.names import load_catalogue
 from wsgiload.documents.cell_result import CellFailure, CellResult, ExitStatus
 from wsgiload.documents.codec import read, to_plain
@@ -242,7 +242,7 @@ def test_a_server_that_was_asked_to_keep_connections_and_did_not_raises_v6(
 
 def test_what_others_counted_is_stored_and_judged(record: CellRecord) -> None:
     assert record.load is not None
-    sent = sent_at_most(record.load)
+    sent = max_sent_requests(record.load)
     assert sent is not None
     watched = replace(record, external=ExternalReading(sent + 1_000, TcpCounts(2, 0, 0, 0)))
     cell = summarise_cell(watched, FOUND["wsgiref"], setting())

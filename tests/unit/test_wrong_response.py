@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from wsgiload.environments.django import allowed_hosts
-from wsgiload.foreign_text import MOST_QUOTED_CHARACTERS
+from wsgiload.foreign_text import MAX_QUOTED_CHARACTERS
 from wsgiload.loads.request import Request
 from wsgiload.serving.exchange import Response
 from wsgiload.serving.wrong_response import describe_response, exception_in, fix_of
@@ -58,7 +58,7 @@ def test_what_came_is_quoted(given: Response, words: str) -> None:
 
 def test_a_quotation_is_short_however_far_a_body_expands() -> None:
     given = response(500, gzip.compress(b"x" * 50_000_000), Content_Encoding="gzip")
-    assert len(describe_response(Request(), given)) < MOST_QUOTED_CHARACTERS + 50
+    assert len(describe_response(Request(), given)) < MAX_QUOTED_CHARACTERS + 50
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from statistics import fmean, median, stdev, variance
 from typing import Literal
 
-from wsgiload.analysis.attempts import is_discarded, standing_attempts
+from wsgiload.analysis.attempts import counted_attempts, is_discarded
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.over_cells import Aggregate, AggregateFigure, AggregateFigures
 from wsgiload.experiment.procedure import Method
-from wsgiload.statistics.effect import FEWEST_RUNS, Interval, mean_interval
+from wsgiload.statistics.effect import MIN_RUNS, Interval, mean_interval
 from wsgiload.statistics.student import t_quantile
 
 Figure = Literal["p50", "p99", "p99.9", "goodput"]
@@ -25,7 +25,7 @@ Figure = Literal["p50", "p99", "p99.9", "goodput"]
 QUANTILES: Mapping[str, float] = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 GOODPUT: Literal["goodput"] = "goodput"
 FIGURES: tuple[Figure, ...] = ("p50", "p99", "p99.9", GOODPUT)
-FEWEST_RUNS_TO_TRIM = 3
+MIN_RUNS_TO_TRIM = 3
 # Degrees of freedom of the interval within a run: thirty batches (docs/statistics.md).
 DEGREES_WITHIN = 29
 
@@ -52,10 +52,10 @@ def server_of(cell: CellResult) -> str:
     return cell.id.rpartition("@")[0]
 
 
-def standing(cells: Sequence[CellResult]) -> dict[ServerLevel, dict[int, CellResult]]:
+def counted_runs(cells: Sequence[CellResult]) -> dict[ServerLevel, dict[int, CellResult]]:
     """The valid attempt for each level and run; without runs whose attempts were all discarded."""
     by_level: dict[ServerLevel, dict[int, CellResult]] = {level_of(cell): {} for cell in cells}
-    for cell in standing_attempts(cells):
+    for cell in counted_attempts(cells):
         if not is_discarded(cell):
             by_level[level_of(cell)][cell.run] = cell
     return by_level
@@ -65,12 +65,12 @@ def figure_of(cell: CellResult, figure: str) -> float | None:
     """A quantile in nanoseconds (infinite if not met), or correct responses per second; None:
     unknown."""
     is_valid = cell.verdict is not None and cell.verdict.status != "invalid"
-    stands = is_valid and cell.failure is None
+    is_usable = is_valid and cell.failure is None
     if figure == GOODPUT:
-        rates = cell.rate_result if stands else None
+        rates = cell.rate_result if is_usable else None
         return 0.0 if rates is None else rates.goodput_per_s
 
-    if not stands:
+    if not is_usable:
         return math.inf
     probability = QUANTILES[figure]
     bounds = (cell.offered_quantiles_ns or {}).get(f"{probability:g}")
@@ -119,7 +119,7 @@ def aggregate_cells(
                 goodput=_figure(runs, GOODPUT, method),
             ),
         )
-        for level, runs in standing(cells).items()
+        for level, runs in counted_runs(cells).items()
     )
 
 
@@ -202,8 +202,8 @@ def _why_no_inference(values: Sequence[float | None], figure: str) -> str | None
         return f"too few requests for {figure} in {without} of {count} runs"
     if missed:
         return f"no finite value in {missed} of {count} runs"
-    if count < FEWEST_RUNS:
-        return f"too few runs ({count}; {FEWEST_RUNS} needed)"
+    if count < MIN_RUNS:
+        return f"too few runs ({count}; {MIN_RUNS} needed)"
     return None
 
 
@@ -211,6 +211,6 @@ def _trimmed_mean(values: Sequence[float | None]) -> float | None:
     """The mean without the lowest and the highest run; None unless every run has a value and at
     least one remains."""
     known = [value for value in values if value is not None and math.isfinite(value)]
-    if len(known) < max(FEWEST_RUNS_TO_TRIM, len(values)):
+    if len(known) < max(MIN_RUNS_TO_TRIM, len(values)):
         return None
     return fmean(sorted(known)[1:-1])

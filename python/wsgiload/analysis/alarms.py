@@ -15,7 +15,7 @@ from wsgiload.analysis.alarm import Alarm
 from wsgiload.analysis.limiting_variable import limiting_variables
 from wsgiload.analysis.ranking import level_words
 from wsgiload.analysis.response_alarms import wrong_responses
-from wsgiload.analysis.service_alarms import IDLE_SHARE, busy_service, what_is_waited_for
+from wsgiload.analysis.service_alarms import IDLE_SHARE, bottleneck_and_fix, busy_service
 from wsgiload.analysis.tail_alarms import delayed_acknowledgement, hidden_stalls
 from wsgiload.doctor.machine import MOST_TRACKED_SHARE
 from wsgiload.documents.cell_result import CellResult, ServiceUse
@@ -25,33 +25,33 @@ from wsgiload.serving.cache_probe import CacheProbe
 from wsgiload.units import NS_PER_S
 
 # littles-law: N = X (R + Z) holds in a closed loop that serves every user.
-LEAST_RESPONSE_LAW, MOST_RESPONSE_LAW = 0.9, 1.1
+MIN_RESPONSE_LAW, MAX_RESPONSE_LAW = 0.9, 1.1
 # uneven-connections: one user is served this many times as often as the average, or the least
 # served user hardly at all.
-MOST_UNFAIRNESS = 5.0
-FEWEST_PER_CONNECTION = 10
+MAX_UNFAIRNESS = 5.0
+MIN_PER_CONNECTION = 10
 # network-resources: share of the free ports.
-MOST_PORT_SHARE = 0.7
+MAX_PORT_SHARE = 0.7
 # Message of the probe before the load; the alarm has the same message for all servers.
 NO_KEEPALIVE = "has no keep-alive: it closes the connection after each response"
 # no-keepalive: connections per request; 1 without any reuse.
-MOST_CONNECTIONS_PER_REQUEST = 0.95
-FEWEST_REQUESTS = 20
+MAX_CONNECTIONS_PER_REQUEST = 0.95
+MIN_REQUESTS = 20
 WITHOUT_KEEPALIVE = "servers without keep-alive compared with servers that have it"
 # idle-server and rate-not-reached: fewer missing responses may only have been in flight at the end.
-FEWEST_MISSING = 10
+MIN_MISSING = 10
 # idle-server: a server that falls behind while half of its CPU is unused waits for something.
 FELL_BEHIND = 0.95
 # cached-response: a new URL takes at least this many times as long as the measured one, and at
 # least this much longer.
-LEAST_CACHE_FACTOR, LEAST_CACHE_GAIN_NS = 3.0, 1_000_000
+MIN_CACHE_FACTOR, MIN_CACHE_GAIN_NS = 3.0, 1_000_000
 # rate-not-reached: share of the offered rate.
-LEAST_ACHIEVED = 0.99
+MIN_ACHIEVED = 0.99
 # run-spread: coefficient of variation between runs.
-MOST_BETWEEN_RUNS = 0.1
+MAX_BETWEEN_RUNS = 0.1
 # flat-throughput: throughput varies by less than this while the number of users at least doubles.
-FLAT_WITHIN, LEAST_SPREAD = 0.05, 2.0
-FEWEST_LEVELS = 3
+FLAT_WITHIN, MIN_SPREAD = 0.05, 2.0
+MIN_LEVELS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +80,17 @@ def response_law(load: LoadReport) -> Alarm | None:
 
     accounted = achieved_per_s * (times.mean + closed.think_time_ns) / NS_PER_S
     share = accounted / users
-    if LEAST_RESPONSE_LAW <= share <= MOST_RESPONSE_LAW:
+    if MIN_RESPONSE_LAW <= share <= MAX_RESPONSE_LAW:
         return None
 
     if share < 1:
-        limit = LEAST_RESPONSE_LAW
+        limit = MIN_RESPONSE_LAW
         message = (
             f"Little's law accounts for {accounted:.0f} of {users:,} users, so the others got no "
             "response and are missing from the response times"
         )
     else:
-        limit = MOST_RESPONSE_LAW
+        limit = MAX_RESPONSE_LAW
         message = (
             f"Little's law accounts for {accounted:.0f} users, but there are only {users:,}, so "
             "request times overlap"
@@ -115,8 +115,8 @@ def starved_connections(load: LoadReport) -> Alarm | None:
         return None
 
     unfairness = carried.max / carried.mean if carried.mean else 0.0
-    is_starved = carried.min <= 1 and carried.mean >= FEWEST_PER_CONNECTION
-    if unfairness <= MOST_UNFAIRNESS and not is_starved:
+    is_starved = carried.min <= 1 and carried.mean >= MIN_PER_CONNECTION
+    if unfairness <= MAX_UNFAIRNESS and not is_starved:
         return None
 
     message = (
@@ -129,7 +129,7 @@ def starved_connections(load: LoadReport) -> Alarm | None:
         "server",
         message,
         unfairness,
-        MOST_UNFAIRNESS,
+        MAX_UNFAIRNESS,
         "a server with ten threads measured with 200 connections",
         "use at most as many connections as the server has threads, or an event-loop server",
     )
@@ -171,12 +171,12 @@ def client_exhausted(load: LoadReport) -> Alarm | None:
         return None
     free = connections.local_ports.free
     share = connections.peak / free if free else 0.0
-    if share <= MOST_PORT_SHARE:
+    if share <= MAX_PORT_SHARE:
         return None
 
     message = f"{connections.peak:,} concurrent connections use most of the {free:,} free ports"
     fix = "widen net.ipv4.ip_local_port_range, or add --source-addresses"
-    return Alarm("network-resources", "client", message, share, MOST_PORT_SHARE, source, fix)
+    return Alarm("network-resources", "client", message, share, MAX_PORT_SHARE, source, fix)
 
 
 def tracking_full(load: LoadReport) -> Alarm | None:
@@ -210,7 +210,7 @@ def closed_after_each(load: LoadReport) -> Alarm | None:
     outcomes = load.outcomes
     responses = outcomes.ok + outcomes.http_status + outcomes.bad_body
     closed = load.connections.closed_by_server if load.connections else None
-    if load.plan.keepalive != "on" or responses < FEWEST_REQUESTS:
+    if load.plan.keepalive != "on" or responses < MIN_REQUESTS:
         return None
     if load.connections is None or closed is None:
         return None
@@ -218,7 +218,7 @@ def closed_after_each(load: LoadReport) -> Alarm | None:
     # Connections that the client closed after a timeout do not count.
     opened = load.connections.opened
     share = min(opened, closed) / responses
-    if share < MOST_CONNECTIONS_PER_REQUEST:
+    if share < MAX_CONNECTIONS_PER_REQUEST:
         return None
 
     message = (
@@ -230,7 +230,7 @@ def closed_after_each(load: LoadReport) -> Alarm | None:
         "server",
         message,
         share,
-        MOST_CONNECTIONS_PER_REQUEST,
+        MAX_CONNECTIONS_PER_REQUEST,
         WITHOUT_KEEPALIVE,
         "use --keepalive off to make this explicit",
     )
@@ -250,7 +250,7 @@ def refused_keepalive(use: ServerUse) -> Alarm | None:
         "server",
         message,
         1.0,
-        MOST_CONNECTIONS_PER_REQUEST,
+        MAX_CONNECTIONS_PER_REQUEST,
         WITHOUT_KEEPALIVE,
         "use --keepalive off for all servers",
     )
@@ -265,14 +265,14 @@ def idle_though_behind(load: LoadReport, use: ServerUse) -> Alarm | None:
         return None
 
     busy = use.cpu_cores_mean / use.cpus
-    is_behind = achieved < FELL_BEHIND * offered and _missing(load) >= FEWEST_MISSING
+    is_behind = achieved < FELL_BEHIND * offered and _missing(load) >= MIN_MISSING
     if not is_behind or busy >= IDLE_SHARE:
         return None
 
-    what, fix = what_is_waited_for(use.services, use.cpu_cores_mean, use.cpus)
+    bottleneck, fix = bottleneck_and_fix(use.services, use.cpu_cores_mean, use.cpus)
     message = (
         f"the server responds to only {achieved:,.0f} of {offered:,.0f} requests/s but uses only "
-        f"{busy * 100:.0f} % of its CPU limit; {what}"
+        f"{busy * 100:.0f} % of its CPU limit; {bottleneck}"
     )
     return Alarm(
         "idle-server",
@@ -320,7 +320,7 @@ def cached_response(use: ServerUse) -> Alarm | None:
 
     new_ns, same_ns = cache.fastest_new_ns, cache.slowest_same_ns
     factor = new_ns / same_ns
-    if factor < LEAST_CACHE_FACTOR or new_ns - same_ns < LEAST_CACHE_GAIN_NS:
+    if factor < MIN_CACHE_FACTOR or new_ns - same_ns < MIN_CACHE_GAIN_NS:
         return None
     return Alarm(
         "cached-response",
@@ -328,7 +328,7 @@ def cached_response(use: ServerUse) -> Alarm | None:
         "every request hit the same URL, and the app caches its response: on an idle server, this "
         f"URL takes {same_ns / 1e6:.1f} ms and a new one {new_ns / 1e6:.1f} ms",
         factor,
-        LEAST_CACHE_FACTOR,
+        MIN_CACHE_FACTOR,
         "the speed of a cache reported as the speed of the app",
         "measure the URLs that users request (--targets FILE)",
     )
@@ -342,7 +342,7 @@ def below_the_rate(load: LoadReport) -> Alarm | None:
         return None
 
     share = achieved / offered
-    if share >= LEAST_ACHIEVED or _missing(load) < FEWEST_MISSING:
+    if share >= MIN_ACHIEVED or _missing(load) < MIN_MISSING:
         return None
 
     message = (
@@ -354,7 +354,7 @@ def below_the_rate(load: LoadReport) -> Alarm | None:
         "server",
         message,
         share,
-        LEAST_ACHIEVED,
+        MIN_ACHIEVED,
         "latencies reported for a rate that was never reached",
         "lower the rate",
     )
@@ -372,7 +372,7 @@ def runs_differ(name: str, values: Sequence[float]) -> Alarm | None:
         return None
 
     variation = stdev(values) / fmean(values)
-    if variation <= MOST_BETWEEN_RUNS:
+    if variation <= MAX_BETWEEN_RUNS:
         return None
     return Alarm(
         "run-spread",
@@ -380,7 +380,7 @@ def runs_differ(name: str, values: Sequence[float]) -> Alarm | None:
         f"{name}: throughput varies by {variation * 100:.0f} % between {len(values)} runs, so "
         "smaller differences from other servers may be chance",
         variation,
-        MOST_BETWEEN_RUNS,
+        MAX_BETWEEN_RUNS,
         "differences of 25 % between identical runs",
         "repeat on an idle machine",
     )
@@ -390,7 +390,7 @@ def flat_throughput(name: str, goodput_by_users: Sequence[tuple[int, float]]) ->
     """More users do not give more responses: the server handles a fixed number of requests at
     once."""
     levels = sorted(goodput_by_users)
-    if len(levels) < FEWEST_LEVELS or levels[-1][0] < LEAST_SPREAD * levels[0][0]:
+    if len(levels) < MIN_LEVELS or levels[-1][0] < MIN_SPREAD * levels[0][0]:
         return None
 
     rates = [goodput for _, goodput in levels]
@@ -398,10 +398,10 @@ def flat_throughput(name: str, goodput_by_users: Sequence[tuple[int, float]]) ->
     if spread > FLAT_WITHIN:
         return None
 
-    fewest = levels[0][0]
+    lowest = levels[0][0]
     message = (
-        f"{name}: throughput is flat at {fmean(rates):,.0f}/s from {fewest:,} to "
-        f"{levels[-1][0]:,} users; a limit on threads or connections allows at most {fewest:,} "
+        f"{name}: throughput is flat at {fmean(rates):,.0f}/s from {lowest:,} to "
+        f"{levels[-1][0]:,} users; a limit on threads or connections allows at most {lowest:,} "
         "requests at once"
     )
     return Alarm(

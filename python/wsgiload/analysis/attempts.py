@@ -1,5 +1,5 @@
-"""Which trials at one place in the plan are repeated, and which of them counts. Pure, from cells of
-summary.json.
+"""Decides which trials at one place in the plan are repeated, and which attempt counts. Pure, from
+cells of summary.json.
 
 Both depend only on the generator and the host, never on the server's result: a slow run is no
 reason to measure again, and the faster of two runs is not preferred.
@@ -16,7 +16,7 @@ NOT_THE_SERVER = ("client", "host", "method")
 _CAUSES = {"client": "the generator", "host": "the host", "method": "the plan"}
 # Share of a measurement. The slowest 1 % of the requests determines p99, and all of them may have
 # been scheduled in that time.
-MOST_DISTURBED_SHARE = 0.01
+MAX_DISTURBED_SHARE = 0.01
 
 
 def is_discarded(cell: CellResult) -> bool:
@@ -28,7 +28,7 @@ def is_discarded(cell: CellResult) -> bool:
 
 def is_disturbed(cell: CellResult) -> bool:
     """Whether the host was disturbed long enough to change p99, or stalled the generator."""
-    is_long = (cell.disturbed_s or 0.0) > MOST_DISTURBED_SHARE * cell.duration_s
+    is_long = (cell.disturbed_s or 0.0) > MAX_DISTURBED_SHARE * cell.duration_s
     return is_long or _was_stalled(cell)
 
 
@@ -70,11 +70,11 @@ def by_place(cells: Iterable[CellResult]) -> Mapping[str, Sequence[CellResult]]:
     }
 
 
-def standing_attempt(attempts: Sequence[CellResult]) -> CellResult:
+def counted_attempt(attempts: Sequence[CellResult]) -> CellResult:
     """The attempt at one place that counts: the least disturbed one that is not discarded (if
     equal, the later one). If all are discarded, the last one."""
-    kept = [cell for cell in attempts if not is_discarded(cell)]
-    return min(reversed(kept), key=_disturbance) if kept else attempts[-1]
+    usable = [cell for cell in attempts if not is_discarded(cell)]
+    return min(reversed(usable), key=_disturbance) if usable else attempts[-1]
 
 
 def _disturbance(cell: CellResult) -> tuple[bool, bool, float]:
@@ -84,10 +84,10 @@ def _disturbance(cell: CellResult) -> tuple[bool, bool, float]:
     return is_disturbed(cell), is_unknown, cell.disturbed_s or 0.0
 
 
-def standing_attempts(cells: Sequence[CellResult]) -> list[CellResult]:
+def counted_attempts(cells: Sequence[CellResult]) -> list[CellResult]:
     """The cells without those that another attempt replaced, in the given order."""
-    stand = {standing_attempt(attempts).id for attempts in by_place(cells).values()}
-    return [cell for cell in cells if cell.id in stand]
+    counted = {counted_attempt(attempts).id for attempts in by_place(cells).values()}
+    return [cell for cell in cells if cell.id in counted]
 
 
 def repeated(cells: Iterable[CellResult], runs: int) -> int:

@@ -1,4 +1,5 @@
-"""The findings that only ``wsgiload audit`` has. It shares the others with the alarms."""
+"""Explanations of the findings that only ``wsgiload audit`` reports; it shares the others with the
+alarms."""
 
 from __future__ import annotations
 

@@ -42,10 +42,10 @@ def needs_runs(ours: str) -> ClaimJudgement:
 
 def absent(results: Results, servers: Sequence[str], app: str | None = None) -> ClaimJudgement:
     """Undecided, because the servers have no valid run in common."""
-    gone = results.missing(servers, app)
+    missing = results.missing(servers, app)
     what = (
-        f"a valid run of {', '.join(gone)}"
-        if gone
+        f"a valid run of {', '.join(missing)}"
+        if missing
         else f"valid runs of {', '.join(servers)} at one load level"
     )
     return ClaimJudgement("undecided", because=what)

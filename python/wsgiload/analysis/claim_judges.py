@@ -26,15 +26,15 @@ from wsgiload.analysis.claim_results import (
     cores,
     failed_share,
     goodput,
+    max_ms,
     mean_ms,
     mean_of,
     median_of,
     memory_mb,
-    most_ms,
     ratio_of,
     share_of,
 )
-from wsgiload.statistics.effect import FEWEST_RUNS
+from wsgiload.statistics.effect import MIN_RUNS
 
 # One core, plus the overshoot of a sampled peak.
 ONE_CORE = 1.1
@@ -163,7 +163,7 @@ def slow_until_warm(cold: str, warm: str, peer: str) -> Judge:
         runs = {name: results.runs(name, load) for name in (cold, warm, peer)}
         warms = ratio_of(runs[warm], runs[peer], goodput)
         colds = ratio_of(runs[cold], runs[warm], goodput)
-        slowest_ms = max((most_ms(cell) or 0.0) for cell in runs[cold].values())
+        slowest_ms = max((max_ms(cell) or 0.0) for cell in runs[cold].values())
         ours = (
             f"{results.at(load)}: {cold} has {colds.text} the throughput of {warm}; {warm} has "
             f"{warms.text} the throughput of {peer}; slowest response of {cold}: "
@@ -204,8 +204,8 @@ def fails(server: str, *, share: float, load: float) -> Judge:
     return judge
 
 
-def steady(server: str, *, most_ms: float, load: float) -> Judge:
-    """Up to this load, its mean response time stays below ``most_ms`` and almost no request
+def steady(server: str, *, max_ms: float, load: float) -> Judge:
+    """Up to this load, its mean response time stays below ``max_ms`` and almost no request
     fails."""
 
     def judge(results: Results) -> ClaimJudgement:
@@ -219,11 +219,11 @@ def steady(server: str, *, most_ms: float, load: float) -> Judge:
         ours = f"mean response time {mean.text} ms, {failed.text} errors {results.at(highest)}"
         if failed.bounds is None or mean.bounds is None:
             return needs_runs(ours)
-        if mean.bounds[0] > most_ms or failed.bounds[0] > HARDLY_ANY:
+        if mean.bounds[0] > max_ms or failed.bounds[0] > HARDLY_ANY:
             return ClaimJudgement("refuted", ours)
         if highest < load:
             return ClaimJudgement("undecided", ours, f"{load:,g} connections (--scale full)")
-        holds = mean.bounds[1] < most_ms and failed.bounds[1] < HARDLY_ANY
+        holds = mean.bounds[1] < max_ms and failed.bounds[1] < HARDLY_ANY
         return ClaimJudgement("confirmed", ours) if holds else needs_runs(ours)
 
     return judge
@@ -255,12 +255,12 @@ def lightest(few: tuple[str, ...], all_of_them: tuple[str, ...]) -> Judge:
     return judge
 
 
-def one_core(few: tuple[str, ...], *, most_of_all: tuple[str, float]) -> Judge:
-    """On several cores, the few never use more than one core, and another server never uses more
-    than ``most_of_all``."""
+def one_core(few: tuple[str, ...], *, other_max: tuple[str, float]) -> Judge:
+    """On several cores, these few servers never use more than one core, and another server never
+    uses more cores than ``other_max`` (its name and this limit)."""
 
     def judge(results: Results) -> ClaimJudgement:
-        name, most = most_of_all
+        name, max_used = other_max
         servers = (*few, name)
         load = results.highest(servers)
         if load is None:
@@ -277,13 +277,13 @@ def one_core(few: tuple[str, ...], *, most_of_all: tuple[str, float]) -> Judge:
             return ClaimJudgement("undecided", because="CPU samples of every server")
         words = ", ".join(f"{one} {peak.text}" for one, peak in peaks.items())
         ours = f"{words} cores {results.at(load)}"
-        if min(map(len, runs.values())) < FEWEST_RUNS:
+        if min(map(len, runs.values())) < MIN_RUNS:
             return needs_runs(ours)
-        most_of = dict.fromkeys(few, ONE_CORE) | {name: most}
-        bounds = {one: peak.bounds or (0.0, most_of[one]) for one, peak in peaks.items()}
-        if any(bounds[one][0] > most_of[one] for one in servers):
+        max_cores = dict.fromkeys(few, ONE_CORE) | {name: max_used}
+        bounds = {one: peak.bounds or (0.0, max_cores[one]) for one, peak in peaks.items()}
+        if any(bounds[one][0] > max_cores[one] for one in servers):
             return ClaimJudgement("refuted", ours)
-        holds = all(bounds[one][1] < most_of[one] for one in servers)
+        holds = all(bounds[one][1] < max_cores[one] for one in servers)
         return ClaimJudgement("confirmed", ours) if holds else needs_runs(ours)
 
     return judge

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from statistics import fmean, median, stdev
 from typing import TypeAlias
 
-from wsgiload.analysis.attempts import is_discarded, standing_attempts
+from wsgiload.analysis.attempts import counted_attempts, is_discarded
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.summary import Summary
-from wsgiload.statistics.effect import FEWEST_RUNS, Effect, mean_interval, paired_effect
+from wsgiload.statistics.effect import MIN_RUNS, Effect, mean_interval, paired_effect
 
 Runs: TypeAlias = Mapping[int, CellResult]
 Figure: TypeAlias = Callable[[CellResult], float | None]
@@ -20,7 +20,7 @@ Bounds: TypeAlias = tuple[float, float]
 Words: TypeAlias = Callable[[float], str]
 
 NS_PER_MS = 1e6
-FEWEST_INTERVALS = 3
+MIN_INTERVALS = 3
 BYTES_PER_MB = 1e6
 
 
@@ -37,7 +37,7 @@ class Results:
     @classmethod
     def of(cls, summary: Summary, loads: Mapping[str, LoadReport]) -> Results:
         """The runs of a summary, without failed and discarded ones; ``loads`` by cell."""
-        cells = tuple(cell for cell in standing_attempts(summary.cells) if _stands(cell))
+        cells = tuple(cell for cell in counted_attempts(summary.cells) if _is_counted(cell))
         is_open = any(cell.rate is not None for cell in cells)
         return cls(cells, is_open, loads, summary.order)
 
@@ -59,7 +59,7 @@ class Results:
         load = self.loads.get(cell.id)
         intervals = [] if load is None else [one for one in load.intervals if one.length_ns]
         rates = [one.ok / one.length_ns for one in intervals]
-        if len(rates) < FEWEST_INTERVALS or not any(rates):
+        if len(rates) < MIN_INTERVALS or not any(rates):
             return None
         return stdev(rates) / fmean(rates)
 
@@ -96,7 +96,7 @@ def _name(cell: CellResult) -> str:
     return cell.server if cell.variant in (None, "default") else f"{cell.server}-{cell.variant}"
 
 
-def _stands(cell: CellResult) -> bool:
+def _is_counted(cell: CellResult) -> bool:
     """Whether a run counts. Failures of the server are results; disturbances by others are
     excluded."""
     return cell.failure is None and not is_discarded(cell)
@@ -152,7 +152,7 @@ def ratio_of(one: Runs, other: Runs, figure: Figure) -> Estimate:
     pairs = [(figure(one[run]), figure(other[run])) for run in sorted(one.keys() & other.keys())]
     logarithms = [math.log(a / b) for a, b in pairs if a and b]
     # A run without any response has no ratio, but an interval must not ignore it.
-    if len(logarithms) >= FEWEST_RUNS and not any(0 in pair for pair in pairs):
+    if len(logarithms) >= MIN_RUNS and not any(0 in pair for pair in pairs):
         return factor_of(logarithms)
     first, second = median_of(one, figure) or 0.0, median_of(other, figure) or math.inf
     return Estimate(first / second, None, as_factor)
@@ -167,7 +167,7 @@ def factor_of(logarithms: Sequence[float]) -> Estimate:
 def mean_of(runs: Runs, figure: Figure, words: Words) -> Estimate | None:
     """The geometric mean of a positive figure; None if no run has it."""
     known = [math.log(value) for cell in runs.values() if (value := figure(cell))]
-    if len(known) < FEWEST_RUNS:
+    if len(known) < MIN_RUNS:
         return Estimate(math.exp(fmean(known)), None, words) if known else None
     interval = mean_interval(known)
     low, high = interval.mean - interval.half_95, interval.mean + interval.half_95
@@ -184,7 +184,7 @@ def mean_ms(cell: CellResult) -> float | None:
     return None if times is None or times.mean is None else times.mean / NS_PER_MS
 
 
-def most_ms(cell: CellResult) -> float | None:
+def max_ms(cell: CellResult) -> float | None:
     times = cell.response_time_ns
     return None if times is None or times.max is None else times.max / NS_PER_MS
 
@@ -213,7 +213,7 @@ def failed_share(runs: Runs) -> Estimate | None:
 
 def share_of(shares: Sequence[float]) -> Estimate | None:
     """The mean of the shares of the runs, from 0 to 1; None without runs."""
-    if len(shares) < FEWEST_RUNS:
+    if len(shares) < MIN_RUNS:
         return Estimate(fmean(shares), None, as_share) if shares else None
     interval = mean_interval(shares)
     low, high = interval.mean - interval.half_95, interval.mean + interval.half_95

@@ -29,7 +29,7 @@ from wsgiload.analysis.claim_results import (
     ratio_of,
 )
 from wsgiload.documents.cell_result import CellResult
-from wsgiload.statistics.effect import FEWEST_RUNS
+from wsgiload.statistics.effect import MIN_RUNS
 from wsgiload.statistics.trend import complete_table, trend
 
 
@@ -45,7 +45,7 @@ def unaffected_by_order(*, within: float) -> Judge:
             if place_of(cell) in places and (per_s := goodput(cell))
         }
         table = complete_table(points)
-        if len(table) < 2 or len(table[0]) < FEWEST_RUNS:
+        if len(table) < 2 or len(table[0]) < MIN_RUNS:
             return ClaimJudgement("undecided", because="at least four runs of two or more servers")
         slope = trend(table)
         if slope is None:
@@ -97,7 +97,7 @@ def _half_way(leader: Runs, bare: Runs, fronted: Runs) -> Bounds | None:
         ends, fronted_goodput = (goodput(leader[run]), goodput(bare[run])), goodput(fronted[run])
         if ends[0] and ends[1] and fronted_goodput:
             logarithms.append(math.log(ends[0] * ends[1]) / 2 - math.log(fronted_goodput))
-    return factor_of(logarithms).bounds if len(logarithms) >= FEWEST_RUNS else None
+    return factor_of(logarithms).bounds if len(logarithms) >= MIN_RUNS else None
 
 
 def fails_with_small_backlog(
@@ -106,10 +106,10 @@ def fails_with_small_backlog(
     """With the smallest listen backlog, requests fail; from the middle to the largest backlog,
     throughput rises by less than this share. ``backlogs`` are three, with the names of their
     servers."""
-    least, usual, most = sorted(backlogs)
+    smallest, middle, largest = sorted(backlogs)
 
     def judge(results: Results) -> ClaimJudgement:
-        servers = tuple(backlogs[backlog] for backlog in (least, usual, most))
+        servers = tuple(backlogs[backlog] for backlog in (smallest, middle, largest))
         load = results.highest(servers, app)
         if load is None:
             return absent(results, servers, app)
@@ -118,8 +118,8 @@ def fails_with_small_backlog(
         if failed is None:
             return absent(results, servers[:1], app)
         ours = (
-            f"{results.at(load)}: {failed.text} errors with a backlog of {least:,}; a backlog "
-            f"of {most:,} gives {gain.text} the throughput of a backlog of {usual:,}"
+            f"{results.at(load)}: {failed.text} errors with a backlog of {smallest:,}; a backlog "
+            f"of {largest:,} gives {gain.text} the throughput of a backlog of {middle:,}"
         )
         return _of_backlogs(ours, failed.bounds, gain.bounds, 1 / (1 - within))
 
@@ -127,11 +127,11 @@ def fails_with_small_backlog(
 
 
 def _of_backlogs(
-    ours: str, failed: Bounds | None, gain: Bounds | None, most_gain: float
+    ours: str, failed: Bounds | None, gain: Bounds | None, max_gain: float
 ) -> ClaimJudgement:
     if failed is None or gain is None:
         return needs_runs(ours)
-    if failed[1] < HARDLY_ANY or gain[0] > most_gain:
+    if failed[1] < HARDLY_ANY or gain[0] > max_gain:
         return ClaimJudgement("refuted", ours)
-    holds = failed[0] >= HARDLY_ANY and gain[1] < most_gain
+    holds = failed[0] >= HARDLY_ANY and gain[1] < max_gain
     return ClaimJudgement("confirmed", ours) if holds else needs_runs(ours)

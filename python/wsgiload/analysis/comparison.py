@@ -23,9 +23,9 @@ from wsgiload.analysis.aggregate import (
     Figure,
     Runs,
     ServerLevel,
+    counted_runs,
     figure_of,
     server_of,
-    standing,
 )
 from wsgiload.analysis.attempts import is_discarded
 from wsgiload.analysis.generator_delay import REASON as DELAY_REASON
@@ -37,7 +37,7 @@ from wsgiload.documents.over_cells import ComparedFigure, Comparison
 from wsgiload.documents.run_info import HostFacts
 from wsgiload.documents.summary import Summary
 from wsgiload.statistics.effect import (
-    FEWEST_RUNS,
+    MIN_RUNS,
     SAME_WITHIN,
     SIGNIFICANT,
     Effect,
@@ -104,10 +104,10 @@ def _chosen_figure(figure: str | None, cells: Sequence[CellResult]) -> Figure:
 
 def _known_figure(cells: Sequence[CellResult]) -> Figure:
     """The default figure, or the median if the cells have too few requests for it."""
-    usual = default_figure(cells)
-    kept = [cell for cell in cells if not is_discarded(cell)]
-    lacks = {figure: any(figure_of(cell, figure) is None for cell in kept) for figure in FIGURES}
-    return "p50" if lacks[usual] and not lacks["p50"] else usual
+    default = default_figure(cells)
+    counted = [cell for cell in cells if not is_discarded(cell)]
+    lacks = {figure: any(figure_of(cell, figure) is None for cell in counted) for figure in FIGURES}
+    return "p50" if lacks[default] and not lacks["p50"] else default
 
 
 def compare_servers(
@@ -117,7 +117,7 @@ def compare_servers(
     the order of the cells. ``of_sessions``: the rate counts sessions, so it is not comparable with
     a saturation throughput."""
     chosen = _chosen_figure(figure, cells)
-    by_level = standing(cells)
+    by_level = counted_runs(cells)
     kinds = kinds_of(cells)
     apps = _apps(cells)
 
@@ -162,8 +162,8 @@ def compare_runs(
     chosen = _known_figure([*first, *second])
     if figure is not None:
         chosen = FIGURES[FIGURES.index(figure)]
-    before = standing(first)
-    after = standing(second)
+    before = counted_runs(first)
+    after = counted_runs(second)
     saturation = {} if of_sessions else saturation_goodputs(first) | saturation_goodputs(second)
 
     comparisons: list[Comparison] = []
@@ -295,7 +295,7 @@ def _changed(
 
 
 def _key_words(name: str) -> str:
-    """Without the unit, which the value has."""
+    """The name without its unit, which the value contains."""
     return name.removesuffix("_bytes").removesuffix("_s").replace("_", " ")
 
 
@@ -356,7 +356,7 @@ def _paired(
 
 def of_rounds(one: Sequence[float], other: Sequence[float]) -> Effect:
     """The effect between the logarithms of two servers in the same rounds."""
-    return paired_effect([left - right for left, right in zip(one, other, strict=True)])
+    return paired_effect([first - second for first, second in zip(one, other, strict=True)])
 
 
 def _unpaired(level: ServerLevel, before: Runs, after: Runs, figure: Figure) -> SamplePair:
@@ -395,9 +395,9 @@ def _logarithms(values: Sequence[float | None]) -> list[float]:
 
 
 def _why_not(one: Sequence[float | None], other: Sequence[float | None]) -> str | None:
-    fewest = min(len(one), len(other))
-    if fewest < FEWEST_RUNS:
-        return f"too few runs ({fewest}; {FEWEST_RUNS} needed)"
+    count = min(len(one), len(other))
+    if count < MIN_RUNS:
+        return f"too few runs ({count}; {MIN_RUNS} needed)"
 
     for values in (one, other):
         missed = sum(

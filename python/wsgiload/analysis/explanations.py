@@ -17,13 +17,14 @@ from wsgiload.errors import UsageError
 
 
 def explanations() -> dict[str, Explanation]:
-    """Every check and alarm by name: those of a load, of a sweep, the alarms, those of an audit."""
+    """Every check and alarm by name."""
     of_load = msgspec.json.decode(check_catalogue(), type=list[Explanation])
     return {one.name: one for one in (*of_load, *_OF_SWEEPS, *_OF_CAPACITY, *_ALARMS, *OF_AUDITS)}
 
 
 def explanation_of(name: str) -> Explanation:
-    """By name, earlier name or code. Raises UsageError with the closest names."""
+    """The explanation for a name, earlier name or code. Raises UsageError with the closest
+    names."""
     by_name = explanations()
     if name_of(name) in by_name:
         return by_name[name_of(name)]
@@ -31,7 +32,7 @@ def explanation_of(name: str) -> Explanation:
 
 
 def _did_you_mean(name: str, names: list[str]) -> str:
-    # Imported here because only a mistake needs it.
+    # Imported here because only unknown names need it.
     from difflib import get_close_matches
 
     close = get_close_matches(name, names, n=3, cutoff=0.5)

@@ -1,4 +1,4 @@
-"""Whether generator delay could explain why one server seems slower. Pure.
+"""Detects differences between servers that generator delay could explain. Pure.
 
 A quantile that is only an upper bound is compared at both ends: a server counts as slower only if
 it remains slower after subtracting everything that the generator may have added.
@@ -25,7 +25,7 @@ def added_ns(cell: CellResult, figure: str) -> int:
     return delay_of(cell.error_budget_ns, f"{QUANTILES[figure]:g}") if figure in QUANTILES else 0
 
 
-def least_logarithms(cells: Sequence[CellResult], figure: str) -> list[float]:
+def logarithms_without_delay(cells: Sequence[CellResult], figure: str) -> list[float]:
     """The logarithm of each figure without the delay that the generator may have added."""
     values = [(figure_of(cell, figure), added_ns(cell, figure)) for cell in cells]
     return [math.log(max(1.0, value - added)) for value, added in values if value is not None]
@@ -44,5 +44,5 @@ def remains_slower(
         return True
 
     fast = [value for cell in faster if (value := figure_of(cell, figure)) is not None]
-    least = compare(least_logarithms(slower, figure), [math.log(value) for value in fast])
+    least = compare(logarithms_without_delay(slower, figure), [math.log(value) for value in fast])
     return least.interval.mean > 0 and least.interval.excludes_zero()

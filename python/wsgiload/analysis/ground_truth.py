@@ -49,7 +49,7 @@ class Finding:
 
 
 def requests_seen(
-    load: LoadReport, seen: int | None, limits: Limits
+    load: LoadReport, calls: int | None, limits: Limits
 ) -> Finding | NotChecked | None:
     """``app-calls``: the app was called at least once per response and at most once per sent
     request.
@@ -57,28 +57,28 @@ def requests_seen(
     Counts the whole load, including warm-up and cool-down. If every request got its response, both
     bounds are equal.
     """
-    responses = responses_in_all(load)
-    sent = sent_at_most(load)
-    if seen is None:
+    responses = total_responses(load)
+    sent = max_sent_requests(load)
+    if calls is None:
         return NotChecked(check="app-calls", reason=NO_COUNT)
     if responses is None or sent is None:
         return NotChecked(check="app-calls", reason="no request got a response")
     if load.outcomes.http_status:
         return NotChecked(check="app-calls", reason=WRONG_STATUSES)
 
-    difference = max(responses - seen, seen - sent, 0)
+    difference = max(responses - calls, calls - sent, 0)
     share = difference / sent
     if share <= limits["warn"]:
         return None
     level: Literal["warn", "invalid"] = "invalid" if share > limits["invalid"] else "warn"
     message = (
-        f"the app counted {seen:,} calls, but the generator sent at most {sent:,} requests and got "
-        f"{responses:,} responses"
+        f"the app counted {calls:,} calls, but the generator sent at most {sent:,} requests and "
+        f"got {responses:,} responses"
     )
     return Finding("app-calls", "client", level, message, share, limits[level])
 
 
-def responses_in_all(load: LoadReport) -> int | None:
+def total_responses(load: LoadReport) -> int | None:
     """Complete responses of the whole load, from the generator's CPU time in total and per
     response."""
     client = load.client
@@ -87,7 +87,7 @@ def responses_in_all(load: LoadReport) -> int | None:
     return round(client.cpu_seconds * NS_PER_S / client.cpu_per_request_ns)
 
 
-def sent_at_most(load: LoadReport) -> int | None:
+def max_sent_requests(load: LoadReport) -> int | None:
     """Requests of the whole load that may have reached the app: the first of each connection and
     all reused ones. None if connections were not recorded."""
     connections = load.connections
@@ -113,15 +113,15 @@ def connections_dropped(tcp: TcpCounts, limits: Limits) -> Finding | NotChecked 
         reason = "the kernel's TCP counters cannot be read"
         return NotChecked(check="kernel-drops", reason=reason)
 
-    most = max(known.values())
-    if most <= limits["warn"]:
+    max_count = max(known.values())
+    if max_count <= limits["warn"]:
         return None
     counters = ", ".join(f"{count:,} {name}" for name, count in known.items() if count)
     message = (
         f"this host dropped connections during the load ({counters}), so SYN retransmissions add "
         "1, 3 or 7 s to the slowest response times"
     )
-    return Finding("kernel-drops", "server", "warn", message, most, limits["warn"])
+    return Finding("kernel-drops", "server", "warn", message, max_count, limits["warn"])
 
 
 def retransmissions(tcp: TcpCounts) -> str | None:

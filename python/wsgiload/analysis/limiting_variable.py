@@ -12,7 +12,7 @@ from wsgiload.analysis.alarm import Alarm
 from wsgiload.documents.cell_result import CellResult, ServerSettings
 
 # More than the usual difference between runs of one setting.
-LEAST_FACTOR = 1.2
+MIN_FACTOR = 1.2
 _WAITS = "idle-server"
 
 
@@ -64,7 +64,7 @@ def _over_runs(server: str, rate: float, cells: Sequence[CellResult]) -> _Measur
 
 def _is_faster(one: _Measured, slow: _Measured) -> bool:
     is_alike = (one.rate, _size(one.settings)) == (slow.rate, _size(slow.settings))
-    is_faster = one.goodput_per_s >= LEAST_FACTOR * slow.goodput_per_s > 0
+    is_faster = one.goodput_per_s >= MIN_FACTOR * slow.goodput_per_s > 0
     return is_alike and is_faster and _only_difference(one, slow) is not None
 
 
@@ -92,7 +92,7 @@ def _alarm(slow: _Measured, fast: _Measured) -> Alarm:
         "server",
         message,
         fast.goodput_per_s / slow.goodput_per_s,
-        LEAST_FACTOR,
+        MIN_FACTOR,
         "a connection pool that is too small, presented as a slow server",
         f"use the value of {fast.server} for {name}",
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from wsgiload.analysis.disturbance import delay_of, delay_words, disturbance_of
 from wsgiload.analysis.threshold import (
-    FEWEST_BEYOND,
+    MIN_BEYOND,
     QUANTILES,
     Measured,
     Threshold,
@@ -105,7 +105,7 @@ class Objective:
         if all(requests < threshold.requests_needed for threshold in missed):
             return Judgement(
                 None,
-                f"missed {texts}, but fewer than {FEWEST_BEYOND} requests lie beyond the quantile",
+                f"missed {texts}, but fewer than {MIN_BEYOND} requests lie beyond the quantile",
                 is_too_short=True,
             )
         return Judgement(False, f"missed {texts}")
@@ -126,7 +126,7 @@ class Objective:
         quantile, however the arrivals fall."""
         if self.highest_quantile is None:
             return 0
-        return round(SPARE * FEWEST_BEYOND / (1 - self.highest_quantile) / rate_per_s * NS_PER_S)
+        return round(SPARE * MIN_BEYOND / (1 - self.highest_quantile) / rate_per_s * NS_PER_S)
 
 
 def _judge_invalid(verdict: Verdict) -> Judgement:

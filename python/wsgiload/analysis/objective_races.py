@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from wsgiload.analysis.aggregate import server_of
-from wsgiload.analysis.attempts import is_discarded, standing_attempts
+from wsgiload.analysis.attempts import counted_attempts, is_discarded
 from wsgiload.analysis.objective import NEAR_A_LIMIT, Judgement, Objective, is_unstable
 from wsgiload.analysis.races import Stages, Track, tracks_of
 from wsgiload.analysis.recommend import (
@@ -30,16 +30,16 @@ from wsgiload.analysis.recommend import (
 )
 from wsgiload.analysis.threshold import QUANTILES, Threshold
 from wsgiload.documents.cell_result import CellResult
-from wsgiload.statistics.effect import FEWEST_RUNS
+from wsgiload.statistics.effect import MIN_RUNS
 from wsgiload.statistics.race import Drop, Outcome, RaceState
 from wsgiload.statistics.sequential import mean_at_any_analysis
 
 # In a short trial, a single failure is not a miss yet.
-MOST_FAILURES_IN_SHORT_TRIAL = 0.01
+MAX_FAILURES_IN_SHORT_TRIAL = 0.01
 # If the goodput under a higher load was below this share of a rate, the configuration does not
 # sustain that rate.
 CAN_HOLD = 0.8
-MOST_MISSES = 2
+MAX_MISSES = 2
 
 Short = Literal["met", "near", "missed"]
 
@@ -51,7 +51,7 @@ class Contender:
     record: SettingRecord
     at: AtRate
     judgements: tuple[Judgement, ...]
-    holds: bool
+    meets_objective: bool
 
     @property
     def misses(self) -> int:
@@ -78,7 +78,7 @@ def objective_state(
         and (before_run is None or cell.run < before_run)
     ]
     candidates = _candidates(track, servers, cells)
-    short = _standing_by_server(cell for cell in here if cell.run <= stages.qualifying)
+    short = _counted_by_server(cell for cell in here if cell.run <= stages.qualifying)
     if not short:
         return RaceState("undecided" if candidates else "failed", tuple(candidates), ())
 
@@ -99,8 +99,8 @@ def _candidates(track: Track, servers: Sequence[str], cells: Sequence[CellResult
     return [name for name in servers if name not in hopeless]
 
 
-def _standing_by_server(cells: Iterable[CellResult]) -> dict[str, CellResult]:
-    return {server_of(cell): cell for cell in standing_attempts(list(cells))}
+def _counted_by_server(cells: Iterable[CellResult]) -> dict[str, CellResult]:
+    return {server_of(cell): cell for cell in counted_attempts(list(cells))}
 
 
 # --- the short trials
@@ -119,13 +119,13 @@ def _qualified(
         for name in candidates
     }
     records = {name: _record_of(cell, objective) for name, cell in short.items()}
-    left: list[str] = []
+    ordered: list[str] = []
     for result in ("met", "near"):
         known = [name for name in candidates if results[name] == result and name in records]
-        left += _lean_and_fast([records[name] for name in known])
-        left += [name for name in candidates if results[name] == result and name not in records]
+        ordered += _lean_and_fast([records[name] for name in known])
+        ordered += [name for name in candidates if results[name] == result and name not in records]
 
-    field = left[: stages.field]
+    field = ordered[: stages.field]
     drops = [
         _drop_early(name, stages.qualifying, None if results[name] == "missed" else field[0])
         for name in candidates
@@ -142,7 +142,7 @@ def _drop_early(name: str, rounds: int, leaner: str | None) -> Drop:
 
 def _judge_short(cell: CellResult, objective: Objective) -> Short:
     """A miss is clear if it also exceeds limits that are wider by half, or if the server could not
-    keep up. An invalid trial drops nobody."""
+    keep up. An invalid trial drops no server."""
     if is_discarded(cell) or cell.verdict is None:
         return "near"
     if cell.failure is not None or cell.verdict.status == "invalid":
@@ -157,7 +157,7 @@ def _judge_short(cell: CellResult, objective: Objective) -> Short:
 def _wider(threshold: Threshold) -> Threshold:
     limit = threshold.limit * NEAR_A_LIMIT
     if threshold.figure not in QUANTILES:
-        limit = max(limit, MOST_FAILURES_IN_SHORT_TRIAL)
+        limit = max(limit, MAX_FAILURES_IN_SHORT_TRIAL)
     return replace(threshold, limit=limit)
 
 
@@ -185,16 +185,16 @@ def contenders_of(
     """The configurations that were measured in full rounds, the leanest first."""
     analyses = stages.rules.analyses() * max(1, stages.field)
     contenders: dict[str, Contender] = {}
-    standing = standing_attempts(full)
+    counted = counted_attempts(full)
     for record in setting_records(full, objective):
-        runs = {cell.run: cell for cell in standing if server_of(cell) == record.server}
+        runs = {cell.run: cell for cell in counted if server_of(cell) == record.server}
         judgements = tuple(judge_run(cell, objective) for cell in runs.values())
         at = _at_any_analysis(record.at[0], list(runs.values()), objective, analyses)
         met = all(one.met for one in judgements if one.met is not None)
         conclusive = sum(one.met is not None for one in judgements)
-        is_enough = met and conclusive >= FEWEST_RUNS
-        holds = is_enough and _is_within(runs.values(), objective, analyses)
-        contenders[record.server] = Contender(record, at, judgements, holds)
+        is_enough = met and conclusive >= MIN_RUNS
+        meets_objective = is_enough and _is_within(runs.values(), objective, analyses)
+        contenders[record.server] = Contender(record, at, judgements, meets_objective)
     order = lean_first([(one.record, one.at) for one in contenders.values()])
     return [contenders[record.server] for record, _ in order if record.server in field]
 
@@ -234,16 +234,16 @@ def _raced(
     measured = contenders_of(field, full, stages, objective)
     misses = {one.record.server: one.misses for one in measured}
     fewest = min(misses.get(name, 0) for name in field)
-    if fewest >= MOST_MISSES:
+    if fewest >= MAX_MISSES:
         return RaceState("failed", (), tuple(_drop(name, full) for name in field))
 
     order = [one.record.server for one in measured]
     order += [name for name in field if name not in order]
-    left = [name for name in order if misses.get(name, 0) == fewest]
-    drops = tuple(_drop(name, full) for name in order if name not in left)
-    holding = {one.record.server for one in measured if one.holds}
-    outcome: Outcome = "winner" if left[0] in holding else "undecided"
-    return RaceState(outcome, tuple(left), drops)
+    remaining = [name for name in order if misses.get(name, 0) == fewest]
+    drops = tuple(_drop(name, full) for name in order if name not in remaining)
+    meeting = {one.record.server for one in measured if one.meets_objective}
+    outcome: Outcome = "winner" if remaining[0] in meeting else "undecided"
+    return RaceState(outcome, tuple(remaining), drops)
 
 
 def _drop(name: str, full: Sequence[CellResult]) -> Drop:

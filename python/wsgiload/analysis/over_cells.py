@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from wsgiload.analysis.aggregate import aggregate_cells, server_of
-from wsgiload.analysis.attempts import is_discarded, reason_of_repeat, standing_attempts
+from wsgiload.analysis.attempts import counted_attempts, is_discarded, reason_of_repeat
 from wsgiload.analysis.comparison import compare_servers
 from wsgiload.analysis.objective import Objective, parse_objective
 from wsgiload.analysis.objective_races import objective_states
@@ -32,18 +32,18 @@ from wsgiload.documents.over_cells import Comparison, DiscardedTrial, Experiment
 from wsgiload.documents.recommendation import Recommendation
 from wsgiload.documents.summary import Summary
 from wsgiload.experiment.procedure import Method
-from wsgiload.statistics.effect import FEWEST_RUNS
+from wsgiload.statistics.effect import MIN_RUNS
 
 # Share of all trials; above it, the conditions were not those that the experiment was planned for.
-MOST_DISCARDED_SHARE = 0.2
+MAX_DISCARDED_SHARE = 0.2
 
 
 def analyse(summary: Summary, method: Method | None = None, slo: Sequence[str] = ()) -> Summary:
-    """The summary with all conclusions computed anew, by ``method`` and ``slo``, or else as in the
-    experiment."""
+    """The summary with all conclusions recomputed by ``method`` and ``slo``; by default, those of
+    the experiment."""
     facts = summary.experiment
-    made = _by_plan(summary.cells, facts.servers)
-    cells = after_qualifying(made, facts)
+    planned = _by_plan(summary.cells, facts.servers)
+    cells = after_qualifying(planned, facts)
     chosen = method or facts.aggregate
     texts = slo or facts.slo or ()
     objective = parse_objective(texts) if texts else None
@@ -54,10 +54,10 @@ def analyse(summary: Summary, method: Method | None = None, slo: Sequence[str] =
         experiment=_with_choices(facts, chosen, objective),
         aggregates=aggregate_cells(cells, chosen),
         comparisons=_comparisons(cells, facts),
-        races=_races(made, facts, objective),
+        races=_races(planned, facts, objective),
         overload=() if of_sessions else overload_points(cells),
         efficiency=power_points(cells),
-        recommendations=_recommendations(made, facts, objective),
+        recommendations=_recommendations(planned, facts, objective),
         validity=judge_session(cells, facts.runs),
     )
 
@@ -65,7 +65,7 @@ def analyse(summary: Summary, method: Method | None = None, slo: Sequence[str] =
 def _comparisons(cells: Sequence[CellResult], facts: ExperimentFacts) -> tuple[Comparison, ...]:
     if facts.budget_s is not None:
         return race_comparisons(cells, stages_of(facts))
-    if facts.runs < FEWEST_RUNS:
+    if facts.runs < MIN_RUNS:
         return ()
     return compare_servers(cells, of_sessions=bool(facts.sessions))
 
@@ -118,17 +118,17 @@ def _by_plan(cells: Sequence[CellResult], servers: Sequence[str]) -> list[CellRe
     return sorted(cells, key=key)
 
 
-def judge_session(cells: Sequence[CellResult], runs: int = FEWEST_RUNS) -> ExperimentValidity:
+def judge_session(cells: Sequence[CellResult], runs: int = MIN_RUNS) -> ExperimentValidity:
     """All trials that did not count, with their reasons. If more than a fifth of the trials of
     several runs was discarded, the experiment is invalid.
 
     The outcome never matters: a trial is discarded only if the generator, the host or the plan made
     it invalid.
     """
-    stand = {cell.id for cell in standing_attempts(cells)}
-    uncounted = [cell for cell in cells if is_discarded(cell) or cell.id not in stand]
-    spoiled = sum(is_discarded(cell) for cell in cells)
-    is_invalid = runs > 1 and spoiled > MOST_DISCARDED_SHARE * len(cells)
+    counted = {cell.id for cell in counted_attempts(cells)}
+    uncounted = [cell for cell in cells if is_discarded(cell) or cell.id not in counted]
+    discarded = sum(is_discarded(cell) for cell in cells)
+    is_invalid = runs > 1 and discarded > MAX_DISCARDED_SHARE * len(cells)
     return ExperimentValidity(
         status="invalid" if is_invalid else "valid",
         trials=len(cells),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from wsgiload.analysis.aggregate import GOODPUT, Runs, ServerLevel, figure_of, standing
+from wsgiload.analysis.aggregate import GOODPUT, Runs, ServerLevel, counted_runs, figure_of
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.over_cells import Overload, OverloadPoint
 
@@ -25,7 +25,7 @@ def saturation_goodputs(cells: Sequence[CellResult]) -> dict[str, float]:
     """The saturation throughput of each saturated server: its maximum of correct responses per
     second."""
     saturated = {
-        level.server for level, runs in standing(cells).items() if _is_saturated(level, runs)
+        level.server for level, runs in counted_runs(cells).items() if _is_saturated(level, runs)
     }
     return {
         server: max(goodputs.values())
@@ -66,7 +66,7 @@ def _points(
 def _goodputs(cells: Sequence[CellResult]) -> dict[str, dict[float, float]]:
     """The median goodput over runs, by server and rate."""
     goodputs: dict[str, dict[float, float]] = {}
-    for level, runs in standing(cells).items():
+    for level, runs in counted_runs(cells).items():
         if level.rate is not None and runs:
             goodputs.setdefault(level.server, {})[level.rate] = _median_goodput(runs)
     return goodputs

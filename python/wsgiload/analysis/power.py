@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from wsgiload.analysis.aggregate import GOODPUT, figure_of, standing
+from wsgiload.analysis.aggregate import GOODPUT, counted_runs, figure_of
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.over_cells import Efficiency, EfficiencyPoint
 from wsgiload.units import NS_PER_S
 
-# A rate with a neighbor on either side.
-FEWEST_RATES = 3
+# The best rate must have a neighbor on either side.
+MIN_RATES = 3
 # With fewer correct responses, the mean would only describe the few requests that were served.
-LEAST_CORRECT = 0.99
+MIN_CORRECT = 0.99
 
 
 def power_of(cell: CellResult) -> float | None:
@@ -34,7 +34,7 @@ def power_of(cell: CellResult) -> float | None:
         return None
 
     outcomes = cell.outcomes
-    if not goodput_per_s or outcomes is None or outcomes.ok < LEAST_CORRECT * outcomes.scheduled:
+    if not goodput_per_s or outcomes is None or outcomes.ok < MIN_CORRECT * outcomes.scheduled:
         return 0.0
 
     times = cell.response_time_ns
@@ -45,7 +45,7 @@ def power_points(cells: Sequence[CellResult]) -> tuple[Efficiency, ...]:
     """``efficiency`` of summary.json: the rate with the highest efficiency of each server that was
     measured at three or more rates."""
     by_server: dict[str, dict[float, dict[int, float]]] = {}
-    for level, runs in standing(cells).items():
+    for level, runs in counted_runs(cells).items():
         powers = {run: power for run, cell in runs.items() if (power := power_of(cell)) is not None}
         if level.rate is not None and powers:
             by_server.setdefault(level.server, {})[level.rate] = powers
@@ -53,7 +53,7 @@ def power_points(cells: Sequence[CellResult]) -> tuple[Efficiency, ...]:
     return tuple(
         _best_rate(server, dict(sorted(by_rate.items())))
         for server, by_rate in by_server.items()
-        if len(by_rate) >= FEWEST_RATES
+        if len(by_rate) >= MIN_RATES
     )
 
 
@@ -91,7 +91,7 @@ def _peaks_of_rounds(by_rate: Mapping[float, Mapping[int, float]]) -> list[float
 
 def _why_unknown(largest: float, is_lowest: bool, is_highest: bool, some_runs: str) -> str | None:
     if not largest:
-        return f"fewer than {LEAST_CORRECT * 100:.0f} % correct responses at every rate"
+        return f"fewer than {MIN_CORRECT * 100:.0f} % correct responses at every rate"
     if is_lowest and is_highest:
         return (
             "efficiency peaks at the lowest measured rate in some runs and at the highest in "

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.experiment.estimate import runs_s
 from wsgiload.experiment.plan import Experiment, experiment_facts
-from wsgiload.experiment.settings import field_of, most_pairs, qualifying_s, round_s
+from wsgiload.experiment.settings import field_of, max_pairs, qualifying_s, round_s
 from wsgiload.statistics.effect import (
-    FEWEST_RUNS,
+    MIN_RUNS,
     PLANNED_DEVIATION,
     SIGNIFICANT,
     runs_needed,
@@ -31,11 +31,11 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """What the plan can conclude, and what would suffice if that is too little."""
+    """The differences that the plan can detect, and the duration and runs that it lacks."""
 
     # The expected requests at the lowest rate, and the duration that p99 requires there; None if
     # the plan suffices or the number of requests is unknown.
-    fewest_requests: int | None
+    expected_requests: int | None
     needed_duration_s: int | None
     servers: int
     runs: int
@@ -47,26 +47,26 @@ class Preflight:
     # Whether it is a race; ``runs`` is then the number that the budget allows if no server drops
     # out.
     is_race: bool = False
-    # The number of configurations that must qualify, the most that race, and the time of the short
-    # trials; None if all race.
+    # The number of configurations that must qualify, the maximum number that race, and the time of
+    # the short trials; None if all race.
     qualifying: tuple[int, int, float] | None = None
 
 
 def preflight(experiment: Experiment, variants: Mapping[str, ServerVariant]) -> Preflight:
     """The preflight of a plan with these servers."""
-    fewest, needed_duration_s = _requests(experiment)
-    pairs, runs = most_pairs(variants), experiment.runs
+    expected, needed_duration_s = _requests(experiment)
+    pairs, runs = max_pairs(variants), experiment.runs
     if experiment.budget_ns is not None:
-        return _of_race(experiment, variants, (fewest, needed_duration_s))
+        return _of_race(experiment, variants, (expected, needed_duration_s))
 
     # The usual spread of closed-loop goodput is unknown.
     is_open = any(level.rate_per_s is not None for level in experiment.levels)
     factor = detectable_factor(runs, pairs) if pairs and is_open else None
 
     needed = runs_needed(pairs)
-    is_short = pairs > 0 and runs < (needed if is_open else FEWEST_RUNS)
+    is_short = pairs > 0 and runs < (needed if is_open else MIN_RUNS)
     return Preflight(
-        fewest_requests=fewest,
+        expected_requests=expected,
         needed_duration_s=needed_duration_s,
         servers=len(variants) if pairs else 1,
         runs=runs,
@@ -85,15 +85,15 @@ def _of_race(
     budget_s, first_s = (experiment.budget_ns or 0) / NS_PER_S, qualifying_s(experiment)
     each_s, field = round_s(experiment), field_of(experiment)
     runs = int(max(0.0, budget_s - first_s) / each_s)
-    is_short = most_pairs(variants) > 0 and runs < FEWEST_RUNS
+    is_short = max_pairs(variants) > 0 and runs < MIN_RUNS
     qualifying = (len(variants), field, first_s) if experiment.qualifying is not None else None
     return Preflight(
         *requests,
         servers=field,
         runs=runs,
         factor=None,
-        needed_runs=FEWEST_RUNS if is_short else None,
-        needed_s=first_s + FEWEST_RUNS * each_s if is_short else None,
+        needed_runs=MIN_RUNS if is_short else None,
+        needed_s=first_s + MIN_RUNS * each_s if is_short else None,
         is_race=True,
         qualifying=qualifying,
     )
@@ -102,7 +102,7 @@ def _of_race(
 def detectable_factor(runs: int, pairs: int, deviation: float = PLANNED_DEVIATION) -> float | None:
     """The factor at which the expected t value reaches the critical value after Bonferroni's
     adjustment, for this standard deviation of the logarithm between paired rounds."""
-    if runs < FEWEST_RUNS:
+    if runs < MIN_RUNS:
         return None
     critical = t_quantile(1 - SIGNIFICANT / max(1, pairs) / 2, runs - 1)
     return math.exp(critical * deviation / math.sqrt(runs))

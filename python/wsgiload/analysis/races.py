@@ -18,9 +18,9 @@ from wsgiload.analysis.aggregate import (
     QUANTILES,
     Figure,
     ServerLevel,
+    counted_runs,
     figure_of,
     server_of,
-    standing,
 )
 from wsgiload.analysis.comparison import (
     JUDGED,
@@ -35,7 +35,7 @@ from wsgiload.documents.answer import RankingEntry, RankingLevel
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.over_cells import Comparison, Race, RaceDropout
-from wsgiload.statistics.effect import FEWEST_RUNS, paired_effect
+from wsgiload.statistics.effect import MIN_RUNS, paired_effect
 from wsgiload.statistics.halving import Qualified, qualify
 from wsgiload.statistics.race import (
     RaceEffect,
@@ -104,7 +104,7 @@ def race_state(
     rounds = rounds_of(track, qualified.contenders, cells, raced)
     state = judge_race(qualified.contenders, rounds, stages.rules)
 
-    if len(qualified.contenders) == 1 and qualified.drops and len(rounds) >= FEWEST_RUNS:
+    if len(qualified.contenders) == 1 and qualified.drops and len(rounds) >= MIN_RUNS:
         state = replaced(state, outcome="winner")  # all others failed
     elif state.outcome == "winner" and len(state.contenders) > 1:
         winner, rival = state.contenders[:2]
@@ -118,15 +118,17 @@ def _may_be_delay(
     track: Track, figure: Figure, both: tuple[str, str], cells: Sequence[CellResult]
 ) -> bool:
     """Whether generator delay alone could explain the difference."""
-    stand = standing(cells)
-    first, second = (stand.get(ServerLevel(one, track.rate, track.connections), {}) for one in both)
+    counted = counted_runs(cells)
+    first, second = (
+        counted.get(ServerLevel(one, track.rate, track.connections), {}) for one in both
+    )
     rounds = [(first[run], second[run]) for run in sorted(first.keys() & second.keys())]
     known = [
         (cells, logarithms)
         for cells in rounds
         if (logarithms := _finite_logarithms(cells, figure)) is not None
     ]
-    if len(known) < FEWEST_RUNS:
+    if len(known) < MIN_RUNS:
         return False
 
     shared = ([cells[0] for cells, _ in known], [cells[1] for cells, _ in known])
@@ -160,7 +162,7 @@ def _short_round(
     """p99 of a short trial, however few requests it has, because it is only used for a
     selection."""
     logarithms = {}
-    for level, runs in standing(cells).items():
+    for level, runs in counted_runs(cells).items():
         is_here = (level.rate, level.connections) == (track.rate, track.connections)
         if is_here and run in runs and level.server in servers:
             value = _short_logarithm(runs[run], track)
@@ -186,7 +188,7 @@ def rounds_of(
     """The logarithms of the deciding figure, or of ``figure``, in each of these runs that has a
     valid trial; smaller is better."""
     rounds: dict[int, dict[str, float]] = {}
-    for level, runs in standing(cells).items():
+    for level, runs in counted_runs(cells).items():
         if (level.rate, level.connections) != (track.rate, track.connections):
             continue
         for run, cell in runs.items():
@@ -263,7 +265,7 @@ def _of_track(
     of_runs, rules = range(stages.qualifying + 1, stages.runs + 1), stages.rules
     rounds = rounds_of(track, servers, cells, of_runs)
     others = [figure for figure in JUDGED if figure != track.figure]
-    beside = {
+    other_effects = {
         figure: pair_effects(servers, rounds_of(track, servers, cells, of_runs, figure), rules)
         for figure in others
     }
@@ -274,7 +276,7 @@ def _of_track(
         entry = _comparison((track, track.figure), both, effect, shared, cells)
         known = [
             _comparison((track, figure), both, effects[both], shared, cells)
-            for figure, effects in beside.items()
+            for figure, effects in other_effects.items()
         ]
         comparisons.append(replace(entry, others=compared_figures(known)))
     return comparisons

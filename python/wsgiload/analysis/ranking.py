@@ -15,19 +15,19 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from wsgiload.analysis.aggregate import ServerLevel, has_enough_requests, level_of, standing
+from wsgiload.analysis.aggregate import ServerLevel, counted_runs, has_enough_requests, level_of
 from wsgiload.documents.answer import RankedService, RankingEntry, RankingLevel
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.over_cells import Comparison
-from wsgiload.statistics.effect import FEWEST_RUNS
+from wsgiload.statistics.effect import MIN_RUNS
 from wsgiload.statistics.effect import mean_interval as t_interval
 
 P99 = "0.99"
 P50 = "0.5"
 # A server sustains a load level if it gives this share of all requests a correct response, and this
 # share of the scheduled ones in time.
-KEPT_UP_RATIO = 0.99
-KEPT_UP_GOODPUT = 0.95
+SUSTAINED_RATIO = 0.99
+SUSTAINED_GOODPUT = 0.95
 # With fewer than four runs, goodputs within this factor are tied.
 CLOSE_GOODPUT = 1.1
 
@@ -47,7 +47,7 @@ def rank(
     cells: Sequence[CellResult], comparisons: Sequence[Comparison] = ()
 ) -> tuple[RankingLevel, ...]:
     """``ranking`` of an answer, the highest load level first."""
-    runs_by_level = standing(cells)
+    runs_by_level = counted_runs(cells)
     by_level: dict[tuple[float, float | None, int | None, str | None], list[_Place]] = {}
     for where, runs in runs_by_level.items():
         trials = tuple(cell for cell in cells if level_of(cell) == where)
@@ -141,22 +141,22 @@ def _status(place: _Place) -> Status:
         return "invalid" if answered else "failed"
     if all(_has_no_result(cell) for cell in place.runs):
         return "failed"
-    return "ranked" if all(_kept_up(cell) for cell in place.runs) else "overloaded"
+    return "ranked" if all(_sustained(cell) for cell in place.runs) else "overloaded"
 
 
 def _has_no_result(cell: CellResult) -> bool:
     return cell.failure is not None or cell.outcomes is None or cell.outcomes.ok == 0
 
 
-def _kept_up(cell: CellResult) -> bool:
+def _sustained(cell: CellResult) -> bool:
     outcomes, rates = cell.outcomes, cell.rate_result
     if cell.failure is not None or outcomes is None or not outcomes.scheduled or rates is None:
         return False
-    if outcomes.ok / outcomes.scheduled < KEPT_UP_RATIO:
+    if outcomes.ok / outcomes.scheduled < SUSTAINED_RATIO:
         return False
     if rates.offered_per_s is None:
         return True
-    return (rates.goodput_per_s or 0.0) >= KEPT_UP_GOODPUT * rates.offered_per_s
+    return (rates.goodput_per_s or 0.0) >= SUSTAINED_GOODPUT * rates.offered_per_s
 
 
 def _upper_ns(cell: CellResult, quantile: str) -> float:
@@ -176,7 +176,7 @@ def interval_of(cells: Sequence[CellResult]) -> tuple[float, float | None] | Non
     values = [_upper_ns(cell, P99) for cell in cells]
     if not values or not all(math.isfinite(value) and value > 0 for value in values):
         return None
-    if len(values) >= FEWEST_RUNS:
+    if len(values) >= MIN_RUNS:
         interval = t_interval([math.log(value) for value in values])
         ends = (interval.mean - interval.half_95, interval.mean + interval.half_95)
         return math.exp(ends[0]), math.exp(ends[1])

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Literal, TypeVar
 
-from wsgiload.analysis.attempts import standing_attempts
+from wsgiload.analysis.attempts import counted_attempts
 from wsgiload.analysis.effective_limit import effective_limit, effective_memory_bytes
 from wsgiload.analysis.objective import Judgement, Objective
 from wsgiload.analysis.threshold import QUANTILES, Threshold
@@ -35,11 +35,11 @@ LEANER_BY = 1.1
 # The counts in the size of a cell: ``w2-t4``, ``t4-close``.
 _COUNTS = re.compile(r"(?:w(?P<workers>\d+))?-?(?:t(?P<threads>\d+))?-?")
 # With fewer than four runs, no rank or sign test can reach 5 %.
-FEWEST_RUNS = 4
+MIN_RUNS = 4
 USUAL_RUNS = 6
 
 Entry = TypeVar("Entry", CellResult, ServerCapacity)
-State = Literal["holds", "misses", "unknown"]
+State = Literal["meets", "misses", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,21 +112,25 @@ def recommend(
     records = setting_records(cells, objective)
     if not records:
         return refusal("no cell was measured in an open loop", "measure with --rates")
-    if all(at.runs < FEWEST_RUNS for record in records for at in record.at):
+    if all(at.runs < MIN_RUNS for record in records for at in record.at):
         return refusal(
-            f"no configuration has {FEWEST_RUNS} valid runs at one rate",
+            f"no configuration has {MIN_RUNS} valid runs at one rate",
             f"use --runs {USUAL_RUNS} on an idle machine",
         )
 
-    sure = {record.server: record.largest("holds") for record in records}
-    best_per_s = max((at.rate_per_s for at in sure.values() if at is not None), default=None)
+    confirmed = {record.server: record.largest("meets") for record in records}
+    best_per_s = max((at.rate_per_s for at in confirmed.values() if at is not None), default=None)
     if best_per_s is None:
         return _doubt(records, 0.0) or _none_holds(records, objective)
 
     tied = [
-        record for record in records if (at := sure[record.server]) and at.rate_per_s == best_per_s
+        record
+        for record in records
+        if (at := confirmed[record.server]) and at.rate_per_s == best_per_s
     ]
-    result = _leanest_of(tied, sure, _next_best(records, sure, best_per_s), objective.thresholds)
+    result = _leanest_of(
+        tied, confirmed, _next_best(records, confirmed, best_per_s), objective.thresholds
+    )
     # If the recommended configuration may do even better, it remains the best choice; for any other
     # configuration, this is a doubt.
     others = [record for record in records if record.server != result.server]
@@ -151,7 +155,7 @@ def _none_holds(records: Sequence[SettingRecord], objective: Objective) -> NoRec
 def _doubt(records: Sequence[SettingRecord], best_per_s: float) -> NoRecommendation | None:
     """The first of these configurations that may sustain a higher rate than ``best_per_s``."""
     for record in records:
-        possible = record.largest("holds", "unknown")
+        possible = record.largest("meets", "unknown")
         if possible is None or possible.rate_per_s <= best_per_s:
             continue
         unknown = next(at for at in record.at if at.state == "unknown")
@@ -164,12 +168,12 @@ def _doubt(records: Sequence[SettingRecord], best_per_s: float) -> NoRecommendat
 
 
 def _next_best(
-    records: Sequence[SettingRecord], sure: Mapping[str, AtRate | None], best_per_s: float
+    records: Sequence[SettingRecord], confirmed: Mapping[str, AtRate | None], best_per_s: float
 ) -> str | None:
     others = [
         (at.rate_per_s, record.server)
         for record in records
-        if (at := sure[record.server]) is not None
+        if (at := confirmed[record.server]) is not None
     ]
     below = [entry for entry in others if entry[0] < best_per_s]
     return max(below)[1] if below else None
@@ -177,12 +181,12 @@ def _next_best(
 
 def _leanest_of(
     tied: Sequence[SettingRecord],
-    sure: Mapping[str, AtRate | None],
+    confirmed: Mapping[str, AtRate | None],
     next_best: str | None,
     thresholds: Sequence[Threshold],
 ) -> RecommendedConfiguration:
     """The leanest of the configurations that sustain the same rate."""
-    order = lean_first([(record, at) for record in tied if (at := sure[record.server])])
+    order = lean_first([(record, at) for record in tied if (at := confirmed[record.server])])
     record, at = order[0]
     quantile = shown_quantile(thresholds)
     others = tuple(other.server for other, _ in order[1:])
@@ -207,11 +211,11 @@ def lean_first(entries: Sequence[RecordAtRate]) -> list[RecordAtRate]:
     """Configurations that meet an objective in the order of recommendation: least memory; if nearly
     equal, fewer workers and threads of the same server; then the least CPU time; then the lowest
     quantile."""
-    left, order = list(entries), list[RecordAtRate]()
-    while left:
-        best = min(_least_cpu(_simplest(left)), key=_centre)
+    remaining, order = list(entries), list[RecordAtRate]()
+    while remaining:
+        best = min(_min_cpu(_simplest(remaining)), key=_centre)
         order.append(best)
-        left.remove(best)
+        remaining.remove(best)
     return order
 
 
@@ -219,11 +223,11 @@ def _simplest(entries: Sequence[RecordAtRate]) -> list[RecordAtRate]:
     """The configurations that need about the least memory, without those that a smaller size of the
     same server could replace."""
     known = [used for record, _ in entries if (used := record.memory.peak_bytes) is not None]
-    most = LEANER_BY * min(known) if known else math.inf
+    limit = LEANER_BY * min(known) if known else math.inf
     lean = [
         (record, at)
         for record, at in entries
-        if not known or (record.memory.peak_bytes or math.inf) <= most
+        if not known or (record.memory.peak_bytes or math.inf) <= limit
     ]
     return [
         (record, at)
@@ -232,16 +236,16 @@ def _simplest(entries: Sequence[RecordAtRate]) -> list[RecordAtRate]:
     ]
 
 
-def _least_cpu(entries: Sequence[RecordAtRate]) -> list[RecordAtRate]:
+def _min_cpu(entries: Sequence[RecordAtRate]) -> list[RecordAtRate]:
     """The configurations that need about the least CPU time; unknown counts as the most."""
     known = [used for _, at in entries if (used := at.cpu.cores_mean) is not None]
     if not known:
         return list(entries)
-    most = LEANER_BY * min(known)
+    limit = LEANER_BY * min(known)
     return [
         entry
         for entry in entries
-        if entry[1].cpu.cores_mean is not None and entry[1].cpu.cores_mean <= most
+        if entry[1].cpu.cores_mean is not None and entry[1].cpu.cores_mean <= limit
     ]
 
 
@@ -256,7 +260,7 @@ def as_lean(order: Sequence[RecordAtRate]) -> tuple[str, ...]:
     _, best = order[0]
     return tuple(
         record.server
-        for record, at in _least_cpu(_simplest(order))
+        for record, at in _min_cpu(_simplest(order))
         if at is not best and _reach(at, best)
     )
 
@@ -268,7 +272,7 @@ def _reach(other: AtRate, best: AtRate) -> bool:
 def setting_records(cells: Sequence[CellResult], objective: Objective) -> list[SettingRecord]:
     """The judged cells by configuration and rate; if a run was repeated, the valid attempt."""
     settings: dict[str, dict[float, dict[int, CellResult]]] = {}
-    for cell in standing_attempts(cells):
+    for cell in counted_attempts(cells):
         if cell.rate is not None:
             rates = settings.setdefault(cell.id.rpartition("@")[0], {})
             rates.setdefault(cell.rate, {})[cell.run] = cell
@@ -291,19 +295,19 @@ def _at_rate(rate_per_s: float, cells: Sequence[CellResult], objective: Objectiv
         for cell in cells
         if (judgement := judge_run(cell, objective)).met is not None
     ]
-    held = [cell for cell, judgement in judged if judgement.met]
+    passed = [cell for cell, judgement in judged if judgement.met]
     state, why = _state([judgement for _, judgement in judged], len(cells))
 
-    held_everywhere = held if len(held) == len(judged) else []
-    if state == "holds":
-        open_end = _open_end(held_everywhere, objective.thresholds)
+    all_passed = passed if len(passed) == len(judged) else []
+    if state == "meets":
+        open_end = _open_end(all_passed, objective.thresholds)
         if open_end is not None:
             state = "unknown"
             figure = open_end.figure
             why = f"{why}, but the 95 % CI of {figure} includes values that miss the objective"
 
     quantile = shown_quantile(objective.thresholds)
-    values = quantiles_ns(held_everywhere, quantile) if quantile is not None else []
+    values = quantiles_ns(all_passed, quantile) if quantile is not None else []
     interval = t_interval(values)
     return AtRate(
         rate_per_s,
@@ -313,7 +317,7 @@ def _at_rate(rate_per_s: float, cells: Sequence[CellResult], objective: Objectiv
         math.exp(fmean(map(math.log, values))) if interval is not None else None,
         len(judged),
         sum(judgement.disturbance is not None for _, judgement in judged),
-        _fewest_beyond(held, quantile),
+        _min_requests_beyond(passed, quantile),
         _cpu(cells),
     )
 
@@ -328,7 +332,7 @@ def _open_end(cells: Sequence[CellResult], thresholds: Sequence[Threshold]) -> T
     return None
 
 
-def _fewest_beyond(cells: Sequence[CellResult], quantile: Threshold | None) -> int | None:
+def _min_requests_beyond(cells: Sequence[CellResult], quantile: Threshold | None) -> int | None:
     if quantile is None:
         return None
     share = 1 - float(QUANTILES[quantile.figure])
@@ -356,8 +360,8 @@ def _state(judgements: Sequence[Judgement], planned: int) -> tuple[State, str]:
         judgement.disturbance for judgement in missed if judgement.disturbance is not None
     ]
 
-    if runs < FEWEST_RUNS:
-        return "unknown", f"only {runs} of {planned} runs are conclusive; {FEWEST_RUNS} are needed"
+    if runs < MIN_RUNS:
+        return "unknown", f"only {runs} of {planned} runs are conclusive; {MIN_RUNS} are needed"
     if 2 * (len(missed) - len(disturbances)) >= runs:
         return "misses", f"missed in {len(missed)} of {runs} runs"
     if disturbances:
@@ -366,7 +370,7 @@ def _state(judgements: Sequence[Judgement], planned: int) -> tuple[State, str]:
         return "unknown", f"missed in {len(missed)} of {runs} runs, but {why}"
     if missed:
         return "unknown", f"met in only {runs - len(missed)} of {runs} runs"
-    return "holds", f"met in all {runs} runs"
+    return "meets", f"met in all {runs} runs"
 
 
 def t_interval(values: Sequence[float]) -> tuple[float, float] | None:

@@ -16,7 +16,7 @@ from wsgiload.analysis.recommend import as_lean, refusal, shown_quantile
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.recommendation import NoRecommendation, RecommendedConfiguration
-from wsgiload.statistics.effect import FEWEST_RUNS
+from wsgiload.statistics.effect import MIN_RUNS
 from wsgiload.statistics.race import RaceState
 
 # Launch, probes and stop of a server, and the shortest wait for a quiet host.
@@ -33,7 +33,7 @@ def recommend_raced(
     for track, state in states.items():
         if state.outcome == "winner":
             measured = _measured(track, state, cells, stages, objective)
-            return _recommended([one for one in measured if one.holds], objective)
+            return _recommended([one for one in measured if one.meets_objective], objective)
     for track, state in states.items():
         if state.outcome == "undecided":
             measured = _measured(track, state, cells, stages, objective)
@@ -71,8 +71,8 @@ def _measured(
     return contenders_of(state.contenders, full, stages, objective)
 
 
-def _recommended(holding: Sequence[Contender], objective: Objective) -> RecommendedConfiguration:
-    first, order = holding[0], [(one.record, one.at) for one in holding]
+def _recommended(meeting: Sequence[Contender], objective: Objective) -> RecommendedConfiguration:
+    first, order = meeting[0], [(one.record, one.at) for one in meeting]
     quantile = shown_quantile(objective.thresholds)
     disturbed = [one for one in first.judgements if one.disturbance is not None]
     return RecommendedConfiguration(
@@ -87,7 +87,7 @@ def _recommended(holding: Sequence[Contender], objective: Objective) -> Recommen
         runner_up=None,
         tied=as_lean(order),
         min_requests_beyond=first.at.min_requests_beyond,
-        also_meets=tuple(one.record.server for one in holding[1:]),
+        also_meets=tuple(one.record.server for one in meeting[1:]),
         cpu=first.at.cpu,
     )
 
@@ -99,8 +99,8 @@ def _open(
     facts: ExperimentFacts,
     objective: Objective,
 ) -> RecommendedConfiguration | NoRecommendation:
-    """The leader, with what a conclusive result needs, if it met the objective in all of enough
-    runs; otherwise the reason why there is no recommendation."""
+    """The leader and the budget for a conclusive result, if enough runs all met the objective;
+    otherwise the reason why there is no recommendation."""
     leader = next((one for one in measured if one.record.server == state.contenders[0]), None)
     runs = leader.at.runs if leader is not None else 0
     needs = f"use --budget {_minutes(runs, state, facts)}m"
@@ -111,17 +111,17 @@ def _open(
         )
 
     met = sum(one.met is True for one in leader.judgements)
-    if met == runs >= FEWEST_RUNS:
+    if met == runs >= MIN_RUNS:
         return replace(_recommended([leader], objective), needs=needs)
-    made = f"all {runs} runs" if runs > 1 else "1 run"
-    few = f"{made} {where}, but {FEWEST_RUNS} runs are needed"
+    all_runs = f"all {runs} runs" if runs > 1 else "1 run"
+    few = f"{all_runs} {where}, but {MIN_RUNS} runs are needed"
     outcome = few if met == runs else f"only {met} of {runs} runs {where}"
     return refusal(f"{leader.record.server} met the objective in {outcome}", needs)
 
 
 def _minutes(runs: int, state: RaceState, facts: ExperimentFacts) -> int:
     """The budget that would be conclusive if further runs have the same outcome."""
-    further = max(FEWEST_RUNS - runs, 0) or runs
+    further = max(MIN_RUNS - runs, 0) or runs
     load_s = facts.warmup_s + facts.duration_s + (facts.cooldown_s or 0.0)
     further_s = further * len(state.contenders) * (load_s + AROUND_A_TRIAL_S)
     return math.ceil(((facts.budget_s or 0.0) + further_s) / 60)

@@ -12,7 +12,7 @@ from wsgiload.experiment.public_request import public_response
 from wsgiload.foreign_text import quotation
 
 # The load report contains further kinds.
-MOST_QUOTED = 3
+MAX_QUOTED = 3
 
 _LOGIN = re.compile(r"log-?in|sign-?in|oauth|sso", re.IGNORECASE)
 # The response of a TLS server to plain text.
@@ -56,8 +56,8 @@ def wrong_responses(load: LoadReport) -> Alarm | None:
 
 def _quoted(responses: Sequence[WrongResponse]) -> str:
     """The first response of each kind."""
-    kinds = [_in_words(public_response(one)) for one in responses[:MOST_QUOTED]]
-    left = len(responses) - MOST_QUOTED
+    kinds = [_in_words(public_response(one)) for one in responses[:MAX_QUOTED]]
+    left = len(responses) - MAX_QUOTED
     return "; ".join(kinds) + (f"; and {left} more kinds" if left > 0 else "")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from wsgiload.analysis.aggregate import ServerLevel, level_of, standing
+from wsgiload.analysis.aggregate import ServerLevel, counted_runs, level_of
 from wsgiload.analysis.comparison import (
     compare_summaries,
     how_ended,
@@ -26,7 +26,7 @@ from wsgiload.documents.over_cells import Comparison
 from wsgiload.documents.run_info import HostFacts
 from wsgiload.documents.summary import Summary
 
-FEWEST_STORED_RUNS = 2
+MIN_STORED_RUNS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +99,14 @@ def trend_of(runs: Sequence[StoredRun]) -> Trend:
     cells = [
         _compared(cell, points, ordered, known)
         for cell, points in by_cell.items()
-        if len(points) >= FEWEST_STORED_RUNS
+        if len(points) >= MIN_STORED_RUNS
     ]
     return Trend(ordered, cells, _differences(ordered, sorted(known)))
 
 
 def _points(place: int, summary: Summary) -> list[tuple[TrendCell, TrendPoint]]:
     cells = after_qualifying(summary.cells, summary.experiment)
-    standing_runs = standing(cells)
+    counted = counted_runs(cells)
     trials: dict[ServerLevel, set[int]] = {}
     for one in cells:
         trials.setdefault(level_of(one), set()).add(one.run)
@@ -115,7 +115,7 @@ def _points(place: int, summary: Summary) -> list[tuple[TrendCell, TrendPoint]]:
     for ranked in rank(cells):
         for entry in ranked.entries:
             level = ServerLevel(entry.label, ranked.rate, ranked.connections)
-            valid = sum(map(_is_valid, standing_runs[level].values()))
+            valid = sum(map(_is_valid, counted[level].values()))
             point = TrendPoint(place, entry, valid, len(trials[level]))
             points.append((TrendCell(level, ranked.app), point))
     return points
@@ -165,13 +165,14 @@ def _differences(
         if (ended := how_ended(run.summary)) is not None
     ]
 
-    found: dict[tuple[str, str], list[str]] = {}
+    differences: dict[tuple[str, str], list[str]] = {}
     for unlike in (_unlike_hosts, _unlike_plans, _unlike_versions):
         for before, now in ((runs[first], runs[second]) for first, second in pairs):
             for sentence in unlike(before, now):
-                found.setdefault((sentence, before.name), []).append(now.name)
+                differences.setdefault((sentence, before.name), []).append(now.name)
     return incomplete + [
-        RunDifference(sentence, first, tuple(names)) for (sentence, first), names in found.items()
+        RunDifference(sentence, first, tuple(names))
+        for (sentence, first), names in differences.items()
     ]
 
 

@@ -1,4 +1,4 @@
-"""Whether the server waits for a supporting service, such as a database. Pure."""
+"""Detects servers that wait for a supporting service, such as a database. Pure."""
 
 from __future__ import annotations
 
@@ -89,13 +89,13 @@ def _sentence(service: ServiceUse, server_cores: float | None) -> str:
     )
 
 
-def what_is_waited_for(
+def bottleneck_and_fix(
     services: Sequence[ServiceUse], server_cores: float | None, server_limit: float | None
 ) -> tuple[str, str]:
     """The bottleneck of an idle server that falls behind, as far as known, and the fix."""
     if not services:
-        are = "threads, connections or a backend are the bottleneck"
-        return are, "add workers or threads, not CPU"
+        bottleneck = "threads, connections or a backend are the bottleneck"
+        return bottleneck, "add workers or threads, not CPU"
     busy = busy_service(services, server_cores, server_limit)
     if busy is not None:
         return "a service that has no CPU time left is the bottleneck", busy.fix or ""
@@ -104,5 +104,7 @@ def what_is_waited_for(
         for one in services
         if one.resources.cpu_cores_mean is not None and one.cpus is not None
     )
-    what = "threads or the connection pool are the bottleneck" + (f" ({used})" if used else "")
-    return what, "add workers or threads, or enlarge the connection pool"
+    bottleneck = "threads or the connection pool are the bottleneck" + (
+        f" ({used})" if used else ""
+    )
+    return bottleneck, "add workers or threads, or enlarge the connection pool"

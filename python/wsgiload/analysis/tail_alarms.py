@@ -15,13 +15,13 @@ DELAYED_ACKNOWLEDGEMENT_NS = (36_000_000, 50_000_000)
 # A delayed acknowledgement causes a peak in this window. The windows below and above have the same
 # width; a body that is merely slow falls into them as well.
 WINDOW_NS = DELAYED_ACKNOWLEDGEMENT_NS[1] - DELAYED_ACKNOWLEDGEMENT_NS[0]
-LEAST_PEAK = 3.0
-LEAST_DELAYED_SHARE, FEWEST_DELAYED = 0.01, 5
+MIN_PEAK = 3.0
+MIN_DELAYED_SHARE, MIN_DELAYED = 0.01, 5
 # closed-loop-stalls: a response this many times as slow as p99 is a stall. Even an exponential
 # distribution exceeds it only once in 10 ** 20 responses.
 STALL_FACTOR = 10.0
 P99 = 0.99
-LEAST_STALLED_SHARE = 0.02
+MIN_STALLED_SHARE = 0.02
 
 Buckets = Iterable[tuple[int, int]]
 
@@ -33,20 +33,20 @@ def delayed_acknowledgement(load: LoadReport) -> Alarm | None:
         return None
 
     buckets = histogram.buckets()
-    least_ns, most_ns = DELAYED_ACKNOWLEDGEMENT_NS
-    delayed = _count(buckets, least_ns, most_ns)
+    min_ns, max_ns = DELAYED_ACKNOWLEDGEMENT_NS
+    delayed = _count(buckets, min_ns, max_ns)
     around = max(
-        _count(buckets, least_ns - WINDOW_NS, least_ns),
-        _count(buckets, most_ns, most_ns + WINDOW_NS),
+        _count(buckets, min_ns - WINDOW_NS, min_ns),
+        _count(buckets, max_ns, max_ns + WINDOW_NS),
     )
     share = delayed / len(histogram)
-    is_peak = delayed >= FEWEST_DELAYED and delayed >= LEAST_PEAK * around
-    if share < LEAST_DELAYED_SHARE or not is_peak:
+    is_peak = delayed >= MIN_DELAYED and delayed >= MIN_PEAK * around
+    if share < MIN_DELAYED_SHARE or not is_peak:
         return None
 
     message = (
-        f"in {share * 100:.0f} % of the responses, the body arrives {least_ns / 1e6:.0f} to "
-        f"{most_ns / 1e6:.0f} ms after the head: the server writes them separately without "
+        f"in {share * 100:.0f} % of the responses, the body arrives {min_ns / 1e6:.0f} to "
+        f"{max_ns / 1e6:.0f} ms after the head: the server writes them separately without "
         "TCP_NODELAY, so Nagle's algorithm waits for a delayed ACK"
     )
     return Alarm(
@@ -54,7 +54,7 @@ def delayed_acknowledgement(load: LoadReport) -> Alarm | None:
         "server",
         message,
         share,
-        LEAST_DELAYED_SHARE,
+        MIN_DELAYED_SHARE,
         "40 ms per chunked response blamed on a slow server",
         "set TCP_NODELAY, or write head and body together",
     )
@@ -79,7 +79,7 @@ def hidden_stalls(load: LoadReport) -> Alarm | None:
     buckets = histogram.buckets()
     stalled = [(value, count) for value, count in buckets if value > STALL_FACTOR * p99_ns]
     share = _total_ns(stalled) / max(1, _total_ns(buckets))
-    if share < LEAST_STALLED_SHARE:
+    if share < MIN_STALLED_SHARE:
         return None
 
     longest_ns = max(value for value, _ in stalled)
@@ -94,14 +94,14 @@ def hidden_stalls(load: LoadReport) -> Alarm | None:
         "method",
         message,
         share,
-        LEAST_STALLED_SHARE,
+        MIN_STALLED_SHARE,
         "a closed-loop p99 reported as what independent users experience",
         "measure in an open loop (-R)",
     )
 
 
-def _count(buckets: Buckets, least_ns: int, most_ns: int) -> int:
-    return sum(count for value, count in buckets if least_ns <= value < most_ns)
+def _count(buckets: Buckets, min_ns: int, max_ns: int) -> int:
+    return sum(count for value, count in buckets if min_ns <= value < max_ns)
 
 
 def _total_ns(buckets: Buckets) -> int:

@@ -33,8 +33,8 @@ QUANTILES = {
     "p99.99": "0.9999",
 }
 # With fewer requests beyond a quantile, it is not even printed.
-FEWEST_BEYOND = 10
-MOST_CHANCE = 0.05
+MIN_BEYOND = 10
+MAX_CHANCE = 0.05
 # The figures of a load, and those of a capacity search.
 LOAD_FIGURES = (*QUANTILES, "error_rate", "goodput")
 CAPACITY_FIGURES = ("capacity",)
@@ -99,7 +99,7 @@ class Threshold:
         is_within = outcomes.ok == outcomes.scheduled
         is_within &= _COMPARE[self.comparison](times.max, self.limit)
         chance = float(QUANTILES[self.figure]) ** outcomes.scheduled
-        return is_within and chance <= MOST_CHANCE
+        return is_within and chance <= MAX_CHANCE
 
     def _is_missed_below(self, result: Measured | ServerCapacity) -> bool:
         """Whether a lower quantile already misses the limit."""
@@ -162,7 +162,7 @@ def _value(figure: str, result: Measured | ServerCapacity) -> float | None:
 
 
 def _requests_needed(quantile: str) -> int:
-    return round(FEWEST_BEYOND / (1 - float(quantile)))
+    return round(MIN_BEYOND / (1 - float(quantile)))
 
 
 def _scheduled(result: Measured | ServerCapacity) -> int:

@@ -1,8 +1,8 @@
-"""What coincided with the slow requests of one cell: exposures and fingerprints. Pure, from what is
-stored of it.
+"""Exposures and fingerprints: what coincided with the slow requests of one cell. Pure, from stored
+data.
 
-The words are those of a coincidence. Only ``intervention``, where a limit was taken away and put
-back at random, may say what changing it changed.
+They state coincidences only. ``intervention`` states effects, because it lifts a limit in random
+order.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["Measured", "attribute", "host_of"]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was stored of one cell."""
+    """The stored data of one cell."""
 
     load: LoadReport | None
     samples: Sequence[Sample]
@@ -40,14 +40,14 @@ class Measured:
     oom_kills: int | None = None
     shared_cores: bool = False
     period_us: int | None = None
-    # The kernel's ListenDrops over the whole load, of all sockets.
+    # The kernel's ListenDrops of all sockets over the whole load.
     kernel_listen_drops: int | None = None
-    # Of supporting services, whose CPU time is nobody else's either.
+    # Samples of supporting services, whose CPU time does not count as that of other processes.
     services: Sequence[Sequence[Sample]] = ()
 
 
 def attribute(measured: Measured) -> AttributionResult | None:
-    """Exposures and fingerprints of a cell; None where it was not sampled."""
+    """Exposures and fingerprints of a cell; None if it was not sampled."""
     if len(measured.samples) < 2:
         return None
 
@@ -60,7 +60,7 @@ def attribute(measured: Measured) -> AttributionResult | None:
         steps=steps_of(inside, period_ns),
         oom_kills=measured.oom_kills,
         listen_drops=rejected_connections(
-            _grown(inside, "listen_drops"), measured.kernel_listen_drops
+            _growth(inside, "listen_drops"), measured.kernel_listen_drops
         ),
         backlog=measured.backlog,
         balance=balance_of(measured.processes, window),
@@ -84,12 +84,13 @@ def attribute(measured: Measured) -> AttributionResult | None:
 
 
 def host_of(measured: Measured) -> HostCounters:
-    """What the host did meanwhile, and which part of it was the measurement."""
+    """The CPU counters of the host and of the measurement."""
     return host_counters(measured.samples, measured.client, measured.cpus, measured.services)
 
 
 def window_of(measured: Measured) -> tuple[int, int]:
-    """The measurement, to the end of its last request; without a report, all that was sampled."""
+    """The measurement until its last listed request ends; without a report, the time of all
+    samples."""
     if measured.load is None:
         return measured.samples[0].t_ns, measured.samples[-1].t_ns
     load = measured.load
@@ -109,7 +110,7 @@ def _exposures(tail: Tail, evidence: Evidence) -> list[ExposureResult]:
     return [exposure(event, tail, periods) for event, periods in by_event.items() if periods]
 
 
-def _grown(samples: Sequence[Sample], name: str) -> int | None:
+def _growth(samples: Sequence[Sample], name: str) -> int | None:
     values = [value for sample in samples if (value := getattr(sample.counters, name)) is not None]
     return max(0, values[-1] - values[0]) if len(values) > 1 else None
 
@@ -120,8 +121,8 @@ def other_cpu_ratio(
     cpus: int,
     services: Sequence[Sequence[Sample]] = (),
 ) -> float | None:
-    """Share of the machine's CPU time that neither the server with its services nor measuring it
-    used; the kernel counts it in ticks."""
+    """The share of the machine's CPU time that other processes used: neither the server, nor its
+    services, nor the generator. The kernel counts busy time in ticks."""
     known = [sample for sample in samples if sample.counters.host_busy_ns is not None]
     if len(known) < 2 or len(client) < 2:
         return None
@@ -140,7 +141,7 @@ def other_cpu_ratio(
 
 
 def _cores(samples: Sequence[Sample], from_ns: int, to_ns: int) -> float:
-    """The mean use of CPU time between two moments; none where it is not known."""
+    """The mean number of cores used between two timestamps; 0 if unknown."""
     inside = [one for one in samples if from_ns <= one.t_ns <= to_ns]
     if len(inside) < 2:
         return 0.0

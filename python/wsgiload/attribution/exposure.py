@@ -1,9 +1,10 @@
-"""How many requests were in the system while the server was delayed: of the slowest, and of all.
+"""The shares of the slowest and of all requests that were in the system while the server was
+delayed. Pure.
 
-Pure. It says what coincided and nothing about why: for that, the limit must be taken away (see
-``intervention``). Bounds are 95 % percentile bounds of a bootstrap over blocks of time, because
-requests that follow each other share their fate: Kunsch, The jackknife and the bootstrap for
-general stationary observations, Annals of Statistics 17 (1989).
+Exposure is a coincidence, not a cause; only ``intervention`` can show a cause. Bounds are 95 %
+percentile bounds of a bootstrap over blocks of time, because consecutive requests are correlated:
+Kunsch, The jackknife and the bootstrap for general stationary observations, Annals of Statistics 17
+(1989).
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ Flight = tuple[int, int]
 Event = Literal["throttled", "cpu_wait", "paused", "memory_pressure"]
 
 SLOWEST_SHARE = 0.01
-FEWEST_SLOWEST = 10
+MIN_SLOWEST = 10
 BLOCK_NS = 1_000_000_000
-MOST_BLOCKS = 60
-FEWEST_BLOCKS = 5
+MAX_BLOCKS = 60
+MIN_BLOCKS = 5
 RESAMPLES = 1_000
 
 
@@ -41,40 +42,43 @@ class Tail:
 
 
 def tail_of(load: LoadReport) -> Tail | None:
-    """The slowest hundredth, or the slowest ten where that is more, as far as the report lists
-    them."""
+    """The slowest 1 % of the requests, or the slowest ten if that is more, as far as the report
+    lists them."""
     flights, scheduled = load.flights, load.outcomes.scheduled
     if flights is None or not flights.sample:
         return None
-    fewest = max(math.ceil(scheduled * SLOWEST_SHARE), FEWEST_SLOWEST)
-    slowest = flights.slowest[:fewest]
+    count = max(math.ceil(scheduled * SLOWEST_SHARE), MIN_SLOWEST)
+    slowest = flights.slowest[:count]
     return Tail(slowest, flights.sample, len(slowest) / scheduled)
 
 
 def exposure(event: Event, tail: Tail, spans: Sequence[Span], seed: int = 1) -> ExposureResult:
-    """The shares that overlapped, with bounds."""
+    """The shares of requests that overlapped with the spans, with bounds."""
     blocks = _blocks(tail, spans)
-    whole = _sum(blocks)
-    drawn = _resampled(blocks, seed) if len(blocks) >= FEWEST_BLOCKS else []
+    total = _sum(blocks)
+    resampled = _resampled(blocks, seed) if len(blocks) >= MIN_BLOCKS else []
 
-    slowest = [_share(block[0], block[1]) for block in drawn if block[1]]
-    every = [_share(block[2], block[3]) for block in drawn if block[3]]
+    slowest = [_share(block[0], block[1]) for block in resampled if block[1]]
+    every = [_share(block[2], block[3]) for block in resampled if block[3]]
     return ExposureResult(
         event=event,
-        slowest=_interval(_share(whole[0], whole[1]), slowest),
-        all=_interval(_share(whole[2], whole[3]), every),
-        risk_ratio=_risk(whole, drawn, tail.slowest_share),
+        slowest=_interval(_share(total[0], total[1]), slowest),
+        all=_interval(_share(total[2], total[3]), every),
+        risk_ratio=_risk(total, resampled, tail.slowest_share),
     )
 
 
-def _risk(whole: _Counts, drawn: Sequence[_Counts], slowest_share: float) -> ShareInterval | None:
-    """How much more often a request was slow if it overlapped; None where one side has no
-    requests."""
-    ratio = _risk_ratio(whole, slowest_share)
+def _risk(
+    total: _Counts, resampled: Sequence[_Counts], slowest_share: float
+) -> ShareInterval | None:
+    """How much more often requests were slow if they overlapped; None if all or none did."""
+    ratio = _risk_ratio(total, slowest_share)
     if ratio is None:
         return None
-    ratios = [value for block in drawn if (value := _risk_ratio(block, slowest_share)) is not None]
-    return _interval(ratio, ratios if len(ratios) == len(drawn) else [])
+    ratios = [
+        value for block in resampled if (value := _risk_ratio(block, slowest_share)) is not None
+    ]
+    return _interval(ratio, ratios if len(ratios) == len(resampled) else [])
 
 
 def _interval(value: float, resampled: Sequence[float]) -> ShareInterval:
@@ -82,14 +86,14 @@ def _interval(value: float, resampled: Sequence[float]) -> ShareInterval:
     return ShareInterval(value=value, low=low, high=high)
 
 
-# Slowest that overlapped, slowest, sampled that overlapped, sampled.
+# Overlapping slowest, all slowest, overlapping sampled, all sampled requests.
 _Counts = tuple[int, int, int, int]
 
 
 def _blocks(tail: Tail, spans: Sequence[Span]) -> list[_Counts]:
-    """Counts by blocks of time, by the intended send."""
+    """Counts by block of scheduled send times."""
     begin_ns, end_ns = tail.sample[0][0], tail.sample[-1][0]
-    length_ns = max(BLOCK_NS, math.ceil((end_ns - begin_ns + 1) / MOST_BLOCKS))
+    length_ns = max(BLOCK_NS, math.ceil((end_ns - begin_ns + 1) / MAX_BLOCKS))
     counts: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for place, flights in ((0, tail.slowest), (2, tail.sample)):
         for flight in flights:
@@ -100,8 +104,8 @@ def _blocks(tail: Tail, spans: Sequence[Span]) -> list[_Counts]:
 
 
 def overlaps(flight: Flight, spans: Sequence[Span]) -> bool:
-    """Whether a request was in the system during one of the spans, which are in order and do
-    not touch."""
+    """Whether a request was in the system during one of the spans, which are sorted and
+    disjoint."""
     after = bisect_left(spans, flight[0], key=lambda span: span[1])
     return after < len(spans) and spans[after][0] <= flight[1]
 
@@ -121,9 +125,9 @@ def _share(part: int, whole: int) -> float:
 
 
 def _risk_ratio(counts: _Counts, slow_share: float) -> float | None:
-    """P(slow | overlapped) to P(slow | did not), by Bayes from the two shares that overlapped."""
+    """P(slow | overlap) / P(slow | no overlap), from the two shares that overlapped by Bayes'
+    theorem."""
     slow, every = _share(counts[0], counts[1]), _share(counts[2], counts[3])
-    # All slow requests that did not overlap belong to those that did not.
     if not 0 < every < 1 or slow_share >= 1 or slow >= 1:
         return None
     return (slow / every) / ((1 - slow) / (1 - every))

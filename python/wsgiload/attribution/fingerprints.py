@@ -1,8 +1,7 @@
-"""Fingerprints of what holds a server up, each a rule over the evidence of one cell.
+"""Fingerprints of delays: each is a rule over the evidence about one cell. Pure.
 
-Pure. A fingerprint says what coincided with the load; its sentence never says that it made the
-server slow. The rules follow experiments in which each cause was made on purpose and every signal
-held against the slow requests.
+A fingerprint states a coincidence, never that something made the server slow. The rules are based
+on experiments in which each cause was provoked and every signal compared with the slow requests.
 """
 
 from __future__ import annotations
@@ -13,21 +12,21 @@ from wsgiload.attribution import spans
 from wsgiload.attribution.evidence import Evidence
 from wsgiload.documents.attribution_result import FingerprintResult
 
-LEAST_THROTTLED_RATIO = 0.01
-LEAST_WAIT_RATIO = 0.05
-LEAST_PAUSE_NS = 100_000_000
-LEAST_BUSY_CORES = 0.5
-LEAST_IMBALANCE = 0.5
-FEWEST_STALLS, LEAST_BUSY_SHARE = 2, 0.5
+MIN_THROTTLED_RATIO = 0.01
+MIN_WAIT_RATIO = 0.05
+MIN_PAUSE_NS = 100_000_000
+MIN_BUSY_CORES = 0.5
+MIN_IMBALANCE = 0.5
+MIN_STALLS, MIN_BUSY_SHARE = 2, 0.5
 
 
 def find_fingerprints(evidence: Evidence) -> list[FingerprintResult]:
-    """All that are there, surest first."""
+    """All detected fingerprints, the most certain first."""
     return [result for detect in _DETECTORS if (result := detect(evidence)) is not None]
 
 
 def oom_kill(evidence: Evidence) -> FingerprintResult | None:
-    """The kernel ended a process of the server."""
+    """The kernel OOM-killed a process of the server."""
     kills = evidence.oom_kills or 0
     if not kills:
         return None
@@ -43,26 +42,26 @@ def oom_kill(evidence: Evidence) -> FingerprintResult | None:
 
 
 def throttling(evidence: Evidence) -> FingerprintResult | None:
-    """The CPU limit stopped the server for the rest of periods."""
-    periods, throttled = evidence.grown("nr_periods"), evidence.grown("nr_throttled")
-    if not periods or throttled is None or throttled / periods < LEAST_THROTTLED_RATIO:
+    """The CPU limit stopped the server until the next CPU period."""
+    periods, throttled = evidence.growth("nr_periods"), evidence.growth("nr_throttled")
+    if not periods or throttled is None or throttled / periods < MIN_THROTTLED_RATIO:
         return None
 
     ratio = throttled / periods
     return FingerprintResult(
         name="throttling",
         sentence=f"the CPU limit throttled the server in {_percent(ratio)} of the CPU periods",
-        rule=f"throttled in at least {_percent(LEAST_THROTTLED_RATIO)} of the CPU periods",
+        rule=f"throttled in at least {_percent(MIN_THROTTLED_RATIO)} of the CPU periods",
         source="nr_throttled / nr_periods of the cgroup",
         value=ratio,
-        limit=LEAST_THROTTLED_RATIO,
+        limit=MIN_THROTTLED_RATIO,
     )
 
 
 def contention(evidence: Evidence) -> FingerprintResult | None:
-    """Others had the server's cores while it wanted to run."""
+    """Other processes used the server's cores while it was runnable."""
     ratio = wait_ratio(evidence)
-    if ratio is None or ratio < LEAST_WAIT_RATIO:
+    if ratio is None or ratio < MIN_WAIT_RATIO:
         return None
     who = "the load generator or other processes" if evidence.shared_cores else "other processes"
     return FingerprintResult(
@@ -71,10 +70,10 @@ def contention(evidence: Evidence) -> FingerprintResult | None:
             f"for {_percent(ratio)} of the time, the server was runnable but got no CPU, although "
             f"it was neither throttled nor short of memory; {who} used its cores"
         ),
-        rule=f"at least {_percent(LEAST_WAIT_RATIO)} of the time",
+        rule=f"at least {_percent(MIN_WAIT_RATIO)} of the time",
         source="cpu.pressure (full) of the cgroup, without throttled or memory-pressure samples",
         value=ratio,
-        limit=LEAST_WAIT_RATIO,
+        limit=MIN_WAIT_RATIO,
     )
 
 
@@ -89,10 +88,10 @@ def wait_ratio(evidence: Evidence) -> float | None:
 
 
 def pause(evidence: Evidence) -> FingerprintResult | None:
-    """Something inside the process stalled: a collection, a lock, a slow resource behind it."""
+    """All processes of the server were blocked, for example by a lock or a slow backend."""
     paused = spans.paused(evidence.steps)
     length_ns = spans.total_ns(paused)
-    if length_ns < LEAST_PAUSE_NS:
+    if length_ns < MIN_PAUSE_NS:
         return None
     times = "once" if len(paused) == 1 else f"{len(paused)} times"
     return FingerprintResult(
@@ -108,17 +107,17 @@ def pause(evidence: Evidence) -> FingerprintResult | None:
         ),
         source="sock_diag, CPU usage and cpu.pressure of the cgroup",
         value=length_ns / 1e9,
-        limit=LEAST_PAUSE_NS / 1e9,
+        limit=MIN_PAUSE_NS / 1e9,
     )
 
 
 def busy_pause(evidence: Evidence) -> FingerprintResult | None:
-    """Requests waited while one thread computed: a collection of garbage, or a request that keeps
-    the interpreter's lock."""
-    if len(evidence.stalls) < FEWEST_STALLS:
+    """Requests waited while one thread computed, for example a garbage collection or a request that
+    holds the GIL."""
+    if len(evidence.stalls) < MIN_STALLS:
         return None
     busy = spans.busy(evidence.steps, evidence.stalls)
-    if len(busy) < LEAST_BUSY_SHARE * len(evidence.stalls):
+    if len(busy) < MIN_BUSY_SHARE * len(evidence.stalls):
         return None
 
     longest_ns = max(end_ns - start_ns for start_ns, end_ns in busy)
@@ -136,12 +135,12 @@ def busy_pause(evidence: Evidence) -> FingerprintResult | None:
         ),
         source="the slowest requests, CPU usage of the cgroup",
         value=len(busy),
-        limit=FEWEST_STALLS,
+        limit=MIN_STALLS,
     )
 
 
 def backlog_overflow(evidence: Evidence) -> FingerprintResult | None:
-    """The kernel turned connections away at a full accept queue."""
+    """The kernel dropped connection attempts because the accept queue was full."""
     drops = evidence.listen_drops or 0
     if not drops:
         return None
@@ -164,32 +163,32 @@ def backlog_overflow(evidence: Evidence) -> FingerprintResult | None:
 
 
 def memory_pressure(evidence: Evidence) -> FingerprintResult | None:
-    """The server waited for memory inside its limit, and survived."""
-    waited, high = evidence.grown("psi_memory_some_ns"), evidence.grown("memory_high") or 0
+    """The server waited for memory, but was not OOM-killed."""
+    waited, high = evidence.growth("psi_memory_some_ns"), evidence.growth("memory_high") or 0
     ratio = waited / evidence.length_ns if waited is not None and evidence.length_ns else 0.0
-    if evidence.oom_kills or (ratio < LEAST_WAIT_RATIO and not high):
+    if evidence.oom_kills or (ratio < MIN_WAIT_RATIO and not high):
         return None
     slowed = f" and was slowed down {high:,} times at memory.high" if high else ""
     return FingerprintResult(
         name="memory_pressure",
         sentence=(f"the server waited for memory for {_percent(ratio)} of the time{slowed}"),
         rule=(
-            f"at least {_percent(LEAST_WAIT_RATIO)} of the time, or memory.high was exceeded; no "
+            f"at least {_percent(MIN_WAIT_RATIO)} of the time, or memory.high was exceeded; no "
             "process was killed"
         ),
         source="memory.pressure (some) and memory.events of the cgroup",
         value=ratio,
-        limit=LEAST_WAIT_RATIO,
+        limit=MIN_WAIT_RATIO,
     )
 
 
 def worker_imbalance(evidence: Evidence) -> FingerprintResult | None:
-    """One worker is busy and the others are not."""
+    """One worker is busy while the others are nearly idle."""
     balance = evidence.balance
     if (
         balance is None
-        or balance.busiest_cores < LEAST_BUSY_CORES
-        or balance.imbalance < LEAST_IMBALANCE
+        or balance.busiest_cores < MIN_BUSY_CORES
+        or balance.imbalance < MIN_IMBALANCE
     ):
         return None
     return FingerprintResult(
@@ -199,12 +198,12 @@ def worker_imbalance(evidence: Evidence) -> FingerprintResult | None:
             f"the others were nearly idle (imbalance {balance.imbalance:.2f}; the maximum is 1)"
         ),
         rule=(
-            f"the busiest worker uses at least {LEAST_BUSY_CORES} cores and the imbalance is at "
-            f"least {LEAST_IMBALANCE}"
+            f"the busiest worker uses at least {MIN_BUSY_CORES} cores and the imbalance is at "
+            f"least {MIN_IMBALANCE}"
         ),
         source="schedstat of the threads of each process",
         value=balance.imbalance,
-        limit=LEAST_IMBALANCE,
+        limit=MIN_IMBALANCE,
     )
 
 

@@ -1,8 +1,7 @@
-"""What lifting a limit changed, from pairs of runs with and without it. Pure.
+"""The effect of lifting a limit, from pairs of runs with and without it. Pure.
 
-Both runs of a pair have the same arrivals and follow each other in random order; pairs differ in
-their arrivals. This is the only place whose words go beyond a coincidence, and only for the limit
-that was lifted.
+Both runs of a pair have the same arrivals and are made in random order; arrivals differ between
+pairs. Only interventions support causal statements, and only about the limit that was lifted.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ Half = Literal["limited", "lifted"]
 # One run with the limit and one without.
 Runs = tuple[CellResult, CellResult]
 
-FEWEST_PAIRS = 4
+MIN_PAIRS = 4
 USUAL_PAIRS = 6
-# A quantile needs ten requests beyond it; a load too small for any has its median compared, which
-# says so.
+# A quantile needs ten requests beyond it. The median is compared if there are too few for the
+# others.
 QUANTILES = (0.99, 0.9, 0.5)
-FEWEST_BEYOND = 10
+MIN_BEYOND = 10
 
 
 @dataclass(slots=True)
 class Pair:
-    """The summaries of two runs of one cell."""
+    """Two runs of one cell, one with the limit and one without."""
 
     first: Half
     limited: CellResult | None = None
@@ -41,7 +40,7 @@ class Pair:
 
 @dataclass(slots=True)
 class Trial:
-    """One server at one level, with its pairs as far as they were run."""
+    """One server at one load level, with its pairs so far."""
 
     server: str
     rate: float | None
@@ -51,7 +50,7 @@ class Trial:
     def result(self) -> InterventionResult:
         """An entry of ``interventions`` in summary.json."""
         effect = effect_of(self.pairs)
-        whole = _whole(self.pairs)
+        complete = _complete(self.pairs)
         return InterventionResult(
             limit="cpu",
             server=self.server,
@@ -64,15 +63,15 @@ class Trial:
             low=effect.low if effect is not None else None,
             high=effect.high if effect is not None else None,
             sentences=tuple(sentences(self.pairs, effect)),
-            with_limit=tuple(limited for limited, _ in whole),
-            without_limit=tuple(lifted for _, lifted in whole),
+            with_limit=tuple(limited for limited, _ in complete),
+            without_limit=tuple(lifted for _, lifted in complete),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The factor by which a quantile changed, with its 95 % bounds; None from fewer than four
-    pairs."""
+    """The factor by which a quantile changed, with its 95 % bounds, which are None with fewer than
+    four pairs."""
 
     quantile: float
     factor: float
@@ -82,7 +81,7 @@ class Effect:
 
 
 def first_halves(pairs: int, seed: int) -> list[Half]:
-    """Which run of each pair comes first: as often one as the other, in random order."""
+    """The first run of each pair: each half is first equally often, in random order."""
     halves: list[Half] = ["limited", "lifted"]
     orders = [halves[index % 2] for index in range(pairs)]
     random.Random(seed).shuffle(orders)
@@ -90,8 +89,8 @@ def first_halves(pairs: int, seed: int) -> list[Half]:
 
 
 def effect_of(pairs: Sequence[Pair]) -> Effect | None:
-    """A t interval on the logarithm of the ratio within pairs; None where no pair of valid runs has
-    both quantiles."""
+    """Student's t interval of the logarithm of the ratio within pairs; None if no pair of valid
+    runs has both quantiles."""
     valid = _valid(pairs)
     quantile = _quantile(valid)
     changes = [
@@ -102,7 +101,7 @@ def effect_of(pairs: Sequence[Pair]) -> Effect | None:
     if not changes:
         return None
     mean = fmean(changes)
-    if len(changes) < FEWEST_PAIRS:
+    if len(changes) < MIN_PAIRS:
         return Effect(quantile, math.exp(mean), None, None, len(changes))
     half = t_quantile(0.975, len(changes) - 1) * stdev(changes) / math.sqrt(len(changes))
     return Effect(
@@ -110,8 +109,8 @@ def effect_of(pairs: Sequence[Pair]) -> Effect | None:
     )
 
 
-def _whole(pairs: Sequence[Pair]) -> list[Runs]:
-    """The pairs of which both runs were made."""
+def _complete(pairs: Sequence[Pair]) -> list[Runs]:
+    """The pairs with both runs."""
     return [
         (pair.limited, pair.lifted)
         for pair in pairs
@@ -120,25 +119,25 @@ def _whole(pairs: Sequence[Pair]) -> list[Runs]:
 
 
 def _valid(pairs: Sequence[Pair]) -> list[Runs]:
-    """The runs of the pairs of which both stand: an invalid one may be slow or quick for reasons of
-    its own."""
+    """The pairs in which neither run is invalid, because the time of an invalid run may have
+    another cause."""
     return [
         (limited, lifted)
-        for limited, lifted in _whole(pairs)
-        if _stands(limited) and _stands(lifted)
+        for limited, lifted in _complete(pairs)
+        if _is_usable(limited) and _is_usable(lifted)
     ]
 
 
-def _stands(run: CellResult) -> bool:
+def _is_usable(run: CellResult) -> bool:
     return run.verdict is not None and run.verdict.status != "invalid"
 
 
 def _quantile(pairs: Sequence[Runs]) -> float:
-    """The highest that all runs have requests enough for."""
+    """The highest quantile for which all runs have enough requests."""
     counts = [_scheduled(run) for pair in pairs for run in pair]
-    fewest = min(counts, default=0)
+    min_scheduled = min(counts, default=0)
     return next(
-        (one for one in QUANTILES if fewest * (1 - one) >= FEWEST_BEYOND - 1e-9), QUANTILES[-1]
+        (one for one in QUANTILES if min_scheduled * (1 - one) >= MIN_BEYOND - 1e-9), QUANTILES[-1]
     )
 
 
@@ -152,13 +151,13 @@ def _change(limited: CellResult, lifted: CellResult, quantile: float) -> float |
 
 
 def _upper_ns(run: CellResult, quantile: float) -> float | None:
-    """The quantile over all scheduled requests, where it is finite."""
+    """The quantile over all scheduled requests; None if it is unknown or not finite."""
     bounds = (run.offered_quantiles_ns or {}).get(f"{quantile:g}")
     return None if bounds is None else bounds.high
 
 
 def sentences(pairs: Sequence[Pair], effect: Effect | None) -> list[str]:
-    """What lifting the limit changed, and what disappeared with it."""
+    """The effect of lifting the limit, and the throttling that disappeared with it."""
     if effect is None:
         return [
             "The effect of lifting the CPU limit is unknown: in no pair of runs are both quantiles "

@@ -1,8 +1,8 @@
-"""Spans of time in which something held a server up, by the counters of its group. Pure.
+"""Time spans in which a server was delayed, from the counters of its cgroup. Pure.
 
-Which signal tells what was found by making each cause on purpose: throttling by the count of
-throttled periods, a lack of CPU time by PSI, a pause inside the process by its accept queue while
-its CPU use is down and PSI is flat.
+The signals were chosen by provoking each cause in experiments: throttled periods indicate
+throttling, PSI indicates missing CPU time, and an accept queue that does not shrink during low CPU
+use and low PSI indicates a pause inside the process.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from wsgiload.attribution.steps import CFS_PERIOD_NS, Step
 
 Span = tuple[int, int]
 
-# Shares of a step.
+# Shares of a step's length.
 WAITED_FOR_CPU = 0.2
 WAITED_FOR_MEMORY = 0.1
 FLAT = 0.1
-# Of the CPU use that is usual in the run; below the second figure a server is never busy enough to
-# be seen pausing.
+# A paused server uses at most this share of its median CPU use. Pauses of a server whose median is
+# below the second figure (in cores) cannot be detected.
 DOWN_TO = 0.1
-LEAST_USUAL_CORES = 0.03
-# One thread at work for more than half of a step, which a collection or a computation is; and by
-# how much that must exceed the usual.
+MIN_USUAL_CORES = 0.03
+# A collection or computation occupies one thread for more than half of a step (in cores), and the
+# CPU use exceeds its median by this factor.
 BUSY_CORES, BUSIER = 0.6, 1.5
 
 
 def throttled(steps: Sequence[Step], period_ns: int = CFS_PERIOD_NS) -> list[Span]:
-    """Around throttled periods, from one period before the step in which they were booked, when
-    they ended."""
+    """Spans around throttled periods. They begin one period before the step, because the kernel
+    counts a period when it ends."""
     return joined((step.start_ns - period_ns, step.end_ns) for step in steps if step.is_throttled)
 
 
 def cpu_wait(steps: Sequence[Step]) -> list[Span]:
-    """In which every task of the group that could run waited for a CPU, and nothing of its own
-    explains it."""
+    """Spans in which all runnable tasks of the group waited for a CPU without throttling or memory
+    pressure."""
     return joined(
         (step.start_ns, step.end_ns)
         for step in unlimited(steps)
@@ -44,8 +44,8 @@ def cpu_wait(steps: Sequence[Step]) -> list[Span]:
 
 
 def unthrottled(steps: Sequence[Step]) -> list[Step]:
-    """Steps without throttling, in themselves or in the next one, which may have booked a period
-    that began here."""
+    """Steps without throttling in the step itself or in the next one, because a throttled period
+    that begins in one step may be counted in the next."""
     following = (*steps, None)[1:]
     return [
         step
@@ -55,33 +55,34 @@ def unthrottled(steps: Sequence[Step]) -> list[Step]:
 
 
 def unlimited(steps: Sequence[Step]) -> list[Step]:
-    """Steps without throttling in which nothing waited for memory: the kernel finds room for a
-    group that is short of it on the group's own cores, and that is nobody else's doing."""
+    """Steps without throttling or memory pressure. Under memory pressure, the kernel reclaims
+    memory on the group's CPUs, so CPU waits are not due to other processes."""
     return [step for step in unthrottled(steps) if not is_short_of_memory(step)]
 
 
 def paused(steps: Sequence[Step]) -> list[Span]:
-    """In which connections waited to be accepted while the processes neither ran nor wanted to."""
+    """Spans in which connections waited to be accepted while the processes neither ran nor were
+    runnable."""
     usual = [share for step in steps if (share := step.share("cpu_usage_ns")) is not None]
-    if not usual or median(usual) < LEAST_USUAL_CORES:
+    if not usual or median(usual) < MIN_USUAL_CORES:
         return []
     limit = DOWN_TO * median(usual)
     return joined(
-        (step.start_ns, step.end_ns) for step in unthrottled(steps) if _stands_still(step, limit)
+        (step.start_ns, step.end_ns) for step in unthrottled(steps) if _is_stalled(step, limit)
     )
 
 
-def _stands_still(step: Step, most_cores: float) -> bool:
+def _is_stalled(step: Step, max_cores: float) -> bool:
     cores, waited = step.share("cpu_usage_ns"), step.share("psi_cpu_some_ns")
-    is_idle = cores is not None and cores <= most_cores and waited is not None and waited < FLAT
-    return is_idle and _nobody_was_accepted(step)
+    is_idle = cores is not None and cores <= max_cores and waited is not None and waited < FLAT
+    return is_idle and _accept_queue_did_not_shrink(step)
 
 
-def _nobody_was_accepted(step: Step) -> bool:
+def _accept_queue_did_not_shrink(step: Step) -> bool:
     """Whether the queue was not empty at the start of the step and no shorter at its end.
 
-    The end alone would not tell: after a lull without arrivals, the next one is in the queue for a
-    moment too.
+    The length at the end is not sufficient: a connection that arrives at an idle server is briefly
+    in the queue, too.
     """
     return (
         step.queue_before is not None
@@ -91,16 +92,17 @@ def _nobody_was_accepted(step: Step) -> bool:
 
 
 def busy(steps: Sequence[Step], stalls: Sequence[Span]) -> list[Span]:
-    """Those of the stalls in which the server computed, and more than it usually does."""
+    """The stalls in which the server used more CPU than usual."""
     usual = [share for step in steps if (share := step.share("cpu_usage_ns")) is not None]
     if not usual:
         return []
-    least = max(BUSY_CORES, BUSIER * median(usual))
-    return [stall for stall in stalls if (_most_cores_in(steps, stall) or 0.0) >= least]
+    min_cores = max(BUSY_CORES, BUSIER * median(usual))
+    return [stall for stall in stalls if (_max_cores_in(steps, stall) or 0.0) >= min_cores]
 
 
-def _most_cores_in(steps: Sequence[Step], stall: Span) -> float | None:
-    """Cores used in the busiest step that lies inside for the most part; None without one."""
+def _max_cores_in(steps: Sequence[Step], stall: Span) -> float | None:
+    """Cores used in the busiest step of which more than half lies in the stall; None without such
+    a step."""
     shares = [
         share
         for step in unthrottled(steps)
@@ -111,19 +113,17 @@ def _most_cores_in(steps: Sequence[Step], stall: Span) -> float | None:
 
 
 def memory_pressure(steps: Sequence[Step]) -> list[Span]:
-    """In which something in the group waited for memory, or was slowed down at its
-    ``memory.high``."""
+    """Spans in which a task of the group waited for memory or was throttled at ``memory.high``."""
     return joined((step.start_ns, step.end_ns) for step in steps if is_short_of_memory(step))
 
 
 def is_short_of_memory(step: Step) -> bool:
-    """Whether something in the group waited for memory, or was slowed down at its
-    ``memory.high``."""
+    """Whether a task of the group waited for memory or was throttled at ``memory.high``."""
     return (step.share("psi_memory_some_ns") or 0) >= WAITED_FOR_MEMORY or bool(step.memory_high)
 
 
 def joined(spans: Iterable[Span]) -> list[Span]:
-    """The same time without overlaps, in order."""
+    """The union of the spans, in order."""
     union: list[Span] = []
     for start_ns, end_ns in sorted(spans):
         if union and start_ns <= union[-1][1]:
@@ -134,5 +134,5 @@ def joined(spans: Iterable[Span]) -> list[Span]:
 
 
 def total_ns(spans: Iterable[Span]) -> int:
-    """How long they are together."""
+    """The total length of the spans."""
     return sum(end_ns - start_ns for start_ns, end_ns in spans)

@@ -1,7 +1,6 @@
-"""What happened to a server's group between two looks at it, in steps of at least one CPU period.
+"""Changes of a cgroup's counters between samples, in steps of at least one CPU period. Pure.
 
-Pure: samples in, differences out. A shorter step would be misleading: the kernel books a throttled
-period when it ends.
+Shorter steps would be misleading, because the kernel counts a throttled period when it ends.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from dataclasses import dataclass
 from wsgiload.sampling.sampler import Sample
 
 CFS_PERIOD_NS = 100_000_000
-# Samples come a little early or late; a step of nine tenths of a period is meant to be one.
-LEAST_STEP_SHARE = 0.9
+# Sampling times vary slightly, so nine tenths of a period count as a whole one.
+MIN_STEP_SHARE = 0.9
 _COUNTERS = (
     "cpu_usage_ns",
     "nr_periods",
@@ -28,7 +27,7 @@ _COUNTERS = (
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Differences of counters between two samples; None where they are unknown or began anew."""
+    """Differences of counters between two samples; None if a counter is unknown or was reset."""
 
     start_ns: int
     end_ns: int
@@ -40,40 +39,41 @@ class Step:
     psi_memory_some_ns: int | None = None
     memory_high: int | None = None
     listen_drops: int | None = None
-    # At either end of the step.
+    # Length of the accept queue at the start and the end of the step.
     queue_before: int | None = None
     queue_after: int | None = None
 
     @property
     def length_ns(self) -> int:
-        """How long it is."""
+        """The length of the step."""
         return self.end_ns - self.start_ns
 
     def share(self, name: str) -> float | None:
-        """A time that passed in it, to its length."""
+        """The named time counter as a share of the step's length; above 1 for several cores."""
         value: int | None = getattr(self, name)
         return None if value is None or not self.length_ns else value / self.length_ns
 
     @property
     def is_throttled(self) -> bool:
-        """Whether a period with throttling ended in it."""
+        """Whether a throttled period ended in the step."""
         return bool(self.nr_throttled)
 
 
-def steps_of(samples: Sequence[Sample], least_ns: int = CFS_PERIOD_NS) -> list[Step]:
-    """The steps between samples that are pictures of one moment."""
-    least_ns = round(least_ns * LEAST_STEP_SHARE)
+def steps_of(samples: Sequence[Sample], min_ns: int = CFS_PERIOD_NS) -> list[Step]:
+    """The steps between samples, without samples whose counters were read at different times
+    (``is_wide``)."""
+    min_ns = round(min_ns * MIN_STEP_SHARE)
     steps: list[Step] = []
     known: dict[str, int] = {}
-    begun: tuple[Sample, dict[str, int]] | None = None
+    start: tuple[Sample, dict[str, int]] | None = None
     for sample in (sample for sample in samples if not sample.is_wide):
-        # What is read more rarely than the rest stays what it was.
+        # Some counters are read less often; their last value stays valid.
         known = known | dict(_values(sample))
-        if begun is None:
-            begun = (sample, known)
-        elif sample.t_ns - begun[0].t_ns >= least_ns:
-            steps.append(_between(begun, (sample, known)))
-            begun = (sample, known)
+        if start is None:
+            start = (sample, known)
+        elif sample.t_ns - start[0].t_ns >= min_ns:
+            steps.append(_between(start, (sample, known)))
+            start = (sample, known)
     return steps
 
 
@@ -86,11 +86,13 @@ def _values(sample: Sample) -> Iterable[tuple[str, int]]:
 
 def _between(before: tuple[Sample, dict[str, int]], after: tuple[Sample, dict[str, int]]) -> Step:
     (first, early), (last, late) = before, after
-    grown = {name: late[name] - early[name] for name in _COUNTERS if name in early and name in late}
+    growth = {
+        name: late[name] - early[name] for name in _COUNTERS if name in early and name in late
+    }
     return Step(
         first.t_ns,
         last.t_ns,
-        **{name: growth for name, growth in grown.items() if growth >= 0},
+        **{name: change for name, change in growth.items() if change >= 0},
         queue_before=early.get("listen_queue"),
         queue_after=late.get("listen_queue"),
     )

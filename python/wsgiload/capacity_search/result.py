@@ -9,7 +9,7 @@ from typing import TypeVar
 from wsgiload.analysis.effective_limit import effective_memory_bytes
 from wsgiload.analysis.objective import Judgement, Objective
 from wsgiload.analysis.recommend import LOWER_BOUND, is_lower_bound
-from wsgiload.analysis.threshold import FEWEST_BEYOND
+from wsgiload.analysis.threshold import MIN_BEYOND
 from wsgiload.capacity_search.fit import FittedRate, fit_threshold
 from wsgiload.capacity_search.limit import limit_of, limiting_services
 from wsgiload.capacity_search.search import Phase, SearchResult
@@ -301,7 +301,7 @@ def _brevity(result: SearchResult, objective: Objective, duration_ns: int) -> li
         return []
 
     needed_s = ENOUGH_BEYOND / (1 - quantile) / result.lower_per_s
-    weak = "is unreliable" if beyond < FEWEST_BEYOND else "varies from trial to trial"
+    weak = "is unreliable" if beyond < MIN_BEYOND else "varies from trial to trial"
     message = (
         f"in trials of {duration_ns / NS_PER_S:.3g} s, p{quantile * 100:g} depends on the "
         f"{beyond:,.0f} slowest of {requests:,.0f} requests and {weak}"

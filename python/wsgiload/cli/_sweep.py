@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from wsgiload.analysis.alarms import alarms_over_cells
-from wsgiload.analysis.attempts import standing_attempts
+from wsgiload.analysis.attempts import counted_attempts
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.preflight import preflight
 from wsgiload.analysis.threshold import (
@@ -434,7 +434,7 @@ def _print(
     if json_file != "-":
         if verbose:
             print_sweep(summary, terminal())
-            for alarm in alarms_over_cells(standing_attempts(summary.cells)):
+            for alarm in alarms_over_cells(counted_attempts(summary.cells)):
                 say(finding_text(alarm.reason()))
         else:
             print_first_screen(summary, terminal())
@@ -443,7 +443,7 @@ def _print(
         if result.report is not None:
             say(f"report: {result.report}")
 
-    cells = [(trial_words(cell.id), cell) for cell in standing_attempts(summary.cells)]
+    cells = [(trial_words(cell.id), cell) for cell in counted_attempts(summary.cells)]
     failed = failed_thresholds(thresholds, cells)
     undecided = undecided_thresholds(thresholds, cells)
     for sentence in (*failed, *undecided):

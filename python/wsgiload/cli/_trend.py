@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from wsgiload.analysis.run_trend import FEWEST_STORED_RUNS, StoredRun, trend_of
+from wsgiload.analysis.run_trend import MIN_STORED_RUNS, StoredRun, trend_of
 from wsgiload.cli._output import complain
 from wsgiload.cli._stored_runs import read_summary, sensible
 from wsgiload.documents.codec import read
@@ -31,9 +31,9 @@ def report_trend(folders: Sequence[Path], *, verbose: bool) -> int:
         except UsageError as error:
             complain(str(error))
             code = error.exit_code
-    if len(runs) < FEWEST_STORED_RUNS:
+    if len(runs) < MIN_STORED_RUNS:
         raise UsageError(
-            f"--trend needs at least {FEWEST_STORED_RUNS} stored sweeps, not {len(runs)}",
+            f"--trend needs at least {MIN_STORED_RUNS} stored sweeps, not {len(runs)}",
             "name more run directories, such as .wsgiload/runs/*",
         )
 

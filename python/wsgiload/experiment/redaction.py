@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from wsgiload.environments.cache import cache_folder
-from wsgiload.foreign_text import hide, without_hidden
+from wsgiload.foreign_text import hide, without_secrets
 
 KEY_BYTES = 32
 HASH_DIGITS = 16
@@ -86,7 +86,7 @@ def public_url(url: str) -> str:
 def public_text(text: str) -> str:
     """The beginning of a response, without what it repeats of secrets and without fields that look
     like some."""
-    text = public_url(without_hidden(text))
+    text = public_url(without_secrets(text))
     return _JSON_FIELD.sub(
         lambda match: f"{match[1]}{match[2]}{public_value(match[1], match[3])}", text
     )

@@ -15,7 +15,7 @@ from wsgiload.errors import UsageError
 from wsgiload.experiment.estimate import REPORT_S, experiment_s, longest_s
 from wsgiload.experiment.plan import Cell, Experiment, Size
 from wsgiload.experiment.qualifying import qualifying_of, trials_of
-from wsgiload.statistics.effect import FEWEST_RUNS, runs_needed
+from wsgiload.statistics.effect import MIN_RUNS, runs_needed
 from wsgiload.units import NS_PER_S
 
 # Of a race; the more there are, the less of the error probability each may spend.
@@ -86,10 +86,10 @@ def _serves_hello(variant: ServerVariant, experiment: Experiment) -> bool:
 
 def runs_to_compare(experiment: Experiment) -> int:
     """The number of runs needed to compare the servers of this experiment, at least 6."""
-    return runs_needed(most_pairs(resolve_servers(experiment)))
+    return runs_needed(max_pairs(resolve_servers(experiment)))
 
 
-def most_pairs(servers: Mapping[str, ServerVariant]) -> int:
+def max_pairs(servers: Mapping[str, ServerVariant]) -> int:
     """The most pairs of these servers that are compared at one load: those with different apps are
     not."""
     of_app = Counter(variant.app for variant in servers.values())
@@ -112,7 +112,7 @@ def raced(experiment: Experiment) -> Experiment:
     # Fewer race where the budget does not pay for enough rounds of all, however busy the host is.
     busy_s = longest_s([Cell("", experiment.levels[0], racing_run(planned), seed=0)], planned)
     trials = int(max(0.0, _race_s(planned) - REPORT_S) / busy_s)
-    field = max(2, min(qualifying.field, trials // FEWEST_RUNS))
+    field = max(2, min(qualifying.field, trials // MIN_RUNS))
     planned = replace(experiment, qualifying=replace(qualifying, field=field))
     return replace(planned, runs=qualifying.rounds + rounds_within(planned))
 
@@ -121,10 +121,10 @@ def rounds_within(experiment: Experiment) -> int:
     """The most rounds of a race within its budget, if all but two servers drop out after the
     fewest from which anything is inferred."""
     affordable, field = _race_trials(experiment), field_of(experiment)
-    before = FEWEST_RUNS * field
+    before = MIN_RUNS * field
     if affordable < before:
         return max(1, affordable // field)
-    return min(MOST_ROUNDS, FEWEST_RUNS + (affordable - before) // min(field, 2))
+    return min(MOST_ROUNDS, MIN_RUNS + (affordable - before) // min(field, 2))
 
 
 def _race_trials(experiment: Experiment) -> int:

@@ -1,5 +1,4 @@
-"""A log of a server or of a build as it stays on disk: legible, and not longer than anybody
-reads."""
+"""Makes the logs of servers and builds on disk legible and limits their size."""
 
 from __future__ import annotations
 
@@ -10,12 +9,12 @@ from pathlib import Path
 
 from wsgiload.foreign_text import visible
 
-MOST_LOG_BYTES = 8 << 20
+MAX_LOG_BYTES = 8 << 20
 
 
 @contextmanager
 def legible_log(path: Path) -> Iterator[None]:
-    """Escape and shorten the log once nobody writes to it any more, when the block ends."""
+    """Escape and shorten the log when the block ends. Nothing may write to it after that."""
     try:
         yield
     finally:
@@ -24,7 +23,7 @@ def legible_log(path: Path) -> Iterator[None]:
 
 
 def after_cut(text: bytes) -> bytes:
-    """Without the line that the cut before it went through: half a secret is not recognised."""
+    """The text without its first line, which was cut: half of a secret is not recognized."""
     return text.partition(b"\n")[2] or text
 
 
@@ -32,23 +31,23 @@ def _before_cut(text: bytes) -> bytes:
     return text.rpartition(b"\n")[0] or text
 
 
-def make_legible(path: Path, most_bytes: int = MOST_LOG_BYTES) -> None:
-    """Replace the file by its beginning and its end, with control characters escaped; unchanged
-    where there is nothing to do."""
-    written = path.stat().st_size
+def make_legible(path: Path, max_bytes: int = MAX_LOG_BYTES) -> None:
+    """Escape control characters in the file, and keep only its beginning and end if it is too
+    long."""
+    size_bytes = path.stat().st_size
     with path.open("rb") as log:
-        if written <= most_bytes:
-            kept = log.read(most_bytes)
+        if size_bytes <= max_bytes:
+            text = log.read(max_bytes)
         else:
-            half = most_bytes // 2
-            left_out = written - 2 * half
-            kept = _before_cut(log.read(half)) + f"\n… {left_out} bytes left out …\n".encode()
+            half = max_bytes // 2
+            omitted = size_bytes - 2 * half
+            text = _before_cut(log.read(half)) + f"\n… {omitted} bytes left out …\n".encode()
             log.seek(-half, os.SEEK_END)
-            kept += after_cut(log.read(half))
+            text += after_cut(log.read(half))
 
-    legible = visible(kept.decode(errors="backslashreplace").replace("\r\n", "\n")).encode()
-    if len(legible) == written and legible == kept:
+    legible = visible(text.decode(errors="backslashreplace").replace("\r\n", "\n")).encode()
+    if len(legible) == size_bytes and legible == text:
         return
-    unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_bytes(legible)
-    unfinished.rename(path)
+    temporary = path.with_name(path.name + ".unfinished")
+    temporary.write_bytes(legible)
+    temporary.rename(path)

@@ -1,6 +1,6 @@
-"""Tables for the terminal and one offline HTML page, made from stored results only.
+"""Tables for the terminal and offline HTML pages, from stored results only.
 
-``html`` and jinja2 are loaded when a page is asked for, so that the terminal tables stay quick.
+``html`` and jinja2 are imported only to render a page, so that terminal tables stay fast.
 """
 
 from __future__ import annotations
@@ -67,19 +67,19 @@ CAPACITY = "capacity.json"
 
 
 def is_capacity_run(run_dir: Path) -> bool:
-    """Whether the run directory is that of a capacity search."""
+    """Whether the run directory belongs to a capacity search."""
     return (run_dir / CAPACITY).is_file()
 
 
 def write_change(path: Path, change: Change, summaries: tuple[Summary, Summary]) -> None:
-    """Write the page of what changed between two stored runs."""
+    """Write the page that compares two stored runs."""
     from wsgiload.report import change as page
 
     path.write_text(page.render(change, summaries), encoding="utf-8")
 
 
 def render_live(command: str) -> str:
-    """The page that follows this command while it measures."""
+    """The page that shows the progress of this command."""
     from wsgiload.report import live
 
     return live.render(command)

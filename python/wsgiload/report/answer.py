@@ -26,7 +26,7 @@ from wsgiload.report.races import STATUSES, objective_words, race_needs
 from wsgiload.report.ranked_figures import leanest
 from wsgiload.report.recommendation import recommendation_sentences
 from wsgiload.report.saturation import saturation_sentence
-from wsgiload.statistics.effect import FEWEST_RUNS
+from wsgiload.statistics.effect import MIN_RUNS
 
 Status = Literal["decided", "tie", "undecided"]
 
@@ -37,11 +37,11 @@ def with_answer(summary: Summary) -> Summary:
 
 
 def answer_of(summary: Summary) -> Answer:
-    """``answer`` of summary.json; without a ranked server it says what is missing."""
-    standing = after_qualifying(summary.cells, summary.experiment)
+    """``answer`` of summary.json; without a ranked server, it states why."""
+    cells = after_qualifying(summary.cells, summary.experiment)
     ranking = tuple(
         level if (race := race_at(summary.races, level)) is None else ranked_by_race(level, race)
-        for level in rank(standing, summary.comparisons or ())
+        for level in rank(cells, summary.comparisons or ())
     )
     decided = [one for one in summary.recommendations or () if one.recommended is not None]
     if summary.recommendations:
@@ -79,7 +79,7 @@ def _of_several_apps(
 def _of_level(summary: Summary, ranking: tuple[RankingLevel, ...], main: RankingLevel) -> Answer:
     contenders = ranked(main)
     best = contenders[0]
-    can_infer = len(best.cell_ids) >= FEWEST_RUNS
+    can_infer = len(best.cell_ids) >= MIN_RUNS
     race = race_at(summary.races, main)
     needs = None
     status: Status
@@ -146,7 +146,7 @@ def _of_objective(
 
 
 def _qualified(summary: Summary) -> list[str]:
-    """How the other settings of a race dropped out, at the rate that decided."""
+    """How the other configurations of a race dropped out at the decisive rate."""
     if summary.experiment.qualifying is None:
         return []
     decisive = [race for race in summary.races or () if race.outcome != "failed"]

@@ -1,5 +1,5 @@
-"""The first screen of a result: the question, the answer, tables, and what could change it. One
-source for terminal, page and Markdown, so that all of them say the same. It computes nothing.
+"""The first screen of a result: the question, the answer, tables and warnings. Terminal, page and
+Markdown show the same content. It computes nothing.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from wsgiload.report import words
 Rows = Sequence[Sequence[str]]
 
 _STYLES = {"decided": "bold green", "tie": "bold", "undecided": "bold yellow"}
-# Columns of words; numbers are aligned on the right.
+# Columns with text; columns with numbers are right-aligned.
 _WORDS = ("server", "time", "limited by", "run", "verdict")
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerBox:
-    """The first screen. ``status`` colours the answer in a terminal."""
+    """The first screen. ``status`` determines the color of the answer in a terminal."""
 
     question: str
     sentence: str
@@ -37,21 +37,21 @@ class AnswerBox:
     status: Literal["decided", "tie", "undecided"] = "decided"
     # The server that the command starts.
     command_of: str | None = None
-    # What the fix in ``needs`` is for.
+    # The label of the fix in ``needs``.
     needs_label: str = "To decide"
     # Why the result is not complete.
     notice: str = ""
-    # Columns that a narrow terminal leaves out, the first one first.
+    # Columns that a narrow terminal omits, the first one first.
     dispensable: tuple[str, ...] = ()
 
     @property
     def command_label(self) -> str:
-        """What stands above the command."""
+        """The label above the command."""
         return f"To run {self.command_of or 'it'} yourself:"
 
 
 def markdown_of(answer: AnswerBox) -> AnswerBox:
-    """The same with its Markdown version."""
+    """The first screen with its Markdown version."""
     lines = [] if answer.title is None else [f"# {answer.title}", ""]
     lines += [f"**{answer.question}**", "", answer.sentence, ""]
     if answer.command_line is not None:
@@ -67,7 +67,7 @@ def markdown_of(answer: AnswerBox) -> AnswerBox:
 
 
 def print_answer(answer: AnswerBox, console: Console) -> None:
-    """Print it, with as many columns as fit."""
+    """Print the first screen with as many columns as fit."""
     console.print(Group(*_parts(answer, console.width)))
 
 
@@ -91,16 +91,15 @@ def _parts(answer: AnswerBox, width: int) -> Iterator[RenderableType]:
 def fitting_table(
     headings: Sequence[str], rows: Rows, dispensable: Sequence[str], width: int
 ) -> Table:
-    """The table, without as many of the dispensable columns as do not fit. A verdict may take
-    several lines."""
-    kept = _known_columns(headings, rows)
+    """The table without the dispensable columns that do not fit. Only verdicts are wrapped."""
+    columns = _known_columns(headings, rows)
     for heading in dispensable:
-        if _width(headings, rows, kept) <= width:
+        if _width(headings, rows, columns) <= width:
             break
-        kept = [place for place in kept if headings[place] != heading]
+        columns = [place for place in columns if headings[place] != heading]
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for place in kept:
+    for place in columns:
         heading = headings[place]
         side: Literal["left", "right"] = "left" if heading in _WORDS else "right"
         is_long = heading == "verdict"
@@ -108,12 +107,12 @@ def fitting_table(
             "\n".join(_lines(heading)), justify=side, no_wrap=not is_long, overflow="fold"
         )
     for row in rows:
-        table.add_row(*(row[place] for place in kept))
+        table.add_row(*(row[place] for place in columns))
     return table
 
 
 def _known_columns(headings: Sequence[str], rows: Rows) -> list[int]:
-    """Without the columns in which nothing is known of any row."""
+    """The columns that have a known value in any row."""
     return [
         place
         for place, heading in enumerate(headings)
@@ -121,10 +120,10 @@ def _known_columns(headings: Sequence[str], rows: Rows) -> list[int]:
     ]
 
 
-def _width(headings: Sequence[str], rows: Rows, kept: Sequence[int]) -> int:
+def _width(headings: Sequence[str], rows: Rows, columns: Sequence[int]) -> int:
     widths = [
         max(len(text) for text in (*_lines(headings[place]), *(row[place] for row in rows)))
-        for place in kept
+        for place in columns
     ]
     return sum(widths) + 2 * len(widths)
 

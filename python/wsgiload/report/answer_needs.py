@@ -1,4 +1,4 @@
-"""What it would take to decide an experiment that is not, and how long. Pure, from a summary."""
+"""The runs and time required to decide an undecided experiment. Pure, from a summary."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from wsgiload.experiment.estimate import runs_s
 from wsgiload.report import words
 from wsgiload.report.level_sentences import comparison_of
 from wsgiload.report.over_runs import typical_deviation
-from wsgiload.statistics.effect import MOST_RUNS, PLANNED_FACTOR, runs_needed
+from wsgiload.statistics.effect import MAX_RUNS, PLANNED_FACTOR, runs_needed
 
 
 def compare_needs(summary: Summary) -> str:
-    """``repeat with --compare (10 runs per server and load level, about 24 min)``: the runs and the
-    time that were named before the first trial."""
+    """``repeat with --compare (10 runs per server and load level, about 24 min)``, the same numbers
+    as announced before the first trial."""
     apps = {server_of(cell): cell.app for cell in summary.cells}
     of_app = Counter(apps.get(server) for server in summary.experiment.servers)
     pairs = max((math.comb(count, 2) for count in of_app.values()), default=0)
@@ -34,8 +34,8 @@ def separating_needs(
     main: RankingLevel,
     contenders: Sequence[RankingEntry],
 ) -> str | None:
-    """The runs that would tell tied servers apart, given how these runs vary; None where such a
-    difference is excluded, or would take too many."""
+    """The runs required to separate tied servers, given the variation between these runs; None if
+    the planned difference is excluded or would require too many runs."""
     figure = "goodput" if main.rate is None else "p99"
     comparisons = summary.comparisons or ()
     with_ties = _with_margin(best, main, figure, comparisons)
@@ -43,8 +43,8 @@ def separating_needs(
     if not margins or max(margins) < PLANNED_FACTOR - 1:
         return None
     runs = runs_needed(math.comb(len(contenders), 2), typical_deviation(with_ties))
-    made = max(one.rounds for one in with_ties)
-    if not made < runs < MOST_RUNS:
+    rounds = max(one.rounds for one in with_ties)
+    if not rounds < runs < MAX_RUNS:
         return None
 
     span = _span(summary, runs)

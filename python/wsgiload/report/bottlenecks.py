@@ -1,5 +1,5 @@
-"""Which servers wait for a supporting service, or for a connection to one: lines for the first
-screen, from what was found of each cell."""
+"""Lines for the first screen about servers that wait for a supporting service, or for a connection
+to one. Pure, from the cells' verdicts."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.load_report import Reason
 from wsgiload.report import words
 
-# The bottleneck that is known goes before the one that is only narrowed down.
+# In this order, because a busy service is a known bottleneck and an idle server is not.
 _CHECKS = ("busy-service", "idle-server")
 
 
 def bottleneck_lines(cells: Sequence[CellResult]) -> list[str]:
-    """For each kind of bottleneck the finding at the lowest load, and the other servers that have
-    it; then the variables that limit a server."""
+    """For each kind of bottleneck, the finding at the lowest load level and the other affected
+    servers; then environment variables that limit a server."""
     by_check: dict[str, dict[str, str]] = {}
     for cell in sorted(cells, key=_load):
         reason = _bottleneck(cell)

@@ -32,7 +32,7 @@ Loads = Mapping[str, LoadReport]
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """The slowest requests of one server at one load, over its valid runs."""
+    """The slowest requests of one server at one load level, over its valid runs."""
 
     label: str
     load: float
@@ -43,17 +43,17 @@ class Breakdown:
 
     @property
     def means_ns(self) -> tuple[float, ...]:
-        """By part; the mean of a request that did not have it counts as 0."""
+        """The mean of each part. A part that a request did not have counts as 0."""
         return tuple(total / self.requests for total in self.sums_ns)
 
     @property
     def largest(self) -> str:
-        """The part that took most."""
+        """The part that took the most time."""
         return PARTS[self.sums_ns.index(max(self.sums_ns))]
 
 
 def breakdowns(sweep: Sweep, loads: Loads) -> list[Breakdown]:
-    """Of every server at every load where it is known."""
+    """The breakdown of every server at every load level, as far as known."""
     bars = (
         _breakdown(label, load, sweep.at(label, load), loads)
         for label in sweep.labels
@@ -88,7 +88,7 @@ def _slowest(report: LoadReport) -> list[tuple[int, ...] | None]:
 
 
 def drawn(sweep: Sweep, bars: Sequence[Breakdown]) -> PageBreakdown | None:
-    """The numbers of the chart; None where nothing is known."""
+    """The numbers of the chart; None without breakdowns."""
     if not bars:
         return None
     loads = sorted({one.load for one in bars})
@@ -113,7 +113,7 @@ def drawn(sweep: Sweep, bars: Sequence[Breakdown]) -> PageBreakdown | None:
 
 
 def chart(sweep: Sweep, bars: Sequence[Breakdown]) -> Chart:
-    """Its figure, with its table."""
+    """The chart with its table."""
     return Chart(NAME, _label(sweep), _caption(sweep, bars), READING, _grid(bars, sweep))
 
 
@@ -122,13 +122,13 @@ def _label(sweep: Sweep) -> str:
 
 
 def _caption(sweep: Sweep, bars: Sequence[Breakdown]) -> str:
-    """Which part was the largest at the highest load."""
+    """The largest part of each server at the highest load level."""
     load = max(one.load for one in bars)
-    of_part: dict[str, list[str]] = {}
+    servers: dict[str, list[str]] = {}
     for one in bars:
         if one.load == load:
-            of_part.setdefault(one.largest, []).append(one.label)
-    parts = "; ".join(f"{part} ({words.join_words(of)})" for part, of in of_part.items())
+            servers.setdefault(one.largest, []).append(one.label)
+    parts = "; ".join(f"{part} ({words.join_words(labels)})" for part, labels in servers.items())
     return f"Largest component at {sweep.load_words(load)}: {parts}."
 
 

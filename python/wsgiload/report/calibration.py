@@ -1,4 +1,4 @@
-"""A calibration as a table: the floor, and how far known holds were missed."""
+"""A calibration as a table: the noise floor, and the error for known response times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FIGURES = ("p50", "p99", "p99.9", "max")
 
 
 def print_calibration(document: Calibration, console: Console) -> None:
-    """The verdict, the floor, and a sentence per hold."""
+    """Print the verdict, the noise floor, and a sentence for each known response time."""
     verdict = Text(f"verdict: {words.verdict_words(document.verdict)}")
     reasons = [Text(words.reason_words(reason)) for reason in document.verdict.reasons]
     title = (
@@ -52,7 +52,7 @@ def _row(figures: NoiseFloorQuantiles | None) -> list[str]:
 
 
 def bias_sentences(document: Calibration) -> list[str]:
-    """What a median that is known was measured as."""
+    """A sentence for each known response time: its measured median."""
     return [_bias_sentence(bias) for bias in document.bias]
 
 

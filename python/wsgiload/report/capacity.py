@@ -1,5 +1,4 @@
-"""A capacity search as a table and, for each server, sentences. Builds from the stored document
-alone."""
+"""A capacity search as a table and sentences for each server, from the stored document only."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ _STYLES = {"valid": "green", "warn": "yellow", "invalid": "red"}
 
 
 def print_capacity(document: CapacityResult, console: Console) -> None:
-    """The conditions, a row per server, and what must be known of each."""
+    """Print the conditions, a row per server, and its answers and remarks."""
     if not console.is_terminal and console.width < FULL_WIDTH:
         console.width = FULL_WIDTH
     answers = [Text(text) for server in document.servers if (text := answer_of(server))]
@@ -39,7 +38,7 @@ def print_capacity(document: CapacityResult, console: Console) -> None:
 
 
 def conditions(document: CapacityResult) -> str:
-    """The objective and the conditions of the search, without which a rate is meaningless."""
+    """The objective and the conditions of the search."""
     trials = words.format_seconds(document.duration_s)
     return (
         f"Highest rate with {words.join_words(document.slo)} over all scheduled requests; "
@@ -77,14 +76,13 @@ def _table(servers: Sequence[ServerCapacity]) -> Table:
 
 
 def rate_words(server: ServerCapacity) -> str:
-    """The rate, marked where trials near it missed for reasons that may not be the server's."""
+    """The rate, with "≥" if it is only a lower bound because of disturbed trials."""
     mark = "≥ " if server.rate_per_s is not None and is_lower_bound(server) else ""
     return mark + words.format_per_s(server.rate_per_s)
 
 
 def answer_of(server: ServerCapacity) -> str | None:
-    """The rate, its interval and what limits the server there, as one sentence; None without a
-    rate."""
+    """The rate, its interval and the bottleneck, as one sentence; None without a rate."""
     if server.rate_per_s is None:
         return None
     answer = f"{server.server}: {rate_words(server)}"
@@ -96,7 +94,7 @@ def answer_of(server: ServerCapacity) -> str | None:
 
 
 def limited_words(server: ServerCapacity) -> str:
-    """What limits the server, such as "its CPU limit"; a dash where that is not known."""
+    """The bottleneck, such as "its CPU limit"; a dash if it is unknown."""
     limit = server.limited_by
     if limit is None:
         return words.MISSING
@@ -106,14 +104,14 @@ def limited_words(server: ServerCapacity) -> str:
 
 
 def bracket_words(bounds: Sequence[float | None]) -> str:
-    """ "367 to 383", each end per second."""
+    """ "367 to 383", in requests per second."""
     if bounds[0] is None and bounds[1] is None:
         return words.MISSING
     return f"{words.format_rate(bounds[0])} to {words.format_rate(bounds[1])}"
 
 
 def interval_words(interval: Sequence[float | None] | None) -> str:
-    """ "320 to 386", each end per second."""
+    """ "320 to 386", in requests per second."""
     return (
         f"{words.format_rate(interval[0])} to {words.format_rate(interval[1])}"
         if interval
@@ -122,7 +120,7 @@ def interval_words(interval: Sequence[float | None] | None) -> str:
 
 
 def memory_words(at_rate: UseAtCapacity | None) -> str:
-    """The most memory used at the rate, of how much."""
+    """The peak memory at the rate, with its limit."""
     if at_rate is None or at_rate.memory_peak_bytes is None:
         return words.MISSING
     limit = at_rate.memory_limit_bytes
@@ -131,7 +129,7 @@ def memory_words(at_rate: UseAtCapacity | None) -> str:
 
 
 def remarks_of(server: ServerCapacity) -> list[str]:
-    """One sentence per doubt, and one for the trials that were discarded."""
+    """A sentence for each reason of the verdict, and one for the discarded trials."""
     remarks = [
         f"{server.server}: {words.reason_words(reason)}" for reason in server.verdict.reasons
     ]

@@ -1,5 +1,5 @@
-"""The page of a capacity search: the answer, the search of each server with its trials, what makes
-a result doubtful, and each trial over time. Offline, like the report of a sweep."""
+"""The page of a capacity search: the answer, each server's search with its trials, warnings, and
+each trial over time. Offline, like the report of a sweep."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CONDITIONS = ("slo", "arrivals", "keepalive", "duration_s", "confirm_duration_s
 
 @dataclass(frozen=True, slots=True)
 class CapacityPage:
-    """What ``capacity.html.j2`` shows."""
+    """The data of ``capacity.html.j2``."""
 
     title: str
     status: str
@@ -54,7 +54,7 @@ class CapacityPage:
 
 
 def render(run_dir: Path) -> str:
-    """The whole page as text."""
+    """The page as HTML."""
     document = read(CapacityResult, run_dir / NAME)
     files = _files_of(run_dir)
     over_time = _over_time(files)
@@ -94,7 +94,7 @@ def render(run_dir: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _OverTime:
-    """The trials over time, as far as they can be drawn."""
+    """The trials over time, as far as recorded."""
 
     drawn: tuple[PageTimeline, ...]
     groups: list[ServerStrips]
@@ -102,7 +102,7 @@ class _OverTime:
 
 
 def _files_of(run_dir: Path) -> RunFiles | None:
-    """The cells of the run; None of a URL, which has no summary."""
+    """The files of the run; None for searches of a URL, which have no summary."""
     try:
         return read_run(run_dir)
     except UsageError:

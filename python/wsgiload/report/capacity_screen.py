@@ -1,5 +1,5 @@
-"""The first screen of a capacity search: the question, the answer, the ranked servers, and what
-could change the order. Pure; it computes nothing.
+"""The first screen of a capacity search: the question, the answer, the ranked servers, and
+warnings. Pure; it computes nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ HEADINGS = (
     "limited by",
     "verdict",
 )
-# What a narrow terminal leaves out first; the sentence names what limits the best server.
+# Columns that a narrow terminal omits, the first one first. The sentence names the best server's
+# bottleneck.
 _DISPENSABLE = ("bracket", "limited by", "confirmed", "memory", "CPU cores", "verdict")
 NOTE = (
     "The rate is the highest that met the objective and was confirmed by new trials. The "
@@ -55,12 +56,12 @@ NOTE = (
 def print_capacity_screen(
     document: CapacityResult, summary: Summary | None, console: Console
 ) -> None:
-    """Print it."""
+    """Print the first screen of a capacity search."""
     print_answer(capacity_screen(document, summary), console)
 
 
 def capacity_screen(document: CapacityResult, summary: Summary | None) -> AnswerBox:
-    """The first screen; without a summary, as of a URL, neither limits nor settings are known."""
+    """The first screen. Without a summary (searches of a URL), limits and settings are unknown."""
     document = _named(document)
     groups = [_ranked(servers) for servers in _by_app(document.servers)]
     sentences = [_sentence(servers, _lead(servers, groups)) for servers in groups]
@@ -81,7 +82,7 @@ def capacity_screen(document: CapacityResult, summary: Summary | None) -> Answer
 
 
 def _named(document: CapacityResult) -> CapacityResult:
-    """A server that was not launched is named after its URL."""
+    """The document with the URL as the name of a server that wsgiload did not start."""
     if document.url is None:
         return document
     named = (msgspec.structs.replace(one, server=document.url) for one in document.servers)
@@ -99,7 +100,7 @@ def _question(document: CapacityResult, summary: Summary | None) -> str:
 
 
 def _by_app(servers: Sequence[ServerCapacity]) -> list[list[ServerCapacity]]:
-    """Servers of different apps are never ranked against each other."""
+    """The servers of each app, because servers of different apps are not compared."""
     apps = dict.fromkeys(server.app for server in servers)
     return [[server for server in servers if server.app == app] for app in apps]
 
@@ -109,7 +110,7 @@ def _lead(servers: Sequence[ServerCapacity], groups: Sequence[object]) -> str:
 
 
 def _ranked(servers: Sequence[ServerCapacity]) -> list[ServerCapacity]:
-    """The highest rate first; servers without a rate last, as they were given."""
+    """The servers by descending rate; servers without a rate last, in their order."""
     return sorted(servers, key=lambda server: -(server.rate_per_s or 0.0))
 
 
@@ -130,7 +131,7 @@ def _sentence(servers: Sequence[ServerCapacity], lead: str) -> str:
 def _status(
     document: CapacityResult, groups: Sequence[Sequence[ServerCapacity]]
 ) -> Literal["decided", "tie", "undecided"]:
-    """A rate for each app, of a search that ended, is an answer."""
+    """Decided if the search is complete and each app has a rate."""
     has_rates = all(servers[0].rate_per_s is not None for servers in groups)
     return "decided" if has_rates and document.status == "complete" else "undecided"
 
@@ -152,7 +153,7 @@ def _versus(servers: Sequence[ServerCapacity]) -> str:
 
 
 def _overlap(one: ServerCapacity, other: ServerCapacity) -> bool:
-    """Whether the intervals leave open which rate is higher; an unknown end is anywhere."""
+    """Whether the intervals overlap; an unknown bound counts as an overlap."""
     if one.interval_95 is None or other.interval_95 is None:
         return True
     low, other_high = one.interval_95[0], other.interval_95[1]
@@ -160,7 +161,8 @@ def _overlap(one: ServerCapacity, other: ServerCapacity) -> bool:
 
 
 def _places(servers: Sequence[ServerCapacity]) -> list[str]:
-    """Servers whose intervals overlap with that of the first of their group share its place."""
+    """The place of each server; servers whose intervals overlap with the first of their group share
+    it."""
     places: list[int | None] = []
     first: ServerCapacity | None = None
     for position, server in enumerate(servers, start=1):
@@ -218,7 +220,7 @@ def _needs(document: CapacityResult) -> str | None:
 
 
 def _cautions(servers: Sequence[ServerCapacity]) -> list[str]:
-    """What makes a result invalid comes first."""
+    """The remarks of all servers; those of invalid results come first."""
     invalid = [server for server in servers if server.verdict.status == "invalid"]
     others = [server for server in servers if server.verdict.status != "invalid"]
     return [line for server in (*invalid, *others) for line in remarks_of(server)]

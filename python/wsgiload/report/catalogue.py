@@ -24,7 +24,7 @@ _SIGNS = {
 }
 FULL_WIDTH = 200
 _WORDS = {True: "yes", False: "**no**", None: "–"}
-# What every server must do, with the result of each check.
+# The requirements for every server, each with the result of its check.
 _CHECKS: tuple[tuple[str, Callable[[CheckResult], bool | None]], ...] = (
     ("correct body", lambda result: result.right_body),
     ("keep-alive as declared", lambda result: result.keepalive_as_claimed),

@@ -10,8 +10,8 @@ from wsgiload.documents.answer import RankingEntry, RankingLevel
 from wsgiload.documents.cell_result import CellFailure, CellResult
 from wsgiload.report import words
 
-MOST_CAUSE_CHARACTERS = 160
-MOST_FIX_CHARACTERS = 400
+MAX_CAUSE_CHARACTERS = 160
+MAX_FIX_CHARACTERS = 400
 
 
 def cause_of_no_result(
@@ -36,14 +36,15 @@ def cause_of_no_result(
 
 
 def cause_of_failure(failure: CellFailure) -> str:
-    """The first line of its message."""
+    """The first line of the failure's message."""
     lines = failure.message.strip().splitlines() or [failure.step]
-    return _with_whole_fix(lines[0])
+    return _shortened(lines[0])
 
 
-def _with_whole_fix(message: str) -> str:
-    """A message whose cause is cut, and never the fix that is to be pasted."""
+def _shortened(message: str) -> str:
+    """The message with a shortened cause. A fix of up to ``MAX_FIX_CHARACTERS`` stays complete,
+    because users paste it."""
     cause, _, fix = message.rpartition("; ")
-    if not cause or len(fix) > MOST_FIX_CHARACTERS:
-        return shorten(message, MOST_CAUSE_CHARACTERS, placeholder=" …")
-    return words.with_fix(shorten(cause, MOST_CAUSE_CHARACTERS, placeholder=" …"), fix)
+    if not cause or len(fix) > MAX_FIX_CHARACTERS:
+        return shorten(message, MAX_CAUSE_CHARACTERS, placeholder=" …")
+    return words.with_fix(shorten(cause, MAX_CAUSE_CHARACTERS, placeholder=" …"), fix)

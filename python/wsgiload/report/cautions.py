@@ -1,5 +1,5 @@
-"""What could change the conclusion: at most five lines, each with what it means for it. Pure, from
-a summary.
+"""Warnings about the conclusion: at most five lines, each with its consequence. Pure, from a
+summary.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from wsgiload.analysis.aggregate import server_of
 from wsgiload.analysis.alarms import alarms_over_cells
-from wsgiload.analysis.attempts import is_disturbed, standing_attempts
+from wsgiload.analysis.attempts import counted_attempts, is_disturbed
 from wsgiload.analysis.races import after_qualifying
 from wsgiload.analysis.ranking import level_words
 from wsgiload.documents.answer import RankingLevel
@@ -24,15 +24,15 @@ from wsgiload.report.causes import cause_of_failure, cause_of_no_result
 from wsgiload.report.cells import HEADLINE
 from wsgiload.report.levels import decisive_levels, ranked
 
-MOST_CAUTIONS = 5
-# More servers would not tell the reader more.
-MOST_NAMED = 3
-# A disturbance is worth a line from such a difference on.
+MAX_CAUTIONS = 5
+# More servers than this are not named.
+MAX_NAMED = 3
+# A disturbance is reported if it changes p99 by more than this factor and this time.
 MATTERS_BY, MATTERS_FROM_NS = 1.1, 100_000
 # Poisson arrivals may be fewer than rate times duration.
 SPARE = 1.1
 
-# The reason, and the fix.
+# Reason and fix by check.
 _ABOUT_SERVERS = {
     "no-keepalive": (
         "response times include connection setup, because keep-alive does not work",
@@ -65,7 +65,8 @@ _ABOUT_SERVERS = {
         "",
     ),
 }
-# What can only lengthen response times, which start at the scheduled send time.
+# Checks for causes that can only lengthen response times, because these start at the scheduled send
+# time.
 _LENGTHENING = {
     "contaminated": "other processes competed for the CPU during",
     "steal": "the hypervisor took CPU time during",
@@ -87,7 +88,7 @@ _OTHERS_OF_HOST = {
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """The trials that the conclusion rests on, and the others."""
+    """The trials on which the conclusion is based (``here``), and the others."""
 
     here: Sequence[CellResult]
     elsewhere: Sequence[CellResult]
@@ -113,12 +114,12 @@ def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
     """At most five lines, the most important first."""
     cells = after_qualifying(summary.cells, summary.experiment)
     decisive = decisive_levels(ranking, summary)
-    standing = standing_attempts(cells)
-    measured = _measured(standing, decisive)
+    counted = counted_attempts(cells)
+    measured = _measured(counted, decisive)
     lines = [
         *_failed_early(summary),
         *_not_ranked(ranking, cells),
-        *bottleneck_lines(standing),
+        *bottleneck_lines(counted),
         *_about_servers(measured),
         *_upper_bounds(measured),
         *_too_high(measured),
@@ -127,7 +128,7 @@ def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
         *_rough(ranking, decisive),
         *_not_checked(measured),
     ]
-    over_cells = (alarm.message for alarm in alarms_over_cells(standing))
+    over_cells = (alarm.message for alarm in alarms_over_cells(counted))
     lines += [message for message in over_cells if message not in lines]
     return at_most_five([*lines, *_only_elsewhere(measured)])
 
@@ -135,11 +136,11 @@ def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
 def at_most_five(
     lines: Sequence[str], others: str = " warnings: see --verbose or the HTML report"
 ) -> list[str]:
-    """The first lines, and how many there are besides, with where the others are."""
-    if len(lines) <= MOST_CAUTIONS:
+    """The first lines, and the number of further ones with where to find them."""
+    if len(lines) <= MAX_CAUTIONS:
         return list(lines)
-    left = len(lines) - MOST_CAUTIONS + 1
-    return [*lines[: MOST_CAUTIONS - 1], f"{left} more{others}"]
+    omitted = len(lines) - MAX_CAUTIONS + 1
+    return [*lines[: MAX_CAUTIONS - 1], f"{omitted} more{others}"]
 
 
 def _measured(cells: Sequence[CellResult], decisive: Sequence[RankingLevel]) -> _Measured:
@@ -163,7 +164,7 @@ def _measured(cells: Sequence[CellResult], decisive: Sequence[RankingLevel]) -> 
 
 
 def _failed_early(summary: Summary) -> list[str]:
-    """Servers that could not run in their short trial, and so are in no table."""
+    """Servers that failed in their short trial and are therefore in no table."""
     shown = {cell.id for cell in after_qualifying(summary.cells, summary.experiment)}
     by_cause: dict[str, dict[str, None]] = {}
     for cell in summary.cells:
@@ -208,15 +209,15 @@ def _unjudged_words(servers: Sequence[str]) -> str:
 
 
 def _at(label: str, levels: Sequence[str], ranking: Sequence[RankingLevel]) -> str:
-    """The server, and the levels unless they are all."""
+    """The server, with the load levels unless all are affected."""
     return label if len(levels) == len(ranking) else f"{label} at {' and '.join(reversed(levels))}"
 
 
-# --- what makes a figure uncertain at the load that the conclusion is about
+# --- uncertainty at the load level that the conclusion is about
 
 
 def _about_servers(measured: _Measured) -> list[str]:
-    """What holds for some servers only, each once with their names."""
+    """Warnings about individual servers: one line per check with the servers' names."""
     servers: dict[str, dict[str, None]] = {}
     for cell in measured.here:
         for check in _checks(cell, _ABOUT_SERVERS):
@@ -234,7 +235,7 @@ def _checks(cell: CellResult, known: Mapping[str, object]) -> list[str]:
 
 
 def _upper_bounds(measured: _Measured) -> list[str]:
-    """The servers whose p99 the generator may have lengthened by more than the noise."""
+    """The servers whose p99 is an upper bound because of the generator's send lag."""
     bound = [
         (cell, budget)
         for cell in measured.here
@@ -256,7 +257,7 @@ def _budget(cell: CellResult) -> ErrorBudget | None:
 
 
 def _too_high(measured: _Measured) -> list[str]:
-    """Everything that can only have made the servers look worse, in one line."""
+    """One line about all checks whose causes can only make servers look worse."""
     counts = Counter(check for cell in measured.here for check in _checks(cell, _LENGTHENING))
     if not counts:
         return []
@@ -278,10 +279,10 @@ def _capitalized(sentence: str) -> str:
 
 
 def _of(check: str, measured: _Measured) -> str:
-    """The check, and its servers where they are few."""
+    """The check, with its servers if there are few."""
     cells = (cell for cell in measured.here if check in _checks(cell, _LENGTHENING))
     servers = list(dict.fromkeys(server_of(cell) for cell in cells))
-    if len(servers) > MOST_NAMED or len(servers) == measured.servers:
+    if len(servers) > MAX_NAMED or len(servers) == measured.servers:
         return check
     return f"{check}: {words.join_words(servers)}"
 
@@ -291,8 +292,8 @@ def _order(measured: _Measured) -> str:
 
 
 def _without_disturbance(measured: _Measured) -> list[str]:
-    """The p99 that other processes changed the most, and what it is without that time. The servers
-    for which that is unknown, because hardly any time is left, are named too."""
+    """The p99 that disturbances changed most, with its value without the disturbed seconds, and the
+    servers with too few undisturbed seconds to compute it."""
     changed = [
         (budget.value / budget.undisturbed, budget, cell)
         for cell in measured.here
@@ -344,7 +345,7 @@ def _about_host(measured: _Measured) -> list[str]:
 
 
 def _rough(ranking: Sequence[RankingLevel], decisive: Sequence[RankingLevel]) -> list[str]:
-    """Which p99 rests on few requests, and the duration that would change that."""
+    """The load levels whose p99 has too few requests, and the required duration."""
     rough = [
         level
         for level in ranking
@@ -354,21 +355,21 @@ def _rough(ranking: Sequence[RankingLevel], decisive: Sequence[RankingLevel]) ->
     if not rates:
         return []
     where = words.join_words([level.level for level in reversed(rough)])
-    duration_s = math.ceil(SPARE * words.fewest_requests(HEADLINE) / min(rates))
+    duration_s = math.ceil(SPARE * words.min_requests(HEADLINE) / min(rates))
     if not any(level in decisive for level in rough):
-        means = ", but this does not affect the result"
+        consequence = ", but this does not affect the result"
     elif any(len(ranked(level)) > 1 for level in rough):
-        means = ", so the order of the servers may be wrong"
+        consequence = ", so the order of the servers may be wrong"
     else:
-        means = ""
+        consequence = ""
     return [
-        f"p99 at {where} is imprecise (≈){means}. It {words.needed_requests(HEADLINE)} per run. "
-        f"Use --duration {duration_s}s"
+        f"p99 at {where} is imprecise (≈){consequence}. It {words.needed_requests(HEADLINE)} per "
+        f"run. Use --duration {duration_s}s"
     ]
 
 
 def _not_checked(measured: _Measured) -> list[str]:
-    """Where a server that warmed up or slowed down would look like one that did not."""
+    """Trials without a stationarity check, which would detect a warm-up or slowdown."""
     reasons = [
         one.reason
         for cell in measured.here
@@ -386,7 +387,7 @@ def _has_response(cell: CellResult) -> bool:
     return cell.outcomes is not None and cell.outcomes.ok > 0
 
 
-# --- what holds at other loads only
+# --- warnings at other load levels only
 
 
 def _only_elsewhere(measured: _Measured) -> list[str]:

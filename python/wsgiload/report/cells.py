@@ -13,10 +13,10 @@ from statistics import median
 
 import msgspec
 
-from wsgiload.analysis.attempts import standing_attempts
+from wsgiload.analysis.attempts import counted_attempts
 from wsgiload.analysis.effective_limit import effective_limit
 from wsgiload.analysis.races import after_qualifying
-from wsgiload.analysis.ranking import KEPT_UP_GOODPUT, KEPT_UP_RATIO
+from wsgiload.analysis.ranking import SUSTAINED_GOODPUT, SUSTAINED_RATIO
 from wsgiload.documents.cell_result import CellResult, ServiceUse
 from wsgiload.documents.experiment_facts import ExperimentFacts
 from wsgiload.documents.load_report import Bounds, Distribution, Outcomes, Rates
@@ -30,7 +30,7 @@ _POLICIES = {
     "queue": "queues requests when all connections are busy",
     "shed": "drops requests when all connections are busy",
 }
-# What stands where nothing was measured, so that every figure has one place to be read from.
+# Placeholders for cells without measured figures.
 _NO_RATES = Rates(offered_per_s=None, sent_per_s=None, achieved_per_s=None, goodput_per_s=None)
 _NO_USE = ResourceUse(
     cpu_cores_mean=None,
@@ -48,13 +48,13 @@ _NO_USE = ResourceUse(
 
 
 LEGACY = " (legacy)"
-# The quantile that decides.
+# The quantile that servers are ranked by.
 HEADLINE = 0.99
 
 
 def label_of(result: CellResult) -> str:
-    """Server, variant and size as one name, without saying the variant twice; a legacy one says so
-    wherever it is."""
+    """Server, variant, version and size as one name, without repeating the variant. Legacy servers
+    are marked."""
     server, variant = result.server, result.variant
     if result.alias:
         server = result.alias
@@ -68,7 +68,7 @@ def label_of(result: CellResult) -> str:
 
 
 def quantile_ns(distribution: Distribution | None, probability: float) -> int | None:
-    """A quantile of the correct responses; None where there was none."""
+    """A quantile of the correct responses; None without one."""
     return None if distribution is None else distribution.quantiles.get(f"{probability:g}")
 
 
@@ -79,7 +79,7 @@ def outcome_counts(outcomes: Outcomes) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One run of one server at one load."""
+    """One run of one server at one load level."""
 
     result: CellResult
 
@@ -97,14 +97,14 @@ class Cell:
 
     @property
     def load(self) -> float:
-        """Where the cell stands on the horizontal axis: offered rate per second, or connections."""
+        """The load level: offered rate per second, or connections."""
         rate = self.result.rate
         return float(rate if rate is not None else self.result.connections or 0)
 
     @property
     def status(self) -> str:
-        """valid, warn, invalid, or failed where the server gave no result; a failure of others says
-        nothing of it."""
+        """valid, warn, invalid or failed. A failure that is not the server's counts as the
+        verdict's status."""
         verdict = self.result.verdict
         if verdict is None:
             return "invalid"
@@ -114,7 +114,7 @@ class Cell:
 
     @property
     def blame(self) -> str:
-        """Who made the cell invalid; "None" where nobody is known."""
+        """Who made the cell invalid; "None" if unknown."""
         return str(None if self.result.verdict is None else self.result.verdict.blame)
 
     @property
@@ -132,16 +132,16 @@ class Cell:
 
     @property
     def rates(self) -> Rates:
-        """Rates of the measurement; each None where nothing was measured."""
+        """Rates of the measurement; each None if it was not measured."""
         return self.result.rate_result or _NO_RATES
 
     @property
     def used(self) -> ResourceUse:
-        """What the server used; each figure None where nothing was measured."""
+        """The server's resource use; each figure None if it was not measured."""
         return self.result.resources or _NO_USE
 
     def service(self, name: str) -> ServiceUse | None:
-        """What a supporting service used meanwhile."""
+        """The resource use of a supporting service."""
         return next((one for one in self.result.services if one.name == name), None)
 
     @property
@@ -154,27 +154,28 @@ class Cell:
 
     @property
     def cpu_limit(self) -> float | None:
-        """In cores, where that limit was set and holds."""
+        """The CPU limit in cores, if it was enforced."""
         return effective_limit(self.result.limits, "cpus")
 
     @property
     def memory_limit_bytes(self) -> float | None:
-        """Where that limit was set and holds."""
+        """The memory limit, if it was enforced."""
         return effective_limit(self.result.limits, "memory_bytes")
 
     def bounds(self, probability: float) -> Bounds | None:
-        """The headline quantile over all offered requests, when enough requests lie beyond it."""
+        """The quantile over all scheduled requests, if enough requests lie beyond it."""
         if not words.enough_requests(self.scheduled, probability):
             return None
         return (self.result.offered_quantiles_ns or {}).get(f"{probability:g}")
 
     def low_ns(self, probability: float) -> int | None:
-        """The lower bound of the quantile, where it is known."""
+        """The lower bound of the quantile, if known."""
         bounds = self.bounds(probability)
         return None if bounds is None else bounds.low
 
     def quantile_words(self, probability: float) -> str:
-        """The quantile; p99, which decides, also where it is only rough."""
+        """The quantile as text. p99, which servers are ranked by, is also shown with too few
+        requests, marked as imprecise."""
         bounds = self.bounds(probability)
         is_rough = bounds is None and probability == HEADLINE
         if is_rough:
@@ -183,8 +184,8 @@ class Cell:
         return words.rough(text, is_rough=is_rough)
 
     def upper_ns(self, probability: float) -> float | None:
-        """The upper bound of the quantile: infinite when it was not met, None when it is not
-        known."""
+        """The upper bound of the quantile: infinite if the quantile was not met or the server
+        failed, None if it is unknown."""
         if self.status == "failed":
             return math.inf
         bounds = self.bounds(probability)
@@ -192,16 +193,16 @@ class Cell:
             return None
         return math.inf if bounds.high is None else float(bounds.high)
 
-    def kept_up(self) -> bool:
-        """Valid, at least 99 % correct responses, and as fast as the requests were offered."""
+    def sustained(self) -> bool:
+        """Whether the server sustained the load: usable, at least 99 % correct responses, and
+        goodput of at least 95 % of the scheduled rate."""
         ratio, goodput, offered = self.ok_ratio, self.goodput_per_s, self._scheduled_per_s()
-        if not self.usable or ratio is None or ratio < KEPT_UP_RATIO or goodput is None:
+        if not self.usable or ratio is None or ratio < SUSTAINED_RATIO or goodput is None:
             return False
-        return offered is None or goodput >= KEPT_UP_GOODPUT * offered
+        return offered is None or goodput >= SUSTAINED_GOODPUT * offered
 
     def _scheduled_per_s(self) -> float | None:
-        # Poisson arrivals differ by chance from rate times duration, so compare with what was
-        # scheduled.
+        # The number of Poisson arrivals differs by chance from rate times duration.
         scheduled, duration_s = self.scheduled, self.result.duration_s
         if self.result.rate is None or scheduled is None or not duration_s:
             return None
@@ -217,9 +218,9 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """All cells of one run directory, in the order of the plan and not in the order they were run.
+    """All cells of one run directory, in the order of the plan, not in the order of execution.
 
-    Trials that were discarded and measured again are not among them; ``over_runs`` lists those.
+    Discarded trials that were repeated are omitted; ``over_runs`` lists them.
     """
 
     experiment: ExperimentFacts
@@ -235,7 +236,7 @@ class Sweep:
 
     @property
     def is_of_sessions(self) -> bool:
-        """The load is given in sessions per second; everything else counts requests."""
+        """Whether the load is in sessions per second. All other figures count requests."""
         return bool(self.experiment.sessions)
 
     @property
@@ -268,22 +269,21 @@ class Sweep:
 
     @property
     def cpu_limit(self) -> float | None:
-        """What limited every server, in cores."""
+        """The CPU limit of all servers, in cores."""
         return self._limit_of_all(lambda cell: cell.cpu_limit)
 
     @property
     def memory_limit_bytes(self) -> float | None:
-        """What limited the memory of every server."""
+        """The memory limit of all servers."""
         return self._limit_of_all(lambda cell: cell.memory_limit_bytes)
 
     def _limit_of_all(self, limit: Callable[[Cell], float | None]) -> float | None:
-        """Cells that never got as far as a limit say nothing of it."""
-        held = [limit(cell) for cell in self.cells if cell.result.limits is not None]
-        return held[0] if held and None not in held else None
+        """The limit if it was enforced in every cell that got as far as applying limits."""
+        enforced = [limit(cell) for cell in self.cells if cell.result.limits is not None]
+        return enforced[0] if enforced and None not in enforced else None
 
     def app_of(self, label: str) -> str | None:
-        """What the server of this name serves; None of a run that was stored before there was a
-        choice."""
+        """The app of this server; None in runs stored before apps could be selected."""
         return next((cell.result.app for cell in self.of(label)), None)
 
     def load_words(self, load: float) -> str:
@@ -294,8 +294,8 @@ class Sweep:
 def read_sweep(summary: Summary) -> Sweep:
     """The view of one summary.json."""
     experiment = summary.experiment
-    standing = after_qualifying(summary.cells, summary.experiment)
-    cells = [Cell(result) for result in standing_attempts(standing)]
+    raced = after_qualifying(summary.cells, summary.experiment)
+    cells = [Cell(result) for result in counted_attempts(raced)]
     planned = list(experiment.servers)
 
     labels = sorted(
@@ -312,15 +312,14 @@ def _place(label: str, planned: list[str]) -> int:
 
 
 def finite_median(values: list[float | None]) -> float | None:
-    """The median over runs with a value; None when it is infinite or when no run has one."""
+    """The median over runs with a value; None if it is infinite or no run has a value."""
     known = [value for value in values if value is not None]
     middle = median(known) if known else math.inf
     return middle if math.isfinite(middle) else None
 
 
 def median_upper_ns(cells: tuple[Cell, ...], probability: float) -> float | None:
-    """The median over runs of a headline quantile; invalid runs stand for nothing and do not
-    enter."""
+    """The median over runs of a quantile's upper bound, without invalid runs."""
     return finite_median([cell.upper_ns(probability) for cell in cells if cell.status != "invalid"])
 
 
@@ -330,7 +329,7 @@ def median_of(cells: tuple[Cell, ...], figure: Callable[[Cell], float | None]) -
 
 
 def conditions(experiment: ExperimentFacts, cell: CellResult | None = None) -> str:
-    """What every title must say: arrivals, connection policy, duration, number of runs."""
+    """The conditions in every title: arrivals, connection policy, duration, number of runs."""
     measured_by = experiment if cell is None else cell
     parts = [
         *_varied(experiment),
@@ -343,7 +342,8 @@ def conditions(experiment: ExperimentFacts, cell: CellResult | None = None) -> s
 
 
 def _runs(experiment: ExperimentFacts) -> str:
-    """Of a race the most rounds, and the short trials that no figure rests on."""
+    """The number of runs; for a race, the maximum number of rounds and the short trials, which are
+    not included in the figures."""
     if experiment.budget_s is None:
         return words.plural(experiment.runs, "run")
     first = experiment.qualifying
@@ -355,7 +355,7 @@ def _runs(experiment: ExperimentFacts) -> str:
 
 
 def _varied(experiment: ExperimentFacts) -> list[str]:
-    """The profile, what a grid combined, and an interface other than the usual one."""
+    """The profile, the grid, and the interface unless it is the default."""
     profile, app = experiment.profile, experiment.app
     parts = []
     if isinstance(profile, str):

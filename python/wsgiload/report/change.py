@@ -1,5 +1,5 @@
-"""The page of ``wsgiload compare``: sentences, forest plot, and the curves of two stored runs over
-each other. Offline, like the report."""
+"""The page of ``wsgiload compare``: sentences, a forest plot, and the overlaid curves of two stored
+runs. Offline, like the report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RUNS = ("first", "second")
 
 @dataclass(frozen=True, slots=True)
 class ChangePage:
-    """What ``change.html.j2`` shows."""
+    """The data of ``change.html.j2``."""
 
     title: str
     runs: tuple[str, str]
@@ -37,7 +37,7 @@ class ChangePage:
 
 
 def render(change: Change, summaries: tuple[Summary, Summary]) -> str:
-    """The whole page as text."""
+    """The page as HTML."""
     factors = forest.forest_data(change.comparisons, "second run / first run", _name)
     sweep = _overlaid(summaries)
     drawn = panels.all_charts(sweep)
@@ -59,8 +59,7 @@ def render(change: Change, summaries: tuple[Summary, Summary]) -> str:
 
 
 def _overlaid(summaries: tuple[Summary, Summary]) -> Sweep:
-    """Both runs as one: every server that both have, once as of the first and once as of the
-    second."""
+    """Both runs as one sweep: each server of both runs appears twice, once for each run."""
     first, second = (read_sweep(summary) for summary in summaries)
     common = [label for label in first.labels if label in second.labels]
     cells = [
@@ -88,7 +87,7 @@ def _of_run(cell: Cell, run: str) -> Cell:
 
 
 def _charts(sweep: Sweep, drawn: Sequence[PageChart]) -> list[page.Chart]:
-    """The curves, each with its table; what changed is said above them."""
+    """The curves, each with its table."""
     readings = (
         (findings.RESPONSE_TIME_READING, grids.of_times(sweep, {})),
         (findings.GOODPUT_READING, grids.of_columns(sweep, grids.GOODPUT_COLUMNS)),

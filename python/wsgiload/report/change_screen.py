@@ -1,5 +1,5 @@
-"""The first screen of the comparison of two stored runs: what changed most, and what else was not
-alike. Pure."""
+"""The first screen of the comparison of two stored runs: the largest changes, and other differences
+between the runs. Pure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from wsgiload.report.answer_box import AnswerBox, markdown_of
 from wsgiload.report.cautions import at_most_five
 from wsgiload.report.cells import Cell, Sweep, median_of, median_upper_ns
 from wsgiload.report.over_runs import change_sentence, load_words
-from wsgiload.statistics.effect import FEWEST_RUNS
+from wsgiload.statistics.effect import MIN_RUNS
 
-MOST_ROWS = 10
+MAX_ROWS = 10
 HEADINGS = ("server", "load", "first run", "second run", "ratio", "95 % CI", "verdict")
 _QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 _VERDICTS = {
@@ -35,7 +35,7 @@ def change_screen(change: Change, sweeps: tuple[Sweep, Sweep]) -> AnswerBox:
     """The first screen."""
     ranked = sorted(change.comparisons, key=by_size)
     first, second = (PurePath(run).name for run in change.runs)
-    rows = [_row(entry, sweeps) for entry in ranked[:MOST_ROWS]]
+    rows = [_row(entry, sweeps) for entry in ranked[:MAX_ROWS]]
     box = AnswerBox(
         question=f"What changed from {first} to {second}?",
         sentence=_sentence(ranked),
@@ -49,7 +49,7 @@ def change_screen(change: Change, sweeps: tuple[Sweep, Sweep]) -> AnswerBox:
 
 
 def by_size(entry: Comparison) -> tuple[bool, float]:
-    """Certain differences first, and of those and the others the largest."""
+    """Sort key: significant differences first, and the largest changes first in each group."""
     size = abs(math.log(entry.factor)) if entry.factor else 0.0
     return (entry.conclusion != "different", -size)
 
@@ -71,7 +71,7 @@ def _sentence(ranked: Sequence[Comparison]) -> str:
 
 def _needs(ranked: Sequence[Comparison]) -> str | None:
     if any(entry.conclusion == "no inference" and entry.factor is not None for entry in ranked):
-        return f"repeat both with --runs {FEWEST_RUNS} or more"
+        return f"repeat both with --runs {MIN_RUNS} or more"
     return None
 
 
@@ -106,5 +106,5 @@ def _figure(entry: Comparison, cells: tuple[Cell, ...]) -> str:
 
 
 def _interval(cells: tuple[Cell, ...]) -> tuple[float, float | None] | None:
-    """That of the median p99, from the cells that enter it."""
+    """The interval of the median p99, from the cells that it includes."""
     return interval_of([cell.result for cell in cells if cell.status != "invalid"])

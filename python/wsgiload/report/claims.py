@@ -1,4 +1,4 @@
-"""The claims of a published comparison, with what our results say of each. Pure."""
+"""The claims of a published comparison, each with our result and judgment. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What coincided with the load of a cell, in words. Pure.
+"""Events that coincided with the load of a cell, in words. Pure.
 
-The words never name a reason for a latency: what was observed coincided. Only an intervention,
-which took the limit away and put it back at random, may say what that changed.
+A coincidence never states a cause. Only an intervention, which lifts a limit in random order, can
+show an effect.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NAMES = {
     "busy_pause": "GC or long computation",
     "worker_imbalance": "worker imbalance",
 }
-# The event of each fingerprint, and what its periods are called.
+# The event of each fingerprint, and the name of its periods.
 _EVENTS = {
     "throttling": ("throttled", "a throttled period"),
     "contention": ("cpu_wait", "a time in which the server waited for a CPU"),
@@ -38,7 +38,7 @@ _EVENTS = {
 
 
 def names(cell: Cell) -> str:
-    """The fingerprints of a cell in a few words, for a column of a table."""
+    """The names of a cell's fingerprints, for a table column."""
     if cell.result.attribution is None:
         return words.MISSING
     return ", ".join(NAMES[one.name] for one in fingerprints(cell)) or "none"
@@ -51,7 +51,7 @@ def fingerprints(cell: Cell) -> tuple[FingerprintResult, ...]:
 
 
 def sentence(cell: Cell, fingerprint: FingerprintResult) -> str:
-    """One fingerprint in words, with how many requests overlapped it where that is known."""
+    """One fingerprint in words, with the shares of overlapping requests if known."""
     observed = f"{fingerprint.sentence[:1].upper()}{fingerprint.sentence[1:]}"
     coincided = f"Coincided with this load: {NAMES[fingerprint.name]}. {observed}."
     attribution = cell.result.attribution
@@ -65,7 +65,7 @@ def sentence(cell: Cell, fingerprint: FingerprintResult) -> str:
 
 
 def interventions(summary: Summary) -> Iterator[str]:
-    """What lifting a limit changed, server by server."""
+    """The effect of lifting a limit, for each server."""
     for trial in summary.interventions or ():
         load = (
             words.format_per_s(trial.rate)

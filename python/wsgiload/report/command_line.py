@@ -1,5 +1,5 @@
-"""How to start a server as it was measured, for pasting into a shell: the command as a user would
-type it, and what it needs before where wsgiload starts the server by a script of its own. Pure.
+"""Shell commands that start a server as it was measured: the command as a user would type it and,
+if wsgiload uses a script to start the server, the commands that install it. Pure.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pathlib import PurePosixPath
 from wsgiload.documents.cell_result import CellResult, ServerSettings
 from wsgiload.environments.app_name import SHIM_MODULE, parse_app
 
-# Where a pasted server listens.
+# The port of the pasted command.
 PORT = "8000"
 
 _ADDRESS = re.compile(r"(?:127\.0\.0\.1|localhost|0\.0\.0\.0):(\d+)")
 _PORT_OPTION = re.compile(r"^--?[a-z-]*port$")
-# Gone with the run.
+# A temporary directory that is removed after the run.
 _SCRATCH = re.compile(r"(?:/[^/:]+)*/wsgiload-scratch-[^/]+")
-# The programs that these modules install.
+# Programs by the module that installs them.
 _PROGRAMS = {
     "granian": "granian",
     "gunicorn": "gunicorn",
@@ -28,25 +28,25 @@ _PROGRAMS = {
     "uvicorn": "uvicorn",
     "waitress": "waitress-serve",
 }
-# Where an environment of ours, and the app, are: not needed in the app's folder and the user's own
-# environment.
+# Options with the paths of our environment and the app. A user in the app's folder with an active
+# environment does not need them.
 _OPTIONS_OF_OURS = ("--virtualenv", "--pythonpath")
-# Empty, so that gunicorn reads no other one.
+# An empty file that prevents gunicorn from reading another configuration file.
 _EMPTY_SETTINGS = "gunicorn_settings.py"
-# Starts the script that follows in several processes; with one process it changes nothing.
+# Starts the following script in several processes; unnecessary with one process.
 _PREFORK = "prefork.py"
 
 
 def start_of(cells: Iterable[CellResult], cell_ids: Sequence[str]) -> str | None:
-    """The commands that start a server as it was measured in these cells; None where that is not
-    known."""
+    """The commands that start a server as in these cells; None if its settings are unknown."""
     ids = set(cell_ids)
     started = next((cell for cell in cells if cell.id in ids and cell.settings), None)
     return None if started is None else start_of_cell(started)
 
 
 def start_of_cell(cell: CellResult) -> str | None:
-    """The same of one cell; an app without a name that every server accepts gets one first."""
+    """The same for one cell. If the app's name is not accepted by every server, the first command
+    writes a module with a plain name."""
     if cell.settings is None:
         return None
     text = to_run(cell.settings)
@@ -56,7 +56,7 @@ def start_of_cell(cell: CellResult) -> str | None:
 
 
 def _module_of(app: str) -> str:
-    """Writes the module that gives the app a plain name."""
+    """The command that writes a module with a plain name for the app."""
     name = parse_app(app)
     lookup = f"importlib.import_module({name.module!r}).{name.expression}"
     source = f"import importlib; application = {lookup}"
@@ -92,8 +92,8 @@ def _named_packages(command: str, requirements: Sequence[str]) -> list[str]:
 
 
 def to_paste(settings: ServerSettings) -> str:
-    """The command with its variables, without the paths of our environments and scripts, at port
-    8000; a command of the user's as it was given."""
+    """The command with its environment variables, at port 8000 and without the paths of our
+    environments and scripts. A user's command only gets the port."""
     port = _port(settings.command)
     words = [_renumbered(word, port) for word in settings.command]
     variables = dict(settings.environment)
@@ -108,7 +108,7 @@ def _plain(words: Sequence[str], settings: ServerSettings) -> list[str]:
     """The words as a user would type them."""
     words = [_program(word) for word in _without_options_of_ours(words, settings)]
     words = [_SCRATCH.sub("/tmp", _script(word, settings.scripts)) for word in words]
-    if words[1:2] == ["-P"]:  # leaves out the folder of the script, which now is the app's
+    if words[1:2] == ["-P"]:  # -P omits the script's folder, which is the app's folder here
         del words[1]
     if words[1:2] == [_PREFORK] and words[2:3] != ["--workers"]:
         del words[1]
@@ -116,16 +116,16 @@ def _plain(words: Sequence[str], settings: ServerSettings) -> list[str]:
 
 
 def _without_options_of_ours(words: Sequence[str], settings: ServerSettings) -> list[str]:
-    kept: list[str] = []
+    remaining: list[str] = []
     place = 0
     while place < len(words):
         option, value = words[place], words[place + 1] if place + 1 < len(words) else ""
         if _is_ours(option, value) and value not in settings.added_arguments:
             place += 2
             continue
-        kept.append(option)
+        remaining.append(option)
         place += 1
-    return kept
+    return remaining
 
 
 def _is_ours(option: str, value: str) -> bool:
@@ -136,13 +136,14 @@ def _is_ours(option: str, value: str) -> bool:
 
 
 def _program(word: str) -> str:
-    """A program of an environment by its name; whatever is not in a ``bin`` folder as it is."""
+    """The name of a program in a ``bin`` folder; other words unchanged."""
     path = PurePosixPath(word)
     return path.name if path.is_absolute() and path.parent.name == "bin" else word
 
 
 def _script(word: str, scripts: Sequence[str]) -> str:
-    """A script of wsgiload by its name; hypercorn's settings stand behind a ``file:``."""
+    """The name of a wsgiload script without its path; hypercorn's settings keep their ``file:``
+    prefix."""
     prefix, _, name = word.rpartition("/")
     if name not in scripts or not prefix:
         return word
@@ -150,7 +151,7 @@ def _script(word: str, scripts: Sequence[str]) -> str:
 
 
 def _with_programs(words: Sequence[str]) -> list[str]:
-    """``gunicorn`` instead of ``python -m gunicorn``, also behind a script."""
+    """``gunicorn`` instead of ``python -m gunicorn``, also after a script."""
     typed: list[str] = []
     place = 0
     while place < len(words):
@@ -166,7 +167,8 @@ def _with_programs(words: Sequence[str]) -> list[str]:
 
 
 def _without_ours(name: str, value: str) -> str:
-    """uvicorn's further workers import our script by its name, then in the app's folder."""
+    """``.`` instead of the folder of our scripts in PYTHONPATH. uvicorn's workers import the script
+    by name, and the pasted commands write it to the app's folder."""
     folders = [PurePosixPath(folder).name for folder in value.split(":")]
     return "." if name == "PYTHONPATH" and "runners" in folders else value
 
@@ -183,7 +185,7 @@ def _port(command: tuple[str, ...]) -> str | None:
 
 
 def _renumbered(word: str, port: str | None) -> str:
-    """The word with the port replaced, where it stands as a number of its own."""
+    """The word with the port replaced, unless it is part of a longer number."""
     if port is None:
         return word
     return re.sub(rf"(?<!\d){port}(?!\d)", PORT, word)

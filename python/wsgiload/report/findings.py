@@ -1,9 +1,8 @@
-"""What the report says in words: the verdict, the validity of the measurement, and a sentence per
-chart.
+"""The text of the report: the verdict, the validity of the measurement, and a sentence per chart.
+Pure.
 
-Pure. Two things happening together are said to have "coincided"; a cause is never claimed here,
-since a sweep does not intervene. Servers are described, not ranked: with fewer than four runs the
-page says so as well.
+Events at the same time "coincided"; a sweep has no interventions, so it cannot show causes. Servers
+are described, not ranked.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from wsgiload.analysis.ranking import KEPT_UP_GOODPUT, KEPT_UP_RATIO
+from wsgiload.analysis.ranking import SUSTAINED_GOODPUT, SUSTAINED_RATIO
 from wsgiload.documents.cell_result import AppliedLimits
 from wsgiload.documents.load_report import GeneratorUsage, LoadReport
 from wsgiload.report import words
@@ -27,29 +26,29 @@ from wsgiload.report.strip import Strip
 
 NOTABLE_THROTTLING = 0.01
 NOTABLE_GROWTH = 1.05
-# As read back from the control group; not positive where there is none.
+# Read back from the cgroup; not positive without a quota.
 _CPU_QUOTA = "cpu_quota_us"
 
 
-def kept_up_meaning(sweep: Sweep) -> str:
-    """What the word "sustained" means."""
-    share = f"{KEPT_UP_RATIO * 100:g} % correct responses"
+def sustained_meaning(sweep: Sweep) -> str:
+    """The definition of "sustained"."""
+    share = f"{SUSTAINED_RATIO * 100:g} % correct responses"
     excluded = "Invalid runs are excluded."
     if not sweep.open_loop:
         return f"A number of connections is sustained if every run has at least {share}. {excluded}"
-    goodput = f"a goodput of at least {KEPT_UP_GOODPUT * 100:g} % of the offered rate"
+    goodput = f"a goodput of at least {SUSTAINED_GOODPUT * 100:g} % of the offered rate"
     return f"A rate is sustained if every run has at least {share} and {goodput}. {excluded}"
 
 
 def _ranges(sweep: Sweep, values: list[tuple[float, str]], subject: str) -> str:
-    """A sentence for each app: from the quickest to the slowest of several would be from one app to
-    another."""
-    of_app: dict[str | None, list[tuple[float, str]]] = {}
+    """A sentence with the range for each app, because servers of different apps are not
+    compared."""
+    by_app: dict[str | None, list[tuple[float, str]]] = {}
     for value, label in values:
-        of_app.setdefault(sweep.app_of(label), []).append((value, label))
-    if len(of_app) == 1:
+        by_app.setdefault(sweep.app_of(label), []).append((value, label))
+    if len(by_app) == 1:
         return _range(values, subject)
-    return " ".join(_range(group, f"{subject} with {app}") for app, group in of_app.items())
+    return " ".join(_range(group, f"{subject} with {app}") for app, group in by_app.items())
 
 
 def _range(values: list[tuple[float, str]], subject: str) -> str:
@@ -65,39 +64,40 @@ def _range(values: list[tuple[float, str]], subject: str) -> str:
     return f"{subject} ranged from {ends}."
 
 
-def kept_up(cells: tuple[Cell, ...]) -> bool:
-    """Every valid run kept up; invalid runs are not counted."""
-    telling = [cell for cell in cells if cell.status != "invalid"]
-    return bool(telling) and all(cell.kept_up() for cell in telling)
+def all_sustained(cells: tuple[Cell, ...]) -> bool:
+    """Whether every run that is not invalid sustained the load; False without such a run."""
+    valid = [cell for cell in cells if cell.status != "invalid"]
+    return bool(valid) and all(cell.sustained() for cell in valid)
 
 
 def server_sentence(sweep: Sweep, label: str) -> str:
-    """How far one server kept up, and what the first load looked like at which it did not."""
-    kept = 0
-    while kept < len(sweep.loads) and kept_up(sweep.at(label, sweep.loads[kept])):
-        kept += 1
+    """The highest load level that a server sustained, and the result at the first that it did not
+    sustain."""
+    sustained = 0
+    while sustained < len(sweep.loads) and all_sustained(sweep.at(label, sweep.loads[sustained])):
+        sustained += 1
     parts = []
-    if kept:
-        load = sweep.loads[kept - 1]
+    if sustained:
+        load = sweep.loads[sustained - 1]
         cells = sweep.at(label, load)
         p99 = words.format_duration_ns(median_upper_ns(cells, 0.99))
         cores = median_of(cells, _mean_cores)
         used = f", {words.format_cores(cores)} CPU cores" if cores is not None else ""
         every = "every rate" if sweep.open_loop else "every number of connections"
-        reach = f"{every}, up to " if kept == len(sweep.loads) > 1 else ""
+        reach = f"{every}, up to " if sustained == len(sweep.loads) > 1 else ""
         parts.append(f"sustained {reach}{sweep.load_words(load)} (p99 {p99}{used})")
-    if kept < len(sweep.loads):
-        load = sweep.loads[kept]
+    if sustained < len(sweep.loads):
+        load = sweep.loads[sustained]
         parts.append(f"at {sweep.load_words(load)}, {_shortfall(sweep.at(label, load))}")
     return "; ".join(parts) + "."
 
 
 def _shortfall(cells: tuple[Cell, ...]) -> str:
-    """The first run at this load that did not keep up, in words."""
+    """The first run at this load level that did not sustain it, in words."""
     if not cells:
         return "not measured"
     behind = sorted(
-        (cell for cell in cells if not cell.kept_up()), key=lambda cell: cell.status == "invalid"
+        (cell for cell in cells if not cell.sustained()), key=lambda cell: cell.status == "invalid"
     )
     cell = behind[0]
     if cell.status == "failed":
@@ -141,7 +141,7 @@ def _goodput_per_s(cell: Cell) -> float | None:
 
 
 def generator_facts(sweep: Sweep, loads: Mapping[str, LoadReport]) -> list[str]:
-    """How well the load generator itself performed."""
+    """How the load generator performed."""
     clients = [load.client for load in loads.values() if load.client is not None]
     return [
         _worst_send_lag(sweep),
@@ -175,7 +175,7 @@ def _never_sent(sweep: Sweep) -> str:
 
 
 def _worst_costs(clients: Sequence[GeneratorUsage]) -> list[str]:
-    """The generator's costs in its worst cell, as far as they are known."""
+    """The generator's highest costs over all cells, as far as known."""
     facts = []
     wait_ns = _worst(clients, lambda client: client.run_queue_wait_ns)
     if wait_ns is not None:
@@ -227,7 +227,8 @@ def limit_facts(sweep: Sweep) -> list[str]:
 
 
 def why_not_throttled(cells: Sequence[Cell]) -> str:
-    """Why there is no share of throttled periods. Without a quota, the kernel counts no periods."""
+    """Why the share of throttled periods is unknown. Without a quota, the kernel counts no
+    periods."""
     applied = [cell.result.limits for cell in cells if cell.result.limits is not None]
     is_unpinned = any(limits.server_cpus is None for limits in applied)
     if not applied or is_unpinned or any(_has_cpu_quota(limits) for limits in applied):
@@ -249,12 +250,12 @@ def _has_cpu_quota(limits: AppliedLimits) -> bool:
 
 
 def _has_limit(limits: AppliedLimits) -> bool:
-    """Whether anything was limited; every server gets a control group, also without limits."""
+    """Whether anything was limited. Servers without limits have a cgroup, too."""
     return any(limit is not None for limit in (limits.cpus, limits.memory_bytes, limits.pids))
 
 
 def response_time_caption(sweep: Sweep) -> str:
-    """What the response-time chart shows at the highest load."""
+    """The caption of the response-time chart: the result at the highest load level."""
     if not sweep.loads:
         return "Nothing was measured."
     load = sweep.loads[-1]
@@ -313,18 +314,18 @@ GOODPUT_READING = "Goodput counts only correct responses (expected status and bo
 
 
 def goodput_caption(sweep: Sweep) -> str:
-    """Which servers kept up, and the largest goodput of the others."""
+    """Which servers sustained the highest load level, and the highest goodput of the others."""
     if not sweep.loads:
         return "Nothing was measured."
     load = sweep.loads[-1]
-    kept = [label for label in sweep.labels if kept_up(sweep.at(label, load))]
-    text = f"{len(kept)} of {len(sweep.labels)} servers sustained {sweep.load_words(load)}."
+    sustaining = [label for label in sweep.labels if all_sustained(sweep.at(label, load))]
+    text = f"{len(sustaining)} of {len(sweep.labels)} servers sustained {sweep.load_words(load)}."
     unmeasured = [label for label in sweep.labels if not _any_usable(sweep.at(label, load))]
     peaks = []
     for label in (label for label in sweep.labels if label not in unmeasured):
         medians = [median_of(sweep.at(label, other), _goodput_per_s) for other in sweep.loads]
         known = [value for value in medians if value is not None]
-        if label not in kept and known:
+        if label not in sustaining and known:
             peaks.append((max(known), label))
     if peaks:
         most = ", ".join(f"{label} {words.format_per_s(peak)}" for peak, label in sorted(peaks))
@@ -339,7 +340,7 @@ RESOURCE_READING = (
 
 
 def resource_caption(sweep: Sweep) -> str:
-    """CPU and memory at the highest load, and where throttling coincided with it."""
+    """CPU and memory use at the highest load level, and throttling that coincided with it."""
     if not sweep.loads:
         return "Nothing was measured."
     used = _cores_used(sweep)
@@ -387,8 +388,8 @@ def _oom_kills(sweep: Sweep) -> str:
 
 
 def spectrum_caption(sweep: Sweep, loads: Sequence[float]) -> str:
-    """Whose tail is longest relative to its median, at the highest load shown where one is
-    known."""
+    """The servers with the longest and shortest tail relative to the median, at the highest load
+    level for which it is known."""
     for load in reversed(loads):
         ratios = []
         for label in sweep.labels:

@@ -1,5 +1,5 @@
-"""The first screen of a sweep: the question, the answer, the ranked table, and what could change
-the answer. Pure; it computes nothing.
+"""The first screen of a sweep: the question, the answer, the ranked table, and warnings. Pure; it
+computes nothing.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _NOT_RANKED = {
     "invalid": "invalid",
     "failed": "failed",
 }
-# Narrower terminals get fewer columns; server names and the figures at the main level stay.
+# Columns that a narrow terminal omits; server names and the figures at the main level stay.
 _DISPENSABLE = ("workers", "threads", "p50 at ", "memory", "CPU cores")
-# Ends the heading of the CPU use of a supporting service.
+# Suffix of the heading for a supporting service's CPU use.
 SERVICE_CPU = " CPU cores"
-# Place, server, workers, threads and the figure come before the other levels.
+# Place, server, workers, threads and the main figure precede the other levels.
 _FIRST_OTHER_LEVEL = 5
 
 
 def print_first_screen(summary: Summary, console: Console) -> None:
-    """Print it."""
+    """Print the first screen of a sweep."""
     print_answer(first_screen(summary), console)
 
 
 def markdown(summary: Summary) -> str:
-    """The same as Markdown."""
+    """The first screen as Markdown."""
     return first_screen(summary).markdown
 
 
@@ -62,7 +62,7 @@ def first_screen(summary: Summary) -> AnswerBox:
 
 
 def _needs_label(answer: Answer, summary: Summary) -> str:
-    """What the fix is for: a first place in few runs awaits confirmation."""
+    """The label of the fix: whether it confirms the ranking or decides it."""
     first = [ranked(level)[:1] for level in shown_levels(answer, summary)]
     leads = len(first) == 1 and any(not entry.tied_with for entry in first[0])
     if leads and answer.status == "undecided" and not (summary.races or summary.recommendations):
@@ -71,15 +71,14 @@ def _needs_label(answer: Answer, summary: Summary) -> str:
 
 
 def shown_levels(answer: Answer, summary: Summary) -> list[RankingLevel]:
-    """One level of each app, which the answer is about. The others are columns of its table."""
+    """The level of each app that the answer is about. Other levels are columns of its table."""
     return decisive_levels(answer.ranking, summary)
 
 
 def table_of(
     level: RankingLevel, ranking: Sequence[RankingLevel]
 ) -> tuple[list[str], list[list[str]]]:
-    """Headings and rows of the ranked table of one level, with p99 at the other levels beside
-    it."""
+    """Headings and rows of the ranked table of one level, with columns for the other levels."""
     others = [one for one in ranking if one.app == level.app and one is not level]
     is_open = level.rate is not None
     services = dict.fromkeys(one.name for entry in level.entries for one in entry.services)
@@ -116,8 +115,7 @@ def table_of(
 
 
 def _places(entries: Sequence[RankingEntry]) -> dict[str, str]:
-    """The place of each server; those that cannot be told from the first of their group share
-    it."""
+    """The place of each server; servers that are tied with the first of their group share it."""
     places: dict[str, int] = {}
     first: RankingEntry | None = None
     for position, entry in enumerate(entries, start=1):
@@ -171,8 +169,8 @@ def _number(count: int | None) -> str:
 
 
 def _dispensable(tables: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """The other levels go first, the lowest before the others, and the services last. The figure
-    by which a table ranks stays, also if it is another level's in a second table."""
+    """The columns to omit, the first one first: other levels (lowest first), then
+    ``_DISPENSABLE``, then services. A figure that any table ranks by stays in all tables."""
     decisive = {headings[_FIRST_OTHER_LEVEL - 1] for headings in tables}
     others = [
         heading

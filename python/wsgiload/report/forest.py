@@ -1,7 +1,5 @@
-"""The comparison as a forest plot: one row per pair and load, its factor with its interval, and the
-margin of "same".
-
-Shows what ``comparison`` found and concludes nothing.
+"""The comparisons as a forest plot: one row per pair and load level with its factor and interval,
+and the equivalence margin. It draws no conclusions; ``comparison`` does.
 """
 
 from __future__ import annotations
@@ -16,15 +14,15 @@ from wsgiload.statistics.effect import SAME_WITHIN
 
 Name = Callable[[Comparison], str]
 
-MOST_ROWS = 30
+MAX_ROWS = 30
 HEADINGS = ("pair", "ratio", "95 % CI low", "95 % CI high", "p", "adjusted p")
 
 
 def drawable(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """The comparisons with an interval, as many as fit; the A/A pairs first, because the others are
-    read by them."""
+    """The comparisons with an interval, at most ``MAX_ROWS``. A/A pairs come first, because they
+    show the noise."""
     known = [entry for entry in comparisons if entry.interval_95 is not None]
-    return sorted(known, key=lambda entry: not entry.same_server)[:MOST_ROWS]
+    return sorted(known, key=lambda entry: not entry.same_server)[:MAX_ROWS]
 
 
 def forest_data(
@@ -32,7 +30,7 @@ def forest_data(
     of: str = "first / second server",
     name: Name | None = None,
 ) -> PageForest | None:
-    """The factors of ``drawable``, where there are any; ``name`` says how a row is called."""
+    """The factors of ``drawable``; None if there are none. ``name`` returns the name of a row."""
     rows = drawable(comparisons)
     if not rows:
         return None
@@ -56,13 +54,13 @@ def _factor(entry: Comparison, name: str) -> PageFactor:
 
 
 def row_name(entry: Comparison) -> str:
-    """ "gthread / sync at 500/s", an A/A pair marked as one."""
+    """ "gthread / sync at 500/s"; marks A/A pairs."""
     lead = "A/A: " if entry.same_server else ""
     return f"{lead}{entry.first} / {entry.second} at {load_words(entry)}"
 
 
 def row_numbers(entry: Comparison) -> tuple[str, ...]:
-    """Factor, interval and both p of a row, as text."""
+    """Factor, interval and both p values of a row, as text."""
     factor = factor_of(entry)
     numbers = (factor.value, factor.low, factor.high, factor.p, factor.p_adjusted)
     return tuple(f"{number:.3g}" for number in numbers)

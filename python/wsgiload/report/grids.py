@@ -1,4 +1,4 @@
-"""The numbers of the page as tables of text: beside each chart its data, and every cell in one."""
+"""The data of the page as tables of text: one for each chart, and one with all cells."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _lead_headings(sweep: Sweep) -> tuple[str, ...]:
 
 
 def of_columns(sweep: Sweep, columns: Sequence[Column]) -> Grid:
-    """Every cell with its server and load, and these columns."""
+    """Every cell with its server, load level and these columns."""
     columns = [column for column in columns if column[0] not in _lead_headings(sweep)]
     headings = (*_lead_headings(sweep), *(name for name, _ in columns))
     rows = tuple(
@@ -122,7 +122,7 @@ def of_columns(sweep: Sweep, columns: Sequence[Column]) -> Grid:
 
 
 def of_times(sweep: Sweep, loads: Mapping[str, LoadReport]) -> Grid:
-    """Every cell with its quantiles, and how well its p99 is known."""
+    """Every cell with its quantiles and the confidence interval of its p99."""
 
     def interval(cell: Cell) -> str:
         load = loads.get(cell.id)
@@ -152,19 +152,18 @@ def of_cells(sweep: Sweep) -> Grid:
 
 
 def _cell_row(sweep: Sweep, cell: Cell) -> tuple[str, ...]:
-    """One cell; of a failed one without results, the message stands in place of the numbers."""
+    """The row of one cell. A failed cell without results has its message instead of numbers."""
     version, failure = cell.result.version or words.MISSING, cell.result.failure
     verdict = f"failed: {failure.step}" if failure is not None else cell.verdict_words()
     lead = (cell.label, version, verdict, *_lead(sweep, cell)[1:])
     if failure is not None and cell.outcomes is None:
         return (*lead, failure.message)
-    # "not met (0.7 % failed)" would widen the column for a share that stands two columns further
-    # left
+    # Omits the share in "not met (0.7 % failed)", which another column contains.
     return (*lead, *(shown(cell).partition(" (")[0] for _, shown in _CELL_COLUMNS))
 
 
 def of_errors(sweep: Sweep, loads: Mapping[str, LoadReport]) -> Grid:
-    """Failures by kind, only the kinds and the cells that had any."""
+    """Failures by kind; only kinds and cells with failures."""
     failed = [
         cell
         for cell in sweep.cells
@@ -206,7 +205,7 @@ def _status_codes(cell: Cell, load: LoadReport | None) -> str:
 
 
 def of_strip(strip: Strip) -> Grid:
-    """One cell over time: response times, and what the server used meanwhile."""
+    """One cell over time: response times and the server's resource use."""
     rows = []
     for place, middle in enumerate(strip.middles_s):
         times = (strip.p50_ns[place], strip.p99_ns[place], strip.max_ns[place])
@@ -231,7 +230,7 @@ def _mean_cores(busy: Sequence[Busy]) -> str:
 
 
 def _used(busy: Sequence[Busy]) -> tuple[str, ...]:
-    """Mean CPU, and the largest of the rest."""
+    """The mean CPU use, and the maximum of the other figures."""
     throttled = [one.throttled_ratio for one in busy if one.throttled_ratio is not None]
     memory = [one.memory_bytes for one in busy if one.memory_bytes is not None]
     queue = [one.listen_queue for one in busy if one.listen_queue is not None]
@@ -244,7 +243,7 @@ def _used(busy: Sequence[Busy]) -> tuple[str, ...]:
 
 
 def of_heat(heat: Heat) -> Grid:
-    """A heatmap as counts by column of time and class of response time."""
+    """A heatmap as counts by time and response time class."""
     begins, texts = (0.0, *heat.ends_s), heat.texts()
     rows = tuple(
         (

@@ -1,8 +1,8 @@
-"""One cell as a heatmap: how many correct responses by time and response time, and in which columns
-slow requests coincided with something. Pure.
+"""One cell as a heatmap: counts of correct responses by time and response time, and the columns in
+which slow requests coincided with an event. Pure.
 
-Counts come from the histograms of the intervals, so nothing is interpolated. Where there are more
-intervals than columns may be drawn, neighbouring ones are added up.
+The counts come from the intervals' histograms without interpolation. If there are more intervals
+than columns, adjacent ones are added.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from wsgiload.report.run_files import SampleRow
 from wsgiload.sampling.sampler import Sample
 from wsgiload.units import NS_PER_S
 
-# Edges in each decade (Renard series, ISO 3): the finest of them that is not too fine.
+# Bin edges per decade (Renard series, ISO 3), from fine to coarse; the finest that fits is used.
 _STEPS: tuple[tuple[float, ...], ...] = (
     (1, 1.25, 1.6, 2, 2.5, 3.15, 4, 5, 6.3, 8),
     (1, 1.6, 2.5, 4, 6.3),
     (1, 3.15),
     (1,),
 )
-MOST_COLUMNS = 120
-# Below it the steps of a decade are no whole nanoseconds.
+MAX_COLUMNS = 120
+# Below it, edges would not be whole nanoseconds.
 _LOWEST_EDGE_NS = 1_000
-_FEWEST_CLASSES, _MOST_CLASSES = 8, 30
-# A column is marked where at least this share of its slowest requests overlapped.
+_MIN_CLASSES, _MAX_CLASSES = 8, 30
+# A column is marked if at least this share of its slowest requests overlapped with an event.
 MARKED_SHARE = 0.5
-# What the events of an attribution are called here.
+# Names of the events of an attribution.
 _EVENTS = {
     "throttled": "CPU throttling",
     "cpu_wait": "CPU contention",
@@ -52,25 +52,26 @@ MARKS = (
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """Correct responses by column of time, and class of response time, the lowest first."""
+    """Counts of correct responses by time (columns) and response time (classes, lowest first)."""
 
     ends_s: tuple[float, ...]
     edges_ns: tuple[int, ...]
     counts: tuple[tuple[int, ...], ...]
-    # By column: how many of the slowest requests were scheduled in it. Empty: not recorded.
+    # How many of the slowest requests were scheduled in each column; empty if not recorded.
     slowest: tuple[int, ...]
-    # By column: each event that at least half of these overlapped, and how many did.
+    # For each column, the events that at least half of these requests overlapped, with the number
+    # of requests.
     signals: tuple[tuple[tuple[str, int], ...], ...]
 
     def texts(self) -> list[str]:
-        """By column what coincided, such as "throttling (12 of 14)"."""
+        """The coinciding events of each column, such as "throttling (12 of 14)"."""
         return [
             ", ".join(f"{name} ({count} of {slowest})" for name, count in signals)
             for slowest, signals in zip(self.slowest, self.signals, strict=True)
         ]
 
     def data(self) -> PageHeat:
-        """Its numbers for the page."""
+        """The heatmap's data for the page."""
         return PageHeat(
             ends_s=self.ends_s,
             edges_ns=self.edges_ns,
@@ -81,17 +82,17 @@ class Heat:
         )
 
 
-def make_heat(load: LoadReport, samples: Sequence[SampleRow], most_fields: int) -> Heat | None:
-    """The heatmap of one cell with about so many fields at most; None without histograms."""
+def make_heat(load: LoadReport, samples: Sequence[SampleRow], max_fields: int) -> Heat | None:
+    """The heatmap of one cell with at most about this many fields; None without histograms."""
     intervals = sorted(load.intervals, key=lambda one: one.start_ns)
     buckets = [_buckets(one) for one in intervals]
-    values = [value for of_interval in buckets for value, _ in of_interval]
+    values = [value for interval in buckets for value, _ in interval]
     if not values:
         return None
 
-    classes = max(_FEWEST_CLASSES, min(_MOST_CLASSES, most_fields // 24))
+    classes = max(_MIN_CLASSES, min(_MAX_CLASSES, max_fields // 24))
     edges = _edges(min(values), max(values), classes)
-    columns = max(1, min(MOST_COLUMNS, most_fields // (len(edges) - 1)))
+    columns = max(1, min(MAX_COLUMNS, max_fields // (len(edges) - 1)))
     grouped = -(-len(intervals) // columns)
     groups = [
         range(first, min(first + grouped, len(intervals)))
@@ -115,18 +116,19 @@ def _buckets(interval: Interval) -> list[tuple[int, int]]:
     return Histogram.from_hdr_v2(base64.b64decode(interval.hdr_v2)).buckets()
 
 
-def _edges(low_ns: int, high_ns: int, most_classes: int) -> list[int]:
-    """Round edges around all values, as fine as so many classes allow."""
+def _edges(low_ns: int, high_ns: int, max_classes: int) -> list[int]:
+    """Round edges around all values, as fine as this number of classes allows."""
     edges: list[int] = []
     for steps in _STEPS:
         edges = list(_between(low_ns, high_ns, steps))
-        if len(edges) - 1 <= most_classes:
+        if len(edges) - 1 <= max_classes:
             break
     return edges
 
 
 def _between(low_ns: int, high_ns: int, steps: Sequence[float]) -> Iterator[int]:
-    """From the last edge that is not above the lowest value to the first above the highest."""
+    """The edges from the last one at or below the lowest value to the first one above the
+    highest."""
     power = 10 ** (len(str(max(_LOWEST_EDGE_NS, low_ns))) - 1)
     before: int | None = None
     while True:
@@ -155,7 +157,8 @@ def _column(parts: Sequence[Sequence[tuple[int, int]]], edges: Sequence[int]) ->
 def _coincidences(
     load: LoadReport, samples: Sequence[SampleRow], bounds_ns: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[tuple[tuple[str, int], ...], ...]]:
-    """By column how many of the slowest requests were scheduled in it, and what they overlapped."""
+    """For each column, the number of slowest requests that were scheduled in it, and the events
+    that they overlapped."""
     tail = tail_of(load)
     if tail is None:
         return (), ()
@@ -180,7 +183,7 @@ def _overlapped(
 
 
 def _spans(samples: Sequence[SampleRow]) -> dict[str, list[spans.Span]]:
-    """The events of an attribution, from the stored samples."""
+    """The spans of each event, from the stored samples."""
     steps = steps_of([_sample(row) for row in samples], CFS_PERIOD_NS)
     return {
         "throttled": spans.throttled(steps),
@@ -206,5 +209,5 @@ def _sample(row: SampleRow) -> Sample:
 
 
 def fields_of_each(timelines: int, all_fields: int = 16_000) -> int:
-    """How many fields each of so many heatmaps may have, so that a page has a bound."""
+    """The maximum fields of each heatmap on a page with this many, which limits the page's size."""
     return all_fields // max(1, timelines)

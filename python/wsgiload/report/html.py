@@ -1,9 +1,8 @@
 """One offline HTML page from a run directory.
 
-Reads the store and nothing else, loads nothing from anywhere. Everything in words and in tables is
-in the page itself; its script only draws. The order of the page is fixed: answer, servers, curves
-with their data, all runs together, validity, the cells over time, errors, all cells, plan and host,
-raw files.
+The page loads no external resources. It contains all text and tables; its script only draws charts.
+The order is fixed: answer, servers, curves with their data, results over all runs, validity, cells
+over time, errors, all cells, plan and host, raw files.
 """
 
 from __future__ import annotations
@@ -52,9 +51,9 @@ from wsgiload.report.page_parts import Download, download, facts
 from wsgiload.report.run_files import RunFiles, read_run
 from wsgiload.report.strip import Strip
 from wsgiload.report.timelines import ServerStrips
-from wsgiload.statistics.effect import FEWEST_RUNS
+from wsgiload.statistics.effect import MIN_RUNS
 
-MOST_GRID_LOADS = 6
+MAX_GRID_LOADS = 6
 _DOWNLOADS = (
     ("summary.json", "application/json"),
     ("run.json", "application/json"),
@@ -65,7 +64,7 @@ _DOWNLOADS = (
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One field of the verdict grid: a sign, p99, and what the sign means."""
+    """One field of the verdict grid: a sign, p99, and the meaning of the sign."""
 
     kind: str
     value: str
@@ -85,7 +84,7 @@ class ServerRow:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A check that was not met, or a note, and the cells it holds for."""
+    """A failed check or a note, with its cells."""
 
     head: str
     sentence: str
@@ -95,7 +94,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class OverRuns:
-    """What several runs say together."""
+    """The results over several runs."""
 
     forest: Chart | None
     aggregates: grids.Grid
@@ -107,7 +106,7 @@ class OverRuns:
 
 @dataclass(frozen=True, slots=True)
 class ReportPage:
-    """What ``template.html.j2`` shows."""
+    """The data of ``template.html.j2``."""
 
     title: str
     status: str
@@ -115,7 +114,7 @@ class ReportPage:
     conditions: str
     about: tuple[str, ...]
     answer: AnswerBox
-    kept_up_meaning: str
+    sustained_meaning: str
     no_inference: str
     loads: list[str]
     servers: list[ServerRow]
@@ -146,7 +145,7 @@ def write_html(run_dir: Path, method: Method | None = None, slo: Sequence[str] =
 
 
 def render(files: RunFiles) -> str:
-    """The whole page as text."""
+    """The page as HTML."""
     sweep = _with_keepalive(read_sweep(files.summary), files)
     strips = timelines.strips_of(sweep, files)
     parts = breakdown.breakdowns(sweep, files.loads)
@@ -163,7 +162,7 @@ def render(files: RunFiles) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What the script draws of a run."""
+    """The data of the charts."""
 
     charts: Sequence[PageChart]
     strips: Sequence[Strip]
@@ -179,8 +178,8 @@ def _report_page(files: RunFiles, sweep: Sweep, drawn: Drawn) -> ReportPage:
         conditions=conditions(sweep.experiment),
         about=_about(summary),
         answer=first_screen.first_screen(summary),
-        kept_up_meaning=findings.kept_up_meaning(sweep),
-        no_inference=table.no_inference(sweep.runs) if sweep.runs < FEWEST_RUNS else "",
+        sustained_meaning=findings.sustained_meaning(sweep),
+        no_inference=table.no_inference(sweep.runs) if sweep.runs < MIN_RUNS else "",
         loads=[sweep.load_words(load) for load in _grid_loads(sweep)],
         servers=[_server(sweep, index, label) for index, label in enumerate(sweep.labels)],
         status_counts=findings.status_counts(sweep),
@@ -206,13 +205,13 @@ def _report_page(files: RunFiles, sweep: Sweep, drawn: Drawn) -> ReportPage:
 
 
 def _recorded(sweep: Sweep, files: RunFiles) -> int:
-    """How many cells could be drawn over time."""
+    """The number of cells that can be drawn over time."""
     return sum(bool(files.intervals.get(cell.id)) for cell in sweep.cells)
 
 
 def _grid_loads(sweep: Sweep) -> tuple[float, ...]:
-    """The loads of the verdict grid; none where there are too many for its width."""
-    return sweep.loads if len(sweep.loads) <= MOST_GRID_LOADS else ()
+    """The load levels of the verdict grid; none if there are too many for its width."""
+    return sweep.loads if len(sweep.loads) <= MAX_GRID_LOADS else ()
 
 
 def _validity_facts(sweep: Sweep, files: RunFiles) -> list[str]:
@@ -224,19 +223,20 @@ def _validity_facts(sweep: Sweep, files: RunFiles) -> list[str]:
 
 
 def _with_keepalive(sweep: Sweep, files: RunFiles) -> Sweep:
-    """The keep-alive policy for the titles: from the experiment, else from the plan of a load."""
+    """The sweep with the keep-alive policy for titles: from the experiment or, without one, from
+    the plan of a load."""
     if sweep.experiment.keepalive is not None:
         return sweep
     for load in files.loads.values():
-        kept = load.plan.keepalive
-        keepalive = kept.requests if isinstance(kept, KeepaliveLimit) else kept
+        policy = load.plan.keepalive
+        keepalive = policy.requests if isinstance(policy, KeepaliveLimit) else policy
         experiment = msgspec.structs.replace(sweep.experiment, keepalive=keepalive)
         return replace(sweep, experiment=experiment)
     return sweep
 
 
 def _about(summary: Summary) -> tuple[str, ...]:
-    """What its file says of the experiment, beside its title."""
+    """The experiment's source and notes, from its file."""
     source = summary.experiment.source
     return (*(() if source is None else (f"Source: {source}",)), *summary.experiment.notes)
 
@@ -280,14 +280,14 @@ def _mark(cells: tuple[Cell, ...]) -> Mark:
 
     middle = median_upper_ns(cells, 0.99)
     value = words.format_duration_ns(middle) if middle is not None else _other_p99(cells)
-    if findings.kept_up(cells):
+    if findings.all_sustained(cells):
         return Mark("kept", value, "sustained", "✓")
     return Mark("behind", value.partition(" (")[0], "not sustained", "✗")
 
 
 def _other_p99(cells: tuple[Cell, ...]) -> str:
-    """Where the median p99 is not known: that of runs with too few requests, marked as such, or
-    why it has no end."""
+    """The text if the median p99 is unknown: an imprecise p99 from too few requests, or why it is
+    not finite."""
     endless = next((cell for cell in cells if cell.upper_ns(0.99) == math.inf), None)
     if endless is not None:
         return endless.quantile_words(0.99)
@@ -318,7 +318,7 @@ def _over_runs(summary: Summary) -> OverRuns:
 
 
 def _forest(comparisons: Sequence[Comparison]) -> Chart | None:
-    """The comparisons as a chart, where there are any with a factor."""
+    """The comparisons as a chart; None if none has an interval."""
     rows = forest.drawable(comparisons)
     if not rows:
         return None
@@ -343,7 +343,7 @@ def _remarks(sweep: Sweep) -> list[Remark]:
 
 
 def _sweep_charts(sweep: Sweep, files: RunFiles, drawn: Drawn) -> list[Chart]:
-    """The charts over the load, each with what it shows in words and its table."""
+    """The charts over the load level, each with its caption and table."""
     captions = (
         (
             findings.response_time_caption(sweep),

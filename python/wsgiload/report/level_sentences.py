@@ -1,4 +1,5 @@
-"""How the servers of one level compare, in one or two sentences. Pure; decides nothing."""
+"""The comparison of the servers at one load level, in one or two sentences. Pure; decides
+nothing."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ from wsgiload.report.over_runs import margin_words
 from wsgiload.report.races import NOBODY, dropped_words, open_words, tie_words
 from wsgiload.report.ranked_figures import aim, figure_words, leanest, size_words
 
-# Of several figures in which another server is better.
-MOST_BETTER = 2
+# At most this many other figures in which another server is better are mentioned.
+MAX_BETTER = 2
 
 
 def alone(best: RankingEntry, main: RankingLevel) -> str:
     """``waitress (4 threads) sustains 400/s (p99 5.1 ms, 1 run).``"""
-    # A server that failed, or could not be judged, says nothing about what it sustains.
+    # Nothing is known about servers that failed or have no valid result.
     is_only = any(entry.status == "overloaded" for entry in main.entries)
     sustains = "is the only server that sustains" if is_only else "sustains"
     figure = "" if main.rate is None else f"p99 {figure_words(best, main)}, "
@@ -27,7 +28,7 @@ def alone(best: RankingEntry, main: RankingLevel) -> str:
 
 
 def quick_look(best: RankingEntry, main: RankingLevel, contenders: Sequence[RankingEntry]) -> str:
-    """Of fewer runs than anything is inferred from."""
+    """The result of too few runs for inference."""
     runs = words.plural(len(best.cell_ids), "run")
     lead = (
         f"In {runs}, {best.label}{size_words(best)} had {aim(main)} at {main.level}, "
@@ -78,7 +79,7 @@ def _factor_words(
         rival = second.label if main.rate is None else f"{second.label}'s"
         return f", {direction} {rival}"
     factor, ends = compared.factor, compared.interval_95
-    # The comparison is of the first over the second, in the order of the plan.
+    # The comparison's factor is the first over the second server, in the order of the plan.
     is_inverted = (compared.first == best.label) == (figure == "p99")
     if is_inverted:
         factor, ends = 1 / factor, (1 / ends[1], 1 / ends[0])
@@ -94,7 +95,7 @@ def tie(
     contenders: Sequence[RankingEntry],
     comparisons: Sequence[Comparison],
 ) -> str:
-    """Servers that cannot be told apart, and what may decide between them."""
+    """The tied servers, and what may decide between them."""
     tied = [entry for entry in contenders if entry.label in best.tied_with]
     figure = "goodput" if main.rate is None else "p99"
     compared = [comparison_of(best.label, one.label, main, figure, comparisons) for one in tied]
@@ -114,19 +115,19 @@ def raced(
     contenders: Sequence[RankingEntry],
     comparisons: Sequence[Comparison],
 ) -> str:
-    """How a race ended."""
-    left = [entry for entry in contenders if entry.label in race.contenders]
-    if not left:
+    """The outcome of a race."""
+    remaining = [entry for entry in contenders if entry.label in race.contenders]
+    if not remaining:
         return NOBODY
-    names = [entry.label for entry in left]
-    what, lead = f"{aim(main)} at {main.level}", figure_words(left[0], main)
+    names = [entry.label for entry in remaining]
+    what, lead = f"{aim(main)} at {main.level}", figure_words(remaining[0], main)
     if race.outcome == "winner":
-        ending = winner(left[0], main, contenders, comparisons)
-    elif race.outcome == "ties" and len(left) > 1:
+        ending = winner(remaining[0], main, contenders, comparisons)
+    elif race.outcome == "ties" and len(remaining) > 1:
         figure = "goodput" if main.rate is None else "p99"
         compared = [comparison_of(names[0], name, main, figure, comparisons) for name in names[1:]]
-        elsewhere = _better_elsewhere(left[0], left[1:], compared)
-        lean = _lean_words(left[0], left[1:])
+        elsewhere = _better_elsewhere(remaining[0], remaining[1:], compared)
+        lean = _lean_words(remaining[0], remaining[1:])
         ending = f"{tie_words(names, race.margin, what, lead)}{elsewhere}{lean}"
     else:
         ending = open_words(names, what, lead)
@@ -136,8 +137,8 @@ def raced(
 def _better_elsewhere(
     best: RankingEntry, rivals: Sequence[RankingEntry], compared: Sequence[Comparison | None]
 ) -> str:
-    """A rival whose other figures are better than those of the first, which may then be the one to
-    choose: `` waitress's p50 is 0.71× [0.68, 0.74] gthread's.``"""
+    """Rivals with other figures that are better than the first server's, and which may therefore be
+    preferable: `` waitress's p50 is 0.71× [0.68, 0.74] gthread's.``"""
     sentences = []
     for rival, comparison in zip(rivals, compared, strict=True):
         for one in comparison.others if comparison is not None else ():
@@ -150,11 +151,11 @@ def _better_elsewhere(
                     f" {rival.label}'s {one.figure} is {factor:.2f}× [{low:.2f}, {high:.2f}] "
                     f"{best.label}'s."
                 )
-    return "".join(sentences[:MOST_BETTER])
+    return "".join(sentences[:MAX_BETTER])
 
 
 def _times_of(figure: ComparedFigure, *, of_first: bool) -> tuple[float, float, float]:
-    """The factor with its interval, of the first over the second server or the other way round."""
+    """The factor of the first over the second server, or its inverse, with its interval."""
     low, high = figure.interval_95
     if of_first:
         return figure.factor, low, high
@@ -162,7 +163,7 @@ def _times_of(figure: ComparedFigure, *, of_first: bool) -> tuple[float, float, 
 
 
 def _lean_words(best: RankingEntry, tied: Sequence[RankingEntry]) -> str:
-    """Names the server whose command line follows, if it is not the best-ranked."""
+    """Names the server that the command line starts, if it is not the best-ranked one."""
     lean = leanest([best, *tied])
     if lean is best:
         return ""
@@ -172,7 +173,7 @@ def _lean_words(best: RankingEntry, tied: Sequence[RankingEntry]) -> str:
 def comparison_of(
     first: str, second: str, level: RankingLevel, figure: str, comparisons: Sequence[Comparison]
 ) -> Comparison | None:
-    """The comparison of two servers at this level, whichever is its first; None without one."""
+    """The comparison of two servers at this level, in either order; None without one."""
     for one in comparisons:
         is_here = (one.rate, one.connections, one.app) == (level.rate, level.connections, level.app)
         if is_here and one.figure == figure and {one.first, one.second} == {first, second}:

@@ -1,4 +1,4 @@
-"""Which levels of a ranking the answer is about. Pure, from a summary."""
+"""The load levels that the answer is about. Pure, from a summary."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wsgiload.documents.summary import Summary
 
 
 def by_app(ranking: Sequence[RankingLevel]) -> list[tuple[RankingLevel, ...]]:
-    """The levels of each app; apps are never ranked against each other."""
+    """The levels of each app, because different apps are not compared."""
     apps = dict.fromkeys(level.app for level in ranking)
     return [tuple(level for level in ranking if level.app == app) for app in apps] or [()]
 
@@ -26,8 +26,8 @@ def ranked(level: RankingLevel) -> list[RankingEntry]:
 
 
 def decisive_levels(ranking: Sequence[RankingLevel], summary: Summary) -> list[RankingLevel]:
-    """One level of each app, which the answer is about: the rate of the recommendation, else the
-    highest that a server sustained."""
+    """The level of each app that the answer is about: the rate of the recommendation, or the
+    highest that any server sustained."""
     rates = {
         one.app: one.recommended.rate_per_s
         for one in summary.recommendations or ()

@@ -1,4 +1,4 @@
-"""The page that follows a command while it measures (``--live``); its script asks for events."""
+"""The page that shows a command's progress (``--live``); its script requests events."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from wsgiload.report import page, palette
 
 @dataclass(frozen=True, slots=True)
 class LiveShown:
-    """What ``live.html.j2`` shows."""
+    """The data of ``live.html.j2``."""
 
     title: str
     palette: palette.Palette
 
 
 def render(command: str) -> str:
-    """The whole page as text."""
+    """The page as HTML."""
     shown = LiveShown(title=f"wsgiload {command}", palette=palette.palette())
     return page.render("live.html.j2", shown, page.nothing_drawn(), policy="connect-src 'self'")

@@ -20,7 +20,7 @@ TIME_HEADINGS = (
 
 
 def offered_words(report: LoadReport) -> str:
-    """The offered rate; that of a varying one is a mean."""
+    """The offered rate; the mean if it varies."""
     if report.rate.offered_per_s is None:
         return "closed loop"
     offered = words.format_per_s(report.rate.offered_per_s)
@@ -35,7 +35,7 @@ def open_loop(report: LoadReport) -> OpenLoop | None:
 
 
 def headline_p99(report: LoadReport) -> str:
-    """p99 over all offered requests with its uncertainty, or why there is none."""
+    """p99 over all scheduled requests with its uncertainty, or why there is none."""
     if report.stationarity.state == "unstable":
         return "grows with the duration"
     outcomes, key = report.outcomes, f"{_P99:g}"
@@ -65,7 +65,7 @@ def time_rows(report: LoadReport) -> list[list[str]]:
 def _times(
     distribution: Distribution | None, uncertainty: Mapping[str, QuantileUncertainty]
 ) -> list[str]:
-    """Count, quantiles and maximum; a quantile that too little is known of is left out."""
+    """Count, quantiles and maximum; quantiles with too few requests are omitted."""
     if distribution is None:
         return [words.NOT_MEASURED, *[words.MISSING] * (len(_QUANTILES) + 1)]
     shown = []

@@ -1,5 +1,5 @@
-"""The page of one load: the answer, its response times by percentile and over time, what became of
-its requests, and its validity. Offline, like the report of a sweep."""
+"""The page of one load: the answer, response times by percentile and over time, outcomes, and
+validity. Offline, like the report of a sweep."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from wsgiload.report.strip import Strip, make_strip
 from wsgiload.results.load_cell import cell_of_load
 from wsgiload.units import NS_PER_S
 
-# A page stays readable, and small, with so many kinds of requests.
-MOST_REQUESTS = 200
+# Limits the size of the page.
+MAX_REQUESTS = 200
 _NAME = "load"
 
 
 @dataclass(frozen=True, slots=True)
 class LoadPage:
-    """What ``load.html.j2`` shows."""
+    """The data of ``load.html.j2``."""
 
     title: str
     conditions: str
@@ -65,7 +65,7 @@ class LoadPage:
 
 
 def render(report: LoadReport, samples: Sequence[SampleRow] = ()) -> str:
-    """The whole page as text; ``samples`` are those of an attached server."""
+    """The page as HTML; ``samples`` are those of an attached server."""
     sweep = _sweep_of(report)
     strip = make_strip(sweep.cells[0], _intervals(report), samples)
     if strip is not None:
@@ -163,10 +163,10 @@ def _over_time(strip: Strip, sweep: Sweep) -> page.Chart:
 
 
 def _requests(report: LoadReport) -> grids.Grid:
-    """One row per kind of request; the slowest where there are very many."""
+    """One row per target; only the slowest if there are more than ``MAX_REQUESTS``."""
     targets = report.targets
-    if len(targets) > MOST_REQUESTS:
-        targets = tuple(sorted(targets, key=_slowness, reverse=True)[:MOST_REQUESTS])
+    if len(targets) > MAX_REQUESTS:
+        targets = tuple(sorted(targets, key=_slowness, reverse=True)[:MAX_REQUESTS])
     rows = tuple(
         (
             target.name,
@@ -187,10 +187,10 @@ def _slowness(target: RequestCounts) -> tuple[int, int]:
 
 def _requests_note(report: LoadReport) -> str:
     count = len(report.targets)
-    if count <= MOST_REQUESTS:
+    if count <= MAX_REQUESTS:
         return ""
     return (
-        f"The {MOST_REQUESTS} of {words.format_count(count)} requests with the highest p99; "
+        f"The {MAX_REQUESTS} of {words.format_count(count)} requests with the highest p99; "
         "--json FILE writes all."
     )
 
@@ -213,7 +213,7 @@ def _generator(report: LoadReport) -> Iterator[str]:
 
 
 def _plan(report: LoadReport) -> list[tuple[str, str]]:
-    """The parts of the plan that fit into a list; the raw data has all."""
+    """The parts of the plan that fit into a list; the raw data contains all of it."""
     plan = report.plan
     phases = plan.phases
     values = {
@@ -236,7 +236,7 @@ def _plan(report: LoadReport) -> list[tuple[str, str]]:
 
 
 def _raw(report: LoadReport) -> Download:
-    """The whole report, inside the page while it is small."""
+    """The whole report, embedded in the page if it is small."""
     text = encode_bytes(report)
     size = words.format_bytes(len(text))
     if len(text) > LARGEST_DOWNLOAD_BYTES:

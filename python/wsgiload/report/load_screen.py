@@ -1,5 +1,5 @@
-"""The first screen of one load: the question, the answer, its figures, and what could change
-them. Pure; it computes nothing."""
+"""The first screen of one load: the question, the answer, its figures, and warnings. Pure; it
+computes nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wsgiload.report.answer_box import AnswerBox, markdown_of, print_answer
 from wsgiload.report.cautions import at_most_five
 from wsgiload.report.cells import HEADLINE, quantile_ns
 
-# What a narrow terminal leaves out first.
+# Columns that a narrow terminal omits, the first one first.
 _DISPENSABLE = ("achieved", "sent", "send lag p99", "memory", "CPU cores", "correct", "p99.9")
 NOTE = (
     "p99 response time over all scheduled requests, from the scheduled send time, with its 95 % "
@@ -21,7 +21,7 @@ NOTE = (
 
 
 def print_load_screen(report: LoadReport, console: Console) -> None:
-    """Print it."""
+    """Print the first screen of a load."""
     print_answer(load_screen(report), console)
 
 
@@ -115,7 +115,7 @@ def _rates(report: LoadReport) -> tuple[list[str], list[list[str]]]:
 
 
 def _cautions(report: LoadReport) -> list[str]:
-    """The findings of the checks, the gravest first, alarms, and what was not checked."""
+    """The findings of the checks, the most severe first, alarms, and skipped checks."""
     ordered = sorted(report.verdict.reasons, key=lambda reason: reason.level != "invalid")
     lines = [words.reason_words(reason) for reason in ordered]
     lines += [words.reason_words(alarm.reason()) for alarm in alarms_of_load(report)]
@@ -130,7 +130,7 @@ def _cautions(report: LoadReport) -> list[str]:
 
 
 def _repeats(report: LoadReport) -> list[str]:
-    """Which attempts were disturbed, and that the result did not decide which one is reported."""
+    """Which attempts were disturbed, and that the reported one was not selected by its result."""
     disturbed = {number: one.rerun_reason for number, one in enumerate(report.attempts, start=1)}
     reasons = [f"attempt {number}: {why}" for number, why in disturbed.items() if why is not None]
     if not reasons:

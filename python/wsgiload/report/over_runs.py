@@ -1,8 +1,6 @@
-"""Several runs in words: the rows of the aggregate, the sentences of the comparison, the discarded
-trials.
+"""Results over several runs in words: aggregates, comparisons and discarded trials. Pure.
 
-Pure: it takes ``aggregates``, ``comparisons`` and ``session`` as ``analysis`` computed them, and
-computes nothing.
+``analysis`` computes the results; this only words them.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from wsgiload.analysis.aggregate import GOODPUT
-from wsgiload.analysis.attempts import standing_attempts
+from wsgiload.analysis.attempts import counted_attempts
 from wsgiload.analysis.comparison import CAUTIOUS_SHARE, drift_factor
 from wsgiload.analysis.overload import COLLAPSED, HELD, OVERLOADS
 from wsgiload.documents.over_cells import (
@@ -26,8 +24,8 @@ from wsgiload.documents.over_cells import (
 from wsgiload.documents.summary import Summary
 from wsgiload.report import words
 from wsgiload.statistics.effect import (
-    FEWEST_RUNS,
-    MOST_RUNS,
+    MAX_RUNS,
+    MIN_RUNS,
     PLANNED_DEVIATION,
     PLANNED_FACTOR,
     SIGNIFICANT,
@@ -50,7 +48,7 @@ DISCARD_RULE = (
 
 
 def aggregate_headings(summary: Summary) -> tuple[str, ...]:
-    """The columns of ``aggregate_rows``; the first is the server's name, the rest are numbers."""
+    """The headings of ``aggregate_rows``: the server's name, then numbers."""
     load = "offered/s" if summary.experiment.rates else "connections"
     trimmed = ("trimmed mean p99",) if is_trimmed(summary) else ()
     return (
@@ -68,12 +66,12 @@ def aggregate_headings(summary: Summary) -> tuple[str, ...]:
 
 
 def aggregate_rows(summary: Summary) -> list[tuple[str, ...]]:
-    """One row per server and load."""
+    """One row per server and load level."""
     return [_aggregate_row(entry, is_trimmed(summary)) for entry in summary.aggregates or ()]
 
 
 def is_trimmed(summary: Summary) -> bool:
-    """Whether the mean without the lowest and the highest run was asked for."""
+    """Whether the aggregate is the mean without the lowest and the highest run."""
     return summary.experiment.aggregate == "trim"
 
 
@@ -120,7 +118,7 @@ def _mean(figure: AggregateFigure) -> str:
 
 
 def aggregate_note(summary: Summary) -> str:
-    """What the columns of the aggregate mean."""
+    """The meaning of the aggregate's columns."""
     note = (
         "Each run is one observation. The confidence interval uses Student's t on the logarithms "
         "of the runs' quantiles. The standard deviation (SD) between runs is relative to the mean."
@@ -137,7 +135,7 @@ def aggregate_note(summary: Summary) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """How many times one figure is the other: with its 95 % interval, and both p."""
+    """The ratio of two figures with its 95 % interval and both p values."""
 
     value: float
     low: float
@@ -147,7 +145,7 @@ class Factor:
 
 
 def factor_of(entry: Comparison) -> Factor:
-    """The factor of a comparison that has one, and so has everything else."""
+    """The factor of a comparison that has one, and therefore an interval and p values."""
     assert entry.factor is not None
     assert entry.interval_95 is not None
     assert entry.p is not None
@@ -156,7 +154,7 @@ def factor_of(entry: Comparison) -> Factor:
 
 
 def comparison_lines(summary: Summary) -> list[tuple[str, str]]:
-    """A sentence per pair and load with its style, and what must be known beside them."""
+    """A sentence with its style for each pair and load level, then warnings."""
     entries = summary.comparisons or ()
     styles = {"different": "bold", "same": "green"}
     lines = [(comparison_sentence(entry), styles.get(entry.conclusion, "")) for entry in entries]
@@ -172,7 +170,7 @@ def comparison_lines(summary: Summary) -> list[tuple[str, str]]:
 
 
 def comparison_sentence(entry: Comparison) -> str:
-    """ "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s", or why there is no such sentence."""
+    """ "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s", or why there is no result."""
     lead = "A/A: " if entry.same_server else ""
     others = _others(entry, entry.first, f"{entry.second}'s")
     return f"{lead}{_finding(entry)}{others}{_near_capacity(entry)}"
@@ -192,7 +190,7 @@ def load_words(entry: Comparison) -> str:
 
 
 def level_text(rate: float | None, connections: int | None) -> str:
-    """The same of a load level."""
+    """The load level as text, from its rate or connections."""
     if rate is not None:
         return words.format_per_s(rate)
     return words.plural(connections or 0, "connection")
@@ -231,14 +229,14 @@ def _change(entry: Comparison) -> str:
         case _ if entry.factor is not None:
             return (
                 f"{entry.figure} is {_times(entry.factor)} the first run's, without a confidence "
-                f"interval: {entry.reason}. Repeat both with --runs {FEWEST_RUNS} or more"
+                f"interval: {entry.reason}. Repeat both with --runs {MIN_RUNS} or more"
             )
         case _:
             return str(entry.reason)
 
 
 def margin_words(margin: float | None) -> str:
-    """``9 %``, or ``a factor of 2.4``; nothing where it is not known."""
+    """``9 %``, or ``a factor of 2.4``; empty if unknown."""
     if margin is None:
         return ""
     if margin < 1:
@@ -252,8 +250,8 @@ def _at_most(entry: Comparison) -> str:
 
 
 def _others(entry: Comparison, whose: str | None, other: str) -> str:
-    """Figures in which the two differ beside the one that is compared; and where that one tells
-    nothing, how close they are in the median."""
+    """Other figures that differ and, if the compared figure shows no difference, how close the
+    medians are."""
     if entry.conclusion == "no inference":
         return ""
     is_open = entry.conclusion != "different"
@@ -343,19 +341,19 @@ def _cautions(
 
 
 def typical_deviation(entries: Sequence[Comparison]) -> float:
-    """The median of what was seen between paired rounds, or what is planned with where nothing
-    was."""
-    seen = [
+    """The median of the observed standard deviations between paired rounds, or the planned one
+    without any."""
+    observed = [
         deviation_of(entry.interval_95, entry.rounds)
         for entry in entries
         if entry.interval_95 is not None and entry.rounds > 1 and min(entry.interval_95) > 0
     ]
-    return median(seen) if seen else PLANNED_DEVIATION
+    return median(observed) if observed else PLANNED_DEVIATION
 
 
 def _runs(needed: int) -> str:
-    """The longest plan cannot promise more."""
-    return f"{needed} runs" if needed < MOST_RUNS else f"more than {MOST_RUNS} runs"
+    """The required runs as text. ``runs_needed`` never returns more than ``MAX_RUNS``."""
+    return f"{needed} runs" if needed < MAX_RUNS else f"more than {MAX_RUNS} runs"
 
 
 # --- beyond capacity
@@ -394,7 +392,7 @@ def _overload_sentence(entry: Overload) -> str:
 
 def power_lines(summary: Summary) -> list[str]:
     """The rate with the highest efficiency of each server, or why it is unknown, and the definition
-    of efficiency once."""
+    of efficiency."""
     entries = summary.efficiency or ()
     lines = [_power_sentence(entry) for entry in entries if entry.reason is None]
 
@@ -419,14 +417,14 @@ def _power_sentence(entry: Efficiency) -> str:
 
 
 def session_lines(summary: Summary) -> list[tuple[str, str]]:
-    """Which trials were discarded and why, and whether too many were; a sentence and its style
-    each."""
+    """Sentences with their styles: the discarded trials with their reasons, and whether there are
+    too many."""
     session = summary.validity
     discarded = session.discarded if session is not None else ()
     if summary.experiment.runs == 1:
-        # What was not repeated says the same of itself.
-        stand = {cell.id for cell in standing_attempts(summary.cells)}
-        discarded = tuple(trial for trial in discarded if trial.id not in stand)
+        # The verdicts of trials that were not repeated state the same.
+        shown = {cell.id for cell in counted_attempts(summary.cells)}
+        discarded = tuple(trial for trial in discarded if trial.id not in shown)
     if session is None or not discarded:
         return []
 

@@ -1,6 +1,7 @@
-"""Renders a template of this package as one offline page, with the built front end inside.
+"""Renders a template of this package as one offline page with the embedded front end.
 
-The page allows that one script, by its hash, and nothing else: text from a run cannot become code.
+The content security policy allows only that script, by its hash, so text from a run cannot become
+code.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ _ESCAPES = str.maketrans({"<": r"\u003c", ">": r"\u003e", "&": r"\u0026"})
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One figure of a page; the script draws what it finds under ``name``."""
+    """One figure of a page; the script draws the data with this ``name``."""
 
     name: str
     label: str
     caption: str
     reading: str
     data: Grid
-    # A second table, of many small fields.
+    # A second table with many small fields, such as a heatmap.
     fields: Grid | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FrontEnd:
-    """The built front end, as it stands in a page."""
+    """The built front end, for embedding in a page."""
 
     script: str
     style: str
@@ -46,7 +47,7 @@ class FrontEnd:
 
 
 def nothing_drawn(servers: tuple[str, ...] = ()) -> PageData:
-    """The data of a page without any chart; the pages replace what they have."""
+    """The data of a page without charts; each page replaces the parts that it has."""
     return PageData(
         servers=servers,
         runs_each=1,
@@ -59,8 +60,8 @@ def nothing_drawn(servers: tuple[str, ...] = ()) -> PageData:
 
 
 def render(template: str, page: object, data: PageData, policy: str | None = None) -> str:
-    """The template, which reads what it shows from ``page``; its charts draw ``data``. ``policy``
-    is what it may do beside that."""
+    """The template rendered with ``page``, with ``data`` for its charts. ``policy`` adds directives
+    to the content security policy."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -80,26 +81,26 @@ def render(template: str, page: object, data: PageData, policy: str | None = Non
 
 
 def write(path: Path, text: str) -> Path:
-    """Write a page as a whole and return its path."""
-    unfinished = path.with_name(f"{path.name}.tmp")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
+    """Write a page atomically and return its path."""
+    temporary = path.with_name(f"{path.name}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
     return path
 
 
 def _shown(value: object) -> object:
-    """What an expression of a template becomes; the front end is markup, and stays what it is."""
+    """Escape the text of a template expression. Markup, such as the front end, stays unchanged."""
     return visible(value) if type(value) is str else value
 
 
 def embedded(data: PageData) -> str:
-    """The data as JSON that can stand in a script element."""
+    """The data as JSON that is safe inside a script element."""
     text = msgspec.json.encode(_all_shown(msgspec.to_builtins(data))).decode("utf-8")
     return text.translate(_ESCAPES)
 
 
 def _all_shown(value: object) -> object:
-    """The same with all text in it as a page shows it."""
+    """The value with all text in it escaped."""
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, dict):
@@ -109,7 +110,7 @@ def _all_shown(value: object) -> object:
 
 @cache
 def front_end() -> FrontEnd:
-    """What ``make build`` made of ``frontend/``; without it, a page has its tables only."""
+    """The output of ``make build`` in ``frontend/``; without it, pages have tables only."""
     folder = files("wsgiload.report").joinpath("front_end")
     if not folder.joinpath("page.js").is_file():
         return FrontEnd("", "", _POLICY)

@@ -1,4 +1,4 @@
-"""Parts that several pages have: lists of facts, and raw files."""
+"""Parts of several pages: lists of facts, and raw files."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 from wsgiload.report import words
 
-# Raw files are inside the page while they are small; it stays below 1 MB for nine servers.
+# Raw files up to this size are embedded, so that a page for nine servers stays below 1 MB.
 LARGEST_DOWNLOAD_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A raw file; without ``uri`` it is not inside the page."""
+    """A raw file; without ``uri``, it is not embedded in the page."""
 
     name: str
     uri: str
@@ -23,12 +23,12 @@ class Download:
 
 
 def facts(values: Mapping[str, object]) -> list[tuple[str, str]]:
-    """What is listed as a name and its value, such as a plan."""
+    """Names and values as text, for lists such as a plan."""
     return [(_fact_name(name), _fact(name, value)) for name, value in values.items()]
 
 
 def _fact_name(name: str) -> str:
-    """Without the unit, which the value has."""
+    """The name without its unit, which the value contains."""
     return name.removesuffix("_bytes").removesuffix("_s").replace("_", " ")
 
 
@@ -51,7 +51,7 @@ def _fact(name: str, value: object) -> str:
 
 
 def download(path: Path, kind: str) -> Download:
-    """A file of the run; inside the page while it is small."""
+    """A file of the run, embedded in the page if it is small."""
     if not path.is_file():
         return Download(path.name, "", "not written by this run")
     size_bytes = path.stat().st_size

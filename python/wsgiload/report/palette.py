@@ -1,11 +1,11 @@
-"""The colours of the series, on a light and on a dark page.
+"""The colors of the series on light and dark pages.
 
-With the dashes and markers that the front end adds, no two of many servers look alike.
+The front end adds dashes and markers, so that many servers stay distinguishable.
 """
 
 from __future__ import annotations
 
-# None is fainter than 3:1 on its page.
+# Every color has a contrast of at least 3:1 to its background.
 LIGHT = (
     "#0072b2",
     "#d55e00",
@@ -34,7 +34,7 @@ Palette = list[tuple[int, str, str]]
 
 
 def palette() -> Palette:
-    """The colours of the series: index, on a light page, on a dark one."""
+    """The colors of the series: index, color on light pages, color on dark pages."""
     return [
         (index, light, dark) for index, (light, dark) in enumerate(zip(LIGHT, DARK, strict=True))
     ]

@@ -1,7 +1,7 @@
-"""The charts over the load as numbers: what each run measured, medians, bands and limits.
+"""The data of the charts over the load level: runs, medians, bands and limits.
 
-Concludes nothing; the sentences under the charts are made in ``findings``. A value that does not
-exist is not a number here either: it stands on the rail, or is left out.
+It draws no conclusions; ``findings`` writes the captions. A missing value is never a number: it is
+drawn on the rail above the chart or omitted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from wsgiload.report.findings import why_not_throttled
 QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
 HEADLINE_QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999)
 CHOSEN_QUANTILE = 0.99
-# From this ratio between the highest and the lowest load on, a linear axis crowds the low ones.
+# From this ratio of the highest to the lowest load level, the axis is logarithmic, because a linear
+# one would crowd the low levels.
 _LOG_RATIO = 20
 
 Number = Callable[[Cell], float | None]
@@ -34,7 +35,7 @@ Number = Callable[[Cell], float | None]
 
 @dataclass(frozen=True, slots=True)
 class _Figure:
-    """A figure of a cell, and how its panel is drawn."""
+    """A figure of a cell with the properties of its panel."""
 
     name: str
     title: str
@@ -67,8 +68,8 @@ def response_time_chart(sweep: Sweep) -> PageChart:
 
 
 def goodput_chart(sweep: Sweep) -> PageChart:
-    """Correct responses per second against load, and the share of requests that got none."""
-    # With sessions the rate is theirs, and responses are to requests.
+    """Correct responses per second against load, and the share of requests without one."""
+    # Sessions have several requests, so goodput cannot equal the rate of sessions.
     has_equality = sweep.open_loop and not sweep.is_of_sessions
     return _chart(
         sweep,
@@ -91,7 +92,7 @@ def goodput_chart(sweep: Sweep) -> PageChart:
 
 
 def resource_chart(sweep: Sweep) -> PageChart:
-    """CPU, memory, throttling and accept queue against load, with the limits that held."""
+    """CPU, memory, throttling and accept queue against load, with the enforced limits."""
     return _chart(
         sweep,
         "resources",
@@ -138,7 +139,7 @@ def _service_figure(name: str) -> _Figure:
 
 
 def spectrum_chart(sweep: Sweep) -> PageChart:
-    """Response time at each quantile, spread by 1/(1-p), one load at a time."""
+    """Response time against quantile on a 1/(1-p) axis, one load level at a time."""
     panels = tuple(_spectrum_panel(sweep, load) for load in sweep.loads)
     return PageChart(
         name="spectrum",
@@ -150,7 +151,7 @@ def spectrum_chart(sweep: Sweep) -> PageChart:
 
 
 def short_axis(sweep: Sweep) -> str:
-    """What the load is, in a title."""
+    """The name of the load axis in a title."""
     if not sweep.open_loop:
         return "number of connections"
     return "offered session rate" if sweep.is_of_sessions else "offered rate"
@@ -166,7 +167,7 @@ def _chart(sweep: Sweep, name: str, title: str, *figures: _Figure) -> PageChart:
 
 
 def _panel(sweep: Sweep, figure: _Figure, series: tuple[PageSeries, ...]) -> PagePanel:
-    """A panel over the loads that were measured."""
+    """A panel over the measured load levels."""
     loads = sweep.loads
     is_empty = not any(
         run.value is not None or run.is_endless for one in series for run in one.runs
@@ -196,7 +197,7 @@ def _number_panel(sweep: Sweep, figure: _Figure) -> PagePanel:
 
 
 def _number_series(sweep: Sweep, place: int, number: Number) -> PageSeries:
-    """Every run, and at each load the median and the range of the usable ones."""
+    """Every run, with the median and range of the usable ones at each load level."""
     label = sweep.labels[place]
     at = [sweep.at(label, load) for load in sweep.loads]
     return PageSeries(
@@ -234,7 +235,7 @@ def _status(cell: Cell) -> Status:
 
 
 def _quantile_panel(sweep: Sweep, quantile: float) -> PagePanel:
-    """One quantile of every run at every load; where no run has it, what it takes."""
+    """One quantile of every run at every load level; if no run has it, the required requests."""
     counted = any(words.enough_requests(cell.scheduled, quantile) for cell in sweep.cells)
     name = words.quantile_name(quantile)
     figure = _Figure(
@@ -275,7 +276,7 @@ def _quantile_run(cell: Cell, place: int, quantile: float) -> PageRun:
 
 
 def interval_ns(cell: Cell, quantile: float) -> tuple[int, int | None] | None:
-    """The 95 % interval of a quantile over all offered requests inside one run."""
+    """The 95 % interval of a quantile over all scheduled requests within one run."""
     uncertainty = cell.result.uncertainty
     if uncertainty is None or cell.bounds(quantile) is None:
         return None
@@ -284,8 +285,8 @@ def interval_ns(cell: Cell, quantile: float) -> tuple[int, int | None] | None:
 
 
 def _quantile_band(cells: Sequence[Cell], quantile: float) -> tuple[float, float] | None:
-    """From the lowest to the highest end of the intervals of the usable runs; a run without an
-    interval stands for its value."""
+    """From the lowest to the highest bound of the usable runs' intervals. A run without an interval
+    counts with its value."""
     lows, highs = [], []
     for cell in cells:
         upper, interval = cell.upper_ns(quantile), interval_ns(cell, quantile)
@@ -329,7 +330,7 @@ def _spectrum_panel(sweep: Sweep, load: float) -> PagePanel:
 
 
 def _spectrum(cells: tuple[Cell, ...]) -> list[float]:
-    """The quantiles of one server at one load, up to the first that has no finite value."""
+    """The quantiles of one server at one load level, up to the first without a finite value."""
     points: list[float] = []
     for quantile in QUANTILES:
         value = median_upper_ns(cells, quantile) if any(cell.usable for cell in cells) else None

@@ -1,4 +1,4 @@
-"""What a plan can conclude, in sentences, each with the option that changes it. Pure."""
+"""The expected conclusiveness of a plan, in sentences with the options that improve it. Pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import math
 
 from wsgiload.analysis.preflight import REQUESTS_FOR_P99, Preflight
 from wsgiload.report.words import format_span, plural
-from wsgiload.statistics.effect import FEWEST_RUNS, PLANNED_FACTOR
+from wsgiload.statistics.effect import MIN_RUNS, PLANNED_FACTOR
 
 
 def preflight_lines(outlook: Preflight) -> list[str]:
-    """At most two: whether p99 will be known, and what the runs can separate."""
+    """At most two lines: whether p99 will be known, and which differences the runs can resolve."""
     return [*_of_requests(outlook), *_of_runs(outlook)]
 
 
@@ -18,33 +18,33 @@ def _of_requests(outlook: Preflight) -> list[str]:
     if outlook.needed_duration_s is None:
         return []
     needs = f"the {REQUESTS_FOR_P99:,} requests that p99 needs at the lowest rate"
-    # Poisson arrivals vary.
-    is_close = (outlook.fewest_requests or 0) >= REQUESTS_FOR_P99
+    # The number of Poisson arrivals varies.
+    is_close = (outlook.expected_requests or 0) >= REQUESTS_FOR_P99
     cannot = (
         f"This plan may send fewer than {needs}."
         if is_close
-        else f"This plan sends only about {outlook.fewest_requests:,} of {needs}."
+        else f"This plan sends only about {outlook.expected_requests:,} of {needs}."
     )
     return [f"{cannot} Use --duration {outlook.needed_duration_s}s."]
 
 
 def _of_runs(outlook: Preflight) -> list[str]:
-    """Of one server, or where enough runs compare a figure of unknown spread, nothing."""
+    """Nothing for one server, or if enough runs compare a figure with unknown variation."""
     if outlook.is_race:
         return _of_race(outlook)
     per_level = f"{plural(outlook.runs, 'run')} per server and load level"
-    wish = span = ""
+    option = span = ""
     if outlook.needed_runs is not None and outlook.needed_s is not None:
-        wish = f"use --runs {outlook.needed_runs}"
+        option = f"use --runs {outlook.needed_runs}"
         span = f"about {format_span(outlook.needed_s)}"
 
     if outlook.factor is not None:
         separates = f"This plan can detect p99 differences of {_percent(outlook.factor)} or more"
-        further = f" To detect {_percent(PLANNED_FACTOR)}, {wish} ({span})." if wish else ""
+        further = f" To detect {_percent(PLANNED_FACTOR)}, {option} ({span})." if option else ""
         return [f"{separates}, given typical variation between runs ({per_level}).{further}"]
-    if wish:
-        few = f"it has {per_level}, but a ranking needs at least {FEWEST_RUNS}"
-        detects = f"To detect p99 differences of {_percent(PLANNED_FACTOR)}, {wish} ({span})."
+    if option:
+        few = f"it has {per_level}, but a ranking needs at least {MIN_RUNS}"
+        detects = f"To detect p99 differences of {_percent(PLANNED_FACTOR)}, {option} ({span})."
         return [f"This plan cannot rank servers: {few}. {detects}"]
     return []
 

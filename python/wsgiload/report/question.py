@@ -1,4 +1,4 @@
-"""The question that an experiment asks. Pure, from a summary."""
+"""The question that an experiment answers. Pure, from a summary."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wsgiload.report import words
 
 
 def question_of(summary: Summary, level: RankingLevel | None) -> str:
-    """What the experiment asks."""
+    """The question of an experiment, about this load level."""
     experiment = summary.experiment
     inside = limits_words(summary)
     if experiment.slo:
@@ -40,15 +40,17 @@ def _competitors(summary: Summary, level: RankingLevel) -> int:
 
 
 def limits_words(summary: Summary) -> str:
-    """ " with 2 CPUs and 512 MiB": only limits that were enforced; a requested limit alone does not
-    qualify a result."""
-    cpus, memory = _held(summary.cells, "cpus"), _held(summary.cells, "memory_bytes")
+    """ " with 2 CPUs and 512 MiB"; only enforced limits are named."""
+    cpus = _enforced_limit(summary.cells, "cpus")
+    memory = _enforced_limit(summary.cells, "memory_bytes")
     limits = [f"{cpus:g} CPU{'' if cpus == 1 else 's'}"] if cpus is not None else []
     limits += [words.format_bytes(memory)] if memory is not None else []
     return f" with {words.join_words(limits)}" if limits else ""
 
 
-def _held(cells: Sequence[CellResult], name: Literal["cpus", "memory_bytes"]) -> float | None:
-    """A limit that was enforced in every cell that was measured."""
-    held = {effective_limit(cell.limits, name) for cell in cells if cell.limits is not None}
-    return held.pop() if len(held) == 1 else None
+def _enforced_limit(
+    cells: Sequence[CellResult], name: Literal["cpus", "memory_bytes"]
+) -> float | None:
+    """The limit if it was enforced equally in all cells that got as far as applying limits."""
+    limits = {effective_limit(cell.limits, name) for cell in cells if cell.limits is not None}
+    return limits.pop() if len(limits) == 1 else None

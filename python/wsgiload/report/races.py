@@ -1,4 +1,4 @@
-"""How a race ended, in sentences. Pure, from a summary."""
+"""The outcome of a race in sentences. Pure, from a summary."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ STATUSES: dict[str, Literal["decided", "tie", "undecided"]] = {
     "undecided": "undecided",
     "failed": "undecided",
 }
-MOST_DROPS = 3
-# Launch, probes and the stop of a server, and the least wait for a quiet host.
+MAX_DROPS = 3
+# Launch, probes and stop of a server, and the shortest wait for a quiet host.
 _AROUND_A_TRIAL_S = 7.0
 NOBODY = "Every server failed at this load level: too many requests got no correct response."
-# Where no decision is in sight.
+# Suggested budget factor if the remaining rounds are unknown.
 _TIMES_AS_LONG = 2
 
 
@@ -41,12 +41,12 @@ def open_words(names: Sequence[str], aim: str, lead: str) -> str:
 
 
 def dropped_words(dropped: Sequence[RaceDropout]) -> str:
-    """``Dropped out: c (2.31× the value of a after 2 rounds).``; nothing where nobody did."""
+    """``Dropped out: c (2.31× the value of a after 2 rounds).``; empty if no server did."""
     if not dropped:
         return ""
     late = [drop for drop in dropped if not drop.in_qualifying]
     early = len(dropped) - len(late)
-    shown = [f"{drop.server} ({_why(drop)})" for drop in late[:MOST_DROPS]]
+    shown = [f"{drop.server} ({_why(drop)})" for drop in late[:MAX_DROPS]]
     more = len(late) - len(shown)
     shown += [f"{more} more"] if more else []
     shown += [f"{words.plural(early, 'configuration')} after short trials"] if early else []

@@ -8,12 +8,12 @@ from wsgiload.analysis.recommend import LEANER_BY
 from wsgiload.documents.answer import RankingEntry, RankingLevel
 from wsgiload.report import words
 
-# A smaller saving decides nothing between servers that are equally fast.
-LEAST_SAVING_BYTES = 16 * 2**20
+# A smaller saving does not decide between equally fast servers.
+MIN_SAVING_BYTES = 16 * 2**20
 
 
 def aim(level: RankingLevel) -> str:
-    """What the servers of a level are ranked by."""
+    """The criterion by which the servers of a level are ranked."""
     return "the highest goodput" if level.rate is None else "the lowest p99"
 
 
@@ -33,7 +33,7 @@ def p99_words(entry: RankingEntry, name: str = "") -> str:
 
 
 def interval_words(entry: RankingEntry, name: str = "") -> str:
-    """`` [0.22 ms, 0.28 ms]``, with its name in front, or nothing."""
+    """`` [0.22 ms, 0.28 ms]``, after its name, if any; empty without an interval."""
     if entry.interval_ns is None:
         return ""
     low, high = entry.interval_ns
@@ -56,6 +56,6 @@ def leanest(entries: Sequence[RankingEntry]) -> RankingEntry:
         memory, least = entry.memory_peak_bytes, best.memory_peak_bytes
         if not memory or not least:
             continue
-        if memory * LEANER_BY < least and least - memory >= LEAST_SAVING_BYTES:
+        if memory * LEANER_BY < least and least - memory >= MIN_SAVING_BYTES:
             best = entry
     return best

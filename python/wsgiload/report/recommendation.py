@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wsgiload.analysis.threshold import FEWEST_BEYOND
+from wsgiload.analysis.threshold import MIN_BEYOND
 from wsgiload.documents.recommendation import (
     MemoryHeadroom,
     NoRecommendation,
@@ -15,7 +15,7 @@ from wsgiload.report import words
 
 
 def recommendation_lines(entries: Sequence[Recommendation]) -> list[str]:
-    """A sentence for each app, which it names if there are several, with what would decide it."""
+    """A sentence for each app (named if there are several), with the fix if it is undecided."""
     return [
         f"{words.with_fix(sentence.removesuffix('.'), chosen.needs)}." if chosen.needs else sentence
         for sentence, entry in zip(recommendation_sentences(entries), entries, strict=True)
@@ -24,7 +24,7 @@ def recommendation_lines(entries: Sequence[Recommendation]) -> list[str]:
 
 
 def recommendation_sentences(entries: Sequence[Recommendation]) -> list[str]:
-    """The same, if what would decide it follows on a line of its own."""
+    """The same without the fix, for output that shows it on a separate line."""
     sentences = []
     for entry in entries:
         lead = f"{entry.app}: " if len(entries) > 1 else ""
@@ -82,7 +82,7 @@ def _disturbed(chosen: RecommendedConfiguration) -> str:
 
 
 def _thin(chosen: RecommendedConfiguration) -> str:
-    if chosen.min_requests_beyond is None or chosen.min_requests_beyond >= FEWEST_BEYOND:
+    if chosen.min_requests_beyond is None or chosen.min_requests_beyond >= MIN_BEYOND:
         return ""
     few = (
         f"only {words.plural(chosen.min_requests_beyond, 'request')}"
@@ -124,7 +124,7 @@ def use_words(chosen: RecommendedConfiguration) -> str:
 
 
 def memory_words(memory: MemoryHeadroom) -> str:
-    """How much memory is left below the limit."""
+    """The peak memory, with its limit and the free share."""
     if memory.peak_bytes is None:
         return "peak memory not measured"
     used = f"peak memory {words.format_bytes(memory.peak_bytes)}"

@@ -1,4 +1,4 @@
-"""The figures of each request of a load that has several."""
+"""The figures of each target of a load with several targets."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from rich.text import Text
 from wsgiload.documents.load_report import LoadReport, RequestCounts
 from wsgiload.report import words
 
-# Of more requests than MOST_ROWS the slowest are shown.
-MOST_ROWS = 20
+# With more targets than MAX_ROWS, only the slowest ones are shown.
+MAX_ROWS = 20
 SLOWEST = 10
 _P99 = 0.99
 
 
 def requests_table(report: LoadReport) -> Iterator[RenderableType]:
-    """One row per request where there are several, in the order of the plan; the slowest of
-    many."""
+    """One row per target in the order of the plan, if there are several; with many targets, only
+    the slowest."""
     targets = report.targets
     if not targets:
         return
-    is_long = len(targets) > MOST_ROWS
+    is_long = len(targets) > MAX_ROWS
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("request", overflow="fold")
     for heading in ("scheduled", "ok", "failed", "p50", "p99", "max"):
@@ -37,7 +37,7 @@ def requests_table(report: LoadReport) -> Iterator[RenderableType]:
 
 
 def _slowness(target: RequestCounts) -> tuple[int, int, int]:
-    """By p99; without quantiles, by failures and then by how often it was due."""
+    """Sort key: p99; without quantiles, failures and then scheduled requests."""
     return (target.p99_ns or 0, target.failed, target.scheduled)
 
 

@@ -1,7 +1,6 @@
-"""Reads a run directory for the report: the JSON files whole, the two CSV files by cell.
+"""Reads a run directory for the report: the JSON files and, by cell, the CSV files.
 
-Never writes, and never fails over a file that an interrupted run did not get to: what is missing is
-empty.
+It never writes. Files that an interrupted run did not write count as empty.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from wsgiload.sampling.sampler import Sample
 
 
 class IntervalRow(msgspec.Struct, frozen=True):
-    """What the charts need of a line of intervals.csv."""
+    """The columns of intervals.csv that the charts use."""
 
     start_ns: int
     length_ns: int
@@ -42,7 +41,7 @@ class IntervalRow(msgspec.Struct, frozen=True):
 
 
 class SampleRow(msgspec.Struct, frozen=True):
-    """What the charts need of a line of resources.csv."""
+    """The columns of resources.csv that the charts use."""
 
     t_ns: int
     cpu_usage_ns: int
@@ -58,7 +57,7 @@ class SampleRow(msgspec.Struct, frozen=True):
 
 
 def sample_row(sample: Sample) -> SampleRow:
-    """A sample that was never stored."""
+    """The row for a sample that was not stored."""
     names = {field.name for field in msgspec.structs.fields(SampleRow)}
     known = {name: getattr(sample.counters, name) for name in names & set(COUNTER_NAMES)}
     times = {"t_ns": sample.t_ns, "width_ns": sample.width_ns}
@@ -70,21 +69,21 @@ Row = TypeVar("Row", IntervalRow, SampleRow)
 
 @dataclass(frozen=True, slots=True)
 class RunFiles:
-    """Everything the report is made of."""
+    """The contents of a run directory."""
 
     directory: Path
     run: RunInfo
     summary: Summary
     intervals: Mapping[str, Sequence[IntervalRow]]
     samples: Mapping[str, Sequence[SampleRow]]
-    # Of each cell, by the name of the supporting service.
+    # Samples of each cell by supporting service.
     services: Mapping[str, Mapping[str, Sequence[SampleRow]]]
     loads: Mapping[str, LoadReport]
 
 
 def read_run(directory: Path, method: Method | None = None, slo: Sequence[str] = ()) -> RunFiles:
-    """Read one run directory; summary.json must be there. What cells say together is computed
-    anew, and ``results.integrity`` names what is damaged and so left out."""
+    """Read one run directory, which must contain summary.json. Aggregates and conclusions are
+    recomputed. Damaged data is omitted; ``results.integrity`` reports it."""
     summary = with_answer(analyse(read(Summary, directory / "summary.json"), method, slo))
     return RunFiles(
         directory=directory,
@@ -98,13 +97,13 @@ def read_run(directory: Path, method: Method | None = None, slo: Sequence[str] =
 
 
 def read_load_reports(directory: Path, cells: Iterable[str]) -> dict[str, LoadReport]:
-    """The load reports of these cells, as far as there are any."""
+    """The load reports of these cells, as far as they exist."""
     paths = {cell: directory / "load" / f"{cell}.json" for cell in cells}
     return {cell: load for cell, path in paths.items() if (load := _load_of(path)) is not None}
 
 
 def read_run_info(directory: Path) -> RunInfo:
-    """run.json, or one that knows nothing."""
+    """run.json, or placeholders if it cannot be read."""
     try:
         return read(RunInfo, directory / "run.json")
     except UsageError:
@@ -138,8 +137,8 @@ def _rows_by_cell(kind: type[Row], path: Path) -> dict[str, list[Row]]:
 def _rows_by(
     kind: type[Row], path: Path, columns: Sequence[str]
 ) -> dict[tuple[str, ...], list[Row]]:
-    """The lines of a CSV file by the text in these columns; those without a time or without CPU use
-    have nothing to draw."""
+    """The lines of a CSV file, grouped by these columns. Lines without a timestamp or CPU use are
+    omitted."""
     rows: dict[tuple[str, ...], list[Row]] = defaultdict(list)
     if not path.is_file():
         return rows

@@ -48,7 +48,7 @@ def _capacity_per_s(entry: RankingEntry, level: RankingLevel, summary: Summary) 
     cores, limit = entry.cpu_cores_mean, summary.experiment.cpus
     if not cores or level.rate is None or limit is None:
         return None
-    # A worker of CPython runs Python code on one core at a time.
+    # Because of the GIL, a worker runs Python code on one core at a time.
     usable = min(limit, entry.workers) if entry.workers is not None else limit
     return level.rate * usable / cores
 

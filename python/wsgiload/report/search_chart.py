@@ -1,4 +1,4 @@
-"""The trials of a capacity search as numbers for its chart, and as a table. Concludes nothing."""
+"""The trials of a capacity search as data for its chart, and as a table. Draws no conclusions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Loads = Mapping[str, LoadReport]
 def searches(
     servers: Sequence[ServerCapacity], slo: Sequence[str], loads: Loads
 ) -> tuple[PageSearch, ...]:
-    """The search of each server."""
+    """The chart data of each server's search."""
     return tuple(
         _search(server, [parse_threshold(text) for text in slo], loads, _name(place))
         for place, server in enumerate(servers)
@@ -34,7 +34,7 @@ def searches(
 
 
 def charts(servers: Sequence[ServerCapacity], slo: Sequence[str], loads: Loads) -> list[Chart]:
-    """The figure of each server, with the table of its trials."""
+    """The chart of each server, with the table of its trials."""
     thresholds = [parse_threshold(text) for text in slo]
     return [
         Chart(
@@ -123,7 +123,7 @@ def _trial(
 
 
 def _value(threshold: Threshold, load: LoadReport | None) -> float | None:
-    """A quantile counts by its upper bound, as in the objective."""
+    """The figure's value; for a quantile its upper bound, as in the objective."""
     if load is None:
         return None
     quantile = QUANTILES.get(threshold.figure)

@@ -1,5 +1,5 @@
-"""How each server of a sweep was started: its command line, and what ran before. Builds text from
-the stored cells."""
+"""How each server of a sweep was started: its command line and the commands that ran before it.
+Pure, from the stored cells."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from wsgiload.report.command_line import to_paste
 
 
 def settings_of(sweep: Sweep) -> list[tuple[str, str]]:
-    """Each server with its settings, also one that failed; those that never got as far as a start
-    are left out."""
+    """Each server with its settings, including servers that failed after their start."""
     by_label: dict[str, ServerSettings] = {}
     for cell in sweep.cells:
         if cell.result.settings is not None:

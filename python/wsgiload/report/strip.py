@@ -1,7 +1,7 @@
-"""Puts the intervals and the resource samples of one cell on one clock.
+"""The intervals and resource samples of one cell as values over time. Pure.
 
-Pure: rows in, values over time out. Counters become differences over the time that truly passed
-between two samples; a share of throttled periods is a share of periods, never of time.
+Counters become differences over the actual time between two samples. Throttling is a share of CPU
+periods, not of time.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """One cell over time, in seconds since its first interval began.
+    """One cell over time, in seconds since the start of its first interval.
 
-    Where it has more intervals than points may be drawn, each point stands for ``grouped`` of them:
-    the median of their p50, the highest p99 and maximum, and all of their failures.
+    If there are more intervals than points, each point combines ``grouped`` intervals: the median
+    of their p50, the highest p99 and maximum, and the sum of their failures.
     """
 
     cell: Cell
@@ -46,12 +46,12 @@ class Strip:
     failed: tuple[int | None, ...]
     busy: tuple[Busy, ...]
     cpu_limit: float | None
-    # The supporting services, by name.
+    # CPU use of the supporting services, by name.
     services: Mapping[str, tuple[Busy, ...]]
     heat: Heat | None = None
 
     def busy_around(self, place: int, service: str | None = None) -> list[Busy]:
-        """The spans of the server, or of a service, that overlap one of the intervals."""
+        """The samples of the server, or of a service, that overlap with one of the points."""
         busy = self.busy if service is None else self.services[service]
         half_s = self.length_s / max(1, len(self.middles_s)) / 2
         middle_s = self.middles_s[place]
@@ -64,16 +64,16 @@ def make_strip(
     cell: Cell,
     intervals: Sequence[IntervalRow],
     samples: Sequence[SampleRow],
-    most_points: int = 120,
+    max_points: int = 120,
     services: Mapping[str, Sequence[SampleRow]] | None = None,
 ) -> Strip | None:
-    """The strip of one cell, or None when no interval of it was recorded."""
+    """The strip of one cell; None without recorded intervals."""
     if not intervals:
         return None
     rows = sorted(intervals, key=lambda row: row.start_ns)
     begin_ns, end_ns = rows[0].start_ns, rows[-1].start_ns + rows[-1].length_ns
 
-    grouped = -(-len(rows) // most_points)
+    grouped = -(-len(rows) // max_points)
     groups = [rows[start : start + grouped] for start in range(0, len(rows), grouped)]
     window_ns = (begin_ns, end_ns)
     return Strip(
@@ -85,11 +85,11 @@ def make_strip(
         p99_ns=_each(groups, lambda row: row.p99_ns, max),
         max_ns=_each(groups, lambda row: row.max_ns, max),
         failed=_each(groups, lambda row: row.failed, sum),
-        busy=tuple(_busy(samples, window_ns, most_points)),
+        busy=tuple(_busy(samples, window_ns, max_points)),
         cpu_limit=cell.cpu_limit,
         services={
-            name: tuple(_busy(of_service, window_ns, most_points))
-            for name, of_service in (services or {}).items()
+            name: tuple(_busy(rows, window_ns, max_points))
+            for name, rows in (services or {}).items()
         },
     )
 
@@ -102,18 +102,18 @@ def _middle_s(rows: Sequence[IntervalRow], begin_ns: int) -> float:
 def _each(
     groups: Sequence[Sequence[IntervalRow]],
     figure: Callable[[IntervalRow], int | None],
-    together: Callable[[list[int]], int],
+    combine: Callable[[list[int]], int],
 ) -> tuple[int | None, ...]:
-    """One value for each group, of those of its intervals that have one."""
+    """One value for each group, combined from the intervals that have one."""
     known = ([value for row in rows if (value := figure(row)) is not None] for rows in groups)
-    return tuple(together(values) if values else None for values in known)
+    return tuple(combine(values) if values else None for values in known)
 
 
-def _busy(samples: Sequence[SampleRow], window_ns: tuple[int, int], most_points: int) -> list[Busy]:
+def _busy(samples: Sequence[SampleRow], window_ns: tuple[int, int], max_points: int) -> list[Busy]:
     begin_ns, end_ns = window_ns
     inside = [sample for sample in samples if begin_ns <= sample.t_ns <= end_ns]
-    # Counters keep what lies between two samples, so nothing is lost by leaving samples out.
-    inside = inside[:: -(-len(inside) // most_points) or 1]
+    # Counters are cumulative, so omitting samples loses no CPU time.
+    inside = inside[:: -(-len(inside) // max_points) or 1]
     return [
         _between(before, after, begin_ns)
         for before, after in pairwise(inside)

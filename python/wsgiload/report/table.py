@@ -1,9 +1,7 @@
-"""Results as tables on a terminal: a sweep, one load, the server catalogue, the findings of the
-doctor.
+"""Results as terminal tables: a sweep, one load, the server catalogue, and doctor's findings.
 
-Builds rich renderables from finished results; it measures nothing and decides nothing. The verdict
-stands above every number, and what is not valid is explained in words under the table, each reason
-once.
+It builds rich renderables from results and draws no conclusions. Each reason for a verdict other
+than valid is explained once below the table.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ from wsgiload.report.cells import (
 from wsgiload.report.requests_table import requests_table
 from wsgiload.report.server_settings import settings_of
 from wsgiload.report.terminal import full_width, terminal
-from wsgiload.statistics.effect import FEWEST_RUNS
+from wsgiload.statistics.effect import MIN_RUNS
 
 _STYLES = {"valid": "green", "warn": "yellow", "invalid": "red", "failed": "red"}
 _LEVELS = {"red": (0, "red"), "amber": (1, "yellow"), "green": (2, "green")}
@@ -50,8 +48,7 @@ _SESSION_QUANTILES = (0.5, 0.9, 0.99)
 
 
 def print_sweep(summary: Summary, console: Console) -> None:
-    """The table of a sweep, what its runs say together, then the notes and the reasons of what is
-    not simply valid."""
+    """Print the table of a sweep, the results over all runs, and all notes and reasons."""
     sweep = read_sweep(summary)
     status = words.status_words(summary)
     title = [
@@ -74,7 +71,7 @@ def _settings(sweep: Sweep) -> Iterator[RenderableType]:
 def print_comparison(
     entries: Sequence[Comparison], remarks: Sequence[str], console: Console
 ) -> None:
-    """What changed between two stored runs, and what else was not alike."""
+    """Print the changes between two stored runs, and their other differences."""
     lines = [
         Text(over_runs.change_sentence(entry), style=_FINDINGS.get(entry.conclusion, ""))
         for entry in entries
@@ -83,8 +80,7 @@ def print_comparison(
 
 
 def _over_runs(summary: Summary) -> Iterator[RenderableType]:
-    """The aggregate where there is more than one run, the comparison where there is one, and what
-    was discarded."""
+    """The aggregate of several runs, the comparison if there is one, and the discarded trials."""
     if summary.experiment.runs > 1 and summary.aggregates:
         table = _table()
         for place, heading in enumerate(over_runs.aggregate_headings(summary)):
@@ -104,7 +100,7 @@ def _over_runs(summary: Summary) -> Iterator[RenderableType]:
 
 
 def print_load(report: LoadReport, console: Console) -> None:
-    """The result of one load."""
+    """Print the result of one load."""
     _print(
         console,
         Group(
@@ -129,7 +125,7 @@ class ServerRow(msgspec.Struct, frozen=True):
 
 
 def print_servers(rows: Iterable[object], console: Console | None = None) -> None:
-    """The catalogue of servers, given as ``servers list --json`` writes it."""
+    """Print the server catalogue from the rows of ``servers list --json``."""
     table = _table("server", "variant", "profiles", "python", "status")
     for row in msgspec.convert(list(rows), list[ServerRow]):
         status = row.status + (" (legacy)" if row.legacy else "")
@@ -141,7 +137,7 @@ def print_servers(rows: Iterable[object], console: Console | None = None) -> Non
 
 
 def print_doctor(findings: Iterable[DoctorFinding], console: Console | None = None) -> None:
-    """What would disturb a measurement here, the worst first, each with its fix."""
+    """Print doctor's findings, the most severe first, each with its fix."""
     table = _table("level", "check", "finding")
     for finding in sorted(findings, key=lambda finding: _LEVELS[finding.level][0]):
         message = Text(finding.message)
@@ -192,7 +188,7 @@ _RESULT_COLUMNS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
 
 
 def columns_of(sweep: Sweep) -> list[tuple[str, Callable[[Cell], str]]]:
-    """The columns of its table: those of every sweep, and two for each supporting service."""
+    """The table's columns, including two for each supporting service."""
     return [*_RESULT_COLUMNS, *grids.service_columns(sweep)]
 
 
@@ -200,12 +196,12 @@ _DISPENSABLE = ("service time p50", "throttled", "memory", "p50", "CPU cores", "
 
 
 def _short(cell: Cell, probability: float) -> str:
-    """The quantile without the failed share, which the column "ok" shows."""
+    """The quantile without the failed share, which the "ok" column shows."""
     return cell.quantile_words(probability).partition(" (")[0]
 
 
 def _fitting_table(sweep: Sweep, console: Console) -> list[RenderableType]:
-    """The table with as many columns as fit; what had to go is named."""
+    """The table with as many columns as fit, and a line that names the omitted ones."""
     left_out: list[str] = []
     table = sweep_table(sweep)
     for heading in _DISPENSABLE:
@@ -220,7 +216,7 @@ def _fitting_table(sweep: Sweep, console: Console) -> list[RenderableType]:
 
 
 def _needed_width(table: Table, console: Console) -> int:
-    """The width at which only the verdict has to wrap."""
+    """The width at which only the verdict wraps."""
     verdict = table.columns[-1]
     verdict.max_width = _VERDICT_WIDTH
     width = Measurement.get(console, console.options.update(max_width=10_000), table).maximum
@@ -242,23 +238,22 @@ def _remarks(sweep: Sweep) -> list[RenderableType]:
     lines += [
         Text(f"{sentence} [{cells}]", style=style) for sentence, style, cells in remarks(sweep)
     ]
-    if sweep.runs < FEWEST_RUNS:
+    if sweep.runs < MIN_RUNS:
         lines.append(Text(no_inference(sweep.runs), style="yellow"))
     return lines
 
 
 def no_inference(runs: int) -> str:
-    """What fewer than four runs do not allow."""
+    """Why fewer than four runs cannot rank servers, and the fix."""
     if runs == 1:
         return "One run cannot rank servers. Use --compare."
     return f"{words.plural(runs, 'run')} cannot rank servers. Use --compare."
 
 
 def remarks(sweep: Sweep) -> list[tuple[str, str, str]]:
-    """Every check that was not met and every note once: its sentence, its style, and the cells it
-    holds for.
+    """Every failed check, coincidence and note: its sentence, its style, and its cells.
 
-    A check that several cells did not meet stands with its worst figure.
+    A check that failed in several cells is listed once, with its worst figure.
     """
     unordered = [*_reasons(sweep), *_coincidences(sweep), *_notes(sweep)]
     ordered = sorted(unordered, key=lambda remark: ("red", "yellow", "").index(remark[1]))
@@ -269,9 +264,9 @@ def _reasons(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
     places: dict[tuple[str, str, str], list[tuple[Reason, Cell]]] = {}
     for cell in sweep.cells:
         for reason in cell.result.verdict.reasons if cell.result.verdict is not None else ():
-            # A failure's sentence is its own; a check's sentences differ by the figure only.
+            # Failures have individual messages; the messages of one check differ only in figures.
             check = reason.check if reason.check != "failure" else reason.message
-            # Figures with different limits do not compare: p99 and p99.9, or a growth of two kinds.
+            # Figures with different limits are not comparable, such as p99 and p99.9.
             key = (check, reason.level, str(reason.limit))
             places.setdefault(key, []).append((reason, cell))
 
@@ -285,7 +280,7 @@ def _reasons(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
 
 
 def _coincidences(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
-    """Each fingerprint once, in the words of the cell in which it was strongest."""
+    """Each fingerprint once, with the sentence of the cell in which it was strongest."""
     places: dict[str, list[tuple[FingerprintResult, Cell]]] = {}
     for cell in sweep.cells:
         for fingerprint in coincidence.fingerprints(cell):
@@ -302,8 +297,7 @@ def _coincidences(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
 
 
 def _transgression(reason: Reason) -> float:
-    """How far beyond its limit a figure is, on whichever side: too large, too small, or too far
-    from nothing."""
+    """The distance of a figure from its limit, in either direction."""
     value, limit = (
         abs(float(one)) if isinstance(one, int | float) else 0.0
         for one in (reason.value, reason.limit)
@@ -320,11 +314,11 @@ def _notes(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
 
 
 def _notes_of(cell: Cell) -> list[str]:
-    """Without the note on keep-alive, which the check has said already for all servers at once."""
+    """The notes without the one on keep-alive, which the check states for all servers."""
     verdict = cell.result.verdict
     reasons = verdict.reasons if verdict is not None else ()
-    is_said = any(reason.check == "no-keepalive" for reason in reasons)
-    return [note for note in cell.result.notes if not (is_said and NO_KEEPALIVE in note)]
+    has_check = any(reason.check == "no-keepalive" for reason in reasons)
+    return [note for note in cell.result.notes if not (has_check and NO_KEEPALIVE in note)]
 
 
 def _hidden_quantiles(cell: Cell) -> list[str]:
@@ -379,7 +373,7 @@ def _load_head(report: LoadReport) -> list[RenderableType]:
 
 
 def _not_checked(report: LoadReport) -> list[Text]:
-    """A server that warmed up or slowed down meanwhile looks like one that did not."""
+    """Why the stationarity check, which would detect a warm-up or slowdown, was skipped."""
     reason = report.stationarity.reason
     if reason is None:
         return []
@@ -416,14 +410,15 @@ def _outcomes_line(report: LoadReport) -> Text:
 
 
 def _pacing(report: LoadReport) -> str | None:
-    """How the generator limited itself; a closed loop has no sends to wait for."""
+    """How busy-waiting was limited; None in a closed loop, which does not wait for scheduled
+    sends."""
     if report.client is None or load_figures.open_loop(report) is None:
         return None
     return words.pacing_words(report.client)
 
 
 def _sessions_line(sessions: SessionCounts) -> str:
-    """What became of the sessions, and how long the completed ones took."""
+    """The outcomes of the sessions, and the durations of completed ones."""
     counts = {
         "started": sessions.started,
         "completed": sessions.completed,
@@ -447,7 +442,7 @@ def _sessions_line(sessions: SessionCounts) -> str:
 
 
 def _used_line(attached: AttachedResources) -> str:
-    """What a server that wsgiload did not start used, and where that was read."""
+    """The resource use of a server that wsgiload did not start, and its source."""
     used = attached.used
     figures = [
         f"{words.format_cores(used.cpu_cores_mean)} CPU cores on average",

@@ -1,4 +1,4 @@
-"""The terminal: rich's console, through which no control character of others passes."""
+"""The terminal: a rich console that escapes control characters in untrusted text."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ FULL_WIDTH = 154
 
 
 class _Visible:
-    """Anything rich can show, with the text that it ends up as escaped."""
+    """A renderable whose text is escaped after rendering."""
 
-    def __init__(self, shown: ConsoleRenderable) -> None:
-        self._shown = shown
+    def __init__(self, renderable: ConsoleRenderable) -> None:
+        self._renderable = renderable
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for segment in console.render(self._shown, options):
+        for segment in console.render(self._renderable, options):
             is_text = segment.control is None
             yield Segment(visible(segment.text), segment.style) if is_text else segment
 
 
 class _EscapeForeignText(RenderHook):
-    """What ``Console.print`` lets everything pass through. rich adds its colors after that."""
+    """Escapes everything that ``Console.print`` prints. rich adds its colors later."""
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        """Each of them, escaped."""
+        """The renderables with escaped text."""
         return [_Visible(one) for one in renderables]
 
 
 class _Terminal(Console):
-    """A console whose reader may go away, as ``head`` does, without ending the command."""
+    """A console that tolerates a closed pipe, such as ``| head``, without ending the command."""
 
     def on_broken_pipe(self) -> None:
-        """Write no more: what is still in the buffer would be tried again at the very end."""
+        """Discard all further output, because Python would flush the buffer again at exit."""
         self.quiet = True
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # until then
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # open until exit
 
 
 def terminal() -> Console:
-    """Standard output, for tables that may hold text of servers and of stored files."""
+    """Standard output, for tables that may contain untrusted text."""
     console = _Terminal()
     console.push_render_hook(_EscapeForeignText())
     return console
@@ -56,7 +56,7 @@ def terminal() -> Console:
 
 @contextmanager
 def full_width(console: Console) -> Iterator[None]:
-    """Full width into files and pipes, whose width nobody chose."""
+    """Use the full width if the output is a file or a pipe."""
     width = console.width
     if not console.is_terminal and width < FULL_WIDTH:
         console.width = FULL_WIDTH
@@ -67,7 +67,7 @@ def full_width(console: Console) -> Iterator[None]:
 
 
 def text_of(show: Callable[[Console], None]) -> str:
-    """What it prints to a console of a page's width, as plain text."""
+    """The output of ``show`` as plain text, on a console of ``TEXT_COLUMNS`` columns."""
     file = StringIO()
     console = _Terminal(file=file, width=TEXT_COLUMNS, color_system=None)
     console.push_render_hook(_EscapeForeignText())

@@ -1,5 +1,4 @@
-"""The cells over time: which are drawn, their numbers rounded to what can be seen, and what is said
-of each."""
+"""The cells over time: their selection, rounded numbers and captions."""
 
 from __future__ import annotations
 
@@ -14,12 +13,12 @@ from wsgiload.report.page import Chart
 from wsgiload.report.run_files import RunFiles, SampleRow
 from wsgiload.report.strip import Busy, Strip, make_strip
 
-MOST_STRIPS = 96
+MAX_STRIPS = 96
 READING = f"{heat.SCALE} {heat.MARKS}"
 
-# All timelines of a page together have about this many points, so that its size has a bound.
+# All timelines of a page together have about this many points, which limits its size.
 _POINTS_OF_A_PAGE = 4_000
-_FEWEST_POINTS, _MOST_POINTS = 24, 120
+_MIN_POINTS, _MAX_POINTS = 24, 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +30,20 @@ class ServerStrips:
 
 
 def strips_of(sweep: Sweep, files: RunFiles) -> list[Strip]:
-    """The cells over time; where there are very many, the first run of each stands for the
-    others."""
+    """The cells over time, at most ``MAX_STRIPS``; if there are more cells, only those of the first
+    run."""
     chosen = [cell for cell in sweep.cells if files.intervals.get(cell.id)]
-    if len(chosen) > MOST_STRIPS:
+    if len(chosen) > MAX_STRIPS:
         first = min(cell.run for cell in sweep.cells)
         chosen = [cell for cell in chosen if cell.run == first]
-    chosen = chosen[:MOST_STRIPS]
+    chosen = chosen[:MAX_STRIPS]
 
-    made = (_strip(cell, files, len(chosen)) for cell in chosen)
-    return [strip for strip in made if strip is not None]
+    strips = (_strip(cell, files, len(chosen)) for cell in chosen)
+    return [strip for strip in strips if strip is not None]
 
 
 def _strip(cell: Cell, files: RunFiles, timelines: int) -> Strip | None:
-    """One of so many timelines of a page."""
+    """The cell over time, one of ``timelines`` on a page."""
     samples, load = files.samples.get(cell.id, ()), files.loads.get(cell.id)
     strip = make_strip(
         cell,
@@ -59,14 +58,14 @@ def _strip(cell: Cell, files: RunFiles, timelines: int) -> Strip | None:
 def with_heat(
     strip: Strip, load: LoadReport | None, samples: Sequence[SampleRow], timelines: int = 1
 ) -> Strip:
-    """The strip with the heatmap of its load, one of so many of a page."""
+    """The strip with the heatmap of its load, one of ``timelines`` on a page."""
     if load is None:
         return strip
     return replace(strip, heat=heat.make_heat(load, samples, heat.fields_of_each(timelines)))
 
 
 def drawn(sweep: Sweep, strips: Sequence[Strip]) -> tuple[PageTimeline, ...]:
-    """The numbers of these cells."""
+    """The chart data of these cells."""
     return tuple(
         timeline(strip, sweep.labels.index(strip.cell.label), _name(place))
         for place, strip in enumerate(strips)
@@ -74,7 +73,7 @@ def drawn(sweep: Sweep, strips: Sequence[Strip]) -> tuple[PageTimeline, ...]:
 
 
 def groups_of(sweep: Sweep, strips: Sequence[Strip]) -> list[ServerStrips]:
-    """The figures of these cells, by server."""
+    """The charts of these cells, by server."""
     charts = [chart_of(strip, sweep, _name(place)) for place, strip in enumerate(strips)]
     pairs = list(zip(charts, strips, strict=True))
     by_label = {
@@ -109,9 +108,9 @@ def chart_of(strip: Strip, sweep: Sweep, name: str) -> Chart:
 
 
 def points_of_each(timelines: int) -> int:
-    """How many points each of so many timelines may have."""
+    """The maximum points of each of this many timelines."""
     share = _POINTS_OF_A_PAGE // max(1, timelines)
-    return max(_FEWEST_POINTS, min(_MOST_POINTS, share))
+    return max(_MIN_POINTS, min(_MAX_POINTS, share))
 
 
 def timeline(strip: Strip, server: int, name: str) -> PageTimeline:

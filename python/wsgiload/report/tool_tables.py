@@ -1,7 +1,7 @@
-"""The results of a sweep in the tables of other tools, so that they can be laid beside published
-ones: the blocks of the AppDynamics comparison, and the rows of FunkLoad, httperf and ab.
+"""The results of a sweep in the table formats of other tools, for comparison with published
+results: the AppDynamics comparison, FunkLoad, httperf and ab. Pure.
 
-A run that is invalid or failed has no figure, and is never 0. Pure.
+Invalid and failed runs have no figures; these are never 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BYTES_PER_MB = 1e6
 
 @dataclass(frozen=True, slots=True)
 class ToolTable:
-    """A table, all of it as text."""
+    """A table of text."""
 
     title: str
     headings: tuple[str, ...]
@@ -33,13 +33,13 @@ class ToolTable:
 def tool_tables(
     style: Style, sweep: Sweep, loads: Mapping[str, LoadReport]
 ) -> tuple[ToolTable, ...]:
-    """The tables of a style; ``loads`` by the identifier of their cells hold the histograms."""
+    """The tables of a style; ``loads`` contains the load reports by cell identifier."""
     tables = {"appdynamics": _blocks, "funkload": _cycles, "httperf": _httperf, "ab": _ab}
     return tuple(tables[style](sweep, loads))
 
 
 def tables_markdown(title: str, tables: Sequence[ToolTable], changes: Sequence[str]) -> str:
-    """The tables under a title, and what was changed of the experiment."""
+    """The tables under a title, with the changes to the experiment."""
     lines = [f"# {title}", "", *(f"- {change}" for change in changes)]
     lines += [""] if changes else []
     for table in tables:
@@ -91,9 +91,9 @@ def _cycles(sweep: Sweep, loads: Mapping[str, LoadReport]) -> Iterator[ToolTable
         "TOTAL": (lambda cell: cell.scheduled, 0),
         "SUCCESS": (lambda cell: None if cell.outcomes is None else cell.outcomes.ok, 0),
         "ERROR": (failed, 0),
-        "MIN": (_least_ms, 1),
+        "MIN": (_min_ms, 1),
         "AVG": (_mean_ms, 1),
-        "MAX": (_most_ms, 1),
+        "MAX": (_max_ms, 1),
         **{name: (_quantile_ms(loads, value), 1) for name, value in quantiles.items()},
     }
     heading = "CUs" if not sweep.open_loop else "rate"
@@ -106,9 +106,9 @@ def _cycles(sweep: Sweep, loads: Mapping[str, LoadReport]) -> Iterator[ToolTable
 def _httperf(sweep: Sweep, loads: Mapping[str, LoadReport]) -> Iterator[ToolTable]:
     figures: dict[str, tuple[Figure, int]] = {
         "req/s": (lambda cell: cell.rates.achieved_per_s, 1),
-        "min": (_least_ms, 2),
+        "min": (_min_ms, 2),
         "avg": (_mean_ms, 2),
-        "max": (_most_ms, 2),
+        "max": (_max_ms, 2),
         "median": (_quantile_ms(loads, 0.5), 2),
         "errors": (failed, 0),
         "client-timo": (_outcomes("timeout"), 0),
@@ -134,7 +134,7 @@ def _ab(sweep: Sweep, loads: Mapping[str, LoadReport]) -> Iterator[ToolTable]:
         "50%": (_quantile_ms(loads, 0.5), 1),
         "90%": (_quantile_ms(loads, 0.9), 1),
         "99%": (_quantile_ms(loads, 0.99), 1),
-        "100%": (_most_ms, 1),
+        "100%": (_max_ms, 1),
     }
     yield from _of_servers(sweep, "Concurrency Level", figures, "times in ms")
 
@@ -154,7 +154,7 @@ def _of_servers(
 
 
 def _median(sweep: Sweep, label: str, load: float, figure: Figure, digits: int) -> str:
-    """Over the runs that have a figure."""
+    """The median over the runs that have the figure."""
     value = median_of(sweep.at(label, load), figure)
     return words.MISSING if value is None else f"{value:.{digits}f}"
 
@@ -163,8 +163,7 @@ def _median(sweep: Sweep, label: str, load: float, figure: Figure, digits: int) 
 
 
 def failed(cell: Cell) -> float | None:
-    """Requests without a correct response; those that the end of the load cut off are not among
-    them."""
+    """Requests without a correct response, without those that the end of the load cut off."""
     outcomes = cell.outcomes
     return None if outcomes is None else outcomes.scheduled - outcomes.ok - outcomes.unfinished
 
@@ -182,18 +181,19 @@ def _mean_ms(cell: Cell) -> float | None:
     return None if times is None else _times(times.mean, 1 / NS_PER_MS)
 
 
-def _least_ms(cell: Cell) -> float | None:
+def _min_ms(cell: Cell) -> float | None:
     times = cell.result.response_time_ns
     return None if times is None else _times(times.min, 1 / NS_PER_MS)
 
 
-def _most_ms(cell: Cell) -> float | None:
+def _max_ms(cell: Cell) -> float | None:
     times = cell.result.response_time_ns
     return None if times is None else _times(times.max, 1 / NS_PER_MS)
 
 
 def _quantile_ms(loads: Mapping[str, LoadReport], probability: float) -> Figure:
-    """Of the correct responses, from the histogram: a summary holds no low quantiles."""
+    """A quantile of the correct responses, from the histogram, because a summary does not contain
+    low quantiles."""
 
     def quantile(cell: Cell) -> float | None:
         load = loads.get(cell.id)

@@ -22,8 +22,8 @@ from wsgiload.report.ranked_figures import p99_words
 from wsgiload.report.terminal import full_width
 
 # With more tables, only those of changed cells are shown.
-MOST_TABLES = 3
-# Columns that a narrow terminal leaves out, the first one first.
+MAX_TABLES = 3
+# Columns that a narrow terminal omits, the first one first.
 _DISPENSABLE = ("revision", "goodput")
 NOTE = "Each run is compared with the first run in which the cell has a valid result."
 
@@ -45,7 +45,7 @@ def _parts(trend: Trend, width: int, *, verbose: bool) -> Iterator[RenderableTyp
     shown_warnings = warnings if verbose else at_most_five(warnings, " warnings: see --verbose")
     yield from (Text(f"• {warning}", style="yellow") for warning in shown_warnings)
 
-    is_short = verbose or len(trend.cells) <= MOST_TABLES
+    is_short = verbose or len(trend.cells) <= MAX_TABLES
     shown = [cell for cell in trend.cells if is_short or is_changed(cell)]
     for cell in shown:
         yield Text(f"\n{_cell_words(cell, trend)}", style="bold")
@@ -68,8 +68,8 @@ def sentence(trend: Trend) -> str:
         largest = f": {change_sentence(ranked[0])}" if ranked else ""
         return f"The first and the last run cannot be compared{largest}."
 
-    left = len(trend.cells) - len(judged)
-    others = f" {words.plural(left, 'cell')} cannot be compared." if left else ""
+    unjudged = len(trend.cells) - len(judged)
+    others = f" {words.plural(unjudged, 'cell')} cannot be compared." if unjudged else ""
     changed = [one for one in judged if one.conclusion == "different"]
     if not changed:
         return f"{_unchanged(trend, judged)}{others}"
@@ -96,15 +96,15 @@ def _unchanged(trend: Trend, judged: Sequence[Comparison]) -> str:
 
 
 def direction(entry: Comparison | ComparedFigure) -> str:
-    """``slower`` or ``faster``: a longer response time, or a lower goodput, is slower."""
+    """``slower`` (a longer response time or a lower goodput) or ``faster``."""
     is_larger = (entry.factor or 1.0) > 1
     return "slower" if is_larger != (entry.figure == GOODPUT) else "faster"
 
 
 def is_changed(cell: CellTrend) -> bool:
     """Whether any figure of any run differs from the first run's."""
-    found = (point.comparison for point in cell.points if point.comparison is not None)
-    return any(one.conclusion == "different" or _changed_others(one) for one in found)
+    comparisons = (point.comparison for point in cell.points if point.comparison is not None)
+    return any(one.conclusion == "different" or _changed_others(one) for one in comparisons)
 
 
 def _changed_others(entry: Comparison) -> Sequence[ComparedFigure]:
@@ -115,8 +115,8 @@ def _changed_others(entry: Comparison) -> Sequence[ComparedFigure]:
 
 
 def trend_warnings(trend: Trend) -> list[str]:
-    """Cells whose last run is not valid, then what else differs between the runs, in one line for
-    the same runs."""
+    """Cells whose last run is not valid, then one line for each pair of runs with their other
+    differences."""
     invalid = [
         f"{_cell_words(cell, trend)}: {_not_valid(cell.points[-1])} in its last run, "
         f"{trend.runs[cell.points[-1].run].name}"
@@ -132,7 +132,11 @@ def trend_warnings(trend: Trend) -> list[str]:
         for place, run in enumerate(trend.runs)
         if place not in used
     ]
-    return [*invalid, *(" ".join([lead, *found]) for lead, found in by_runs.items()), *unused]
+    return [
+        *invalid,
+        *(" ".join([lead, *sentences]) for lead, sentences in by_runs.items()),
+        *unused,
+    ]
 
 
 def _lead(difference: RunDifference) -> str:
@@ -169,7 +173,7 @@ def _cell_words(cell: CellTrend, trend: Trend) -> str:
 
 
 def _table(cell: CellTrend, trend: Trend) -> tuple[list[str], list[list[str]]]:
-    """Headings and rows. The compared figure is in the heading, unless it differs by row."""
+    """Headings and rows. The compared figure is part of the heading unless it differs by row."""
     compared = (point.comparison for point in cell.points if point.comparison is not None)
     figures = {one.figure for one in compared}
     change = f"{figures.pop()} change" if len(figures) == 1 else "change"
@@ -197,7 +201,7 @@ def _change_words(entry: Comparison | None, *, has_figure: bool) -> str:
 
 
 def _verdict(point: TrendPoint) -> str:
-    """The word, the other figures that differ, and how many trials do not count."""
+    """The conclusion, the other figures that differ, and how many trials do not count."""
     if not point.valid:
         return f"not compared: {_not_valid(point)}"
     invalid = point.trials - point.valid

@@ -1,7 +1,6 @@
-"""Numbers and verdicts as words: durations, rates, sizes, shares and quantile bounds.
+"""Numbers and verdicts as words: durations, rates, sizes, shares and quantile bounds. Pure.
 
-Pure: text in, text out, no printing and no files. A number that is not known is an en dash here and
-never 0.
+An unknown number is an en dash, never 0.
 """
 
 from __future__ import annotations
@@ -38,7 +37,8 @@ _SIZE_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "
 
 
 def three_digits(value: float) -> str:
-    """The value with three significant digits, thousands separated, whole digits never cut off."""
+    """The value with three significant digits and thousands separators; integer digits are never
+    rounded away."""
     rounded = float(f"{value:.3g}")
     if rounded == 0:
         return "0"
@@ -58,8 +58,7 @@ def format_duration_ns(duration_ns: float | None) -> str:
 
 
 def format_seconds(duration_s: float | None) -> str:
-    """A planned duration, without digits that nobody typed: 10 becomes "10 s", 0.25 becomes "250
-    ms"."""
+    """A planned duration without trailing zeros: 10 becomes "10 s", 0.25 becomes "250 ms"."""
     if duration_s is None:
         return MISSING
     if not float(duration_s).is_integer():
@@ -68,7 +67,7 @@ def format_seconds(duration_s: float | None) -> str:
 
 
 def format_span(duration_s: float) -> str:
-    """How long something takes, for people: "40 s", "12 min", "2 h 5 min"."""
+    """An approximate duration: "40 s", "12 min", "2 h 5 min"."""
     if duration_s < 100:
         return f"{duration_s:.0f} s"
     minutes = round(duration_s / 60)
@@ -77,12 +76,12 @@ def format_span(duration_s: float) -> str:
 
 
 def format_count(value: float | None) -> str:
-    """A whole number with thousands separated."""
+    """An integer with thousands separators."""
     return MISSING if value is None else f"{round(value):,}"
 
 
 def format_rate(per_s: float | None) -> str:
-    """A rate per second without its unit: whole from 100 on, three digits below."""
+    """A rate per second without its unit, with three significant digits if it is below 100."""
     if per_s is None:
         return MISSING
     if float(per_s).is_integer() or per_s >= 100:
@@ -96,7 +95,7 @@ def format_per_s(per_s: float | None) -> str:
 
 
 def format_bytes(size_bytes: float | None) -> str:
-    """ "512 MiB" when that is exact, otherwise three digits: "48.3 MiB"."""
+    """ "512 MiB" if that is exact, otherwise three significant digits: "48.3 MiB"."""
     if size_bytes is None:
         return MISSING
     for unit_bytes, unit in _SIZE_UNITS:
@@ -112,12 +111,11 @@ def format_bytes(size_bytes: float | None) -> str:
 
 def _size(size_bytes: float, unit_bytes: int) -> str:
     size = size_bytes / unit_bytes
-    return f"{size:,.0f}" if size >= 1000 else three_digits(size)  # 1,023 MiB is not yet 1.02 GiB
+    return f"{size:,.0f}" if size >= 1000 else three_digits(size)  # 1,023 MiB, not 1.02 GiB
 
 
 def format_ratio(ratio: float | None) -> str:
-    """A share in percent; what is not all of it never rounds to 100 %, what is not nothing never to
-    0 %."""
+    """A share in percent. Only 1 is shown as 100 %, and only 0 as 0 %."""
     if ratio is None:
         return MISSING
     percent = ratio * 100
@@ -135,17 +133,17 @@ def format_ratio(ratio: float | None) -> str:
 
 
 def format_cores(cores: float | None) -> str:
-    """CPU cores kept busy, two decimals."""
+    """Used CPU cores with two decimals."""
     return MISSING if cores is None else f"{cores:.2f}"
 
 
 def format_factor(factor: float) -> str:
-    """How many times: "3.1" below ten, "14" from ten on."""
+    """A factor: "3.1" below ten, "14" from ten."""
     return f"{factor:.1f}" if factor < 9.95 else f"{factor:,.0f}"
 
 
 def format_cpu_list(cpus: object) -> str:
-    """CPU numbers as given, whether "0-1" or [0, 1]."""
+    """CPU numbers, given as "0-1" or [0, 1]."""
     if cpus is None:
         return "any"
     if isinstance(cpus, Sequence) and not isinstance(cpus, str):
@@ -161,12 +159,12 @@ def trial_words(cell_id: str) -> str:
     match = _CELL_ID.fullmatch(cell_id)
     if match is None:
         return cell_id
-    again = f", attempt {match['attempt']}" if match["attempt"] else ""
-    return f"{match['server']} at {_level_words(match['level'])}, run {match['run']}{again}"
+    attempt = f", attempt {match['attempt']}" if match["attempt"] else ""
+    return f"{match['server']} at {_level_words(match['level'])}, run {match['run']}{attempt}"
 
 
 def attempt_words(cell_id: str) -> str:
-    """The same where attempts are listed: "waitress at 500/s, run 1, attempt 1"."""
+    """The same with the number of a first attempt, too: "waitress at 500/s, run 1, attempt 1"."""
     match = _CELL_ID.fullmatch(cell_id)
     is_first = match is not None and match["attempt"] is None
     return trial_words(cell_id) + (", attempt 1" if is_first else "")
@@ -184,14 +182,14 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-MOST_NAMES = 3
+MAX_NAMES = 3
 
 
 def join_names(labels: Sequence[str]) -> str:
     """``a, b, c and 4 more``."""
-    if len(labels) <= MOST_NAMES + 1:
+    if len(labels) <= MAX_NAMES + 1:
         return join_words(labels)
-    return f"{', '.join(labels[:MOST_NAMES])} and {len(labels) - MOST_NAMES} more"
+    return f"{', '.join(labels[:MAX_NAMES])} and {len(labels) - MAX_NAMES} more"
 
 
 def join_words(items: Sequence[str]) -> str:
@@ -207,8 +205,7 @@ def quantile_name(probability: float) -> str:
 
 
 def enough_requests(count: int | None, probability: float) -> bool:
-    """Whether at least ten requests lie beyond the quantile; below that it says nothing worth
-    printing."""
+    """Whether at least ten requests lie beyond the quantile. With fewer, it is not printed."""
     return count is not None and count * (1 - probability) >= 10 - 1e-9
 
 
@@ -218,21 +215,20 @@ def rough(text: str, *, is_rough: bool) -> str:
 
 
 def needed_requests(probability: float) -> str:
-    """ "needs at least 10,000 requests": how many a quantile needs to be shown."""
-    return f"needs at least {format_count(fewest_requests(probability))} requests"
+    """ "needs at least 10,000 requests": the number required to show a quantile."""
+    return f"needs at least {format_count(min_requests(probability))} requests"
 
 
-def fewest_requests(probability: float) -> int:
-    """The number of which ten lie beyond the quantile."""
+def min_requests(probability: float) -> int:
+    """The number of requests of which ten lie beyond the quantile."""
     return round(10 / (1 - probability))
 
 
 def may_be_shown(known: QuantileUncertainty | None, count: int | None, probability: float) -> bool:
-    """Whether a quantile says anything: by its effective requests where they are known, else by
-    their number.
+    """Whether enough requests lie beyond a quantile to show it: effective requests if they are
+    known, because correlated requests carry less information; otherwise all requests.
 
-    ``known`` is the quantile's entry in ``uncertainty``; dependent requests know less than their
-    number promises.
+    ``known`` is the quantile's entry in ``uncertainty``.
     """
     if known is not None and known.reason == "too_few_effective_requests":
         return False
@@ -251,7 +247,7 @@ def with_uncertainty(shown: str, known: QuantileUncertainty | None) -> str:
 
 
 def failed_ratio(outcomes: Outcomes | None) -> float | None:
-    """Share of the offered requests without a correct response."""
+    """The share of the scheduled requests without a correct response."""
     ratio = ok_ratio(outcomes)
     return None if ratio is None else 1 - ratio
 
@@ -267,7 +263,7 @@ def failures_by_kind(outcomes: Outcomes) -> dict[str, int]:
 
 
 def ok_ratio(outcomes: Outcomes | None) -> float | None:
-    """Share of the offered requests with a correct response."""
+    """The share of the scheduled requests with a correct response."""
     if outcomes is None or not outcomes.scheduled:
         return None
     return outcomes.ok / outcomes.scheduled
@@ -276,9 +272,8 @@ def ok_ratio(outcomes: Outcomes | None) -> float | None:
 def format_bounds(bounds: Bounds | None, probability: float, outcomes: Outcomes | None) -> str:
     """A headline quantile: "18.4 ms", ">= 1.00 s", or "not met (0.7 % failed)".
 
-    A request cut off by a timeout is only known to be slower than that: a lower bound. One that
-    failed for sure has no response time at all; where such failures alone exceed 1 - p there is no
-    bound worth printing.
+    A request that timed out was slower than the timeout, which gives a lower bound. Other failed
+    requests have no response time; if their share exceeds 1 - p, the quantile has no bound.
     """
     if bounds is None:
         return MISSING
@@ -292,7 +287,7 @@ def format_bounds(bounds: Bounds | None, probability: float, outcomes: Outcomes 
 
 
 def _surely_failed(outcomes: Outcomes | None) -> float:
-    """Share of the offered requests that never had a response time."""
+    """The share of the scheduled requests that have no response time."""
     if outcomes is None or not outcomes.scheduled:
         return 0.0
     failed = (
@@ -350,8 +345,8 @@ def failure_words(failure: CellFailure) -> str:
     return f"failed: {failure.step}: {failure.message.strip()}"
 
 
-# A smaller share of a load would be shown as nothing.
-_LEAST_SHOWN_SHARE = 0.001
+# A smaller share would be rounded to 0.
+_MIN_SHOWN_SHARE = 0.001
 
 _SPIN_WORDS = {
     "off_at_this_rate": "no busy-waiting before sends, because at this rate it would use more than "
@@ -398,7 +393,7 @@ def pacing_words(client: GeneratorUsage) -> str | None:
         parts.append(spin_words)
 
     off_share = client.real_time_off_share or 0.0
-    if off_share >= _LEAST_SHOWN_SHARE:
+    if off_share >= _MIN_SHOWN_SHARE:
         parts.append(
             f"real-time priority was off for {format_ratio(off_share)} of the load to avoid RT "
             "throttling (the kernel stops real-time tasks after 0.95 s of CPU time per second)"
@@ -407,7 +402,7 @@ def pacing_words(client: GeneratorUsage) -> str | None:
 
 
 def _spin_limits(client: GeneratorUsage) -> list[str]:
-    """How a spin that was on was limited."""
+    """What limited the busy-waiting."""
     parts = []
     if client.spin_off_share:
         off = f"off for {format_ratio(client.spin_off_share)} of the load"
@@ -422,7 +417,7 @@ def _spin_limits(client: GeneratorUsage) -> list[str]:
 
 
 def reason_words(reason: Reason, remark: str = "") -> str:
-    """One finding: the cause, the name of its check for `wsgiload explain`, and the fix."""
+    """One finding: the cause, the name of its check (for `wsgiload explain`), and the fix."""
     name = reason.check if reason.level == "warn" else f"{reason.check}, invalid"
     return with_fix(f"{reason.message.strip()} ({name}{remark})", reason.fix)
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import msgspec
 
 from wsgiload.analysis.attempts import (
+    counted_attempt,
     is_discarded,
     is_disturbed,
     reason_of_repeat,
-    standing_attempt,
 )
 from wsgiload.attribution.host_disturbance import HostSeconds
 from wsgiload.doctor.settle import WATCH_NS
@@ -92,7 +92,7 @@ def reported(attempts: Sequence[Attempt]) -> Attempt:
 def _best(attempts: Sequence[Attempt]) -> Attempt:
     """The least disturbed attempt; an interrupted one only if there is no other."""
     whole = [one for one in attempts if not one.is_interrupted] or list(attempts)
-    counted = standing_attempt([one.cell for one in whole])
+    counted = counted_attempt([one.cell for one in whole])
     return next(one for one in whole if one.cell is counted)
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from wsgiload.analysis.alarms import ServerUse, alarms_of_cell
-from wsgiload.analysis.attempts import standing_attempts
+from wsgiload.analysis.attempts import counted_attempts
 from wsgiload.analysis.disturbance import milliseconds
 from wsgiload.analysis.ground_truth import Finding, check_external_counts, retransmissions
 from wsgiload.analysis.races import after_qualifying
@@ -333,8 +333,8 @@ def exit_code(
     if summary.status == "interrupted":
         return EXIT_INTERRUPTED
     # A short trial only selects, but a server that failed in it has failed.
-    broken = [cell for cell in standing_attempts(summary.cells) if cell.failure is not None]
-    cells = standing_attempts(after_qualifying(summary.cells, summary.experiment))
+    broken = [cell for cell in counted_attempts(summary.cells) if cell.failure is not None]
+    cells = counted_attempts(after_qualifying(summary.cells, summary.experiment))
     if any(_has_failed(cell) for cell in (*broken, *cells)):
         return EXIT_SERVER
     if summary.validity is not None and summary.validity.status == "invalid":

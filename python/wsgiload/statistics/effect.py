@@ -17,7 +17,7 @@ from statistics import fmean, variance
 from wsgiload.statistics.student import t_cumulative, t_quantile
 
 # With three runs and the usual spread, the interval spans a factor of ten.
-FEWEST_RUNS = 4
+MIN_RUNS = 4
 SIGNIFICANT = 0.05
 SAME_WITHIN = 0.05
 # The difference for which the usual number of rounds is planned, and the assumed standard deviation
@@ -25,7 +25,7 @@ SAME_WITHIN = 0.05
 PLANNED_FACTOR = 1.3
 PLANNED_DEVIATION = 0.2
 # The largest number of runs that is suggested.
-MOST_RUNS = 100
+MAX_RUNS = 100
 
 # Up to this number of values, a permutation test counts all divisions: 32 values take 0.1 s.
 MAX_EXACT_VALUES = 32
@@ -59,8 +59,8 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """By how much the logarithms of the first sample are larger, and the p value of that
-    difference."""
+    """The difference between the logarithms of the first and the second sample, with its p
+    value."""
 
     interval: Interval
     p: float
@@ -191,16 +191,16 @@ def holm(probabilities: Sequence[float]) -> list[float]:
 
 
 def runs_needed(pairs: int, deviation: float = PLANNED_DEVIATION) -> int:
-    """The fewest rounds, at least six and at most ``MOST_RUNS``, that detect a ratio of 1.3 between
+    """The fewest rounds, at least six and at most ``MAX_RUNS``, that detect a ratio of 1.3 between
     one of this many pairs with a probability of one half.
 
     There, the expected t value reaches the critical value after Bonferroni's adjustment, for this
     standard deviation of the paired logarithms.
     """
     runs = 6
-    least = math.log(PLANNED_FACTOR)
+    target = math.log(PLANNED_FACTOR)
     probability = 1 - SIGNIFICANT / max(1, pairs) / 2
-    while runs < MOST_RUNS and least < deviation * t_quantile(probability, runs - 1) / math.sqrt(
+    while runs < MAX_RUNS and target < deviation * t_quantile(probability, runs - 1) / math.sqrt(
         runs
     ):
         runs += 1

@@ -32,21 +32,21 @@ def qualify(servers: Sequence[str], rounds: Sequence[Round], field: int) -> Qual
     """Replays all rounds, so no drop is ever reversed. A configuration without results stays."""
     contenders, drops = list(servers), list[Drop]()
     for number in range(1, len(rounds) + 1):
-        seen = rounds[:number]
-        failed = [name for name in contenders if math.isinf(seen[-1].get(name, 0.0))]
+        so_far = rounds[:number]
+        failed = [name for name in contenders if math.isinf(so_far[-1].get(name, 0.0))]
         drops += [Drop(name, number, None, None, True) for name in failed]
-        contenders = _fastest_first([name for name in contenders if name not in failed], seen)
+        contenders = _fastest_first([name for name in contenders if name not in failed], so_far)
         most = max(field, math.ceil(len(servers) / 2**number))
-        drops += _behind(contenders, seen, most)
-        gone = {drop.server for drop in drops}
-        contenders = [name for name in contenders if name not in gone]
+        drops += _behind(contenders, so_far, most)
+        dropped = {drop.server for drop in drops}
+        contenders = [name for name in contenders if name not in dropped]
     return Qualified(tuple(contenders), tuple(drops))
 
 
-def _behind(order: Sequence[str], seen: Sequence[Round], most: int) -> list[Drop]:
-    """Those that exceed the number to keep or are far behind the fastest. The fastest always keeps
-    its next rival."""
-    standings = _standings(order, seen)
+def _behind(order: Sequence[str], so_far: Sequence[Round], most: int) -> list[Drop]:
+    """The configurations that exceed the number to keep or are far behind the fastest. The fastest
+    always keeps its next rival."""
+    standings = _standings(order, so_far)
     known = [name for name in order if name in standings]
     unknown = len(order) - len(known)
     drops = []
@@ -54,20 +54,20 @@ def _behind(order: Sequence[str], seen: Sequence[Round], most: int) -> list[Drop
         behind = standings[name] - standings[known[0]]
         is_surplus = place + unknown >= max(most, FINALISTS)
         if place >= FINALISTS and (is_surplus or behind > math.log(FAR_BEHIND)):
-            drops.append(Drop(name, len(seen), known[0], math.exp(behind), True))
+            drops.append(Drop(name, len(so_far), known[0], math.exp(behind), True))
     return drops
 
 
-def _fastest_first(names: Sequence[str], seen: Sequence[Round]) -> list[str]:
+def _fastest_first(names: Sequence[str], so_far: Sequence[Round]) -> list[str]:
     """Names without results come last."""
-    standings = _standings(names, seen)
+    standings = _standings(names, so_far)
     return sorted(names, key=lambda name: standings.get(name, math.inf))
 
 
-def _standings(names: Sequence[str], seen: Sequence[Round]) -> dict[str, float]:
+def _standings(names: Sequence[str], so_far: Sequence[Round]) -> dict[str, float]:
     """The mean distance from the median of the remaining contenders, over the rounds of each."""
     distances: dict[str, list[float]] = {}
-    for values in seen:
+    for values in so_far:
         known = [name for name in names if is_known(values, name)]
         middle = median(values[name] for name in known) if known else 0.0
         for name in known:

@@ -1,17 +1,17 @@
-"""A race of servers over rounds: who drops out, how it ends, and what can be concluded.
+"""A race of servers over rounds: dropouts, outcome and conclusions.
 
-Pure: a function of the rounds alone, so stored rounds give the same result. Two questions have two
-rules, both valid after every round:
+Pure: a function of the rounds alone, so stored rounds give the same result. Selection and
+conclusion have different rules, both valid after every round:
 
-- *Who is measured next* is a selection. A server drops out once "the leader is ahead by the planned
-  factor" is ten times as likely as "both are equal"; contenders are tied once it is ten times less
-  likely. This is Wald's sequential probability ratio test ("Sequential tests of statistical
-  hypotheses", 1945), with bounds widened for an estimated variance as in S.-H. Kim and B. L.
-  Nelson, "A fully sequential procedure for indifference-zone selection in simulation", ACM TOMACS
-  11(3), 2001. Dropping out is not evidence of a difference.
-- *Who is slower* is a conclusion (``sequential``). The last two servers run a final. They are
-  compared by the rounds since all others dropped out, because the earlier rounds favor the servers
-  that were selected by them. A winner needs a significant difference in the final.
+- *Selection* determines which servers are measured next. A server drops out once "the leader is
+  ahead by the planned factor" is ten times as likely as "both are equal"; contenders are tied once
+  it is ten times less likely. This is Wald's sequential probability ratio test ("Sequential tests
+  of statistical hypotheses", 1945), with bounds widened for an estimated variance as in S.-H. Kim
+  and B. L. Nelson, "A fully sequential procedure for indifference-zone selection in simulation",
+  ACM TOMACS 11(3), 2001. Dropping out is not evidence of a difference.
+- *Conclusions* about which server is slower use ``sequential``. The last two servers run a final.
+  They are compared by the rounds since all others dropped out, because the earlier rounds favor the
+  servers that were selected by them. A winner needs a significant difference in the final.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from itertools import combinations
 from typing import Literal
 
 from wsgiload.statistics.effect import (
-    FEWEST_RUNS,
+    MIN_RUNS,
     PLANNED_FACTOR,
     SIGNIFICANT,
     Effect,
 )
 from wsgiload.statistics.sequential import (
-    FEWEST_ROUNDS,
+    MIN_ROUNDS,
     Lead,
     Round,
     Spread,
@@ -46,7 +46,7 @@ Pair = tuple[str, str]
 # The probability of a wrong selection for one pair, by the likelihood ratio.
 MISTAKEN = 0.1
 # After this many failures, a server is not measured again.
-MOST_FAILURES = 2
+MAX_FAILURES = 2
 FINALISTS = 2
 # The share of the error probability for the final; the rest is for all pairs over all rounds.
 SHARE_OF_FINAL = 0.8
@@ -57,7 +57,7 @@ _TINY = 1e-12
 class Rules:
     """The difference that a race is to detect, and its largest number of rounds."""
 
-    most_rounds: int
+    max_rounds: int
     factor: float = PLANNED_FACTOR
 
     @property
@@ -67,7 +67,7 @@ class Rules:
 
     def analyses(self, before: int = 0) -> int:
         """The number of interim analyses of a pair if the first ``before`` rounds do not count."""
-        return max(1, self.most_rounds - before - FEWEST_RUNS + 1)
+        return max(1, self.max_rounds - before - MIN_RUNS + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class RaceState:
 
     @property
     def is_decided(self) -> bool:
-        """Whether further rounds would change nothing."""
+        """Whether the outcome is final, so that no further rounds are needed."""
         return self.outcome != "undecided"
 
 
@@ -201,40 +201,40 @@ def _field(servers: Sequence[str], rounds: Sequence[Round], rules: Rules) -> _Fi
     contenders, drops = list(servers), list[Drop]()
     before_final = 0 if len(contenders) <= FINALISTS else None
     for number in range(1, len(rounds) + 1):
-        seen = rounds[:number]
-        drops += _failed(contenders, seen)
+        so_far = rounds[:number]
+        drops += _failed(contenders, so_far)
         contenders = _left(contenders, drops)
-        spread = spread_of(servers, seen)
+        spread = spread_of(servers, so_far)
         if spread is not None and len(contenders) > FINALISTS:
-            drops += _outrun(contenders, seen, spread, rules)
+            drops += _outrun(contenders, so_far, spread, rules)
             contenders = _left(contenders, drops)
         if before_final is None and len(contenders) <= FINALISTS:
             before_final = number
     return _Field(tuple(_fastest_first(contenders, rounds)), tuple(drops), before_final)
 
 
-def _failed(contenders: Sequence[str], seen: Sequence[Round]) -> list[Drop]:
+def _failed(contenders: Sequence[str], so_far: Sequence[Round]) -> list[Drop]:
     """The contenders that failed too often and are not tried again."""
     return [
-        Drop(name, len(seen), None, None)
+        Drop(name, len(so_far), None, None)
         for name in contenders
-        if sum(math.isinf(one.get(name, 0.0)) for one in seen) >= MOST_FAILURES
+        if sum(math.isinf(one.get(name, 0.0)) for one in so_far) >= MAX_FAILURES
     ]
 
 
 def _outrun(
-    contenders: Sequence[str], seen: Sequence[Round], spread: Spread, rules: Rules
+    contenders: Sequence[str], so_far: Sequence[Round], spread: Spread, rules: Rules
 ) -> list[Drop]:
     """The contenders that are clearly behind the leader. The leader keeps its next rival, because
     it must be shown to be faster."""
-    leader, _, *others = _fastest_first(contenders, seen)
+    leader, _, *others = _fastest_first(contenders, so_far)
     drops = []
     for name in others:
-        lead = lead_of(leader, name, seen)
-        if lead is None or lead.rounds < FEWEST_ROUNDS:
+        lead = lead_of(leader, name, so_far)
+        if lead is None or lead.rounds < MIN_ROUNDS:
             continue
         if _evidence(lead, spread, rules) >= _needed_evidence(spread):
-            drops.append(Drop(name, len(seen), leader, math.exp(lead.mean)))
+            drops.append(Drop(name, len(so_far), leader, math.exp(lead.mean)))
     return drops
 
 
@@ -270,7 +270,7 @@ def _winner(field: _Field, effects: Mapping[Pair, RaceEffect | None]) -> str | N
 
 def _are_tied(leads: Sequence[Lead], spread: Spread, rules: Rules) -> bool:
     return all(
-        lead.rounds >= FEWEST_RUNS and _evidence(lead, spread, rules) <= -_needed_evidence(spread)
+        lead.rounds >= MIN_RUNS and _evidence(lead, spread, rules) <= -_needed_evidence(spread)
         for lead in leads
     )
 
@@ -292,13 +292,13 @@ def _rounds_left(
     None if that is after the last round."""
     before = rounds if field.before_final is None else field.before_final
     analyses = rules.analyses(before)
-    for further in range(1, rules.most_rounds - rounds + 1):
+    for further in range(1, rules.max_rounds - rounds + 1):
         later = [Lead(lead.mean, lead.rounds + further) for lead in leads]
         fresh = rounds + further - before
         degrees = spread.degrees + further * len(leads)
         critical = t_quantile(1 - SIGNIFICANT * SHARE_OF_FINAL / 2 / analyses, degrees)
         reached = critical * math.sqrt(spread.variance / fresh)
-        if fresh >= FEWEST_RUNS and min(lead.mean for lead in leads) > reached:
+        if fresh >= MIN_RUNS and min(lead.mean for lead in leads) > reached:
             return further
         if _are_tied(later, spread, rules):
             return further
@@ -306,8 +306,8 @@ def _rounds_left(
 
 
 def _left(contenders: Sequence[str], drops: Sequence[Drop]) -> list[str]:
-    gone = {drop.server for drop in drops}
-    return [name for name in contenders if name not in gone]
+    dropped = {drop.server for drop in drops}
+    return [name for name in contenders if name not in dropped]
 
 
 def _fastest_first(names: Sequence[str], rounds: Sequence[Round]) -> list[str]:

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean
 
-from wsgiload.statistics.effect import FEWEST_RUNS, Effect, Interval
+from wsgiload.statistics.effect import MIN_RUNS, Effect, Interval
 from wsgiload.statistics.student import t_cumulative, t_quantile
 
 # Logarithms of one round by server: infinite if the server failed, absent without a valid trial.
 Round = Mapping[str, float]
 
 # Common rounds that are required to estimate a deviation.
-FEWEST_ROUNDS = 2
+MIN_ROUNDS = 2
 # The largest number of degrees of freedom that a pair borrows from the variance of all pairs.
 BORROWED = 10
 
@@ -70,7 +70,7 @@ def spread_of(servers: Sequence[str], rounds: Sequence[Round]) -> Spread | None:
     squares, pair_degrees = 0.0, 0
     for one, other in combinations(servers, 2):
         values = differences(one, other, rounds)
-        if len(values) >= FEWEST_ROUNDS:
+        if len(values) >= MIN_ROUNDS:
             squares += _squares(values)
             pair_degrees += len(values) - 1
     if not pair_degrees:
@@ -88,7 +88,7 @@ def sequential_effect(values: Sequence[float], spread: Spread, analyses: float) 
     """The effect from differences within rounds if further rounds may follow: p and interval are
     valid at each of this many interim analyses. None before the first analysis, after four
     rounds."""
-    if len(values) < FEWEST_RUNS:
+    if len(values) < MIN_RUNS:
         return None
     degrees = len(values) - 1
     pair_spread = Spread(_squares(values) / degrees, degrees)
@@ -106,7 +106,7 @@ def sequential_effect(values: Sequence[float], spread: Spread, analyses: float) 
 def mean_at_any_analysis(values: Sequence[float], analyses: float) -> Interval | None:
     """The mean over rounds if further rounds may follow, with intervals that are valid at each of
     this many interim analyses. None before the first analysis, after four rounds."""
-    if len(values) < FEWEST_RUNS:
+    if len(values) < MIN_RUNS:
         return None
     degrees = len(values) - 1
     error = math.sqrt(_squares(values) / degrees / len(values))

@@ -12,7 +12,7 @@ from functools import cache
 
 _TINY = 1e-300
 _PRECISION = 1e-15
-_MOST_TERMS = 10_000
+_MAX_TERMS = 10_000
 
 
 @cache
@@ -57,7 +57,7 @@ def _fraction(a: float, b: float, x: float) -> float:
     upper, lower, value = 1.0, _away_from_zero(1 - (a + b) * x / (a + 1)), 0.0
     lower = 1 / lower
     value = lower
-    for term in range(1, _MOST_TERMS):
+    for term in range(1, _MAX_TERMS):
         even = term * (b - term) * x / ((a + 2 * term - 1) * (a + 2 * term))
         odd = -(a + term) * (a + b + term) * x / ((a + 2 * term) * (a + 2 * term + 1))
         for coefficient in (even, odd):

@@ -44,10 +44,10 @@ def trend(table: Sequence[Sequence[Point]]) -> Interval | None:
     if degrees < 1 or spread < 1e-9:
         return None
     slope = math.fsum(place * value for place, value in zip(flat, values, strict=True)) / spread
-    left = math.fsum(
+    residual = math.fsum(
         (value - slope * place) ** 2 for place, value in zip(flat, values, strict=True)
     )
-    error = math.sqrt(left / degrees / spread)
+    error = math.sqrt(residual / degrees / spread)
     return Interval(slope, t_quantile(0.975, degrees) * error, t_quantile(0.95, degrees) * error)
 
 

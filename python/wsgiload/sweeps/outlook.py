@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from wsgiload.analysis.aggregate import GOODPUT, Figure, Runs, figure_of, standing
+from wsgiload.analysis.aggregate import GOODPUT, Figure, Runs, counted_runs, figure_of
 from wsgiload.analysis.races import Track
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.experiment.plan import Cell
@@ -45,7 +45,7 @@ def ranking_words(track: Track, rivals: Sequence[str], cells: Sequence[CellResul
     None if there are none, or no rival."""
     runs = {
         level.server: of_level
-        for level, of_level in standing(cells).items()
+        for level, of_level in counted_runs(cells).items()
         if (level.rate, level.connections) == (track.rate, track.connections)
         and level.server in rivals
     }

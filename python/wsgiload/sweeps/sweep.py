@@ -17,11 +17,11 @@ import msgspec
 
 from wsgiload._loadgen import check_plan
 from wsgiload.analysis.attempts import (
+    counted_attempt,
     is_discarded,
     is_disturbed,
     place_of,
     repeated,
-    standing_attempt,
 )
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.analysis.races import Track
@@ -187,7 +187,7 @@ class _Sweep:
         attempts = self.attempts(cell)
         if not attempts or len(attempts) > self.experiment.procedure_of(cell.run).reruns:
             return bool(attempts)
-        best = standing_attempt(attempts)
+        best = counted_attempt(attempts)
         return not self.may_repeat(best)
 
     def may_repeat(self, best: CellResult) -> bool:

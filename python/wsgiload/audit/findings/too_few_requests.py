@@ -6,8 +6,8 @@ from wsgiload.audit.run import Run, alarm
 from wsgiload.documents.audit import AuditAlarm
 from wsgiload.report.words import (
     enough_requests,
-    fewest_requests,
     format_count,
+    min_requests,
     quantile_name,
 )
 
@@ -34,7 +34,7 @@ def too_few_requests(run: Run) -> AuditAlarm | None:
         "different value",
         arithmetic=f"{format_count(count)} requests × {1 - highest:.10g} = {beyond:.3g} beyond "
         f"{quantile_name(highest)} (at least {FEWEST_BEYOND})",
-        fix=f"send at least {format_count(fewest_requests(highest))} requests{alternative}",
+        fix=f"send at least {format_count(min_requests(highest))} requests{alternative}",
         value=beyond,
         limit=FEWEST_BEYOND,
     )
