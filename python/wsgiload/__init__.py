@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from wsgiload.loads.schedule import Ramp, Replay, Steps
     from wsgiload.sweeps.sweep import SweepEvents, SweepResult
 
-# Where each public name is defined: it is imported at its first use, so that `import wsgiload` and
-# `wsgiload --help` take no longer than they must.
+# The module of each public name. Names are imported on first access, which keeps `import wsgiload`
+# and `wsgiload --help` fast.
 _MODULES = {
     "AppImportError": "wsgiload.errors",
     "Cell": "wsgiload.experiment.plan",
@@ -135,7 +135,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """A public name, imported at its first use (PEP 562)."""
+    """Import a public name on first access (PEP 562)."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(import_module(_MODULES[name]), name)

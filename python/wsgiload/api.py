@@ -114,8 +114,8 @@ def start(
     The handle can stop the load and returns its report.
     """
     require(rate is None or schedule is None, "rate and schedule are mutually exclusive")
-    usual = Level(connections=1 if connections is None else connections)
-    level = usual if rate is None else Level(rate_per_s=rate)
+    closed_loop = Level(connections=1 if connections is None else connections)
+    level = closed_loop if rate is None else Level(rate_per_s=rate)
     spec = LoadSpec(
         url=url,
         schedule=schedule or level,
@@ -130,7 +130,7 @@ def start(
 
 
 def _require_effect(spec: LoadSpec) -> None:
-    """Refuse what would be ignored, as far as it differs from its default."""
+    """Raise UsageError for options that would be ignored; defaults are allowed."""
     load = spec.load
     require(
         not (spec.is_open and load.think_time),
@@ -224,6 +224,6 @@ def resume(
     request: RequestOptions | None = None,
     events: SweepEvents | None = None,
 ) -> SweepResult:
-    """Resume an interrupted sweep with its stored plan and cell order. ``request`` holds the
-    secrets that were not stored. Raises UsageError if that is not possible."""
+    """Resume an interrupted sweep with its stored plan and cell order. ``request`` contains
+    the secrets that were not stored. Raises UsageError if the run cannot be resumed."""
     return resume_sweep(Path(run_dir), events, given=request)

@@ -1,14 +1,14 @@
-"""Every error that wsgiload raises on purpose, and the exit code of the command for each.
+"""The errors that wsgiload raises deliberately, and their exit codes.
 
     WsgiloadError
-    ├── UsageError            2   a flag, a plan, a name or a configuration file that cannot be used
+    ├── UsageError            2   an invalid option, plan, name or configuration file
     │   └── LimitsError       2   a requested limit that this machine or user cannot enforce
     ├── ServerError          97   a server under test could not be built, started or kept alive
     │   ├── ProvisionError   97   its environment could not be built
     │   └── AppImportError   97   the app exists but importing it fails
     └── LoadError            98   the load generator could not carry out the plan
 
-A message has a cause and, if known, a fix: a command or an option.
+A message states the cause and, if known, the fix: a command or an option.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ EXIT_INTERRUPTED = 130
 
 
 class WsgiloadError(Exception):
-    """Base of all: ``cause`` says what is wrong, ``fix`` what to do about it."""
+    """Base class of all errors. ``cause`` says what is wrong, ``fix`` how to correct it."""
 
     exit_code = EXIT_USAGE
 
     def __init__(self, cause: str, fix: str | None = None) -> None:
-        # Either may quote what an app raised or a server sent.
+        # Both may quote text from an app or a server.
         self.cause = message(cause)
         self.fix = None if fix is None else message(fix)
         super().__init__(self.cause, self.fix)
@@ -39,11 +39,11 @@ class WsgiloadError(Exception):
 
 
 class UsageError(WsgiloadError):
-    """A flag, a plan, a name or a configuration file that cannot be used."""
+    """An invalid option, plan, name or configuration file."""
 
 
 class LimitsError(UsageError):
-    """A requested limit that this machine or this user cannot enforce."""
+    """A requested limit that this machine or user cannot enforce."""
 
 
 class ServerError(WsgiloadError):
@@ -60,11 +60,11 @@ class ServerError(WsgiloadError):
 
 
 class ProvisionError(ServerError):
-    """The environment of a server could not be made."""
+    """The environment of a server could not be built."""
 
 
 class AppImportError(ServerError):
-    """The app exists but fails while it is imported."""
+    """The app exists but importing it fails."""
 
 
 class LoadError(WsgiloadError):
@@ -74,6 +74,6 @@ class LoadError(WsgiloadError):
 
 
 def require(holds: bool, cause: str, fix: str | None = None) -> None:
-    """Refuse what cannot be used."""
+    """Raise UsageError unless the condition holds."""
     if not holds:
         raise UsageError(cause, fix)

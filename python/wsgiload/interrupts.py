@@ -1,4 +1,4 @@
-"""What an interrupt does while something goes on that must not be left half done."""
+"""Replaces or delays interrupts during operations that must not stop halfway."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-HELD_BACK = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def instead_of_interrupts(act: Callable[[], None]) -> Iterator[None]:
-    """Within the block a SIGINT, SIGTERM or SIGHUP calls ``act``, however many come, and raises
-    nothing.
+def replacing_interrupts(act: Callable[[], None]) -> Iterator[None]:
+    """During the block, every SIGINT, SIGTERM or SIGHUP calls ``act`` instead of raising
+    KeyboardInterrupt.
 
-    A handler, not a signal mask: children would inherit the mask. Outside the main thread no signal
-    arrives, so there is nothing to do.
+    Uses a handler, not a signal mask, because child processes would inherit the mask. Does nothing
+    outside the main thread, which receives no signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -26,9 +26,9 @@ def instead_of_interrupts(act: Callable[[], None]) -> Iterator[None]:
     def handle(number: int, frame: FrameType | None) -> None:
         act()
 
-    # A shell has its jobs in the background ignore the terminal's interrupt.
-    heeded = [number for number in HELD_BACK if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, handle) for number in heeded}
+    # Ignored signals stay ignored: shells let background jobs ignore SIGINT.
+    handled = [number for number in INTERRUPTS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handle) for number in handled}
     try:
         yield
     finally:
@@ -38,10 +38,10 @@ def instead_of_interrupts(act: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Finish the block first; a SIGINT, SIGTERM or SIGHUP that came meanwhile is raised as
-    KeyboardInterrupt after it."""
-    came: list[bool] = []
-    with instead_of_interrupts(lambda: came.append(True)):
+    """Delay SIGINT, SIGTERM and SIGHUP until the end of the block, and raise KeyboardInterrupt
+    there if any arrived."""
+    received: list[bool] = []
+    with replacing_interrupts(lambda: received.append(True)):
         yield
-    if came:
+    if received:
         raise KeyboardInterrupt

@@ -1,8 +1,7 @@
-"""The folder that a server may write into while it runs; and what a killed orchestrator left of
-such folders.
+"""Temporary directories for running servers, and removal of those that a killed orchestrator left.
 
-A folder in use is locked, and the kernel lets go of the lock with its process: only what nobody
-holds is removed.
+A directory in use is locked. The kernel releases the lock when the process ends, so only unlocked
+directories are removed.
 """
 
 from __future__ import annotations
@@ -22,27 +21,27 @@ SHARED_MEMORY = Path("/dev/shm")
 _NAME = re.compile(r"wsgiload-scratch-[0-9]+-.+")
 
 
-def parents_of_folders() -> list[Path]:
-    """Where such folders are made."""
+def scratch_parents() -> list[Path]:
+    """The directories in which scratch directories are created."""
     return [Path(tempfile.gettempdir()), SHARED_MEMORY]
 
 
-def prefix_of_folders(pid: int) -> str:
-    """How the names of all folders of this process begin."""
+def scratch_prefix(pid: int) -> str:
+    """The prefix of the names of this process's scratch directories."""
     return f"wsgiload-scratch-{pid}-"
 
 
 @contextmanager
 def scratch_folder(parent: Path | None = None) -> Iterator[Path]:
-    """A fresh folder, removed at the end of the block even if an interrupt comes meanwhile; in the
-    system's folder for temporary files unless another is given."""
-    with ExitStack() as held:
+    """A new directory in ``parent`` (default: the system's temporary directory), removed at the end
+    of the block, even after an interrupt."""
+    with ExitStack() as stack:
         with uninterrupted():
-            folder = tempfile.TemporaryDirectory(prefix=prefix_of_folders(os.getpid()), dir=parent)
-            held.callback(_remove, folder)
-            descriptor = os.open(folder.name, os.O_RDONLY | os.O_DIRECTORY)
-            held.callback(os.close, descriptor)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            folder = tempfile.TemporaryDirectory(prefix=scratch_prefix(os.getpid()), dir=parent)
+            stack.callback(_remove, folder)
+            fd = os.open(folder.name, os.O_RDONLY | os.O_DIRECTORY)
+            stack.callback(os.close, fd)
+            fcntl.flock(fd, fcntl.LOCK_EX)
 
         yield Path(folder.name)
 
@@ -53,10 +52,10 @@ def _remove(folder: tempfile.TemporaryDirectory[str]) -> None:
 
 
 def remove_stale_scratch(folder: Path | None = None) -> list[str]:
-    """Remove the folders of ours that no living process holds; their names."""
+    """Remove this user's scratch directories whose process has ended, and return their names."""
     removed = []
-    places = [folder] if folder is not None else parents_of_folders()
-    for path in sorted(path for place in places for path in place.glob("wsgiload-scratch-*")):
+    parents = [folder] if folder is not None else scratch_parents()
+    for path in sorted(path for parent in parents for path in parent.glob("wsgiload-scratch-*")):
         with suppress(OSError):
             if (
                 _NAME.fullmatch(path.name)
@@ -69,14 +68,14 @@ def remove_stale_scratch(folder: Path | None = None) -> list[str]:
 
 
 def _is_abandoned(path: Path) -> bool:
-    maker = int(path.name.split("-")[2])
-    if Path(f"/proc/{maker}").exists():
+    pid = int(path.name.split("-")[2])
+    if Path(f"/proc/{pid}").exists():
         return False
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return False  # its maker lives where we cannot see it: in another container
+        return False  # its process runs in another PID namespace, such as a container
     finally:
-        os.close(descriptor)
+        os.close(fd)
     return True

@@ -1,5 +1,4 @@
-"""Reads what a person types: durations, sizes, lists of numbers. Nanoseconds, bytes and numbers
-come out."""
+"""Parses durations, sizes, rates and lists from user input into nanoseconds, bytes and numbers."""
 
 from __future__ import annotations
 
@@ -37,18 +36,18 @@ _SIZE_BYTES = {
     "gib": 1024**3,
     "gb": 1000**3,
 }
-# A rate is per one of these.
+# The time units of rates.
 _RATE_UNIT_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m|h)", re.IGNORECASE)
 _QUANTITY = re.compile(r"\s*([0-9]*\.?[0-9]+(?:e[0-9]+)?)\s*([a-z]*)\s*", re.IGNORECASE)
 Number = TypeVar("Number", int, float)
 
-# A list longer than this was surely not intended; each entry is a separate measurement.
-MOST_LEVELS = 1_000
-# What a signed 64-bit number holds: neither the kernel nor the generator takes more.
-LARGEST = 2**63 - 1
-# Beyond it nobody means seconds.
-LONGEST_S = 1e7
+# A longer range is almost certainly a mistake, because each entry is a separate measurement.
+MAX_LEVELS = 1_000
+# The largest signed 64-bit integer, the limit of the kernel and the generator.
+MAX_I64 = 2**63 - 1
+# A longer duration is almost certainly not in seconds.
+MAX_DURATION_S = 1e7
 
 
 def _quantity(text: str) -> tuple[float, str] | None:
@@ -57,13 +56,13 @@ def _quantity(text: str) -> tuple[float, str] | None:
 
 
 def _whole(amount: float, text: str) -> int:
-    if amount > LARGEST:
+    if amount > MAX_I64:
         raise UsageError(f"{text!r} is too large", "check the unit")
     return round(amount)
 
 
 def parse_duration_ns(text: str) -> int:
-    """``30s``, ``250ms``, ``1m30s``, ``1.5``: seconds without a unit. Nanoseconds."""
+    """Parse ``30s``, ``250ms``, ``1m30s`` or ``1.5`` (seconds). Returns nanoseconds."""
     compound_ns = _compound_ns(text.strip())
     if compound_ns is not None:
         return _whole(compound_ns, text)
@@ -75,8 +74,7 @@ def parse_duration_ns(text: str) -> int:
 
 
 def _compound_ns(text: str) -> float | None:
-    """``1h30m``: several numbers, each with a smaller unit than the one before it; None for
-    anything else."""
+    """Parse ``1h30m``: two or more numbers with decreasing units. None for any other form."""
     parts = _DURATION_PART.findall(text)
     scales_ns = [_DURATION_NS[unit.lower()] for _, unit in parts]
     is_whole_text = "".join(number + unit for number, unit in parts) == text
@@ -90,14 +88,14 @@ def _compound_ns(text: str) -> float | None:
 
 
 def seconds_to_ns(seconds: float) -> int:
-    """A duration in seconds, as Python callers give it, in nanoseconds."""
-    if isinstance(seconds, str | bytes) or not 0 <= seconds < LONGEST_S:
+    """Convert a duration in seconds, from the Python API, to nanoseconds."""
+    if isinstance(seconds, str | bytes) or not 0 <= seconds < MAX_DURATION_S:
         raise UsageError(f"{seconds!r} is not a duration in seconds")
     return round(seconds * NS_PER_S)
 
 
 def parse_size_bytes(text: str) -> int:
-    """``512MiB``, ``1g``, ``65536``: powers of 1024 unless the unit is kB, MB or GB. Bytes."""
+    """Parse ``512MiB``, ``1g`` or ``65536``; kB, MB and GB are powers of 1000. Returns bytes."""
     quantity = _quantity(text)
     if quantity is None or quantity[1] not in _SIZE_BYTES:
         raise UsageError(f"{text!r} is not a size", "write it like 512MiB or 1GiB")
@@ -105,7 +103,7 @@ def parse_size_bytes(text: str) -> int:
 
 
 def parse_cpus(text: str) -> float:
-    """``1``, ``0.5``, ``1.5cpu``, ``500m``: CPU time in cores."""
+    """Parse ``1``, ``0.5``, ``1.5cpu`` or ``500m``. Returns a number of cores."""
     quantity = _quantity(text)
     scale = {"": 1.0, "cpu": 1.0, "cpus": 1.0, "m": 0.001}.get(quantity[1]) if quantity else None
     if quantity is None or scale is None or not 0 < quantity[0] < math.inf:
@@ -114,7 +112,7 @@ def parse_cpus(text: str) -> float:
 
 
 def parse_rate(text: str) -> float:
-    """``500``, ``500/s``, ``3000/m``: per second without a unit. Per second."""
+    """Parse ``500``, ``500/s`` or ``3000/m``. Returns a rate per second."""
     try:
         return rate_per_s(text)
     except ValueError:
@@ -122,7 +120,7 @@ def parse_rate(text: str) -> float:
 
 
 def rate_per_s(text: str) -> float:
-    """As :func:`parse_rate`, but ``ValueError`` for what is no rate."""
+    """Like :func:`parse_rate`, but raises ``ValueError`` for an invalid rate."""
     number, slash, unit = text.partition("/")
     unit_s = _RATE_UNIT_S.get(unit.strip().lower()) if slash else 1.0
     if unit_s is None:
@@ -131,13 +129,13 @@ def rate_per_s(text: str) -> float:
 
 
 def parse_rates(text: str) -> tuple[float, ...]:
-    """``1000,2000``, ``500/s,1000/s`` and ``1000:5000:500`` (both ends included): requests per
-    second, each above 0."""
+    """Parse ``1000,2000``, ``500/s,1000/s`` or ``1000:5000:500`` (both ends included). Returns
+    positive rates per second."""
     return _parse_levels(text, rate_per_s, "rate", "1000,2000,3000 or 1000:5000:500")
 
 
 def parse_connections(text: str) -> tuple[int, ...]:
-    """``10,100`` and ``10:100:10`` (both ends included): whole numbers, each above 0."""
+    """Parse ``10,100`` or ``10:100:10`` (both ends included). Returns positive integers."""
     return _parse_levels(text, int, "number of connections", "10,20,50 or 10:100:10")
 
 
@@ -156,7 +154,7 @@ def _parse_levels(
         match bounds:
             case [level]:
                 levels.append(level)
-            case [low, high, step] if low <= high and high - low < MOST_LEVELS * step:
+            case [low, high, step] if low <= high and high - low < MAX_LEVELS * step:
                 levels.extend(
                     low + index * step
                     for index in range(math.floor((high - low) / step + 1e-9) + 1)

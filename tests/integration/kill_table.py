@@ -25,7 +25,7 @@ from wsgiload import cli
 from wsgiload.limits.select import bases_of
 from wsgiload.limits.sweep import process_stat, remove_directory
 from wsgiload.results.integrity import read_load
-from wsgiload.scratch import SHARED_MEMORY, prefix_of_folders
+from wsgiload.scratch import SHARED_MEMORY, scratch_prefix
 
 from .command import SCRIPT, Command, read_json, until
 
@@ -193,7 +193,7 @@ def cells_of(run: Path) -> list[str]:
 
 def leftovers(command: Command, pid: int) -> list[str]:
     """Processes, groups and folders that are still there."""
-    shared = SHARED_MEMORY.glob(f"{prefix_of_folders(pid)}*")
+    shared = SHARED_MEMORY.glob(f"{scratch_prefix(pid)}*")
     others = [*command.groups(), *shared]
     return [*command.processes().values(), *map(str, others), *command.temporary_files()]
 

@@ -33,7 +33,7 @@ _ENDS_AT_TRIAL = 3
 def write_search(directory: Path, servers: Sequence[str] = SERVERS, url: str | None = None) -> Path:
     """Write the run directory of this search and return it; of a URL it has no summary."""
     objective = parse_objective(SLO)
-    courses = [_Searched(directory, server, objective).carry_out() for server in servers]
+    states = [_Searched(directory, server, objective).carry_out() for server in servers]
     document = CapacityResult(
         schema_version=2,
         status="complete",
@@ -44,14 +44,14 @@ def write_search(directory: Path, servers: Sequence[str] = SERVERS, url: str | N
         confirm_duration_s=DURATION_S,
         width=0.02,
         url=url,
-        servers=tuple(server_result(course, objective, DURATION_S * 10**9) for course in courses),
+        servers=tuple(server_result(state, objective, DURATION_S * 10**9) for state in states),
         recommendations=(),
         run_dir=str(directory),
     )
     directory.mkdir(exist_ok=True, parents=True)
     (directory / "capacity.json").write_text(encode(document), encoding="utf-8")
     if url is None:
-        _write_summary(directory, [trial.cell for one in courses for trial in one.trials])
+        _write_summary(directory, [trial.cell for one in states for trial in one.trials])
     return directory
 
 
@@ -80,28 +80,28 @@ class _Searched:
 
     def __init__(self, directory: Path, server: str, objective: Objective) -> None:
         self.directory, self.server, self.objective = directory, server, objective
-        self.course = ServerSearch(server, app="hello")
+        self.state = ServerSearch(server, app="hello")
         self.runs: dict[float, int] = {}
 
     def carry_out(self) -> ServerSearch:
         guess = self._made(GUESS_PER_S[self.server])
         closed = msgspec.structs.replace(guess, rate=None, connections=8, id=f"{self.server}@c8#1")
-        self.course.trials.append(JudgedTrial(closed, None, None))
+        self.state.trials.append(JudgedTrial(closed, None, None))
 
         goal = Goal(lowest_per_s=GUESS_PER_S[self.server] / 32)
         steps = search(GUESS_PER_S[self.server], goal)
-        wanted = next(steps)
+        next_trial = next(steps)
         while True:
-            if len(self.course.trials) == _ENDS_AT_TRIAL and self.server == "waitress":
-                self._spoil(wanted.rate_per_s)
-            cell = self._made(wanted.rate_per_s)
+            if len(self.state.trials) == _ENDS_AT_TRIAL and self.server == "waitress":
+                self._spoil(next_trial.rate_per_s)
+            cell = self._made(next_trial.rate_per_s)
             judgement = self.objective.judge(cell)
-            self.course.trials.append(JudgedTrial(cell, wanted.phase, judgement))
+            self.state.trials.append(JudgedTrial(cell, next_trial.phase, judgement))
             try:
-                wanted = steps.send(judgement.met)
+                next_trial = steps.send(judgement.met)
             except StopIteration as ended:
-                self.course.result = ended.value
-                return self.course
+                self.state.result = ended.value
+                return self.state
 
     def _spoil(self, rate_per_s: float) -> None:
         """A trial that is invalid and made again."""
@@ -112,7 +112,7 @@ class _Searched:
         verdict = Verdict(status="invalid", blame="host", reasons=(reason,))
         cell = msgspec.structs.replace(self._made(rate_per_s), verdict=verdict)
         judgement = self.objective.judge(cell)
-        self.course.trials.append(JudgedTrial(cell, "bracket", judgement, is_discarded=True))
+        self.state.trials.append(JudgedTrial(cell, "bracket", judgement, is_discarded=True))
 
     def _made(self, rate_per_s: float) -> CellResult:
         rate = round(rate_per_s)

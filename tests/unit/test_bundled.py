@@ -1,4 +1,4 @@
-"""Each bundled app gives the response that it promises, with a length and a type."""
+"""Each bundled app sends its documented response, with a length and a type."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from wsgiload.catalogue.bundled import BUNDLED, DEFAULT_APP
 from wsgiload.cli import run
 from wsgiload.cli._descriptions import descriptions
 from wsgiload.experiment.build import SweepSpec, experiment_of
-from wsgiload.experiment.given_again import given_again
 from wsgiload.experiment.plan import Experiment, experiment_facts
 from wsgiload.experiment.public_request import public_request
+from wsgiload.experiment.stored_secrets import restore_secrets
 from wsgiload.loads.request import Request
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -96,7 +96,7 @@ def ask(name: str, query: str | None = None, body: bytes | None = None) -> tuple
 
 
 @pytest.mark.parametrize("name", BUNDLED)
-def test_a_bundled_app_gives_its_expected_body(name: str) -> None:
+def test_a_bundled_app_sends_its_expected_body(name: str) -> None:
     bundled = BUNDLED[name]
     status, headers, body = ask(name)
     assert status == "200 OK"
@@ -118,14 +118,14 @@ def test_json1k_is_1024_bytes_of_json() -> None:
     assert json.loads(body)["items"]
 
 
-def test_the_default_app_is_there() -> None:
+def test_the_default_app_exists() -> None:
     assert BUNDLED[DEFAULT_APP].app == "hello:app"
 
 
 # --- what the apps of the published comparisons do
 
 
-def test_events_are_those_that_the_query_asks_for() -> None:
+def test_events_are_selected_by_the_query() -> None:
     assert 900 < len(BUNDLED["events"].expected_body) < 1_150
     numbers = [event["id"] for event in json.loads(ask("events")[2])["events"]]
     assert numbers == list(range(25, 33))
@@ -174,7 +174,7 @@ def test_upstream_takes_as_long_as_its_source_and_passes_on_a_failure(
 
 
 @pytest.mark.parametrize("size", [0, 1, 65_536, 200_001])
-def test_echo_responds_with_what_it_is_sent(size: int) -> None:
+def test_echo_returns_the_request_body(size: int) -> None:
     sent = bytes(number % 251 for number in range(size))
     assert ask("echo", body=sent)[2] == sent
 
@@ -187,7 +187,7 @@ def experiment(**options: Any) -> Experiment:
     return experiment_of(SweepSpec(server=ServerOptions(**options), request=request))
 
 
-def test_echo_is_sent_a_body_and_expects_it_back() -> None:
+def test_the_request_of_echo_has_a_body_and_expects_it() -> None:
     own = BUNDLED["echo"]
     usual = experiment(app_name="echo").request
     assert (usual.method, usual.body, usual.expected_body) == ("POST", own.body, own.body)
@@ -211,17 +211,17 @@ def test_each_app_of_a_grid_has_its_own_request() -> None:
     assert experiment_facts(experiment(app_name="echo"), ()).method == "POST"
 
 
-def test_the_body_of_a_bundled_app_need_not_be_given_again() -> None:
+def test_resume_restores_the_body_of_a_bundled_app() -> None:
     request = experiment(app_name="echo").request
     stored = public_request(request)
     assert stored.body != request.body
-    assert given_again(stored, RequestOptions()) == request
+    assert restore_secrets(stored, RequestOptions()) == request
     mine = replace(request, body=b"mine")
     with pytest.raises(Exception, match="the value of --body was not stored"):
-        given_again(public_request(mine), RequestOptions())
+        restore_secrets(public_request(mine), RequestOptions())
 
 
-def test_upstream_brings_its_source_unless_a_variable_names_another() -> None:
+def test_upstream_starts_its_source_unless_a_variable_names_another() -> None:
     plan = experiment(app_name="upstream")
     assert list(plan.services) == ["upstream"]
     assert plan.variables["WSGILOAD_UPSTREAM"] == f"127.0.0.1:{plan.services['upstream'].ready}"
@@ -232,7 +232,7 @@ def test_upstream_brings_its_source_unless_a_variable_names_another() -> None:
     assert elsewhere.variables == {"WSGILOAD_UPSTREAM": "10.0.0.1:80"}
 
 
-def test_two_sweeps_have_an_upstream_each() -> None:
+def test_two_sweeps_have_separate_upstreams() -> None:
     port = experiment(app_name="upstream").services["upstream"].ready
     assert isinstance(port, int)
     with socket.create_server(("127.0.0.1", port)):
@@ -241,7 +241,7 @@ def test_two_sweeps_have_an_upstream_each() -> None:
     assert port < other < 32_768
 
 
-def test_targets_have_bodies_of_their_own() -> None:
+def test_targets_have_their_own_bodies() -> None:
     targets = [{"request": {"method": "POST", "url": "/"}}]
     plan = experiment(app_name="echo", request=RequestOptions(targets=targets))
     assert (plan.request.method, plan.request.expected_body) == ("GET", None)
@@ -251,7 +251,7 @@ def test_targets_have_bodies_of_their_own() -> None:
 # --- where they are listed
 
 
-def test_every_app_is_listed_wherever_apps_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_app_is_in_all_lists_of_apps(capsys: pytest.CaptureFixture[str]) -> None:
     listed = descriptions(ServerOptions)["app_name"].partition("APP: ")[2]
     assert re.findall(r"\w+", listed.replace(" or ", ", ")) == list(BUNDLED)
     rows = re.findall(r"^\| `(\w+)` \|", (DOCS / "apps.md").read_text(), re.MULTILINE)

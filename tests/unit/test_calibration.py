@@ -1,5 +1,4 @@
-"""A floor is kept by machine and connection mode, judged without the lateness that it consists of,
-and found again."""
+"""A noise floor is judged without lateness, and stored by machine and keep-alive mode."""
 
 from __future__ import annotations
 
@@ -83,7 +82,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WSGILOAD_CACHE_DIR", str(tmp_path))
 
 
-def test_the_floor_has_the_figures_of_hold_0_and_null_where_nothing_was_measured() -> None:
+def test_the_noise_floor_is_that_of_hold_0_with_null_for_missing_figures() -> None:
     floor = document().noise_floor
     assert floor.response_time_ns == NoiseFloorQuantiles(
         p50=60_000, p99=120_000, p99_9=180_000, max=240_000
@@ -101,7 +100,7 @@ def test_the_floor_has_the_figures_of_hold_0_and_null_where_nothing_was_measured
         (999_000, 1, "impossible: below the service time"),
     ],
 )
-def test_the_median_of_a_known_hold_may_be_50_microseconds_late_and_never_early(
+def test_the_median_may_be_at_most_50_us_late_and_never_early(
     p50_ns: int, missed: int, says: str
 ) -> None:
     found = document(p50_ns=p50_ns)
@@ -109,7 +108,7 @@ def test_the_median_of_a_known_hold_may_be_50_microseconds_late_and_never_early(
     assert says in " ".join(bias_sentences(found))
 
 
-def test_lateness_is_the_figure_and_no_doubt_about_it() -> None:
+def test_lateness_does_not_affect_the_verdict() -> None:
     late = document(("send-lag", "invalid"), ("send-lag-absolute", "warn"))
     assert late.verdict.status == "valid"
     disturbed = document(("send-lag", "invalid"), ("run-queue-wait", "invalid")).verdict
@@ -117,7 +116,7 @@ def test_lateness_is_the_figure_and_no_doubt_about_it() -> None:
     assert [reason.check for reason in disturbed.reasons] == ["run-queue-wait"]
 
 
-def test_a_floor_is_found_for_its_mode_and_machine_only() -> None:
+def test_a_noise_floor_applies_only_to_its_machine_and_keepalive() -> None:
     assert known_floor("on", MACHINE) is None
     store_calibration(CONDITIONS, document())
     found = known_floor("on", MACHINE)
@@ -127,7 +126,7 @@ def test_a_floor_is_found_for_its_mode_and_machine_only() -> None:
     assert known_floor("on", msgspec.structs.replace(MACHINE, kernel="6.2")) is None
 
 
-def test_a_floor_that_is_old_or_was_disturbed_is_not_used() -> None:
+def test_an_old_or_invalid_noise_floor_is_not_used() -> None:
     store_calibration(CONDITIONS, document_as_of(0))
     assert known_floor("on", MACHINE) is None
     store_calibration(CONDITIONS, document(("run-queue-wait", "invalid")))
@@ -136,7 +135,7 @@ def test_a_floor_that_is_old_or_was_disturbed_is_not_used() -> None:
     assert known_floor("on", MACHINE) is not None
 
 
-def test_a_known_floor_is_part_of_every_plan_and_the_generator_takes_it() -> None:
+def test_a_known_noise_floor_is_part_of_every_plan() -> None:
     assert floor_of_plan("on") is None
     here = msgspec.structs.replace(document(), machine=machine_of(host_facts()))
     store_calibration(CONDITIONS, here)
@@ -147,13 +146,13 @@ def test_a_known_floor_is_part_of_every_plan_and_the_generator_takes_it() -> Non
     require_possible(msgspec.structs.replace(plan, noise_floor=floor))
 
 
-def test_a_cache_of_another_version_is_no_floor(tmp_path: Path) -> None:
+def test_a_cache_of_another_version_is_ignored(tmp_path: Path) -> None:
     path = store_calibration(CONDITIONS, document())
     path.write_text(path.read_text().replace('"schema_version": 1', '"schema_version": 9'))
     assert known_floor("on", MACHINE) is None
 
 
-def test_without_a_reference_server_cause_and_fix_are_said(
+def test_a_missing_reference_server_is_reported_with_a_fix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reference_server, "BUILT", tmp_path / "refsrv")

@@ -1,5 +1,4 @@
-"""A capacity search whose trials are invented: what is stored while it runs, and however it
-ends."""
+"""Capacity searches with simulated trials: what they store, however they end."""
 
 from __future__ import annotations
 
@@ -47,14 +46,14 @@ Outcome = Callable[[TrialPlan], CellResult]
 
 @dataclass
 class Trials:
-    """Trials that end as ``outcome`` says; it may also raise what ends a search."""
+    """Trials with outcomes from ``outcome``, which may also raise an exception."""
 
     directory: RunDirectory
     outcome: Outcome
     made: list[TrialPlan] = field(default_factory=list)
 
     def app_of(self, server: str) -> None:
-        """Nobody knows."""
+        """Unknown."""
 
     def carry_out(self, plan: TrialPlan) -> CellResult:
         self.made.append(plan)
@@ -71,7 +70,7 @@ class Trials:
 
 @dataclass
 class Searched:
-    """A search that has ended, and what it left."""
+    """A finished search and its files."""
 
     result: CapacityResult
     made: list[TrialPlan]
@@ -85,7 +84,7 @@ Searching = Callable[..., Searched]
 
 @pytest.fixture
 def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Searching:
-    """Searches servers that keep a rate of 100 per second, or end as another outcome says."""
+    """Searches servers with a capacity of 100 per second, or with other outcomes."""
 
     def searched(
         outcome: Outcome, servers: tuple[str, ...] = ("waitress",), reruns: int = USUAL_RERUNS
@@ -112,7 +111,7 @@ def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Searching:
 
 
 def serving_up_to(rate_per_s: float) -> Outcome:
-    """Slow above that rate."""
+    """A server that is slow above this rate."""
 
     def outcome(plan: TrialPlan) -> CellResult:
         return result(p99_ms=10.0 if (plan.level.rate_per_s or 0.0) <= rate_per_s else 90.0)
@@ -127,7 +126,7 @@ def errors(document: CapacityDocument) -> list[str]:
     ]
 
 
-def test_a_search_that_ended_says_so_everywhere(search: Searching) -> None:
+def test_a_complete_search_is_complete_in_all_documents(search: Searching) -> None:
     done = search(serving_up_to(100.0))
     document = done.result.document
     assert errors(document) == []
@@ -140,7 +139,7 @@ def test_a_search_that_ended_says_so_everywhere(search: Searching) -> None:
     assert document.servers[0].rate_per_s is not None
 
 
-def test_what_was_interrupted_is_never_called_valid(search: Searching) -> None:
+def test_an_interrupted_search_is_never_valid(search: Searching) -> None:
     def interrupted(plan: TrialPlan) -> CellResult:
         if plan.level.connections is None:
             raise KeyboardInterrupt
@@ -158,9 +157,7 @@ def test_what_was_interrupted_is_never_called_valid(search: Searching) -> None:
     assert out.getvalue().count("invalid: method (unfinished)") == 2
 
 
-def test_a_search_that_is_killed_leaves_a_run_that_can_be_read(
-    search: Searching, tmp_path: Path
-) -> None:
+def test_a_killed_search_leaves_a_readable_run(search: Searching, tmp_path: Path) -> None:
     seen = list[dict[str, Any]]()
 
     def looked_at(plan: TrialPlan) -> CellResult:
@@ -175,7 +172,7 @@ def test_a_search_that_is_killed_leaves_a_run_that_can_be_read(
 
 
 def failed(step: str, blame: str) -> CellResult:
-    """A trial that has no result."""
+    """A failed trial."""
     failure = CellFailure(step=step, message=f"no {step}", log_tail="")
     found = verdict("invalid", blame, reason("failure", "invalid", f"no {step}", 1))
     return result(failure=failure, verdict=found, rate_result=None, resources=None)
@@ -190,7 +187,7 @@ def failed(step: str, blame: str) -> CellResult:
         ("load", "server", 1, 97),
     ],
 )
-def test_a_failure_is_whose_fault_the_trial_was(
+def test_a_failure_has_the_blame_of_its_trial(
     search: Searching, step: str, blame: str, trials: int, code: int
 ) -> None:
     done = search(lambda _: failed(step, blame))
@@ -201,7 +198,7 @@ def test_a_failure_is_whose_fault_the_trial_was(
     assert (len(done.made), done.result.exit_code) == (trials, code)
 
 
-def test_a_later_failure_is_whose_fault_the_trial_was_too(search: Searching) -> None:
+def test_a_later_failure_has_the_blame_of_its_trial(search: Searching) -> None:
     done = search(lambda plan: result() if plan.level.connections else failed("limits", "host"))
     assert (len(done.made), done.result.exit_code) == (2, 98)
 
@@ -213,7 +210,7 @@ def no_response(status: str, blame: str | None) -> CellResult:
 @pytest.mark.parametrize(
     ("blame", "trials", "code"), [("client", 4, 98), ("host", 4, 98), ("server", 1, 97)]
 )
-def test_a_closed_loop_without_a_response_is_whose_fault_it_was(
+def test_a_closed_loop_without_a_response_has_the_blame_of_its_trial(
     search: Searching, blame: str, trials: int, code: int
 ) -> None:
     done = search(lambda _: no_response("invalid", blame))
@@ -227,7 +224,7 @@ def test_a_closed_loop_without_a_response_is_whose_fault_it_was(
 
 
 @pytest.mark.parametrize("reruns", [0, 2])
-def test_a_trial_is_made_again_as_often_as_asked(search: Searching, reruns: int) -> None:
+def test_a_trial_is_repeated_at_most_reruns_times(search: Searching, reruns: int) -> None:
     def spoiled(plan: TrialPlan) -> CellResult:
         return result() if plan.level.connections else result("invalid", "host")
 
@@ -241,7 +238,9 @@ def test_a_trial_is_made_again_as_often_as_asked(search: Searching, reruns: int)
     assert len(loops) == 1 + reruns
 
 
-def test_a_spoiled_closed_loop_is_made_again_and_spoils_nothing(search: Searching) -> None:
+def test_an_invalid_closed_loop_is_repeated_and_does_not_affect_the_verdict(
+    search: Searching,
+) -> None:
     usual = serving_up_to(100.0)
 
     def at_first_spoiled(plan: TrialPlan) -> CellResult:
@@ -259,7 +258,7 @@ def test_a_spoiled_closed_loop_is_made_again_and_spoils_nothing(search: Searchin
     assert "invalid and repeated" in server.trials[0].reason
 
 
-def test_a_closed_loop_whose_responses_only_came_later_is_good_enough_to_begin_with(
+def test_a_closed_loop_with_late_responses_still_gives_a_starting_rate(
     search: Searching,
 ) -> None:
     usual = serving_up_to(100.0)

@@ -1,5 +1,4 @@
-"""A capacity search within a budget: how long its trials are, when it stops looking, and how near
-it comes to a queue that is known."""
+"""Capacity searches within a budget: trial duration, end of the search, and accuracy."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ import pytest
 
 from wsgiload.capacity_search.budget import (
     GOAL,
-    SHORTEST_TRIAL_S,
+    MIN_TRIAL_S,
     Clock,
     require_enough,
     trial_s_within,
@@ -27,20 +26,20 @@ BUDGET_S = 180.0
 def test_trials_fill_the_budget_and_never_become_too_short() -> None:
     one, two = (trial_s_within(600.0, servers, AROUND_S) for servers in (1, 2))
     assert 2 * (two + AROUND_S) == pytest.approx(one + AROUND_S)
-    assert trial_s_within(10.0, 1, AROUND_S) == SHORTEST_TRIAL_S
+    assert trial_s_within(10.0, 1, AROUND_S) == MIN_TRIAL_S
 
 
-def test_a_budget_that_is_too_short_names_one_that_is_enough() -> None:
+def test_a_budget_that_is_too_short_is_refused_with_a_sufficient_one() -> None:
     with pytest.raises(UsageError) as refused:
         require_enough(60.0, 2, AROUND_S)
     assert str(refused.value).startswith("--budget is too short to search 2 servers")
     assert refused.value.fix is not None
     minutes = int(refused.value.fix.removeprefix("use --budget ").removesuffix("m"))
     require_enough(60.0 * minutes, 2, AROUND_S)
-    assert trial_s_within(60.0 * minutes, 2, AROUND_S) >= SHORTEST_TRIAL_S
+    assert trial_s_within(60.0 * minutes, 2, AROUND_S) >= MIN_TRIAL_S
 
 
-def test_looking_ends_when_only_the_confirmations_have_time_left() -> None:
+def test_the_search_ends_when_only_confirmations_fit_into_the_remaining_time() -> None:
     now_s = 100.0
     clock = Clock(BUDGET_S, 100.0, 30.0, lambda: now_s)
     assert not clock.must_confirm(3)
@@ -55,7 +54,7 @@ def test_looking_ends_when_only_the_confirmations_have_time_left() -> None:
 
 
 def _response_times_s(rate_per_s: float, seconds: float, draw: random.Random) -> Iterator[float]:
-    """M/D/4, first come first served; the first second is the warm-up."""
+    """Response times of an M/D/4 queue (FIFO), without a first second of warm-up."""
     free_s, now_s, count = [0.0] * 4, 0.0, 0
     while (now_s := now_s + draw.expovariate(rate_per_s)) < 1.0 + seconds:
         end_s = max(now_s, free_s[count % 4]) + 0.010
@@ -71,27 +70,27 @@ def _p99_s(rate_per_s: float, seconds: float, draw: random.Random) -> float:
 
 
 def _searched(seed: int) -> tuple[SearchResult, int]:
-    """What trials of that length find in the time that there is."""
-    draw, made = random.Random(seed), 0
+    """The result of a search within the budget, and its number of trials."""
+    draw, trials = random.Random(seed), 0
     trial_s = trial_s_within(BUDGET_S, 1, AROUND_S)
     clock = Clock(
         BUDGET_S,
         0.0,
         GOAL.confirmations * (trial_s + AROUND_S),
-        lambda: (1 + made) * (trial_s + AROUND_S),
+        lambda: (1 + trials) * (trial_s + AROUND_S),
     )
-    searching = search(400 * draw.uniform(0.9, 1.0), GOAL, lambda: clock.must_confirm(1))
-    wanted = next(searching)
+    steps = search(400 * draw.uniform(0.9, 1.0), GOAL, lambda: clock.must_confirm(1))
+    next_trial = next(steps)
     while True:
-        made += 1
+        trials += 1
         try:
-            wanted = searching.send(_p99_s(wanted.rate_per_s, trial_s, draw) < 0.050)
+            next_trial = steps.send(_p99_s(next_trial.rate_per_s, trial_s, draw) < 0.050)
         except StopIteration as ended:
-            return ended.value, made
+            return ended.value, trials
 
 
-def test_three_minutes_come_within_a_few_percent_of_a_known_queue() -> None:
-    """At 349 per second a long simulation has a p99 of 50 ms."""
+def test_three_minutes_find_the_capacity_of_a_simulated_queue() -> None:
+    """In a long simulation, the p99 is 50 ms at 349 per second."""
     assert _p99_s(340, 400, random.Random(1)) < 0.050 < _p99_s(358, 400, random.Random(1))
 
     searches = [_searched(seed) for seed in range(20)]
@@ -101,8 +100,8 @@ def test_three_minutes_come_within_a_few_percent_of_a_known_queue() -> None:
     assert all(rate == pytest.approx(349, rel=0.12) for rate in rates)
     # One more confirmation may have begun while there was time for it.
     trial_s = trial_s_within(BUDGET_S, 1, AROUND_S)
-    assert max(1 + made for _, made in searches) * (trial_s + AROUND_S) <= BUDGET_S
+    assert max(1 + trials for _, trials in searches) * (trial_s + AROUND_S) <= BUDGET_S
 
 
-def test_without_a_budget_nothing_of_this_applies() -> None:
+def test_a_search_with_a_budget_starts_higher_with_fewer_trials_per_rate() -> None:
     assert Goal().first_share < GOAL.first_share and Goal().trials > GOAL.trials

@@ -1,5 +1,4 @@
-"""What a capacity search says of a server: figures only where it can tell, and each doubt in
-words."""
+"""The result of a capacity search: its figures, verdict and warnings."""
 
 from __future__ import annotations
 
@@ -120,19 +119,19 @@ LATER = {"check": "steal"}
         "many failures",
     ],
 )
-def test_what_only_makes_responses_later_leaves_doubt_near_the_limit(
+def test_a_disturbance_that_delays_responses_is_doubtful_near_the_threshold(
     trial: CellResult, met: bool, is_doubtful: bool
 ) -> None:
     judgement = OBJECTIVE.judge(trial)
     assert (judgement.met, judgement.is_doubtful) == (met, is_doubtful)
 
 
-def test_a_finding_that_may_have_made_responses_earlier_spoils_the_trial() -> None:
+def test_a_disturbance_that_may_shorten_response_times_makes_a_trial_inconclusive() -> None:
     both = [reason(check, "invalid") for check in ("steal", "arrival-count")]
     assert OBJECTIVE.judge(result(verdict=verdict("invalid", "host", *both))).met is None
 
 
-def test_a_miss_that_rests_on_a_handful_of_requests_asks_for_a_longer_trial() -> None:
+def test_a_miss_decided_by_few_requests_needs_a_longer_trial() -> None:
     few = {"outcomes": outcomes(999)}
     short = OBJECTIVE.judge(result(p99_ms=90.0, **few))
     assert (short.met, short.is_too_short) == (None, True)
@@ -148,7 +147,7 @@ def test_a_miss_that_rests_on_a_handful_of_requests_asks_for_a_longer_trial() ->
     assert OBJECTIVE.long_enough_ns(50.0) == 24 * NS_PER_S
 
 
-def test_an_unstable_server_misses_whatever_its_quantiles() -> None:
+def test_an_unstable_server_misses_regardless_of_its_quantiles() -> None:
     message = "UNSTABLE: the offered rate is above the capacity"
     unstable = reason("backlog-growth", "warn", message)
     growing = reason("backlog-growth", "warn", "the requests in the system grew by 0.6 times")
@@ -156,28 +155,28 @@ def test_an_unstable_server_misses_whatever_its_quantiles() -> None:
         assert OBJECTIVE.judge(result(verdict=verdict("warn", "server", found))).met is met
 
 
-def test_failures_are_limited_even_where_nobody_said_so() -> None:
+def test_an_objective_limits_failures_by_default() -> None:
     assert OBJECTIVE.texts == ["p99<50ms", "error_rate<=0.1%"]
     assert parse_objective(["p99<50ms"], strict=True).texts == ["p99<50ms", "error_rate<=0.001%"]
     assert parse_objective(["p99<50ms", "error_rate<1%"]).texts == ["p99<50ms", "error_rate<1%"]
 
 
-def schema_errors(said: ServerCapacity, **changes: Any) -> list[str]:
+def schema_errors(capacity: ServerCapacity, **changes: Any) -> list[str]:
     schema = load_schema("capacity-2")
     server = {"$ref": "#/$defs/ServerCapacity", "$defs": schema["$defs"]}
     return [
         f"{error.json_path}: {error.message}"
-        for error in Draft202012Validator(server).iter_errors(to_plain(said) | changes)
+        for error in Draft202012Validator(server).iter_errors(to_plain(capacity) | changes)
     ]
 
 
 @pytest.mark.parametrize("texts", [[], ["goodput>=100"], ["p99>50ms"], ["capacity>=100"]])
-def test_what_gets_no_worse_with_the_load_is_no_objective(texts: list[str]) -> None:
+def test_an_objective_must_get_worse_with_the_load(texts: list[str]) -> None:
     with pytest.raises(UsageError):
         parse_objective(texts)
 
 
-def course(found: SearchResult | None, *trials: JudgedTrial) -> ServerSearch:
+def state(found: SearchResult | None, *trials: JudgedTrial) -> ServerSearch:
     return ServerSearch("waitress", list(trials), found)
 
 
@@ -201,39 +200,39 @@ def judged(cell: CellResult) -> JudgedTrial:
     return JudgedTrial(cell, "bisect", OBJECTIVE.judge(cell))
 
 
-def test_a_confirmed_search_is_valid_and_has_everything_of_the_contract() -> None:
-    said = server_result(course(FOUND, judged(result())), OBJECTIVE, 120 * NS_PER_S)
-    assert (said.server, said.rate_per_s, said.bracket) == (
+def test_a_confirmed_search_is_valid_and_matches_the_schema() -> None:
+    capacity = server_result(state(FOUND, judged(result())), OBJECTIVE, 120 * NS_PER_S)
+    assert (capacity.server, capacity.rate_per_s, capacity.bracket) == (
         "waitress",
         100.0,
         (100.0, 102.0),
     )
-    assert (said.confirmed, said.strict_per_s) == ((5, 6), 98.0)
-    assert said.verdict == verdict()
-    assert said.interval_95 is not None and said.estimate_per_s is not None
-    low, high = said.interval_95
+    assert (capacity.confirmed, capacity.strict_per_s) == ((5, 6), 98.0)
+    assert capacity.verdict == verdict()
+    assert capacity.interval_95 is not None and capacity.estimate_per_s is not None
+    low, high = capacity.interval_95
     assert low is not None and high is not None
-    assert low <= said.estimate_per_s <= high
-    assert memory_words(said.at_rate) == "48 MiB of 512 MiB"
+    assert low <= capacity.estimate_per_s <= high
+    assert memory_words(capacity.at_rate) == "48 MiB of 512 MiB"
     loose = result(limits=limits(memory_bytes=512 * MIB, not_enforced=("memory",)))
-    said_of_loose = server_result(course(FOUND, judged(loose)), OBJECTIVE, 120 * NS_PER_S)
-    assert memory_words(said_of_loose.at_rate) == "48 MiB", "a limit that did not hold is none"
-    assert exit_code("complete", [said]) == 0
-    assert schema_errors(said) == []
-    assert len(schema_errors(said, surprise=1, rate_per_s=0)) == 2
+    loose_result = server_result(state(FOUND, judged(loose)), OBJECTIVE, 120 * NS_PER_S)
+    assert memory_words(loose_result.at_rate) == "48 MiB", "a limit that did not hold is none"
+    assert exit_code("complete", [capacity]) == 0
+    assert schema_errors(capacity) == []
+    assert len(schema_errors(capacity, surprise=1, rate_per_s=0)) == 2
 
 
-def test_the_confirmed_rate_lies_inside_the_interval() -> None:
+def test_the_confirmed_rate_is_inside_the_interval() -> None:
     """Its confirmations met the objective, although the curve through all trials says otherwise."""
     trials = tuple(trial(rate < 330, rate) for rate in (320.0, 325.0, 335.0, 340.0, 345.0) * 4)
     for rate_per_s in (400.0, 250.0):
         confirmations = (Confirmation(rate_per_s, 5, 6),)
         found = replace(FOUND, trials=trials, confirmations=confirmations)
-        said = server_result(course(found), OBJECTIVE, 120 * NS_PER_S)
-        assert said.interval_95 is not None and said.rate_per_s is not None
-        low, upper = said.interval_95
+        capacity = server_result(state(found), OBJECTIVE, 120 * NS_PER_S)
+        assert capacity.interval_95 is not None and capacity.rate_per_s is not None
+        low, upper = capacity.interval_95
         assert low is not None and upper is not None
-        assert low <= said.rate_per_s <= upper
+        assert low <= capacity.rate_per_s <= upper
 
 
 FULL = resources(cpu_cores_mean=0.95, listen_queue_peak=9)
@@ -307,56 +306,54 @@ def database(cores: float) -> ServiceUse:
         ({"resources": None}, None, None),
     ],
 )
-def test_the_answer_names_what_limits_the_server(
+def test_the_result_names_the_limit_of_the_server(
     changes: dict[str, Any], limit: str | None, words: str | None
 ) -> None:
     missed = [judged(result(p99_ms=60.0, rate=rate, **changes)) for rate in (102.0, 105.0, 125.0)]
     far_above = judged(result(p99_ms=900.0, rate=400.0, resources=FULL))
     met = judged(result(resources=FULL))
-    said = server_result(course(FOUND, met, *missed, far_above), OBJECTIVE, 120 * NS_PER_S)
-    assert said.limited_by == limit
-    assert said.limiting_services == (("db",) if limit == "service" else ())
-    answer = answer_of(said)
+    capacity = server_result(state(FOUND, met, *missed, far_above), OBJECTIVE, 120 * NS_PER_S)
+    assert capacity.limited_by == limit
+    assert capacity.limiting_services == (("db",) if limit == "service" else ())
+    answer = answer_of(capacity)
     assert answer is not None and answer.startswith("waitress: 100/s (95 % CI ")
     assert answer.endswith(f", limited by {words}" if words else ")")
 
 
 def test_without_a_rate_there_is_no_answer() -> None:
     failed = server_result(
-        course(replace(FOUND, confirmations=(Confirmation(100.0, 2, 6),))),
+        state(replace(FOUND, confirmations=(Confirmation(100.0, 2, 6),))),
         OBJECTIVE,
         120 * NS_PER_S,
     )
     assert answer_of(failed) is None
 
 
-def test_short_trials_say_what_they_cost() -> None:
-    said = server_result(course(FOUND), OBJECTIVE, 5 * NS_PER_S)
-    (remark,) = remarks_of(said)
+def test_short_trials_cause_a_warning() -> None:
+    capacity = server_result(state(FOUND), OBJECTIVE, 5 * NS_PER_S)
+    (remark,) = remarks_of(capacity)
     assert "p99 depends on the 5 slowest of 500 requests and is unreliable (brevity)" in remark
     assert remark.endswith(". Use --duration 100s")
-    assert said.verdict.status == "warn"
+    assert capacity.verdict.status == "warn"
 
 
 def test_a_missed_confirmation_leaves_no_rate() -> None:
     missed = SearchResult(
         100.0, 102.0, 98.0, FOUND.trials, (Confirmation(100.0, 3, 6), Confirmation(98.04, 2, 6))
     )
-    said = server_result(course(missed), OBJECTIVE, 120 * NS_PER_S)
-    assert (said.rate_per_s, said.bracket) == (None, (100.0, 102.0))
-    assert said.verdict.reasons[0].check == "not-confirmed"
-    assert exit_code("complete", [said]) == 99
+    capacity = server_result(state(missed), OBJECTIVE, 120 * NS_PER_S)
+    assert (capacity.rate_per_s, capacity.bracket) == (None, (100.0, 102.0))
+    assert capacity.verdict.reasons[0].check == "not-confirmed"
+    assert exit_code("complete", [capacity]) == 99
 
 
 def test_invalid_trials_are_listed_and_too_many_of_them_invalidate_the_search() -> None:
     disturbed = replace(judged(result("invalid", "host")), is_discarded=True)
-    few = server_result(
-        course(FOUND, *[judged(result())] * 9, disturbed), OBJECTIVE, 120 * NS_PER_S
-    )
+    few = server_result(state(FOUND, *[judged(result())] * 9, disturbed), OBJECTIVE, 120 * NS_PER_S)
     assert few.verdict.status == "warn"
     assert "discarded and repeated: waitress at 100/s, run 1" in " ".join(remarks_of(few))
     many = server_result(
-        course(FOUND, *[judged(result())] * 3, disturbed), OBJECTIVE, 120 * NS_PER_S
+        state(FOUND, *[judged(result())] * 3, disturbed), OBJECTIVE, 120 * NS_PER_S
     )
     assert (many.verdict.status, many.verdict.blame) == ("invalid", "host")
     assert exit_code("complete", [many], ["waitress"]) == 98
@@ -365,7 +362,7 @@ def test_invalid_trials_are_listed_and_too_many_of_them_invalidate_the_search() 
 def test_doubtful_trials_are_repeated_until_a_fifth_was_and_then_counted() -> None:
     doubtful = judged(result("invalid", "host", p99_ms=60.0, check="steal"))
     assert doubtful.judgement is not None
-    so_far = course(None, *[judged(result())] * 4)
+    so_far = state(None, *[judged(result())] * 4)
     so_far.trials.append(doubtful)
     assert so_far.should_repeat(doubtful.judgement)
     so_far.discard_last()
@@ -374,7 +371,7 @@ def test_doubtful_trials_are_repeated_until_a_fifth_was_and_then_counted() -> No
     assert so_far.should_repeat(Judgement(None, "invalid (method)")), (
         "what cannot be judged never counts"
     )
-    counted = server_result(course(FOUND, *so_far.trials), OBJECTIVE, 120 * NS_PER_S)
+    counted = server_result(state(FOUND, *so_far.trials), OBJECTIVE, 120 * NS_PER_S)
     reasons = {reason.check: reason for reason in counted.verdict.reasons}
     assert (
         "1 of the 5 trials that decide the rate missed the objective but were disturbed"
@@ -395,64 +392,68 @@ def test_doubtful_trials_are_repeated_until_a_fifth_was_and_then_counted() -> No
     )
 
 
-def test_what_missed_far_above_the_upper_bound_makes_no_lower_bound() -> None:
+def test_misses_far_above_the_upper_bound_cause_no_lower_bound_warning() -> None:
     overloaded = judged(result("invalid", "host", p99_ms=900.0, check="steal", rate=315.0))
     at_the_bound = judged(result("invalid", "host", p99_ms=900.0, check="steal", rate=102.0))
-    far = server_result(course(FOUND, judged(result()), overloaded), OBJECTIVE, 120 * NS_PER_S)
+    far = server_result(state(FOUND, judged(result()), overloaded), OBJECTIVE, 120 * NS_PER_S)
     assert far.verdict.status == "valid"
-    near = server_result(course(FOUND, judged(result()), at_the_bound), OBJECTIVE, 120 * NS_PER_S)
+    near = server_result(state(FOUND, judged(result()), at_the_bound), OBJECTIVE, 120 * NS_PER_S)
     assert [reason.check for reason in near.verdict.reasons] == ["lower-bound"]
 
 
-def test_a_server_that_does_not_start_has_no_figures() -> None:
+def test_a_server_that_did_not_start_has_no_figures() -> None:
     failed = ServerSearch(
         "waitress",
         failure=CellFailure(step="readiness", message="no correct response", log_tail=""),
         app="cpu:app",
     )
-    said = server_result(failed, OBJECTIVE, 5 * NS_PER_S)
-    assert said.app == "cpu:app"
-    assert (said.rate_per_s, said.bracket, said.interval_95) == (None, (None, None), None)
-    assert schema_errors(said) == []
-    assert exit_code("complete", [said]) == 97
-    assert exit_code("interrupted", [said]) == 130
+    capacity = server_result(failed, OBJECTIVE, 5 * NS_PER_S)
+    assert capacity.app == "cpu:app"
+    assert (capacity.rate_per_s, capacity.bracket, capacity.interval_95) == (
+        None,
+        (None, None),
+        None,
+    )
+    assert schema_errors(capacity) == []
+    assert exit_code("complete", [capacity]) == 97
+    assert exit_code("interrupted", [capacity]) == 130
 
 
 @pytest.mark.parametrize(
     ("trials", "says"),
     [(0, "before its first trial"), (1, "after 1 trial"), (3, "after 3 trials")],
 )
-def test_a_search_that_was_cut_off_is_not_valid(trials: int, says: str) -> None:
-    said = server_result(course(None, *[judged(result())] * trials), OBJECTIVE, 120 * NS_PER_S)
-    assert (said.verdict.status, said.verdict.blame) == ("invalid", "method")
-    assert remarks_of(said) == [
+def test_an_unfinished_search_is_invalid(trials: int, says: str) -> None:
+    capacity = server_result(state(None, *[judged(result())] * trials), OBJECTIVE, 120 * NS_PER_S)
+    assert (capacity.verdict.status, capacity.verdict.blame) == ("invalid", "method")
+    assert remarks_of(capacity) == [
         f"waitress: the search was interrupted {says} (unfinished, invalid)"
     ]
-    assert is_unfinished(said)
-    assert schema_errors(said) == []
-    assert exit_code("interrupted", [said]) == 130
-    assert not is_unfinished(server_result(course(FOUND), OBJECTIVE, 120 * NS_PER_S))
+    assert is_unfinished(capacity)
+    assert schema_errors(capacity) == []
+    assert exit_code("interrupted", [capacity]) == 130
+    assert not is_unfinished(server_result(state(FOUND), OBJECTIVE, 120 * NS_PER_S))
 
 
 def test_an_abandoned_search_keeps_its_bounds() -> None:
     abandoned = SearchResult(100.0, 110.0, 98.0, FOUND.trials, (), is_abandoned=True)
-    ended = course(abandoned)
+    ended = state(abandoned)
     ended.abandoned = ("host", "4 trials at 105/s were invalid")
-    said = server_result(ended, OBJECTIVE, 120 * NS_PER_S)
-    assert (said.rate_per_s, said.bracket) == (None, (100.0, 110.0))
-    assert (said.verdict.status, said.verdict.blame) == ("invalid", "host")
-    assert schema_errors(said) == []
+    capacity = server_result(ended, OBJECTIVE, 120 * NS_PER_S)
+    assert (capacity.rate_per_s, capacity.bracket) == (None, (100.0, 110.0))
+    assert (capacity.verdict.status, capacity.verdict.blame) == ("invalid", "host")
+    assert schema_errors(capacity) == []
 
 
-def test_a_threshold_on_the_capacity_fails_where_there_is_none() -> None:
+def test_a_threshold_on_an_unknown_capacity_fails() -> None:
     threshold = parse_threshold("capacity>=90", CAPACITY_FIGURES)
-    said = server_result(course(FOUND), OBJECTIVE, 120 * NS_PER_S)
-    assert failed_thresholds([threshold], [("waitress", said)]) == []
+    capacity = server_result(state(FOUND), OBJECTIVE, 120 * NS_PER_S)
+    assert failed_thresholds([threshold], [("waitress", capacity)]) == []
     assert failed_thresholds(
-        [threshold], [("waitress", msgspec.structs.replace(said, rate_per_s=80.0))]
+        [threshold], [("waitress", msgspec.structs.replace(capacity, rate_per_s=80.0))]
     ) == ["threshold capacity>=90 failed for waitress"]
     assert failed_thresholds(
-        [threshold], [("waitress", msgspec.structs.replace(said, rate_per_s=None))]
+        [threshold], [("waitress", msgspec.structs.replace(capacity, rate_per_s=None))]
     )
     with pytest.raises(UsageError, match="unknown figure 'p99'; choose one of capacity"):
         parse_threshold("p99<50ms", CAPACITY_FIGURES)

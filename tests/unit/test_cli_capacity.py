@@ -1,5 +1,4 @@
-"""``wsgiload capacity`` refuses what it cannot search before anything starts, and says what it
-would do."""
+"""``wsgiload capacity`` refuses invalid options before anything starts, and prints its plan."""
 
 from __future__ import annotations
 
@@ -47,14 +46,14 @@ QUICK = ["capacity", "--slo", "p99<50ms", "--dry-run"]
         ([*QUICK, "--threshold", "p99<1s"], "unknown figure 'p99'; choose one of capacity"),
     ],
 )
-def test_what_cannot_be_searched_is_refused(
+def test_invalid_options_are_refused(
     words: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(words) == 2
     assert says in capsys.readouterr().err
 
 
-def test_the_plan_tells_the_search_and_how_long_it_takes(
+def test_the_plan_contains_the_search_and_its_duration(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert (
@@ -89,7 +88,7 @@ def test_the_plan_tells_the_search_and_how_long_it_takes(
     assert plan["estimated_seconds"] == pytest.approx(2 * (34 * 35 + 6 * 125))
 
 
-def test_a_recommendation_without_rates_finds_them_first(
+def test_a_recommendation_without_rates_determines_them_first(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     words = ["sweep", "--servers", "waitress", "--slo", "p99<50ms", "--dry-run"]
@@ -104,7 +103,7 @@ def test_a_recommendation_without_rates_finds_them_first(
         assert plan["estimated_seconds"] > 0
 
 
-def test_a_recommendation_asks_for_six_runs_unless_the_user_did(
+def test_a_recommendation_takes_six_runs_by_default(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     words = ["sweep", "--servers", "waitress", "--slo", "p99<50ms", "--dry-run"]
@@ -113,7 +112,7 @@ def test_a_recommendation_asks_for_six_runs_unless_the_user_did(
         assert json.loads(capsys.readouterr().out)["runs"] == expected
 
 
-def test_no_setting_is_recommended_for_a_closed_loop(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_objective_is_refused_in_a_closed_loop(capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         run(["sweep", "--servers", "waitress", "--slo", "p99<50ms", "-c", "10", "--dry-run"]) == 2
     )
@@ -129,7 +128,7 @@ def test_no_setting_is_recommended_for_a_closed_loop(capsys: pytest.CaptureFixtu
     ],
     ids=["capacity", "a URL", "sweep"],
 )
-def test_sessions_are_refused_where_a_closed_loop_comes_first(
+def test_sessions_are_refused_if_a_closed_loop_comes_first(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "shop").write_text("[browse]\nGET /\n")
@@ -140,7 +139,7 @@ def test_sessions_are_refused_where_a_closed_loop_comes_first(
         assert run([*given, "--rates", "10"]) == 0
 
 
-def test_a_search_of_a_url_is_called_as_asked_or_by_its_host(
+def test_a_search_of_a_url_is_named_by_its_option_or_its_host(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     words = [*QUICK, "--url", "http://127.0.0.1:8000/"]

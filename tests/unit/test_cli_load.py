@@ -1,5 +1,4 @@
-"""``wsgiload load`` ends with the documented code for each kind of report, whatever machine the
-test runs on."""
+"""``wsgiload load`` exits with the documented code for each kind of report, on any machine."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ MET, NOT_MET = "goodput>=1", "goodput>=1000000000"
 
 
 class CannedHandle:
-    """Stands in for a load: its report is known, and Ctrl-C comes on request."""
+    """A fake load with a canned report, which can simulate Ctrl-C."""
 
     report: LoadReport
     is_interrupted = False
@@ -88,7 +87,7 @@ def spoil(canned: type[CannedHandle]) -> None:
         (True, NOT_MET, True, 130),
     ],
 )
-def test_the_exit_code_is_the_first_of_130_98_99_that_holds(
+def test_the_exit_code_is_the_first_of_130_98_99_that_applies(
     canned: type[CannedHandle],
     capsys: pytest.CaptureFixture[str],
     invalid: bool,
@@ -121,7 +120,7 @@ def plain(canned: type[CannedHandle]) -> Any:
 
 
 @pytest.mark.parametrize("invalid", [False, True])
-def test_a_target_that_answered_nothing_is_97_before_anything_is_said_of_the_measurement(
+def test_a_server_without_a_correct_response_takes_precedence_with_97(
     canned: type[CannedHandle], invalid: bool
 ) -> None:
     refuse_all(canned)
@@ -130,14 +129,14 @@ def test_a_target_that_answered_nothing_is_97_before_anything_is_said_of_the_mea
     assert run(["load", URL, "-R", "5", "--quiet", "--threshold", NOT_MET]) == 97
 
 
-def test_a_load_in_which_nothing_was_due_says_nothing_of_the_target(
+def test_a_load_without_scheduled_requests_does_not_blame_the_server(
     canned: type[CannedHandle],
 ) -> None:
     canned.report = replace(canned.report, outcomes=outcomes())
     assert run(["load", URL, "-R", "5", "--quiet"]) == 0
 
 
-def test_a_place_where_the_result_could_not_be_written_is_refused_before_the_load(
+def test_an_unwritable_destination_is_refused_before_the_load(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(_load, "Handle", None)
@@ -149,14 +148,14 @@ def test_a_place_where_the_result_could_not_be_written_is_refused_before_the_loa
 
 
 @pytest.mark.parametrize("name", ["http://127.0.0.1:9/", "localhost:8000", "[::1]:80/app.json"])
-def test_the_url_is_not_taken_for_the_name_of_a_file(
+def test_a_url_is_not_accepted_as_a_file_name(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["load", "-R", "5", "--json", name, URL]) == 2
     assert f" would write a file named {name!r}; " in capsys.readouterr().err
 
 
-def test_a_folder_is_no_place_for_a_result(
+def test_a_directory_is_refused_as_a_destination(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     for place in (str(tmp_path), f"{tmp_path}/new/"):
@@ -164,7 +163,7 @@ def test_a_folder_is_no_place_for_a_result(
         assert "it is a directory; name a file" in capsys.readouterr().err
 
 
-def test_a_time_of_day_may_be_in_the_name_of_a_file(
+def test_a_file_name_may_contain_a_time_of_day(
     canned: type[CannedHandle], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "run-12:30.json"
@@ -177,13 +176,13 @@ def test_a_time_of_day_may_be_in_the_name_of_a_file(
     assert json.loads(file.read_text()) == plain(canned)
 
 
-def test_a_body_is_sent_as_it_was_typed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_body_keeps_its_original_bytes(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["load", URL, "-R", "5", "--dry-run", "--quiet", "--body", os.fsdecode(b"\xff\xc3\xa9")]
     assert run([*words, "--store-secrets"]) == 0
     assert base64.b64decode(json.loads(capsys.readouterr().out)["body_base64"]) == b"\xff\xc3\xa9"
 
 
-def test_a_url_that_is_no_text_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_url_that_is_not_utf8_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["load", URL + os.fsdecode(b"\xff"), "-R", "5"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "has characters not allowed in a URL; percent-encode them" in line
@@ -205,7 +204,7 @@ def test_json_in_a_file_leaves_the_table_on_standard_output(
     assert printed.err == "", "--quiet is no progress"
 
 
-def test_a_load_that_cannot_be_added_up_in_time_says_so(
+def test_a_load_that_does_not_stop_in_time_has_no_report(
     canned: type[CannedHandle], capsys: pytest.CaptureFixture[str]
 ) -> None:
     canned.is_interrupted, canned.adds_up_in_time = True, False
@@ -213,7 +212,7 @@ def test_a_load_that_cannot_be_added_up_in_time_says_so(
     assert capsys.readouterr().err == "wsgiload: interrupted before the measurement; no report\n"
 
 
-def test_a_disturbed_load_is_repeated_and_the_longest_time_is_said_first(
+def test_a_disturbed_load_is_repeated_and_its_maximum_duration_announced(
     canned: type[CannedHandle],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

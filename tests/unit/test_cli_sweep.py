@@ -1,5 +1,4 @@
-"""``wsgiload sweep`` ends with the documented code for what was measured; nothing is measured
-here."""
+"""``wsgiload sweep`` exits with the documented code for its results; nothing is measured."""
 
 from __future__ import annotations
 
@@ -50,7 +49,7 @@ def ends_with(
 
 
 @pytest.mark.parametrize(("slow_run", "code"), [(1, 0), (3, 99)])
-def test_a_threshold_does_not_apply_to_a_trial_that_was_repeated(
+def test_a_threshold_does_not_apply_to_a_repeated_trial(
     slow_run: int, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spoiled = invalid(cell("a", p99_ns=80e6), "host")

@@ -1,5 +1,4 @@
-"""Where an option's value comes from: command line, environment, own file, pyproject.toml, default,
-in this order."""
+"""Precedence of options: command line, environment, wsgiload.toml, pyproject.toml, default."""
 
 from __future__ import annotations
 
@@ -53,7 +52,7 @@ def duration_s(plan: dict[str, Any]) -> float:
     return float(plan["load"]["duration_ns"] / SECOND_NS)
 
 
-def test_each_layer_goes_before_the_ones_below_it(
+def test_each_layer_overrides_the_ones_below_it(
     folder: Path, dry: DryRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert duration_s(dry("sweep")) == 10, "the default"
@@ -72,7 +71,7 @@ def test_each_layer_goes_before_the_ones_below_it(
     )
 
 
-def test_a_named_file_takes_the_place_of_wsgiload_toml(
+def test_a_named_file_replaces_wsgiload_toml(
     folder: Path, dry: DryRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "wsgiload.toml").write_text('duration = "3s"\nruns = 3\n')
@@ -83,7 +82,7 @@ def test_a_named_file_takes_the_place_of_wsgiload_toml(
     assert duration_s(dry("sweep")) == 7
 
 
-def test_a_table_of_a_command_goes_before_the_top_level_and_leaves_other_commands_alone(
+def test_a_command_table_overrides_the_top_level_for_this_command_only(
     folder: Path, dry: DryRun
 ) -> None:
     (folder / "wsgiload.toml").write_text(
@@ -96,7 +95,7 @@ def test_a_table_of_a_command_goes_before_the_top_level_and_leaves_other_command
     assert dry("sweep")["seed"] == 1
 
 
-def test_a_key_at_the_top_level_applies_only_to_commands_that_have_the_option(
+def test_a_top_level_key_applies_only_to_commands_with_the_option(
     folder: Path, dry: DryRun
 ) -> None:
     (folder / "wsgiload.toml").write_text(
@@ -125,7 +124,7 @@ def test_a_list_is_written_as_toml_or_as_on_the_command_line(
         ('["A: 1", "B: two words, one comma"]', [["A", "1"], ["B", "two words, one comma"]]),
     ],
 )
-def test_an_option_that_may_be_repeated_takes_one_value_or_a_list(
+def test_a_repeatable_option_takes_one_value_or_a_list(
     folder: Path, dry: DryRun, value: str, fields: list[list[str]]
 ) -> None:
     (folder / "wsgiload.toml").write_text(f"header = {value}\n")
@@ -145,7 +144,7 @@ def test_a_key_may_have_dashes_or_underscores(folder: Path, dry: DryRun, name: s
     assert dry("sweep")["load"]["max_connections"] == 77
 
 
-def test_a_key_whose_flag_and_parameter_differ_in_name_still_counts(
+def test_a_key_may_differ_from_the_parameter_name(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "wsgiload.toml").write_text('json = "plan.json"\n')
@@ -157,7 +156,7 @@ def test_a_key_whose_flag_and_parameter_differ_in_name_still_counts(
     assert capsys.readouterr().out == ""
 
 
-def test_the_files_are_those_of_the_apps_folder(folder: Path, dry: DryRun) -> None:
+def test_the_files_are_read_from_the_directory_of_the_app(folder: Path, dry: DryRun) -> None:
     project = folder / "project"
     project.mkdir()
     (project / "wsgiload.toml").write_text("runs = 4\n")
@@ -165,7 +164,7 @@ def test_the_files_are_those_of_the_apps_folder(folder: Path, dry: DryRun) -> No
     assert dry("sweep")["runs"] == 1
 
 
-def test_a_project_file_without_our_table_says_nothing(folder: Path, dry: DryRun) -> None:
+def test_a_project_file_without_a_wsgiload_table_is_ignored(folder: Path, dry: DryRun) -> None:
     (folder / "pyproject.toml").write_text('[project]\nname = "x"\n[tool.other]\nraets = 1\n')
     assert dry("sweep")["runs"] == 1
 
@@ -227,26 +226,26 @@ def test_a_project_file_without_our_table_says_nothing(folder: Path, dry: DryRun
         ),
     ],
 )
-def test_a_mistake_in_a_file_is_one_line_that_names_file_and_key(
+def test_an_error_in_a_file_is_one_line_with_file_and_key(
     folder: Path, dry: DryRun, name: str, text: str, says: str
 ) -> None:
     (folder / name).write_text(text)
     assert dry.refused("sweep").startswith(f"wsgiload: {says}")
 
 
-def test_a_file_that_is_no_text_is_one_line(folder: Path, dry: DryRun) -> None:
+def test_a_file_that_is_not_utf8_is_refused_in_one_line(folder: Path, dry: DryRun) -> None:
     (folder / "wsgiload.toml").write_bytes(b"\xff\xfe\x00")
     assert dry.refused("sweep").startswith("wsgiload: wsgiload.toml is not valid TOML: ")
 
 
-def test_a_named_file_must_exist_and_the_usual_one_need_not(dry: DryRun) -> None:
+def test_a_named_file_must_exist_but_not_the_default_one(dry: DryRun) -> None:
     assert (
         dry.refused("sweep", "--config", "gone.toml")
         == "wsgiload: cannot read gone.toml: No such file or directory"
     )
 
 
-def test_a_mistake_in_the_environment_names_the_option(
+def test_an_error_in_the_environment_names_the_option(
     dry: DryRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WSGILOAD_DURATION", "bogus")

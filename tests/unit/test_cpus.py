@@ -1,4 +1,4 @@
-"""Who gets which cores."""
+"""The CPU assignment without a topology, and the kernel's list format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wsgiload.host.cpus import CpuPlan, assign_cpus, available_cpus, format_cpu_
     ("text", "cores"),
     [("", ()), ("0", (0,)), ("1,3-5", (1, 3, 4, 5)), (" 2 , 0-1\n", (0, 1, 2)), ("3,3-3", (3,))],
 )
-def test_reads_the_list_format(text: str, cores: tuple[int, ...]) -> None:
+def test_parses_the_list_format(text: str, cores: tuple[int, ...]) -> None:
     assert parse_cpu_list(text) == cores
 
 
@@ -27,7 +27,7 @@ def test_refuses_other_formats(text: str) -> None:
 
 
 @pytest.mark.parametrize("cores", [(), (0,), (1, 3, 4, 5), (0, 1, 2, 64)])
-def test_writes_what_it_reads(cores: tuple[int, ...]) -> None:
+def test_the_list_format_round_trips(cores: tuple[int, ...]) -> None:
     assert parse_cpu_list(format_cpu_list(cores)) == cores
 
 
@@ -49,7 +49,7 @@ def test_writes_what_it_reads(cores: tuple[int, ...]) -> None:
         (8, 2.0, (6, 7), (1, 2, 3, 4, 5), (0,), False),
     ],
 )
-def test_divides_cores(
+def test_assigns_cores(
     count: int,
     cpus: float | None,
     server: tuple[int, ...],
@@ -62,11 +62,11 @@ def test_divides_cores(
     )
 
 
-def test_keeps_to_the_cores_that_are_available() -> None:
+def test_assigns_only_available_cores() -> None:
     assert assign_cpus([3, 5], 1.0, None, None) == CpuPlan((5,), (3,), False, (3,))
 
 
-def test_takes_what_was_named() -> None:
+def test_uses_explicit_cores_unchanged() -> None:
     assert assign_cpus(range(4), 1.0, (0,), None) == CpuPlan((0,), (1, 2, 3), False, (1, 2, 3))
     assert assign_cpus(range(4), 1.0, None, (3,)) == CpuPlan((2,), (3,), False, (0,))
     assert assign_cpus(range(2), 1.0, None, (1,)) == CpuPlan((0,), (1,), False, (1,))
@@ -74,7 +74,7 @@ def test_takes_what_was_named() -> None:
     assert assign_cpus(range(2), 1.0, (1,), (1,)) == CpuPlan((1,), (1,), True, (1,))
 
 
-def test_refuses_cores_that_are_not_there() -> None:
+def test_refuses_unavailable_cores() -> None:
     with pytest.raises(UsageError, match="--server-cpus names 7, but only 0-1 are available"):
         assign_cpus(range(2), None, (7,), None)
     with pytest.raises(UsageError, match="--client-cpus names 2-3"):

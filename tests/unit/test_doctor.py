@@ -1,4 +1,4 @@
-"""The checks of this machine, on invented machines and once on the real one."""
+"""The checks of the machine, on simulated machines and on this one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write(tmp_path: Path) -> Write:
     return put
 
 
-def test_every_finding_here_is_complete() -> None:
+def test_every_finding_on_this_machine_is_complete() -> None:
     findings = run_checks(watch_s=0.05)
     names = [finding.check for finding in findings]
     assert len(set(names)) == len(names) >= 14
@@ -34,7 +34,7 @@ def test_every_finding_here_is_complete() -> None:
         assert finding.level != "green" or finding.value is not None
 
 
-def test_what_cannot_be_known_is_never_green(tmp_path: Path) -> None:
+def test_an_unknown_fact_is_never_green(tmp_path: Path) -> None:
     own = {"cores", "uv", "open files"}  # these ask the process, not the files
     findings = [finding for finding in run_checks(tmp_path, 0) if finding.check not in own]
     assert {finding.level for finding in findings} == {"amber", "red"}
@@ -98,7 +98,7 @@ def test_cores(cores: tuple[int, ...], level: str) -> None:
         (doctor.check_load, "proc/loadavg", "0.00 0 0 1/1 1", "green", 0.0),
     ],
 )
-def test_a_file_and_what_it_means(
+def test_a_check_of_one_file(
     tmp_path: Path,
     write: Write,
     check: Callable[[Path], DoctorFinding],
@@ -129,7 +129,7 @@ def test_every_core_must_have_the_performance_governor(tmp_path: Path, write: Wr
     assert (finding.level, finding.value) == ("amber", "performance,powersave")
 
 
-def test_foreign_load_and_steal_from_two_readings(tmp_path: Path, write: Write) -> None:
+def test_background_load_and_steal_from_two_readings(tmp_path: Path, write: Write) -> None:
     write("proc/stat", "cpu  10 1 4 100 5 1 1 3 7 0\ncpu0 1 1 1 1 1 1 1 1 1 1")
     assert doctor.read_cpu_times(tmp_path) == CpuTimes(busy=17, stolen=3, total=125)
     before = CpuTimes(0, 0, 0)
@@ -199,16 +199,14 @@ def recorded(write: Write, files: dict[str, str]) -> None:
         write(path, text)
 
 
-def test_a_machine_set_up_for_measuring_is_green_throughout(tmp_path: Path, write: Write) -> None:
+def test_a_machine_tuned_for_measuring_is_green(tmp_path: Path, write: Write) -> None:
     recorded(write, SERVER)
     findings = doctor.quick_checks(tmp_path)
     assert [finding for finding in findings if finding.level != "green"] == []
     assert len(findings) == len(SERVER) - 1, "connection tracking has two files"
 
 
-def test_a_notebook_as_it_comes_is_told_the_command_for_each_fault(
-    tmp_path: Path, write: Write
-) -> None:
+def test_findings_on_an_untuned_notebook_have_a_fix(tmp_path: Path, write: Write) -> None:
     recorded(write, NOTEBOOK)
     findings = {finding.check: finding for finding in doctor.quick_checks(tmp_path)}
     assert {name for name, finding in findings.items() if finding.level == "green"} == {"pressure"}
@@ -224,7 +222,7 @@ def test_a_notebook_as_it_comes_is_told_the_command_for_each_fault(
     assert findings["TIME_WAIT"].value == 23456
 
 
-def test_a_battery_that_is_charging_is_no_fault(tmp_path: Path, write: Write) -> None:
+def test_a_charging_battery_is_green(tmp_path: Path, write: Write) -> None:
     recorded(write, {path: text for path, text in NOTEBOOK.items() if "power_supply" in path})
     write("sys/class/power_supply/AC/online", "1")
     write("sys/class/power_supply/BAT0/status", "Charging")
@@ -248,7 +246,7 @@ def test_a_battery_that_is_charging_is_no_fault(tmp_path: Path, write: Write) ->
     ],
     ids=["not loaded", "hidden", "unknown", "small"],
 )
-def test_connection_tracking_is_green_only_where_it_is_known(
+def test_connection_tracking_is_green_only_if_known(
     tmp_path: Path, write: Write, files: dict[str, str], level: str
 ) -> None:
     recorded(write, files)
@@ -257,7 +255,9 @@ def test_connection_tracking_is_green_only_where_it_is_known(
 
 
 @pytest.mark.parametrize(("boost", "level"), [("1", "amber"), ("0", "green")])
-def test_boost_by_the_other_file(tmp_path: Path, write: Write, boost: str, level: str) -> None:
+def test_turbo_from_the_generic_boost_file(
+    tmp_path: Path, write: Write, boost: str, level: str
+) -> None:
     write("sys/devices/system/cpu/cpufreq/boost", boost)
     findings = {finding.check: finding for finding in doctor.quick_checks(tmp_path)}
     assert findings["turbo"].level == level

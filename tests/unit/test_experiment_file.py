@@ -1,5 +1,4 @@
-"""``wsgiload run``: an experiment file says what the flags of a sweep say, and every mistake in it is
-one line with the file, the key and the fix."""
+"""``wsgiload run``: experiment files set options of a sweep; errors name file, key and fix."""
 
 from __future__ import annotations
 
@@ -75,7 +74,7 @@ def dry(folder: Path, capsys: pytest.CaptureFixture[str]) -> Runner:
     return Runner(folder, capsys)
 
 
-def test_a_file_says_what_the_flags_say(dry: Runner) -> None:
+def test_a_file_sets_the_same_options_as_the_flags(dry: Runner) -> None:
     plan = dry(FULL)
     assert (plan["title"], plan["source"]) == ("Two servers", "our wiki")
     assert (plan["notes"], plan["name"]) == (["With the database off."], "mine")
@@ -89,7 +88,7 @@ def test_a_file_says_what_the_flags_say(dry: Runner) -> None:
     assert plan["runs"] >= 6
 
 
-def test_the_command_line_goes_first_and_wsgiload_toml_does_not_apply(
+def test_the_command_line_overrides_the_file_and_wsgiload_toml_is_ignored(
     folder: Path, dry: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "wsgiload.toml").write_text('duration = "9s"\ncpus = 0.5\n')
@@ -100,7 +99,7 @@ def test_the_command_line_goes_first_and_wsgiload_toml_does_not_apply(
     assert dry('duration = "3s"\n')["load"]["duration_ns"] == 5 * S
 
 
-def test_other_servers_leave_out_the_settings_of_those_that_they_replace(dry: Runner) -> None:
+def test_other_servers_drop_the_settings_of_replaced_servers(dry: Runner) -> None:
     text = """
 servers = ["waitress", "gunicorn-sync", "gunicorn-gthread"]
 server-args = ["waitress=--ident=x", "gunicorn=--log-level error"]
@@ -113,7 +112,7 @@ server-args = ["waitress=--ident=x", "gunicorn=--log-level error"]
     assert line.startswith("mine.toml: server_args: --server-args bjoern: not a measured server")
 
 
-def test_a_scale_replaces_options_and_says_so(dry: Runner) -> None:
+def test_a_scale_overrides_options_with_a_note(dry: Runner) -> None:
     plan = dry(FULL, "--scale", "quick")
     assert [level["rate_per_s"] for level in plan["levels"]] == [100]
     assert plan["load"]["duration_ns"] == S
@@ -127,7 +126,7 @@ def test_a_scale_replaces_options_and_says_so(dry: Runner) -> None:
     )
 
 
-def test_servers_and_services_of_the_users_own_are_tables(dry: Runner) -> None:
+def test_own_servers_and_services_are_tables(dry: Runner) -> None:
     plan = dry(
         'app-name = "hello"\n[servers.mine]\ncommand = "python3 -m http.server {port}"\n'
         '[services.db]\ncommand = "sleep 60"\n'
@@ -168,17 +167,17 @@ def test_servers_and_services_of_the_users_own_are_tables(dry: Runner) -> None:
     ],
     ids=lambda value: value[:24],
 )
-def test_a_mistake_is_one_line_with_file_key_and_fix(dry: Runner, text: str, says: str) -> None:
+def test_an_error_is_one_line_with_file_key_and_fix(dry: Runner, text: str, says: str) -> None:
     assert dry.refused(text).startswith(says)
 
 
-def test_a_mistake_on_the_command_line_does_not_name_the_file(dry: Runner) -> None:
+def test_an_error_on_the_command_line_does_not_name_the_file(dry: Runner) -> None:
     line = dry.refused("servers = ['waitress']", "--servers", "guncorn")
     assert line == "unknown server 'guncorn'; did you mean gunicorn?"
     assert dry.refused("", "--cpus", "4096").startswith("--cpus 4096 exceeds")
 
 
-def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["run", "nowhere.toml"]) == 2
     said = capsys.readouterr().err
     assert said == "wsgiload: cannot read nowhere.toml: No such file or directory\n"
@@ -186,7 +185,7 @@ def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Missing argument 'FILE'" in capsys.readouterr().err
 
 
-def test_run_takes_whatever_sweep_takes() -> None:
+def test_run_takes_all_options_of_sweep() -> None:
     def flags(name: str) -> set[str]:
         params = wsgiload.commands[name].params
         return {flag for one in params if isinstance(one, click.Option) for flag in one.opts}
@@ -197,7 +196,7 @@ def test_run_takes_whatever_sweep_takes() -> None:
     assert {"targets", "rates", "duration"} <= options_by_name(wsgiload.commands["run"]).keys()
 
 
-def test_the_example_in_the_documentation_is_one(dry: Runner) -> None:
+def test_the_example_in_the_documentation_is_valid(dry: Runner) -> None:
     docs = (Path(__file__).parents[2] / "docs" / "experiment-files.md").read_text()
     (text,) = re.findall(r"^```toml\n(.*?)^```", docs, re.MULTILINE | re.DOTALL)
     plan = dry(text, "--scale", "quick")

@@ -29,7 +29,7 @@ def reported() -> set[str]:
     return {name for file in files for name in NAMED.findall(file.read_text())} | CONSTANTS
 
 
-def test_everything_that_is_reported_is_explained() -> None:
+def test_every_reported_name_is_explained() -> None:
     of_load = {one["name"] for one in json.loads(check_catalogue())}
     assert len(reported()) > 20, "the pattern finds what the code reports"
     assert set(explanations()) == of_load | reported()
@@ -44,7 +44,9 @@ def test_every_name_with_a_code_is_explained_with_it() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(explanations()))
-def test_each_says_what_when_and_what_to_do(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_explanation_has_a_test_a_condition_and_a_fix(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["explain", name]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split(" ")[0] == name
@@ -53,7 +55,7 @@ def test_each_says_what_when_and_what_to_do(name: str, capsys: pytest.CaptureFix
         assert f"Threshold: --check-threshold {name}.{key}={limit:.15g}" in lines
 
 
-def test_a_code_is_another_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_code_is_accepted_as_a_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", "C4"]) == 0
     assert capsys.readouterr().out.startswith("send-lag (C4)\n")
 
@@ -64,7 +66,7 @@ def test_without_a_name_all_are_listed(capsys: pytest.CaptureFixture[str]) -> No
     assert [line.split(" ")[0] for line in lines] == list(explanations())
 
 
-def test_an_unknown_name_is_answered_with_the_closest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_name_suggests_the_closest(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", "sendlag"]) == 2
     assert "did you mean send-lag" in capsys.readouterr().err
     with pytest.raises(UsageError, match="`wsgiload explain` lists them"):

@@ -26,7 +26,7 @@ from wsgiload.analysis.recommendations import recommendations
 from wsgiload.catalogue.bundled import APPS_FOLDER, BUNDLED
 from wsgiload.catalogue.contract import Server
 from wsgiload.cli import run
-from wsgiload.cli._recommend import tell_recommendations
+from wsgiload.cli._recommend import print_recommendations
 from wsgiload.documents.capacity import ServerCapacity
 from wsgiload.documents.cell_result import CellFailure, CellResult
 from wsgiload.documents.codec import to_plain
@@ -525,7 +525,7 @@ def test_each_app_has_a_recommendation_of_its_own(capsys: pytest.CaptureFixture[
         entries = recommendations(
             cells, lambda of_app: recommend(of_app, objective), objective.texts
         )
-        return tell_recommendations(entries, EXIT_OK)
+        return print_recommendations(entries, EXIT_OK)
 
     assert tell(cells) == EXIT_OK
     first, second = capsys.readouterr().out.splitlines()
@@ -565,7 +565,7 @@ def test_so_has_each_app_of_a_capacity_search(capsys: pytest.CaptureFixture[str]
     assert [
         error.message for error in described.iter_errors([to_plain(one) for one in found])
     ] == []
-    assert tell_recommendations(found, EXIT_OK) == EXIT_OK
+    assert print_recommendations(found, EXIT_OK) == EXIT_OK
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition(",")[0] for line in lines] == [
         "hello:app: Recommended: a-hello",

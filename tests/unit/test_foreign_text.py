@@ -11,7 +11,7 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from wsgiload.cli._output import complain, say, tell, write_json
+from wsgiload.cli._output import complain, print_status, say, write_json
 from wsgiload.documents.cell_result import CellFailure
 from wsgiload.documents.codec import encode, read, to_plain
 from wsgiload.documents.load_report import LoadReport
@@ -86,7 +86,7 @@ def test_the_failure_of_a_cell_can_be_stored() -> None:
 
 def test_what_the_commands_say_is_visible(capsys: pytest.CaptureFixture[str]) -> None:
     say(EVERYTHING)
-    tell(EVERYTHING)
+    print_status(EVERYTHING)
     complain(str(WsgiloadError(EVERYTHING)))
     write_json({"a": EVERYTHING.replace("\udc80", "")}, "-")
     write_json({"a": EVERYTHING}, "-")

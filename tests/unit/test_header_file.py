@@ -1,4 +1,4 @@
-"""``-H @FILE``: header fields from a file, which may be secrets."""
+"""``-H @FILE``: header fields from a file, which may contain secrets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SECRET = "5e3c7e7"
 FIELDS = (("Authorization", "Bearer a"), ("Accept", "*/*"))
 
 
-def test_a_field_on_the_command_line_is_as_it_was() -> None:
+def test_a_field_on_the_command_line() -> None:
     assert parse_headers("Accept: */*") == (("Accept", "*/*"),)
 
 
@@ -64,7 +64,9 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
         (b"X: 5e3c7e7\n" * 100_000, "FILE is larger than 1 MiB; name a file with one header"),
     ],
 )
-def test_a_bad_file_is_named_and_never_repeated(tmp_path: Path, content: bytes, says: str) -> None:
+def test_an_invalid_file_is_named_but_never_quoted(
+    tmp_path: Path, content: bytes, says: str
+) -> None:
     path = tmp_path / "fields"
     path.write_bytes(content)
     with pytest.raises(UsageError) as refused:
@@ -75,18 +77,18 @@ def test_a_bad_file_is_named_and_never_repeated(tmp_path: Path, content: bytes, 
 
 
 @pytest.mark.parametrize("command", [["load", "http://127.0.0.1:1/"], ["sweep"], ["capacity"]])
-def test_a_file_that_is_not_there_is_a_usage_error(
+def test_a_missing_file_is_a_usage_error(
     command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([*command, "-H", "@gone/fields"]) == 2
     assert "cannot read gone/fields: No such file or directory" in capsys.readouterr().err
 
 
-def test_a_file_has_a_name() -> None:
+def test_the_file_name_is_required() -> None:
     with pytest.raises(UsageError, match="-H @ is not followed by a file name"):
         parse_headers("@")
 
 
-def test_a_directory_is_no_file_of_fields(tmp_path: Path) -> None:
+def test_a_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Is a directory"):
         parse_headers(f"@{tmp_path}")

@@ -1,4 +1,4 @@
-"""What an interrupt does while something goes on that must not be left half done."""
+"""Interrupts are replaced or delayed during operations that must not stop halfway."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from collections.abc import Iterator
 
 import pytest
 
-from wsgiload.interrupts import HELD_BACK, instead_of_interrupts, uninterrupted
+from wsgiload.interrupts import INTERRUPTS, replacing_interrupts, uninterrupted
 
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    before = {number: signal.getsignal(number) for number in HELD_BACK}
+    before = {number: signal.getsignal(number) for number in INTERRUPTS}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
 
 
-def test_each_interrupt_acts_and_raises_nothing() -> None:
+def test_each_interrupt_calls_the_action_and_raises_nothing() -> None:
     acted: list[int] = []
-    with instead_of_interrupts(lambda: acted.append(1)):
+    with replacing_interrupts(lambda: acted.append(1)):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
             signal.raise_signal(number)
     assert len(acted) == 3
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_what_is_not_interrupted_comes_to_its_end_first() -> None:
+def test_an_interrupt_is_raised_after_an_uninterrupted_block() -> None:
     done: list[str] = []
     with pytest.raises(KeyboardInterrupt), uninterrupted():
         signal.raise_signal(signal.SIGINT)
@@ -38,7 +38,7 @@ def test_what_is_not_interrupted_comes_to_its_end_first() -> None:
     assert done == ["whole"]
 
 
-def test_a_signal_that_is_ignored_stays_so() -> None:
+def test_an_ignored_signal_stays_ignored() -> None:
     """A shell starts its jobs in the background like that, so that the terminal's interrupt passes
     them by."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -75,7 +75,7 @@ def test_the_phase_follows_the_clock(now_s: float, phase: str) -> None:
     assert lines["now"] == f"[1/2] a at 100/s, run 1: {phase}"
 
 
-def test_what_is_not_known_yet_is_no_zero() -> None:
+def test_an_unknown_value_is_not_zero() -> None:
     lines = shown(LoadState(), load=running(sampler=cast(Sampler, object())))
     assert lines["rate"] == "offered –, achieved –"
     assert lines["latency"] == lines["failures"] == "–"
@@ -97,7 +97,7 @@ def test_failures_are_counted_by_kind_and_rank_above_responses() -> None:
     assert shown(LoadState(progress(ok=5)))["failures"] == "none"
 
 
-def test_use_stands_beside_its_limits() -> None:
+def test_resource_use_is_shown_with_its_limits() -> None:
     load = running(sampler=cast(Sampler, object()), cpus=1.0, memory_limit_bytes=512 << 20)
     look = LoadState(progress(), 100.0, 99.0, cpu_cores=0.5, memory_bytes=64 << 20)
     lines = shown(look, load=load)
@@ -105,7 +105,7 @@ def test_use_stands_beside_its_limits() -> None:
     assert lines["server"] == "CPU 0.50 of 1 core, memory 64 MiB of 512 MiB"
 
 
-def test_what_comes_next_and_how_long_it_takes() -> None:
+def test_the_next_trial_and_the_remaining_time() -> None:
     assert shown(LoadState(), 10 * S)["next"] == "b at 100/s, run 1, about 20 s left"
     assert shown(LoadState(), 40 * S)["next"] == "b at 100/s, run 1", "the estimate has run out"
     last = Stage("[2/2] b at 100/s, run 1", None)

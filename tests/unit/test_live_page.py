@@ -1,4 +1,4 @@
-"""The server of the live page: whom it serves, and what."""
+"""The server of the live page: its readers and responses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from wsgiload.cli import _live_page
 from wsgiload.cli._live import LiveView
 from wsgiload.cli._live_frame import Stage
-from wsgiload.cli._live_page import MOST_READERS, LivePage
+from wsgiload.cli._live_page import MAX_READERS, LivePage
 from wsgiload.documents.page_data import LiveFrame
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[2J\u202e"
@@ -44,7 +44,7 @@ def page() -> Iterator[LivePage]:
 
 
 class Reader:
-    """A reader of the events, as a browser is."""
+    """Reads events like a browser."""
 
     def __init__(self, page: LivePage) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=30)
@@ -85,7 +85,7 @@ def soon(holds: Any) -> bool:
     return bool(holds())
 
 
-def test_the_page_may_ask_its_server_and_nobody_else(page: LivePage) -> None:
+def test_the_page_may_connect_only_to_its_server(page: LivePage) -> None:
     status, text, headers = asked(page)
     assert status == 200
     (policy,) = [line for line in text.splitlines() if "Content-Security-Policy" in line]
@@ -98,63 +98,61 @@ def test_the_page_may_ask_its_server_and_nobody_else(page: LivePage) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/events", "/report"])
-def test_no_other_name_leads_to_it(page: LivePage, path: str) -> None:
+def test_other_host_names_are_refused(page: LivePage, path: str) -> None:
     assert asked(page, path, "attacker.example")[0] == 403
     assert asked(page, path, f"attacker.example:{page.port}")[0] == 403
     assert asked(page, host=f"localhost:{page.port}")[0] == 200
 
 
 @pytest.mark.parametrize("path", ["/report", "/../../etc/passwd", "//etc/passwd", "/events/x"])
-def test_there_is_nothing_else(page: LivePage, path: str) -> None:
+def test_other_paths_are_not_found(page: LivePage, path: str) -> None:
     assert asked(page, path)[0] == 404
 
 
-def test_no_other_address_leads_to_it(page: LivePage) -> None:
+def test_only_the_loopback_address_is_served(page: LivePage) -> None:
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.2", page.port), 5)
 
 
-def test_a_reader_gets_what_was_told_before_and_what_comes(page: LivePage) -> None:
-    page.tell("first")
+def test_a_reader_gets_earlier_and_later_lines(page: LivePage) -> None:
+    page.print_line("first")
     page.show(FRAME)
     reader = Reader(page)
     assert reader.next() == ("line", "first")
     name, data = reader.next()
     assert name == "frame" and data["rows"] == [["now", "a@100#1: measuring"]]
     assert data["achieved_per_s"] is None, "not known is not 0"
-    page.tell("second")
+    page.print_line("second")
     assert reader.next() == ("line", "second")
     reader.leave()
 
 
-def test_text_of_others_is_escaped(page: LivePage) -> None:
-    page.tell(HOSTILE)
+def test_foreign_text_is_escaped(page: LivePage) -> None:
+    page.print_line(HOSTILE)
     reader = Reader(page)
     name, text = reader.next()
     assert (name, text) == ("line", "</script><img src=x onerror=alert(1)>\\x1b[2J\\u202e")
     reader.leave()
 
 
-def test_readers_are_bounded_and_one_that_leaves_makes_room(
-    page: LivePage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_number_of_readers_is_limited(page: LivePage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_live_page, "SILENCE_S", 0.05)
-    readers = [Reader(page) for _ in range(MOST_READERS)]
+    readers = [Reader(page) for _ in range(MAX_READERS)]
     assert {reader.status for reader in readers} == {200}
-    assert soon(lambda: len(page.threads) == 1 + MOST_READERS)
+    assert soon(lambda: len(page.threads) == 1 + MAX_READERS)
     assert asked(page)[0] == 503
 
     readers[0].leave()
-    assert soon(lambda: len(page.threads) == MOST_READERS), "it is noticed though nothing is new"
+    assert soon(lambda: len(page.threads) == MAX_READERS), "it is noticed though nothing is new"
     assert asked(page)[0] == 200
     for reader in readers[1:]:
         reader.leave()
 
 
-def test_it_becomes_the_report_for_all_who_read(page: LivePage, tmp_path: Path) -> None:
+def test_the_page_becomes_the_report_for_all_readers(page: LivePage, tmp_path: Path) -> None:
     report = tmp_path / "report.html"
     report.write_text("<h1>the report</h1>")
-    page.tell("started")
+    page.print_line("started")
     readers = [Reader(page), Reader(page)]
     assert [reader.next()[1] for reader in readers] == ["started"] * 2
     ending = threading.Thread(target=page.end, args=(report,))
@@ -168,7 +166,7 @@ def test_it_becomes_the_report_for_all_who_read(page: LivePage, tmp_path: Path) 
     assert not ending.is_alive()
 
 
-def test_without_a_report_it_shows_the_result_as_text(page: LivePage) -> None:
+def test_without_a_report_the_page_shows_the_result_as_text(page: LivePage) -> None:
     reader = Reader(page)
     assert soon(lambda: page.has_readers)
     page.end(None, f"p99 {HOSTILE}")
@@ -177,26 +175,24 @@ def test_without_a_report_it_shows_the_result_as_text(page: LivePage) -> None:
     assert reader.next() == ("", None)
 
 
-def test_nobody_is_waited_for_where_nobody_reads(page: LivePage, tmp_path: Path) -> None:
+def test_without_readers_the_end_does_not_wait(page: LivePage, tmp_path: Path) -> None:
     began_s = time.monotonic()
     page.end(tmp_path / "report.html")
     assert time.monotonic() - began_s < 1
 
 
-def test_of_very_many_lines_the_last_are_kept(
-    page: LivePage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_live_page, "MOST_LINES", 3)
+def test_only_the_last_lines_are_kept(page: LivePage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_live_page, "MAX_LINES", 3)
     for number in range(5):
-        page.tell(str(number))
+        page.print_line(str(number))
     reader = Reader(page)
     assert [reader.next()[1] for _ in range(3)] == ["2", "3", "4"]
-    page.tell("5")
+    page.print_line("5")
     assert reader.next()[1] == "5"
     reader.leave()
 
 
-def test_a_view_draws_for_the_page_alone_and_keeps_its_plain_lines(
+def test_a_view_draws_only_for_the_page_and_prints_plain_lines(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     other = LivePage(0, "sweep")
@@ -204,7 +200,7 @@ def test_a_view_draws_for_the_page_alone_and_keeps_its_plain_lines(
     view.begin()
     try:
         reader = Reader(other)
-        view.tell("one line")
+        view.print_line("one line")
         view.show(Stage("[1/2] a@100#1", "b@100#1"))
         assert reader.next() == ("line", "one line")
         name, data = reader.next()

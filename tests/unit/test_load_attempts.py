@@ -1,5 +1,4 @@
-"""When a load is repeated, which attempt is reported, and how long all of them take at most: by what
-the host did, not by the result."""
+"""Reruns of a load: when it is repeated, which attempt is reported, and the maximum duration."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ def of_host(check: str) -> dict[str, object]:
     return {"verdict": verdict("invalid", "host", reason(check, "invalid", "m", 2))}
 
 
-def test_the_host_decides_whether_a_load_is_repeated_and_the_result_does_not() -> None:
+def test_only_disturbances_by_the_host_cause_a_rerun() -> None:
     assert not needs_repeat([attempt(1, 0.0, p99_ms=900)])
     assert not needs_repeat([attempt(1, None)]), "nothing is known of the host"
     assert not needs_repeat([attempt(1, SECONDS / 100)])
@@ -55,13 +54,13 @@ def test_the_host_decides_whether_a_load_is_repeated_and_the_result_does_not() -
     assert not needs_repeat([attempt(1, 0.0, verdict=overloaded)])
 
 
-def test_a_share_of_the_time_that_was_measured_is_disturbed() -> None:
-    """A load that --requests ends early is planned for longer."""
+def test_the_disturbed_share_refers_to_the_measured_time() -> None:
+    """With --requests, a load may end earlier than planned."""
     short = attempt(1, 0.2, measured_ns=10 * NS_PER_S)
     assert short.disturbance == "disturbed for 0.2 of 10 s"
 
 
-def test_the_least_disturbed_attempt_is_reported_however_slow_it_was() -> None:
+def test_the_least_disturbed_attempt_is_reported_regardless_of_its_result() -> None:
     fast, slow, last = attempt(1, 3.0), attempt(2, 1.0, p99_ms=99), attempt(3, 5.0)
     report = reported([fast, slow, last]).report
     assert report.response_time_ns == slow.report.response_time_ns
@@ -80,7 +79,7 @@ def test_an_interrupted_attempt_is_reported_only_if_it_is_the_only_one() -> None
     assert reported([interrupted]).cell is interrupted.cell
 
 
-def test_the_first_screen_says_which_attempt_is_reported_and_why() -> None:
+def test_the_first_screen_names_the_reported_attempt_and_the_reason() -> None:
     calm = reported([attempt(1, 3.0), attempt(2, 0.0)]).report
     [line] = [text for text in load_screen(calm).cautions if "attempt" in text]
     assert line == (
@@ -95,7 +94,7 @@ def plan(**parts: object) -> LoadPlan:
     return replace(healthy_report().plan, timeout_ns=2 * NS_PER_S, **parts)
 
 
-def test_the_longest_time_is_that_of_all_attempts_and_the_waits_between_them() -> None:
+def test_the_maximum_duration_includes_all_attempts_and_waits() -> None:
     assert longest_s(plan(), 0) == SECONDS + 2
     assert longest_s(plan(), 2) == 3 * (SECONDS + 2) + 2 * 12
     extended = PrecisionTarget(quantile=0.99, half_width=0.05, max_duration_ns=60 * NS_PER_S)
@@ -103,7 +102,7 @@ def test_the_longest_time_is_that_of_all_attempts_and_the_waits_between_them() -
 
 
 class Loads:
-    """Loads that the host disturbs for so many seconds, one after another."""
+    """Consecutive loads, each disturbed by the host for the given seconds."""
 
     def __init__(self, *disturbed: float | Exception | KeyboardInterrupt) -> None:
         self.disturbed = disturbed
@@ -127,7 +126,7 @@ def made(reruns: int, loads: Loads) -> Attempts:
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The longest waits for a quiet host, which are not made."""
+    """Records the maximum waits for a quiet host instead of waiting."""
     waited: list[int] = []
     monkeypatch.setattr(_load_attempts, "settle", lambda longest_ns, _: waited.append(longest_ns))
     return waited
@@ -142,7 +141,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         (2, (5.0, 4.0, 6.0), 3),
     ],
 )
-def test_a_load_is_repeated_while_it_is_disturbed_and_a_retry_is_left(
+def test_a_disturbed_load_is_repeated_up_to_the_maximum(
     waits: list[int], reruns: int, disturbed: tuple[float, ...], count: int
 ) -> None:
     attempts = made(reruns, Loads(*disturbed))
@@ -151,14 +150,14 @@ def test_a_load_is_repeated_while_it_is_disturbed_and_a_retry_is_left(
     assert waits == [10 * NS_PER_S] * (count - 1)
 
 
-def test_ctrl_c_while_it_is_repeated_keeps_the_attempts_so_far(waits: list[int]) -> None:
+def test_an_interrupt_during_a_rerun_keeps_the_earlier_attempts(waits: list[int]) -> None:
     attempts = made(3, Loads(5.0, KeyboardInterrupt()))
     assert len(attempts.made) == 1 and attempts.is_interrupted
     with pytest.raises(KeyboardInterrupt):
         made(3, Loads(KeyboardInterrupt()))
 
 
-def test_a_load_that_cannot_be_repeated_keeps_the_attempts_so_far(
+def test_a_failed_rerun_keeps_the_earlier_attempts(
     waits: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     attempts = made(3, Loads(5.0, UsageError("no process 7", "start it")))
@@ -166,7 +165,7 @@ def test_a_load_that_cannot_be_repeated_keeps_the_attempts_so_far(
     assert "the load could not be repeated: no process 7; start it" in capsys.readouterr().err
 
 
-def test_reports_without_attempts_keep_their_form() -> None:
+def test_reports_without_attempts_omit_them() -> None:
     report = healthy_report()
     assert report.attempts == ()
     assert b'"attempts"' not in msgspec.json.encode(report)

@@ -1,4 +1,4 @@
-"""Servers of the user's own: how a command is read, what is refused, and how it is launched."""
+"""The user's own servers: parsing commands, refused commands, and launching."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ def variant(command: str) -> ServerVariant:
         ("/opt/x=y/serve {port}", "command", "/opt/x=y/serve {port}"),
     ],
 )
-def test_a_name_stands_before_the_first_equals_sign(text: str, name: str, command: str) -> None:
+def test_the_name_precedes_the_first_equals_sign(text: str, name: str, command: str) -> None:
     assert parse_command(text) == (name, command)
 
 
-def test_placeholders_are_filled_in_and_other_braces_stay() -> None:
+def test_placeholders_are_replaced_and_other_braces_kept() -> None:
     command = (
         "serve --on {address} -h{host} -p {port} -w {workers} -t {threads} "
         """--format '{{port}} {"a": {}}' 'two words'"""
@@ -111,7 +111,7 @@ def test_an_ipv6_address_is_in_brackets() -> None:
         ("serve 'a {address}", "--command prod: No closing quotation; check its quotation marks"),
     ],
 )
-def test_a_command_that_could_not_be_measured_is_refused(command: str, says: str) -> None:
+def test_an_unusable_command_is_refused(command: str, says: str) -> None:
     with pytest.raises(UsageError, match=re.escape(says)):
         require_runnable(own(command), None)
 
@@ -130,7 +130,7 @@ def test_a_fixed_port_needs_no_placeholder() -> None:
         ([("prod", "a"), ("prod", "b")], "--command prod was given twice"),
     ],
 )
-def test_each_command_has_a_name_of_its_own(pairs: list[tuple[str, str]], says: str) -> None:
+def test_each_command_has_a_unique_name(pairs: list[tuple[str, str]], says: str) -> None:
     with pytest.raises(UsageError, match=re.escape(says)):
         commands_by_name(pairs)
 
@@ -144,12 +144,12 @@ def test_each_command_has_a_name_of_its_own(pairs: list[tuple[str, str]], says: 
         ("PORT", "--command prod='env PORT=… gunicorn …'"),
     ],
 )
-def test_a_name_that_could_be_mistaken_is_refused(name: str, says: str) -> None:
+def test_an_ambiguous_name_is_refused(name: str, says: str) -> None:
     with pytest.raises(UsageError, match=re.escape(says)):
         load_catalogue().with_user_servers([own("serve {port}", name)])
 
 
-def test_alone_it_is_the_only_server_and_names_its_app_itself() -> None:
+def test_without_servers_only_own_servers_are_measured() -> None:
     found = experiment(command={"prod": f"{PYTHON} {{port}}", "new": f"{PYTHON} {{port}}"})
     assert list(resolve_servers(found)) == ["prod", "new"]
     assert (found.app, found.bundled, found.name) == (None, False, "prod-new")
@@ -158,14 +158,14 @@ def test_alone_it_is_the_only_server_and_names_its_app_itself() -> None:
     assert (facts.app, facts.profile) == (None, None)
 
 
-def test_beside_servers_of_the_catalogue_it_serves_the_app() -> None:
+def test_with_catalogue_servers_it_serves_the_same_app() -> None:
     command = {"prod": f"{PYTHON} {{port}}"}
     found = experiment("shop:app", command=command, servers=["waitress", "again=prod"])
     assert list(resolve_servers(found)) == ["prod", "waitress", "again"]
     assert experiment_facts(found, ("prod",)).app == "shop:app"
 
 
-def test_it_is_compared_with_a_bundled_app_that_it_serves() -> None:
+def test_it_can_serve_a_bundled_app() -> None:
     command = {"prod": f"{PYTHON} {{port}}"}
     found = experiment(command=command, servers=["waitress"], app_name="hello")
     assert (found.bundled, found.app) == (True, "hello:app")
@@ -184,14 +184,14 @@ def test_it_is_compared_with_a_bundled_app_that_it_serves() -> None:
         ({"chdir": "/no/such"}, "directory /no/such does not exist"),
     ],
 )
-def test_what_contradicts_it_or_has_no_effect_is_refused(
+def test_contradicting_or_ineffective_options_are_refused(
     options: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(UsageError, match=re.escape(says)):
         experiment(command={"prod": f"{PYTHON} {{port}}"}, **options)
 
 
-def test_a_grid_combines_what_its_placeholders_name() -> None:
+def test_a_grid_varies_only_the_placeholders_of_a_command() -> None:
     command = f"{PYTHON} {{port}} {{workers}}"
     asked = {"grid": {"workers": [1, 2]}, "servers": ["waitress"]}
     found = experiment("shop:app", command={"prod": command}, **asked)
@@ -200,7 +200,7 @@ def test_a_grid_combines_what_its_placeholders_name() -> None:
     assert list(resolve_servers(both)) == ["prod", "waitress-tuned", "waitress-stock"]
 
 
-def test_its_size_is_known_only_by_its_placeholders() -> None:
+def test_its_size_is_known_only_from_its_placeholders() -> None:
     plain_one, sized = variant("serve {port}"), variant("serve {port} {workers} {threads}")
     assert budget_of(plain_one, 2, "tuned") == Budget(None, None)
     assert busy_users(plain_one, 2, "tuned") == 16
@@ -209,7 +209,7 @@ def test_its_size_is_known_only_by_its_placeholders() -> None:
     assert budget_of(sized.sized(3, 5), 2, "tuned") == Budget(3, 5)
 
 
-def test_a_program_that_is_not_there_is_refused_with_where_it_is(
+def test_a_missing_program_is_refused_with_a_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -284,7 +284,7 @@ def test_an_app_that_cannot_be_imported_fails_only_the_catalogue() -> None:
     assert made["waitress"] is broken
 
 
-def test_a_stored_plan_brings_its_commands_back() -> None:
+def test_a_stored_plan_restores_its_commands() -> None:
     found = experiment(command={"prod": f"{PYTHON} {{port}}"})
     revived = revive(raw_plan(stored_plan(found, (), CpuPlan((0,), (0,), shared_cores=True))))
     assert revived.own_servers == found.own_servers
@@ -294,7 +294,7 @@ def test_a_stored_plan_brings_its_commands_back() -> None:
     assert plain(found)["own_servers"][0]["name"] == "prod"
 
 
-def test_its_command_is_pasted_as_it_was_given() -> None:
+def test_its_command_line_is_the_original_command() -> None:
     settings = ServerSettings(
         command=("/opt/shop/bin/gunicorn", "--bind", "127.0.0.1:4321", "shop.wsgi"),
         user_command="/opt/shop/bin/gunicorn --bind {address} shop.wsgi",

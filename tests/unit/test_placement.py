@@ -1,5 +1,4 @@
-"""Who gets which processors on invented machines, from one core to many, and how a machine is
-read."""
+"""The CPU assignment on simulated machines, and reading the topology."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ from wsgiload.host.topology import read_topology
 def machine(
     cores: int, *, threads: int = 1, per_cache: int = 0, nodes: int = 1
 ) -> tuple[Processor, ...]:
-    """Numbered as Linux does on x86: the first threads of all cores, then the second ones. A cache
-    is of one node."""
+    """A machine numbered like x86 under Linux: the first threads of all cores, then the second
+    ones. Each cache belongs to one node."""
     first_of_node = [
         next(core for core in range(cores) if core * nodes // cores == node)
         for node in range(nodes)
@@ -44,7 +43,7 @@ def machines() -> Iterator[tuple[Processor, ...]]:
 
 
 @pytest.mark.parametrize("asked", [0.5, 1, 2, 3, 4, 8, 60, None])
-def test_what_holds_on_every_machine(asked: float | None) -> None:
+def test_invariants_on_all_machines(asked: float | None) -> None:
     for topology in machines():
         cores = len({one.core for one in topology})
         if asked is not None and asked > len(topology):
@@ -68,7 +67,7 @@ def test_what_holds_on_every_machine(asked: float | None) -> None:
 
 
 @pytest.mark.parametrize("shared_thing", ["cache", "node"])
-def test_both_sides_are_near_each_other_where_there_is_room(shared_thing: str) -> None:
+def test_both_sides_share_a_cache_or_node_if_it_is_large_enough(shared_thing: str) -> None:
     for topology in machines():
         cores = len({one.core for one in topology})
         thing_of = {one.number: getattr(one, shared_thing) for one in topology}
@@ -107,13 +106,13 @@ def test_two_sockets() -> None:
     assert plan.orchestrator_cpus == (0, 32)
 
 
-def test_only_what_may_be_used_is_given_away() -> None:
+def test_only_available_processors_are_assigned() -> None:
     topology = machine(8, threads=2)
     plan = assign_cpus([2, 3, 10], 1, None, None, topology)
     assert plan == CpuPlan((3,), (2, 10), False, (2, 10))
 
 
-def test_a_machine_is_read_from_the_kernels_files(tmp_path: Path) -> None:
+def test_the_topology_is_read_from_sysfs(tmp_path: Path) -> None:
     for number in range(4):
         folder = tmp_path / f"sys/devices/system/cpu/cpu{number}"
         for index, level in enumerate((1, 1, 2, 3)):
@@ -134,9 +133,9 @@ def test_a_machine_is_read_from_the_kernels_files(tmp_path: Path) -> None:
     )
 
 
-def test_what_the_kernel_does_not_tell_is_not_made_up(tmp_path: Path) -> None:
+def test_an_unknown_topology_has_separate_cores_and_one_cache(tmp_path: Path) -> None:
     assert read_topology(tmp_path, (0, 5)) == (Processor(0, 0, 0, 0), Processor(5, 5, 0, 0))
 
 
-def test_this_machine_can_be_read() -> None:
+def test_the_topology_of_this_machine_can_be_read() -> None:
     assert {one.number for one in read_topology()} == os.sched_getaffinity(0)

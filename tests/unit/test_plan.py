@@ -1,5 +1,4 @@
-"""An experiment expands to the same cells in the same order wherever it is read, and only what can
-be run is a plan."""
+"""Experiments expand to reproducible cells, and invalid plans are refused."""
 
 from __future__ import annotations
 
@@ -69,7 +68,7 @@ def accepted(load: LoadSettings) -> None:
 # --- the cells
 
 
-def test_each_run_is_a_complete_block_and_a_server_stands_in_it_only_once() -> None:
+def test_each_run_is_a_complete_block() -> None:
     cells = expand(EXPERIMENT, SERVERS)
     assert len(cells) == 4 * 3 * 3
     for run_number in range(1, 5):
@@ -101,7 +100,7 @@ def test_this_seed_gives_this_order_on_every_machine() -> None:
     ]
 
 
-def test_at_one_level_of_one_run_every_server_meets_the_same_arrivals() -> None:
+def test_all_servers_get_the_same_arrivals_at_one_level_of_a_run() -> None:
     seeds: dict[tuple[str, int], set[int]] = {}
     for cell in expand(EXPERIMENT, SERVERS):
         seeds.setdefault((cell.level.text, cell.run), set()).add(cell.seed)
@@ -115,7 +114,7 @@ def test_adding_a_server_does_not_change_the_arrivals_of_the_others() -> None:
     assert few.items() <= more.items()
 
 
-def test_identifiers_are_unique_also_where_levels_differ_only_slightly() -> None:
+def test_ids_are_unique_even_if_levels_differ_only_slightly() -> None:
     rates = (10_000.01, 10_000.02, 1_234_567.0, 1_234_568.0, 0.1, 0.2)
     levels = (*(Level(rate_per_s=rate) for rate in rates), Level(connections=100))
     cells = expand(replace(EXPERIMENT, levels=levels), SERVERS)
@@ -131,14 +130,14 @@ def test_identifiers_are_unique_also_where_levels_differ_only_slightly() -> None
         (Level(connections=50), "c50"),
     ],
 )
-def test_a_level_is_named_as_one_would_write_it(level: Level, text: str) -> None:
+def test_a_level_is_named_in_the_usual_notation(level: Level, text: str) -> None:
     assert level.text == text
 
 
 # --- the plan of one load
 
 
-def test_a_plan_holds_the_options_and_survives_json() -> None:
+def test_a_plan_contains_the_options_and_round_trips_through_json() -> None:
     request = Request("/x", "POST", (("A", "1"), ("A", "2")), b"\x00body", (200, 404), b"right")
     load = replace(
         LOAD,
@@ -171,7 +170,7 @@ def test_a_plan_holds_the_options_and_survives_json() -> None:
     assert plan.load == LoadModel(open=policy)
 
 
-def test_users_make_a_closed_loop() -> None:
+def test_connections_without_a_rate_are_a_closed_loop() -> None:
     plan = load_plan(
         "http://h/", Request(), replace(LOAD, think_time_ns=8), Level(connections=5), seed=0
     )
@@ -202,7 +201,7 @@ def test_a_server_gets_the_first_of_several_requests_before_it_is_measured() -> 
         Request(targets=several.targets, sessions=sessions)
 
 
-def test_without_keepalive_only_that_changes() -> None:
+def test_keepalive_off_changes_nothing_else() -> None:
     assert without_keepalive(replace(LOAD, keepalive=7, threads=2)) == replace(
         LOAD, keepalive="off", threads=2
     )
@@ -219,7 +218,7 @@ def test_without_keepalive_only_that_changes() -> None:
         {"warmup_ns": 1, "cooldown_ns": 1, "threads": 2},
     ],
 )
-def test_the_generator_takes_every_plan_python_makes(changes: dict[str, Any]) -> None:
+def test_the_generator_accepts_every_plan_from_python(changes: dict[str, Any]) -> None:
     """It gets one, is stopped at once, and reports the plan as it understood it."""
     plan = made(**changes)
     with Handle(plan) as handle:
@@ -231,7 +230,7 @@ def test_the_generator_takes_every_plan_python_makes(changes: dict[str, Any]) ->
     assert understood == msgspec.structs.replace(plan, **filled_in)
 
 
-def test_a_dry_run_prints_the_plan_that_the_python_function_would_make(
+def test_a_dry_run_prints_the_plan_of_the_python_function(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     arguments = ["load", "http://127.0.0.1:9/", "-R", "50", "-d", "1s", "--seed", "3", "--dry-run"]
@@ -279,7 +278,7 @@ def test_a_dry_run_prints_the_plan_that_the_python_function_would_make(
         (lambda: Level(connections=0), "connections must be between 1 and 1,000,000, not 0"),
     ],
 )
-def test_a_plan_that_could_not_be_carried_out_is_refused_at_once(make: Any, says: str) -> None:
+def test_an_invalid_plan_is_refused_at_once(make: Any, says: str) -> None:
     with pytest.raises(UsageError) as raised:
         make()
     assert re.match(says, str(raised.value))

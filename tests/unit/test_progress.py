@@ -1,4 +1,4 @@
-"""What a sweep tells on standard error while it runs."""
+"""The progress of a sweep on standard error."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from .invented_cells import SCHEDULED, cell
     ("seconds", "text"),
     [(44.6, "45 s"), (99, "99 s"), (100, "2 min"), (3600, "1 h 0 min"), (12_000, "3 h 20 min")],
 )
-def test_a_span_is_said_as_one_says_it(seconds: float, text: str) -> None:
+def test_a_duration_is_formatted_in_usual_units(seconds: float, text: str) -> None:
     assert format_span(seconds) == text
 
 
-def test_a_progress_that_nobody_reads_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_standard_error_does_not_end_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     unread = os.fdopen(writing, "w", buffering=1)
@@ -42,7 +42,7 @@ def test_a_progress_that_nobody_reads_ends_nothing(monkeypatch: pytest.MonkeyPat
         unread.close()
 
 
-def test_how_long_it_takes_is_said_before_and_after_each_trial(
+def test_the_remaining_time_is_shown_before_and_after_each_trial(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     progress = Progress()
@@ -58,7 +58,7 @@ def test_how_long_it_takes_is_said_before_and_after_each_trial(
     )
 
 
-def test_waiting_for_a_quiet_host_may_take_longer_and_the_last_trial_leaves_nothing(
+def test_waits_are_announced_and_no_time_remains_after_the_last_trial(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     progress = Progress()
@@ -75,7 +75,7 @@ def test_waiting_for_a_quiet_host_may_take_longer_and_the_last_trial_leaves_noth
 
 
 class Shown(LiveView):
-    """A view that draws nothing and remembers what it is told."""
+    """A view that records its lines instead of drawing."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class Shown(LiveView):
     def show(self, stage: Stage) -> None:
         self.stages.append(stage)
 
-    def tell(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         self.lines.append(text)
 
 
@@ -94,7 +94,7 @@ FIRST = Cell("a", Level(rate_per_s=1000.0), 1, 7)
 SECOND = Cell("b", Level(rate_per_s=1000.0), 1, 7)
 
 
-def test_a_view_shows_what_comes_next_and_each_result_stays_as_one_line() -> None:
+def test_a_view_shows_the_next_trial_and_keeps_a_line_per_result() -> None:
     view = Shown()
     progress = Progress(view)
     progress.planned(2, 30, 30)
@@ -121,7 +121,7 @@ def test_a_view_shows_what_comes_next_and_each_result_stays_as_one_line() -> Non
     assert view.lines[1].startswith("[1/2] a at 1,000/s, run 1 … p99 1.00 µs to 3.00 ms, valid")
 
 
-def test_an_interrupted_trial_is_named_once_the_view_is_gone() -> None:
+def test_an_interrupted_trial_is_named_after_the_view_is_closed() -> None:
     view = Shown()
     progress = Progress(view)
     progress.cell_started(FIRST, 1, 2)

@@ -1,5 +1,4 @@
-"""What one may rely on from Python: the names, the error tree, and types that agree with the
-compiled module."""
+"""The public Python API: names, errors, and types that match the compiled module."""
 
 from __future__ import annotations
 
@@ -62,15 +61,15 @@ PUBLIC = {
 }
 
 
-def test_the_public_names_are_these() -> None:
-    """Adding one is a promise, and removing one breaks somebody."""
+def test_the_public_names() -> None:
+    """A new name is a commitment; removing one breaks users."""
     assert set(wsgiload.__all__) == PUBLIC
     assert sorted(wsgiload.__all__) == list(wsgiload.__all__)
     assert all(hasattr(wsgiload, name) for name in PUBLIC)
 
 
 @pytest.mark.parametrize("name", sorted(PUBLIC))
-def test_each_public_name_says_what_it_is(name: str) -> None:
+def test_each_public_name_is_documented(name: str) -> None:
     assert inspect.getdoc(getattr(wsgiload, name))
 
 
@@ -78,7 +77,7 @@ def test_each_public_name_says_what_it_is(name: str) -> None:
     "owner",
     [wsgiload.Report, wsgiload.Handle, wsgiload.SweepResult, wsgiload.SweepEvents],
 )
-def test_each_public_method_says_what_it_does(owner: type) -> None:
+def test_each_public_method_is_documented(owner: type) -> None:
     silent = [
         name
         for name, member in vars(owner).items()
@@ -101,7 +100,7 @@ def test_each_public_method_says_what_it_does(owner: type) -> None:
         (wsgiload.LoadError, wsgiload.WsgiloadError, 98),
     ],
 )
-def test_errors_form_one_tree_and_each_has_its_exit_code(
+def test_each_error_has_a_base_class_and_an_exit_code(
     error: type[wsgiload.WsgiloadError], parent: type, code: int
 ) -> None:
     assert error.__bases__ == (parent,)
@@ -121,7 +120,7 @@ def test_the_stub_agrees_with_the_compiled_module() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_sweep_takes_what_the_command_takes_of_samples_and_interventions(
+def test_a_sweep_takes_the_options_for_samples_and_interventions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[Experiment] = []
@@ -140,7 +139,7 @@ def test_a_sweep_takes_what_the_command_takes_of_samples_and_interventions(
         wsgiload.sweep(rates=[100], options=SweepOptions(sample_interval=2))
 
 
-def test_a_sweep_with_an_objective_compares_and_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_with_an_objective_stores_it_and_compares(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Experiment] = []
     monkeypatch.setattr(
         sys.modules["wsgiload.api"],
@@ -158,7 +157,7 @@ def test_a_sweep_with_an_objective_compares_and_keeps_it(monkeypatch: pytest.Mon
         wsgiload.sweep(connections=[10], options=SweepOptions(slo=["p99<50ms"]))
 
 
-def test_types_travel_with_the_package() -> None:
+def test_the_package_contains_types() -> None:
     package = importlib.resources.files("wsgiload")
     assert package.joinpath("py.typed").is_file()
     assert package.joinpath("_loadgen.pyi").is_file()
@@ -171,9 +170,8 @@ def test_the_clock_is_that_of_the_reports() -> None:
     assert before <= ours <= after
 
 
-def test_importing_starts_no_thread_and_touches_nothing() -> None:
-    """Importing must be free of effects: no thread, no affinity, no file in the working
-    directory."""
+def test_importing_has_no_side_effects() -> None:
+    """No thread, no change of affinity, no file in the working directory."""
     text = (
         "import os, signal, threading; before = os.sched_getaffinity(0), "
         "signal.getsignal(signal.SIGINT);"
@@ -192,7 +190,7 @@ def test_importing_starts_no_thread_and_touches_nothing() -> None:
     assert done.stderr == ""
 
 
-def test_a_wrong_argument_is_an_error_of_ours_before_any_thread_is_started() -> None:
+def test_an_invalid_argument_is_a_usage_error_before_any_thread_starts() -> None:
     before = threading.active_count()
     with pytest.raises(wsgiload.UsageError, match=r"the rate must be above 0 .*, not -1"):
         wsgiload.start("http://127.0.0.1:9/", rate=-1)
@@ -251,7 +249,7 @@ def test_every_argument_is_typed_and_none_is_collected(function: Callable[..., A
     assert Any not in hints.values()
 
 
-def test_load_start_and_aload_take_the_same() -> None:
+def test_load_start_and_aload_have_the_same_arguments() -> None:
     load, aload, start = (
         inspect.signature(function).parameters
         for function in (wsgiload.load, wsgiload.aload, wsgiload.start)
@@ -279,7 +277,7 @@ def test_every_field_of_an_options_object_is_described_and_frozen(kind: type) ->
     ids=lambda value: value if isinstance(value, str) else value.__name__,
 )
 def test_fields_are_named_like_flags(kind: type, command: str) -> None:
-    """Those of a load that only sweeps have, too; a field for several values has the plural."""
+    """Some fields of LoadOptions are flags of sweep only; fields with several values are plural."""
     named = {"headers": "header", "check_thresholds": "check_threshold"}
     named["expect_body"] = "expect_body_file"
     flags = {

@@ -20,9 +20,9 @@ from wsgiload.statistics.race import RaceState, Rules, judge_race, race_effects
 from wsgiload.statistics.sequential import Round, Spread, sequential_effect, spread_of
 
 SERVERS = tuple("abcdefgh")
-MOST_ROUNDS = 11
-RULES = Rules(MOST_ROUNDS)
-FIXED_TRIALS = MOST_ROUNDS * len(SERVERS)
+MAX_ROUNDS = 11
+RULES = Rules(MAX_ROUNDS)
+FIXED_TRIALS = MAX_ROUNDS * len(SERVERS)
 # Standard deviation of one server's logarithm, so that a paired difference has 0.2.
 OWN_DEVIATION = 0.2 / math.sqrt(2)
 EXPERIMENTS = int(os.environ.get("WSGILOAD_RACES", "60"))
@@ -86,7 +86,7 @@ def test_an_open_race_says_how_many_rounds_are_expected() -> None:
     state = judge_race(("a", "b"), rounds, RULES)
     assert state.outcome == "undecided"
     assert state.rounds_left is not None
-    assert 1 <= state.rounds_left <= MOST_ROUNDS - 3
+    assert 1 <= state.rounds_left <= MAX_ROUNDS - 3
 
 
 def test_a_server_that_fails_twice_drops_out_and_the_others_go_on() -> None:
@@ -184,7 +184,7 @@ def _race(
 ) -> Raced:
     draw, rounds, trials = random.Random(seed), list[Round](), 0
     state = judge_race(tuple(means), rounds, RULES)
-    while not state.is_decided and len(rounds) < MOST_ROUNDS:
+    while not state.is_decided and len(rounds) < MAX_ROUNDS:
         if trials + len(state.contenders) > most_trials:
             break
         whole = _round(draw, means, deviations)
@@ -241,10 +241,10 @@ def test_the_best_of_eight_is_found_with_two_fifths_of_the_trials(lost: float) -
 
 
 def test_of_two_servers_the_faster_wins_in_seven_races_of_ten() -> None:
-    races = _races({"a": 0.0, "b": math.log(1.3)}, 2 * MOST_ROUNDS)
+    races = _races({"a": 0.0, "b": math.log(1.3)}, 2 * MAX_ROUNDS)
     won = _share(races, lambda race: race.state.outcome == "winner" and race.state.leader == "a")
     assert won >= 0.7
-    assert fmean(race.trials for race in races) < 2 * MOST_ROUNDS
+    assert fmean(race.trials for race in races) < 2 * MAX_ROUNDS
 
 
 def test_the_margin_of_ties_holds_the_true_difference() -> None:

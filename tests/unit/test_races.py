@@ -12,7 +12,7 @@ import pytest
 
 from wsgiload.analysis.comparison import compare_servers
 from wsgiload.analysis.over_cells import analyse
-from wsgiload.cli import _found_rates, run
+from wsgiload.cli import _initial_rates, run
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.experiment_facts import QualifyingFacts
 from wsgiload.documents.over_cells import Comparison, Race
@@ -330,9 +330,9 @@ def test_rates_are_found_within_the_budget_and_the_race_gets_what_is_left(
         looked.append((experiment, look_ns))
         return (Level(rate_per_s=200.0), Level(rate_per_s=400.0))
 
-    monkeypatch.setattr(_found_rates, "find_levels", find)
+    monkeypatch.setattr(_initial_rates, "find_levels", find)
     planned = _many(300.0)
-    found = _found_rates.with_found_rates(planned, print)
+    found = _initial_rates.with_initial_rates(planned, print)
     assert found.budget_ns == planned.budget_ns
     assert [level.rate_per_s for level in found.levels] == [200.0, 400.0]
     assert found.runs < planned.runs
@@ -346,6 +346,6 @@ def test_a_budget_that_finding_rates_would_use_up_is_refused() -> None:
     with pytest.raises(
         UsageError, match=r"too short to find rates for 12 configurations"
     ) as refused:
-        _found_rates.require_findable_rates(_many(60.0))
+        _initial_rates.require_possible_rates(_many(60.0))
     assert "use --rates, or --budget 2m" in refused.value.args
-    _found_rates.require_findable_rates(_many(120.0))
+    _initial_rates.require_possible_rates(_many(120.0))

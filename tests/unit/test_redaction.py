@@ -1,4 +1,4 @@
-"""Secrets stay out of what is stored and shown, and runs still compare and go on."""
+"""Stored data and output contain no secrets, and runs can still be compared and resumed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from wsgiload.documents.load_plan import (
 )
 from wsgiload.errors import UsageError, WsgiloadError
 from wsgiload.experiment import redaction
-from wsgiload.experiment.given_again import given_again
 from wsgiload.experiment.plan import Experiment, experiment_facts
 from wsgiload.experiment.public_request import public_plan, public_request
 from wsgiload.experiment.redaction import (
@@ -34,6 +33,7 @@ from wsgiload.experiment.redaction import (
     public_value,
     redacted,
 )
+from wsgiload.experiment.stored_secrets import restore_secrets
 from wsgiload.foreign_text import hide, message, show_all, tail, visible
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.loads.request import Request
@@ -91,7 +91,7 @@ def test_another_user_has_another_hash(cache: Path) -> None:
     assert redacted(SECRET) != first
 
 
-def test_a_damaged_key_is_no_reason_to_store_a_secret(cache: Path) -> None:
+def test_with_a_damaged_key_secrets_are_still_redacted(cache: Path) -> None:
     cache.mkdir()
     (cache / "redaction.key").write_bytes(b"short")
     assert is_redacted(redacted(SECRET))
@@ -105,7 +105,7 @@ def test_a_damaged_key_is_no_reason_to_store_a_secret(cache: Path) -> None:
         *("sessionid", "STRIPE_KEY", "key", "X-CSRF-Token", "api_key", "apikey"),
     ],
 )
-def test_a_name_that_looks_like_a_secret(name: str) -> None:
+def test_a_secret_name(name: str) -> None:
     assert is_secret(name)
 
 
@@ -113,7 +113,7 @@ def test_a_name_that_looks_like_a_secret(name: str) -> None:
     "name",
     ["Accept", "Keep-Alive", "KEEPALIVE", "DEBUG", "Host", "BYPASS", "MONKEY", "page", "PWD"],
 )
-def test_a_name_that_does_not(name: str) -> None:
+def test_a_name_that_is_not_secret(name: str) -> None:
     assert not is_secret(name)
     assert public_value(name, "value") == "value"
     assert public_field(name, "value") == (name, "value")
@@ -130,13 +130,13 @@ def test_a_name_that_does_not(name: str) -> None:
         ("/x?token=", "/x?token="),
     ],
 )
-def test_a_url_keeps_everything_but_its_secrets(url: str, stored: str) -> None:
+def test_only_the_secrets_of_a_url_are_redacted(url: str, stored: str) -> None:
     public = public_url(url)
     assert public == stored.replace("#", redacted(SECRET))
     assert public_url(public) == public
 
 
-def test_what_was_redacted_once_is_shown_nowhere() -> None:
+def test_a_redacted_secret_is_hidden_in_all_output() -> None:
     """Whoever repeats it: an app in its log, a server in a message."""
     public_request(REQUEST)
     for shown in (visible, message, tail):
@@ -147,7 +147,7 @@ def test_what_was_redacted_once_is_shown_nowhere() -> None:
     assert SECRET not in tail("x" * 100 + SECRET + "y" * 3990)
 
 
-def test_a_short_word_is_shown_where_it_is_no_secret() -> None:
+def test_a_short_secret_is_not_hidden_elsewhere() -> None:
     hide("admin", "(redacted)")
     assert visible("the admin page") == "the admin page"
 
@@ -157,7 +157,7 @@ def test_a_password_ends_at_the_last_at_sign() -> None:
 
 
 @pytest.mark.parametrize("request_", [REQUEST, MIX, STORY])
-def test_a_stored_plan_holds_no_secret_and_is_the_same_experiment(request_: Request) -> None:
+def test_a_stored_plan_contains_no_secret_and_can_be_restored(request_: Request) -> None:
     experiment = replace(EXPERIMENT, request=request_)
     stored = bytes(raw_plan(stored_plan(experiment, (), CORES)))
     assert not holds_secret(stored)
@@ -172,17 +172,17 @@ def test_a_stored_plan_holds_no_secret_and_is_the_same_experiment(request_: Requ
         targets=request_.targets or None,
         sessions=request_.sessions or None,
     )
-    assert given_again(public, given) == request_
+    assert restore_secrets(public, given) == request_
 
 
-def test_with_store_secrets_everything_stays() -> None:
+def test_with_store_secrets_nothing_is_redacted() -> None:
     experiment = replace(EXPERIMENT, request=REQUEST, store_secrets=True)
     assert revive(bytes(raw_plan(stored_plan(experiment, (), CORES)))).request == REQUEST
-    assert given_again(REQUEST, RequestOptions()) == REQUEST
+    assert restore_secrets(REQUEST, RequestOptions()) == REQUEST
     assert experiment_facts(experiment, ()).path == REQUEST.path
 
 
-def test_the_facts_of_a_summary_hold_no_secret() -> None:
+def test_the_facts_of_a_summary_contain_no_secret() -> None:
     assert SECRET not in str(experiment_facts(replace(EXPERIMENT, request=REQUEST), ()).path)
 
 
@@ -222,22 +222,24 @@ def test_the_facts_of_a_summary_hold_no_secret() -> None:
         ),
     ],
 )
-def test_what_is_missing_or_another_is_named(
+def test_a_missing_or_different_secret_is_named(
     stored: Request, given: dict[str, object], says: str
 ) -> None:
     with pytest.raises(UsageError, match=says) as refused:
-        given_again(public_request(stored), RequestOptions(**given))  # type: ignore[arg-type]
+        restore_secrets(public_request(stored), RequestOptions(**given))  # type: ignore[arg-type]
     assert SECRET not in str(refused.value)
 
 
-def test_the_name_of_a_field_may_be_written_otherwise() -> None:
+def test_the_case_of_a_field_name_may_differ() -> None:
     public = public_request(Request(headers=FIELDS[:1]))
     given = RequestOptions(headers={"authorization": FIELDS[0][1]})
-    assert given_again(public, given).headers == (("authorization", FIELDS[0][1]),)
+    assert restore_secrets(public, given).headers == (("authorization", FIELDS[0][1]),)
 
 
 @pytest.mark.parametrize("stores_secrets", [False, True])
-def test_a_run_directory_holds_them_only_on_request(tmp_path: Path, stores_secrets: bool) -> None:
+def test_a_run_directory_contains_secrets_only_on_request(
+    tmp_path: Path, stores_secrets: bool
+) -> None:
     directory = RunDirectory(tmp_path, "hello", stores_secrets=stores_secrets)
     load = measured_load()
     plan = msgspec.structs.replace(load.plan, headers=FIELDS, targets=TARGETS, sessions=SESSIONS)
@@ -251,7 +253,7 @@ def test_a_run_directory_holds_them_only_on_request(tmp_path: Path, stores_secre
     assert holding == ({"a@1#1.json", "run.json"} if stores_secrets else set())
 
 
-def test_the_plan_of_a_load_holds_no_secret() -> None:
+def test_the_plan_of_a_load_contains_no_secret() -> None:
     plan = measured_load().plan
     secret = msgspec.structs.replace(
         plan, url=f"http://u:{SECRET}@h/", headers=FIELDS, body_base64=ONE.body_base64
@@ -291,7 +293,7 @@ def test_experiments_that_differ_in_a_secret_differ() -> None:
     assert stored("one") == stored("one") != stored("two")
 
 
-def test_a_placeholder_is_no_secret() -> None:
+def test_a_placeholder_is_not_secret() -> None:
     name, value = public_field("Authorization", "Bearer {{token}}")
     assert name == "Authorization" and is_redacted(value)
     assert public_value("token", "{{token}}") == "{{token}}"

@@ -1,4 +1,4 @@
-"""``wsgiload reproduce``: every study has a file and a fair one, each of which is an experiment."""
+"""``wsgiload reproduce``: every study has a file and a fair version, both valid experiments."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_study_is_an_experiment_at_both_scales(
     assert not any(note.startswith("scale ") for note in full["notes"])
 
 
-def test_the_originals_run_with_defaults_and_the_fair_ones_do_not(
+def test_only_the_original_studies_run_with_stock_settings(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for name in ORIGINALS:
@@ -60,7 +60,7 @@ def test_all_of_them_take_less_than_40_minutes(capsys: pytest.CaptureFixture[str
     assert sum(seconds) < MINUTES_TOGETHER * 60
 
 
-def test_the_levels_of_the_original_are_those_that_were_published(
+def test_the_load_levels_are_those_of_the_publication(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     def levels(name: str) -> list[float]:
@@ -74,7 +74,7 @@ def test_the_levels_of_the_original_are_those_that_were_published(
     assert levels("slides-2013") == [1000, 2000, 3000]
 
 
-def test_a_small_machine_gives_the_server_fewer_cores_and_says_so(
+def test_on_a_small_machine_the_server_gets_fewer_cores_with_a_note(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reproduce, "available_cpus", lambda: (0, 1))
@@ -85,7 +85,7 @@ def test_a_small_machine_gives_the_server_fewer_cores_and_says_so(
     assert not any("scaled to" in note for note in planned(capsys, "slides-2013")["notes"])
 
 
-def test_they_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_studies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["reproduce", "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == list(studies())
@@ -107,7 +107,7 @@ def test_the_servers_of_a_claim_keep_their_settings(capsys: pytest.CaptureFixtur
     assert [one["server"] for one in plan["adjustments"]] == ["gunicorn-gevent"]
 
 
-def test_every_study_is_measured_often_enough_to_be_judged(
+def test_every_study_has_enough_runs_to_be_judged(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for name in studies():
@@ -124,7 +124,7 @@ def test_every_study_is_measured_often_enough_to_be_judged(
         ([], "Missing argument 'NAME'"),
     ],
 )
-def test_a_mistake_is_one_line(
+def test_an_error_is_one_line(
     words: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["reproduce", *words]) == 2

@@ -1,5 +1,4 @@
-"""Ramps, steps and traces from the command line and from Python: what they become in a plan, and what
-is refused."""
+"""Ramps, steps and traces from the command line and from Python: their plans, and their errors."""
 
 from __future__ import annotations
 
@@ -74,7 +73,7 @@ def trace(text: str, name: str = "trace.txt") -> str:
         ),
     ],
 )
-def test_a_schedule_is_one_key_of_the_plan_and_knows_its_length(
+def test_a_schedule_is_one_key_of_the_plan_and_sets_its_duration(
     capsys: pytest.CaptureFixture[str], words: list[str], key: str, value: object, measured_s: float
 ) -> None:
     plan = dry(capsys, *words, "-c", "7", "--max-pending", "3")
@@ -89,7 +88,9 @@ def test_a_schedule_is_one_key_of_the_plan_and_knows_its_length(
     assert plan["phases"]["measure_ns"] == measured_s * NS_PER_S
 
 
-def test_a_trace_stands_in_the_plan_and_has_no_law(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_trace_is_part_of_the_plan_and_replaces_arrivals(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     plan = dry(
         capsys,
         "--replay",
@@ -120,7 +121,7 @@ def test_a_trace_stands_in_the_plan_and_has_no_law(capsys: pytest.CaptureFixture
         ('[load]\nsteps = "1@2s"\n', ["-d", "2s"], "steps", 2),
     ],
 )
-def test_what_is_said_nearest_to_the_user_holds(
+def test_the_source_with_the_highest_precedence_wins(
     capsys: pytest.CaptureFixture[str], file: str, words: list[str], key: str, measured_s: float
 ) -> None:
     Path("wsgiload.toml").write_text(file)
@@ -129,7 +130,7 @@ def test_what_is_said_nearest_to_the_user_holds(
     assert plan["phases"]["measure_ns"] == measured_s * NS_PER_S
 
 
-def test_a_schedule_that_lasts_is_measured_as_long_unless_told_otherwise() -> None:
+def test_the_duration_of_a_schedule_is_the_default_duration() -> None:
     steps, at_once = Steps(((1.0, 5),)), Replay((7, 7))
     assert [measured_ns(None, profile, 0) for profile in (None, steps, at_once)] == [
         10 * NS_PER_S,
@@ -193,7 +194,7 @@ def test_a_trace_from_a_file_keeps_every_nanosecond() -> None:
         (["--ramp", "0:0"], "the rate must be between 0 and 10,000,000 per second"),
     ],
 )
-def test_what_makes_no_sense_is_one_line(
+def test_contradictions_are_refused_in_one_line(
     capsys: pytest.CaptureFixture[str], words: list[str], says: str
 ) -> None:
     assert run(["load", URL, *words]) == 2
@@ -211,13 +212,13 @@ def test_what_makes_no_sense_is_one_line(
         ("# nothing\n", "trace.txt: the trace is empty"),
     ],
 )
-def test_a_trace_that_cannot_be_read_is_told_with_its_line(text: str, says: str) -> None:
+def test_an_invalid_trace_is_refused_with_its_line(text: str, says: str) -> None:
     with pytest.raises(UsageError) as raised:
         Replay.from_file(trace(text))
     assert str(raised.value).startswith(says)
 
 
-def test_a_warm_up_that_swallows_the_trace_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_warm_up_longer_than_the_trace_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["load", URL, "--replay", trace("0\n1\n"), "--warmup", "2s"]) == 2
     assert (
         "the warm-up covers the whole trace; nothing is left to measure" in capsys.readouterr().err
@@ -286,12 +287,12 @@ def test_python_refuses_the_same(given: dict[str, Any], says: str) -> None:
         (lambda: Ramp(1, float("nan")), "a rate must be 0 or more, not nan"),
     ],
 )
-def test_what_is_no_schedule_is_refused_at_once(make: Callable[[], object], says: str) -> None:
+def test_an_invalid_schedule_is_refused_at_once(make: Callable[[], object], says: str) -> None:
     with pytest.raises(UsageError) as raised:
         make()
     assert str(raised.value).startswith(says)
 
 
-def test_ramps_and_steps_are_read() -> None:
+def test_ramps_and_steps_are_parsed() -> None:
     assert parse_ramp("1000:3000@1m") == Ramp(1000, 3000, 60.0)
     assert parse_steps("5@1s,2.5@200ms") == Steps(((5, 1.0), (2.5, 0.2)))

@@ -1,4 +1,4 @@
-"""A server's folder goes with its user, and what a killed one left goes with the next."""
+"""Scratch directories are removed after their block, or by a later run if it was killed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def dead_pid() -> int:
     return process.pid
 
 
-def test_a_folder_lives_as_long_as_its_block(temporary: Path) -> None:
+def test_a_directory_exists_during_its_block(temporary: Path) -> None:
     with scratch_folder() as folder:
         assert folder.parent == temporary
         (folder / "socket").touch()
@@ -36,7 +36,7 @@ def test_a_folder_lives_as_long_as_its_block(temporary: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["fcntl.flock", "shutil.rmtree"])
-def test_an_interrupt_at_any_step_leaves_no_folder(
+def test_an_interrupt_at_any_step_leaves_no_directory(
     temporary: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     module, name = step.split(".")
@@ -52,9 +52,7 @@ def test_an_interrupt_at_any_step_leaves_no_folder(
     assert list(temporary.iterdir()) == []
 
 
-def test_what_a_dead_process_left_is_removed_and_nothing_else(
-    temporary: Path, dead_pid: int
-) -> None:
+def test_only_directories_of_dead_processes_are_removed(temporary: Path, dead_pid: int) -> None:
     stale, other = (
         temporary / f"wsgiload-scratch-{dead_pid}-abc",
         temporary / "wsgiload-scratch-notes",
@@ -66,7 +64,7 @@ def test_what_a_dead_process_left_is_removed_and_nothing_else(
     assert list(temporary.iterdir()) == [other]
 
 
-def test_a_folder_that_somebody_holds_stays_whoever_made_it(temporary: Path, dead_pid: int) -> None:
+def test_a_locked_directory_is_not_removed(temporary: Path, dead_pid: int) -> None:
     held = temporary / f"wsgiload-scratch-{dead_pid}-abc"
     held.mkdir()
     descriptor = os.open(held, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""``[servers.NAME]`` in a configuration file: what is read, which are measured, what is refused."""
+"""``[servers.NAME]`` in a configuration file: parsing, selection and errors."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def variant(**options: Any) -> ServerVariant:
     return ServerVariant(server, server.variants[0])
 
 
-def test_a_dry_run_shows_all_that_a_table_says_and_no_secret(folder: Path, dry: DryRun) -> None:
+def test_a_dry_run_shows_all_settings_of_a_table_but_no_secret(folder: Path, dry: DryRun) -> None:
     (folder / "wsgiload.toml").write_text(TABLES)
     prod, new = dry("sweep")["own_servers"]
     assert prod == {
@@ -116,7 +116,7 @@ def test_a_dry_run_shows_all_that_a_table_says_and_no_secret(folder: Path, dry: 
         (("--command", f"other={SERVE}", "--servers", "new"), ["new", "other"]),
     ],
 )
-def test_the_tables_are_measured_unless_others_are_named(
+def test_all_tables_are_measured_unless_servers_are_named(
     folder: Path, dry: DryRun, words: tuple[str, ...], measured: list[str]
 ) -> None:
     (folder / "wsgiload.toml").write_text(TABLES)
@@ -125,27 +125,27 @@ def test_the_tables_are_measured_unless_others_are_named(
         assert dry("capacity", "--slo", "p99<50ms", *words)["servers"] == measured
 
 
-def test_a_slip_in_a_name_leads_to_the_table(folder: Path, dry: DryRun) -> None:
+def test_a_mistyped_name_suggests_the_table(folder: Path, dry: DryRun) -> None:
     (folder / "wsgiload.toml").write_text(TABLES)
     says = "wsgiload: unknown server 'prdo'; did you mean prod?"
     assert dry.refused("sweep", "--servers", "prdo") == says
     assert "did you mean waitress?" in dry.refused("sweep", "app:app", "--servers", "waitres,prod")
 
 
-def test_a_command_line_replaces_the_command_of_a_table(folder: Path, dry: DryRun) -> None:
+def test_the_command_option_replaces_the_command_of_a_table(folder: Path, dry: DryRun) -> None:
     (folder / "wsgiload.toml").write_text(TABLES)
     (prod,) = dry("sweep", "--command", f"prod={SERVE} --bind ::")["own_servers"]
     assert (prod["command"], prod["ready_path"]) == (f"{SERVE} --bind ::", "/healthz")
 
 
-def test_a_nearer_file_replaces_a_table_and_keeps_the_others(folder: Path, dry: DryRun) -> None:
+def test_a_higher_precedence_file_replaces_only_its_tables(folder: Path, dry: DryRun) -> None:
     (folder / "pyproject.toml").write_text(TABLES.replace("[servers", "[tool.wsgiload.servers"))
     (folder / "wsgiload.toml").write_text(f'[servers.prod]\ncommand = "{SERVE} --cgi"\n')
     prod, new = dry("sweep")["own_servers"]
     assert (prod["command"], prod["env"], new["command"]) == (f"{SERVE} --cgi", {}, SERVE)
 
 
-def test_tables_leave_other_commands_and_urls_alone(folder: Path, dry: DryRun) -> None:
+def test_tables_do_not_affect_other_commands_and_urls(folder: Path, dry: DryRun) -> None:
     (folder / "wsgiload.toml").write_text(f'[sweep]\nservers = "new"\n{TABLES}')
     assert dry("load", "http://127.0.0.1:9/")["phases"]
     assert dry("sweep")["servers"] == ["new"]
@@ -176,7 +176,7 @@ def test_tables_leave_other_commands_and_urls_alone(folder: Path, dry: DryRun) -
         ("[servers]\njson = 'a'\n", "[servers]: 'json' is not a table; write [servers.json]"),
     ],
 )
-def test_a_mistake_in_a_table_names_file_table_and_key(
+def test_an_error_in_a_table_names_file_table_and_key(
     folder: Path, dry: DryRun, text: str, says: str
 ) -> None:
     (folder / "wsgiload.toml").write_text(text)
@@ -196,9 +196,7 @@ def test_a_mistake_in_a_table_names_file_table_and_key(
         ({"teardown": [""]}, "teardown of [servers.prod] is empty"),
     ],
 )
-def test_what_could_not_work_is_refused_before_the_start(
-    options: dict[str, Any], says: str
-) -> None:
+def test_invalid_settings_are_refused_before_the_start(options: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError, match=re.escape(says)):
         experiment({"prod": ServerCommand(command=SERVE, **options)})
 
@@ -207,7 +205,7 @@ def experiment(command: dict[str, str | ServerCommand], **options: Any) -> Exper
     return experiment_of(SweepSpec(server=ServerOptions(command=command, **options)))
 
 
-def test_its_own_variables_precede_those_of_all_servers() -> None:
+def test_variables_of_a_table_override_those_of_all_servers() -> None:
     commands: dict[str, str | ServerCommand] = {
         "prod": ServerCommand(command=SERVE, env={"POOL": "5"}),
         "new": SERVE,
@@ -232,7 +230,7 @@ def test_a_stored_plan_takes_secrets_from_its_environment(monkeypatch: pytest.Mo
     assert stored.with_secrets().own_servers == asked.own_servers
 
 
-def test_readiness_is_asked_where_the_table_says_with_the_same_header_fields() -> None:
+def test_the_readiness_probe_uses_the_path_of_the_table_and_the_header_fields() -> None:
     request = Request("/cart", "POST", headers=(("Host", "shop"),), body=b"1", expected_length=3)
     asked = readiness_request(variant(ready_path="/healthz"), request)
     assert (asked.path, asked.method, asked.headers) == ("/healthz", "GET", request.headers)
@@ -241,7 +239,7 @@ def test_readiness_is_asked_where_the_table_says_with_the_same_header_fields() -
     assert readiness_request(variant(), request) == request
 
 
-def test_it_stops_by_its_signal_and_a_grid_decides_keep_alive_before_it() -> None:
+def test_a_table_sets_the_stop_signal_and_a_grid_overrides_keep_alive() -> None:
     server = variant(stop_signal="SIGQUIT").server
     assert (server.stop_signal, server.clean_exit_codes) == ("SIGQUIT", (0, -3, 131))
     commands: dict[str, str | ServerCommand] = {

@@ -1,4 +1,4 @@
-"""Waiting for a quiet host: what counts as quiet, and for how long it is waited for."""
+"""Waiting for a quiet host: which host is quiet, and how long the wait takes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BUSY = HostState(0.4, 30.0, 3)
 
 
 class Time:
-    """A clock that only looking and pausing move on."""
+    """A fake clock that advances only by observations and pauses."""
 
     def __init__(self, states: list[HostState]) -> None:
         self.now_ns = 0
@@ -55,37 +55,35 @@ class Time:
         (HostState(0.5, 80.0, 5000), 3),
     ],
 )
-def test_a_quiet_host_idles_waits_for_nothing_and_has_let_go_of_the_port(
-    state: HostState, count: int
-) -> None:
+def test_a_quiet_host_is_idle_without_pressure_and_time_wait(state: HostState, count: int) -> None:
     assert len(disturbances(state)) == count
 
 
-def test_what_disturbs_is_said_with_its_figure() -> None:
+def test_each_disturbance_is_reported_with_its_value() -> None:
     said = " and ".join(disturbances(HostState(0.43, 12.5, 2048)))
     assert "CPUs were only 43 % idle" in said
     assert "12.5 %" in said and "2,048 connections" in said
 
 
-def test_even_a_quiet_host_is_given_five_seconds() -> None:
+def test_the_wait_on_a_quiet_host_is_five_seconds() -> None:
     assert Time([QUIET] * 9).settle(120) == (6.0, ())
 
 
-def test_a_busy_host_is_waited_for_and_not_longer_than_necessary() -> None:
+def test_the_wait_on_a_busy_host_ends_when_it_is_quiet() -> None:
     assert Time([BUSY] * 5 + [QUIET] * 9).settle(120) == (12.0, ())
 
 
-def test_a_host_that_never_becomes_quiet_is_told_after_the_longest_wait() -> None:
+def test_a_host_that_is_never_quiet_is_reported_after_the_maximum_wait() -> None:
     waited_s, found = Time([]).settle(120)
     assert (waited_s, len(found)) == (120.0, 2)
 
 
-def test_a_short_wait_is_one_look() -> None:
+def test_a_short_wait_is_one_observation() -> None:
     time = Time([QUIET])
     assert (time.settle(1), time.looks) == ((2.0, ()), 1)
 
 
-def test_a_host_that_is_never_quiet_is_not_waited_for_again_and_again(
+def test_after_several_unsuccessful_waits_only_the_minimum_is_waited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     waits_s: list[float] = []
@@ -109,7 +107,7 @@ def watch_host_never() -> HostState:
     raise AssertionError("the host is not looked at in this test")
 
 
-def test_this_host_can_be_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_this_host_can_be_observed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wsgiload.doctor.settle.time.sleep", lambda seconds: None)
     state = watch_host(80)
     assert state.idle_share is None or 0 <= state.idle_share <= 1
@@ -147,7 +145,7 @@ def test_the_host_is_read_from_the_kernels_files(
     assert watch_host(8080, tmp_path / "nowhere") == HostState(None, None, None)
 
 
-def test_one_run_is_a_quick_look_and_several_are_an_experiment() -> None:
+def test_the_usual_procedure_depends_on_the_number_of_runs() -> None:
     assert usual_procedure(1) == Procedure(0, 1)
     assert usual_procedure(6) == Procedure(120 * NS_PER_S, 3)
     assert usual_procedure(6, 0, 0, "trim") == Procedure(0, 0, "trim")

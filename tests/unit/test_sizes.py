@@ -1,4 +1,4 @@
-"""How many workers and threads the user may ask for, and what a name then means."""
+"""Numbers of workers and threads, and their effect on names."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_grid_is_every_combination() -> None:
     assert sizes == (Size(1, 1), Size(1, 8), Size(2, 1), Size(2, 8))
 
 
-def test_a_profile_of_its_own_goes_before_that_of_the_experiment() -> None:
+def test_the_profile_of_a_size_overrides_that_of_the_experiment() -> None:
     sizes = parse_sizes(None, None, ["profile=tuned,stock"])
     found = resolve_servers(experiment(("gunicorn-gthread",), sizes))
     budgets = [budget_of(one, 2, "tuned") for one in found.values()]
@@ -73,7 +73,7 @@ def test_without_a_grid_there_is_one_size() -> None:
         (None, ["threads=1", "threads=2"], "threads was given twice"),
     ],
 )
-def test_what_is_no_grid_is_refused(workers: int | None, grid: list[str], complaint: str) -> None:
+def test_an_invalid_grid_is_refused(workers: int | None, grid: list[str], complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
         parse_sizes(workers, None, grid)
 
@@ -91,11 +91,11 @@ def test_what_is_no_grid_is_refused(workers: int | None, grid: list[str], compla
         (["app:app", "--rates", "1,2"], ["app:app", "--rates", "1,2"]),
     ],
 )
-def test_several_words_may_follow_the_flag(words: list[str], meant: list[str]) -> None:
+def test_several_values_may_follow_the_flag(words: list[str], meant: list[str]) -> None:
     assert repeat_grid(words) == meant
 
 
-def test_a_size_makes_a_name_of_its_own_where_it_makes_a_difference() -> None:
+def test_a_size_changes_the_name_if_it_affects_the_server() -> None:
     sizes = parse_sizes(None, None, ["workers=1,2", "threads=4"])
     found = resolve_servers(experiment(("gunicorn-gthread", "waitress", "wsgiref"), sizes))
     assert list(found) == [
@@ -106,7 +106,7 @@ def test_a_size_makes_a_name_of_its_own_where_it_makes_a_difference() -> None:
     ]
 
 
-def test_the_profile_and_keep_alive_are_factors_with_names_of_their_own() -> None:
+def test_the_profile_and_keep_alive_are_factors_and_part_of_the_name() -> None:
     sizes = parse_sizes(None, None, ["threads=2", "profile=tuned,stock", "keepalive=off,5"])
     assert sizes[1] == Size(None, 2, "tuned", 5)
     found = resolve_servers(experiment(("waitress",), sizes))
@@ -132,14 +132,14 @@ def test_the_profile_and_keep_alive_are_factors_with_names_of_their_own() -> Non
     assert (alike.profile, alike.keepalive) == ("tuned", "on")
 
 
-def test_a_label_tells_size_and_legacy() -> None:
+def test_a_label_contains_size_and_legacy() -> None:
     legacy = cell("meinheld", variant="gunicorn", size="w2", legacy=True)
     assert label_of(legacy) == "meinheld-gunicorn-w2 (legacy)"
     plain = cell("waitress", variant="default", size=None, legacy=False)
     assert label_of(plain) == "waitress"
 
 
-def test_a_baseline_that_runs_no_wsgi_is_left_out_for_other_apps() -> None:
+def test_a_baseline_without_an_app_is_omitted_for_other_apps() -> None:
     assert "node" in resolve_servers(experiment(("all",), (Size(),)))
     assert "node" not in resolve_servers(experiment(("all",), (Size(),), app="shop:app"))
     with pytest.raises(UsageError, match="none of these servers runs WSGI apps; omit APP"):

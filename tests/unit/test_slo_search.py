@@ -1,4 +1,4 @@
-"""The search for the largest rate that holds an objective, with the test as the server."""
+"""The search for the highest rate that meets an objective, on a simulated server."""
 
 from __future__ import annotations
 
@@ -25,35 +25,31 @@ SERVICE_PER_S = 500.0
 def carry_out(
     goal: Goal, guess_per_s: float, meets: Callable[[NextTrial], bool | None]
 ) -> SearchResult:
-    searching = search(guess_per_s, goal)
-    wanted = next(searching)
+    steps = search(guess_per_s, goal)
+    next_trial = next(steps)
     while True:
         try:
-            wanted = searching.send(meets(wanted))
+            next_trial = steps.send(meets(next_trial))
         except StopIteration as ended:
             found: SearchResult = ended.value
             return found
 
 
 def exact_per_s(slo_s: float) -> float:
-    """Where the p99 of an M/M/1 queue is the objective: the response time is exponential with rate
-    mu - lambda."""
+    """The rate at which the p99 of an M/M/1 queue equals the objective: response times are
+    exponential with rate mu - lambda."""
     return SERVICE_PER_S - math.log(100) / slo_s
 
 
 def noisy_queue(
     slo_s: float, noise: random.Random, spoiled: float = 0.0
 ) -> Callable[[NextTrial], bool]:
-    """An M/M/1 queue whose p99 is measured with 10 % noise, and over four times as long with half
-    of it.
+    """An M/M/1 queue whose p99 is measured with 10 % noise, or 5 % in the longer confirmation
+    trials. A share ``spoiled`` of the trials is disturbed and misses at any rate."""
 
-    Of all trials that share is ``spoiled``: something took time from them, and they miss wherever
-    they are.
-    """
-
-    def meets(wanted: NextTrial) -> bool:
-        left_per_s = SERVICE_PER_S - wanted.rate_per_s
-        deviation = 0.05 if wanted.phase == "confirm" else 0.10
+    def meets(next_trial: NextTrial) -> bool:
+        left_per_s = SERVICE_PER_S - next_trial.rate_per_s
+        deviation = 0.05 if next_trial.phase == "confirm" else 0.10
         met = (
             left_per_s > 0
             and math.log(100) / left_per_s * math.exp(noise.gauss(0, deviation)) <= slo_s
@@ -92,22 +88,21 @@ def test_a_load_is_classified_as_soon_as_it_is_certain(
 
 @pytest.mark.parametrize("guess_per_s", [1000.21, 1234.56, 320.07])
 @pytest.mark.parametrize("holds", [True, False])
-def test_a_range_between_unrounded_rates_comes_to_an_end(guess_per_s: float, holds: bool) -> None:
-    """The ends of a search's range are multiples of what was measured; nothing says that they have
-    few digits."""
+def test_a_search_between_unrounded_rates_ends(guess_per_s: float, holds: bool) -> None:
+    """The ends of the range are multiples of a measured rate, so they may have many digits."""
     goal, tried = (
         Goal(lowest_per_s=guess_per_s / 32, highest_per_s=guess_per_s * 16),
         list[NextTrial](),
     )
 
-    def meets(wanted: NextTrial) -> bool | None:
-        tried.append(wanted)
+    def meets(next_trial: NextTrial) -> bool | None:
+        tried.append(next_trial)
         return holds if len(tried) < 200 else None
 
     found = carry_out(goal, guess_per_s, meets)
     assert not found.is_abandoned
     last = (
-        max(tried, key=lambda wanted: wanted.rate_per_s)
+        max(tried, key=lambda next_trial: next_trial.rate_per_s)
         if holds
         else min(tried, key=lambda one: one.rate_per_s)
     )
@@ -116,29 +111,31 @@ def test_a_range_between_unrounded_rates_comes_to_an_end(guess_per_s: float, hol
     )
 
 
-def test_once_the_time_is_up_what_was_found_is_confirmed() -> None:
-    """Between 160 and 320 per second, of a guess of 400 at most ten trials are made before."""
-    made: list[NextTrial] = []
-    searching = search(400.0, Goal(first_share=0.1, trials=1), lambda: len(made) >= 4)
-    wanted = next(searching)
+def test_when_time_is_up_the_lower_bound_is_confirmed() -> None:
+    """After four trials, the bracket is 160 to 320 per second."""
+    trials: list[NextTrial] = []
+    steps = search(400.0, Goal(first_share=0.1, trials=1), lambda: len(trials) >= 4)
+    next_trial = next(steps)
     with pytest.raises(StopIteration) as ended:
         while True:
-            made.append(wanted)
-            wanted = searching.send(wanted.rate_per_s <= 200.0)
+            trials.append(next_trial)
+            next_trial = steps.send(next_trial.rate_per_s <= 200.0)
     found: SearchResult = ended.value.value
     assert (found.lower_per_s, found.upper_per_s) == (160.0, 320.0)
-    assert [one.phase for one in made] == ["bracket"] * 4 + ["confirm"] * 6
+    assert [one.phase for one in trials] == ["bracket"] * 4 + ["confirm"] * 6
     assert found.rate_per_s == 160.0
 
 
-def test_a_confirmation_that_fails_is_not_followed_by_another_without_time() -> None:
-    made: list[NextTrial] = []
-    searching = search(400.0, Goal(trials=1), lambda: len(made) >= 4)
-    wanted = next(searching)
+def test_when_time_is_up_a_failed_confirmation_is_the_last() -> None:
+    trials: list[NextTrial] = []
+    steps = search(400.0, Goal(trials=1), lambda: len(trials) >= 4)
+    next_trial = next(steps)
     with pytest.raises(StopIteration) as ended:
         while True:
-            made.append(wanted)
-            wanted = searching.send(wanted.phase != "confirm" and wanted.rate_per_s <= 200.0)
+            trials.append(next_trial)
+            next_trial = steps.send(
+                next_trial.phase != "confirm" and next_trial.rate_per_s <= 200.0
+            )
     found: SearchResult = ended.value.value
     assert (found.rate_per_s, len(found.confirmations)) == (None, 1)
 
@@ -153,12 +150,12 @@ def test_without_allowance_one_miss_decides() -> None:
 @pytest.mark.parametrize(
     ("slo_s", "about_per_s"), [(0.010, 39.48), (0.020, 269.74), (0.050, 407.90)]
 )
-def test_without_noise_the_bracket_holds_the_truth_and_is_as_narrow_as_asked(
+def test_without_noise_the_bracket_contains_the_truth_and_has_the_requested_width(
     slo_s: float, about_per_s: float
 ) -> None:
     truth = exact_per_s(slo_s)
     assert truth == pytest.approx(about_per_s, abs=0.01)
-    found = carry_out(Goal(), SERVICE_PER_S, lambda wanted: wanted.rate_per_s <= truth)
+    found = carry_out(Goal(), SERVICE_PER_S, lambda next_trial: next_trial.rate_per_s <= truth)
     assert found.lower_per_s is not None
     assert found.upper_per_s is not None
     assert found.lower_per_s <= truth < found.upper_per_s <= found.lower_per_s * 1.021
@@ -168,10 +165,10 @@ def test_without_noise_the_bracket_holds_the_truth_and_is_as_narrow_as_asked(
 
 @pytest.mark.parametrize("slo_s", [0.020, 0.050])
 def test_with_ten_percent_noise_the_error_is_at_most_4_percent_in_95_percent(slo_s: float) -> None:
-    """F19: 10 % of p99 are 2.3 % of the rate at 50 ms, and 8.5 % of it at 20 ms, where the queue is
-    gentler.
+    """10 % of p99 correspond to 2.3 % of the rate at 50 ms, and to 8.5 % at 20 ms, where the p99
+    rises more slowly with the rate.
 
-    The confirmed rate errs downwards, by the steps that a confirmation takes.
+    The confirmed rate is biased downwards by the steps of the confirmation.
     """
     truth = exact_per_s(slo_s)
     results = replications(slo_s, 300)
@@ -202,35 +199,38 @@ def test_the_interval_covers_the_truth(slo_s: float) -> None:
     assert sum(covered) >= 0.75 * len(covered)
 
 
-def test_a_load_that_passes_above_one_that_misses_is_no_lower_bound() -> None:
-    """RFC 9971's inversion: 100 misses, 200 to 400 hold; what counts lies below 100."""
+def test_an_inversion_is_no_lower_bound() -> None:
+    """An inversion in RFC 9971: 100 misses and 200 to 400 pass. The lower bound is below 100."""
     found = carry_out(
-        Goal(), 500.0, lambda wanted: wanted.rate_per_s < 80 or 150 < wanted.rate_per_s < 420
+        Goal(),
+        500.0,
+        lambda next_trial: next_trial.rate_per_s < 80 or 150 < next_trial.rate_per_s < 420,
     )
     assert found.upper_per_s is not None
     assert found.lower_per_s is not None
     assert found.lower_per_s < 80 <= found.upper_per_s < 82
 
 
-def test_a_load_that_passed_once_in_the_bracket_and_then_misses_is_given_up() -> None:
+def test_a_load_that_passed_by_chance_in_the_bracket_is_rejected() -> None:
     tried: dict[float, int] = {}
 
-    def meets(wanted: NextTrial) -> bool:
-        tried[wanted.rate_per_s] = tried.get(wanted.rate_per_s, 0) + 1
-        if (
-            wanted.rate_per_s == 200.0
-        ):  # the first doubling below the truth of 130 that passes by luck, once
+    def meets(next_trial: NextTrial) -> bool:
+        tried[next_trial.rate_per_s] = tried.get(next_trial.rate_per_s, 0) + 1
+        # Above the truth of 130, this rate of the bracket passes once by chance.
+        if next_trial.rate_per_s == 200.0:
             return tried[200.0] == 1
-        return wanted.rate_per_s < 130
+        return next_trial.rate_per_s < 130
 
     found = carry_out(Goal(), 500.0, meets)
     assert found.lower_per_s is not None
     assert 127 < found.lower_per_s < 130
 
 
-def test_a_confirmation_that_misses_goes_down_a_width_three_times_at_most() -> None:
+def test_missed_confirmations_go_down_at_most_three_widths() -> None:
     found = carry_out(
-        Goal(), 500.0, lambda wanted: wanted.phase != "confirm" and wanted.rate_per_s <= 300
+        Goal(),
+        500.0,
+        lambda next_trial: next_trial.phase != "confirm" and next_trial.rate_per_s <= 300,
     )
     assert found.lower_per_s is not None
     assert [round(one.rate_per_s / found.lower_per_s, 2) for one in found.confirmations] == [
@@ -240,26 +240,26 @@ def test_a_confirmation_that_misses_goes_down_a_width_three_times_at_most() -> N
         0.94,
     ]
     assert found.rate_per_s is None
-    # Two of six missed is certain failure: the other four are not run.
+    # After two misses, a confirmation has failed, and its other four trials are not run.
     assert sum(trial.phase == "confirm" for trial in found.trials) == 8
 
 
-def test_a_confirmed_rate_lies_below_the_bound_that_was_not() -> None:
+def test_a_confirmed_rate_is_below_an_unconfirmed_bound() -> None:
     found = carry_out(
         Goal(),
         500.0,
-        lambda wanted: wanted.rate_per_s <= (290 if wanted.phase == "confirm" else 300),
+        lambda next_trial: next_trial.rate_per_s <= (290 if next_trial.phase == "confirm" else 300),
     )
     assert found.lower_per_s is not None
     assert found.rate_per_s is not None
     assert found.rate_per_s <= 290 < found.lower_per_s
 
 
-def test_a_search_without_a_usable_trial_ends_with_its_bounds_and_without_a_rate() -> None:
+def test_an_inconclusive_trial_ends_the_search_without_a_rate() -> None:
     found = carry_out(
         Goal(),
         500.0,
-        lambda wanted: None if wanted.phase == "confirm" else wanted.rate_per_s <= 300,
+        lambda next_trial: None if next_trial.phase == "confirm" else next_trial.rate_per_s <= 300,
     )
     assert found.is_abandoned
     assert found.lower_per_s is not None
@@ -267,33 +267,33 @@ def test_a_search_without_a_usable_trial_ends_with_its_bounds_and_without_a_rate
     assert found.rate_per_s is None
 
 
-def test_where_nothing_holds_there_is_no_rate() -> None:
-    found = carry_out(Goal(lowest_per_s=1.0), 500.0, lambda wanted: False)
+def test_without_a_passed_trial_there_is_no_rate() -> None:
+    found = carry_out(Goal(lowest_per_s=1.0), 500.0, lambda next_trial: False)
     assert (found.lower_per_s, found.rate_per_s, found.strict_per_s) == (None, None, None)
     assert found.upper_per_s == 1.0
 
 
-def test_where_everything_holds_there_is_no_upper_bound() -> None:
-    found = carry_out(Goal(highest_per_s=1_000.0), 500.0, lambda wanted: True)
+def test_without_a_missed_trial_there_is_no_upper_bound() -> None:
+    found = carry_out(Goal(highest_per_s=1_000.0), 500.0, lambda next_trial: True)
     assert (found.lower_per_s, found.upper_per_s) == (1_000.0, None)
     assert found.rate_per_s == 1_000.0
 
 
-def test_every_trial_at_a_load_has_a_number_of_its_own() -> None:
+def test_trials_at_a_load_are_numbered() -> None:
     seen: list[tuple[float, int]] = []
 
-    def meets(wanted: NextTrial) -> bool:
-        seen.append((wanted.rate_per_s, wanted.number))
-        return wanted.rate_per_s <= 300
+    def meets(next_trial: NextTrial) -> bool:
+        seen.append((next_trial.rate_per_s, next_trial.number))
+        return next_trial.rate_per_s <= 300
 
     carry_out(Goal(), 500.0, meets)
     assert len(seen) == len(set(seen))
 
 
-def test_five_of_six_confirm() -> None:
+def test_five_of_six_trials_confirm_a_rate() -> None:
     assert [needed(runs) for runs in (1, 2, 3, 6, 12)] == [1, 2, 3, 5, 10]
 
 
-def test_there_is_no_threshold_in_trials_that_all_end_alike() -> None:
+def test_trials_with_equal_outcomes_have_no_threshold() -> None:
     assert fit_threshold([(100.0, True), (200.0, True)]) is None
     assert fit_rate([(100.0, False)]) is None

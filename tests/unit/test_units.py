@@ -1,5 +1,4 @@
-"""What a person types becomes nanoseconds, bytes, cores and lists, or one line that says how to
-write it."""
+"""Durations, sizes, CPUs, rates and lists are parsed from user input."""
 
 from __future__ import annotations
 
@@ -57,14 +56,14 @@ def test_a_duration_without_a_unit_is_in_seconds(text: str, ns: int) -> None:
         ("10b", 10),
     ],
 )
-def test_a_size_counts_in_powers_of_1024_unless_it_says_otherwise(text: str, size: int) -> None:
+def test_size_units_are_powers_of_1024_except_kb_mb_and_gb(text: str, size: int) -> None:
     assert parse_size_bytes(text) == size
 
 
 @pytest.mark.parametrize(
     ("text", "cores"), [("1", 1.0), ("0.5", 0.5), ("1500m", 1.5), ("2cpus", 2.0)]
 )
-def test_cpus_are_cores_or_thousandths_of_one(text: str, cores: float) -> None:
+def test_cpus_are_cores_or_millicores(text: str, cores: float) -> None:
     assert parse_cpus(text) == cores
 
 
@@ -82,13 +81,13 @@ def test_cpus_are_cores_or_thousandths_of_one(text: str, cores: float) -> None:
         ("10/s:30/s:10", (10.0, 20.0, 30.0)),
     ],
 )
-def test_rates_are_lists_and_ranges_with_both_ends_each_once(
+def test_rates_are_lists_and_inclusive_ranges_without_duplicates(
     text: str, rates: tuple[float, ...]
 ) -> None:
     assert parse_rates(text) == rates
 
 
-def test_a_range_of_fractions_reaches_its_end() -> None:
+def test_a_fractional_range_includes_its_end() -> None:
     assert parse_rates("0.1:0.3:0.1") == pytest.approx((0.1, 0.2, 0.3))
 
 
@@ -139,7 +138,7 @@ def test_connections_are_whole_numbers() -> None:
         (parse_connections, "0", "'0' is not a positive number of connections"),
     ],
 )
-def test_what_cannot_be_read_is_named_with_an_example(
+def test_an_invalid_value_is_refused_with_an_example(
     parse: Callable[[str], object], text: str, says: str
 ) -> None:
     with pytest.raises(UsageError) as raised:

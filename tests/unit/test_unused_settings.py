@@ -1,4 +1,4 @@
-"""Files of a deployment beside the app: named where nothing uses them, with the option that does."""
+"""Unused deployment files in the app's directory are named with the option that uses them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_gunicorn_configuration(tmp_path: Path) -> None:
         assert suggested(text) == own
 
 
-def test_one_that_is_used_is_not_mentioned(tmp_path: Path) -> None:
+def test_a_used_configuration_is_not_mentioned(tmp_path: Path) -> None:
     file = tmp_path / "gunicorn.conf.py"
     file.write_text("")
     assert sentence(tmp_path, "gunicorn", server_config={"gunicorn": file}) == ""

@@ -1,4 +1,4 @@
-"""Environment variables that a user sets: how they are read, and what is never stored."""
+"""Environment variables of the user: how they are parsed, and what is never stored."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EMPTY=
 """
 
 
-def test_a_file_is_read_as_a_shell_reads_it(tmp_path: Path) -> None:
+def test_a_file_is_parsed_like_shell_assignments(tmp_path: Path) -> None:
     path = tmp_path / ".env"
     path.write_text("\ufeff" + FILE.replace("NAME = x", "NAME=x"))
     assert read_variables(path) == {
@@ -55,7 +55,7 @@ def test_a_file_is_read_as_a_shell_reads_it(tmp_path: Path) -> None:
         ("A='x", ".env:2: No closing quotation"),
     ],
 )
-def test_a_line_that_cannot_be_read_is_named(tmp_path: Path, line: str, says: str) -> None:
+def test_an_invalid_line_is_named(tmp_path: Path, line: str, says: str) -> None:
     path = tmp_path / ".env"
     path.write_text(f"B=1\n{line}\n")
     with pytest.raises(UsageError, match=re.escape(says)) as refused:
@@ -65,7 +65,7 @@ def test_a_line_that_cannot_be_read_is_named(tmp_path: Path, line: str, says: st
         read_variables(tmp_path / "none")
 
 
-def test_the_last_wins(tmp_path: Path) -> None:
+def test_later_values_override_earlier_ones(tmp_path: Path) -> None:
     first, second = tmp_path / "1", tmp_path / "2"
     first.write_text("A=1\nB=1\nC=1\n")
     second.write_text("B=2\nC=2\n")
@@ -73,7 +73,7 @@ def test_the_last_wins(tmp_path: Path) -> None:
     assert parse_variable("A=b=c") == ("A", "b=c")
 
 
-def test_secrets_are_replaced_and_taken_from_the_environment_again(
+def test_secrets_are_redacted_and_restored_from_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     variables = {

@@ -17,7 +17,7 @@ from wsgiload.analysis.ranking import level_words
 from wsgiload.analysis.response_alarms import wrong_responses
 from wsgiload.analysis.service_alarms import IDLE_SHARE, bottleneck_and_fix, busy_service
 from wsgiload.analysis.tail_alarms import delayed_acknowledgement, hidden_stalls
-from wsgiload.doctor.machine import MOST_TRACKED_SHARE
+from wsgiload.doctor.machine import MAX_TRACKED_SHARE
 from wsgiload.documents.cell_result import CellResult, ServiceUse
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.sampling.memory_growth import MIN_GROWTH_BYTES, MemoryGrowth
@@ -187,7 +187,7 @@ def tracking_full(load: LoadReport) -> Alarm | None:
 
     entries = max(tracked.before, tracked.after)
     share = entries / tracked.max
-    if share <= MOST_TRACKED_SHARE:
+    if share <= MAX_TRACKED_SHARE:
         return None
 
     message = (
@@ -199,7 +199,7 @@ def tracking_full(load: LoadReport) -> Alarm | None:
         "client",
         message,
         share,
-        MOST_TRACKED_SHARE,
+        MAX_TRACKED_SHARE,
         "packets dropped unnoticed by a full conntrack table",
         "raise net.netfilter.nf_conntrack_max, or use keep-alive",
     )

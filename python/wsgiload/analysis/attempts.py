@@ -91,7 +91,7 @@ def counted_attempts(cells: Sequence[CellResult]) -> list[CellResult]:
 
 
 def repeated(cells: Iterable[CellResult], runs: int) -> int:
-    """How many of these trials count towards ``most_repeats``: with a single run, every attempt
+    """How many of these trials count towards ``max_reruns``: with a single run, every attempt
     after the first; with several runs, those made although an earlier attempt was valid."""
     return sum(_repeats(attempts, runs) for attempts in by_place(cells).values())
 

@@ -31,13 +31,13 @@ from wsgiload.units import NS_PER_S
 
 # The allowed delay of the median after a known hold (method: [0, 50 µs]). It cannot be earlier than
 # the hold.
-MOST_BIAS_NS = 50_000
+MAX_BIAS_NS = 50_000
 # These checks compare lateness with the response time, which here consists of lateness.
 RELATIVE_CHECKS = frozenset({"send-lag", "send-lag-absolute", "noise-floor"})
 # Hosts change: governors, neighbors, kernels.
-MOST_AGE_S = 24 * 3600
+MAX_AGE_S = 24 * 3600
 # No response takes longer.
-LONGEST_NS = 3600 * NS_PER_S
+MAX_RESPONSE_TIME_NS = 3600 * NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Conditions:
 def calibration(
     conditions: Conditions, holds: Mapping[int, LoadReport], machine: MachineFacts
 ) -> Calibration:
-    """The document, from the load reports by hold time in nanoseconds; 0 gives the noise floor."""
+    """Build the document from the load reports by hold time in ns; 0 gives the noise floor."""
     floor = holds[0]
     return Calibration(
         schema_version=1,
@@ -95,11 +95,11 @@ def _figures(distribution: Distribution | None) -> NoiseFloorQuantiles | None:
 
 
 def _bias(hold_ns: int, load: LoadReport) -> MedianBias:
-    """How much later than the hold the median response was measured."""
+    """The difference between the measured median and the hold time."""
     times = load.response_time_ns
     p50_ns = None if times is None else times.quantiles["0.5"]
     bias_ns = None if p50_ns is None else p50_ns - hold_ns
-    is_within = bias_ns is not None and 0 <= bias_ns <= MOST_BIAS_NS
+    is_within = bias_ns is not None and 0 <= bias_ns <= MAX_BIAS_NS
     return MedianBias(service_time_ns=hold_ns, p50_ns=p50_ns, bias_ns=bias_ns, is_within=is_within)
 
 
@@ -141,7 +141,7 @@ def _file() -> Path:
 
 
 def store_calibration(conditions: Conditions, document: Calibration) -> Path:
-    """Store it in the user's cache, replacing the last one with the same key."""
+    """Store the noise floor in the user's cache, replacing the last one with the same key."""
     path = _file()
     unfinished = path.with_suffix(".unfinished")
     stored = _read() | {conditions.key: document}
@@ -164,11 +164,11 @@ def _read() -> dict[str, Calibration]:
 
 
 def _is_plausible(document: Calibration) -> bool:
-    """Whether it can be a measurement: made in the past, with ordered quantiles."""
+    """Whether the document is plausible: created in the past, with ordered quantiles."""
     figures = document.noise_floor.response_time_ns
     if figures is None or figures.p50 is None or figures.p99 is None or figures.p99_9 is None:
         return True
-    is_ordered = figures.p50 <= figures.p99 <= figures.p99_9 <= LONGEST_NS
+    is_ordered = figures.p50 <= figures.p99 <= figures.p99_9 <= MAX_RESPONSE_TIME_NS
     return is_ordered and document.created_ns <= time.time_ns()
 
 
@@ -181,7 +181,7 @@ def known_floor(keepalive: Keepalive, machine: MachineFacts) -> Calibration | No
         if document.keepalive == keepalive
         and document.machine == machine
         and document.verdict.status != "invalid"
-        and age_s(document) <= MOST_AGE_S
+        and age_s(document) <= MAX_AGE_S
         and _is_plausible(document)
     ]
     return max(usable, key=lambda document: document.created_ns, default=None)
@@ -198,10 +198,10 @@ def floor_of_plan(keepalive: Keepalive) -> NoiseFloor | None:
 
 
 def age_s(document: Calibration) -> float:
-    """Seconds since its creation."""
+    """The age of the document in seconds."""
     return (time.time_ns() - document.created_ns) / NS_PER_S
 
 
 def missed_biases(document: Calibration) -> Sequence[MedianBias]:
-    """The holds whose median was too late or too early."""
+    """The biases that exceed the allowed range."""
     return [bias for bias in document.bias if not bias.is_within]

@@ -1,5 +1,5 @@
-"""Measures the noise floor with loads on the reference server, with holds of 0, 1 and 10 ms, whose
-medians are known."""
+"""Measures the noise floor with loads on the reference server. It delays (holds) every response by
+0, 1 or 10 ms, so the correct medians are known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOLDS_NS = (0, 1_000_000, 10_000_000)
 
 @dataclass(frozen=True, slots=True)
 class CalibrationPlan:
-    """The load and the cores of a calibration, as for a load on a server."""
+    """The load and the cores of a calibration."""
 
     program: Path
     load: LoadSettings
@@ -33,7 +33,7 @@ class CalibrationPlan:
 def calibrate(
     plan: CalibrationPlan, log: Callable[[str], None] = lambda text: None
 ) -> tuple[Calibration, Path]:
-    """The document, and the path where it is stored."""
+    """Measure and store the noise floor. Returns the document and its path."""
     holds = {}
     with pinned(plan.cpu_plan.orchestrator_cpus):
         for hold_ns in HOLDS_NS:

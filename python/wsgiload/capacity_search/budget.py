@@ -14,16 +14,16 @@ from wsgiload.units import NS_PER_S
 # One trial per rate, as long as the budget allows. Near capacity, a queue takes seconds to fill, so
 # one long trial says more than two short ones. Disturbed trials near the limit are repeated.
 GOAL = Goal(width=0.04, trials=1, first_share=0.5)
-# A bracket that starts at half of the guess, and a bisection to 4 %.
+# The trials of a bracket that starts at half of the guess, and of a bisection to 4 %.
 USUAL_TRIALS = 8
-# A second confirmation, one width lower, and repeated trials. With this many trials of 5.3 s, 55 of
-# 60 simulated searches of a queue with four threads (M/D/4) confirmed a rate, 46 of them within 5 %
-# of the truth.
+# The trials of a second confirmation, one width lower, and repeated trials. With this many trials
+# of 5.3 s, 55 of 60 simulated searches of a queue with four threads (M/D/4) confirmed a rate, 46 of
+# them within 5 % of the truth.
 SPARE_TRIALS = 8
 # A longer trial is worth more than a longer warm-up.
-LONGEST_WARMUP_NS = NS_PER_S
+MAX_WARMUP_NS = NS_PER_S
 # Shorter trials would measure the start of the server.
-SHORTEST_TRIAL_S = 2.0
+MIN_TRIAL_S = 2.0
 # Time to write the report on a busy host.
 REPORT_S = 5.0
 
@@ -32,16 +32,16 @@ def trial_s_within(budget_s: float, servers: int, around_s: float) -> float:
     """The duration of a trial in seconds, at least 2; ``around_s`` is the time that a trial takes
     in addition to its measurement."""
     trial_s = (budget_s - REPORT_S) / _usual_trials(servers) - around_s
-    return max(SHORTEST_TRIAL_S, trial_s)
+    return max(MIN_TRIAL_S, trial_s)
 
 
 def require_enough(budget_s: float, servers: int, around_s: float) -> None:
     """Raise UsageError if a budget is too short for trials of 2 s."""
-    least_s = _usual_trials(servers) * (SHORTEST_TRIAL_S + around_s) + REPORT_S
-    if budget_s < least_s:
+    min_s = _usual_trials(servers) * (MIN_TRIAL_S + around_s) + REPORT_S
+    if budget_s < min_s:
         raise UsageError(
             f"--budget is too short to search {servers} server{'' if servers == 1 else 's'}",
-            f"use --budget {math.ceil(least_s / 60)}m",
+            f"use --budget {math.ceil(min_s / 60)}m",
         )
 
 

@@ -20,13 +20,13 @@ LAPSE = 0.03
 # The likelihood is evaluated on a grid and then refined to this resolution in ln rate.
 _GRID_STEPS = 24
 _RESOLUTION = 0.0005
-_FARTHEST = 700.0  # above this, exp() overflows
+_MAX_DISTANCE = 700.0  # above this, exp() overflows
 RESAMPLES = 200
 LEVEL = 0.95
 # A search chooses its next rate from the outcomes of earlier trials, which the bootstrap ignores.
 # On the tests' noisy oracle, its 95 % interval therefore covers the truth in 83 to 90 % of the
 # searches; widened by this factor, in 93 to 95 %.
-WIDENED = 1.6
+WIDENING = 1.6
 
 Outcome = tuple[float, bool]  # rate per second, passed
 Point = tuple[float, int, int]  # ln rate, passed, failed
@@ -61,7 +61,7 @@ def fit_threshold(trials: Sequence[Outcome], seed: int = 1) -> FittedRate | None
             drawn.append(_fit(_points(sample)))
     drawn.sort()
     outside = round((1 - LEVEL) / 2 * RESAMPLES)
-    low, high = (WIDENED * (drawn[place] - centre) for place in (outside, -1 - outside))
+    low, high = (WIDENING * (drawn[place] - centre) for place in (outside, -1 - outside))
     return FittedRate(
         math.exp(centre), math.exp(centre + min(low, 0.0)), math.exp(centre + max(high, 0.0))
     )
@@ -105,7 +105,7 @@ def _best_centre(points: Sequence[Point], spread: float) -> tuple[float, float]:
 def _likelihood(points: Sequence[Point], centre: float, spread: float) -> float:
     total = 0.0
     for place, passed, failed in points:
-        distance = max(-_FARTHEST, min(_FARTHEST, (place - centre) / spread))
+        distance = max(-_MAX_DISTANCE, min(_MAX_DISTANCE, (place - centre) / spread))
         passes = (1 - LAPSE) / (1 + math.exp(distance))
         total += passed * math.log(passes) + failed * math.log1p(-passes)
     return total

@@ -9,7 +9,7 @@ from wsgiload.analysis.service_alarms import BUSY_SHARE, are_all_idle, bottlenec
 from wsgiload.documents.capacity import LimitedBy
 from wsgiload.documents.cell_result import CellResult, ServiceUse
 
-# Trials at much higher rates overload the server and say little about its limit.
+# Trials at much higher rates overload the server, which hides its actual limit.
 NEAR = 1.25
 # If a quota throttles 1 of 20 periods, it affects the tail latency.
 THROTTLED_SHARE = 0.05

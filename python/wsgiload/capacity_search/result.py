@@ -24,7 +24,7 @@ from wsgiload.units import NS_PER_S
 T = TypeVar("T", int, float)
 
 # Discarding more would be a selection of results.
-MOST_DISCARDED_SHARE = 0.2
+MAX_DISCARDED_SHARE = 0.2
 UNFINISHED = "unfinished"
 AGAIN = "closed loop, invalid and repeated"
 # With fewer requests beyond a quantile, it varies widely between trials.
@@ -97,7 +97,7 @@ class ServerSearch:
         if judgement.met is None:
             return True
         repeated = sum(trial.is_discarded and not trial.is_spoiled for trial in self.trials)
-        return judgement.is_doubtful and repeated + 1 <= MOST_DISCARDED_SHARE * len(self.trials)
+        return judgement.is_doubtful and repeated + 1 <= MAX_DISCARDED_SHARE * len(self.trials)
 
     def discard_last(self) -> None:
         """Exclude the last trial from the result."""
@@ -110,9 +110,9 @@ def blame_of(cell: CellResult) -> Blame:
     return blame or "server"
 
 
-def server_result(course: ServerSearch, objective: Objective, duration_ns: int) -> ServerCapacity:
+def server_result(state: ServerSearch, objective: Objective, duration_ns: int) -> ServerCapacity:
     """An entry of ``servers``; None: unknown."""
-    result = course.result
+    result = state.result
     confirmation = result.confirmations[-1] if result is not None and result.confirmations else None
     fit = (
         fit_threshold([(trial.rate_per_s, trial.passed) for trial in result.trials])
@@ -122,20 +122,20 @@ def server_result(course: ServerSearch, objective: Objective, duration_ns: int) 
     rate_per_s = result.rate_per_s if result is not None else None
 
     return ServerCapacity(
-        server=course.server,
-        app=course.app,
+        server=state.server,
+        app=state.app,
         rate_per_s=rate_per_s,
         bracket=(result.lower_per_s, result.upper_per_s) if result is not None else (None, None),
         confirmed=(confirmation.passed, confirmation.of) if confirmation is not None else None,
-        verdict=_verdict(_reasons(course, objective, duration_ns)),
+        verdict=_verdict(_reasons(state, objective, duration_ns)),
         estimate_per_s=fit.rate_per_s if fit is not None else None,
         interval_95=_interval(fit, rate_per_s) if fit is not None else None,
-        limited_by=limit_of(_missed(course), result.upper_per_s) if result is not None else None,
-        limiting_services=_limiting_services(course),
+        limited_by=limit_of(_missed(state), result.upper_per_s) if result is not None else None,
+        limiting_services=_limiting_services(state),
         strict_per_s=result.strict_per_s if result is not None else None,
-        at_rate=_at_rate(course, rate_per_s),
-        failure=course.failure,
-        trials=tuple(trial.document() for trial in course.trials),
+        at_rate=_at_rate(state, rate_per_s),
+        failure=state.failure,
+        trials=tuple(trial.document() for trial in state.trials),
     )
 
 
@@ -146,24 +146,24 @@ def _interval(fit: FittedRate, rate_per_s: float | None) -> tuple[float, float]:
     return min(rates), max(rates)
 
 
-def _limiting_services(course: ServerSearch) -> tuple[str, ...]:
-    result = course.result
-    return limiting_services(_missed(course), result.upper_per_s) if result is not None else ()
+def _limiting_services(state: ServerSearch) -> tuple[str, ...]:
+    result = state.result
+    return limiting_services(_missed(state), result.upper_per_s) if result is not None else ()
 
 
-def _missed(course: ServerSearch) -> list[CellResult]:
+def _missed(state: ServerSearch) -> list[CellResult]:
     return [
         trial.cell
-        for trial in course.trials
+        for trial in state.trials
         if not trial.is_discarded and trial.judgement is not None and trial.judgement.met is False
     ]
 
 
-def _at_rate(course: ServerSearch, rate_per_s: float | None) -> UseAtCapacity | None:
+def _at_rate(state: ServerSearch, rate_per_s: float | None) -> UseAtCapacity | None:
     """The highest resource use of the server in its trials at the confirmed rate."""
     there = [
         trial.cell
-        for trial in course.trials
+        for trial in state.trials
         if rate_per_s is not None and trial.cell.rate == rate_per_s
     ]
     used = [cell.resources for cell in there if cell.resources is not None]
@@ -180,18 +180,18 @@ def _largest(values: Sequence[T | None]) -> T | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def _reasons(course: ServerSearch, objective: Objective, duration_ns: int) -> list[BlamedReason]:
+def _reasons(state: ServerSearch, objective: Objective, duration_ns: int) -> list[BlamedReason]:
     """All reasons of the verdict, each with its blame."""
-    reasons = _unfinished(course)
-    if course.failure is not None:
-        blame, message = course.failure_blame, course.failure.message
+    reasons = _unfinished(state)
+    if state.failure is not None:
+        blame, message = state.failure_blame, state.failure.message
         reasons.append((blame, reason_of("failure", "invalid", message, 1, 0)))
-    if course.abandoned is not None:
-        blame, why = course.abandoned
+    if state.abandoned is not None:
+        blame, why = state.abandoned
         reasons.append((blame, reason_of("search", "invalid", why, 1, 0)))
-    reasons += _discarded(course) + _disturbed(course)
+    reasons += _discarded(state) + _disturbed(state)
 
-    result = course.result
+    result = state.result
     if result is None:
         return reasons
     if not result.is_abandoned:
@@ -229,11 +229,11 @@ def _unconfirmed(result: SearchResult) -> list[BlamedReason]:
     return []
 
 
-def _unfinished(course: ServerSearch) -> list[BlamedReason]:
+def _unfinished(state: ServerSearch) -> list[BlamedReason]:
     """The reason for an interrupted search. As for an interrupted load, the blame is "method"."""
-    if course.is_over:
+    if state.is_over:
         return []
-    count = len(course.trials)
+    count = len(state.trials)
     when = (
         "before its first trial" if not count else f"after {count} trial{'s' if count > 1 else ''}"
     )
@@ -241,32 +241,32 @@ def _unfinished(course: ServerSearch) -> list[BlamedReason]:
     return [("method", reason_of(UNFINISHED, "invalid", message, count, None))]
 
 
-def _discarded(course: ServerSearch) -> list[BlamedReason]:
+def _discarded(state: ServerSearch) -> list[BlamedReason]:
     # The closed loop does not affect the result.
-    judged = [trial for trial in course.trials if trial.judgement is not None]
+    judged = [trial for trial in state.trials if trial.judgement is not None]
     discarded = [trial for trial in judged if trial.is_spoiled]
     if not discarded:
         return []
 
     share = len(discarded) / len(judged)
-    is_too_many = share > MOST_DISCARDED_SHARE
+    is_too_many = share > MAX_DISCARDED_SHARE
     verdicts = [trial.cell.verdict for trial in discarded]
     blames = [one.blame for one in verdicts if one is not None and one.blame is not None]
     blame: Blame = max(set(blames), key=blames.count) if blames else "client"
     message = f"{len(discarded)} of {len(judged)} trials were invalid ({blame}) and were repeated"
     level: Level = "invalid" if is_too_many else "warn"
-    limit = MOST_DISCARDED_SHARE
+    limit = MAX_DISCARDED_SHARE
     return [(blame, reason_of("discarded", level, message, share, limit))]
 
 
-def _disturbed(course: ServerSearch) -> list[BlamedReason]:
+def _disturbed(state: ServerSearch) -> list[BlamedReason]:
     """A warning that the rate is a lower bound. A trial that met the objective while it was
     disturbed would also have met it without the disturbance. Misses above the upper bound decided
     nothing."""
-    upper_per_s = course.result.upper_per_s if course.result is not None else None
+    upper_per_s = state.result.upper_per_s if state.result is not None else None
     near = [
         trial
-        for trial in course.trials
+        for trial in state.trials
         if upper_per_s is None or (trial.cell.rate or 0) <= upper_per_s
     ]
     judgements = [

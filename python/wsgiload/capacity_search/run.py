@@ -55,7 +55,7 @@ GUESS_NS = 5 * NS_PER_S
 USUAL_RERUNS = 3
 # A closed loop without think time shows the maximum throughput. A search outside of this range
 # around it has gone wrong.
-LOWEST_SHARE, HIGHEST_SHARE = 1 / 32, 16.0
+MIN_SHARE, MAX_SHARE = 1 / 32, 16.0
 # Trials of a bisection to 2 %, counted on the noisy oracle of its tests, and the time to start and
 # stop a server.
 USUAL_TRIALS = 34
@@ -64,7 +64,7 @@ LAUNCH_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class CapacityPlan:
-    """What is searched and how precisely. A trial lasts as long as the load of the experiment."""
+    """The subject and precision of a search. A trial lasts as long as the experiment's load."""
 
     experiment: Experiment
     objective: Objective
@@ -73,7 +73,7 @@ class CapacityPlan:
     url: str | None = None
     settle_ns: int = 0
     budget_s: float | None = None
-    # How often one trial is repeated at most.
+    # Maximum number of reruns of a trial.
     reruns: int = USUAL_RERUNS
 
     def within(self, left_s: float, servers: int, around_s: float) -> CapacityPlan:
@@ -111,7 +111,7 @@ class CapacityPlan:
             require_enough(self.budget_s, servers, self.around_s)
 
     def without_secrets(self) -> CapacityPlan:
-        """This plan without secrets, for storing and printing; from now on, no text contains
+        """This plan without secrets, for storing and printing. From now on, all output hides
         them."""
         if self.experiment.store_secrets:
             return self
@@ -135,11 +135,11 @@ class CapacityEvents(LoadEvents):
     def planned(self, servers: int, seconds: float) -> None:
         """The number of servers and the estimated duration, before the first trial."""
 
-    def trial_started(self, course: ServerSearch, plan: TrialPlan, phase: Phase | None) -> None:
+    def trial_started(self, state: ServerSearch, plan: TrialPlan, phase: Phase | None) -> None:
         """The next trial of this server begins; ``phase`` is None for the closed loop before the
         search."""
 
-    def trial_ended(self, course: ServerSearch, trial: JudgedTrial) -> None:
+    def trial_ended(self, state: ServerSearch, trial: JudgedTrial) -> None:
         """A trial of this server has ended."""
 
 
@@ -159,10 +159,10 @@ class CapacityResult:
 
 
 @dataclass(slots=True)
-class _Searching:
+class _ActiveSearch:
     """The search of one server while it is running."""
 
-    course: ServerSearch
+    state: ServerSearch
     users: int
     # Whether the remaining time only suffices for a confirmation.
     is_time_up: Callable[[], bool]
@@ -184,16 +184,16 @@ def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> Ca
     remove_stale_scratch()
     with _trials_of(plan, events) as (trials, directory, users):
         clock = None if plan.budget_s is None else Clock(plan.budget_s, began_s)
-        searchings = _searchings_of(trials, users, clock)
-        events.planned(len(searchings), plan.estimated_s(len(searchings)))
+        searches = _active_searches(trials, users, clock)
+        events.planned(len(searches), plan.estimated_s(len(searches)))
         _write_run(plan, directory, "interrupted")  # the state if nothing more can be written
         status: Status = "failed"
         try:
             guessing_s = time.monotonic()
-            _guess_all(plan, trials, searchings, events)
+            _guess_all(plan, trials, searches, events)
             if clock is not None:
-                plan = _sized(plan, clock, searchings, time.monotonic() - guessing_s)
-            _search_all(plan, trials, searchings, events)
+                plan = _sized(plan, clock, searches, time.monotonic() - guessing_s)
+            _search_all(plan, trials, searches, events)
             status = "complete"
         except KeyboardInterrupt:
             status = "interrupted"
@@ -201,9 +201,7 @@ def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> Ca
             lift_guard()  # to store the results so far
             raise
         finally:
-            document = _document(
-                plan, [searching.course for searching in searchings], directory, status
-            )
+            document = _document(plan, [active.state for active in searches], directory, status)
             directory.write_capacity(document)
             trials.write_summary(status)
             _write_run(plan, directory, status)
@@ -211,33 +209,33 @@ def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> Ca
 
 
 def _sized(
-    plan: CapacityPlan, clock: Clock, searchings: Sequence[_Searching], spent_s: float
+    plan: CapacityPlan, clock: Clock, searches: Sequence[_ActiveSearch], spent_s: float
 ) -> CapacityPlan:
     """The plan with trials that fill the remaining budget. ``spent_s`` is the total time of the
     closed loops, from which the overhead per trial follows."""
-    loops = [trial.cell for searching in searchings for trial in searching.course.trials]
+    loops = [trial.cell for active in searches for trial in active.state.trials]
     measured_s = min(GUESS_NS, plan.experiment.load.duration_ns) / NS_PER_S
     around_s = spent_s / len(loops) - measured_s if loops else plan.around_s
-    left = sum(not searching.course.is_over for searching in searchings)
+    left = sum(not active.state.is_over for active in searches)
     sized = plan.within(clock.left_s(), max(1, left), max(around_s, plan.load_around_s))
     clock.confirmation_s = sized.confirmation_s
     return sized
 
 
-def _searchings_of(
+def _active_searches(
     trials: Trials, users: Mapping[str, int], clock: Clock | None
-) -> list[_Searching]:
+) -> list[_ActiveSearch]:
     """One search per server; within a budget, they share the remaining time."""
-    searchings: list[_Searching] = []
+    searches: list[_ActiveSearch] = []
 
     def is_time_up() -> bool:
-        under_way = sum(not searching.course.is_over for searching in searchings)
+        under_way = sum(not active.state.is_over for active in searches)
         return clock is not None and clock.must_confirm(under_way)
 
     for server, count in users.items():
-        course = ServerSearch(server, app=trials.app_of(server))
-        searchings.append(_Searching(course, count, is_time_up))
-    return searchings
+        state = ServerSearch(server, app=trials.app_of(server))
+        searches.append(_ActiveSearch(state, count, is_time_up))
+    return searches
 
 
 def _write_run(plan: CapacityPlan, directory: RunDirectory, status: Status) -> None:
@@ -276,61 +274,61 @@ def _trials_of(
 
 
 def _guess_all(
-    plan: CapacityPlan, trials: Trials, searchings: Sequence[_Searching], events: CapacityEvents
+    plan: CapacityPlan, trials: Trials, searches: Sequence[_ActiveSearch], events: CapacityEvents
 ) -> None:
-    for searching in random.Random(plan.experiment.seed).sample(searchings, len(searchings)):
-        _guess(plan, trials, searching, events)
+    for active in random.Random(plan.experiment.seed).sample(searches, len(searches)):
+        _guess(plan, trials, active, events)
 
 
 def _search_all(
-    plan: CapacityPlan, trials: Trials, searchings: Sequence[_Searching], events: CapacityEvents
+    plan: CapacityPlan, trials: Trials, searches: Sequence[_ActiveSearch], events: CapacityEvents
 ) -> None:
     order = random.Random(plan.experiment.seed)
-    while under_way := [searching for searching in searchings if not searching.course.is_over]:
-        for searching in order.sample(under_way, len(under_way)):
-            _advance(plan, trials, searching, events)
+    while under_way := [active for active in searches if not active.state.is_over]:
+        for active in order.sample(under_way, len(under_way)):
+            _advance(plan, trials, active, events)
 
 
 def _guess(
-    plan: CapacityPlan, trials: Trials, searching: _Searching, events: CapacityEvents
+    plan: CapacityPlan, trials: Trials, active: _ActiveSearch, events: CapacityEvents
 ) -> None:
     """Determine the starting rate of the search by a closed loop."""
-    course = searching.course
-    cell = _closed_loop(plan, trials, searching, events)
+    state = active.state
+    cell = _closed_loop(plan, trials, active, events)
     if cell.failure is not None:
-        course.fail(cell)
+        state.fail(cell)
         return
 
     guess_per_s = cell.rate_result.goodput_per_s if cell.rate_result is not None else None
     if not guess_per_s:
         blame = blame_of(cell) if _is_spoiled(cell) else "server"
-        why = f"{searching.users:,} closed-loop users got no correct response"
-        course.abandoned = (blame, why)
+        why = f"{active.users:,} closed-loop users got no correct response"
+        state.abandoned = (blame, why)
         return
 
     goal = replace(
         plan.goal,
-        lowest_per_s=max(guess_per_s * LOWEST_SHARE, plan.goal.lowest_per_s),
-        highest_per_s=min(guess_per_s * HIGHEST_SHARE, HIGHEST_RATE_PER_S),
+        lowest_per_s=max(guess_per_s * MIN_SHARE, plan.goal.lowest_per_s),
+        highest_per_s=min(guess_per_s * MAX_SHARE, HIGHEST_RATE_PER_S),
     )
-    searching.steps = search(guess_per_s, goal, searching.is_time_up)
-    searching.next_trial = next(searching.steps)
+    active.steps = search(guess_per_s, goal, active.is_time_up)
+    active.next_trial = next(active.steps)
 
 
 def _closed_loop(
-    plan: CapacityPlan, trials: Trials, searching: _Searching, events: CapacityEvents
+    plan: CapacityPlan, trials: Trials, active: _ActiveSearch, events: CapacityEvents
 ) -> CellResult:
     """The closed-loop trial, repeated while it is invalid because of the generator or the host. The
     last one is used in any case, because it only gives a starting rate."""
-    course, level = searching.course, Level(connections=searching.users)
+    state, level = active.state, Level(connections=active.users)
     duration_ns = min(GUESS_NS, plan.experiment.load.duration_ns)
     for repeats_left in reversed(range(1 + plan.reruns)):
-        trial_plan = TrialPlan(course.server, level, searching.next_run(level), duration_ns)
-        events.trial_started(course, trial_plan, None)
+        trial_plan = TrialPlan(state.server, level, active.next_run(level), duration_ns)
+        events.trial_started(state, trial_plan, None)
         cell = trials.carry_out(trial_plan)
         trial = JudgedTrial(cell, None, None, is_discarded=repeats_left > 0 and _is_spoiled(cell))
-        course.trials.append(trial)
-        events.trial_ended(course, trial)
+        state.trials.append(trial)
+        events.trial_ended(state, trial)
         if not trial.is_discarded:
             break
         _settle(plan)
@@ -353,40 +351,40 @@ def _settle(plan: CapacityPlan) -> None:
 
 
 def _advance(
-    plan: CapacityPlan, trials: Trials, searching: _Searching, events: CapacityEvents
+    plan: CapacityPlan, trials: Trials, active: _ActiveSearch, events: CapacityEvents
 ) -> None:
     """Run the next trial, repeat it while it is invalid, and pass the outcome to the search."""
-    steps, next_trial, course = searching.steps, searching.next_trial, searching.course
+    steps, next_trial, state = active.steps, active.next_trial, active.state
     assert steps is not None
     assert next_trial is not None
-    judgement = _carry_out(plan, trials, searching, next_trial, events)
+    judgement = _carry_out(plan, trials, active, next_trial, events)
     for _ in range(plan.reruns):
-        if course.failure is not None or not course.should_repeat(judgement):
+        if state.failure is not None or not state.should_repeat(judgement):
             break
-        if judgement.met is not None and searching.is_time_up():
+        if judgement.met is not None and active.is_time_up():
             break
-        course.discard_last()
+        state.discard_last()
         _settle(plan)
-        judgement = _carry_out(plan, trials, searching, next_trial, events)
-    if course.failure is not None:
+        judgement = _carry_out(plan, trials, active, next_trial, events)
+    if state.failure is not None:
         return
     if judgement.met is None:
-        course.discard_last()
+        state.discard_last()
         why = (
             f"no conclusive result at {next_trial.rate_per_s:,.10g}/s in "
             f"{plural(1 + plan.reruns, 'trial')} (last one: {judgement.why})"
         )
-        course.abandoned = (blame_of(course.trials[-1].cell), why)
+        state.abandoned = (blame_of(state.trials[-1].cell), why)
     try:
-        searching.next_trial = steps.send(judgement.met)
+        active.next_trial = steps.send(judgement.met)
     except StopIteration as ended:
-        course.result = ended.value
+        state.result = ended.value
 
 
 def _carry_out(
     plan: CapacityPlan,
     trials: Trials,
-    searching: _Searching,
+    active: _ActiveSearch,
     next_trial: NextTrial,
     events: CapacityEvents,
 ) -> Judgement:
@@ -396,41 +394,41 @@ def _carry_out(
         if next_trial.phase == "confirm"
         else plan.experiment.load.duration_ns
     )
-    judgement = _try(plan, trials, searching, (next_trial, usual_ns), events)
-    if not judgement.is_too_short or searching.is_time_up():
+    judgement = _try(plan, trials, active, (next_trial, usual_ns), events)
+    if not judgement.is_too_short or active.is_time_up():
         return judgement
     longer_ns = max(usual_ns, plan.objective.long_enough_ns(next_trial.rate_per_s))
-    return _try(plan, trials, searching, (next_trial, longer_ns), events)
+    return _try(plan, trials, active, (next_trial, longer_ns), events)
 
 
 def _try(
     plan: CapacityPlan,
     trials: Trials,
-    searching: _Searching,
+    active: _ActiveSearch,
     timed_trial: tuple[NextTrial, int],
     events: CapacityEvents,
 ) -> Judgement:
-    (next_trial, duration_ns), course = timed_trial, searching.course
+    (next_trial, duration_ns), state = timed_trial, active.state
     level = Level(rate_per_s=next_trial.rate_per_s)
-    trial_plan = TrialPlan(course.server, level, searching.next_run(level), duration_ns)
-    events.trial_started(course, trial_plan, next_trial.phase)
+    trial_plan = TrialPlan(state.server, level, active.next_run(level), duration_ns)
+    events.trial_started(state, trial_plan, next_trial.phase)
     cell = trials.carry_out(trial_plan)
     judgement = plan.objective.judge(cell)
     trial = JudgedTrial(cell, next_trial.phase, judgement)
-    course.trials.append(trial)
-    events.trial_ended(course, trial)
+    state.trials.append(trial)
+    events.trial_ended(state, trial)
     # A server that dies under load misses the objective. A server that does not start gives no
     # result for any load.
     if cell.failure is not None and cell.failure.step != "load":
-        course.fail(cell)
+        state.fail(cell)
     return judgement
 
 
 def _document(
-    plan: CapacityPlan, courses: Sequence[ServerSearch], directory: RunDirectory, status: Status
+    plan: CapacityPlan, states: Sequence[ServerSearch], directory: RunDirectory, status: Status
 ) -> CapacityDocument:
     load = plan.experiment.load
-    servers = tuple(server_result(course, plan.objective, load.duration_ns) for course in courses)
+    servers = tuple(server_result(state, plan.objective, load.duration_ns) for state in states)
     return CapacityDocument(
         schema_version=2,
         status=status,
@@ -442,15 +440,15 @@ def _document(
         width=plan.goal.width,
         url=plan.without_secrets().url,
         servers=servers,
-        recommendations=_recommendations(courses, servers, plan.objective),
+        recommendations=_recommendations(states, servers, plan.objective),
         run_dir=str(directory.path),
     )
 
 
 def _recommendations(
-    courses: Sequence[ServerSearch], servers: Sequence[ServerCapacity], objective: Objective
+    states: Sequence[ServerSearch], servers: Sequence[ServerCapacity], objective: Objective
 ) -> tuple[Recommendation, ...]:
     # One server leaves no choice, and interrupted searches have no result.
-    if len(servers) < 2 or not all(course.is_over for course in courses):
+    if len(servers) < 2 or not all(state.is_over for state in states):
         return ()
     return recommendations(servers, recommend_capacity, objective.texts)

@@ -1,6 +1,6 @@
-"""The command line: flags in, calls, results on standard output, progress on standard error.
+"""The command line. Results go to standard output, progress and warnings to standard error.
 
-This package and ``report`` are the only ones that print, and this one alone decides exit codes.
+Only this package and ``report`` print, and only this package sets exit codes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import FrameType
 import click
 
 from wsgiload.cli._group import CommandGroup, LazyCommand
-from wsgiload.cli._output import complain, write_no_more
+from wsgiload.cli._output import complain, discard_stdout
 from wsgiload.errors import (
     EXIT_INTERRUPTED,
     EXIT_INVALID,
@@ -41,7 +41,7 @@ EXAMPLES = (
 )
 
 
-# In the order of the help: what answers the user's question comes first.
+# In the order of the help, with the main commands first.
 COMMANDS = (
     LazyCommand("sweep", "_sweep", "sweep", "Measure and rank servers at several load levels."),
     LazyCommand("run", "_run", "run", "Run an experiment file."),
@@ -79,10 +79,9 @@ def wsgiload() -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit with the documented code; never a traceback for what a user
-    did."""
+    """Run the command line and exit with the documented code. User errors cause no traceback."""
     signal.signal(signal.SIGTERM, _as_interrupt)
-    # A terminal that was closed; under nohup the run is meant to go on.
+    # Sent when the terminal is closed; under nohup, the run continues.
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, _as_interrupt)
     try:
@@ -109,10 +108,10 @@ def run(arguments: list[str] | None = None) -> int:
     except MemoryError:
         return _out_of_memory()
     except (BrokenPipeError, SystemExit):  # click exits
-        return EXIT_OK  # whoever read our output has seen enough
+        return EXIT_OK  # the reader closed the pipe, such as head
     except OSError as error:
         if _is_closed_terminal(error):
-            write_no_more()
+            discard_stdout()
             return EXIT_INTERRUPTED
         return _complain(_system_words(error), EXIT_USAGE)
     if is_exceeded():
@@ -121,10 +120,10 @@ def run(arguments: list[str] | None = None) -> int:
 
 
 def _out_of_memory() -> int:
-    """What a leak of ours ends with."""
-    most_bytes = limit_bytes()
+    """Report that the process exceeded its own memory limit, and return the exit code."""
+    max_bytes = limit_bytes()
     lift_guard()
-    most = "" if most_bytes is None else f" (limit: {most_bytes / 2**30:.1f} GiB)"
+    most = "" if max_bytes is None else f" (limit: {max_bytes / 2**30:.1f} GiB)"
     return _complain(
         f"out of memory{most}; completed results are stored; "
         f"file a bug, or set {VARIABLE}=16GiB if the experiment is very large",
@@ -133,12 +132,12 @@ def _out_of_memory() -> int:
 
 
 def _is_closed_terminal(error: OSError) -> bool:
-    """Whether it is what writing to a terminal that was closed ends with."""
+    """Whether the error is that of writing to a closed terminal."""
     return error.errno == errno.EIO and error.filename is None
 
 
 def _system_words(error: OSError) -> str:
-    """What the system refused; only a file has a name."""
+    """The message of a system error, with the name of the file if there is one."""
     why = error.strerror or str(error) or type(error).__name__
     return f"{error.filename}: {why}" if error.filename else f"system error: {why}"
 
@@ -153,7 +152,7 @@ def _usage_error(error: click.UsageError) -> int:
 
 
 def _complain(text: str, code: int) -> int:
-    complain(message(text))  # it may quote whatever was typed
+    complain(message(text))  # escapes quoted user input
     return code
 
 

@@ -1,5 +1,4 @@
-"""The options of ``wsgiload load`` that say whose resources to sample: a server that is already
-running."""
+"""The options of ``wsgiload load`` that select a running server whose resource use is sampled."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ attach_options = together(
 
 @contextmanager
 def attached(flags: AttachFlags, url: str) -> Iterator[Observation | None]:
-    """What the options ask to sample, None where they ask for nothing."""
+    """Observe the server that the options select; None if they select none."""
     target = _target(flags["attach_cgroup"], flags["attach_pid"])
     if target is None:
         yield None

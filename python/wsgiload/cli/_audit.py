@@ -1,4 +1,4 @@
-"""``wsgiload audit``: what is wrong with the results of other load generators."""
+"""``wsgiload audit``: finds misleading results of other load generators."""
 
 from __future__ import annotations
 

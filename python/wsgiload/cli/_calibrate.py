@@ -1,4 +1,4 @@
-"""``wsgiload calibrate``: the noise floor of this machine."""
+"""``wsgiload calibrate``: measures the noise floor of this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wsgiload.calibration.run import CalibrationPlan, calibrate
 from wsgiload.cli._flags import CalibrateFlags
 from wsgiload.cli._help import MAX_U64, WholeNumber, option
 from wsgiload.cli._options import FILE, ConfiguredCommand, together
-from wsgiload.cli._output import check_destinations, say, tell, write_json
+from wsgiload.cli._output import check_destinations, print_status, say, write_json
 from wsgiload.cli._sweep import sweep
 from wsgiload.errors import EXIT_INVALID, EXIT_OK
 from wsgiload.host.cpus import CpuPlan, assign_cpus, available_cpus, parse_cpu_list
@@ -24,7 +24,7 @@ from wsgiload.loads.request import Request
 from wsgiload.report import print_calibration, terminal
 from wsgiload.units import seconds_to_ns
 
-_AS_IN_SWEEP = {
+_SHARED_WITH_SWEEP = {
     *("duration", "warmup", "arrivals", "keepalive", "threads", "ambiguous_t", "ambiguous_d"),
     *("cpus", "server_cpus", "client_cpus", "json_file", "quiet", "config", "dry_run"),
 }
@@ -40,7 +40,7 @@ EXAMPLES = (
     "calibrate",
     cls=ConfiguredCommand,
     examples=EXAMPLES,
-    params=[param for param in sweep.params if param.name in _AS_IN_SWEEP],
+    params=[param for param in sweep.params if param.name in _SHARED_WITH_SWEEP],
 )
 @together(
     option(
@@ -85,7 +85,7 @@ def calibrate_command(
         write_json(plan, json_file or "-")
         return EXIT_OK
 
-    document, path = calibrate(plan, (lambda text: None) if quiet else tell)
+    document, path = calibrate(plan, (lambda text: None) if quiet else print_status)
     if json_file != "-":
         print_calibration(document, terminal())
         say(f"stored in {path}")

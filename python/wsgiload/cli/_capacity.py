@@ -1,4 +1,4 @@
-"""``wsgiload capacity``: the highest rate that meets an objective, per server."""
+"""``wsgiload capacity``: finds the highest rate at which each server meets an objective."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wsgiload.analysis.threshold import (
     failed_thresholds,
     parse_threshold,
 )
-from wsgiload.capacity_search.budget import GOAL, LONGEST_WARMUP_NS
+from wsgiload.capacity_search.budget import GOAL, MAX_WARMUP_NS
 from wsgiload.capacity_search.result import exit_code, is_unfinished
 from wsgiload.capacity_search.run import (
     USUAL_RERUNS,
@@ -37,7 +37,7 @@ from wsgiload.cli._help import WholeNumber, option
 from wsgiload.cli._live import live_view
 from wsgiload.cli._options import DURATION, Parsed, together
 from wsgiload.cli._output import check_destinations, complain, say, write_json
-from wsgiload.cli._recommend import tell_recommendations
+from wsgiload.cli._recommend import print_recommendations
 from wsgiload.cli._search_result import print_search
 from wsgiload.cli._sweep import sweep
 from wsgiload.cli._without_effect import warn_of_pythonpath
@@ -54,11 +54,11 @@ from wsgiload.loads.options import Level, load_plan
 from wsgiload.sweeps.sweep import plan_cpus
 from wsgiload.units import seconds_to_ns
 
-NARROWEST, WIDEST = 0.005, 0.5
-# A confirmation's trials are this many times as long: 120 s where a trial has the usual 30 s.
+MIN_WIDTH, MAX_WIDTH = 0.005, 0.5
+# The default duration of confirmation trials, relative to that of other trials: 120 s for 30 s.
 CONFIRM_FACTOR = 4
 
-_AS_IN_SWEEP = {
+_SHARED_WITH_SWEEP = {
     *(
         "app",
         "servers",
@@ -106,8 +106,8 @@ _AS_IN_SWEEP = {
     *("expect_status", "expect_body_file", "expect_length", "expect_sha256", "expect_regex"),
     *("out", "verbose", "json_file", "quiet", "live", "config", "dry_run"),
 }
-# What belongs to a server that is launched, and not to a URL.
-_OF_SERVERS = (
+# Options that apply only to launched servers, not to a URL.
+_SERVER_OPTIONS = (
     *(
         "servers",
         "servers_from",
@@ -128,11 +128,11 @@ _OF_SERVERS = (
     ),
     "server_cpus",
 )
-# The same, with a default: only what was set for this search is a contradiction.
-_LIMITS_OF_SERVERS = ("cpus", "memory", "pids")
+# The same for options with defaults: only explicit values contradict --url.
+_SERVER_LIMITS = ("cpus", "memory", "pids")
 
-# What a budget decides.
-_SIZES = ("duration", "trials", "width", "confirmations", "confirm_duration")
+# Options whose values follow from a budget.
+_SET_BY_BUDGET = ("duration", "trials", "width", "confirmations", "confirm_duration")
 
 EXAMPLES = (
     "wsgiload capacity myapp:app --slo 'p99<50ms' --budget 5m",
@@ -146,7 +146,7 @@ def _parse_width(text: str) -> float:
         width = float(text.removesuffix("%")) * (0.01 if text.endswith("%") else 1.0)
     except ValueError:
         width = math.nan
-    if not NARROWEST <= width <= WIDEST:
+    if not MIN_WIDTH <= width <= MAX_WIDTH:
         raise UsageError(f"--width must be between 0.5% and 50%, not {text}", "write it like 2%")
     return width
 
@@ -154,7 +154,7 @@ def _parse_width(text: str) -> float:
 @click.command(
     cls=GridCommand,
     examples=EXAMPLES,
-    params=[param for param in sweep.params if param.name in _AS_IN_SWEEP],
+    params=[param for param in sweep.params if param.name in _SHARED_WITH_SWEEP],
 )
 @together(
     option(
@@ -258,7 +258,7 @@ def capacity(
     trials.
     """
     check_destinations(json_file)
-    _require_one_size(flags["budget"])
+    _require_no_budget_conflict(flags["budget"])
     thresholds = [parse_threshold(text, CAPACITY_FIGURES) for text in threshold]
     plan = _plan(app, flags)
     plan.require_enough_time()
@@ -295,13 +295,13 @@ def _plan(app: str | None, flags: CapacityFlags) -> CapacityPlan:
 
 
 def _experiment(app: str | None, flags: CapacityFlags) -> Experiment:
-    """What each trial is; the search chooses its rate."""
+    """The experiment of each trial, without its rate, which the search chooses."""
     url = flags["url"]
     if url is not None:
         _require_url_alone(app, url, flags)
     warn_of_pythonpath(click.get_current_context(), app)
     spec = spec_of(app, flags)
-    if url is not None:  # the servers and services of a configuration file are not meant
+    if url is not None:  # ignore servers and services from configuration files
         spec = replace(spec, server=replace(spec.server, command={}), services={})
     options = replace(spec.options, runs=1, settle=0.0, reruns=0)
     experiment = experiment_of(replace(spec, options=options))
@@ -314,8 +314,10 @@ def _experiment(app: str | None, flags: CapacityFlags) -> Experiment:
         request = replace(experiment.request, expected_body=None)
         experiment = replace(experiment, name=name, request=request)
     level = Level(rate_per_s=1.0)
-    driven = url or "http://127.0.0.1/"
-    require_possible(load_plan(driven, experiment.request, experiment.load, level, experiment.seed))
+    target_url = url or "http://127.0.0.1/"
+    require_possible(
+        load_plan(target_url, experiment.request, experiment.load, level, experiment.seed)
+    )
     return experiment
 
 
@@ -326,11 +328,11 @@ def _goal(flags: CapacityFlags) -> Goal:
 
 
 def _shortened(experiment: Experiment, budget_s: float | None) -> Experiment:
-    """With the shorter warm-up of a search within a budget, unless one was asked for."""
+    """The experiment with a shorter warm-up if there is a budget and no --warmup."""
     source = click.get_current_context().get_parameter_source("warmup")
     if budget_s is None or source is ParameterSource.COMMANDLINE:
         return experiment
-    warmup_ns = min(experiment.load.warmup_ns, LONGEST_WARMUP_NS)
+    warmup_ns = min(experiment.load.warmup_ns, MAX_WARMUP_NS)
     return replace(experiment, load=replace(experiment.load, warmup_ns=warmup_ns))
 
 
@@ -338,9 +340,9 @@ def _require_url_alone(app: str | None, url: str, flags: CapacityFlags) -> None:
     if urlsplit(url).scheme not in ("http", "https"):
         raise UsageError(f"{url!r} is not an http(s) URL", "write it like http://127.0.0.1:8000/")
     source_of = click.get_current_context().get_parameter_source
-    values = {name: value for name, value in flags.items() if name in _OF_SERVERS}
-    names = [name for name in _OF_SERVERS if values[name]]
-    names += [name for name in _LIMITS_OF_SERVERS if source_of(name) is ParameterSource.COMMANDLINE]
+    values = {name: value for name, value in flags.items() if name in _SERVER_OPTIONS}
+    names = [name for name in _SERVER_OPTIONS if values[name]]
+    names += [name for name in _SERVER_LIMITS if source_of(name) is ParameterSource.COMMANDLINE]
     given = ["APP"] if app is not None else []
     given += [f"--{name.replace('_', '-')}" for name in names]
     if given:
@@ -349,10 +351,10 @@ def _require_url_alone(app: str | None, url: str, flags: CapacityFlags) -> None:
         )
 
 
-def _require_one_size(budget_s: float | None) -> None:
-    """Refuse a budget beside options whose values it chooses."""
+def _require_no_budget_conflict(budget_s: float | None) -> None:
+    """Raise UsageError if a budget is combined with options whose values follow from it."""
     source_of = click.get_current_context().get_parameter_source
-    given = [name for name in _SIZES if source_of(name) is ParameterSource.COMMANDLINE]
+    given = [name for name in _SET_BY_BUDGET if source_of(name) is ParameterSource.COMMANDLINE]
     if budget_s is not None and given:
         raise UsageError(
             f"--budget and --{given[0].replace('_', '-')} are mutually exclusive: the budget "
@@ -366,7 +368,7 @@ def _host(url: str) -> str:
 
 
 def _dry_run(plan: CapacityPlan) -> object:
-    """The resolved plan, and how long it will take if it takes as many trials as usual."""
+    """The resolved plan, and the estimated duration with the usual number of trials."""
     variants = {} if plan.url is not None else resolve_servers(plan.experiment)
     interpreters = named_interpreters(variants)
     servers = list(variants) or ["url"]
@@ -383,9 +385,9 @@ def _dry_run(plan: CapacityPlan) -> object:
 def _print(
     result: CapacityResult, thresholds: list[Threshold], json_file: str | None, *, verbose: bool
 ) -> int:
-    """The answer or the table, the requested JSON, and the exit code."""
+    """Print the summary or the tables, write the requested JSON, and return the exit code."""
     document = result.document
-    # Before the table: nobody may be there to read that.
+    # Before the tables, because standard output may be closed.
     if json_file is not None:
         write_json(document, json_file)
 
@@ -395,7 +397,7 @@ def _print(
             say(f"details: wsgiload report --verbose {result.run_dir}")
         say(f"run directory: {result.run_dir}")
         say(f"report: {result.report}")
-        tell_recommendations(document.recommendations, EXIT_OK, is_printed=not verbose)
+        print_recommendations(document.recommendations, EXIT_OK, is_printed=not verbose)
 
     searched = [(one.server, one) for one in document.servers if not is_unfinished(one)]
     for sentence in failed_thresholds(thresholds, searched):

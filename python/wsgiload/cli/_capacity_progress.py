@@ -1,5 +1,5 @@
-"""What ``wsgiload capacity`` shows while it searches, on standard error: one line per trial, and on
-a terminal the live view below them."""
+"""The progress of ``wsgiload capacity`` on standard error: one line per trial and, on a terminal,
+the live view below them."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from wsgiload.sampling.running_load import RunningLoad
 
 
 class CapacityProgress(CapacityEvents):
-    """The events of a search, printed as they happen; a view also follows its loads."""
+    """Prints the events of a search and updates the live view."""
 
     def __init__(self, view: LiveView | None = None) -> None:
         self._view = view or LiveView()
         self.is_watching = self._view.is_watching
-        self._tell = self._view.tell
+        self._print_line = self._view.print_line
         self._expected_s = 0.0
         self._since_ns = 0
 
     def message(self, text: str) -> None:
-        self._tell(text)
+        self._print_line(text)
 
     def planned(self, servers: int, seconds: float) -> None:
         self._expected_s, self._since_ns = seconds, time.monotonic_ns()
-        self._tell(f"searching {plural(servers, 'server')}, about {format_span(seconds)}")
+        self._print_line(f"searching {plural(servers, 'server')}, about {format_span(seconds)}")
 
-    def trial_started(self, course: ServerSearch, plan: TrialPlan, phase: Phase | None) -> None:
+    def trial_started(self, state: ServerSearch, plan: TrialPlan, phase: Phase | None) -> None:
         step = SEARCH_PHASES[phase or "initial"]
         where = _where(plan.server, plan.level.rate_per_s, plan.level.connections)
-        what = f"{where}, trial {len(course.trials) + 1}, {step}"
+        what = f"{where}, trial {len(state.trials) + 1}, {step}"
         upcoming = "depends on this trial"
-        stage = Stage(what, upcoming, self._expected_s, self._since_ns, _standing(course))
+        stage = Stage(what, upcoming, self._expected_s, self._since_ns, _standing(state))
         self._view.show(stage)
 
-    def trial_ended(self, course: ServerSearch, trial: JudgedTrial) -> None:
-        where = _where(course.server, trial.cell.rate, trial.cell.connections)
+    def trial_ended(self, state: ServerSearch, trial: JudgedTrial) -> None:
+        where = _where(state.server, trial.cell.rate, trial.cell.connections)
         step = SEARCH_PHASES[trial.phase or "initial"]
         outcome = _outcome_words(trial)
-        self._tell(f"{where}, trial {len(course.trials)}, {step}: {outcome}")
+        self._print_line(f"{where}, trial {len(state.trials)}, {step}: {outcome}")
 
     def load_started(self, load: RunningLoad) -> None:
         self._view.load_started(load)
@@ -60,11 +60,11 @@ def _where(server: str, rate_per_s: float | None, connections: int | None) -> st
     return f"{server} at {plural(connections or 0, 'connection')}"
 
 
-def _standing(course: ServerSearch) -> str | None:
+def _standing(state: ServerSearch) -> str | None:
     """``met at up to 320/s, missed from 400/s``; None before any trial is judged."""
     judged = [
         (trial.cell.rate, trial.judgement.met)
-        for trial in course.trials
+        for trial in state.trials
         if not trial.is_discarded and trial.judgement is not None
     ]
     met = [rate for rate, is_met in judged if is_met is True and rate is not None]
@@ -75,7 +75,7 @@ def _standing(course: ServerSearch) -> str | None:
 
 
 def _outcome_words(trial: JudgedTrial) -> str:
-    """What became of a trial."""
+    """The outcome of a trial in words."""
     cell, judgement = trial.cell, trial.judgement
     verdict = "" if cell.verdict is None else verdict_words(cell.verdict)
     if cell.failure is not None:

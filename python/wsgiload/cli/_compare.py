@@ -1,4 +1,4 @@
-"""``wsgiload compare``: what changed between two stored runs."""
+"""``wsgiload compare``: compares two stored runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wsgiload.analysis.comparison import Change, compare_summaries, unlike, unli
 from wsgiload.cli._help import HelpfulCommand, option
 from wsgiload.cli._options import FILE, FOLDER, json_option
 from wsgiload.cli._output import check_destinations, write_json
-from wsgiload.cli._stored_runs import host_of, read_summary, sensible
+from wsgiload.cli._stored_runs import host_of, read_summary, reporting_damage
 from wsgiload.documents.codec import SCHEMA_VERSION
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
@@ -45,7 +45,7 @@ def compare(
     that changed between the runs.
     """
     check_destinations(json_file, html)
-    with sensible(run_a, run_b):
+    with reporting_damage(run_a, run_b):
         summaries = (read_summary(run_a), read_summary(run_b))
         change = _change((run_a, run_b), summaries, figure)
     if json_file != "-":

@@ -1,7 +1,6 @@
-"""What an option means, taken from the options object of the Python API that has it.
+"""Help texts of options, taken from the docstrings of the options objects in the Python API.
 
-The docstring of each object describes its fields, so the help of the command line and the help of
-an editor have one source.
+The command line and editors thus show the same texts.
 """
 
 from __future__ import annotations
@@ -32,5 +31,5 @@ def descriptions(kind: type) -> dict[str, str]:
 
 
 def described(kind: type, field: str) -> str:
-    """The help of a field's option; a default in words stands where click puts its own."""
+    """The help text of a field's option. A default in words is formatted like click's defaults."""
     return _DEFAULT.sub(r"  [default: \1]", descriptions(kind).get(field, ""))

@@ -1,4 +1,4 @@
-"""``wsgiload doctor``: what on this machine would spoil a measurement."""
+"""``wsgiload doctor``: lists what would disturb measurements on this machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wsgiload.report import print_doctor
 @json_option
 def doctor(json_file: str | None) -> None:
     """List what would disturb measurements on this machine, and how to fix it."""
-    enter_scope("best-effort")  # so that it sees the limits that a sweep would have
+    enter_scope("best-effort")  # to check the limits that a sweep would have
     findings = run_checks()
     if json_file is not None:
         write_json(findings, json_file)

@@ -1,5 +1,4 @@
-"""What ``wsgiload sweep --dry-run`` does: print the plan and what follows from it, and import the
-app. It starts no server."""
+"""``wsgiload sweep --dry-run``: prints the resolved plan and imports the app. Starts no server."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ class AppPython(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DryRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sweep would do: its plan, and what follows from it."""
+    """What a sweep would do, derived from its plan."""
 
     servers: tuple[str, ...]
     app_python: AppPython | None
@@ -66,9 +65,12 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
 def resolved_plan(
     experiment: Experiment, conclusions: Sequence[str], *, is_rateless: bool
 ) -> object:
-    """The resolved plan, the settings of each server, the cores of both sides, and how long it will
-    take at least, further runs included; without rates and order where those are found first, which
-    takes no longer at one rate than at another."""
+    """The resolved plan, each server's settings, the CPU assignment, and the minimum duration,
+    including intervention runs.
+
+    If the rates are determined first (``is_rateless``), rates and order are unknown; the estimate
+    does not depend on them.
+    """
     if is_rateless:
         levels = tuple(Level(rate_per_s=100.0 * share) for share in SHARES)
         experiment = replace(experiment, levels=levels)
@@ -97,9 +99,11 @@ def resolved_plan(
 
 
 def require_importable_app(experiment: Experiment) -> None:
-    """Import the app as a measurement would, within the limits that can be enforced here, unless it
-    may need a service that only a measurement starts. Raises UsageError where its name is wrong,
-    and AppImportError where it fails."""
+    """Import the app as a measurement would, within the limits that can be enforced here. Does
+    nothing if the app may need a service, which only a measurement starts.
+
+    Raises UsageError if the app does not exist, and AppImportError if the import fails.
+    """
     needs_services = any(one.command for one in experiment.services.values())
     if experiment.bundled or experiment.app is None or needs_services:
         return
@@ -113,8 +117,8 @@ def require_importable_app(experiment: Experiment) -> None:
 
 
 def app_python_of(experiment: Experiment, servers: Mapping[str, ServerVariant]) -> AppPython | None:
-    """What the user's app runs on; None for a bundled one, and where only the user's own commands
-    know."""
+    """The interpreter of the user's app; None for a bundled app, or if only the user's server
+    commands choose it."""
     if experiment.bundled or not needs_app(servers):
         return None
     interpreter = app_interpreter(experiment)
@@ -126,8 +130,8 @@ def app_python_of(experiment: Experiment, servers: Mapping[str, ServerVariant]) 
 
 
 def require_possible_intervention(experiment: Experiment) -> CpuPlan:
-    """Refuse an intervention that could change nothing, before anything is started; who gets which
-    cores."""
+    """Raise UsageError for an intervention that could have no effect. Returns the CPU
+    assignment."""
     cpu_plan, limits = plan_cpus(experiment.limits)
     if experiment.intervene is not None:
         require_liftable(limits, cpu_plan)
@@ -153,7 +157,7 @@ def _planned_settings(
 
 
 def _estimated_s(cells: Sequence[Cell], experiment: Experiment) -> float:
-    """A race ends within its budget, however many cells its plan has."""
+    """The expected duration in seconds; that of a race is at most its budget."""
     planned_s = experiment_s(cells, experiment)
     if experiment.budget_ns is None:
         return planned_s

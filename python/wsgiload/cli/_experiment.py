@@ -1,4 +1,4 @@
-"""What the options of ``wsgiload sweep``, and of the commands that share them, ask for."""
+"""Converts the options of ``wsgiload sweep``, and of commands that share them, to a SweepSpec."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from wsgiload.host.cpus import parse_cpu_list
 
 
 def spec_of(app: str | None, flags: ExperimentFlags) -> SweepSpec:
-    """What APP and the options that commands share ask for."""
+    """The sweep that APP and the shared options describe."""
     if app is not None and flags["app_name"] is not None:
         raise UsageError(f"APP {app!r} and --app-name are mutually exclusive")
     commands, servers = _own_commands(flags, configured_servers())
@@ -50,7 +50,7 @@ def spec_of(app: str | None, flags: ExperimentFlags) -> SweepSpec:
 
 
 def sweep_spec_of(app: str | None, flags: SweepFlags, slo: tuple[str, ...]) -> SweepSpec:
-    """What APP and the options of ``wsgiload sweep`` ask for."""
+    """The sweep that APP and the options of ``wsgiload sweep`` describe."""
     spec = spec_of(app, flags)
     load = replace(
         load_options_of(flags),
@@ -75,15 +75,15 @@ def sweep_spec_of(app: str | None, flags: SweepFlags, slo: tuple[str, ...]) -> S
 def _own_commands(
     flags: ServerFlags, tables: Mapping[str, ServerCommand]
 ) -> tuple[dict[str, str | ServerCommand], tuple[str, ...] | None]:
-    """The user's own servers that are measured, and the others that --servers names.
+    """The user's own servers to measure, and the other servers that --servers names.
 
-    A table is measured if --servers names it, and without --servers and --command every table is.
-    --command replaces the command of a table with its name.
+    A table is measured if --servers names it, or if there is neither --servers nor --command. A
+    --command with the name of a table replaces the table's command.
     """
     given, named = commands_by_name(flags["command"]), flags["servers"]
-    meant = [server_in(name) for name in named or ()]
-    _require_no_slip(meant, [*tables, *given], flags["servers_from"])
-    chosen = [name for name in tables if name in meant]
+    selected = [server_in(name) for name in named or ()]
+    _require_no_typo(selected, [*tables, *given], flags["servers_from"])
+    chosen = [name for name in tables if name in selected]
     if named is None and not given:
         chosen = list(tables)
     commands: dict[str, str | ServerCommand] = {name: tables[name] for name in chosen}
@@ -94,9 +94,10 @@ def _own_commands(
     return commands, None if named is None or (commands and not others) else others
 
 
-def _require_no_slip(meant: Sequence[str], own: Sequence[str], folder: Path | None) -> None:
-    """Refuse a name that is nearly that of a table: the catalogue would suggest another server."""
-    for name in meant:
+def _require_no_typo(selected: Sequence[str], own: Sequence[str], folder: Path | None) -> None:
+    """Raise UsageError for an unknown name that is similar to a table's name; the catalogue would
+    suggest one of its servers instead."""
+    for name in selected:
         close = difflib.get_close_matches(name, own, n=1)
         if close and name not in own and not load_catalogue(further=folder).has(name):
             raise UsageError(f"unknown server {name!r}", f"did you mean {close[0]}?")

@@ -1,5 +1,5 @@
-"""An experiment file: the options of a sweep as TOML, under the names of their flags, with the app
-and a description. Every mistake in it is one line with the file, the key and the fix."""
+"""Experiment files: TOML files with the options of a sweep, named like their flags, the app and a
+description. An error names the file, the key and the fix in one line."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import Experiment
 from wsgiload.report.tool_tables import Style
 
-# What a file says beside options.
+# Keys that are not options.
 APP, TITLE, SOURCE, NOTES, SCALE = "app", "title", "source", "notes", "scale"
 TABLES = "tables"
 _TEXTS = (APP, TITLE, SOURCE)
-# Options that name the server that they are about.
-_OF_SERVERS = ("server_args", "server_config")
+# Options whose values start with the name of a server.
+_SERVER_OPTIONS = ("server_args", "server_config")
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentFile:
-    """What a file says; ``options`` by their names in it, and ``scales`` by name, with the options
-    that each replaces."""
+    """The content of a file: ``options`` by option name, and ``scales`` by name with the options
+    that they override."""
 
     path: Path
     options: Mapping[str, TomlValue]
@@ -45,12 +45,12 @@ class ExperimentFile:
     source: str | None = None
     notes: tuple[str, ...] = ()
     tables: Style | None = None
-    # What a scale, or this machine, made of the options.
+    # Notes on options that a scale or this machine changed.
     changes: tuple[str, ...] = ()
 
     @property
     def configuration(self) -> Configuration:
-        """The options, below those of the command line; a run is named after its file."""
+        """The options as defaults of the command line. A run is named after its file."""
         return Configuration(
             {"name": self.path.stem, **self.options},
             [(self.path, self.servers)],
@@ -58,7 +58,7 @@ class ExperimentFile:
         )
 
     def scaled(self, name: str | None) -> ExperimentFile:
-        """With the options of a scale, and a note of what they replace."""
+        """The file with the options of a scale, and a note on what they override."""
         if name is None:
             return self
         if name not in self.scales:
@@ -68,7 +68,7 @@ class ExperimentFile:
         return self.replacing(self.scales[name], f"scale {name}")
 
     def replacing(self, options: Mapping[str, TomlValue], why: str) -> ExperimentFile:
-        """With other values, and a note of those that they replace."""
+        """The file with these option values, and a note on the values that they override."""
         changes = [
             f"{key} {_shown(value)} instead of {_shown(self.options.get(key, 'the default'))}"
             for key, value in options.items()
@@ -79,16 +79,17 @@ class ExperimentFile:
         return replace(self, options=options, changes=(*self.changes, *notes))
 
     def for_servers(self, names: Sequence[str]) -> ExperimentFile:
-        """For other servers than its own: without what it sets of servers that are not among
-        them."""
-        meant = [word.strip().lower() for name in names for word in parts_of(name)[:2] if word]
-        kept = {
-            key: [one for one in _listed(self.options[key]) if _is_of_one(str(one), meant)]
-            for key in _OF_SERVERS
+        """The file for these servers, without options for other servers."""
+        selected = [word.strip().lower() for name in names for word in parts_of(name)[:2] if word]
+        relevant = {
+            key: [one for one in _listed(self.options[key]) if _is_of_one(str(one), selected)]
+            for key in _SERVER_OPTIONS
             if key in self.options
         }
-        rest = {key: value for key, value in self.options.items() if key not in kept}
-        return replace(self, options=rest | {key: value for key, value in kept.items() if value})
+        rest = {key: value for key, value in self.options.items() if key not in relevant}
+        return replace(
+            self, options=rest | {key: value for key, value in relevant.items() if value}
+        )
 
     def describe(self, experiment: Experiment) -> Experiment:
         """The experiment with the file's description."""
@@ -97,12 +98,12 @@ class ExperimentFile:
 
 
 def read_experiment_file(path: Path, known: Collection[str]) -> ExperimentFile:
-    """The content of a file; ``known`` are the names of the options that it may have."""
+    """Read a file. ``known`` contains the names of the allowed options."""
     rest = dict(read_toml(path))
     texts = {key: _text(path, key, rest.pop(key, None)) for key in _TEXTS}
     notes = _notes(path, rest.pop(NOTES, []))
     tables = _style(path, _text(path, TABLES, rest.pop(TABLES, None)))
-    # As a list, servers is an option.
+    # A list named servers is the option --servers.
     servers = _table(path, SERVERS, rest.pop(SERVERS, {})) if _is_table(rest, SERVERS) else {}
     services = _table(path, SERVICES, rest.pop(SERVICES, {}))
     scales = _table(path, SCALE, rest.pop(SCALE, {}))
@@ -165,7 +166,7 @@ def _listed(value: TomlValue) -> Sequence[TomlValue]:
 
 
 def _is_of_one(assignment: str, servers: Sequence[str]) -> bool:
-    """Whether ``NAME=…`` is about one of them, which either may name without its variant."""
+    """Whether ``NAME=…`` applies to one of these servers. Either name may omit the variant."""
     name = assignment.partition("=")[0].strip().lower()
     return any(
         name == one or name.startswith(f"{one}-") or one.startswith(f"{name}-") for one in servers
@@ -182,7 +183,7 @@ def _notes(path: Path, value: TomlValue) -> tuple[str, ...]:
 
 
 def _shown(value: TomlValue) -> str:
-    """A value as it is written on the command line."""
+    """The value in the notation of the command line."""
     if isinstance(value, bool):
         return "on" if value else "off"
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,4 +1,4 @@
-"""``wsgiload explain``: what a check or alarm tests, when it fires, and how to fix it."""
+"""``wsgiload explain``: explains what a check or alarm tests, when it fires, and the fix."""
 
 from __future__ import annotations
 

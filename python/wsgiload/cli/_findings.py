@@ -1,4 +1,4 @@
-"""A finding as text: its cause, the name of the check, and the fix."""
+"""Formats findings."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from wsgiload.report.words import with_fix
 
 
 def finding_text(reason: Reason) -> str:
-    """``cause (name). Fix``: `wsgiload explain NAME` says more."""
+    """The cause, the name of the check for `wsgiload explain`, and the fix."""
     return with_fix(f"{reason.message} ({reason.check})", reason.fix)

@@ -1,5 +1,5 @@
-"""The values that click passes to the commands, by option: typed, so that a misspelled or missing
-option is an error before it runs."""
+"""Types of the option values that click passes to the commands, so that mypy finds misspelled and
+missing options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wsgiload.loads.schedule import Ramp, Steps
 
 
 class RequestFlags(TypedDict):
-    """What is sent, and which response is correct."""
+    """The request and the correct response."""
 
     method: str
     header: tuple[tuple[tuple[str, str], ...], ...]
@@ -32,7 +32,7 @@ class RequestFlags(TypedDict):
 
 
 class SendingFlags(TypedDict):
-    """How requests are sent, in every command that sends some."""
+    """How requests are sent; in every command that generates load."""
 
     duration: float
     warmup: float
@@ -48,7 +48,7 @@ class SendingFlags(TypedDict):
 
 
 class LoadFlags(SendingFlags):
-    """How requests are sent where the load is the user's choice."""
+    """How requests are sent, in commands whose load the user chooses."""
 
     think_time: float
     precision: str | None
@@ -71,14 +71,14 @@ class TransportFlags(TypedDict):
 
 
 class AttachFlags(TypedDict):
-    """Whose resources are sampled."""
+    """The running server whose resource use is sampled."""
 
     attach_cgroup: str | None
     attach_pid: int | None
 
 
 class ScheduleFlags(TypedDict):
-    """What one load offers."""
+    """The schedule or the number of users of a load."""
 
     rate: float | None
     ramp: Ramp | None
@@ -99,7 +99,7 @@ class LoadCommandFlags(RequestFlags, LoadFlags, TransportFlags, AttachFlags, Sch
 
 
 class ServerFlags(TypedDict):
-    """How servers are set up, and what they may use."""
+    """The servers' settings and limits."""
 
     servers: tuple[str, ...] | None
     servers_from: Path | None
@@ -130,7 +130,7 @@ class ServerFlags(TypedDict):
 
 
 class ExperimentFlags(RequestFlags, SendingFlags, ServerFlags):
-    """What ``wsgiload sweep`` and ``wsgiload capacity`` share."""
+    """The options that ``wsgiload sweep`` and ``wsgiload capacity`` share."""
 
     cooldown: float
     sample_interval: float

@@ -1,4 +1,4 @@
-"""``--grid`` on the command line: several words after it."""
+"""``--grid`` with several values on the command line."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from wsgiload.cli._options import ConfiguredCommand
 
 
 class GridCommand(ConfiguredCommand):
-    """Takes several words after ``--grid``: ``--grid workers=1,2 threads=4,8``."""
+    """Accepts several values after ``--grid``: ``--grid workers=1,2 threads=4,8``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Say ``--grid`` before each of them."""
+        """Repeat ``--grid`` before each of its values."""
         return super().parse_args(ctx, repeat_grid(args))
 
 
 def repeat_grid(words: list[str]) -> list[str]:
-    """``--grid a=1 b=2`` as ``--grid a=1 --grid b=2``; an app is never written with an equals
-    sign."""
+    """Convert ``--grid a=1 b=2`` to ``--grid a=1 --grid b=2``. An app never contains an equals
+    sign, so it is not mistaken for a value."""
     repeated: list[str] = []
     is_open = False
     for word in words:

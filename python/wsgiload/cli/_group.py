@@ -1,5 +1,5 @@
-"""The program's commands, each imported only when it is used: `wsgiload --help` and `wsgiload load`
-start without the code of a sweep."""
+"""Lazily imported commands: `wsgiload --help` and `wsgiload load` start without importing the code
+of a sweep."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from wsgiload.cli._help import write_examples
 
 
 class LazyCommand(NamedTuple):
-    """Where a command is defined, and its line in the help of the program."""
+    """The location of a command, and its line in the program's help."""
 
     name: str
     module: str
-    """In ``wsgiload.cli``."""
+    """The module in ``wsgiload.cli``."""
     attribute: str
     summary: str
 
 
 class LazyCommands(Mapping[str, click.Command]):
-    """Commands by name, in the order of the help; each is imported when it is looked up."""
+    """Commands by name, in the order of the help. A command is imported on lookup."""
 
     def __init__(self, members: Sequence[LazyCommand]) -> None:
         self.members = {member.name: member for member in members}
@@ -36,7 +36,7 @@ class LazyCommands(Mapping[str, click.Command]):
         return command
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Unlike that of a mapping, it does not take a KeyError of the import for a missing name."""
+        """Unlike ``Mapping.get``, does not treat a KeyError during the import as a missing name."""
         return self[name] if name in self.members else default
 
     def __iter__(self) -> Iterator[str]:
@@ -47,9 +47,9 @@ class LazyCommands(Mapping[str, click.Command]):
 
 
 class CommandGroup(click.Group):
-    """A group of lazily imported commands, whose help opens with examples."""
+    """A group of lazily imported commands whose help starts with examples."""
 
-    commands: Mapping[str, click.Command]  # type: ignore[assignment]  # none is added later
+    commands: Mapping[str, click.Command]  # type: ignore[assignment]  # read-only
 
     def __init__(
         self,
@@ -64,15 +64,15 @@ class CommandGroup(click.Group):
         self.commands = LazyCommands(members)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order of the help."""
+        """The names of the commands in the order of the help."""
         return list(self.commands)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The examples, then the description."""
+        """Write the examples, then the description."""
         write_examples(self.examples, formatter)
         super().format_help_text(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """One line per command, from its entry: nothing is imported."""
+        """Write one line per command without importing it."""
         with formatter.section("Commands"):
             formatter.write_dl([(member.name, member.summary) for member in self.members])

@@ -1,5 +1,5 @@
-"""Header fields of the command line: one in an option, or a file of them, whose content no message
-repeats, because it may be a secret."""
+"""Parses header fields from the command line or from files. Messages never quote the content of a
+file, because it may be a secret."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from wsgiload.errors import UsageError
 from wsgiload.loads.request import is_field_value, parse_header
 
-# More than any server takes.
-MOST_FILE_BYTES = 1 << 20
+# More than any server accepts.
+MAX_FILE_BYTES = 1 << 20
 
 
 def parse_headers(text: str) -> tuple[tuple[str, str], ...]:
-    """``Name: value``, or ``@FILE`` with one on each line."""
+    """Parse ``Name: value``, or ``@FILE`` with one header field per line."""
     if not text.startswith("@"):
         return (parse_header(text),)
     if text == "@":
@@ -32,7 +32,7 @@ def parse_headers(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _path_of(name: str) -> Path:
-    """A shell expands a tilde at the beginning of a word only, and ours is behind the ``@``."""
+    """The path with a leading tilde expanded, which shells do not do after ``@``."""
     try:
         return Path(name).expanduser()
     except RuntimeError:
@@ -42,8 +42,8 @@ def _path_of(name: str) -> Path:
 def _text_of(path: Path) -> str:
     try:
         with path.open("rb") as file:  # which may be a pipe, and so has no size
-            content = file.read(MOST_FILE_BYTES + 1)
-        if len(content) > MOST_FILE_BYTES:
+            content = file.read(MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
             raise UsageError(
                 f"{path} is larger than 1 MiB", "name a file with one header field per line"
             )

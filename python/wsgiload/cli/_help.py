@@ -17,13 +17,13 @@ Section = Literal["Load", "Server", "Limits", "Procedure", "Output", "Request"]
 
 
 class WholeNumber(click.IntRange):
-    """A whole number within bounds, which the help and the messages state in words."""
+    """An integer in a range. Help and messages state the range in words."""
 
     name = "integer"
     separator = ","
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number; the message names the bounds."""
+        """Convert the value; the error message states the range."""
         number: int = click.INT.convert(value, param, ctx)
         is_low = self.min is not None and number < self.min
         is_high = self.max is not None and number > self.max
@@ -32,7 +32,7 @@ class WholeNumber(click.IntRange):
         return number
 
     def _describe_range(self) -> str:
-        """What the help shows in brackets, such as "minimum: 1" or "1 to 99"."""
+        """The range for the help, such as "minimum: 1" or "1 to 99"."""
         if self.max is None:
             return f"minimum: {self._written(self.min)}"
         return f"{self._written(self.min)} to {self._written(self.max)}"
@@ -48,7 +48,7 @@ class Port(WholeNumber):
 
 
 class SectionOption(click.Option):
-    """An option that stands in a section of the help."""
+    """An option in a section of the help."""
 
     def __init__(self, *flags: Any, section: Section, **attributes: Any) -> None:
         super().__init__(*flags, **attributes)
@@ -56,26 +56,26 @@ class SectionOption(click.Option):
 
 
 def option(section: Section, *flags: str, **attributes: Any) -> Option[Any]:
-    """An option in this section; a default is shown unless it is a switch or nothing."""
+    """An option in this section. The help shows its default unless it is a flag or has none."""
     has_default = attributes.get("default") is not None and not attributes.get("is_flag")
     attributes.setdefault("show_default", has_default)
     return click.option(*flags, cls=SectionOption, section=section, **attributes)
 
 
 class HelpfulCommand(click.Command):
-    """A command whose help opens with examples and groups the options in sections."""
+    """A command whose help starts with examples and groups the options in sections."""
 
     def __init__(self, *arguments: Any, examples: Sequence[str] = (), **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
         self.examples = examples
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The examples, then the description."""
+        """Write the examples, then the description."""
         write_examples(self.examples, formatter)
         super().format_help_text(ctx, formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The options by section; without sections as usual."""
+        """Write the options by section; without sections, as click does."""
         sections: dict[str, list[tuple[str, str]]] = {name: [] for name in get_args(Section)}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
@@ -91,7 +91,7 @@ class HelpfulCommand(click.Command):
 
 
 def write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> None:
-    """The examples at the top of a help text."""
+    """Write the examples at the top of a help text."""
     if examples:
         with formatter.section("Examples"):
             formatter.write("".join(f"  {example}\n" for example in examples))

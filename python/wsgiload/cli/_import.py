@@ -1,4 +1,4 @@
-"""``wsgiload import``: recorded and described traffic as files that a load reads."""
+"""``wsgiload import``: converts recorded requests and API descriptions to targets files."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _ACCESS_LOG_EXAMPLES = ("wsgiload import access-log access.log -o shop.targets",
 _OPENAPI_EXAMPLES = ("wsgiload import openapi openapi.json -o shop.targets", _LOAD)
 
 _STANDARD_INPUT = "-"
-_MOST_HAR_BYTES = 512 << 20
-_MOST_COMMAND_BYTES = 4 << 20
-_MOST_BODY_BYTES = 16 << 20
-_MOST_DESCRIPTION_BYTES = 32 << 20
+_MAX_HAR_BYTES = 512 << 20
+_MAX_COMMAND_BYTES = 4 << 20
+_MAX_BODY_BYTES = 16 << 20
+_MAX_DESCRIPTION_BYTES = 32 << 20
 _TO_JSON = (
     "uv run --no-project --with pyyaml python -c 'import json, sys, yaml; "
     "json.dump(yaml.safe_load(sys.stdin), sys.stdout, default=str)'"
@@ -52,11 +52,11 @@ _out = option(
 
 
 class _PastedCommand(HelpfulCommand):
-    """Takes a pasted command as it is, too: all words from ``curl`` on, which a shell has already
-    freed of their quotes."""
+    """Also accepts a pasted command as separate words from ``curl`` on, from which the shell has
+    removed the quotes."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Make one argument of it."""
+        """Join the pasted command into one argument."""
         if "curl" in args:
             start = args.index("curl")
             args = [*args[:start], shlex.join(args[start:])]
@@ -75,7 +75,7 @@ def import_group() -> None:
 def har(file: Path, out: Path | None) -> None:
     """Convert a HAR file saved by a browser to a targets file."""
     check_destinations(None, out)
-    content = _read(file, _MOST_HAR_BYTES)
+    content = _read(file, _MAX_HAR_BYTES)
     with _naming(file):
         imported = targets_of_har(content)
     _write(imported, out)
@@ -100,7 +100,7 @@ def curl(command: tuple[str, ...], out: Path | None) -> None:
     (text,) = command
     check_destinations(None, out)
     if text == _STANDARD_INPUT:
-        text = _read(Path(text), _MOST_COMMAND_BYTES).decode(errors="surrogateescape")
+        text = _read(Path(text), _MAX_COMMAND_BYTES).decode(errors="surrogateescape")
     _write(targets_of_curl(text, _read_body), out)
 
 
@@ -142,7 +142,7 @@ def openapi(file: Path, methods: tuple[str, ...], out: Path | None) -> None:
     FILE is an OpenAPI 2.0, 3.0 or 3.1 description in JSON.
     """
     check_destinations(None, out)
-    content = _read(file, _MOST_DESCRIPTION_BYTES)
+    content = _read(file, _MAX_DESCRIPTION_BYTES)
     with _naming(file):
         _require_json(file, content)
         imported = targets_of_openapi(content, methods)
@@ -151,7 +151,7 @@ def openapi(file: Path, methods: tuple[str, ...], out: Path | None) -> None:
 
 @contextmanager
 def _naming(file: Path) -> Iterator[None]:
-    """What is wrong in the file is said with its name."""
+    """Prefix errors with the name of the file."""
     try:
         yield
     except UsageError as error:
@@ -167,26 +167,26 @@ def _require_json(file: Path, content: bytes) -> None:
 
 
 def _read_body(name: str) -> bytes:
-    """A file that a curl command names."""
+    """Read a body file that a curl command names."""
     if name == _STANDARD_INPUT:
         raise UsageError("the curl command reads standard input", "name a file instead")
-    return _read(Path(name), _MOST_BODY_BYTES)
+    return _read(Path(name), _MAX_BODY_BYTES)
 
 
-def _read(file: Path, most_bytes: int) -> bytes:
-    """A file, which may be a pipe and so has no size, or standard input."""
+def _read(file: Path, max_bytes: int) -> bytes:
+    """Read standard input or a file, which may be a pipe and thus have no size."""
     try:
         if str(file) != _STANDARD_INPUT:
             with file.open("rb") as opened:
-                content = opened.read(most_bytes + 1)
+                content = opened.read(max_bytes + 1)
         elif sys.stdin.isatty():
             raise UsageError("standard input is a terminal", "redirect a file to standard input")
         else:
-            content = sys.stdin.buffer.read(most_bytes + 1)
+            content = sys.stdin.buffer.read(max_bytes + 1)
     except OSError as error:
         raise UsageError(f"cannot read {_shown(file)}: {error.strerror}") from error
-    if len(content) > most_bytes:
-        raise UsageError(f"{_shown(file)} is larger than {most_bytes >> 20} MiB", "split it")
+    if len(content) > max_bytes:
+        raise UsageError(f"{_shown(file)} is larger than {max_bytes >> 20} MiB", "split it")
     return content
 
 
@@ -195,7 +195,7 @@ def _shown(file: Path) -> str:
 
 
 def _write(imported: ImportedTargets, out: Path | None) -> None:
-    """The targets where they shall be, and the notes on standard error."""
+    """Write the targets to ``out`` or standard output, and the notes to standard error."""
     if out is None:
         click.echo(imported.text, nl=False)
     else:

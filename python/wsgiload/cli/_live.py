@@ -1,7 +1,7 @@
-"""The live view: what is measured, while it is, on the terminal and as a page.
+"""The live view of the running measurement, on the terminal and as a page.
 
-A thread of the lowest priority draws both, on the orchestrator's cores. It reads what the generator
-and the sampler have anyway, and no thread that measures ever waits for it.
+A thread with the lowest priority draws both, on the orchestrator's cores. It reads data that the
+generator and the sampler record anyway, and no measuring thread ever waits for it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsgiload.cli._live_frame import Stage, frame_of, rows
-from wsgiload.cli._live_screen import Screen, may_be_live
-from wsgiload.cli._output import tell
+from wsgiload.cli._live_screen import Screen, can_draw
+from wsgiload.cli._output import print_status
 from wsgiload.sampling.running_load import LoadEvents, RunningLoad
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ LOWEST_PRIORITY = 19
 
 @contextmanager
 def live_view(command: str, *, quiet: bool, port: int | None = None) -> Iterator[LiveView]:
-    """A view for as long as the block lasts, on the terminal where there is one, and as a page if
-    it is given a port. A port that cannot be used is a UsageError."""
-    screen = Screen() if not quiet and may_be_live() else None
+    """Show a view during the block: on the terminal if there is one, and as a page if ``port`` is
+    given. Raises UsageError if the port cannot be used."""
+    screen = Screen() if not quiet and can_draw() else None
     page = _page(port, command) if port is not None else None
     view = LiveView(screen, page, quiet=quiet)
     try:
         if page is not None:
-            tell(f"live view: {page.url}")
+            print_status(f"live view: {page.url}")
             view.begin()
         yield view
     finally:
@@ -45,15 +45,15 @@ def live_view(command: str, *, quiet: bool, port: int | None = None) -> Iterator
 
 
 def _page(port: int, command: str) -> LivePage:
-    # A server takes its time to import, and few commands serve a page.
+    # The import is slow, and few commands serve a page.
     from wsgiload.cli._live_page import LivePage
 
     return LivePage(port, command)
 
 
 class LiveView(LoadEvents):
-    """Draws from the first stage until it is stopped, on the terminal and for the page, as far as
-    there are any; without both, it tells plain lines."""
+    """Draws on the terminal and the page, if there are any, from the first stage until it is
+    stopped. Without a terminal, it prints plain lines."""
 
     def __init__(
         self, screen: Screen | None = None, page: LivePage | None = None, *, quiet: bool = False
@@ -61,22 +61,22 @@ class LiveView(LoadEvents):
         self._screen, self._page = screen, page
         self.is_watching = screen is not None or page is not None
         self.is_plain = screen is None and not quiet
-        """Whether standard error gets one plain line after another meanwhile."""
+        """Whether progress is printed to standard error as plain lines."""
         self._stage: Stage | None = None
         self._running: RunningLoad | None = None
-        # Held while the load is looked at: nobody may look at one that has ended.
-        self._looking = threading.Lock()
+        # Held while the load is read, because a load must not be read after its end.
+        self._load_lock = threading.Lock()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="wsgiload-live", daemon=True)
 
     def begin(self) -> None:
-        """Draw from now on."""
+        """Start drawing."""
         if self.is_watching and self._thread.ident is None and not self._closing.is_set():
             self._thread.start()
 
     def show(self, stage: Stage) -> None:
-        """This is under way from now on. Call it on the orchestrator's cores: the threads of the
-        view stay on those."""
+        """Show this stage. Must be called on the orchestrator's cores, to which the view's threads
+        are pinned, too."""
         self._stage = stage
         if self._closing.is_set() or not self.is_watching:
             return
@@ -86,8 +86,8 @@ class LiveView(LoadEvents):
         self._stay_on(os.sched_getaffinity(0))
 
     def _stay_on(self, cpus: set[int]) -> None:
-        own = self._thread.native_id
-        threads = ({own} if own is not None else set()) | (
+        native_id = self._thread.native_id
+        threads = ({native_id} if native_id is not None else set()) | (
             self._page.threads if self._page is not None else set()
         )
         for thread in threads:
@@ -95,31 +95,31 @@ class LiveView(LoadEvents):
                 os.sched_setaffinity(thread, cpus)
 
     def load_started(self, load: RunningLoad) -> None:
-        """Its load begins."""
-        with self._looking:
+        """Follow this load."""
+        with self._load_lock:
             self._running = load
 
     def load_ended(self) -> None:
-        """Its load has ended; returns when nobody looks at it any more."""
-        with self._looking:
+        """Stop following the load. Returns once no thread reads it."""
+        with self._load_lock:
             self._running = None
 
-    def tell(self, text: str) -> None:
-        """A line that stays."""
-        self.tell_page(text)
+    def print_line(self, text: str) -> None:
+        """Print a permanent line."""
+        self.print_page_line(text)
         if self._screen is not None and self._screen.is_open:
-            self._screen.tell(text)
+            self._screen.print_line(text)
         elif self._screen is not None or self.is_plain:
-            tell(text)
+            print_status(text)
 
-    def tell_page(self, text: str) -> None:
-        """A line of which standard error has got its parts."""
+    def print_page_line(self, text: str) -> None:
+        """Add a line to the page only; standard error already has its parts."""
         if self._page is not None:
-            self._page.tell(text)
+            self._page.print_line(text)
 
     def stop(self) -> None:
-        """Draw no more, and give the terminal back; may be called again. The page keeps what it
-        shows."""
+        """Stop drawing and restore the terminal; may be called repeatedly. The page keeps its
+        content."""
         self._closing.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -127,7 +127,7 @@ class LiveView(LoadEvents):
             self._screen.close()
 
     def end(self, report: Path | None = None, text: str = "") -> None:
-        """The page becomes the report, or shows this text where there is none."""
+        """Stop, and replace the page by the report, or show this text if there is none."""
         self.stop()
         if self._page is not None:
             self._page.end(report, text)
@@ -140,7 +140,7 @@ class LiveView(LoadEvents):
             try:
                 self._draw()
             except OSError:
-                self._closing.set()  # the terminal is gone, and the measurement is more important
+                self._closing.set()  # the terminal is closed; the measurement continues
             self._closing.wait(REFRESH_S)
 
     def _draw(self) -> None:
@@ -148,13 +148,13 @@ class LiveView(LoadEvents):
         has_readers = self._page is not None and self._page.has_readers
         if stage is None or (self._screen is None and not has_readers):
             return
-        with self._looking:
+        with self._load_lock:
             running = self._running
-            look = running.state() if running is not None else None
+            state = running.state() if running is not None else None
 
         now_ns = time.monotonic_ns()
-        lines = rows(stage, running, look, now_ns)
+        lines = rows(stage, running, state, now_ns)
         if self._page is not None:
-            self._page.show(frame_of(lines, stage, (running, look), now_ns))
+            self._page.show(frame_of(lines, stage, (running, state), now_ns))
         if self._screen is not None:
             self._screen.draw(lines)

@@ -1,4 +1,4 @@
-"""What the live view shows: the trial that runs, what comes next, and how the load stands. Pure."""
+"""The content of the live view: the current and the next trial, and the running load. Pure."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ Row = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What is under way, apart from its load."""
+    """The running stage of a measurement, without its load."""
 
     what: str
     upcoming: str | None = None
     left_s: float | None = None
-    """Until everything has ended, as estimated at ``since_ns``."""
+    """Estimated remaining time of the whole measurement at ``since_ns``."""
     since_ns: int = 0
     standing: str | None = None
 
 
 def rows(
-    stage: Stage, running: RunningLoad | None, look: LoadState | None, now_ns: int
+    stage: Stage, running: RunningLoad | None, state: LoadState | None, now_ns: int
 ) -> list[Row]:
-    """Label and text of each line, always as many of one command."""
-    progress = look.progress if look is not None else None
+    """The label and text of each line."""
+    progress = state.progress if state is not None else None
     doing = "starting" if running is None else _phase(progress, now_ns)
     lines = [("now", f"{stage.what}: {doing}"), ("next", _next(stage, now_ns))]
-    if running is not None and look is not None:
-        lines += _load_rows(running, look)
+    if running is not None and state is not None:
+        lines += _load_rows(running, state)
     if stage.standing is not None:
         lines.append(("standing", stage.standing))
     return lines
@@ -59,7 +59,7 @@ def _next(stage: Stage, now_ns: int) -> str:
     words = [stage.upcoming] if stage.upcoming is not None else []
     if stage.left_s is not None:
         left_s = stage.left_s - (now_ns - stage.since_ns) / NS_PER_S
-        # An estimate that has run out says nothing.
+        # Omit an estimate that was exceeded.
         words += [f"about {format_span(left_s)} left"] if left_s > 0 else []
     return ", ".join(words) or "the result"
 
@@ -79,19 +79,19 @@ def _phase(progress: LoadProgress | None, now_ns: int) -> str:
     return "waiting for the last responses"
 
 
-def _load_rows(running: RunningLoad, look: LoadState) -> Iterator[Row]:
-    yield "rate", _rates(running.plan, look)
-    yield "latency", _latency(look.progress)
-    yield "failures", _failures(look.progress)
+def _load_rows(running: RunningLoad, state: LoadState) -> Iterator[Row]:
+    yield "rate", _rates(running.plan, state)
+    yield "latency", _latency(state.progress)
+    yield "failures", _failures(state.progress)
     if running.sampler is not None:
-        yield "server", _usage(running, look)
+        yield "server", _usage(running, state)
 
 
-def _rates(plan: LoadPlan, look: LoadState) -> str:
-    achieved = f"achieved {format_per_s(look.achieved_per_s)}"
+def _rates(plan: LoadPlan, state: LoadState) -> str:
+    achieved = f"achieved {format_per_s(state.achieved_per_s)}"
     if plan.users is not None:
         return f"{plural(plan.users, 'user')} in a closed loop, {achieved}"
-    return f"offered {format_per_s(look.offered_per_s)}, {achieved}"
+    return f"offered {format_per_s(state.offered_per_s)}, {achieved}"
 
 
 def _latency(progress: LoadProgress | None) -> str:
@@ -121,13 +121,13 @@ def _failures(progress: LoadProgress | None) -> str:
     )
 
 
-def _usage(running: RunningLoad, look: LoadState) -> str:
-    cpu = f"CPU {format_cores(look.cpu_cores)}"
+def _usage(running: RunningLoad, state: LoadState) -> str:
+    cpu = f"CPU {format_cores(state.cpu_cores)}"
     if running.cpus is None:
         cpu += " cores"
     else:
         cpu += f" of {running.cpus:g} {'core' if running.cpus == 1 else 'cores'}"
-    memory = f"memory {format_bytes(look.memory_bytes)}"
+    memory = f"memory {format_bytes(state.memory_bytes)}"
     if running.memory_limit_bytes is not None:
         memory += f" of {format_bytes(running.memory_limit_bytes)}"
     return f"{cpu}, {memory}"
@@ -139,17 +139,17 @@ def frame_of(
     load: tuple[RunningLoad | None, LoadState | None],
     now_ns: int,
 ) -> LiveFrame:
-    """The same for the page, with the numbers that its charts draw."""
-    running, look = load
-    progress = look.progress if look is not None else None
+    """The rows for the page, with the values for its charts."""
+    running, state = load
+    progress = state.progress if state is not None else None
     return LiveFrame(
         rows=tuple((label, visible(text)) for label, text in lines),
         trial=visible(stage.what),
         at_s=now_ns / NS_PER_S,
-        offered_per_s=look.offered_per_s if look is not None else None,
-        achieved_per_s=look.achieved_per_s if look is not None else None,
+        offered_per_s=state.offered_per_s if state is not None else None,
+        achieved_per_s=state.achieved_per_s if state is not None else None,
         p50_ns=progress.p50_ns if progress is not None else None,
         p99_ns=progress.p99_ns if progress is not None else None,
-        cpu_cores=look.cpu_cores if look is not None else None,
+        cpu_cores=state.cpu_cores if state is not None else None,
         cpu_limit=running.cpus if running is not None else None,
     )

@@ -1,7 +1,8 @@
-"""``--live PORT``: the live view as a page on loopback, which becomes the report at the end.
+"""``--live PORT``: the live view as a page on the loopback interface, replaced by the report at the
+end.
 
-The page follows frames and lines with server-sent events. Only this machine may connect, only so
-many readers at once, and while there are none, nothing is drawn for them.
+The page receives frames and lines as server-sent events. Only this machine can connect, and the
+number of readers is limited.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from wsgiload.foreign_text import visible
 from wsgiload.report import render_live
 
 HOST = "127.0.0.1"
-MOST_READERS = 8
-# As many lines of a long experiment as anybody reads.
-MOST_LINES = 1_000
-# A reader that takes nothing more is let go, and one that has gone is noticed.
+MAX_READERS = 8
+# The page shows only the last lines of a long experiment.
+MAX_LINES = 1_000
+# Disconnect readers that stopped reading, and send comments to detect readers that left.
 SEND_TIMEOUT_S = 5.0
 SILENCE_S = 10.0
-# How long the command waits for its readers to fetch the report.
+# Maximum time that the command waits for its readers to fetch the report.
 FETCH_TIMEOUT_S = 5.0
 _BUSY = b"HTTP/1.0 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
 _HTML = "text/html; charset=utf-8"
-# Beside what the pages themselves allow.
+# In addition to the policies in the pages.
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "frame-ancestors 'none'",
@@ -44,7 +45,7 @@ Event = tuple[str, object]
 
 
 class LivePage:
-    """The port is taken at once; requests are served from ``start`` until ``close``."""
+    """Listens on the port at once, and serves requests from ``start`` until ``close``."""
 
     def __init__(self, port: int, command: str) -> None:
         self.command = command
@@ -70,40 +71,40 @@ class LivePage:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The URL of the page."""
         return f"http://{HOST}:{self.port}/"
 
     @property
     def threads(self) -> set[int]:
-        """The kernel's numbers of the threads that serve it."""
-        own = self._serving.native_id
-        return self._server.handlers() | ({own} if own is not None else set())
+        """The native IDs of the serving threads."""
+        native_id = self._serving.native_id
+        return self._server.handlers() | ({native_id} if native_id is not None else set())
 
     @property
     def has_readers(self) -> bool:
-        """Whether anybody follows."""
+        """Whether the page has readers."""
         return self._readers > 0
 
     def start(self) -> None:
-        """Serve from now on, in threads with the priority and on the cores of the calling one."""
+        """Start serving, in threads with the priority and the cores of the calling thread."""
         self._serving.start()
 
-    def tell(self, text: str) -> None:
-        """A line that stays."""
+    def print_line(self, text: str) -> None:
+        """Add a permanent line."""
         with self._changed:
-            self._lines = [*self._lines, visible(text)][-MOST_LINES:]
+            self._lines = [*self._lines, visible(text)][-MAX_LINES:]
             self._line_count += 1
             self._changed.notify_all()
 
     def show(self, frame: LiveFrame) -> None:
-        """How things stand now."""
+        """Show this frame."""
         with self._changed:
             self._frame = (self._frame[0] + 1, frame)
             self._changed.notify_all()
 
     def events(self) -> Generator[Event | None, None, None]:
-        """What one reader gets: all lines so far, then every line and frame, and the end; None
-        where nothing has come for a while."""
+        """The events for one reader: all lines so far, then new lines and frames, and the end.
+        Yields None after ``SILENCE_S`` without an event."""
         sent = seen = 0
         with self._changed:
             self._readers += 1
@@ -134,14 +135,14 @@ class LivePage:
         return self._changed.wait_for(is_more, SILENCE_S)
 
     def fetched(self) -> None:
-        """A reader has the report."""
+        """Count a reader that has fetched the report."""
         with self._changed:
             self._fetched += 1
             self._changed.notify_all()
 
     def end(self, report: Path | None, text: str = "") -> None:
-        """Become the report, or show this text where there is none; waits until all readers have
-        it, but not for long."""
+        """Replace the page by the report, or show this text if there is none. Waits until all
+        readers have it, at most ``FETCH_TIMEOUT_S``."""
         with self._changed:
             readers, self.report = self._readers, report
             self._ending = ("report", None) if report is not None else ("ended", visible(text))
@@ -152,14 +153,14 @@ class LivePage:
         return self._readers == 0 and (self.report is None or self._fetched >= readers)
 
     def close(self) -> None:
-        """Serve nobody any more."""
+        """Stop serving."""
         if self._serving.is_alive():
             self._server.shutdown()
         self._server.server_close()
 
 
 def _encoded(event: Event | None) -> bytes:
-    """As server-sent events are written; a comment where nothing has come."""
+    """The event in the format of server-sent events; a comment for None."""
     if event is None:
         return b":\n\n"
     name, data = event
@@ -168,33 +169,33 @@ def _encoded(event: Event | None) -> bytes:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    # Those that are still there at the end are not waited for.
+    # Do not wait for remaining readers.
     block_on_close = False
 
     def __init__(self, port: int, page: LivePage) -> None:
         self.page = page
-        self._places = threading.BoundedSemaphore(MOST_READERS)
+        self._slots = threading.BoundedSemaphore(MAX_READERS)
         self._handlers: set[int] = set()
         self._lock = threading.Lock()
         super().__init__((HOST, port), _Handler)
 
     def handlers(self) -> set[int]:
-        """The kernel's numbers of the threads that serve a request now."""
+        """The native IDs of the threads that are serving a request."""
         with self._lock:
             return set(self._handlers)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """One thread each, as long as there are places."""
-        if self._places.acquire(blocking=False):
+        """Serve the request in a new thread, or respond with 503 if there are too many readers."""
+        if self._slots.acquire(blocking=False):
             super().process_request(request, client_address)
             return
         request.setblocking(False)
-        with suppress(OSError):  # it has gone
+        with suppress(OSError):  # the client disconnected
             request.send(_BUSY)
         self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Of one request, in its own thread."""
+        """Serve one request in its own thread."""
         thread = threading.get_native_id()
         with self._lock:
             self._handlers.add(thread)
@@ -203,10 +204,10 @@ class _Server(ThreadingHTTPServer):
         finally:
             with self._lock:
                 self._handlers.discard(thread)
-            self._places.release()
+            self._slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """That a reader has gone is no news."""
+        """Ignore errors of readers that disconnected."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -214,9 +215,9 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = SEND_TIMEOUT_S
 
     def do_GET(self) -> None:
-        """The page, its events, or the report."""
+        """Send the page, its events, or the report."""
         page = self.server.page
-        if not self._is_own():
+        if not self._is_allowed_host():
             self.send_error(HTTPStatus.FORBIDDEN)
         elif self.path == "/":
             self._send(_HTML, render_live(page.command).encode())
@@ -228,9 +229,9 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self.send_error(HTTPStatus.NOT_FOUND)
 
-    def _is_own(self) -> bool:
-        """Whether it is asked for under its own name: a page of another site could give its own
-        name this address, and would then read what is measured."""
+    def _is_allowed_host(self) -> bool:
+        """Whether the Host header names this server. This prevents DNS rebinding, by which another
+        site could read the measurement."""
         port = self.server.page.port
         return self.headers.get("Host") in (f"{HOST}:{port}", f"localhost:{port}")
 
@@ -251,8 +252,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def version_string(self) -> str:
-        """No version, which concerns nobody."""
+        """The name without versions, which the default would reveal."""
         return "wsgiload"
 
     def log_message(self, format: str, *args: object) -> None:
-        """The terminal shows the view, and not who reads the page."""
+        """Do not log requests; the terminal shows the view."""

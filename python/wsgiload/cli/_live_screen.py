@@ -1,4 +1,4 @@
-"""The lines of the live view at the bottom of the terminal, drawn with rich."""
+"""Draws the live view at the bottom of the terminal with rich."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ if TYPE_CHECKING:
     from rich.live import Live
 
 LABEL_WIDTH = 10
-NARROWEST_COLUMNS = 40
+MIN_COLUMNS = 40
 
 
-def may_be_live() -> bool:
-    """Whether standard error is a terminal that can redraw lines, and somebody looks at it."""
+def can_draw() -> bool:
+    """Whether standard error is an interactive terminal that can redraw lines."""
     if not sys.stderr.isatty() or os.environ.get("CI"):
         return False
     if os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
         return False
-    return os.get_terminal_size(sys.stderr.fileno()).columns >= NARROWEST_COLUMNS
+    return os.get_terminal_size(sys.stderr.fileno()).columns >= MIN_COLUMNS
 
 
 class Screen:
-    """Open from ``start`` until ``close``; what is told meanwhile stays above the lines."""
+    """Drawn from ``start`` until ``close``; permanent lines are printed above the view."""
 
     def __init__(self) -> None:
         self._live: Live | None = None
 
     @property
     def is_open(self) -> bool:
-        """Whether it draws."""
+        """Whether the view is on the terminal."""
         return self._live is not None
 
     def start(self) -> None:
-        """Begin at the cursor."""
+        """Start drawing at the cursor."""
         # rich takes 0.1 s to import, and most commands show no view.
         from rich.console import Console
         from rich.live import Live
@@ -53,25 +53,25 @@ class Screen:
         )
         self._live.start()
 
-    def tell(self, text: str) -> None:
-        """A line that stays."""
+    def print_line(self, text: str) -> None:
+        """Print a permanent line above the view."""
         if self._live is None:
             return
-        with suppress(OSError):  # that nobody reads it is no reason to end
+        with suppress(OSError):  # a closed terminal must not end the measurement
             self._live.console.print(
                 visible(text), markup=False, highlight=False, soft_wrap=True, style=None
             )
 
     def draw(self, lines: list[Row]) -> None:
-        """Show these instead of those before; raises OSError where the terminal is gone."""
+        """Redraw the view with these lines. Raises OSError if the terminal is closed."""
         if self._live is not None:
             self._live.update(_shown(lines), refresh=True)
 
     def close(self) -> None:
-        """Erase the lines and give the terminal back; may be called again."""
+        """Erase the view and restore the terminal; may be called repeatedly."""
         live, self._live = self._live, None
         if live is not None:
-            with suppress(OSError):  # the terminal is gone
+            with suppress(OSError):  # the terminal is closed
                 live.stop()
 
 

@@ -1,4 +1,4 @@
-"""``wsgiload load``: drive a URL that is already running."""
+"""``wsgiload load``: generates load against the URL of a running server."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from wsgiload.cli._options import (
     request_options_of,
     verbose_option,
 )
-from wsgiload.cli._output import check_destinations, complain, say, tell, write_json
+from wsgiload.cli._output import check_destinations, complain, print_status, say, write_json
 from wsgiload.cli._schedule import chosen_schedule, schedule_options
 from wsgiload.cli._transport import transport_options, transport_options_of
 from wsgiload.cli._without_effect import check_and_warn
@@ -63,7 +63,7 @@ from wsgiload.errors import (
 )
 from wsgiload.experiment.public_request import public_plan, public_report
 from wsgiload.experiment.redaction import public_url
-from wsgiload.interrupts import instead_of_interrupts, uninterrupted
+from wsgiload.interrupts import replacing_interrupts, uninterrupted
 from wsgiload.loads.build import LoadSpec, plan_of
 from wsgiload.loads.handle import Handle, Report
 from wsgiload.loads.precision import parse_precision, precision_sentence
@@ -76,9 +76,9 @@ from wsgiload.sampling.running_load import watched
 from wsgiload.sampling.sampler import Sample, Sampler
 from wsgiload.units import NS_PER_S
 
-# What is printed of the result.
+# The form in which the result is printed.
 Form = Literal["answer", "tables", "none"]
-# After Ctrl-C the generator has only to add up what it has.
+# After Ctrl-C, the generator only has to aggregate its results.
 STOP_TIMEOUT_S = 1.0
 
 EXAMPLES = (
@@ -156,7 +156,7 @@ def load(
     shown = plan if flags["store_secrets"] else public_plan(plan)
     check_and_warn(ctx, plan, open_by="--rate")
     if flags["reruns"] and not quiet:
-        tell(longest_sentence(plan, flags["reruns"]))
+        print_status(longest_sentence(plan, flags["reruns"]))
     if dry_run:
         write_json(shown, json_file or "-")
         return EXIT_OK
@@ -195,8 +195,8 @@ def _plan(ctx: click.Context, url: str, flags: LoadCommandFlags) -> LoadPlan:
 
 
 def _print(load: LoadReport, form: Form, precision: str | None, *, quiet: bool) -> None:
-    """The answer or the tables on standard output; causes, alarms and the precision on standard
-    error."""
+    """Print the summary or the tables to standard output, and causes, alarms and the precision to
+    standard error."""
     if form == "tables":
         print_load(load, terminal())
     elif form == "answer":
@@ -205,7 +205,7 @@ def _print(load: LoadReport, form: Form, precision: str | None, *, quiet: bool) 
     if not quiet:
         print_allowed_streams(load)
         _print_connect_failures(load)
-        # The answer lists them itself.
+        # The summary lists the alarms itself.
         for alarm in alarms_of_load(load) if form != "answer" else ():
             complain(finding_text(alarm.reason()))
     if precision is not None:
@@ -213,7 +213,7 @@ def _print(load: LoadReport, form: Form, precision: str | None, *, quiet: bool) 
 
 
 def print_allowed_streams(load: LoadReport) -> None:
-    """The server may allow fewer streams than were asked for."""
+    """Report that the server allows fewer streams than requested."""
     allowed = load.connections.allowed_streams if load.connections is not None else None
     if allowed is not None:
         complain(
@@ -223,14 +223,14 @@ def print_allowed_streams(load: LoadReport) -> None:
 
 
 def _print_connect_failures(load: LoadReport) -> None:
-    """The outcome only says that connections failed, not why."""
+    """Report why connections failed; the outcome only counts them."""
     failures = load.connections.failures if load.connections is not None else {}
     for cause, count in failures.items():
         complain(f"failed connections: {count:,} ({cause})")
 
 
 def _judge(thresholds: list[Threshold], load: LoadReport) -> int:
-    """The thresholds that do not hold, on standard error, and the exit code."""
+    """Print failed and undecided thresholds, and return the exit code."""
     failed = failed_thresholds(thresholds, [("", load)])
     undecided = undecided_thresholds(thresholds, [("", load)])
     for sentence in (*failed, *undecided):
@@ -245,13 +245,13 @@ def _judge(thresholds: list[Threshold], load: LoadReport) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Destinations:
-    """Where the report goes besides the terminal."""
+    """The files to which the report is written."""
 
     json: str | None
     html: Path | None
 
     def write(self, report: LoadReport, samples: Sequence[Sample]) -> None:
-        """Write it to the file of each form that was asked for."""
+        """Write the report to the requested files."""
         if self.json is not None:
             write_json(report, self.json)
         if self.html is None:
@@ -265,8 +265,8 @@ class Destinations:
 def _measure(
     plan: LoadPlan, flags: LoadCommandFlags, view: LiveView, destinations: Destinations
 ) -> tuple[Report | None, bool]:
-    """The report, written to its destinations, and whether an interrupt cut it short; a further
-    interrupt waits until it is written."""
+    """Generate the load and write the report. Returns the report, and whether the load was
+    interrupted. Further interrupts are delayed until the report is written."""
     with ExitStack() as until_written:
         attempts = Attempts(flags["reruns"], view, until_written)
         attempts.make(partial(_attempt, plan, flags, view, until_written))
@@ -274,7 +274,7 @@ def _measure(
         if not attempts.made:
             return None, attempts.is_interrupted
         chosen = reported(attempts.made) if flags["reruns"] else attempts.made[0]
-        # Before the table: nobody may be there to read that.
+        # Before the tables, because standard output may be closed.
         shown = chosen.report if flags["store_secrets"] else public_report(chosen.report)
         destinations.write(shown, chosen.samples)
     return Report(chosen.report), attempts.is_interrupted
@@ -287,8 +287,8 @@ def _attempt(
     until_written: ExitStack,
     number: int,
 ) -> tuple[Attempt | None, bool]:
-    """One attempt, None if it has no report, and whether it was interrupted; further interrupts
-    then wait."""
+    """Make one attempt. Returns it, or None if it has no report, and whether it was interrupted.
+    Afterwards, interrupts are delayed."""
     with ExitStack() as sampling:
         observation = sampling.enter_context(attached(flags, plan.url))
         host = host_sampler() if flags["reruns"] and observation is None else None
@@ -308,7 +308,7 @@ def _attempt(
 
 
 def _host_counters(observation: Observation | None, host: Sampler | None) -> HostCounters | None:
-    """What the host did: of an attached server it is known what it used itself."""
+    """The CPU time that others used on the host, excluding an attached server's own use."""
     cpus = os.cpu_count() or 1
     if host is not None:
         return hypervisor_counters(host.samples, cpus)
@@ -320,7 +320,8 @@ def _host_counters(observation: Observation | None, host: Sampler | None) -> Hos
 def _carry_out(
     plan: LoadPlan, view: LiveView, observation: Observation | None
 ) -> tuple[Report | None, bool]:
-    """The report, and whether Ctrl-C cut it short; what was measured until then is kept."""
+    """Run the load. Returns the report, and whether the load was interrupted; the report then
+    contains the results so far."""
     interrupts: list[bool] = []
     with ExitStack() as watching:
         progress = watching.enter_context(_watched(plan, observation, view))
@@ -331,9 +332,9 @@ def _carry_out(
             handle.stop()
 
         if view.is_plain:
-            tell(f"loading {public_url(plan.url)} …")
-        # A second interrupt, such as that of a whole process group, must not cost the report.
-        with instead_of_interrupts(stop):
+            print_status(f"loading {public_url(plan.url)} …")
+        # A second interrupt, such as one sent to the process group, must not lose the report.
+        with replacing_interrupts(stop):
             while not handle.wait(STOP_TIMEOUT_S):
                 if interrupts and not handle.wait(STOP_TIMEOUT_S):
                     return None, True
@@ -344,7 +345,7 @@ def _carry_out(
 def _watched(
     plan: LoadPlan, observation: Observation | None, view: LiveView
 ) -> Iterator[ProgressFile | None]:
-    """The view follows this load."""
+    """Show this load in the view."""
     phases = plan.phases
     length_s = (phases.warmup_ns + phases.measure_ns + phases.cooldown_ns) / NS_PER_S
     view.show(Stage(f"loading {public_url(plan.url)}", None, length_s, time.monotonic_ns()))

@@ -18,7 +18,7 @@ from wsgiload.results.load_attempts import Attempt, longest_s, needs_repeat
 
 
 def longest_sentence(plan: LoadPlan, reruns: int) -> str:
-    """How long the load takes at most."""
+    """A sentence on the maximum duration of the load with its reruns."""
     whole = words.format_span(longest_s(plan, reruns))
     attempts = words.plural(1 + reruns, "attempt")
     return f"if the host disturbs the load: up to {attempts}, {whole} in total"
@@ -26,8 +26,8 @@ def longest_sentence(plan: LoadPlan, reruns: int) -> str:
 
 @dataclass(slots=True)
 class Attempts:
-    """The attempts so far. From the end of an attempt on, ``until_written`` holds interrupts back, so
-    that what was measured is never lost."""
+    """The attempts so far. After each attempt, ``until_written`` delays interrupts, so that no
+    result is lost."""
 
     reruns: int
     view: LiveView
@@ -36,9 +36,11 @@ class Attempts:
     is_interrupted: bool = False
 
     def make(self, attempt: Callable[[int], tuple[Attempt | None, bool]]) -> None:
-        """Make attempts until the host left one undisturbed or none is left. ``attempt`` gets its
-        number and returns the attempt, None if there is no report, and whether it was
-        interrupted."""
+        """Make attempts until one is undisturbed or the maximum number is reached.
+
+        ``attempt`` takes its number. It returns the attempt, or None if there is no report, and
+        whether it was interrupted.
+        """
         self._add(*attempt(1))
         while self._may_repeat():
             try:
@@ -64,9 +66,11 @@ class Attempts:
         return is_left and not self.is_interrupted and needs_repeat(self.made)
 
     def _wait(self) -> None:
-        """Until the host is quiet; this may be interrupted."""
+        """Wait until the host is quiet; can be interrupted."""
         self.until_written.close()
         last, number = self.made[-1], len(self.made) + 1
         why = last.disturbance or "every attempt was disturbed"
-        self.view.tell(f"{why}; repeating the load (attempt {number} of at most {1 + self.reruns})")
+        self.view.print_line(
+            f"{why}; repeating the load (attempt {number} of at most {1 + self.reruns})"
+        )
         settle(SETTLE_BEFORE_RERUN_NS, lambda: watch_host(None))

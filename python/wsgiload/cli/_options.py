@@ -1,5 +1,5 @@
-"""Options that several commands share, and the command class that layers configuration below
-them."""
+"""Options that several commands share, and a command class that also reads them from configuration
+files and the environment."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ AMBIGUOUS_T = "-t is ambiguous (threads in wrk, timeout in oha and hey, duration
 DASHED_BODY = "-D is ambiguous (body file in some tools, duration in others); use --body, --body-file or --duration"
 
 
-# Where a context keeps the user's own servers.
+# Keys in click's context for the tables [servers] and [services].
 _SERVERS = "wsgiload.servers"
 _SERVICES = "wsgiload.services"
 
 
 class Parsed(click.ParamType[Any]):
-    """A value read by one of our own parsers; its message becomes click's."""
+    """A value parsed by our own parser, whose UsageError becomes a click error."""
 
-    envvar_list_splitter = "\n"  # of a header field, spaces are a part
+    envvar_list_splitter = "\n"  # header fields contain spaces
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
         self.name = name
         self.parse = parse
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse text; a value that is already parsed stays."""
-        if isinstance(value, bool | dict | list):  # only a configuration file says such things
+        """Parse text; return a parsed value unchanged."""
+        if isinstance(value, bool | dict | list):  # only from a configuration file
             self.fail(f"{value!r} is not a valid value", param, ctx)
         if not isinstance(value, str | int | float):
             return value
@@ -113,7 +113,7 @@ def _whole_numbers(text: str) -> list[str]:
 
 
 class ConfiguredCommand(HelpfulCommand):
-    """A command whose options also come from the environment (``WSGILOAD_*``) and from
+    """A command that also reads its options from the environment (``WSGILOAD_*``) and from
     configuration files."""
 
     def __init__(self, *arguments: Any, **attributes: Any) -> None:
@@ -123,7 +123,7 @@ class ConfiguredCommand(HelpfulCommand):
         super().__init__(*arguments, **attributes)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the files first, because they are the defaults."""
+        """Read the files first, because they contain the defaults."""
         configuration = self.configuration_of(ctx, args)
         own = options_by_name(self)
         ctx.default_map = {
@@ -135,7 +135,7 @@ class ConfiguredCommand(HelpfulCommand):
         return super().parse_args(ctx, args)
 
     def configuration_of(self, ctx: click.Context, args: list[str]) -> Configuration:
-        """What the files say that apply to this command."""
+        """The content of the configuration files for this command."""
         folder = Path(_value_of("--chdir", args) or ".")
         explicit = _value_of("--config", args) or os.environ.get("WSGILOAD_CONFIG")
         return read_configuration(
@@ -147,7 +147,7 @@ class ConfiguredCommand(HelpfulCommand):
 
 
 def _own_servers(configuration: Configuration) -> dict[str, ServerCommand]:
-    """The tables of all files; one of the same name replaces that of a less important file."""
+    """The tables of all files. A table replaces one of the same name in a lower-precedence file."""
     servers: dict[str, ServerCommand] = {}
     for path, tables in configuration.servers:
         servers |= server_tables(tables, str(path))
@@ -162,28 +162,28 @@ def _services(configuration: Configuration) -> dict[str, SupportingService]:
 
 
 def configured_services() -> Mapping[str, SupportingService]:
-    """The supporting services in the same files."""
+    """The supporting services in the configuration files of the current command."""
     services: Mapping[str, SupportingService] = click.get_current_context().meta.get(_SERVICES, {})
     return services
 
 
 def configured_servers() -> Mapping[str, ServerCommand]:
-    """The user's own servers in the configuration files of the command that is being run."""
+    """The user's own servers in the configuration files of the current command."""
     servers: Mapping[str, ServerCommand] = click.get_current_context().meta.get(_SERVERS, {})
     return servers
 
 
 def as_click_takes(value: TomlValue, option: click.Option) -> TomlValue:
-    """A file's value: a list is written as on the command line, unless the option may be
-    repeated."""
+    """Convert a value from a file for click: a list becomes comma-separated text, unless the option
+    is repeatable."""
     if option.multiple:
         return value if isinstance(value, list) else [value]
     return ",".join(map(str, value)) if isinstance(value, list) else value
 
 
 def options_by_name(command: click.Command) -> dict[str, click.Option]:
-    """Options by their name in a configuration file: that of the command line where a flag has it,
-    else that of the longest flag."""
+    """Options by their name in a configuration file: the parameter's name if a flag has it,
+    otherwise the name of the longest flag."""
     options = [param for param in command.params if isinstance(param, click.Option)]
     return {_file_name_of(option): option for option in options}
 
@@ -194,7 +194,7 @@ def _file_name_of(option: click.Option) -> str:
 
 
 def _options_of_siblings(ctx: click.Context) -> dict[str, frozenset[str]]:
-    """By command: the options of every command of this command's group."""
+    """The option names of every command in this command's group, by command."""
     group = ctx.parent.command if ctx.parent else None
     if ctx.parent is None or not isinstance(group, click.Group):
         return {}
@@ -207,7 +207,7 @@ def _option_names(command: click.Command) -> frozenset[str]:
 
 
 def _value_of(flag: str, args: Sequence[str]) -> str | None:
-    """The value of a flag that decides where the other values come from."""
+    """The value of a flag in unparsed arguments, before configuration files are read."""
     for place, word in enumerate(args):
         if word == flag and place + 1 < len(args):
             return args[place + 1]
@@ -225,7 +225,7 @@ def _refuse(text: str) -> Callable[[click.Context, click.Parameter, Any], None]:
 
 
 def together(*options: Option[Any]) -> Option[Any]:
-    """Several options as one decorator, in this order in the help."""
+    """Combine options into one decorator; the help lists them in this order."""
 
     def decorate(function: Decorated) -> Decorated:
         for add in reversed(options):
@@ -419,7 +419,7 @@ def request_options_of(flags: RequestFlags, path: str | None = None) -> RequestO
 
 
 def sending_options_of(flags: SendingFlags) -> LoadOptions:
-    """How requests are sent, as far as every command has the options."""
+    """How requests are sent, from the options that all commands share."""
     return LoadOptions(
         warmup=flags["warmup"],
         arrivals=flags["arrivals"],
@@ -435,7 +435,7 @@ def sending_options_of(flags: SendingFlags) -> LoadOptions:
 
 
 def load_options_of(flags: LoadFlags) -> LoadOptions:
-    """How requests are sent where the load is the user's choice."""
+    """How requests are sent, in commands whose load the user chooses."""
     return replace(
         sending_options_of(flags),
         think_time=flags["think_time"],
@@ -448,12 +448,12 @@ def read_body(body: str | None, body_file: Path | None) -> bytes | None:
     """The request body of ``--body`` or ``--body-file``."""
     if body is not None and body_file is not None:
         raise UsageError("--body and --body-file are mutually exclusive")
-    # The bytes that were typed, whatever text they are.
+    # The original bytes, even if they are not valid text.
     return body.encode(errors="surrogateescape") if body is not None else read_file(body_file)
 
 
 def read_file(path: Path | None) -> bytes | None:
-    """A file's content, None without a file."""
+    """The content of a file; None without a path."""
     if path is None:
         return None
     try:

@@ -1,5 +1,4 @@
-"""Writing results: JSON to a file or standard output, and the sentences that go to standard
-error."""
+"""Writes results to files and standard output, and messages to standard error."""
 
 from __future__ import annotations
 
@@ -15,13 +14,13 @@ import msgspec
 from wsgiload.errors import UsageError
 from wsgiload.foreign_text import visible, visible_json
 
-# ``http://…`` and ``host:8000/…``, but not the time of day in the name of a file.
+# Matches ``http://…`` and ``host:8000/…``, but not a time of day in a file name.
 _URL = re.compile(r"://|^[^/]+:\d+(/|$)")
 
 
 def write_json(data: object, destination: str) -> None:
-    """To standard output for ``-``, else to the file."""
-    from wsgiload.documents.codec import encode_bytes  # not for every start of a command
+    """Write JSON to a file, or to standard output if the destination is ``-``."""
+    from wsgiload.documents.codec import encode_bytes  # slow; not every command needs it
 
     text = msgspec.json.format(encode_bytes(data, enc_hook=str), indent=1).decode()
     text = visible_json(text)
@@ -35,7 +34,7 @@ def write_json(data: object, destination: str) -> None:
 
 
 def check_destinations(json_file: str | None, *others: Path | None) -> None:
-    """Refuse, before anything is measured, a place where the result could not be written."""
+    """Raise UsageError, before anything is measured, if a result could not be written."""
     if json_file is not None and json_file != "-":
         if _URL.search(json_file) or not {".", "/"} & set(json_file):
             raise UsageError(
@@ -56,40 +55,39 @@ def check_destinations(json_file: str | None, *others: Path | None) -> None:
 
 
 def say(text: str, *, aside: bool = False) -> None:
-    """A line of the result on standard output, or aside on standard error."""
+    """Print a line of the result to standard output, or ``aside`` to standard error."""
     if aside:
-        tell(text)
+        print_status(text)
     else:
         _print(visible(text))
 
 
 def _print(text: str) -> None:
-    """A result on standard output; that nobody reads on changes no exit code."""
+    """Print to standard output. A closed pipe does not change the exit code."""
     try:
         click.echo(text)
     except BrokenPipeError:
-        write_no_more()
+        discard_stdout()
 
 
-def tell(text: str, *, is_whole: bool = True) -> None:
-    """A line on standard error, or its beginning; that nobody reads it is no reason to end."""
+def print_status(text: str, *, is_whole: bool = True) -> None:
+    """Print a line, or its beginning, to standard error, and ignore that it may be closed."""
     try:
         click.echo(visible(text), err=True, nl=is_whole)
     except OSError:
-        sys.stderr = _nobody()
+        sys.stderr = _null_stream()
 
 
-def write_no_more() -> None:
-    """Nobody reads standard output any more."""
-    sys.stdout = _nobody()
+def discard_stdout() -> None:
+    """Discard all further standard output."""
+    sys.stdout = _null_stream()
 
 
-def _nobody() -> TextIO:
-    """In place of a stream that failed: what it holds would be tried again at the very end, and
-    fail there."""
+def _null_stream() -> TextIO:
+    """A replacement for a failed stream, whose buffer Python would flush at exit and fail again."""
     return Path(os.devnull).open("w", encoding="utf-8")
 
 
 def complain(text: str) -> None:
-    """One line on standard error, by name."""
-    tell(f"wsgiload: {text}")
+    """Print a warning or an error to standard error, prefixed with the program's name."""
+    print_status(f"wsgiload: {text}")

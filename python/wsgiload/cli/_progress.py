@@ -1,5 +1,5 @@
-"""What ``wsgiload sweep`` shows while it measures, on standard error: one line per cell, and on a
-terminal the live view below them."""
+"""The progress of ``wsgiload sweep`` on standard error: one line per cell and, on a terminal, the
+live view below them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from wsgiload.attribution.intervention import Half
 from wsgiload.cli._live import LiveView
 from wsgiload.cli._live_frame import Stage
-from wsgiload.cli._output import tell
+from wsgiload.cli._output import print_status
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.experiment.plan import Cell
 from wsgiload.report.words import (
@@ -27,21 +27,21 @@ from wsgiload.sweeps.sweep import SweepEvents
 
 
 class Progress(SweepEvents):
-    """The events of a sweep, printed as they happen; a view also follows its loads."""
+    """Prints the events of a sweep and updates the live view."""
 
     def __init__(self, view: LiveView | None = None) -> None:
         self.conclusions: Sequence[str] = ()
-        """What the plan allows to conclude; said when the first trial is about to begin."""
+        """Which conclusions the plan allows; printed before the first trial."""
         self._view = view or LiveView()
         self.is_watching = self._view.is_watching
-        self._tell = self._view.tell
+        self._print_line = self._view.print_line
         self._heading: str | None = None
         self._outlook = Outlook()
         self._left_s: float | None = None
         self._left_since_ns = 0
 
     def message(self, text: str) -> None:
-        self._tell(text)
+        self._print_line(text)
 
     def planned(self, count: int, seconds: float, longest_seconds: float) -> None:
         self._expect(seconds)
@@ -49,7 +49,7 @@ class Progress(SweepEvents):
         if longest_seconds > seconds:
             text += f"; up to {format_span(longest_seconds)} on a busy host"
         for line in (text, *self.conclusions):
-            self._tell(line)
+            self._print_line(line)
 
     def estimated(self, seconds: float) -> None:
         self._expect(seconds)
@@ -65,7 +65,7 @@ class Progress(SweepEvents):
     def cell_started(self, cell: Cell, place: int, count: int) -> None:
         self._heading = f"[{place:>{len(str(count))}}/{count}] {trial_words(cell.id)}"
         if self._view.is_plain:
-            tell(f"{self._heading} … ", is_whole=False)
+            print_status(f"{self._heading} … ", is_whole=False)
         outlook = self._outlook
         upcoming = trial_words(outlook.upcoming.id) if outlook.upcoming is not None else None
         self._show(self._heading, upcoming, outlook.standing)
@@ -79,10 +79,10 @@ class Progress(SweepEvents):
         if text is None:
             return
         if not self._view.is_plain:
-            self._tell(f"{heading} … {text}")
+            self._print_line(f"{heading} … {text}")
             return
-        self._view.tell_page(f"{heading} … {text}")
-        tell(f"{text} (about {format_span(self._left_s)} left)" if self._left_s else text)
+        self._view.print_page_line(f"{heading} … {text}")
+        print_status(f"{text} (about {format_span(self._left_s)} left)" if self._left_s else text)
 
     def intervention_started(self, cell: Cell, half: Half) -> None:
         how = "with its CPU limit" if half == "limited" else "without its CPU limit"
@@ -100,14 +100,14 @@ class Progress(SweepEvents):
             return
         text = f"{self._heading} … interrupted"
         if self._view.is_plain:
-            tell("interrupted")
-            self._view.tell_page(text)
+            print_status("interrupted")
+            self._view.print_page_line(text)
         else:
-            self._tell(text)
+            self._print_line(text)
 
 
 def _result_words(summary: CellResult) -> str | None:
-    """What became of a cell; None where it came to nothing."""
+    """The result of a cell in words; None if it has none."""
     failure, outcomes = summary.failure, summary.outcomes
     if failure is not None:
         return f"failed: {failure.message}"

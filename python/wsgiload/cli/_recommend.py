@@ -1,4 +1,4 @@
-"""``--slo`` where settings were measured: which of them to run."""
+"""Prints recommendations for ``--slo``: the best of the measured configurations."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from wsgiload.report import recommendation_lines
 slo_option = option("Procedure", "--slo", multiple=True, help=described(SweepOptions, "slo"))
 
 
-def tell_recommendations(
+def print_recommendations(
     recommendations: Sequence[Recommendation],
     code: int,
     *,
     is_printed: bool = False,
     aside: bool = False,
 ) -> int:
-    """Print the sentence of each app unless that is done, ``aside`` where standard output is JSON,
-    and return the exit code: an objective that no setting meets has failed."""
+    """Print one sentence per app, unless ``is_printed``; ``aside`` on standard error if standard
+    output is JSON. Returns the exit code: if no configuration meets the objective, it failed."""
     for sentence in () if is_printed else recommendation_lines(recommendations):
         say(sentence, aside=aside)
     is_missed = any(

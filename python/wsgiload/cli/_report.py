@@ -1,4 +1,4 @@
-"""``wsgiload report``: rebuild the reports of stored runs."""
+"""``wsgiload report``: rebuilds the reports of stored runs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from wsgiload.cli._descriptions import described
 from wsgiload.cli._help import HelpfulCommand, option
 from wsgiload.cli._options import FOLDER, verbose_option
 from wsgiload.cli._output import complain, say
-from wsgiload.cli._recommend import tell_recommendations
+from wsgiload.cli._recommend import print_recommendations
 from wsgiload.cli._search_result import print_search
-from wsgiload.cli._stored_runs import read_summary, sensible
+from wsgiload.cli._stored_runs import read_summary, reporting_damage
 from wsgiload.cli._trend import report_trend
 from wsgiload.documents.capacity import CapacityResult
 from wsgiload.documents.codec import read
@@ -82,20 +82,20 @@ def report(
         for damage in damages(run):
             complain(damage)
         try:
-            with sensible(run):
+            with reporting_damage(run):
                 recommendations = _report_one(run, aggregate, texts, verbose)
         except UsageError as error:
             complain(str(error))
             unreadable = error.exit_code
             continue
-        code = tell_recommendations(recommendations, code, is_printed=not verbose)
+        code = print_recommendations(recommendations, code, is_printed=not verbose)
     return unreadable or code
 
 
 def _report_one(
     run: Path, aggregate: Method | None, texts: Sequence[str], verbose: bool
 ) -> Sequence[Recommendation]:
-    """Print one run, write its page, and return what it recommends."""
+    """Print one run, write its page, and return its recommendations."""
     if is_capacity_run(run):
         return _report_capacity(run, verbose)
     summary = with_answer(analyse(read_summary(run), aggregate, texts))
@@ -108,7 +108,7 @@ def _report_one(
 
 
 def _report_capacity(run: Path, verbose: bool) -> Sequence[Recommendation]:
-    """A capacity search, whose result does not depend on how runs are aggregated."""
+    """Print a capacity search and write its page. Its result does not depend on --aggregate."""
     document = read(CapacityResult, run / CAPACITY)
     print_search(document, run, verbose=verbose)
     say(f"report: {write_html(run)}")

@@ -1,4 +1,4 @@
-"""``wsgiload reproduce``: a published comparison, as an experiment file that comes with wsgiload."""
+"""``wsgiload reproduce``: runs a published comparison from an experiment file of wsgiload."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ EXAMPLES = (
 
 
 class StudyCommand(ExperimentFileCommand):
-    """A sweep whose first argument names a file of ours."""
+    """A sweep whose first argument names an experiment file of wsgiload."""
 
     def read(
         self, word: str, options: Mapping[str, click.Option], scale: str | None
     ) -> ExperimentFile:
-        """The file of that name, at its scale, as far as this machine has the cores."""
+        """The file with this name, scaled, and limited to the cores of this machine."""
         path = _path_of(word)
         experiment_file = read_experiment_file(path, options)
-        # The file lies where wsgiload is installed, which nobody needs to know.
+        # Messages need not show where wsgiload is installed.
         experiment_file = replace(experiment_file, path=Path(path.name))
-        # Any other name is refused where the option is read.
+        # click refuses any other scale when it parses the option.
         scaled = experiment_file.scaled(None if scale == FULL else QUICK)
-        return _on_this_machine(scaled)
+        return _limited_to_machine(scaled)
 
 
 def studies() -> dict[str, Path]:
-    """The files by name; each is followed by its fair version."""
+    """The files by name; the fair version of a file follows it."""
     return {path.stem: path for path in sorted(FOLDER.glob("*.toml"), key=lambda path: path.stem)}
 
 
@@ -58,14 +58,14 @@ def _path_of(name: str) -> Path:
     raise UsageError(f"unknown comparison {name!r}", fix)
 
 
-def _on_this_machine(experiment_file: ExperimentFile) -> ExperimentFile:
-    """With fewer cores for the server, where this machine has too few to leave one to the load."""
+def _limited_to_machine(experiment_file: ExperimentFile) -> ExperimentFile:
+    """The file with fewer server cores if this machine would have none left for the load."""
     cores = parse_cpus(str(experiment_file.options.get("cpus", 1)))
-    most_cores = max(1, len(available_cpus()) - 1)
-    if cores <= most_cores:
+    max_cores = max(1, len(available_cpus()) - 1)
+    if cores <= max_cores:
         return experiment_file
     return experiment_file.replacing(
-        {"cpus": most_cores}, f"scaled to {len(available_cpus())} cores"
+        {"cpus": max_cores}, f"scaled to {len(available_cpus())} cores"
     )
 
 

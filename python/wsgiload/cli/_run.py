@@ -1,4 +1,4 @@
-"""``wsgiload run``: an experiment file, which may say whatever ``wsgiload sweep`` takes."""
+"""``wsgiload run``: runs an experiment file with options of ``wsgiload sweep``."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ EXAMPLES = (
 )
 
 # Options of a sweep that are not part of an experiment.
-_ELSEWHERE = ("config", "resume", "dry_run", "ambiguous_t", "ambiguous_d")
+_EXCLUDED = ("config", "resume", "dry_run", "ambiguous_t", "ambiguous_d")
 _FLAG = re.compile(r"--([a-z][a-z-]*)")
 _FILE = "wsgiload.experiment_file"
 
 
 class ExperimentFileCommand(GridCommand):
-    """A sweep whose first argument names a file, which takes the place of wsgiload.toml."""
+    """A sweep whose first argument names an experiment file, which replaces wsgiload.toml."""
 
     def configuration_of(self, ctx: click.Context, args: list[str]) -> Configuration:
-        """What the file says; each value must be one that its option takes."""
+        """Read the file. Raises UsageError if a value is invalid for its option."""
         given = self.make_parser(ctx).parse_args(list(args))[0]
         if not isinstance(given.get("file"), str):
             return Configuration({}, [], [])
-        of_sweep = [one for one in options_of_sweep() if one.name not in _ELSEWHERE]
+        of_sweep = [one for one in options_of_sweep() if one.name not in _EXCLUDED]
         own = {name: one for name, one in options_by_name(self).items() if one in of_sweep}
         scale = given.get("scale")
         experiment_file = self.read(given["file"], own, scale if isinstance(scale, str) else None)
@@ -63,7 +63,7 @@ class ExperimentFileCommand(GridCommand):
     def read(
         self, word: str, options: Mapping[str, click.Option], scale: str | None
     ) -> ExperimentFile:
-        """The file that the argument names."""
+        """Read the file that the argument names."""
         return read_experiment_file(Path(word), options).scaled(scale)
 
 
@@ -80,12 +80,12 @@ def _require_usable(ctx: click.Context, option: click.Option, value: TomlValue, 
 
 
 def options_of_sweep() -> list[click.Parameter]:
-    """Those of ``wsgiload sweep`` that do not say where the others are from."""
+    """The options of ``wsgiload sweep``, except those that name a source of options."""
     return [param for param in sweep.params if param.name not in ("app", "config", "resume")]
 
 
 def run_file(ctx: click.Context, flags: Mapping[str, Any], study: str = "") -> int:
-    """Measure what the file of this command says; of a study, its claims are judged, too."""
+    """Run the experiment file of this command; for a study, also judge its claims."""
     experiment_file: ExperimentFile = ctx.meta[_FILE]
     for change in () if flags["quiet"] else experiment_file.changes:
         complain(change)
@@ -97,16 +97,16 @@ def run_file(ctx: click.Context, flags: Mapping[str, Any], study: str = "") -> i
         files = read_run(result.run_dir)
         tables = tool_tables(experiment_file.tables, read_sweep(files.summary), files.loads)
         claims = claims_tables(judged(study, files.summary, files.loads))
-        _tell_tables(
+        _print_tables(
             experiment_file, [*claims, *tables], result.run_dir, aside=flags["json_file"] == "-"
         )
     return code
 
 
-def _tell_tables(
+def _print_tables(
     experiment_file: ExperimentFile, tables: Sequence[ToolTable], run_dir: Path, *, aside: bool
 ) -> None:
-    """Print and store the results in the form in which they were published."""
+    """Print and store the results in the form of the publication."""
     text = tables_markdown(
         experiment_file.title or experiment_file.path.stem, tables, experiment_file.changes
     )
@@ -118,7 +118,7 @@ def _tell_tables(
 
 @contextmanager
 def _naming(experiment_file: ExperimentFile, ctx: click.Context) -> Iterator[None]:
-    """Mistakes name the file and the key, unless they are on the command line."""
+    """Prefix errors with the file and the key, unless the command line caused them."""
     try:
         yield
     except UsageError as error:
@@ -151,8 +151,7 @@ def _is_from_file(ctx: click.Context, key: str) -> bool:
 
 
 def _key_of(cause: str, mentioned: list[str], keys: Mapping[str, TomlValue]) -> str | None:
-    """The key that a message is about: the one whose flag it names, whose value it quotes, or after
-    which it is called."""
+    """The key that a message refers to: by its flag, by its quoted value, or by its name."""
     named = [key for key in mentioned if key in keys]
     quoted = [key for key, value in keys.items() if _is_quoted(value, cause)]
     called = [key for key in keys if re.search(_as_word(key), cause)]
@@ -160,7 +159,7 @@ def _key_of(cause: str, mentioned: list[str], keys: Mapping[str, TomlValue]) -> 
 
 
 def _as_word(key: str) -> str:
-    """A key in the singular, or a few words, but no part of a path."""
+    """A pattern for a key as words, in the singular or plural, but not as a part of a path."""
     return rf"(?<![\w/.-]){re.escape(key.rstrip('s').replace('_', ' '))}s?(?![\w/.-])"
 
 

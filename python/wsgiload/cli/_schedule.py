@@ -1,4 +1,5 @@
-"""The schedule of ``wsgiload load``. Of several, the one that was set nearest to the user holds."""
+"""The schedule of ``wsgiload load``. If several are set, the one with the highest precedence wins:
+command line, environment, configuration file."""
 
 from __future__ import annotations
 
@@ -88,9 +89,9 @@ schedule_options = together(
 def chosen_schedule(
     ctx: click.Context, flags: LoadCommandFlags
 ) -> tuple[Level | LoadProfile, float | None]:
-    """What is offered, and how long it is measured; None: as long as the schedule lasts."""
+    """The schedule and the duration in seconds; None: the duration of the schedule."""
     name = _nearest(ctx)
-    _refuse_senseless(ctx, name)
+    _refuse_contradictions(ctx, name)
     schedule = _schedule(ctx, name, flags)
     profile = None if isinstance(schedule, Level) else schedule
     return schedule, _duration(ctx, flags, name, profile)
@@ -136,7 +137,7 @@ def _nearest(ctx: click.Context) -> str | None:
     return names[0] if names else None
 
 
-def _refuse_senseless(ctx: click.Context, name: str | None) -> None:
+def _refuse_contradictions(ctx: click.Context, name: str | None) -> None:
     if name != "replay" and _distance(ctx, "replay_speed") == 0:
         raise UsageError("--replay-speed requires --replay", "add --replay FILE")
     if name == "replay" and _distance(ctx, "arrivals") == 0:

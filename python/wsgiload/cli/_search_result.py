@@ -1,5 +1,4 @@
-"""The result of a capacity search on standard output: the answer, or with ``--verbose`` the
-tables."""
+"""Prints the result of a capacity search: the summary or, with ``--verbose``, the tables."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from wsgiload.report import print_capacity, print_capacity_screen, terminal
 
 
 def print_search(document: CapacityResult, run_dir: Path, *, verbose: bool) -> None:
-    """Print it; limits and settings are those of the run directory."""
+    """Print the result, with limits and settings from the run directory."""
     if verbose:
         print_capacity(document, terminal())
     else:
@@ -21,7 +20,7 @@ def print_search(document: CapacityResult, run_dir: Path, *, verbose: bool) -> N
 
 
 def _summary(run_dir: Path) -> Summary | None:
-    """The cells of the search; None of a URL, which has no summary."""
+    """The summary with the cells of the search; None for a URL, which has no summary."""
     try:
         return read(Summary, run_dir / "summary.json")
     except UsageError:

@@ -1,4 +1,4 @@
-"""``wsgiload servers``: the catalogue."""
+"""``wsgiload servers``: lists, shows, installs and checks the servers of the catalogue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wsgiload.catalogue.scripts import script_text
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._help import Decorated, HelpfulCommand, option
 from wsgiload.cli._options import FILE, FOLDER, json_option
-from wsgiload.cli._output import check_destinations, complain, tell, write_json
+from wsgiload.cli._output import check_destinations, complain, print_status, write_json
 from wsgiload.environments.interpreter import AppInterpreter, bundled_app_interpreter
 from wsgiload.environments.provision import installed_servers, provision_all
 from wsgiload.environments.versions import find_version
@@ -128,7 +128,7 @@ def install(
     """Install the servers NAMES (default: servers that need no system packages)."""
     chosen = load_catalogue(further=servers_from).select(_selection(names, everything))
     interpreter = _interpreter(python, python_version)
-    outcomes = provision_all([variant.server for variant in chosen], interpreter, log=tell)
+    outcomes = provision_all([variant.server for variant in chosen], interpreter, log=print_status)
     failures = [outcome for outcome in outcomes.values() if isinstance(outcome, WsgiloadError)]
     for outcome in outcomes.values():
         if not isinstance(outcome, WsgiloadError):
@@ -183,7 +183,9 @@ def check(
     catalogue: Catalogue = load_catalogue(further=servers_from)
     chosen = catalogue.select(_selection(names, everything))
     enter_scope("best-effort")
-    results = check_servers(chosen, _interpreter(python, python_version), profile=profile, log=tell)
+    results = check_servers(
+        chosen, _interpreter(python, python_version), profile=profile, log=print_status
+    )
     store_checks(chosen, results)
 
     if json_file is not None:

@@ -1,4 +1,4 @@
-"""Reading stored runs: their documents, and what to say if they are damaged."""
+"""Reads the documents of stored runs and reports damaged ones."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from wsgiload.errors import UsageError
 
 
 @contextmanager
-def sensible(*runs: Path) -> Iterator[None]:
-    """Stored documents can be of the right shape and hold what no run has: a cell twice, a time
-    before its beginning."""
+def reporting_damage(*runs: Path) -> Iterator[None]:
+    """Turn errors from inconsistent documents into a UsageError. A document can match its schema
+    and still be impossible, for example with a duplicate cell or a negative duration."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -27,13 +27,13 @@ def sensible(*runs: Path) -> Iterator[None]:
 
 
 def read_summary(run: Path) -> Summary:
-    """The summary of a run directory; anything else is refused."""
+    """Read the summary of a run directory. Raises UsageError if there is none."""
     return read(Summary, run / "summary.json")
 
 
 def host_of(run: Path) -> HostFacts | None:
-    """Where a run was made; None where that is not stored."""
+    """The host of a run; None if it is not stored."""
     try:
         return read(RunInfo, run / "run.json").host
     except UsageError:
-        return None  # a summary alone can be compared, too
+        return None  # a summary can be compared without run.json

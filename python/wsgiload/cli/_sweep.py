@@ -1,4 +1,4 @@
-"""``wsgiload sweep``: the headline command."""
+"""``wsgiload sweep``: measures and ranks servers at several load levels."""
 
 from __future__ import annotations
 
@@ -33,9 +33,13 @@ from wsgiload.cli._dry_run import (
 from wsgiload.cli._experiment import sweep_spec_of
 from wsgiload.cli._findings import finding_text
 from wsgiload.cli._flags import SweepFlags
-from wsgiload.cli._found_rates import look_line, require_findable_rates, with_found_rates
 from wsgiload.cli._grid import GridCommand
 from wsgiload.cli._help import MAX_U64, Port, WholeNumber, option
+from wsgiload.cli._initial_rates import (
+    closed_loops_line,
+    require_possible_rates,
+    with_initial_rates,
+)
 from wsgiload.cli._live import live_view
 from wsgiload.cli._options import (
     ASSIGNMENT,
@@ -59,7 +63,7 @@ from wsgiload.cli._options import (
 )
 from wsgiload.cli._output import check_destinations, complain, say, write_json
 from wsgiload.cli._progress import Progress
-from wsgiload.cli._recommend import slo_option, tell_recommendations
+from wsgiload.cli._recommend import print_recommendations, slo_option
 from wsgiload.cli._without_effect import check_and_warn, warn_of_pythonpath
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK
@@ -78,7 +82,7 @@ from wsgiload.results.stored_plan import read_plan
 from wsgiload.results.summary import exit_code
 from wsgiload.sweeps.sweep import SweepEvents, SweepResult, resume_sweep, run_sweep
 
-_SAYS_NOTHING_OF_THE_PLAN = {
+_NOT_IN_PLAN = {
     "resume",
     "slo",
     "threshold",
@@ -89,7 +93,7 @@ _SAYS_NOTHING_OF_THE_PLAN = {
     "verbose",
     "dry_run",
     "out",
-    # The secrets that the plan does not hold; they must agree with it.
+    # May contain secrets, which a stored plan lacks; they must match its hashes.
     "header",
     "path",
     "body",
@@ -98,9 +102,9 @@ _SAYS_NOTHING_OF_THE_PLAN = {
     "sessions",
 }
 
-# Where a context keeps what gives an experiment its description, if it is from a file.
+# Key in click's context: the function that adds an experiment file's description.
 DESCRIPTION = "wsgiload.description"
-# Where it keeps what was measured, for the command that a sweep is part of.
+# Key in click's context: the result, for commands that run a sweep.
 RESULT = "wsgiload.result"
 
 EXAMPLES = (
@@ -339,10 +343,10 @@ def sweep(
     texts = tuple(parse_objective(slo).texts) if slo else ()
     has_rates = bool(flags["rates"] or flags["connections"])
     is_rateless = bool(texts) and resume is None and not has_rates
-    experiment, wish = _experiments(ctx, app, flags, texts, resume)
+    experiment, requested = _experiments(ctx, app, flags, texts, resume)
 
     if is_rateless:
-        require_findable_rates(experiment)
+        require_possible_rates(experiment)
     if resume is None:
         warn_of_pythonpath(ctx, app)
         check_and_warn(ctx, _sample_plan(experiment), open_by="--rates")
@@ -359,20 +363,20 @@ def sweep(
         events = SweepEvents() if quiet and not view.is_watching else Progress(view)
         if is_rateless:
             require_possible_intervention(experiment)
-            experiment = with_found_rates(experiment, events.message)
+            experiment = with_initial_rates(experiment, events.message)
         if isinstance(events, Progress) and resume is None:
-            _tell_conclusions(experiment, events)
+            _print_conclusions(experiment, events)
         result = (
             run_sweep(experiment, events, began_s)
             if resume is None
-            else resume_sweep(resume, events, wish, texts, _given_again(flags))
+            else resume_sweep(resume, events, requested, texts, _request_options(flags))
         )
         ctx.meta[RESULT] = result
         code = _print(result, thresholds, json_file, html, verbose=verbose)
         view.end(result.report, "no trial completed")
     recommendations = result.summary.recommendations or ()
     is_printed = json_file != "-" and not verbose
-    return tell_recommendations(
+    return print_recommendations(
         recommendations, code, is_printed=is_printed, aside=json_file == "-"
     )
 
@@ -384,35 +388,36 @@ def _experiments(
     slo: tuple[str, ...],
     resume: Path | None,
 ) -> tuple[Experiment, Experiment | None]:
-    """What is measured, and what the command line asks for beside the stored plan of a run."""
+    """The experiment to run and, on resume, the one that the command line describes, if any, which
+    must match the stored plan."""
     if resume is None:
         experiment = replace(experiment_of(sweep_spec_of(app, flags, slo)), slo=slo)
         require_rates(experiment)
         describe: Callable[[Experiment], Experiment] | None = ctx.meta.get(DESCRIPTION)
         return (experiment if describe is None else describe(experiment)), None
-    stored = read_plan(resume, _given_again(flags))[0]
-    wish = experiment_of(sweep_spec_of(app, flags, slo)) if _asks_for_a_plan(ctx) else None
-    return stored, wish
+    stored = read_plan(resume, _request_options(flags))[0]
+    requested = experiment_of(sweep_spec_of(app, flags, slo)) if _has_plan_options(ctx) else None
+    return stored, requested
 
 
-def _given_again(flags: SweepFlags) -> RequestOptions:
-    """What may hold secrets, which a stored plan does not."""
+def _request_options(flags: SweepFlags) -> RequestOptions:
+    """The request options on the command line, which restore the secrets of a stored plan."""
     return request_options_of(flags, flags["path"])
 
 
 def _sample_plan(experiment: Experiment) -> LoadPlan:
-    """The plan of one of its loads."""
+    """The plan of one of the experiment's loads."""
     url, level = "http://127.0.0.1/", experiment.levels[0]
     return load_plan(url, experiment.request, experiment.load, level, experiment.seed)
 
 
-def _asks_for_a_plan(ctx: click.Context) -> bool:
-    """Whether anything on the command line says what to measure, so that it must agree with a
-    stored plan."""
+def _has_plan_options(ctx: click.Context) -> bool:
+    """Whether the command line contains options of the plan, which must then match the stored
+    one."""
     given = {
         name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
     }
-    return bool(given - _SAYS_NOTHING_OF_THE_PLAN)
+    return bool(given - _NOT_IN_PLAN)
 
 
 def _print(
@@ -423,9 +428,9 @@ def _print(
     *,
     verbose: bool,
 ) -> int:
-    """The tables, the requested files, and the exit code."""
+    """Print the summary or the tables, write the requested files, and return the exit code."""
     summary = result.summary
-    # Before the tables: nobody may be there to read those.
+    # Before the tables, because standard output may be closed.
     if json_file is not None:
         write_json(summary, json_file)
     if html is not None and result.report is not None:
@@ -454,8 +459,8 @@ def _print(
     return code
 
 
-def _tell_conclusions(experiment: Experiment, events: Progress) -> None:
-    """A race announces no number of trials, with which they would be told."""
+def _print_conclusions(experiment: Experiment, events: Progress) -> None:
+    """Print them with the number of trials, or at once for a race, which announces no number."""
     if experiment.budget_ns is None:
         events.conclusions = _conclusions(experiment)
         return
@@ -468,7 +473,7 @@ def _conclusions(experiment: Experiment) -> list[str]:
 
 
 def _conclusions_before_rates(experiment: Experiment) -> list[str]:
-    """How many requests rates that are found first will give is not known yet."""
+    """The conclusions that do not depend on the rates, which are not known yet."""
     if experiment.budget_ns is None:
         return []
-    return [look_line(experiment), *_conclusions(experiment)]
+    return [closed_loops_line(experiment), *_conclusions(experiment)]

@@ -1,5 +1,5 @@
-"""``[servers.NAME]`` and ``[services.NAME]`` in a configuration file: servers of the user's own, and
-the services that servers need."""
+"""Reads the tables ``[servers.NAME]`` (the user's own servers) and ``[services.NAME]`` (supporting
+services) of configuration files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wsgiload.cli.config import SERVERS, SERVICES, TomlValue
 from wsgiload.errors import UsageError
 from wsgiload.experiment.public_options import ServerCommand, SupportingService
 
-# What each key must be, and an example.
+# The type of each key in words, and an example.
 _KEYS = {
     "command": ("text", "'gunicorn shop.wsgi --bind {address}'"),
     "env": ("a table of strings", '{ DEBUG = "0" }'),
@@ -34,7 +34,7 @@ _PLACE = re.compile(r"\$\.(\w+)")
 
 
 def server_tables(servers: Mapping[str, TomlValue], path: str) -> dict[str, ServerCommand]:
-    """The servers by name; an error names the file, the table and the key."""
+    """The servers by name. Errors name the file, the table and the key."""
     return {
         name: _table_of(f"{SERVERS}.{name}", name, value, ServerCommand, path)
         for name, value in servers.items()
@@ -42,7 +42,7 @@ def server_tables(servers: Mapping[str, TomlValue], path: str) -> dict[str, Serv
 
 
 def service_tables(services: Mapping[str, TomlValue], path: str) -> dict[str, SupportingService]:
-    """The supporting services by name, with the same errors."""
+    """The supporting services by name. Errors name the file, the table and the key."""
     return {
         name: _table_of(f"{SERVICES}.{name}", name, value, SupportingService, path)
         for name, value in services.items()
@@ -65,7 +65,7 @@ def _table_of(table: str, name: str, value: TomlValue, kind: type[Given], path: 
 
 
 def require_known(table: Collection[str], known: Collection[str], where: str) -> None:
-    """Refuse a key that a table does not have."""
+    """Raise UsageError for an unknown key."""
     for key in table:
         if key not in known:
             close = difflib.get_close_matches(key, known, n=1)

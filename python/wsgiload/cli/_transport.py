@@ -1,4 +1,4 @@
-"""The options of ``wsgiload load`` that say how connections reach the server."""
+"""The options of ``wsgiload load`` for its connections to the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``wsgiload report --trend``: what changed over several stored runs."""
+"""``wsgiload report --trend``: shows changes over several stored runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from wsgiload.analysis.run_trend import MIN_STORED_RUNS, StoredRun, trend_of
 from wsgiload.cli._output import complain
-from wsgiload.cli._stored_runs import read_summary, sensible
+from wsgiload.cli._stored_runs import read_summary, reporting_damage
 from wsgiload.documents.codec import read
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.errors import EXIT_OK, UsageError
@@ -37,7 +37,7 @@ def report_trend(folders: Sequence[Path], *, verbose: bool) -> int:
             "name more run directories, such as .wsgiload/runs/*",
         )
 
-    with sensible(*runs):
+    with reporting_damage(*runs):
         names = _names(runs)
         trend = trend_of([replace(run, name=names[folder]) for folder, run in runs.items()])
         if not trend.cells:
@@ -50,7 +50,7 @@ def report_trend(folders: Sequence[Path], *, verbose: bool) -> int:
 
 
 def _read(folder: Path) -> StoredRun:
-    """The sweep in this directory; anything that cannot be used is refused."""
+    """Read the sweep in this directory. Raises UsageError if it is unusable."""
     if is_capacity_run(folder):
         raise UsageError(
             f"{folder} is a capacity search, but --trend needs sweeps",
@@ -67,7 +67,7 @@ def _read(folder: Path) -> StoredRun:
         cause = f"{folder / 'run.json'}: {info.started_utc!r} is not a start time"
         raise UsageError(cause, "restore it, or omit this run") from None
     run = StoredRun(folder.name, started.replace(tzinfo=started.tzinfo or UTC), summary, info.host)
-    with sensible(folder):
+    with reporting_damage(folder):
         trend_of([run])  # so that the message names only this run
     return run
 

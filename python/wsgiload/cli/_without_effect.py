@@ -1,4 +1,4 @@
-"""Prints which of the given options and variables have no effect."""
+"""Warns of options and variables without effect."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from wsgiload.loads.generator import plan_warnings
 
 
 def check_and_warn(ctx: click.Context, plan: LoadPlan, *, open_by: str) -> None:
-    """Refuse a plan that cannot be carried out, and warn of options without effect on it.
+    """Raise UsageError for a plan that cannot be carried out, and warn of options without effect on
+    it.
 
-    ``open_by`` is the command's flag for an open loop. They are not refused, so that one script can
-    drive loads of both kinds. A configuration file is meant for all of its loads, so only options
-    of the command line are warned of; nothing is printed with --quiet.
+    ``open_by`` is the command's flag for an open loop. Options without effect are not refused, so
+    that one script can run open and closed loops. A configuration file applies to many loads, so
+    warnings concern only the command line. With --quiet, nothing is printed.
     """
     given = [name for name in ctx.params if _is_given(ctx, name)]
     warnings = plan_warnings(plan, given, open_by)
@@ -28,7 +29,7 @@ def check_and_warn(ctx: click.Context, plan: LoadPlan, *, open_by: str) -> None:
 
 
 def warn_of_pythonpath(ctx: click.Context, app: str | None) -> None:
-    """Warn that ``PYTHONPATH`` is not passed on, with the options that say the same."""
+    """Warn that ``PYTHONPATH`` is not passed to the app, and suggest equivalent options."""
     named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     folders = [one for one in named if one and Path(one).is_dir()]
     given = ctx.params

@@ -1,8 +1,7 @@
-"""Where an option's value comes from when it is not on the command line: configuration files, by
-section.
+"""Reads option values from configuration files.
 
 Precedence: command line, ``WSGILOAD_*``, ``wsgiload.toml`` (or ``--config``), ``[tool.wsgiload]``
-in ``pyproject.toml``, default. The first two are click's to resolve; this module reads the files.
+in ``pyproject.toml``, default. click resolves the first two; this module reads the files.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ Table: TypeAlias = Mapping[str, TomlValue]
 
 OWN_FILE = "wsgiload.toml"
 PROJECT_FILE = "pyproject.toml"
-# The table of the user's own servers; as a list it is the option --servers.
+# The table of the user's own servers; a list with this name is the option --servers.
 SERVERS = "servers"
 SERVICES = "services"
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What the files say to one command: defaults of its options, and the tables ``[servers]`` with
-    the file that each is from."""
+    """The content of the files for one command: defaults of its options, and the tables
+    ``[servers]`` and ``[services]``, each with its file."""
 
     defaults: Mapping[str, TomlValue]
     servers: Sequence[tuple[Path, Mapping[str, TomlValue]]]
@@ -45,11 +44,11 @@ def read_configuration(
     command: str,
     options_by_command: Callable[[], Mapping[str, Collection[str]]],
 ) -> Configuration:
-    """Every file that applies, the least important first.
+    """Read and merge all applicable files.
 
-    ``options_by_command`` returns, by command, the option names that it takes; it is called only
-    if there is a file, because it imports every command. A key at the top level applies to
-    each command that has such an option; a table named like a command applies to it alone.
+    ``options_by_command`` returns the option names of each command. It is called only if there is
+    a file, because it imports every command. A key at the top level applies to every command with
+    this option; a key in a table named after a command applies only to that command.
     """
     merged: dict[str, TomlValue] = {}
     named: dict[str, list[tuple[Path, Mapping[str, TomlValue]]]] = {SERVERS: [], SERVICES: []}
@@ -67,7 +66,7 @@ def read_configuration(
 
 
 def _tables(folder: Path, explicit: Path | None) -> list[tuple[Path, Table]]:
-    """Least important first."""
+    """The tables of all files, the lowest precedence first."""
     tables: list[tuple[Path, Table]] = []
     project = folder / PROJECT_FILE
     if project.is_file():
@@ -86,12 +85,12 @@ def _tables(folder: Path, explicit: Path | None) -> list[tuple[Path, Table]]:
 
 
 def read_toml(path: Path) -> Table:
-    """A file of configuration."""
+    """Read a TOML file."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:  # TOML's own, and bytes that are not UTF-8
+    except ValueError as error:  # invalid TOML or UTF-8
         raise UsageError(f"{path} is not valid TOML: {error}") from error
 
 
@@ -119,17 +118,17 @@ def _defaults(
 
 
 def option_name(key: str) -> str:
-    """The name of the option that a key means."""
+    """The name of the option with this key."""
     return key.replace("-", "_")
 
 
 def require_known_key(key: str, known: Collection[str], where: str) -> None:
-    """Refuse a key that no option has."""
+    """Raise UsageError for a key without an option."""
     if option_name(key) in known:
         return
     name = option_name(key)
     close = difflib.get_close_matches(name, known)
-    # Hardly anybody gets the first letter wrong.
+    # The first letter is rarely mistyped.
     close.sort(key=lambda one: one[:1] != name[:1])
     hint = f"did you mean {close[0]}?" if close else "see `wsgiload sweep --help` for the options"
     raise UsageError(f"{where}: unknown key {key!r}", hint)

@@ -1,6 +1,6 @@
 """Conditions of this machine that distort measurements, and their fixes.
 
-Only reads: it tunes nothing and prints nothing. An unknown fact is amber, never green.
+Only reads, without changing or printing anything. An unknown fact is amber, never green.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from wsgiload.doctor.finding import Level, finding
 from wsgiload.doctor.machine import (
-    check_address_randomisation,
+    check_address_randomization,
     check_battery,
     check_pressure,
     check_syn_backlog,
@@ -31,12 +31,12 @@ from wsgiload.host.cpus import available_cpus, format_cpu_list
 from wsgiload.limits import Limits, select_backend
 from wsgiload.limits.files import read_int, read_text, under
 
-LEAST_CORES = 2
-COMFORTABLE_CORES = 4
-LEAST_OPEN_FILES = 1024
-COMFORTABLE_OPEN_FILES = 8192
-LEAST_BACKLOG = 1024
-LEAST_PORTS = 20_000
+MIN_CORES = 2
+RECOMMENDED_CORES = 4
+MIN_OPEN_FILES = 1024
+RECOMMENDED_OPEN_FILES = 8192
+MIN_BACKLOG = 1024
+MIN_PORTS = 20_000
 FOREIGN_CORES_AMBER, FOREIGN_CORES_RED = 0.1, 0.5
 STEAL_AMBER, STEAL_RED = 0.01, 0.05
 PROBE_MEMORY_BYTES = 64 * 1024 * 1024
@@ -76,7 +76,7 @@ def quick_checks(root: Path = Path("/")) -> list[DoctorFinding]:
         check_battery,
         check_swap,
         check_huge_pages,
-        check_address_randomisation,
+        check_address_randomization,
         check_pressure,
         check_backlog,
         check_syn_backlog,
@@ -85,19 +85,19 @@ def quick_checks(root: Path = Path("/")) -> list[DoctorFinding]:
         check_tracking,
         check_congestion_control,
     ]
-    return [look(root) for look in checks]
+    return [check(root) for check in checks]
 
 
 def check_cores(cores: tuple[int, ...]) -> DoctorFinding:
     """Server and generator need a core each."""
     count, listed = len(cores), format_cpu_list(cores)
-    if count < LEAST_CORES:
+    if count < MIN_CORES:
         message = (
             "only one core: the server and the load generator share it, so every latency "
             "includes the generator's work"
         )
         return finding("cores", "red", count, message, "use a machine with at least 2 cores")
-    if count < COMFORTABLE_CORES:
+    if count < RECOMMENDED_CORES:
         message = f"cores {listed}: one for the server, the other for everything else"
         return finding(
             "cores", "amber", count, message, "4 or more cores give more stable tail latencies"
@@ -130,9 +130,9 @@ def check_uv() -> DoctorFinding:
 def check_open_files() -> DoctorFinding:
     """Each connection needs a file descriptor on both sides."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= COMFORTABLE_OPEN_FILES:
+    if soft == resource.RLIM_INFINITY or soft >= RECOMMENDED_OPEN_FILES:
         return finding("open files", "green", soft, f"{soft:,} open files allowed")
-    level: Level = "red" if soft < LEAST_OPEN_FILES else "amber"
+    level: Level = "red" if soft < MIN_OPEN_FILES else "amber"
     fix = f"ulimit -n {hard}" if hard > soft else "raise the hard limit (limits.conf, LimitNOFILE=)"
     return finding(
         "open files",
@@ -238,7 +238,7 @@ def check_clocksource(root: Path) -> DoctorFinding:
 
 
 def check_swap(root: Path) -> DoctorFinding:
-    """Pages read back from disk make a server seem slow."""
+    """A server waits while swapped-out pages are read from disk."""
     lines = (read_text(under(root, "/proc/swaps")) or "").splitlines()
     if not lines:
         return finding("swap", "amber", None, "swap usage unknown")
@@ -255,7 +255,7 @@ def check_backlog(root: Path) -> DoctorFinding:
     limit = read_int(under(root, "/proc/sys/net/core/somaxconn"))
     if limit is None:
         return finding("somaxconn", "amber", None, "maximum listen backlog unknown")
-    if limit < LEAST_BACKLOG:
+    if limit < MIN_BACKLOG:
         message = (
             f"listen backlogs are limited to {limit:,}: bursts may overflow them, and the client "
             "retries dropped connections after 1 s"
@@ -270,7 +270,7 @@ def check_ports(root: Path) -> DoctorFinding:
     if len(words) != 2:
         return finding("local ports", "amber", None, "range of local ports unknown")
     count = int(words[1]) - int(words[0]) + 1
-    if count < LEAST_PORTS:
+    if count < MIN_PORTS:
         message = f"only {count:,} local ports: they run out quickly without keep-alive"
         return finding(
             "local ports",

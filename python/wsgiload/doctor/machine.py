@@ -11,14 +11,14 @@ from wsgiload.doctor.finding import finding
 from wsgiload.documents.run_info import DoctorFinding
 from wsgiload.limits.files import read_int, read_text, under
 
-LEAST_SYN_BACKLOG = 1_024
+MIN_SYN_BACKLOG = 1_024
 # Of about 28,000 ports; each is occupied for a minute.
-MANY_WAITING, MOST_WAITING = 5_000, 20_000
+TIME_WAIT_AMBER, TIME_WAIT_RED = 5_000, 20_000
 # Above this share of the table, the kernel may soon drop new connections.
-MOST_TRACKED_SHARE = 0.8
+MAX_TRACKED_SHARE = 0.8
 # Each connection stays in the table for about two minutes after its end.
-LEAST_TRACKED = 131_072
-FULL_RANDOMISATION = 2
+MIN_TRACKED = 131_072
+FULL_RANDOMIZATION = 2
 
 
 def check_turbo(root: Path) -> DoctorFinding:
@@ -84,7 +84,7 @@ def check_time_namespace(root: Path) -> DoctorFinding:
     return finding("time namespace", "green", "none", "clocks are not shifted")
 
 
-def check_address_randomisation(root: Path) -> DoctorFinding:
+def check_address_randomization(root: Path) -> DoctorFinding:
     """Without address randomization, all runs have the same memory layout, whose effect would be
     attributed to the server."""
     mode = read_int(under(root, "/proc/sys/kernel/randomize_va_space"))
@@ -92,7 +92,7 @@ def check_address_randomisation(root: Path) -> DoctorFinding:
         return finding(
             "address layout", "amber", None, "address space randomization: setting unknown"
         )
-    if mode != FULL_RANDOMISATION:
+    if mode != FULL_RANDOMIZATION:
         message = "address space randomization is off: runs vary less than in production"
         return finding(
             "address layout", "amber", mode, message, "sudo sysctl kernel.randomize_va_space=2"
@@ -110,7 +110,7 @@ def check_syn_backlog(root: Path) -> DoctorFinding:
             None,
             "maximum number of half-open connections unknown",
         )
-    if limit < LEAST_SYN_BACKLOG:
+    if limit < MIN_SYN_BACKLOG:
         message = f"bursts of more than {limit:,} half-open connections are dropped"
         return finding(
             "tcp_max_syn_backlog",
@@ -128,18 +128,18 @@ def check_time_wait(root: Path) -> DoctorFinding:
     if "tw" not in words:
         return finding("TIME_WAIT", "amber", None, "number of connections in TIME_WAIT unknown")
     count = int(words[words.index("tw") + 1])
-    if count < MANY_WAITING:
+    if count < TIME_WAIT_AMBER:
         return finding("TIME_WAIT", "green", count, f"{count:,} connections in TIME_WAIT")
     message = f"{count:,} connections in TIME_WAIT occupy local ports"
     fix = "wait a minute, or use keep-alive; `ss -tan state time-wait` lists them"
-    return finding("TIME_WAIT", "red" if count >= MOST_WAITING else "amber", count, message, fix)
+    return finding("TIME_WAIT", "red" if count >= TIME_WAIT_RED else "amber", count, message, fix)
 
 
 def check_tracking(root: Path) -> DoctorFinding:
     """If the kernel tracks connections, a full table drops new ones."""
-    most = read_int(under(root, "/proc/sys/net/netfilter/nf_conntrack_max"))
+    limit = read_int(under(root, "/proc/sys/net/netfilter/nf_conntrack_max"))
     count = read_int(under(root, "/proc/sys/net/netfilter/nf_conntrack_count"))
-    if most is None or count is None:
+    if limit is None or count is None:
         modules = under(root, "/sys/module")
         if modules.is_dir() and not (modules / "nf_conntrack").exists():
             return finding("connection tracking", "green", "none", "connection tracking is off")
@@ -150,14 +150,14 @@ def check_tracking(root: Path) -> DoctorFinding:
             "connection tracking: state unknown",
         )
     fix = "sudo sysctl net.netfilter.nf_conntrack_max=1048576"
-    if count > MOST_TRACKED_SHARE * most:
-        message = f"{count:,} of {most:,} conntrack entries in use: new connections may be dropped"
+    if count > MAX_TRACKED_SHARE * limit:
+        message = f"{count:,} of {limit:,} conntrack entries in use: new connections may be dropped"
         return finding("connection tracking", "red", count, message, fix)
-    if most < LEAST_TRACKED:
-        message = f"only {most:,} conntrack entries: a connection per request fills them quickly"
-        return finding("connection tracking", "amber", most, message, fix)
+    if limit < MIN_TRACKED:
+        message = f"only {limit:,} conntrack entries: a connection per request fills them quickly"
+        return finding("connection tracking", "amber", limit, message, fix)
     return finding(
-        "connection tracking", "green", count, f"{count:,} of {most:,} conntrack entries in use"
+        "connection tracking", "green", count, f"{count:,} of {limit:,} conntrack entries in use"
     )
 
 

@@ -15,19 +15,19 @@ from wsgiload.doctor.checks import CpuTimes, read_cpu_times
 from wsgiload.limits.files import CPU_PRESSURE, read_text, under
 from wsgiload.units import NS_PER_S
 
-LEAST_IDLE_SHARE = 0.95
-MOST_PRESSURE_PERCENT = 1.0
-MOST_TIME_WAIT = 1_000
+MIN_IDLE_SHARE = 0.95
+MAX_PRESSURE_PERCENT = 1.0
+MAX_TIME_WAIT = 1_000
 WATCH_NS = 2 * NS_PER_S
 # The effects of a load may appear late: workers that exit, sockets that close, pages that are
 # written.
-LEAST_WAIT_NS = 5 * NS_PER_S
+MIN_WAIT_NS = 5 * NS_PER_S
 _TIME_WAIT = "06"
 
 
 # After this many waits in a row in which the host did not become quiet, the next will hardly
 # succeed.
-MOST_UNSUCCESSFUL = 3
+MAX_UNSUCCESSFUL = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,32 +50,32 @@ class Settled:
 def disturbances(state: HostState) -> tuple[str, ...]:
     """What disturbs this host, in words; unknown values count as quiet."""
     sentences = []
-    if state.idle_share is not None and state.idle_share <= LEAST_IDLE_SHARE:
+    if state.idle_share is not None and state.idle_share <= MIN_IDLE_SHARE:
         sentences.append(f"CPUs were only {100 * state.idle_share:.0f} % idle")
-    if state.pressure_percent is not None and state.pressure_percent >= MOST_PRESSURE_PERCENT:
+    if state.pressure_percent is not None and state.pressure_percent >= MAX_PRESSURE_PERCENT:
         sentences.append(f"tasks waited for a CPU {state.pressure_percent:.1f} % of the last 2 s")
-    if state.time_wait is not None and state.time_wait >= MOST_TIME_WAIT:
+    if state.time_wait is not None and state.time_wait >= MAX_TIME_WAIT:
         sentences.append(f"{state.time_wait:,} connections to the port were in TIME_WAIT")
     return tuple(sentences)
 
 
 def settle(
-    longest_ns: int,
-    look: Callable[[], HostState],
+    max_ns: int,
+    observe: Callable[[], HostState],
     clock_ns: Callable[[], int] = time.monotonic_ns,
     pause_s: Callable[[float], None] = time.sleep,
 ) -> Settled:
-    """Wait until the host is quiet, at least 5 s and at most ``longest_ns``. ``look`` takes time
-    itself."""
+    """Wait until the host is quiet, at least 5 s and at most ``max_ns``. ``observe`` blocks while
+    it measures the host."""
     started_ns = clock_ns()
-    least_ns = min(LEAST_WAIT_NS, longest_ns)
+    min_ns = min(MIN_WAIT_NS, max_ns)
     while True:
-        remaining = disturbances(look())
+        remaining = disturbances(observe())
         waited_ns = clock_ns() - started_ns
-        if not remaining and waited_ns < least_ns:
-            pause_s(min(least_ns - waited_ns, WATCH_NS) / NS_PER_S)
+        if not remaining and waited_ns < min_ns:
+            pause_s(min(min_ns - waited_ns, WATCH_NS) / NS_PER_S)
             continue
-        if not remaining or waited_ns >= longest_ns:
+        if not remaining or waited_ns >= max_ns:
             return Settled(waited_ns / NS_PER_S, remaining)
 
 
@@ -86,10 +86,10 @@ class Patience:
 
     unsuccessful: int = 0
 
-    def settle(self, longest_ns: int, look: Callable[[], HostState]) -> Settled:
-        """Wait before the next trial, at most ``longest_ns``."""
-        least_ns = min(LEAST_WAIT_NS, longest_ns)
-        settled = settle(least_ns if self.unsuccessful >= MOST_UNSUCCESSFUL else longest_ns, look)
+    def settle(self, max_ns: int, observe: Callable[[], HostState]) -> Settled:
+        """Wait before the next trial, at most ``max_ns``."""
+        min_ns = min(MIN_WAIT_NS, max_ns)
+        settled = settle(min_ns if self.unsuccessful >= MAX_UNSUCCESSFUL else max_ns, observe)
         self.unsuccessful = self.unsuccessful + 1 if settled.disturbances else 0
         return settled
 

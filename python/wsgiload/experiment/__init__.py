@@ -1,2 +1,1 @@
-"""What is to be measured, as frozen data: the experiment, its cells, their order and their
-duration."""
+"""Experiments as frozen data: cells, their order, and the expected duration."""

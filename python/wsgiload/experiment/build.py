@@ -1,6 +1,6 @@
-"""From the options that a user gives to the experiment that they describe. Starts nothing.
+"""Builds an Experiment from the user's options. Starts nothing.
 
-Messages name options as the command line does; the Python functions take them under the same names.
+Messages name the flags of the command line; the Python API uses the same names.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from wsgiload.catalogue.contract import Interface
 from wsgiload.errors import UsageError, require
 from wsgiload.experiment.bundled_apps import request_of, upstream_services
 from wsgiload.experiment.grid import (
-    OF_ONE_APP,
-    OWN_INTERPRETER,
+    INTERPRETER_FIX,
+    SINGLE_APP_FIX,
     apps_of,
     combinations,
-    refuse_beside,
+    require_exclusive,
 )
 from wsgiload.experiment.own_servers import own_servers_of, require_compatible_with_own
 from wsgiload.experiment.plan import Experiment, ResourceLimits, ServedApp, Size
 from wsgiload.experiment.procedure import SETTLE_IN_RACE_NS, usual_procedure
 from wsgiload.experiment.public_options import ServerOptions, SupportingService, SweepOptions
 from wsgiload.experiment.services import supporting_services_of
-from wsgiload.experiment.settings import MOST_ROUNDS, raced, runs_to_compare
+from wsgiload.experiment.settings import MAX_ROUNDS, raced, runs_to_compare
 from wsgiload.experiment.variables import variables_of
 from wsgiload.loads.options import DEFAULT_MAX_CONNECTIONS, Level
 from wsgiload.loads.precision import parse_precision
@@ -42,8 +42,8 @@ SWEEP_DEFAULTS = LoadOptions(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepSpec:
-    """Everything a user says about a sweep; ``app`` is ``module:callable``, None a bundled one, or
-    what only the commands of the user's own servers know."""
+    """All options of a sweep. ``app`` is ``module:callable``; None: a bundled app, or an app that
+    only the user's server commands name."""
 
     app: str | None = None
     rates: Sequence[float] | None = None
@@ -65,7 +65,7 @@ class SweepSpec:
 
 
 def experiment_of(spec: SweepSpec) -> Experiment:
-    """The experiment, apart from its objective."""
+    """Build the experiment; the caller adds the objective."""
     server, options = spec.server, spec.options
     load = spec.load.filled(SWEEP_DEFAULTS)
     require(load.max_duration is None, "--max-duration applies only to `wsgiload load`")
@@ -121,7 +121,7 @@ def experiment_of(spec: SweepSpec) -> Experiment:
 
 
 def _repeated(experiment: Experiment, options: SweepOptions) -> Experiment:
-    """With the number of runs and the procedure that the options ask for."""
+    """The experiment with the number of runs and the procedure from the options."""
     if options.budget is not None:
         return _raced(experiment, options, seconds_to_ns(options.budget))
     compares = options.compare or bool(options.slo)
@@ -132,8 +132,8 @@ def _repeated(experiment: Experiment, options: SweepOptions) -> Experiment:
 
 
 def _raced(experiment: Experiment, options: SweepOptions, budget_ns: int) -> Experiment:
-    """As a race, of at most so many rounds as the budget pays for."""
-    refuse_beside(
+    """The experiment as a race, with at most as many rounds as the budget allows."""
+    require_exclusive(
         "--budget",
         {
             "--runs": options.runs,
@@ -142,7 +142,7 @@ def _raced(experiment: Experiment, options: SweepOptions, budget_ns: int) -> Exp
         },
     )
     settle_ns = SETTLE_IN_RACE_NS if options.settle is None else seconds_to_ns(options.settle)
-    procedure = usual_procedure(MOST_ROUNDS, settle_ns, options.reruns, options.aggregate)
+    procedure = usual_procedure(MAX_ROUNDS, settle_ns, options.reruns, options.aggregate)
     slo = tuple(options.slo)
     return raced(replace(experiment, procedure=procedure, budget_ns=budget_ns, slo=slo))
 
@@ -150,7 +150,7 @@ def _raced(experiment: Experiment, options: SweepOptions, budget_ns: int) -> Exp
 def levels_of(
     rates: Sequence[float] | None, connections: Sequence[int] | None
 ) -> tuple[Level, ...]:
-    """The loads to measure at; without any, the usual rates."""
+    """The load levels to measure. Default: an open loop at DEFAULT_RATES."""
     if rates is not None and connections is not None:
         raise UsageError(
             "--rates and --connections are mutually exclusive",
@@ -163,20 +163,20 @@ def levels_of(
 
 
 def _served(spec: SweepSpec, bundled_name: str, *, is_one_of_several: bool) -> ServedApp:
-    """The app and its request; a bundled app has a path and a correct body of its own. Of several,
-    each gets its request where it is served (``Experiment.served``)."""
+    """The app and its request. A bundled app has its own path and expected body. If a grid names
+    several apps, ``Experiment.served`` builds the request of each."""
     if spec.is_bundled:
-        own = bundled_app(bundled_name)
-        request = spec.request.request(own.path, own.expected_body)
+        app = bundled_app(bundled_name)
+        request = spec.request.request(app.path, app.expected_body)
         if not is_one_of_several:
-            request = request_of(own, request)
-        return ServedApp(own.app_for(spec.server.interface), own.app_dir, request)
+            request = request_of(app, request)
+        return ServedApp(app.app_for(spec.server.interface), app.app_dir, request)
 
     return ServedApp(spec.app, _folder(spec), spec.request.request())
 
 
 def _require_bundled(names: Sequence[str], interface: Interface) -> None:
-    """Refuse bundled apps that there are not, or not with this interface."""
+    """Raise UsageError for a bundled app that is unknown or does not have this interface."""
     for name in names:
         bundled_app(name).app_for(interface)
 
@@ -189,7 +189,7 @@ def _folder(spec: SweepSpec) -> Path:
 
 
 def _adjustments(spec: SweepSpec) -> tuple[Adjustment, ...]:
-    """What is changed of servers of the catalogue; a file may lie here or in the app's folder."""
+    """Changes to catalogue servers: configuration files and arguments."""
     server = spec.server
     configs = {name: Path(file) for name, file in server.server_config.items()}
     return (
@@ -199,6 +199,7 @@ def _adjustments(spec: SweepSpec) -> tuple[Adjustment, ...]:
 
 
 def _existing(name: str, file: Path, spec: SweepSpec) -> Path:
+    """The file, relative to the current directory or to --chdir."""
     for candidate in (file.expanduser(), Path(spec.server.chdir) / file):
         if candidate.is_file():
             return candidate.resolve()
@@ -206,14 +207,14 @@ def _existing(name: str, file: Path, spec: SweepSpec) -> Path:
 
 
 def _pythonpath(spec: SweepSpec) -> tuple[Path, ...]:
-    """Further directories to import from, as absolute paths."""
-    given = spec.server.pythonpath
-    require(spec.app is not None or not given, "--pythonpath applies only to APP", "omit it")
-    return tuple(_directory(Path(folder), Path(spec.server.chdir)) for folder in given)
+    """Additional import directories as absolute paths."""
+    folders = spec.server.pythonpath
+    require(spec.app is not None or not folders, "--pythonpath applies only to APP", "omit it")
+    return tuple(_directory(Path(folder), Path(spec.server.chdir)) for folder in folders)
 
 
 def _directory(folder: Path, chdir: Path) -> Path:
-    """A directory as it is called here, or in the app's."""
+    """The directory, relative to the current directory or to --chdir."""
     for place in (folder, chdir / folder):
         if place.is_dir():
             return place.resolve()
@@ -223,11 +224,13 @@ def _directory(folder: Path, chdir: Path) -> Path:
 
 
 def _require_compatible(spec: SweepSpec, sizes: tuple[Size, ...]) -> None:
-    """Refuse options that contradict each other."""
+    """Raise UsageError for options that contradict each other."""
     app, server = spec.app, spec.server
     own_app = {f"APP {app!r}": app}
-    refuse_beside("--app-name", own_app if server.app_name is not None else {})
-    refuse_beside("--python-version", {"--python": server.python} if server.python_version else {})
+    require_exclusive("--app-name", own_app if server.app_name is not None else {})
+    require_exclusive(
+        "--python-version", {"--python": server.python} if server.python_version else {}
+    )
     require(
         app is None or server.python_version is None,
         "--python-version applies only to the bundled apps",
@@ -235,16 +238,16 @@ def _require_compatible(spec: SweepSpec, sizes: tuple[Size, ...]) -> None:
     )
 
     if sizes[0].app is not None:
-        refuse_beside("--grid app=", own_app | {"--app-name": server.app_name})
-        refuse_beside("--grid app=", _of_one_app(spec.request), OF_ONE_APP)
+        require_exclusive("--grid app=", own_app | {"--app-name": server.app_name})
+        require_exclusive("--grid app=", _single_app_options(spec.request), SINGLE_APP_FIX)
     if sizes[0].python is not None:
-        refuse_beside("--grid python=", own_app, OWN_INTERPRETER)
+        require_exclusive("--grid python=", own_app, INTERPRETER_FIX)
         named = {"--python": server.python, "--python-version": server.python_version}
-        refuse_beside("--grid python=", named)
+        require_exclusive("--grid python=", named)
 
 
-def _of_one_app(request: RequestOptions) -> Mapping[str, object]:
-    """The options of a request that are meant for one app."""
+def _single_app_options(request: RequestOptions) -> Mapping[str, object]:
+    """The request options that apply to only one app."""
     return {
         "--path": request.path,
         "--targets": request.targets,

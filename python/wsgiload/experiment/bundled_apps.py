@@ -1,7 +1,4 @@
-"""What a bundled app needs in an experiment: its request, and the server that it fetches from.
-
-Starts nothing.
-"""
+"""The requests of bundled apps, and the upstream services that they need. Starts nothing."""
 
 from __future__ import annotations
 
@@ -18,26 +15,26 @@ from wsgiload.errors import UsageError
 from wsgiload.experiment.public_options import SupportingService
 from wsgiload.loads.request import Request
 
-# Below the ports that the kernel hands out to connections; the next free one is taken.
+# Below the ephemeral port range. If the port is in use, the next free one is used.
 FIRST_UPSTREAM_PORT = 18_917
-MOST_PORTS = 100
+PORTS_TRIED = 100
 HOST = "127.0.0.1"
 
 
-def request_of(own: BundledApp, request: Request) -> Request:
-    """``request`` for this app: with the body that the app responds with, where it is to be sent
-    one and none was given."""
-    if own.body is None:
+def request_of(app: BundledApp, request: Request) -> Request:
+    """The request with this app's method and body, unless the user set them. The app returns the
+    request body, so a body from the user is also the expected one."""
+    if app.body is None:
         return request
-    is_usual = request.expected_body == own.expected_body
-    if request.targets or request.sessions:  # each with a body of its own
+    is_usual = request.expected_body == app.expected_body
+    if request.targets or request.sessions:  # each has its own body
         return replace(request, expected_body=None) if is_usual else request
-    request = replace(request, method=own.method if request.method == "GET" else request.method)
+    request = replace(request, method=app.method if request.method == "GET" else request.method)
     if request.body is None:
-        return replace(request, body=own.body)
+        return replace(request, body=app.body)
     if not is_usual:
         return request
-    # By its hash: a body may hold secrets, and what is expected is stored.
+    # Only a hash: the expectation is stored, and a body may contain secrets.
     sha256 = hashlib.sha256(request.body).hexdigest()
     return replace(request, expected_body=None, expected_sha256=request.expected_sha256 or sha256)
 
@@ -45,26 +42,26 @@ def request_of(own: BundledApp, request: Request) -> Request:
 def upstream_services(
     names: Sequence[str], variables: Mapping[str, str]
 ) -> tuple[dict[str, SupportingService], dict[str, str]]:
-    """The services that these bundled apps fetch from, and the variables that say where they are;
-    none where the user's variables say it."""
+    """The upstream services of these bundled apps, and the environment variables with their
+    addresses. An upstream whose address the user sets is not started."""
     services: dict[str, SupportingService] = {}
     addresses: dict[str, str] = {}
-    for own in map(bundled_app, names):
-        if own.upstream is None or own.upstream.variable in variables:
+    for app in map(bundled_app, names):
+        if app.upstream is None or app.upstream.variable in variables:
             continue
         port = _free_port()
-        words = (sys.executable, str(own.upstream.program), str(port))
-        services[own.name] = SupportingService(command=shlex.join(words), ready=port)
-        addresses[own.upstream.variable] = f"{HOST}:{port}"
+        words = (sys.executable, str(app.upstream.program), str(port))
+        services[app.name] = SupportingService(command=shlex.join(words), ready=port)
+        addresses[app.upstream.variable] = f"{HOST}:{port}"
     return services, addresses
 
 
 def _free_port() -> int:
-    """A port that nothing listens on, such as another sweep's upstream."""
-    for port in range(FIRST_UPSTREAM_PORT, FIRST_UPSTREAM_PORT + MOST_PORTS):
+    """The first port without a listener; another sweep's upstream may use some of them."""
+    for port in range(FIRST_UPSTREAM_PORT, FIRST_UPSTREAM_PORT + PORTS_TRIED):
         with suppress(OSError), socket.create_server((HOST, port)):
             return port
-    last = FIRST_UPSTREAM_PORT + MOST_PORTS - 1
+    last = FIRST_UPSTREAM_PORT + PORTS_TRIED - 1
     raise UsageError(
         f"the ports {FIRST_UPSTREAM_PORT} to {last} are in use",
         "start the upstream yourself, and name it with --env WSGILOAD_UPSTREAM=host:port",

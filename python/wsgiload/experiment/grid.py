@@ -1,4 +1,4 @@
-"""Reads the factors of ``--grid`` into the settings that they combine. Pure."""
+"""Parses ``--grid`` into combinations of settings. Pure."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import Size
 from wsgiload.loads.options import parse_keepalive
 
-LARGEST_SIZE = 1_000
-OF_ONE_APP = "omit it: each bundled app has its own request and check"
-OWN_INTERPRETER = "your own app uses one interpreter per run (--python)"
+MAX_COUNT = 1_000
+SINGLE_APP_FIX = "omit it: each bundled app has its own request and check"
+INTERPRETER_FIX = "your own app uses one interpreter per run (--python)"
 
 
 def parse_sizes(workers: int | None, threads: int | None, grid: Sequence[str]) -> tuple[Size, ...]:
-    """Every combination of the values of ``--grid``; without it the one size of --workers and
+    """Every combination of the values of ``--grid``; without it, the one size set by --workers and
     --server-threads."""
     return combinations(workers, threads, parse_grid(grid))
 
 
 def parse_grid(words: Sequence[str]) -> dict[str, list[str]]:
-    """The words after ``--grid``, such as ``workers=1,2``: values by factor."""
+    """Parse the words after ``--grid``, such as ``workers=1,2``, into values by factor."""
     grid: dict[str, list[str]] = {}
     for word in words:
         name, equals, listed = word.partition("=")
@@ -65,23 +65,24 @@ def _require_factor(name: str, word: str, *, is_assignment: bool = True) -> None
     )
 
 
-def refuse_beside(option: str, given: Mapping[str, object], fix: str | None = None) -> None:
-    """Refuse what contradicts an option; ``given`` is by name, None where it was not given."""
-    for name, value in given.items():
+def require_exclusive(option: str, others: Mapping[str, object], fix: str | None = None) -> None:
+    """Raise UsageError if another option is set, too. ``others`` maps names to values; None: not
+    set."""
+    for name, value in others.items():
         if value is not None:
             raise UsageError(f"{option} and {name} are mutually exclusive", fix)
 
 
 def apps_of(sizes: Sequence[Size]) -> list[str]:
-    """The bundled apps that a grid names, each once."""
+    """The bundled apps in a grid, without duplicates."""
     return list(dict.fromkeys(size.app for size in sizes if size.app is not None))
 
 
 def _count(text: str, whole: str) -> int:
-    if text.isascii() and text.isdigit() and 1 <= int(text) <= LARGEST_SIZE:
+    if text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_COUNT:
         return int(text)
     raise UsageError(
-        f"--grid {whole}: {text!r} is not a number from 1 to {LARGEST_SIZE:,}",
+        f"--grid {whole}: {text!r} is not a number from 1 to {MAX_COUNT:,}",
         "write it like workers=1,2",
     )
 
@@ -104,7 +105,7 @@ def _version(text: str, whole: str) -> str:
     )
 
 
-# By the fields of a size, in their order.
+# A parser for each field of Size, in the same order.
 _READERS: Mapping[str, Callable[[str, str], Any]] = {
     "workers": _count,
     "threads": _count,

@@ -1,6 +1,6 @@
-"""The user's own servers in an experiment: read from the options, and what contradicts them.
+"""Reads the user's own servers from the options and refuses options that contradict them.
 
-Looks for their programs; starts nothing.
+Checks that their programs exist; starts nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from wsgiload.catalogue.pin import server_in
 from wsgiload.catalogue.user_server import UserServer, placeholders_of, require_runnable
 from wsgiload.environments.user_environment import require_user_programs
 from wsgiload.errors import UsageError, require
-from wsgiload.experiment.grid import refuse_beside
+from wsgiload.experiment.grid import require_exclusive
 from wsgiload.experiment.plan import Size
 from wsgiload.experiment.public_options import ServerCommand, ServerOptions
 from wsgiload.loads.options import parse_keepalive
@@ -22,8 +22,8 @@ from wsgiload.loads.request import Request
 def own_servers_of(
     options: ServerOptions, folder: Path, variables: Mapping[str, str]
 ) -> tuple[UserServer, ...]:
-    """The servers that are started by commands of the user's own, in ``folder``. Raises UsageError
-    for one that could not be started, or that would listen nobody knows where."""
+    """The user's own servers, started in ``folder``. Raises UsageError for a server that cannot be
+    started or whose address would be unknown."""
     servers = tuple(_own_server(name, given, folder) for name, given in options.command.items())
     for one in servers:
         require_runnable(one, options.port)
@@ -55,7 +55,7 @@ def _own_server(name: str, given: str | ServerCommand, folder: Path) -> UserServ
         is_path = own.ready_path.startswith("/")
         fix = f"write it like /{own.ready_path}"
         require(is_path, f"{own.option}: ready_path must start with a slash", fix)
-        Request(own.ready_path)  # refuses what is no path of a URL
+        Request(own.ready_path)  # raises UsageError for an invalid path
     if own.keepalive is not None:
         parse_keepalive(str(own.keepalive))
     return own
@@ -72,12 +72,12 @@ def require_compatible_with_own(
     sizes: Sequence[Size],
     own: Sequence[UserServer],
 ) -> None:
-    """Refuse what contradicts the user's own servers, or has no effect on them; ``named`` are the
-    servers of ``--servers``."""
+    """Raise UsageError for options that contradict the user's own servers or have no effect on
+    them. ``named`` are the servers of ``--servers``."""
     if not own:
         return
     option = _option_of(own)
-    refuse_beside(option, {"--grid app=": sizes[0].app}, "the command itself names the app")
+    require_exclusive(option, {"--grid app=": sizes[0].app}, "the command itself names the app")
     names = {one.name for one in own}
     of_catalogue = [name for name in named if server_in(name) not in names]
     if not of_catalogue:
@@ -90,15 +90,15 @@ def require_compatible_with_own(
 
 
 def _option_of(own: Sequence[UserServer]) -> str:
-    """How messages name them."""
+    """The option that defines the servers, for messages."""
     return "[servers.NAME]" if own[0].is_table else "--command"
 
 
 def _refuse_without_effect(
     options: ServerOptions, sizes: Sequence[Size], own: Sequence[UserServer]
 ) -> None:
-    """Where only the user's own servers are measured: what only concerns those of the
-    catalogue."""
+    """Raise UsageError for options that have no effect if only the user's own servers are
+    measured."""
     of_catalogue: Mapping[str, object] = {
         "--python": options.python,
         "--pythonpath": options.pythonpath or None,
@@ -109,7 +109,7 @@ def _refuse_without_effect(
     }
     fix = "omit it, or add servers of the catalogue with --servers"
     whose = _option_of(own)
-    refuse_beside(f"{whose} without --servers", of_catalogue, fix)
+    require_exclusive(f"{whose} without --servers", of_catalogue, fix)
 
     used = frozenset[str]().union(*(placeholders_of(one) for one in own))
     counts = {

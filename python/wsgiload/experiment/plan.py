@@ -1,6 +1,6 @@
-"""What the user asks for, as frozen data: an Experiment, and its cells in the order of running.
+"""An experiment and its cells, in their order of execution, as frozen data.
 
-Nothing here starts, measures or writes anything.
+This module starts, measures and writes nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from wsgiload.units import NS_PER_S
 
 T = TypeVar("T")
 
-LEAST_SAMPLE_INTERVAL_NS, LONGEST_SAMPLE_INTERVAL_NS = 1_000_000, NS_PER_S
+MIN_SAMPLE_INTERVAL_NS, MAX_SAMPLE_INTERVAL_NS = 1_000_000, NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,10 @@ class ResourceLimits:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many workers and threads a server gets; None leaves it to the profile.
+    """A server's number of workers and threads; None: set by the profile.
 
-    In a grid the profile, keep-alive, the bundled app (by name) and the version of Python may be
-    factors, too; None leaves them to the experiment.
+    A grid may also vary the profile, keep-alive, the bundled app (by name) and the Python version;
+    None: as in the experiment.
     """
 
     workers: int | None = None
@@ -78,8 +78,8 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class ServedApp:
-    """What a server serves: ``module:callable``, the directory that it is imported from, and its
-    request. None where only the commands of the user's own servers know the app."""
+    """The app of a server as ``module:callable``, its import directory, and its request. ``app`` is
+    None if only the user's server commands name it."""
 
     app: str | None
     app_dir: Path
@@ -88,7 +88,7 @@ class ServedApp:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """Everything one sweep measures."""
+    """Everything that one sweep measures."""
 
     name: str
     app: str | None
@@ -97,45 +97,45 @@ class Experiment:
     load: LoadSettings
     levels: tuple[Level, ...]
     servers: tuple[str, ...] | None = None
-    # A folder of the user's with further server files.
+    # A directory with additional server definitions.
     servers_from: Path | None = None
     own_servers: tuple[UserServer, ...] = ()
     adjustments: tuple[Adjustment, ...] = ()
-    # By name; their folders are absolute.
+    # By name; their directories are absolute.
     services: Mapping[str, SupportingService] = field(default_factory=dict)
-    # Environment variables of all servers, as the user set them.
+    # The user's environment variables for all servers.
     variables: Mapping[str, str] = field(default_factory=dict)
     runs: int = 1
     seed: int = 1
     limits: ResourceLimits = field(default_factory=ResourceLimits)
     profile: Profile = "tuned"
-    # Of the app, and so of the servers of the catalogue that can run it.
+    # Of the app. Only catalogue servers with this interface are measured.
     interface: Interface = "wsgi"
     sizes: tuple[Size, ...] = (Size(),)
     bundled: bool = False
     app_revision: str | None = None
     python: str | None = None
     python_version: str | None = None
-    # Searched for modules after the app's own directory.
+    # Import directories that follow the app's directory.
     pythonpath: tuple[Path, ...] = ()
     port: int | None = None
     ready_timeout_ns: int = 30 * NS_PER_S
     sample_interval_ns: int = 100_000_000
-    # Each cell reports whether its run reached it.
+    # The target precision; each cell reports whether it was reached.
     precision: Precision | None = None
-    # Which limit is lifted in further runs, to measure what that changes.
+    # The limit that additional runs lift, to measure its effect.
     intervene: Literal["cpu"] | None = None
     store_secrets: bool = False
-    # The objective by which a setting is recommended, such as ``p99<50ms``; it changes what is
-    # measured only within a budget.
+    # The objective of the recommendation, such as ``p99<50ms``. It affects the measurement only in
+    # a race.
     slo: tuple[str, ...] = ()
-    # The time of a race, which skips cells that would change nothing; None measures them all.
+    # The budget of a race, which skips cells that cannot change its result; None: no race.
     budget_ns: int | None = None
-    # Its first runs, of short trials.
+    # The first runs of a race, with short trials.
     qualifying: Qualifying | None = None
     out: Path = Path(".wsgiload/runs")
     procedure: Procedure = field(default_factory=Procedure)
-    # What an experiment file says of itself.
+    # The description from an experiment file.
     title: str | None = None
     source: str | None = None
     notes: tuple[str, ...] = ()
@@ -148,11 +148,11 @@ class Experiment:
             "--warmup-requests requires --rates",
             "use --warmup",
         )
-        possible = LEAST_SAMPLE_INTERVAL_NS <= self.sample_interval_ns <= LONGEST_SAMPLE_INTERVAL_NS
+        possible = MIN_SAMPLE_INTERVAL_NS <= self.sample_interval_ns <= MAX_SAMPLE_INTERVAL_NS
         require(possible, "the sample interval must be between 1ms and 1s")
 
     def without_secrets(self) -> Experiment:
-        """The same as it may be stored or printed; from now on no text shows its secrets."""
+        """The experiment for storing and printing. From now on, all output hides its secrets."""
         if self.store_secrets:
             return self
         variables, request = without_secrets(self.variables), public_request(self.request)
@@ -164,7 +164,7 @@ class Experiment:
         return replace(public, services=services)
 
     def with_secrets(self) -> Experiment:
-        """What was stored, with the secret variables from this process's environment."""
+        """The stored experiment with its secret variables from this process's environment."""
         own_servers = tuple(replace(one, env=with_secrets(one.env)) for one in self.own_servers)
         services = {
             name: replace(one, env=with_secrets(one.env)) for name, one in self.services.items()
@@ -174,28 +174,28 @@ class Experiment:
 
     @property
     def measures_catalogue(self) -> bool:
-        """Whether any server but the user's own is measured."""
+        """Whether any catalogue server is measured."""
         return bool(self.servers) or not self.own_servers
 
     def is_qualifying(self, run: int) -> bool:
-        """Whether the trials of this run only choose who races."""
+        """Whether this run belongs to the qualifying rounds of a race."""
         return self.qualifying is not None and run <= self.qualifying.rounds
 
     def load_of(self, run: int) -> LoadSettings:
-        """The load of the trials of this run."""
+        """The load settings of this run."""
         if self.qualifying is not None and self.is_qualifying(run):
             return self.qualifying.load
         return self.load
 
     def procedure_of(self, run: int) -> Procedure:
-        """A short trial neither waits nor is repeated: a spoiled one drops nobody."""
+        """The procedure of this run. Qualifying trials neither wait nor are repeated, because a
+        disturbed trial eliminates no server."""
         if self.is_qualifying(run):
             return replace(self.procedure, settle_ns=0, reruns=0)
         return self.procedure
 
     def served(self, name: str | None) -> ServedApp:
-        """The bundled app of that name with its own request; without a name the experiment's
-        app."""
+        """The bundled app with this name and its request; without a name, the experiment's app."""
         if name is None:
             return ServedApp(self.app, self.app_dir, self.request)
         own = bundled_app(name)
@@ -215,18 +215,18 @@ class Cell:
 
     @property
     def id(self) -> str:
-        """``server@level#run``, a rerun ``server@level#run.2``: unique in a sweep, and a tag in the
-        interval log."""
+        """``server@level#run``, or ``server@level#run.2`` for a rerun. Unique in a sweep, and used
+        as a tag in the interval log."""
         again = f".{self.attempt}" if self.attempt > 1 else ""
         return f"{self.server}@{self.level.text}#{self.run}{again}"
 
 
 def expand(experiment: Experiment, servers: tuple[str, ...]) -> tuple[Cell, ...]:
-    """The cells in the order they are run: a complete block per run, servers and levels in seeded
-    random order.
+    """The cells in their order of execution: one complete block per run, with servers and levels in
+    seeded random order.
 
-    A fixed or rising order would confound the load with warm-up, leaks and the host's drift. At one
-    level of one run every server meets the same arrivals.
+    A fixed or ascending order would confound the load level with warm-up, leaks and host drift.
+    Within a run, all servers get the same arrivals at each level.
     """
     order = random.Random(experiment.seed)
     cells = []
@@ -240,8 +240,8 @@ def expand(experiment: Experiment, servers: tuple[str, ...]) -> tuple[Cell, ...]
 
 
 def _blocks(experiment: Experiment) -> list[tuple[Level, ...]]:
-    """All levels together; one after the other, the highest first, where the question is which is
-    the highest at which an objective is met."""
+    """The levels of each block: all of them, or, in a race with an objective, one at a time from
+    the highest down, to find the highest level that meets the objective."""
     if experiment.budget_ns is None or not experiment.slo:
         return [experiment.levels]
     highest_first = sorted(experiment.levels, key=lambda level: -(level.rate_per_s or 0.0))
@@ -249,14 +249,14 @@ def _blocks(experiment: Experiment) -> list[tuple[Level, ...]]:
 
 
 def arrival_seed(seed: int, level: Level, run: int) -> int:
-    """The seed of one load: that of the experiment, the level and the run, and nothing of the
-    server."""
-    # A checksum, because Python's own hash of a string differs from process to process.
+    """The seed of a load. It depends on the experiment's seed, the level and the run, but not on
+    the server."""
+    # A checksum, because Python's string hash differs between processes.
     return zlib.crc32(f"{seed}/{level.text}/{run}".encode())
 
 
 def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> ExperimentFacts:
-    """The experiment as summary.json has it."""
+    """The experiment in the form of summary.json."""
     experiment = experiment.without_secrets()
     levels = experiment.levels
     rates = tuple(level.rate_per_s for level in levels if level.rate_per_s is not None)
@@ -314,21 +314,24 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Experi
     )
 
 
-def _qualifying_facts(found: Qualifying | None) -> QualifyingFacts | None:
-    if found is None:
+def _qualifying_facts(qualifying: Qualifying | None) -> QualifyingFacts | None:
+    if qualifying is None:
         return None
-    duration_s = found.load.duration_ns / NS_PER_S
-    return QualifyingFacts(rounds=found.rounds, max_servers=found.field, duration_s=duration_s)
+    return QualifyingFacts(
+        rounds=qualifying.rounds,
+        max_servers=qualifying.field,
+        duration_s=qualifying.load.duration_ns / NS_PER_S,
+    )
 
 
 def _varied(values: Sequence[T]) -> T | tuple[T, ...]:
-    """The one value, or all of them where a grid combines several."""
+    """The value, or all distinct values of a grid."""
     different = tuple(dict.fromkeys(values))
     return different[0] if len(different) == 1 else different
 
 
 def plain(value: object) -> Any:
-    """The value as JSON holds it: objects by field, bytes as base64, paths as text."""
+    """The value as plain JSON data: objects as mappings, bytes as base64, paths as strings."""
     return msgspec.json.decode(encode_bytes(value, enc_hook=_path_text))
 
 

@@ -1,8 +1,7 @@
-"""The options of a sweep as users give them: frozen objects, named like the flags of the command
-line, durations in seconds.
+"""The options of a sweep in the Python API: frozen objects, named like the flags of the command
+line, with durations in seconds.
 
-Their docstrings are the one place that says what an option means: the command line takes its help
-from them.
+The command line takes its help texts from their docstrings.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Requests and plans as they may be stored or shown: without secrets and without bodies. Pure."""
+"""Removes secrets and bodies from requests, plans and reports, for storing and printing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Planned = TypeVar("Planned", LoadPlan, RequestPlan)
 
 
 def public_request(request: Request) -> Request:
-    """The request of an experiment."""
+    """The request of an experiment without secrets."""
     return replace(
         request,
         path=public_url(request.path),
@@ -36,19 +36,19 @@ def public_request(request: Request) -> Request:
 
 
 def public_fields(fields: Fields) -> Fields:
-    """Header fields."""
+    """Header fields without secrets."""
     return tuple(public_field(name, value) for name, value in fields)
 
 
 def public_targets(targets: tuple[WeightedRequest, ...]) -> tuple[WeightedRequest, ...]:
-    """Weighted requests."""
+    """Weighted requests without secrets."""
     return tuple(
         msgspec.structs.replace(target, request=_planned(target.request)) for target in targets
     )
 
 
 def public_sessions(sessions: tuple[SessionPlan, ...]) -> tuple[SessionPlan, ...]:
-    """Sessions."""
+    """Sessions without secrets."""
     return tuple(
         msgspec.structs.replace(
             session,
@@ -62,7 +62,7 @@ def public_sessions(sessions: tuple[SessionPlan, ...]) -> tuple[SessionPlan, ...
 
 
 def public_plan(plan: LoadPlan) -> LoadPlan:
-    """The plan of a load; the generator cannot carry it out any more."""
+    """The plan of a load without secrets. The generator needs the original plan."""
     return msgspec.structs.replace(
         _planned(plan),
         targets=public_targets(plan.targets),
@@ -71,7 +71,7 @@ def public_plan(plan: LoadPlan) -> LoadPlan:
 
 
 def public_report(report: LoadReport) -> LoadReport:
-    """The report of a load, which names requests by their paths and quotes responses."""
+    """The report of a load without secrets in its plan, target names and quoted responses."""
     targets = tuple(
         msgspec.structs.replace(counts, name=public_url(counts.name)) for counts in report.targets
     )
@@ -84,7 +84,7 @@ def public_report(report: LoadReport) -> LoadReport:
 
 
 def public_response(response: WrongResponse) -> WrongResponse:
-    """A quoted response."""
+    """A quoted response without secrets."""
 
     def public(text: str | None) -> str | None:
         return None if text is None else public_text(text)

@@ -1,4 +1,4 @@
-"""The first stage of a race with many settings: short trials, after which a field is left. Pure."""
+"""The qualifying rounds of a race: short trials that select the configurations that race. Pure."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dataclasses import dataclass, replace
 from wsgiload.loads.options import Level, LoadSettings
 from wsgiload.units import NS_PER_S
 
-# So many race without qualifying: two rounds of them cost about as much.
-MOST_UNQUALIFIED = 8
-# Who is left then. With an objective they only have to meet it, which takes fewer.
+# Up to this many configurations race without qualifying, which would take about two rounds.
+MAX_UNQUALIFIED = 8
+# How many configurations qualify. With an objective, fewer suffice: they only have to meet it.
 FIELD, FIELD_WITH_OBJECTIVE = 6, 4
 DURATION_NS, WARMUP_NS, COOLDOWN_NS = 3 * NS_PER_S, NS_PER_S, NS_PER_S // 2
-# Of one trial, so that five lie beyond p99.
+# Requests per trial, so that five are slower than p99.
 REQUESTS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Qualifying:
-    """Rounds of short trials, of which each at most halves the settings, and the field at their
-    end."""
+    """Rounds of short trials. Each round eliminates at most half of the configurations; ``field``
+    of them qualify."""
 
     rounds: int
     field: int
@@ -31,17 +31,18 @@ class Qualifying:
 def qualifying_of(
     settings: int, load: LoadSettings, levels: Sequence[Level], *, has_objective: bool
 ) -> Qualifying | None:
-    """Of so many settings that compete with each other; None for few ones without an objective."""
+    """The qualifying rounds for ``settings`` competing configurations; None if there are few and
+    there is no objective."""
     short = _short(load, levels)
     if has_objective:
         return Qualifying(1, FIELD_WITH_OBJECTIVE, short)
-    if settings <= MOST_UNQUALIFIED:
+    if settings <= MAX_UNQUALIFIED:
         return None
     return Qualifying(math.ceil(math.log2(settings / FIELD)), FIELD, short)
 
 
 def _short(load: LoadSettings, levels: Sequence[Level]) -> LoadSettings:
-    """Never longer than the trials of the race."""
+    """The load of the short trials, which are never longer than the trials of the race."""
     rates = [level.rate_per_s for level in levels if level.rate_per_s is not None]
     enough_ns = math.ceil(REQUESTS / min(rates) * NS_PER_S) if rates else 0
     return replace(
@@ -54,7 +55,7 @@ def _short(load: LoadSettings, levels: Sequence[Level]) -> LoadSettings:
 
 
 def trials_of(qualifying: Qualifying, settings: int) -> int:
-    """The most short trials of so many settings at one load."""
+    """The maximum number of short trials for ``settings`` configurations at one load level."""
     trials = settings
     for number in range(1, qualifying.rounds):
         trials += max(qualifying.field, math.ceil(settings / float(2**number)))

@@ -1,5 +1,5 @@
-"""Keeps secrets out of what is stored and shown: a keyed hash stands in the place of each, so that
-two runs still compare. The key stays in the user's cache and out of every run directory."""
+"""Replaces secrets in stored data and output by keyed hashes, so that runs can still be compared.
+The key is kept in the user's cache, never in a run directory."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from wsgiload.foreign_text import hide, without_secrets
 KEY_BYTES = 32
 HASH_DIGITS = 16
 
-# Names of variables, header fields and parameters whose values nobody should read in a report.
+# Names of variables, header fields and parameters whose values are probably secret.
 _SECRET_NAME = re.compile(
     r"TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API[-_]?KEY|PRIVATE|AUTH|COOKIE|SESSION"
     r"|(?:^|[-_])(?:KEY|PASS|DSN)(?:$|[-_])|[-_]PWD$",
     re.IGNORECASE,
 )
-# To the last @: a password may hold one.
+# Up to the last @, because a password may contain one.
 _URL_PASSWORD = re.compile(r"(?<=://)([^/?#@:\s]*):([^/?#\s]+)(?=@)")
-# In place of a user's name.
+# A token in place of a user name.
 _URL_TOKEN = re.compile(r"(?<=https://)([^/?#@:\s]+)(?=@)")
 _PARAMETER = re.compile(r"(?<=[?&])([^=&#\s]+)=([^&#\s]+)")
-# Its end may have been cut off.
+# The end of the text may be cut off.
 _JSON_FIELD = re.compile(r'(?<=")([^"\\]+)("\s*:\s*")((?:[^"\\]|\\.)+)(?="|\\?\Z)')
-# Without a space, so that it can stand in a path.
+# Without spaces, so that it can be part of a path.
 _REDACTED = re.compile(rf"\(redacted-[0-9a-f]{{{HASH_DIGITS}}}\)")
-# Says where a secret comes from, and is none itself.
+# A placeholder names the source of a secret but does not contain it.
 _PLACEHOLDER = re.compile(r"\{\{[^{}]+\}\}")
 
 
 def is_secret(name: str) -> bool:
-    """Whether the value of a variable, header field or parameter of this name looks like one."""
+    """Whether a variable, header field or parameter with this name probably has a secret value."""
     return _SECRET_NAME.search(name) is not None
 
 
 def redacted(secret: str) -> str:
-    """What is stored in place of a secret, equal for equal secrets of one user. From now on it
-    stands in its place in all text that is shown."""
+    """The hash that is stored instead of a secret; equal secrets of one user have equal hashes.
+    From now on, it also replaces the secret in all output."""
     if is_redacted(secret) or _PLACEHOLDER.fullmatch(secret):
         return secret
     digest = hmac.new(_key(), secret.encode(errors="surrogatepass"), "sha256").hexdigest()
@@ -53,26 +53,26 @@ def redacted(secret: str) -> str:
 
 
 def is_redacted(value: str) -> bool:
-    """Whether it stands in the place of a secret."""
+    """Whether the value is the hash of a secret."""
     return _REDACTED.fullmatch(value) is not None
 
 
 def holds_redacted(text: str) -> bool:
-    """Whether something in the text stands in the place of a secret."""
+    """Whether the text contains the hash of a secret."""
     return _REDACTED.search(text) is not None
 
 
 def public_value(name: str, value: str) -> str:
-    """The value of a variable or parameter as it may be stored."""
+    """The value of a variable or parameter without secrets."""
     return redacted(value) if is_secret(name) else public_url(value)
 
 
 def public_field(name: str, value: str) -> tuple[str, str]:
-    """A header field as it may be stored."""
+    """A header field without secrets."""
     if not is_secret(name):
         return name, value
     for part in _credentials(value):
-        redacted(part)  # an app logs a token without its scheme
+        redacted(part)  # an app may log a token without its scheme
     return name, redacted(value)
 
 
@@ -93,14 +93,14 @@ def public_text(text: str) -> str:
 
 
 def public_body(body: bytes) -> bytes:
-    """What stands in the place of a request body: it may hold anything."""
+    """The hash that replaces a request body, which may contain anything."""
     text = body.decode(errors="surrogateescape")
-    public_url(f"?{text}")  # of a form the app may log single fields
+    public_url(f"?{text}")  # an app may log single form fields
     return redacted(text).encode()
 
 
 def _credentials(value: str) -> list[str]:
-    """The token behind its scheme, the values of cookies."""
+    """The token after the scheme, and the values of cookies."""
     words = re.split(r"[;\s]+", value)
     values = [word.partition("=")[2] for word in words if "=" in word.rstrip("=")]
     return [*values, *words[1:]]
@@ -108,32 +108,32 @@ def _credentials(value: str) -> list[str]:
 
 @cache
 def _key() -> bytes:
-    """The user's key, made at its first use, and anew where it is damaged. Where none can be kept,
-    it holds for this process: nothing leaks, and runs do not compare."""
+    """The user's key, generated on first use or if it is damaged. If it cannot be stored, only this
+    process uses it: nothing leaks, but runs cannot be compared."""
     path = cache_folder() / "redaction.key"
-    kept = _kept_key(path)
-    if kept is not None:
-        return kept
-    made = secrets.token_bytes(KEY_BYTES)
+    stored_key = _stored_key(path)
+    if stored_key is not None:
+        return stored_key
+    new_key = secrets.token_bytes(KEY_BYTES)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_name(f"{path.name}.{os.getpid()}")
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(made)
+        fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(new_key)
         if path.exists():
             unfinished.replace(path)
         else:
             with suppress(FileExistsError):
-                os.link(unfinished, path)  # whole or not at all; the first of two processes wins
+                os.link(unfinished, path)  # atomic; of two processes, the first wins
             unfinished.unlink()
-    return _kept_key(path) or made
+    return _stored_key(path) or new_key
 
 
-def _kept_key(path: Path) -> bytes | None:
-    """The key in the file; None where that is missing or damaged."""
+def _stored_key(path: Path) -> bytes | None:
+    """The key in the file; None if it is missing or damaged."""
     with suppress(OSError):
-        kept = path.read_bytes()
-        if len(kept) == KEY_BYTES:
-            return kept
+        key = path.read_bytes()
+        if len(key) == KEY_BYTES:
+            return key
     return None

@@ -1,4 +1,4 @@
-"""Supporting services in an experiment: what contradicts itself is refused. Starts nothing."""
+"""Validates the supporting services of an experiment. Starts nothing."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from wsgiload.catalogue.user_server import split_words
 from wsgiload.errors import UsageError, require
 from wsgiload.experiment.public_options import SupportingService
 
-HIGHEST_PORT = 65_535
+MAX_PORT = 65_535
 
 
 def supporting_services_of(
     services: Mapping[str, SupportingService], folder: Path, variables: Mapping[str, str]
 ) -> dict[str, SupportingService]:
-    """The services with absolute folders. Raises UsageError for one that could not be started."""
+    """The services with absolute directories. Raises UsageError for one that cannot be started."""
     return {name: _checked(name, service, folder, variables) for name, service in services.items()}
 
 
@@ -34,7 +34,7 @@ def _checked(
     require(is_signal, f"{where}: {service.stop_signal!r} is not a signal", "write it like SIGINT")
     commands = {"command": service.command}
     if isinstance(service.ready, int):
-        is_port = 0 < service.ready <= HIGHEST_PORT
+        is_port = 0 < service.ready <= MAX_PORT
         require(is_port, f"{where}: ready = {service.ready} is not a port", "write it like 5432")
     else:
         commands["ready"] = service.ready

@@ -1,4 +1,4 @@
-"""What an experiment measures: each server in every setting that makes a difference to it. Starts
+"""Resolves the configurations that an experiment measures, and plans the rounds of a race. Starts
 nothing."""
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from wsgiload.experiment.qualifying import qualifying_of, trials_of
 from wsgiload.statistics.effect import MIN_RUNS, runs_needed
 from wsgiload.units import NS_PER_S
 
-# Of a race; the more there are, the less of the error probability each may spend.
-MOST_ROUNDS = 20
+# Rounds of a race. The more rounds, the smaller the share of the error probability for each.
+MAX_ROUNDS = 20
 
 
 def resolve_servers(experiment: Experiment) -> dict[str, ServerVariant]:
-    """The servers that a sweep measures, by id: each in every requested setting that makes
-    a difference to it."""
+    """The configurations that a sweep measures, by ID: each server with every requested setting
+    that affects it."""
     chosen = _chosen(experiment)
     settings = [_setting(variant, size) for variant in chosen for size in experiment.sizes]
-    able = [
+    runnable = [
         variant
         for variant in settings
         if variant.server.serves_apps or _serves_hello(variant, experiment)
     ]
-    if not able:
+    if not runnable:
         kind = experiment.interface.upper()
         raise UsageError(f"none of these servers runs {kind} apps", "omit APP")
     named: dict[str, ServerVariant] = {}
-    for variant in able:
+    for variant in runnable:
         if named.setdefault(variant.id, variant) != variant:
             raise UsageError(
                 f"two servers would be named {variant.id}",
@@ -46,7 +46,7 @@ def resolve_servers(experiment: Experiment) -> dict[str, ServerVariant]:
 
 
 def _chosen(experiment: Experiment) -> list[ServerVariant]:
-    """The user's own servers, and those of the catalogue that were named beside them."""
+    """The user's own servers and the selected catalogue servers."""
     catalogue, named = (
         load_catalogue(further=experiment.servers_from).with_user_servers(experiment.own_servers),
         experiment.servers,
@@ -60,14 +60,14 @@ def _chosen(experiment: Experiment) -> list[ServerVariant]:
 
 
 def _variables_of(variant: ServerVariant, experiment: Experiment) -> dict[str, str]:
-    """Those of all servers, and over them those of a server of the user's own."""
+    """The variables of all servers, overridden by those of the user's own server."""
     own = variant.server.user_server
     return {**experiment.variables, **(own.env if own is not None else {})}
 
 
 def _setting(variant: ServerVariant, size: Size) -> ServerVariant:
-    """The server in one setting; a version of Python only applies to servers in Python, and
-    profiles only to servers of the catalogue."""
+    """The server with the settings of a size. Profiles apply only to catalogue servers, and Python
+    versions only to catalogue servers that run apps."""
     is_ours = variant.server.user_server is None
     return replace(
         variant.sized(size.workers, size.threads),
@@ -79,7 +79,7 @@ def _setting(variant: ServerVariant, size: Size) -> ServerVariant:
 
 
 def _serves_hello(variant: ServerVariant, experiment: Experiment) -> bool:
-    """Whether it is requested what a baseline serves by itself, without an app."""
+    """Whether the measured app is hello, whose response a baseline sends without running an app."""
     hello = BUNDLED[DEFAULT_APP].app_for(experiment.interface)
     return experiment.bundled and experiment.served(variant.app).app == hello
 
@@ -97,7 +97,8 @@ def max_pairs(servers: Mapping[str, ServerVariant]) -> int:
 
 
 def raced(experiment: Experiment) -> Experiment:
-    """As a race within its budget: who has to qualify, and the most rounds."""
+    """The experiment as a race within its budget, with qualifying rounds and the maximum number of
+    rounds."""
     rivals = Counter(variant.app for variant in resolve_servers(experiment).values())
     qualifying = qualifying_of(
         max(rivals.values()),
@@ -109,7 +110,7 @@ def raced(experiment: Experiment) -> Experiment:
     if qualifying is None:
         return replace(planned, runs=rounds_within(planned))
 
-    # Fewer race where the budget does not pay for enough rounds of all, however busy the host is.
+    # Fewer configurations race if the budget is too short for enough rounds on a busy host.
     busy_s = longest_s([Cell("", experiment.levels[0], racing_run(planned), seed=0)], planned)
     trials = int(max(0.0, _race_s(planned) - REPORT_S) / busy_s)
     field = max(2, min(qualifying.field, trials // MIN_RUNS))
@@ -118,38 +119,38 @@ def raced(experiment: Experiment) -> Experiment:
 
 
 def rounds_within(experiment: Experiment) -> int:
-    """The most rounds of a race within its budget, if all but two servers drop out after the
-    fewest from which anything is inferred."""
+    """The maximum number of rounds of a race within its budget, if all but two servers drop out
+    after the minimum number of rounds for a comparison."""
     affordable, field = _race_trials(experiment), field_of(experiment)
     before = MIN_RUNS * field
     if affordable < before:
         return max(1, affordable // field)
-    return min(MOST_ROUNDS, MIN_RUNS + (affordable - before) // min(field, 2))
+    return min(MAX_ROUNDS, MIN_RUNS + (affordable - before) // min(field, 2))
 
 
 def _race_trials(experiment: Experiment) -> int:
-    """What the budget pays for after the short trials."""
+    """How many runs of one server the budget allows after the qualifying rounds."""
     return int(max(0.0, _race_s(experiment)) / _block_s(experiment, racing_run(experiment)))
 
 
 def _race_s(experiment: Experiment) -> float:
-    """What the budget leaves after the short trials."""
+    """The seconds that remain of the budget after the qualifying rounds."""
     return (experiment.budget_ns or 0) / NS_PER_S - qualifying_s(experiment)
 
 
 def field_of(experiment: Experiment) -> int:
-    """How many servers race at most."""
+    """The maximum number of servers that race."""
     servers, first = len(resolve_servers(experiment)), experiment.qualifying
     return servers if first is None else min(servers, first.field)
 
 
 def racing_run(experiment: Experiment) -> int:
-    """The first run after the short trials."""
+    """The first run after the qualifying rounds."""
     return 1 if experiment.qualifying is None else experiment.qualifying.rounds + 1
 
 
 def qualifying_s(experiment: Experiment) -> float:
-    """The time of the short trials, at one rate where they are measured one after the other."""
+    """The seconds that the qualifying rounds take; with an objective, at one load level."""
     if experiment.qualifying is None:
         return 0.0
     servers = len(resolve_servers(experiment))
@@ -157,11 +158,11 @@ def qualifying_s(experiment: Experiment) -> float:
 
 
 def round_s(experiment: Experiment) -> float:
-    """The time of one round of the race, if nobody drops out of it."""
+    """The seconds that one round of the race takes if no server has dropped out."""
     return field_of(experiment) * _block_s(experiment, racing_run(experiment))
 
 
 def _block_s(experiment: Experiment, run: int) -> float:
-    """One server in one run."""
+    """The seconds that one run of one server takes; with an objective, at one load level."""
     levels = experiment.levels[:1] if experiment.slo else experiment.levels
     return experiment_s([Cell("", level, run, seed=0) for level in levels], experiment)

@@ -1,5 +1,5 @@
-"""Settings of a deployment that lie in the app's folder and are not used, and the option that uses
-them. Reads files, and starts nothing."""
+"""Finds deployment settings in the app's directory that are not used, and suggests the option that
+uses them. Only reads files."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _WEB = re.compile(r"^web:\s*(\S.*?)\s*$", re.MULTILINE)
 _PORT = re.compile(r"\$(?:PORT\b|\{PORT(?::-[^}]*)?\})")
 
 
-def unused_settings(experiment: Experiment, found: Mapping[str, ServerVariant]) -> str | None:
-    """One sentence, where a file in the app's folder says how the app is deployed and no server
-    that is measured uses it."""
-    is_own = any(one.server.user_server is not None for one in found.values())
+def unused_settings(experiment: Experiment, servers: Mapping[str, ServerVariant]) -> str | None:
+    """A hint if a file in the app's directory configures a server but no measured server uses it;
+    otherwise None."""
+    is_own = any(one.server.user_server is not None for one in servers.values())
     if experiment.bundled or experiment.app is None or is_own:
         return None
-    of_gunicorn = [one for one in found.values() if one.server.name == "gunicorn"]
+    of_gunicorn = [one for one in servers.values() if one.server.name == "gunicorn"]
     if any(one.config is not None for one in of_gunicorn):
         return None
 
@@ -45,14 +45,14 @@ def _sentence(file: str, how: str, command: str) -> str:
 
 
 def _web_of(path: Path) -> str | None:
-    """The command of its web process, listening where it is measured."""
+    """The command of the Procfile's web process, changed to listen on the measured address."""
     try:
-        found = _WEB.search(path.read_text())
+        match = _WEB.search(path.read_text())
     except (OSError, UnicodeError):
         return None
-    if found is None:
+    if match is None:
         return None
-    command = _PORT.sub("{port}", found[1])
+    command = _PORT.sub("{port}", match[1])
     is_gunicorn = command.startswith("gunicorn ") and "{port}" not in command
-    # Without --bind it listens at $PORT, which Procfiles rely on.
+    # Without --bind, gunicorn listens on $PORT, which Procfiles rely on.
     return f"{command} --bind {{address}}" if is_gunicorn else command

@@ -1,7 +1,6 @@
-"""Environment variables that a user sets for the servers. Reads files, and nothing else.
+"""The user's environment variables for servers. Only reads files.
 
-Values of variables that look like secrets are never stored: a run that is resumed takes them from
-its own environment.
+Values that look like secrets are never stored; a resumed run takes them from its environment.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def parse_variable(text: str, where: str | None = None) -> tuple[str, str]:
-    """Name and value of ``NAME=VALUE``; what stands in a file is not repeated, because it may be a
-    secret."""
+    """Parse ``NAME=VALUE``. If ``where`` names a line of a file, the error does not quote it,
+    because it may contain a secret."""
     name, equals, value = text.partition("=")
     if not equals or not _NAME.fullmatch(name):
         given = f"--env: {text!r}" if where is None else where
@@ -29,8 +28,8 @@ def parse_variable(text: str, where: str | None = None) -> tuple[str, str]:
 
 
 def read_variables(path: Path) -> dict[str, str]:
-    """The variables of a file with a line ``NAME=VALUE`` for each; quotation marks and comments
-    are those of a shell, ``export`` may stand before a name, and nothing is expanded."""
+    """Read a file with one ``NAME=VALUE`` per line. Quotes and comments are as in a shell,
+    ``export`` may precede a name, and nothing is expanded."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -59,7 +58,7 @@ def _unquoted(value: str, where: str) -> str:
 
 
 def variables_of(given: Mapping[str, str], files: Iterable[Path]) -> dict[str, str]:
-    """The variables of all files in their order, then those given one by one: the last wins."""
+    """The variables of the files, then the given ones. Later values override earlier ones."""
     variables: dict[str, str] = {}
     for path in files:
         variables |= read_variables(path)
@@ -67,12 +66,12 @@ def variables_of(given: Mapping[str, str], files: Iterable[Path]) -> dict[str, s
 
 
 def without_secrets(variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables by name, with the values of those that look like secrets replaced."""
+    """The variables in the order of their names, with secrets replaced by hashes."""
     return {name: public_value(name, value) for name, value in sorted(variables.items())}
 
 
 def with_secrets(stored: Mapping[str, str]) -> dict[str, str]:
-    """Stored variables with their secrets from this process's environment."""
+    """The stored variables with their secrets from this process's environment."""
     return {name: _secret(name, value) for name, value in stored.items()}
 
 

@@ -1,7 +1,7 @@
 """Assigns processors to the server, the load generator and the orchestrator.
 
-Pure decisions about core numbers; processes are pinned where they are started. This module must not
-change any affinity.
+Pure decisions about core numbers; processes are pinned where they are started. Only ``pinned``
+changes an affinity.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from wsgiload.errors import UsageError
 
 # More than any kernel supports; bounds the memory for a range.
-MOST_CPUS = 1 << 16
-MOST_DIGITS = 40
-# With fewer cores, none is left for the operating system.
+MAX_CPUS = 1 << 16
+MAX_DIGITS = 40
+# With fewer cores, none can be left to the operating system.
 CORES_WITH_ONE_TO_SPARE = 4
 
 
@@ -72,9 +72,9 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
             raise UsageError(
                 f"'{part}' is not a core or a range of cores", "write cores like 1,3-5"
             )
-        if max(len(first), len(last)) > MOST_DIGITS or int(last or first) >= MOST_CPUS:
+        if max(len(first), len(last)) > MAX_DIGITS or int(last or first) >= MAX_CPUS:
             raise UsageError(
-                f"'{part[:MOST_DIGITS]}' exceeds the highest core number, {MOST_CPUS - 1}",
+                f"'{part[:MAX_DIGITS]}' exceeds the highest core number, {MAX_CPUS - 1}",
                 "write cores like 1,3-5",
             )
         low, high = int(first), int(last or first)
@@ -200,7 +200,7 @@ def _orchestrator(
 
 
 def _without_first(cores: list[_Core], free: list[_Core]) -> list[_Core]:
-    """The cores without that of the operating system, if there are enough."""
+    """The free cores without the operating system's core, if there are enough."""
     return (
         [core for core in free if core is not cores[0]]
         if len(cores) >= CORES_WITH_ONE_TO_SPARE
@@ -215,7 +215,7 @@ def _neighbourhoods(spare: list[_Core], free: list[_Core]) -> Iterator[list[_Cor
         groups: dict[tuple[int, ...], list[_Core]] = {}
         for core in spare:
             groups.setdefault(key(core), []).append(core)
-        # the roomiest, and of equals the last
+        # the largest group first; of equal ones, the last
         yield from sorted(
             groups.values(), key=lambda group: (len(group), group[-1].processors), reverse=True
         )

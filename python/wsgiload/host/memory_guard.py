@@ -22,7 +22,7 @@ from wsgiload.units import parse_size_bytes
 VARIABLE = "WSGILOAD_OWN_MEMORY"
 # Share of the host's memory; even long experiments need a fraction of it.
 SHARE = 0.5
-LEAST_BYTES = 1 << 30
+MIN_BYTES = 1 << 30
 # Room to store the results and report the error; without any, an interpreter cannot even exit.
 RESERVE_BYTES = 512 << 20
 POLL_S = 0.2
@@ -36,11 +36,11 @@ def guard_memory() -> None:
     """Limit this process. Raises UsageError for an invalid size."""
     global _limit_bytes
     configured = os.environ.get(VARIABLE)
-    _limit_bytes = parse_size_bytes(configured) if configured else max(LEAST_BYTES, _share_bytes())
+    _limit_bytes = parse_size_bytes(configured) if configured else max(MIN_BYTES, _share_bytes())
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    most_bytes = _limit_bytes + RESERVE_BYTES
-    if hard == resource.RLIM_INFINITY or most_bytes < hard:
-        resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, hard))
+    max_bytes = _limit_bytes + RESERVE_BYTES
+    if hard == resource.RLIM_INFINITY or max_bytes < hard:
+        resource.setrlimit(resource.RLIMIT_DATA, (max_bytes, hard))
     threading.Thread(target=_watch, args=(_limit_bytes,), daemon=True).start()
 
 
@@ -71,8 +71,8 @@ def unguarded() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
-def _watch(most_bytes: int) -> None:
-    while _used_bytes() <= most_bytes:
+def _watch(max_bytes: int) -> None:
+    while _used_bytes() <= max_bytes:
         time.sleep(POLL_S)
     _is_exceeded.set()
     os.kill(os.getpid(), signal.SIGTERM)

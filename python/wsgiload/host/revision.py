@@ -11,7 +11,7 @@ CHANGED = "+changes"
 
 
 def revision_of(folder: Path) -> str | None:
-    """The checked-out commit, marked if tracked files differ from it; None if there is none."""
+    """The checked-out commit, marked if tracked files were changed; None if there is none."""
     commit = _git(folder, "rev-parse", "--verify", "HEAD")
     if not commit:
         return None
@@ -21,12 +21,12 @@ def revision_of(folder: Path) -> str | None:
 
 def _git(folder: Path, *words: str) -> str | None:
     # Variables such as GIT_DIR would select another repository; a status may refresh the index.
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         done = subprocess.run(
             ["git", *words],
             cwd=folder,
-            env={**kept, "GIT_OPTIONAL_LOCKS": "0"},
+            env={**env, "GIT_OPTIONAL_LOCKS": "0"},
             capture_output=True,
             text=True,
             timeout=TIMEOUT_S,

@@ -21,7 +21,7 @@ from wsgiload.errors import LimitsError
 from wsgiload.limits import sweep
 from wsgiload.limits.model import LimitedGroup
 from wsgiload.limits.select import bases_of
-from wsgiload.scratch import parents_of_folders, prefix_of_folders
+from wsgiload.scratch import scratch_parents, scratch_prefix
 
 END_TIMEOUT_S = 30.0
 
@@ -104,8 +104,8 @@ def _start_process() -> subprocess.Popen[bytes]:
     creator = sweep.Creator(
         pid=os.getpid(),
         bases=tuple(str(base.resolve()) for base in bases_of()),
-        temporary_folders=tuple(str(parent.resolve()) for parent in parents_of_folders()),
-        folder_prefix=prefix_of_folders(os.getpid()),
+        temporary_folders=tuple(str(parent.resolve()) for parent in scratch_parents()),
+        folder_prefix=scratch_prefix(os.getpid()),
     )
     return subprocess.Popen(
         [

@@ -17,8 +17,8 @@ from wsgiload.documents.cell_result import CellResult
 from wsgiload.documents.codec import encode_bytes, read
 from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.errors import UsageError
-from wsgiload.experiment.given_again import given_again
 from wsgiload.experiment.plan import Cell, Experiment, plain
+from wsgiload.experiment.stored_secrets import restore_secrets
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.host.revision import revision_of
 from wsgiload.loads.public_options import RequestOptions
@@ -82,7 +82,7 @@ def read_plan(
 
     names = [field.name for field in fields(Experiment)]
     experiment = Experiment(**{name: getattr(stored, name) for name in names})
-    request = given_again(experiment.request, given or RequestOptions())
+    request = restore_secrets(experiment.request, given or RequestOptions())
     experiment = replace(experiment.with_secrets(), request=request)
     return experiment, list(stored.order), run.host
 

@@ -40,7 +40,7 @@ from wsgiload.environments.provision import Environment
 from wsgiload.errors import UsageError, WsgiloadError
 from wsgiload.experiment.estimate import experiment_s, longest_s, remaining_s, repeats_s
 from wsgiload.experiment.plan import Cell, Experiment, ResourceLimits, expand
-from wsgiload.experiment.procedure import most_repeats
+from wsgiload.experiment.procedure import max_reruns
 from wsgiload.experiment.settings import resolve_servers
 from wsgiload.experiment.unused_settings import unused_settings
 from wsgiload.host.cpus import CpuPlan, assign_cpus, available_cpus, pinned
@@ -200,7 +200,7 @@ class _Sweep:
             return False
         # A race plans more trials than it makes.
         planned = len(self.order) if self.race is None else len(self.cells)
-        return repeated(self.cells, self.experiment.runs) < most_repeats(planned)
+        return repeated(self.cells, self.experiment.runs) < max_reruns(planned)
 
     def write_status(self, status: Status) -> Summary:
         summary = with_answer(analyse(self.summary(status)))

@@ -1,5 +1,5 @@
-"""A stored request, which holds hashes in place of its secrets, and the secrets that a user gives
-again to resume it. Reads files, and nothing else."""
+"""Restores the secrets of a stored request, which contains only their hashes, from the values that
+the user gives again on resume. Only reads files."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from wsgiload.loads.request import Request, header_pairs
 Part = TypeVar("Part")
 
 
-def given_again(stored: Request, given: RequestOptions) -> Request:
-    """The stored request with its secrets, which must be those that it was stored with. Raises
-    UsageError where one is missing, or where something else is given."""
+def restore_secrets(stored: Request, given: RequestOptions) -> Request:
+    """The stored request with its secrets. Raises UsageError if a secret is missing, or if a given
+    value differs from the stored one."""
     fields = header_pairs(given.headers)
-    known = {_comparable(one) for one in stored.headers}
-    for one in fields:
-        if _comparable(one) not in known:
-            raise _another(f"header field {one[0]}")
-    headers = tuple(_field(one, fields) for one in stored.headers)
-    body = _own_body(stored.body) if given.body is None else given.body
+    stored_fields = {_comparable(field) for field in stored.headers}
+    for field in fields:
+        if _comparable(field) not in stored_fields:
+            raise _differs(f"header field {field[0]}")
+    headers = tuple(_field(field, fields) for field in stored.headers)
+    body = _bundled_body(stored.body) if given.body is None else given.body
     return replace(
         stored,
         path=_part("path", stored.path, given.path, public_url),
@@ -64,18 +64,18 @@ def _public_body(body: bytes | None) -> bytes | None:
     return None if body is None else public_body(body)
 
 
-def _own_body(stored: bytes | None) -> bytes | None:
-    """The body that a bundled app is sent, if that was stored: it is no secret."""
+def _bundled_body(stored: bytes | None) -> bytes | None:
+    """The body of a bundled app if it matches the stored hash; it is not a secret."""
     if stored is None or not holds_redacted(_text(stored)):
         return None
-    known = (own.body for own in BUNDLED.values() if own.body is not None)
-    return next((body for body in known if public_body(body) == stored), None)
+    bodies = (app.body for app in BUNDLED.values() if app.body is not None)
+    return next((body for body in bodies if public_body(body) == stored), None)
 
 
 def _part(option: str, stored: Part, given: Part | None, public: Callable[[Part], Part]) -> Part:
     if given is not None:
         if public(given) != public(stored):
-            raise _another(option)
+            raise _differs(option)
         return given
     if holds_redacted(_text(stored)):
         raise UsageError(
@@ -91,7 +91,7 @@ def _text(part: object) -> str:
     return msgspec.json.encode(part).decode()
 
 
-def _another(what: str) -> UsageError:
+def _differs(what: str) -> UsageError:
     return UsageError(
         f"--resume: the value of {what} differs from that of the run",
         "use the same value as at the start",
