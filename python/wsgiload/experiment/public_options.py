@@ -141,8 +141,8 @@ class SweepOptions:
         budget: Compare the servers within this time (a race). Clearly slower servers drop out, and
             the others get more runs. With --slo, the configuration that meets the objective with
             the least memory wins.
-        aggregate: Method for combining runs: interval (mean with confidence interval) or trim (adds
-            a trimmed mean).
+        aggregate: Method for combining the runs of each cell: interval (mean with confidence
+            interval) or trim (adds a trimmed mean).
         slo: Objective, such as 'p99<50ms' (repeatable). The report recommends the configuration
             that meets it at the highest rate; a tie is broken by the least memory. Implies
             --compare unless --budget is given.

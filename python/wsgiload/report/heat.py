@@ -45,8 +45,8 @@ _EVENTS = {
 }
 SCALE = "Darker bins of a heatmap contain more responses (logarithmic color scale)."
 MARKS = (
-    "A triangle marks a column in which at least half of the slowest requests overlapped CPU "
-    "throttling, CPU contention, a blocked server or memory pressure."
+    "A triangle marks a column if, of the trial's slowest requests, at least half of those in this "
+    "column overlapped CPU throttling, CPU contention, a blocked server or memory pressure."
 )
 
 
