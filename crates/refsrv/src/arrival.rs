@@ -1,8 +1,8 @@
-//! When bytes arrived: once when the server read them, and once when the kernel queued them.
+//! When bytes arrived: when the server read them, and when the kernel queued them.
 //!
-//! A read has to wait until the thread has its core, on a halted virtual one for tens of
-//! microseconds. The kernel timestamp does not, so it shows how evenly a client sends, whatever
-//! delays the server.
+//! A read has to wait until the thread has a core; a halted virtual core takes tens of microseconds
+//! to wake up. The kernel timestamp does not, so it shows how evenly a client sends even if the
+//! server is delayed.
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
@@ -15,8 +15,8 @@ use crate::clock::{NS_PER_S, now_ns, realtime_ahead_ns};
 
 const RECEIVE_BYTES: usize = 4096;
 
-/// How far a timestamp may lie outside its wait before it is rejected: the accuracy of reading two
-/// clocks together.
+/// How far a timestamp may lie outside the time between two reads before it is rejected: the
+/// accuracy of reading two clocks together.
 const TOLERANCE_NS: u64 = 5_000;
 
 /// When bytes arrived. Nanoseconds of `CLOCK_MONOTONIC`.
@@ -30,7 +30,7 @@ pub(crate) struct Arrival {
 }
 
 impl Arrival {
-    /// For bytes that are already here and have no timestamp.
+    /// For bytes that were received earlier and have no timestamp.
     pub(crate) fn now() -> Self {
         Self {
             read_ns: now_ns(),
@@ -41,7 +41,7 @@ impl Arrival {
 
 /// Requests kernel timestamps for the connections of this listener. The first request on a machine
 /// takes effect some milliseconds later: too late to request them per connection.
-pub(crate) fn ask_for_stamps(listener: &impl AsFd) -> io::Result<()> {
+pub(crate) fn request_timestamps(listener: &impl AsFd) -> io::Result<()> {
     Ok(setsockopt(listener, ReceiveTimestampns, &true)?)
 }
 
@@ -49,7 +49,8 @@ pub(crate) fn ask_for_stamps(listener: &impl AsFd) -> io::Result<()> {
 #[derive(Debug)]
 pub(crate) struct StampedReceiver {
     control: Vec<u8>,
-    /// Bytes yet to be received were hardly queued earlier.
+    /// Bytes not yet received were queued no earlier, so this is the lower bound of their
+    /// timestamp.
     last_read_ns: u64,
 }
 
@@ -77,9 +78,9 @@ impl StampedReceiver {
         )?;
         let read_ns = now_ns();
         let count = message.bytes;
-        let stamp_ns = message.cmsgs()?.find_map(stamp_of);
+        let stamp_ns = message.cmsgs()?.find_map(timestamp_of);
         received.extend_from_slice(&buffer[..count]);
-        let queued_ns = stamp_ns.and_then(|stamp_ns| self.believed(stamp_ns, read_ns));
+        let queued_ns = stamp_ns.and_then(|stamp_ns| self.to_monotonic(stamp_ns, read_ns));
         self.last_read_ns = read_ns;
 
         Ok((count > 0).then_some(Arrival { read_ns, queued_ns }))
@@ -88,7 +89,7 @@ impl StampedReceiver {
     /// Converts a `CLOCK_REALTIME` timestamp to `CLOCK_MONOTONIC`; `None` if the two clocks could
     /// not be read together, or if a step of the former puts it before the last read or after this
     /// one.
-    fn believed(&self, stamp_ns: u64, read_ns: u64) -> Option<u64> {
+    fn to_monotonic(&self, stamp_ns: u64, read_ns: u64) -> Option<u64> {
         let queued_ns = stamp_ns.checked_sub(realtime_ahead_ns()?)?;
         let plausible = self.last_read_ns.saturating_sub(TOLERANCE_NS)..=read_ns + TOLERANCE_NS;
         plausible
@@ -97,7 +98,7 @@ impl StampedReceiver {
     }
 }
 
-fn stamp_of(message: ControlMessageOwned) -> Option<u64> {
+fn timestamp_of(message: ControlMessageOwned) -> Option<u64> {
     let ControlMessageOwned::ScmTimestampns(stamp) = message else {
         return None;
     };
@@ -119,9 +120,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_arrive_when_they_are_sent_however_late_they_are_read() {
+    fn a_kernel_timestamp_does_not_depend_on_when_bytes_are_read() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
-        ask_for_stamps(&listener).expect("option");
+        request_timestamps(&listener).expect("option");
         let mut near =
             TcpStream::connect(listener.local_addr().expect("address")).expect("connect");
         let (far, _) = listener.accept().expect("accept");
@@ -141,9 +142,9 @@ mod tests {
                 .queued_ns
                 .map(|queued_ns| (from_ns, queued_ns, sent_ns, arrival.read_ns))
         });
-        let (from_ns, queued_ns, sent_ns, read_ns) = arrival.expect("loopback has stamps");
+        let (from_ns, queued_ns, sent_ns, read_ns) = arrival.expect("loopback has timestamps");
         assert_eq!(received, b"ping");
-        // Within the send, except for the two readings of the clocks.
+        // Within the send, up to the accuracy of reading the clocks.
         assert!(
             from_ns <= queued_ns + 5_000 && queued_ns <= sent_ns + 5_000,
             "{from_ns} {queued_ns} {sent_ns}"
@@ -158,19 +159,19 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_outside_its_wait_is_not_believed() {
+    fn an_implausible_timestamp_is_rejected() {
         let receiver = StampedReceiver {
             control: Vec::new(),
             last_read_ns: now_ns(),
         };
         let read_ns = receiver.last_read_ns + 1_000_000_000;
         let ahead_ns = realtime_ahead_ns().expect("both clocks");
-        let stamped = |queued_ns: u64| receiver.believed(queued_ns + ahead_ns, read_ns);
+        let stamped = |queued_ns: u64| receiver.to_monotonic(queued_ns + ahead_ns, read_ns);
         let inside_ns = receiver.last_read_ns + 500_000_000;
 
-        assert!(stamped(inside_ns).expect("believed").abs_diff(inside_ns) < 100_000);
+        assert!(stamped(inside_ns).expect("plausible").abs_diff(inside_ns) < 100_000);
         assert_eq!(stamped(receiver.last_read_ns - 100_000_000), None);
         assert_eq!(stamped(read_ns + 100_000_000), None);
-        assert_eq!(receiver.believed(0, read_ns), None);
+        assert_eq!(receiver.to_monotonic(0, read_ns), None);
     }
 }

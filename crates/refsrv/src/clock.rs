@@ -1,21 +1,22 @@
 //! The server's only clock: `CLOCK_MONOTONIC` in nanoseconds, as the load generator reads it.
 //!
-//! `std::time::Instant` reads the same clock but hides the number, and a log entry and a client's
-//! timestamp have to share that number.
+//! `std::time::Instant` reads the same clock but hides the number, which log entries and a client's
+//! timestamps must share.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// Nanoseconds per second.
 pub(crate) const NS_PER_S: u64 = 1_000_000_000;
 
-/// Two readings of one clock no further apart than this had nothing in between but the other clock.
+/// Two readings of one clock that are at most this far apart had nothing between them but the
+/// reading of the other clock.
 const CLOSE_READING_NS: u64 = 1_000;
 
-/// Two readings further apart were interrupted, for example by another program.
-const WIDEST_READING_NS: u64 = 5_000;
+/// Readings further apart are rejected: something interrupted them, such as another program.
+const MAX_READING_NS: u64 = 5_000;
 
 /// Attempts to read both clocks closely together.
-const MOST_READINGS: usize = 10;
+const MAX_READINGS: usize = 10;
 
 /// Nanoseconds of `CLOCK_MONOTONIC`.
 #[must_use]
@@ -28,11 +29,11 @@ pub fn now_ns() -> u64 {
 /// since boot.
 pub(crate) fn realtime_ahead_ns() -> Option<u64> {
     let mut closest: Option<(u64, u64, u64)> = None;
-    for _ in 0..MOST_READINGS {
+    for _ in 0..MAX_READINGS {
         let before_ns = now_ns();
         let realtime_ns = to_ns(clock_gettime(ClockId::Realtime));
         let between_ns = now_ns() - before_ns;
-        if closest.is_none_or(|(least_ns, ..)| between_ns < least_ns) {
+        if closest.is_none_or(|(min_ns, ..)| between_ns < min_ns) {
             closest = Some((between_ns, before_ns, realtime_ns));
         }
         if between_ns <= CLOSE_READING_NS {
@@ -41,11 +42,11 @@ pub(crate) fn realtime_ahead_ns() -> Option<u64> {
     }
 
     let (between_ns, before_ns, realtime_ns) =
-        closest.filter(|(between_ns, ..)| *between_ns <= WIDEST_READING_NS)?;
+        closest.filter(|(between_ns, ..)| *between_ns <= MAX_READING_NS)?;
     realtime_ns.checked_sub(before_ns + between_ns / 2)
 }
 
-/// Uses up `cpu_ns` of this thread's CPU time, however long that takes on the wall clock.
+/// Uses `cpu_ns` of this thread's CPU time, however long that takes in wall time.
 ///
 /// Measured in CPU time so that a CPU quota stretches it, as it stretches real work.
 pub fn burn_cpu(cpu_ns: u64) {

@@ -17,7 +17,7 @@ pub struct Config {
     pub service: Service,
     /// Number of servers behind the queue; `None` for infinitely many.
     pub servers: Option<usize>,
-    /// What goes wrong, and when.
+    /// The faults, and which arrivals they affect.
     pub faults: FaultPlan,
     /// The body of every normal response.
     pub body: Vec<u8>,
@@ -30,10 +30,10 @@ pub struct Config {
     /// Whether the last response on a connection says `Connection: close`. Without it, the client
     /// notices the close as with any server that drops idle connections.
     pub announce_close: bool,
-    /// CPU time to use before each response. It blocks the one thread, so responses come later than
-    /// the queue planned: for CPU quota tests, not for queueing tests.
+    /// CPU time to use before each response. It blocks the only thread, so responses are later than
+    /// the queue planned. Intended for tests of CPU quotas, not of queues.
     pub cpu_ns: u64,
-    /// How long before a response is due to stop sleeping and spin; 0 never spins.
+    /// How long before a response is due the server stops sleeping and spins; 0 never spins.
     pub spin_ns: u64,
     /// Whether to keep the log.
     pub log: bool,
@@ -113,7 +113,7 @@ mod tests {
     use crate::fault::{Fault, When};
 
     #[test]
-    fn the_default_is_sound() {
+    fn the_default_is_valid() {
         assert_eq!(Config::default().validate(), Ok(()));
     }
 
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unix_socket_has_no_stamps() {
+    fn a_unix_socket_has_no_kernel_timestamps() {
         let config = Config {
             listen: Endpoint::Unix("s".into()),
             log_queued: true,
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_servers_are_refused_with_a_way_out() {
+    fn zero_servers_are_rejected_with_the_valid_values() {
         let config = Config {
             servers: Some(0),
             ..Config::default()

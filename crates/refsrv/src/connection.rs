@@ -18,7 +18,7 @@ use crate::response::{Framing, Layout, Response, reason};
 use crate::shared::Shared;
 
 const RECEIVE_BYTES: usize = 4096;
-/// How much longer, and for how many more bytes, a rejected client is read. Closing with unread
+/// How much longer, and how many more bytes, to read from a rejected client. Closing with unread
 /// bytes would abort the connection and lose the error response.
 const LINGER_NS: u64 = 1_000_000_000;
 const LINGER_BYTES: usize = 1 << 20;
@@ -73,7 +73,7 @@ enum Next {
     Closed,
 }
 
-/// What happens to the connection after an exchange. Dropping it is the close.
+/// What happens to the connection after an exchange. It is closed by dropping it.
 enum Then {
     Continue,
     Close,
@@ -100,7 +100,7 @@ impl<S: Stream> Connection<S> {
     }
 
     async fn next_request(&mut self) -> Next {
-        // A pipelined request is already here and arrives, for the queue, now.
+        // A pipelined request has already been received; for the queue, it arrives now.
         let mut arrival = Arrival::now();
         loop {
             match parse_head(&self.received) {
@@ -136,7 +136,7 @@ impl<S: Stream> Connection<S> {
     async fn exchange(&mut self, head: RequestHead, arrival: Arrival) -> Then {
         let (slot, fault) = self.shared.arrive(arrival.read_ns);
         let is_last = self.is_last(&head);
-        // Laid out in advance, so that only the write is left when it is due.
+        // Laid out in advance, so that only the write remains when it is due.
         let mut response = self.lay_out(&head, &slot, fault, is_last);
         if !self.discard_body(head.body_bytes).await {
             self.shared.depart(now_ns());
@@ -152,8 +152,8 @@ impl<S: Stream> Connection<S> {
         response.stamp_write(write_ns);
         let outcome = self.deliver(&response, fault).await;
         let attempted_ns = (outcome != Outcome::NeverAnswered).then_some(write_ns);
-        // Logged before the client can see the close, so that a client that has seen everything
-        // finds everything in the log.
+        // Logged before the client can see the close: the log is complete for a client that has
+        // read until the close.
         self.shared
             .record(&slot, arrival.queued_ns, attempted_ns, outcome);
         self.responses += 1;
@@ -191,7 +191,7 @@ impl<S: Stream> Connection<S> {
             _ => (200, config.body.as_slice()),
         };
         let connection = if is_last {
-            // A client that requested the close gets the announcement in any case.
+            // A client that requested the close always gets `Connection: close`.
             (config.announce_close || !head.keep_alive).then_some("close")
         } else {
             head.is_http_1_0.then_some("keep-alive")

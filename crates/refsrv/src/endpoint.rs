@@ -26,7 +26,7 @@ pub enum Endpoint {
 
 impl Endpoint {
     /// The address that must not be listened on, because others could reach it.
-    pub(crate) fn beyond_loopback(&self) -> Option<SocketAddr> {
+    pub(crate) fn outside_loopback(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(addr) if !addr.ip().is_loopback() => Some(*addr),
             Self::Tcp(_) | Self::Unix(_) => None,
@@ -73,7 +73,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// A text that is not an endpoint.
+/// A text that is not a valid endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is neither an address such as 127.0.0.1:8000 nor unix:/path")]
 pub struct EndpointError(String);
@@ -113,8 +113,8 @@ mod tests {
     }
 
     #[test]
-    fn only_addresses_can_lie_beyond_loopback() {
-        let beyond = |text: &str| text.parse::<Endpoint>().expect(text).beyond_loopback();
+    fn only_addresses_can_be_outside_loopback() {
+        let beyond = |text: &str| text.parse::<Endpoint>().expect(text).outside_loopback();
         assert_eq!(
             beyond("192.0.2.1:80")
                 .map(|addr| addr.to_string())

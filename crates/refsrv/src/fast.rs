@@ -19,7 +19,7 @@ use crate::command::{Command, Ending, execute};
 use crate::response::{Framing, Layout, Response};
 use crate::shared::{Report, Stats};
 
-/// Also the most events taken from the kernel at once.
+/// Also the maximum number of events per wait.
 const EXPECTED_CONNECTIONS: usize = 1024;
 const RECEIVE_BYTES: usize = 64 * 1024;
 /// Number of responses laid out side by side for one write.
@@ -27,7 +27,7 @@ const BATCH: usize = 64;
 /// Pause after a failed accept; otherwise, running out of file descriptors would cause a busy loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// The token of an event that is not for a connection.
+/// Tokens of events that do not concern a connection.
 const LISTENER: u64 = u64::MAX;
 const COMMANDS: u64 = u64::MAX - 1;
 
@@ -153,7 +153,7 @@ impl FastServer {
         if is_watched {
             self.connections[index] = Some(Connection {
                 socket: socket.into(),
-                owed_bytes: 0,
+                pending_bytes: 0,
                 matched: 0,
             });
         } else {
@@ -194,8 +194,8 @@ struct Exchange<'a> {
 #[derive(Debug)]
 struct Connection {
     socket: OwnedFd,
-    /// Responses not yet taken by the kernel, in bytes.
-    owed_bytes: usize,
+    /// Bytes of responses that the kernel has not accepted yet.
+    pending_bytes: usize,
     /// See [`count_blank_lines`].
     matched: u8,
 }
@@ -204,10 +204,10 @@ impl Connection {
     /// Reads and responds until there is nothing to read or the client does not read.
     fn exchange(&mut self, shared: &mut Exchange<'_>, may_have_ended: bool) -> Ending {
         loop {
-            if self.owed_bytes > 0 && self.pay(shared.responses) == Ending::Stop {
+            if self.pending_bytes > 0 && self.write_pending(shared.responses) == Ending::Stop {
                 return Ending::Stop;
             }
-            if self.owed_bytes > 0 {
+            if self.pending_bytes > 0 {
                 return Ending::Continue;
             }
             let count = match read(&self.socket, &mut *shared.received) {
@@ -221,19 +221,20 @@ impl Connection {
                 .pieces
                 .count(&mut self.matched, &shared.received[..count]);
             shared.stats.arrivals += requests as u64;
-            self.owed_bytes = requests * shared.responses.response_bytes;
+            self.pending_bytes = requests * shared.responses.response_bytes;
             let is_drained = count < shared.received.len() && !may_have_ended;
             if is_drained {
-                return self.pay(shared.responses);
+                return self.write_pending(shared.responses);
             }
         }
     }
 
-    /// Writes what is owed, as far as the kernel takes it; an edge reports when it takes more.
-    fn pay(&mut self, responses: &Responses) -> Ending {
-        while self.owed_bytes > 0 {
-            match write(&self.socket, responses.next(self.owed_bytes)) {
-                Ok(count) => self.owed_bytes -= count,
+    /// Writes pending bytes as far as the kernel accepts them; an edge reports when it accepts
+    /// more.
+    fn write_pending(&mut self, responses: &Responses) -> Ending {
+        while self.pending_bytes > 0 {
+            match write(&self.socket, responses.next(self.pending_bytes)) {
+                Ok(count) => self.pending_bytes -= count,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ending::Continue,
                 Err(_) => return Ending::Stop,
@@ -266,16 +267,16 @@ impl Responses {
         }
     }
 
-    /// What to write next, of `owed_bytes` that end at the end of a response.
-    fn next(&self, owed_bytes: usize) -> &[u8] {
+    /// The bytes to write next, with `pending_bytes` remaining until the end of the last response.
+    fn next(&self, pending_bytes: usize) -> &[u8] {
         let written =
-            (self.response_bytes - owed_bytes % self.response_bytes) % self.response_bytes;
-        &self.batch[written..self.batch.len().min(written + owed_bytes)]
+            (self.response_bytes - pending_bytes % self.response_bytes) % self.response_bytes;
+        &self.batch[written..self.batch.len().min(written + pending_bytes)]
     }
 }
 
-/// Counts requests in what was read. Requests of one client are alike, so a piece that equals the
-/// previous one is not scanned again.
+/// Counts requests in received bytes. A client usually repeats the same request, so a piece that
+/// equals the previous one is not scanned again.
 #[derive(Debug, Default)]
 struct Pieces {
     last: Vec<u8>,
@@ -342,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_that_comes_again_is_counted_again() {
+    fn a_repeated_piece_is_counted_again() {
         let mut pieces = Pieces::default();
         let mut matched = 0;
         let counts =
@@ -350,7 +351,7 @@ mod tests {
 
         assert_eq!(counts, [2, 2, 2]);
 
-        // The same bytes within a request are different.
+        // Equal pieces are counted differently if they start within a blank line.
         let halves = [b"\r\n".as_slice(), b"\r\n", b"\r\n", b"\r\n"];
         assert_eq!(
             halves.map(|piece| pieces.count(&mut matched, piece)),
@@ -359,16 +360,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_owed_goes_on_where_the_kernel_stopped() {
+    fn a_partial_write_is_continued() {
         let responses = Responses::new(b"hello");
-        let mut owed_bytes = 100 * responses.response_bytes;
+        let mut pending_bytes = 100 * responses.response_bytes;
         let mut sent = Vec::new();
 
-        while owed_bytes > 0 {
-            let next = responses.next(owed_bytes);
+        while pending_bytes > 0 {
+            let next = responses.next(pending_bytes);
             let taken = &next[..next.len().min(7)];
             sent.extend_from_slice(taken);
-            owed_bytes -= taken.len();
+            pending_bytes -= taken.len();
         }
 
         assert_eq!(

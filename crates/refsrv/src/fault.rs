@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_cannot_hold_are_refused() {
+    fn invalid_rules_are_rejected() {
         let unsound = [
             (Fault::Reset, When::Every { n: 0, offset: 0 }, "every"),
             (Fault::Reset, When::At(vec![2, 1]), "at"),

@@ -1,4 +1,4 @@
-//! Request heads: bytes in, what the server needs to know out. No sockets, no clock.
+//! Parses request heads. No sockets, no clock.
 
 /// A longer head is rejected with 431.
 pub const MAX_HEAD_BYTES: usize = 64 * 1024;
@@ -89,7 +89,7 @@ fn body_bytes(fields: &[httparse::Header<'_>]) -> Result<u64, HeadError> {
     Ok(length.unwrap_or(0))
 }
 
-/// Digits only: `str::parse` would let `+5` through.
+/// Digits only: `str::parse` would accept `+5`.
 fn decimal(value: &[u8]) -> Option<u64> {
     if !value.iter().all(u8::is_ascii_digit) {
         return None;
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn every_beginning_of_a_head_is_incomplete_not_wrong() {
+    fn every_prefix_of_a_head_is_incomplete_and_not_invalid() {
         let text = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 12\r\n\r\n";
         for end in 0..text.len() {
             assert_eq!(parse_head(&text[..end]), Ok(None), "{end} bytes");
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_served_is_named() {
+    fn unsupported_requests_have_a_specific_error() {
         let cases = [
             ("\x16\x03\x01\x02\x00", HeadError::Malformed),
             ("hello\r\n\r\n", HeadError::Malformed),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_heads_are_refused() {
+    fn overlong_heads_are_rejected() {
         let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(101));
         let long = format!("GET / HTTP/1.1\r\na: {}", "b".repeat(MAX_HEAD_BYTES));
         assert_eq!(parse_head(many.as_bytes()), Err(HeadError::TooLarge));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn no_garbage_makes_it_panic() {
+    fn garbage_never_causes_a_panic() {
         for seed in 0..2_000 {
             let length = (crate::random::uniform(seed, 0) * 200.0) as u64;
             let garbage: Vec<u8> = (1..length)

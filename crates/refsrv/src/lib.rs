@@ -2,10 +2,10 @@
 //!
 //! A load generator can only be proved correct against a server whose behaviour is known exactly.
 //! `refsrv` keeps a queue in *virtual time*: a request that arrives at `a` starts at `max(a,
-//! earliest free server)`, finishes `hold` later, and its response is written at that ABSOLUTE
+//! earliest free server)`, finishes `hold` later, and its response is written at that absolute
 //! time. One late timer therefore never delays the next request, and the queue follows its formula
 //! (M/M/1, M/D/1, a periodic stall…) however busy the machine is. The machine's own delay is
-//! documented per request: planned finish and actual write time are both in the log and in the
+//! recorded per request: planned finish and actual write time are both in the log and in the
 //! response headers.
 //!
 //! ```no_run
@@ -23,7 +23,7 @@
 //! # Ok::<(), refsrv::StartError>(())
 //! ```
 //!
-//! # Limits, on purpose
+//! # Deliberate limits
 //! - Loopback addresses and Unix sockets only: any other address is rejected.
 //! - One thread. A request pipelined behind another on the same connection is processed, and its
 //!   arrival timestamped, once the previous response has been sent.

@@ -22,7 +22,7 @@ pub enum Outcome {
     WrongBody,
     /// Normal response; the next request on its connection will find it closed, by plan.
     StaleClose,
-    /// The client was gone before the response could be written. NOT by plan.
+    /// The client was gone before the response could be written; not planned.
     ClientGone,
 }
 
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn lateness_is_taken_from_what_was_written() {
+    fn lateness_covers_only_written_responses() {
         let entry = |id: u64| LogEntry {
             id,
             arrive_ns: 0,

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn one_server_makes_them_wait_in_line() {
+    fn one_server_serves_requests_one_after_another() {
         let mut queue = constant(10, Some(1));
         assert_eq!(
             finishes(&mut queue, &[0, 1, 2, 50, 55]),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn two_servers_take_the_one_that_is_free_first() {
+    fn a_request_gets_the_server_that_is_free_first() {
         let holds_ns = vec![30, 10, 10, 10, 10];
         let mut queue =
             VirtualQueue::new(Service::List { holds_ns }, Some(2), FaultPlan::none(), 0);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_status_takes_no_server_and_no_time() {
+    fn an_error_status_occupies_no_server_and_is_immediate() {
         let faults = FaultPlan::none().with(Fault::Status(503), When::at(vec![1]));
         let mut queue = VirtualQueue::new(Service::Constant { hold_ns: 10 }, Some(1), faults, 0);
         assert_eq!(finishes(&mut queue, &[0, 1, 2]), [10, 1, 20]);

@@ -33,7 +33,7 @@ pub(crate) struct Layout<'a> {
     pub stamps: Option<&'a Slot>,
     /// The value of the Connection field, if there is one.
     pub connection: Option<&'static str>,
-    /// Leave the body out, as HEAD asks.
+    /// Omit the body, as in a response to HEAD.
     pub head_only: bool,
 }
 
@@ -85,7 +85,7 @@ impl Response {
     }
 }
 
-/// The usual reason phrase of a status; only the number matters, so the rest share one.
+/// The reason phrase of a status. Clients ignore it, so uncommon statuses share one.
 pub(crate) fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_response_is_what_rfc_9112_says() {
+    fn a_plain_response_follows_rfc_9112() {
         let expected =
             "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello";
         assert_eq!(text(&PLAIN), expected);

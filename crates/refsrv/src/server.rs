@@ -12,7 +12,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::{LocalSet, spawn_local};
 
-use crate::arrival::ask_for_stamps;
+use crate::arrival::request_timestamps;
 use crate::clock::now_ns;
 use crate::command::{Command, Ending, execute};
 use crate::config::Config;
@@ -30,7 +30,8 @@ const ACCEPT_PAUSE_NS: u64 = 10_000_000;
 /// Why a server could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// It misbehaves on purpose and must not be reachable; listen on 127.0.0.1 or `[::1]`.
+    /// The server misbehaves on purpose and must not be reachable from other machines; listen on
+    /// 127.0.0.1 or `[::1]`.
     #[error("{0} is not a loopback address")]
     NotLoopback(SocketAddr),
     /// The configuration cannot be carried out as written.
@@ -66,7 +67,7 @@ impl ReferenceServer {
     /// # Errors
     /// If the address is not loopback, the configuration is invalid, or the system refuses.
     pub fn start(config: Config) -> Result<Self, StartError> {
-        if let Some(addr) = config.listen.beyond_loopback() {
+        if let Some(addr) = config.listen.outside_loopback() {
             return Err(StartError::NotLoopback(addr));
         }
         config.validate()?;
@@ -77,7 +78,7 @@ impl ReferenceServer {
     fn open(config: Config) -> io::Result<Self> {
         let (listener, endpoint) = config.listen.listen()?;
         if config.log_queued {
-            ask_for_stamps(&listener)?;
+            request_timestamps(&listener)?;
         }
 
         let epoch_ns = now_ns();
@@ -187,7 +188,7 @@ impl Drop for ReferenceServer {
     }
 }
 
-/// Everything to open before the thread starts, so that the caller sees a failure.
+/// Everything that is opened before the thread starts, so that failures reach the caller.
 struct Parts {
     listener: Listener,
     timer_fd: TimerFd,

@@ -9,7 +9,7 @@ use crate::random;
 /// How long each request occupies a server. Indexed by arrival number, from 0.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Service {
-    /// Every request the same.
+    /// The same hold for every request.
     Constant {
         /// The hold of every request.
         hold_ns: u64,
@@ -26,7 +26,7 @@ pub enum Service {
         /// The stream of draws.
         seed: u64,
     },
-    /// Two values; exactly the last of every `slow_every` requests is slow, so counts are exact.
+    /// Two holds: the last of every `slow_every` requests is slow, so counts are exact.
     Bimodal {
         /// The usual hold.
         fast_ns: u64,
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn pareto_stays_between_its_ends_and_has_its_median() {
+    fn pareto_stays_within_its_bounds_and_has_its_median() {
         let service = Service::Pareto {
             alpha: 1.5,
             min_ns: MS,
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_moves_the_beginning_to_its_end_and_nothing_else() {
+    fn a_stall_only_delays_starts_to_its_end() {
         let service = Service::PeriodicStall {
             base_ns: 1,
             period_ns: 100,
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn unsound_plans_are_refused_by_name() {
+    fn invalid_plans_are_rejected_by_field_name() {
         let unsound = [
             (Service::List { holds_ns: vec![] }, "holds_ns"),
             (

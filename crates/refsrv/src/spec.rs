@@ -4,7 +4,7 @@ use crate::fault::{Fault, FaultRule, When};
 use crate::response::Framing;
 use crate::service::Service;
 
-/// A text that is not a plan. The message shows the valid forms.
+/// A text that is not a valid plan. The message lists the valid forms.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not {expected}")]
 pub struct SpecError {
@@ -61,7 +61,7 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, SpecError> {
 }
 
 /// Parses a service plan: `2ms`, `exp:2ms`, `bimodal:1ms,50ms,200`, `list:1ms,2ms`,
-/// `lognormal:1ms,1.5` (median, sigma) or `pareto:1.5,1ms,60s` (alpha, least, most).
+/// `lognormal:1ms,1.5` (median, sigma) or `pareto:1.5,1ms,60s` (alpha, minimum, maximum).
 ///
 /// # Errors
 /// If it is none of these.
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_can_hit_at_a_distance() {
+    fn a_fault_rule_can_have_an_offset() {
         let when = |text| parse_fault_rule(text).map(|rule| rule.when);
         assert_eq!(
             when("reset@every:100"),
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_shows_what_would_be_valid() {
+    fn an_error_lists_the_valid_forms() {
         let error = parse_framing("gzip").expect_err("no such framing");
         assert_eq!(
             error.to_string(),

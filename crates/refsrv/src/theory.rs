@@ -1,5 +1,5 @@
-//! Response times according to queueing theory: the expected numbers of a queue, before any server
-//! runs.
+//! Response times according to queueing theory: the expected figures of a queue, without running a
+//! server.
 //!
 //! Times are in mean service times. Each queue is first come, first served, in equilibrium, and
 //! named in Kendall's notation: arrivals / service times / servers, M for exponential and D for
@@ -73,8 +73,7 @@ impl KnownQueue {
     }
 }
 
-/// Where `is_below` changes from true to false, between a number for which it is true and one for
-/// which it is false.
+/// The number at which `is_below` changes from true (at `below`) to false (at `above`).
 fn bisect(mut below: f64, mut above: f64, is_below: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..HALVINGS {
         let middle = (below + above) / 2.0;
@@ -147,12 +146,13 @@ fn md1_queued_at_most(utilisation: f64, count: usize) -> Vec<f64> {
     let mut present = vec![1.0 - utilisation];
 
     for level in 0..count {
-        // The number left behind at departures rises above a level as often as it falls back to it.
-        let from_nobody = present[0] * at_least[level + 1];
-        let from_some: f64 = (1..=level)
+        // The number of requests left behind at departures rises above a level as often as it falls
+        // back to it.
+        let from_empty = present[0] * at_least[level + 1];
+        let from_busy: f64 = (1..=level)
             .map(|left| present[left] * at_least[level + 2 - left])
             .sum();
-        present.push((from_nobody + from_some) / exactly[0]);
+        present.push((from_empty + from_busy) / exactly[0]);
     }
 
     let mut sum = present[0];
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn md1_has_the_quantiles_that_were_evaluated_with_120_digits() {
+    fn md1_quantiles_equal_those_evaluated_with_120_digits() {
         let table = [
             (0.5, [1.0000, 2.5157, 3.0506, 4.3363, 6.1684, 8.0010]),
             (0.7, [1.7298, 4.0771, 5.1029, 7.4855, 10.894, 14.303]),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn mmc_has_the_quantiles_of_the_tables() {
+    fn mmc_quantiles_equal_those_of_the_tables() {
         let mm4 = [
             (0.5, 0.1739, [0.783, 2.450, 4.764, 7.068]),
             (0.7, 0.4287, [1.029, 2.976, 5.493, 7.902]),

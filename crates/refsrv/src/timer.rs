@@ -1,8 +1,9 @@
 //! Waits until an absolute time, to the microsecond.
 //!
-//! `tokio::time` is a wheel of 1 ms and would be late by half of that. Here one timerfd wakes the
-//! thread slightly early, and it spins for the rest; each iteration of the spin yields to the other
-//! tasks and the sockets, so arrivals are timestamped on time meanwhile.
+//! The timer wheel of `tokio::time` has a resolution of 1 ms and would be half of that late on
+//! average. Here one timerfd wakes the thread slightly early, and it spins for the rest;
+//! each iteration of the spin yields to the other tasks and the sockets, so arrivals are
+//! timestamped on time meanwhile.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -67,7 +68,7 @@ impl Timer {
         let _ = woken.await;
     }
 
-    /// Wakes the waits, forever.
+    /// Wakes each wait at its deadline. Never returns.
     pub(crate) async fn drive(&self) {
         loop {
             self.wake_due();
@@ -75,12 +76,12 @@ impl Timer {
                 self.changed.notified().await;
                 continue;
             };
-            let rise_ns = deadline_ns.saturating_sub(self.spin_ns);
+            let wake_ns = deadline_ns.saturating_sub(self.spin_ns);
             // If the timer cannot be set, spin instead: costly, but still on time.
-            if now_ns() >= rise_ns || self.set(rise_ns).is_err() {
+            if now_ns() >= wake_ns || self.set(wake_ns).is_err() {
                 tokio::task::yield_now().await;
             } else {
-                self.rest().await;
+                self.wait_for_timer().await;
             }
         }
     }
@@ -118,9 +119,9 @@ impl Timer {
         }
     }
 
-    fn set(&self, rise_ns: u64) -> io::Result<()> {
+    fn set(&self, wake_ns: u64) -> io::Result<()> {
         // An it_value of zero would disarm the timer.
-        let it_value = to_timespec(rise_ns.max(1));
+        let it_value = to_timespec(wake_ns.max(1));
         let once = Itimerspec {
             it_interval: to_timespec(0),
             it_value,
@@ -130,7 +131,7 @@ impl Timer {
         Ok(())
     }
 
-    async fn rest(&self) {
+    async fn wait_for_timer(&self) {
         tokio::select! {
             ready = self.fd.readable() => {
                 if let Ok(mut ready) = ready {

@@ -1,4 +1,4 @@
-//! The binary as a user sees it.
+//! The command-line interface of the binary.
 
 mod common;
 
@@ -97,7 +97,7 @@ fn it_ends_by_itself_when_the_time_is_up() {
 }
 
 #[test]
-fn usage_errors_exit_with_2_and_say_what_would_be_valid() {
+fn usage_errors_exit_with_2_and_list_valid_forms() {
     let cases: [(&[&str], &str); 9] = [
         (&["--listen", "0.0.0.0:0"], "not a loopback address"),
         (&["--hold", "fast"], "a hold such as 2ms"),

@@ -44,7 +44,7 @@ fn assert_never_early(log: &[LogEntry]) {
 }
 
 #[test]
-fn a_hold_is_respected_and_never_cut_short() {
+fn a_response_is_never_earlier_than_its_hold() {
     let server = start(constant(3 * MS));
     let mut client = Client::connect(server.addr());
     for _ in 0..50 {
@@ -70,7 +70,7 @@ fn a_hold_is_respected_and_never_cut_short() {
 }
 
 #[test]
-fn the_headers_say_what_the_log_says() {
+fn the_headers_agree_with_the_log() {
     let service = Service::Exponential {
         mean_ns: MS,
         seed: 7,
@@ -152,7 +152,7 @@ fn littles_law_holds_to_the_nanosecond() {
 }
 
 #[test]
-fn a_stall_holds_back_what_arrives_in_it() {
+fn a_stall_delays_requests_that_arrive_during_it() {
     let stall = Service::PeriodicStall {
         base_ns: MS,
         period_ns: 100 * MS,
@@ -208,7 +208,7 @@ fn a_reset_ends_the_connection_without_a_byte() {
     assert_eq!(bytes, b"");
     assert_eq!(end.expect_err("aborted").kind(), ErrorKind::ConnectionReset);
     assert_eq!(log_of(&server, 2)[1].outcome, Outcome::Reset);
-    // The server itself is well.
+    // The server still works.
     assert_eq!(
         Client::connect(server.addr())
             .get()
@@ -322,7 +322,7 @@ fn a_stale_connection_is_closed_when_the_next_request_arrives() {
 }
 
 #[test]
-fn connections_close_after_their_share_with_and_without_saying_so() {
+fn connections_close_after_their_last_response_announced_or_not() {
     for (announce_close, announced) in [(true, Some("close")), (false, None)] {
         let requests_per_connection = Some(3);
         let config = Config {
@@ -349,7 +349,7 @@ fn connections_close_after_their_share_with_and_without_saying_so() {
 }
 
 #[test]
-fn a_client_that_asks_for_the_close_gets_it() {
+fn a_client_can_request_the_close() {
     let server = start(Config::default());
     let mut client = Client::connect(server.addr());
     client.send(b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
@@ -373,7 +373,7 @@ fn http_1_0_keeps_the_connection_on_request() {
 }
 
 #[test]
-fn a_body_framed_by_the_close_is_all_there_is() {
+fn a_body_framed_by_the_close_is_complete() {
     let framing = Framing::UntilClose;
     let server = start(Config {
         framing,
@@ -393,7 +393,7 @@ fn a_body_framed_by_the_close_is_all_there_is() {
 }
 
 #[test]
-fn the_stamps_can_be_left_out() {
+fn the_timestamp_headers_can_be_omitted() {
     let server = start(Config {
         stamp_headers: false,
         ..Config::default()
@@ -403,13 +403,13 @@ fn the_stamps_can_be_left_out() {
 }
 
 #[test]
-fn request_bodies_are_read_away_and_do_not_delay_the_arrival() {
+fn request_bodies_are_discarded_and_do_not_delay_the_arrival() {
     let server = start(constant(MS));
     let mut client = Client::connect(server.addr());
     client.send(b"POST / HTTP/1.1\r\nContent-Length: 100000\r\n\r\n");
     client.send(&[b'x'; 100_000]);
     assert_eq!(client.response().expect("a response").number("X-Id"), 0);
-    // No byte of the body is left to be mistaken for a request.
+    // No byte of the body remains that could be mistaken for a request.
     assert_eq!(client.get().expect("a response").number("X-Id"), 1);
 }
 
@@ -431,7 +431,7 @@ fn pipelined_and_dribbled_requests_get_responses_in_order() {
 }
 
 #[test]
-fn what_is_no_request_is_refused_and_the_server_goes_on() {
+fn invalid_requests_are_rejected_and_the_server_continues() {
     let server = start(Config::default());
     let refusals: [(&[u8], u16); 3] = [
         (b"\x16\x03\x01 no http at all\r\n\r\n", 400),
@@ -463,7 +463,7 @@ fn what_is_no_request_is_refused_and_the_server_goes_on() {
 }
 
 #[test]
-fn a_client_that_leaves_within_its_body_is_logged_as_gone() {
+fn a_client_that_disconnects_within_its_body_is_logged_as_gone() {
     let server = start(Config::default());
     let mut client = Client::connect(server.addr());
     client.send(b"POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc");
@@ -478,7 +478,7 @@ fn a_client_that_leaves_within_its_body_is_logged_as_gone() {
 }
 
 #[test]
-fn fast_mode_responses_every_blank_line() {
+fn fast_mode_responds_to_every_blank_line() {
     let server = start(Config {
         fast: true,
         ..Config::default()
@@ -524,7 +524,7 @@ fn fast_mode_waits_for_a_client_that_does_not_read() {
 }
 
 #[test]
-fn fast_mode_takes_the_place_of_a_client_that_left() {
+fn fast_mode_reuses_the_place_of_a_disconnected_client() {
     let mut server = start(Config {
         fast: true,
         ..Config::default()
@@ -544,7 +544,7 @@ fn fast_mode_takes_the_place_of_a_client_that_left() {
 }
 
 #[test]
-fn a_unix_socket_serves_as_an_address_does_and_is_gone_at_the_end() {
+fn a_unix_socket_serves_like_an_address_and_is_removed_at_the_end() {
     let path = std::env::temp_dir().join(format!("refsrv-{}.sock", std::process::id()));
     for fast in [false, true] {
         let config = Config {
@@ -582,7 +582,7 @@ fn a_unix_socket_serves_as_an_address_does_and_is_gone_at_the_end() {
 }
 
 #[test]
-fn nothing_but_loopback_is_bound() {
+fn only_loopback_addresses_are_accepted() {
     for refused in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
         let listen: SocketAddr = refused.parse().expect("an address");
         let refusal = ReferenceServer::start(Config {
@@ -594,7 +594,7 @@ fn nothing_but_loopback_is_bound() {
 }
 
 #[test]
-fn an_unsound_configuration_is_refused() {
+fn an_invalid_configuration_is_rejected() {
     let refusal = ReferenceServer::start(Config {
         servers: Some(0),
         ..Config::default()
@@ -629,21 +629,21 @@ fn a_stopped_server_keeps_its_log_and_frees_its_port() {
 const CLOCKS_NS: u64 = 5_000;
 
 #[test]
-fn a_request_is_queued_when_it_is_sent_however_late_it_is_read() {
-    // Burning CPU time before each response keeps the one thread from reading what the others send
+fn kernel_timestamps_do_not_depend_on_when_a_request_is_read() {
+    // Using CPU time before each response keeps the only thread from reading the other requests
     // meanwhile.
     let server = start(Config {
         log_queued: true,
         cpu_ns: 20 * MS,
         ..constant(0)
     });
-    // The kernel starts to timestamp a moment after the request.
+    // The kernel starts to timestamp shortly after timestamps are requested.
     let mut warm_up = Client::connect(server.addr());
     let warmed = (0..100).position(|number| {
         warm_up.get().expect("a response");
         log_of(&server, number + 1)[number].queued_ns.is_some()
     });
-    let warmed = warmed.expect("loopback has stamps") + 1;
+    let warmed = warmed.expect("loopback has timestamps") + 1;
 
     let mut clients: Vec<_> = (0..4).map(|_| Client::connect(server.addr())).collect();
     let sends: Vec<_> = clients
@@ -660,7 +660,7 @@ fn a_request_is_queued_when_it_is_sent_however_late_it_is_read() {
     let log = log_of(&server, warmed + 4);
     let mut queued: Vec<_> = log[warmed..]
         .iter()
-        .map(|entry| entry.queued_ns.expect("a stamp"))
+        .map(|entry| entry.queued_ns.expect("a timestamp"))
         .collect();
     queued.sort_unstable();
     for (send, queued_ns) in sends.iter().zip(queued) {

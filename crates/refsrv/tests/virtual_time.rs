@@ -1,6 +1,6 @@
 //! The queue against queueing theory, in virtual time: no network, no clock, no tolerance for the
-//! machine. What remains is sampling error, and the tolerances are four times that, as simulations
-//! with different draws show it (docs: method, tier T; F4 to F10).
+//! machine. Only sampling error remains; the tolerances are four times its estimate from
+//! simulations with different draws (docs: method, tier T; F4 to F10).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,7 +18,7 @@ fn poisson(rate_per_s: f64, seed: u64, count: u64) -> impl Iterator<Item = u64> 
     })
 }
 
-/// Evenly spaced times, in the middle of their intervals: none is on a window's edge.
+/// Evenly spaced times in the middle of their intervals, so that none is on the edge of a window.
 fn evenly(rate_per_s: u64, count: u64) -> impl Iterator<Item = u64> {
     let gap_ns = SECOND / rate_per_s;
     (0..count).map(move |i| i * gap_ns + gap_ns / 2)
@@ -47,11 +47,11 @@ fn quantile_ms(sorted: &[u64], p: f64) -> f64 {
 /// Checks `(p, expected in ms, relative tolerance)`.
 fn assert_quantiles(sorted: &[u64], expected: &[(f64, f64, f64)]) {
     for &(p, expected_ms, tolerance) in expected {
-        let got_ms = quantile_ms(sorted, p);
-        let error = got_ms / expected_ms - 1.0;
+        let actual_ms = quantile_ms(sorted, p);
+        let error = actual_ms / expected_ms - 1.0;
         assert!(
             error.abs() <= tolerance,
-            "p{p}: {got_ms} ms against {expected_ms} ms, {:.2} % off, {:.2} % allowed",
+            "p{p}: {actual_ms} ms against {expected_ms} ms, {:.2} % off, {:.2} % allowed",
             error * 100.0,
             tolerance * 100.0
         );
@@ -204,8 +204,8 @@ fn assert_is_one(what: &str, ratios: &[f64]) {
     );
 }
 
-/// Throughput per second of `users` who think for 20 ms and are served for 2 ms, both exponential,
-/// and their response times, ascending.
+/// Throughput per second of `users` with mean think times of 20 ms and mean service times of 2 ms,
+/// both exponential, and their response times, ascending.
 fn closed_loop(users: usize, seed: u64, count: u64) -> (f64, Vec<u64>) {
     let service = Service::Exponential {
         mean_ns: 2 * MS,
@@ -230,7 +230,7 @@ fn closed_loop(users: usize, seed: u64, count: u64) -> (f64, Vec<u64>) {
 }
 
 #[test]
-fn f10_users_who_think_follow_mean_value_analysis() {
+fn f10_closed_loops_with_think_time_follow_mean_value_analysis() {
     let ten: &[(f64, f64)] = &[(0.5, 4.314), (0.9, 11.77), (0.99, 20.30), (0.999, 27.77)];
     for (users, per_s, response_ms, quantiles) in [
         (5, 218.02, 2.933, &[(0.99, 12.82)][..]),
@@ -268,7 +268,7 @@ fn f7_md1_response_times_follow_the_table() {
 }
 
 #[test]
-fn f8_even_arrivals_wait_less_than_random_ones() {
+fn f8_dm1_response_times_follow_the_formula() {
     assert_follows_theory(KnownQueue::Dm1, &[0.5, 0.7, 0.8, 0.9]);
 }
 

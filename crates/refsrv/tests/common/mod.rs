@@ -126,7 +126,7 @@ impl Client {
         Ok(response)
     }
 
-    /// Everything up to the end of the connection, and how it ended.
+    /// All bytes up to the end of the connection, and how it ended.
     pub fn rest(&mut self) -> (Vec<u8>, io::Result<()>) {
         let end = loop {
             match self.receive() {
