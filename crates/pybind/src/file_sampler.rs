@@ -60,21 +60,21 @@ impl FileSampler {
 }
 
 fn to_python<'py>(py: Python<'py>, sample: &Sample) -> PySample<'py> {
-    let texts = sample
-        .texts
+    let contents = sample
+        .contents
         .iter()
-        .map(|(place, text)| (*place, PyBytes::new(py, text)))
+        .map(|(place, content)| (*place, PyBytes::new(py, content)))
         .collect();
-    let answers = sample
-        .answers
+    let responses = sample
+        .responses
         .iter()
-        .map(|answer| PyBytes::new(py, answer))
+        .map(|response| PyBytes::new(py, response))
         .collect();
     (
         sample.due_ns,
         sample.begun_ns,
         sample.ended_ns,
-        texts,
-        answers,
+        contents,
+        responses,
     )
 }

@@ -62,13 +62,13 @@ impl LoadHandle {
             timeout_s.and_then(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).ok());
         let until = limit.map(|limit| Instant::now() + limit);
         while !self.is_done() {
-            let left = until.map_or(SIGNAL_CHECK, |until| {
+            let remaining = until.map_or(SIGNAL_CHECK, |until| {
                 until.saturating_duration_since(Instant::now())
             });
-            if left.is_zero() {
+            if remaining.is_zero() {
                 return Ok(false);
             }
-            py.detach(|| std::thread::park_timeout(left.min(SIGNAL_CHECK)));
+            py.detach(|| std::thread::park_timeout(remaining.min(SIGNAL_CHECK)));
             py.check_signals()?;
         }
         Ok(true)
@@ -89,7 +89,7 @@ impl LoadHandle {
 
 impl LoadHandle {
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Running>> {
-        // Nothing can panic while the lock is held, so a poisoned one still holds good data.
+        // Nothing can panic while the lock is held, so a poisoned lock still holds valid data.
         self.running
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)

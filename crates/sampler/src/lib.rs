@@ -23,8 +23,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 const NS_PER_S: u64 = 1_000_000_000;
 const READ_BYTES: usize = 16_384;
-const ANSWER_BYTES: usize = 65_536;
-const ANSWER_TIMEOUT: Duration = Duration::from_millis(200);
+const RESPONSE_BYTES: usize = 65_536;
+const RESPONSE_TIMEOUT: Duration = Duration::from_millis(200);
 /// `NLMSG_ERROR` and `NLMSG_DONE` end a response; either is in its own datagram.
 const ENDS: [u16; 2] = [2, 3];
 /// Position of the flags of a request, and those that request such an end: `NLM_F_ACK` and
@@ -57,9 +57,9 @@ pub struct Sample {
     pub ended_ns: u64,
     /// Contents, each with the file's index in the plan; none for a file that was not due or could
     /// not be read.
-    pub texts: Vec<(usize, Vec<u8>)>,
+    pub contents: Vec<(usize, Vec<u8>)>,
     /// The kernel's responses, datagram by datagram; none if it did not respond.
-    pub answers: Vec<Vec<u8>>,
+    pub responses: Vec<Vec<u8>>,
 }
 
 /// A thread that samples until it is stopped.
@@ -95,8 +95,8 @@ impl Sampler {
         })
     }
 
-    /// Also reads these files, together with the others of their spacing; they get the next indices
-    /// in the plan.
+    /// Also reads these files, at the same times as other files with the same spacing; they get the
+    /// next indices in the plan.
     pub fn add(&self, files: Vec<Spaced>) {
         locked(&self.added).extend(files);
     }
@@ -119,7 +119,7 @@ impl Sampler {
 }
 
 fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing can panic while a lock is held, so a poisoned one still holds good data.
+    // Nothing can panic while a lock is held, so a poisoned lock still holds valid data.
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -181,7 +181,7 @@ fn run(
 
 impl Reader {
     fn new(plan: SamplerPlan, begun_ns: u64) -> Self {
-        let buffer = vec![0; ANSWER_BYTES];
+        let buffer = vec![0; RESPONSE_BYTES];
         let mut reader = Self {
             begun_ns,
             files: Vec::new(),
@@ -198,7 +198,7 @@ impl Reader {
     fn open(&mut self, files: Vec<Spaced>, now_ns: u64) {
         for (path, spacing_ns) in files {
             if let Ok(file) = File::open(path) {
-                let due_ns = self.moment_from(now_ns, spacing_ns);
+                let due_ns = self.next_due_ns(now_ns, spacing_ns);
                 self.files.push(Watched {
                     place: self.places,
                     file,
@@ -210,14 +210,15 @@ impl Reader {
         }
     }
 
-    /// All files of one spacing are read at the same times, whenever they were added.
-    fn moment_from(&self, now_ns: u64, spacing_ns: u64) -> u64 {
+    /// When to read a file next. All files with the same spacing are read at the same times,
+    /// whenever they were added.
+    fn next_due_ns(&self, now_ns: u64, spacing_ns: u64) -> u64 {
         self.begun_ns + (now_ns - self.begun_ns).next_multiple_of(spacing_ns.max(1))
     }
 
     fn sample(&mut self, due_ns: u64) -> Sample {
         let begun_ns = monotonic_ns();
-        let texts = self.read_files(due_ns);
+        let contents = self.read_files(due_ns);
         // A leftover of one response must not be read as the response to the next query.
         let responses = self.query().unwrap_or_else(|_| {
             self.netlink = None;
@@ -228,14 +229,14 @@ impl Reader {
             due_ns,
             begun_ns,
             ended_ns: monotonic_ns(),
-            texts,
-            answers: responses,
+            contents,
+            responses,
         }
     }
 
     fn read_files(&mut self, due_ns: u64) -> Vec<(usize, Vec<u8>)> {
         let mut files = std::mem::take(&mut self.files);
-        let mut texts = Vec::with_capacity(
+        let mut contents = Vec::with_capacity(
             files
                 .iter()
                 .filter(|watched| watched.due_ns <= due_ns)
@@ -245,10 +246,10 @@ impl Reader {
             if due_ns < watched.due_ns {
                 return true;
             }
-            watched.due_ns = self.moment_from(due_ns + 1, watched.spacing_ns);
+            watched.due_ns = self.next_due_ns(due_ns + 1, watched.spacing_ns);
             match watched.file.read_at(&mut self.buffer[..READ_BYTES], 0) {
                 Ok(length) => {
-                    texts.push((watched.place, self.buffer[..length].to_vec()));
+                    contents.push((watched.place, self.buffer[..length].to_vec()));
                     true
                 }
                 // A thread that ended, a cgroup that was removed: neither comes back.
@@ -257,7 +258,7 @@ impl Reader {
         });
         self.files = files;
 
-        texts
+        contents
     }
 
     fn query(&mut self) -> io::Result<Vec<Vec<u8>>> {
@@ -275,7 +276,7 @@ impl Reader {
             loop {
                 let (length, _) = recv(&netlink, &mut self.buffer[..], RecvFlags::empty())?;
                 let datagram = &self.buffer[..length];
-                let is_end = !asks_for_end(query)
+                let is_end = !requests_end(query)
                     || number_at(datagram, 4..6).is_none_or(|kind| ENDS.contains(&kind));
                 responses.push(datagram.to_vec());
                 if is_end {
@@ -289,9 +290,9 @@ impl Reader {
     }
 }
 
-/// Otherwise the response is a single datagram: a separate end would be one more to send and to
-/// read.
-fn asks_for_end(query: &[u8]) -> bool {
+/// Whether the query requests a separate end of its response. Without one, the response is a single
+/// datagram, which saves sending and reading another.
+fn requests_end(query: &[u8]) -> bool {
     number_at(query, FLAGS).is_some_and(|flags| flags & ASKS_FOR_END != 0)
 }
 
@@ -309,7 +310,7 @@ fn open_diagnostics() -> io::Result<OwnedFd> {
         SocketFlags::CLOEXEC,
         Some(netlink::SOCK_DIAG),
     )?;
-    set_socket_timeout(&socket, Timeout::Recv, Some(ANSWER_TIMEOUT))?;
+    set_socket_timeout(&socket, Timeout::Recv, Some(RESPONSE_TIMEOUT))?;
 
     Ok(socket)
 }
@@ -321,17 +322,18 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn times_of(samples: &[Sample], place: usize) -> Vec<usize> {
-        let has_it = |sample: &Sample| sample.texts.iter().any(|(there, _)| *there == place);
+        let includes_file =
+            |sample: &Sample| sample.contents.iter().any(|(other, _)| *other == place);
         samples
             .iter()
             .enumerate()
-            .filter(|(_, sample)| has_it(sample))
+            .filter(|(_, sample)| includes_file(sample))
             .map(|(number, _)| number)
             .collect()
     }
 
     #[test]
-    fn samples_come_at_their_times_and_files_at_their_spacing() {
+    fn samples_and_files_are_read_at_their_intervals() {
         let missing = PathBuf::from("/does/not/exist");
         let plan = SamplerPlan {
             files: vec![
@@ -378,7 +380,7 @@ mod tests {
             "{slots:?}"
         );
 
-        // From then on, an added file is read together with those of its spacing.
+        // After it was added, a file is read at the same times as others with its spacing.
         let added = times_of(&samples, 3);
         assert!(
             !added.is_empty() && rare.ends_with(&added),
@@ -387,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_can_no_longer_be_read_is_given_up() {
+    fn a_file_that_can_no_longer_be_read_is_dropped() {
         let (ended, end) = std::sync::mpsc::channel::<()>();
         let (sender, receiver) = std::sync::mpsc::channel();
         let other = std::thread::spawn(move || {
@@ -406,21 +408,21 @@ mod tests {
             0,
         );
 
-        assert_eq!(reader.sample(0).texts.len(), 1);
+        assert_eq!(reader.sample(0).contents.len(), 1);
 
         drop(ended);
         other.join().expect("its end");
         // The kernel may take a moment to release the thread.
-        let is_given_up = (1..1_000_000).any(|due_ns| reader.sample(due_ns).texts.is_empty());
+        let is_dropped = (1..1_000_000).any(|due_ns| reader.sample(due_ns).contents.is_empty());
 
-        assert!(is_given_up && reader.files.is_empty());
+        assert!(is_dropped && reader.files.is_empty());
     }
 
     #[test]
-    fn only_a_question_that_asks_for_it_has_an_end_to_its_response() {
+    fn a_response_has_an_end_only_if_the_query_requests_it() {
         let flagged = |flags: u16| [&[0; 6][..], &flags.to_ne_bytes(), &[0; 8]].concat();
-        let asks = [0x001, 0x005, 0x301].map(|flags| asks_for_end(&flagged(flags)));
-        assert_eq!(asks, [false, true, true]);
-        assert!(!asks_for_end(&[]));
+        let has_end = [0x001, 0x005, 0x301].map(|flags| requests_end(&flagged(flags)));
+        assert_eq!(has_end, [false, true, true]);
+        assert!(!requests_end(&[]));
     }
 }
