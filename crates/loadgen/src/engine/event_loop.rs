@@ -45,7 +45,7 @@ pub(crate) struct BusyPolicy {
     pub max_pending: usize,
 }
 
-/// What an engine is configured with and does not change.
+/// The fixed configuration of an engine.
 pub(crate) struct EngineConfig<'a> {
     pub plan: &'a LoadPlan,
     pub target: &'a Target,
@@ -106,7 +106,7 @@ pub(crate) struct Engine<'a, C, S> {
     last_end_ns: u64,
 }
 
-/// An arrival that waits for a slot, and since when no slot was free.
+/// An arrival that waits for a slot, and the time from which no slot was free.
 struct Waiting {
     due: Due,
     from_ns: u64,
@@ -142,7 +142,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         start_ns: u64,
     ) -> Result<Self, LoadError> {
         let now_ns = monotonic_ns();
-        let recorder = Recorder::new(config.plan, start_ns).on(config.cursor.clone());
+        let recorder = Recorder::new(config.plan, start_ns).with_cursor(config.cursor.clone());
         let ledger = Ledger::new(recorder).showing(config.progress.take());
         let reactor = config.reactor().map_err(|source| LoadError::System {
             action: "watch sockets",
@@ -207,7 +207,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         Ok(())
     }
 
-    /// How the waits were spent so far.
+    /// The pacer, which records how the waits were spent.
     pub fn pacer(&self) -> &Pacer {
         &self.pacer
     }
@@ -290,14 +290,14 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     fn count_completed(&mut self) {
         let has_batch = self.ledger.has_batch();
         while has_batch && self.ledger.count_batch() {
-            // In a closed loop, too: time lost here is not the server's.
+            // In a closed loop, too: the time spent here must not count as the server's.
             self.read_clock();
             self.dispatch_due();
         }
     }
 
-    /// Sends first: a due send gets later from now on, while a response that has arrived keeps its
-    /// place in the socket.
+    /// Sends before reading: any delay adds to the lag of a due send, while a response that has
+    /// arrived stays in the socket buffer.
     #[inline(always)]
     fn process(&mut self, event: Readiness) {
         self.dispatch_due();
@@ -407,7 +407,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         self.now_ns = self.now_ns.max(now_ns);
     }
 
-    /// Records a stall, if it is one, and how much of it the thread waited for a core.
+    /// Records a stall if the gap is long enough, and how much of it the thread waited for a core.
     fn note_stall(&mut self, expected_ns: u64, now_ns: u64) {
         self.stalls
             .note(expected_ns, now_ns, || self.run_queue_waits.take(now_ns));
@@ -431,7 +431,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
 
     /// Records whether a measured arrival was due while the loop was stalled.
     fn note_arrival(&mut self, intended_ns: u64) {
-        if self.stalls.has_kept_arrival(intended_ns) && self.ledger.is_measured(intended_ns) {
+        if self.stalls.has_delayed_arrival(intended_ns) && self.ledger.is_measured(intended_ns) {
             self.stalls.arrivals += 1;
         }
     }
@@ -447,7 +447,8 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         }
 
         let from_ns = due.intended_ns.max(self.slot_idle_until_ns);
-        // Handled in time, it would have had a slot, so only it may be queued now.
+        // Handled on time, it would have had a slot, so it may be queued even if the policy is to
+        // shed.
         let is_overlooked = from_ns > due.intended_ns;
         let is_shed = self.config.policy.on_busy == OnBusy::Shed && !is_overlooked;
 
@@ -458,7 +459,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         }
     }
 
-    /// A slot for an arrival that any may serve: one on a kept connection if there is one.
+    /// A slot for an arrival that is not bound to one, on an open connection if possible.
     fn take_idle(&mut self) -> Option<usize> {
         while let Some(index) = self.idle.take() {
             let line = self.slots[index].line;

@@ -1,4 +1,4 @@
-//! A private file fd table for a generator thread.
+//! A private file descriptor table for a generator thread.
 //!
 //! While threads share one table, the kernel takes a socket reference at the start and end of each
 //! call, in case another thread closes it meanwhile, and threads that open connections contend for
@@ -15,8 +15,8 @@ use nix::unistd::close;
 /// Standard input, output and error, which stay open.
 const STANDARD: RawFd = 3;
 
-/// Gives the calling thread a private table with only the standard descriptors in it. Returns
-/// whether that worked: some sandboxes refuse it, which only costs time.
+/// Gives the calling thread a private table that contains only the standard descriptors. Returns
+/// whether this succeeded: some sandboxes forbid it, and system calls then merely take longer.
 pub(crate) fn use_private_table() -> bool {
     if open_file_descriptors().is_err() || unshare(CloneFlags::CLONE_FILES).is_err() {
         return false;
@@ -25,7 +25,7 @@ pub(crate) fn use_private_table() -> bool {
     // Copies of other threads' file descriptors would keep them open: a peer would not notice when
     // they are closed.
     for fd in open_file_descriptors().unwrap_or_default() {
-        // The one used for listing is already closed.
+        // This fails for the descriptor of the listing, which is already closed.
         let _ = close(fd);
     }
 
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_with_a_table_of_its_own_keeps_nothing_of_others_open() {
+    fn a_private_table_does_not_keep_files_of_other_threads_open() {
         let (mut near, far) = UnixStream::pair().expect("pair");
         near.set_nonblocking(true).expect("nonblocking");
         let (sender, received) = channel();
@@ -62,10 +62,10 @@ mod tests {
                 .expect("listener");
             let _ = end.recv();
         });
-        let (is_private, left) = received.recv().expect("thread");
+        let (is_private, open) = received.recv().expect("thread");
         drop(far);
         if is_private {
-            assert_eq!(left.len(), 1, "{left:?}");
+            assert_eq!(open.len(), 1, "{open:?}");
             assert_eq!(near.read(&mut [0; 8]).expect("the end of the stream"), 0);
         }
 
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_others_have_open_stays_open() {
+    fn files_of_other_threads_stay_open() {
         let (mut near, mut far) = UnixStream::pair().expect("pair");
         thread::spawn(use_private_table).join().expect("no panic");
         far.write_all(b"x").expect("write");

@@ -1,5 +1,5 @@
-//! Idle slots, those with a kept connection separate from those without: a new connection is opened
-//! only if no kept one is idle.
+//! Idle slots, separated into those with and without an open connection: a new connection is opened
+//! only if no open one is idle.
 
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -65,8 +65,8 @@ impl IdleSlots {
         }
     }
 
-    /// A uniformly random slot with a kept connection: any fixed order would lock into phase with
-    /// the server's workers. If there is none, any slot.
+    /// A uniformly random slot with an open connection, or else any slot. Any fixed order could
+    /// synchronize with the server's workers.
     pub fn take(&mut self) -> Option<usize> {
         match self.connected.len() {
             0 => {
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kept_connections_come_first_and_every_slot_comes_once() {
+    fn connected_slots_are_taken_first_and_every_slot_is_taken_once() {
         let mut idle = IdleSlots::new(1, 0);
         (0..10).for_each(|slot| idle.add(slot, slot % 2 == 0));
         let taken: Vec<usize> = std::iter::from_fn(|| idle.take()).collect();
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_that_lost_its_connection_comes_last() {
+    fn a_slot_that_lost_its_connection_is_taken_last() {
         let mut idle = IdleSlots::new(1, 0);
         (0..4).for_each(|slot| idle.add(slot, true));
         idle.lost_connection(2);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_that_gets_a_connection_comes_first() {
+    fn a_slot_that_gets_a_connection_is_taken_first() {
         let mut idle = IdleSlots::new(1, 0);
         (0..4).for_each(|slot| idle.add(slot, false));
         idle.got_connection(1);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_choice_is_even() {
+    fn slots_are_chosen_uniformly() {
         let mut idle = IdleSlots::new(3, 0);
         (0..8).for_each(|slot| idle.add(slot, true));
         let mut counts = [0_u32; 8];

@@ -13,7 +13,7 @@ struct Link {
     is_linked: bool,
 }
 
-const LOOSE: Link = Link {
+const UNLINKED: Link = Link {
     before: NONE,
     after: NONE,
     started_ns: 0,
@@ -57,7 +57,7 @@ impl InFlight {
     /// A request has started in this slot, later than all others.
     pub fn begin(&mut self, slot: usize, started_ns: u64) {
         if slot >= self.links.len() {
-            self.links.resize(slot + 1, LOOSE);
+            self.links.resize(slot + 1, UNLINKED);
         }
 
         debug_assert!(
@@ -81,7 +81,7 @@ impl InFlight {
         self.count += 1;
     }
 
-    /// The request of this slot has ended, or had none.
+    /// The request of this slot has ended. Does nothing if the slot had none.
     pub fn end(&mut self, slot: usize) {
         let Some(link) = self.links.get(slot).copied().filter(|link| link.is_linked) else {
             return;
@@ -96,7 +96,7 @@ impl InFlight {
             after => self.links[after as usize].before = link.before,
         }
 
-        self.links[slot] = LOOSE;
+        self.links[slot] = UNLINKED;
         self.count -= 1;
     }
 }
@@ -106,18 +106,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_is_known_whichever_ends() {
+    fn the_oldest_is_known_whatever_the_order_of_ends() {
         for ended in [vec![0, 1, 2], vec![2, 1, 0], vec![1, 0, 2], vec![1, 2, 0]] {
             let mut in_flight = InFlight::new();
             (0..3).for_each(|slot| in_flight.begin(slot, slot as u64 * 10));
-            let mut left: Vec<usize> = vec![0, 1, 2];
+            let mut remaining: Vec<usize> = vec![0, 1, 2];
             for slot in ended {
                 in_flight.end(slot);
-                left.retain(|other| *other != slot);
-                let oldest = left.first().map(|slot| (*slot, *slot as u64 * 10));
+                remaining.retain(|other| *other != slot);
+                let oldest = remaining.first().map(|slot| (*slot, *slot as u64 * 10));
                 assert_eq!(
                     (in_flight.oldest(), in_flight.count()),
-                    (oldest, left.len())
+                    (oldest, remaining.len())
                 );
             }
         }

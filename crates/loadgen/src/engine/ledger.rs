@@ -3,8 +3,8 @@
 //!
 //! Counting touches histograms all over memory, and between two responses the kernel evicts them
 //! from the caches. Counted in batches, requests share the cache lines that the first one fetched,
-//! and the next request is sent before the last is counted. A few completions wait for more, over
-//! as many turns as needed.
+//! and the next request is sent before the last is counted. Fewer completions than a batch stay
+//! queued, for as many turns as needed.
 
 use std::collections::VecDeque;
 
@@ -17,8 +17,8 @@ use crate::record::recorder::Recorder;
 
 /// Completions counted in one batch. It takes about a microsecond, in which a send may become due.
 const BATCH: usize = 16;
-/// No more completions are queued than this, which is the most responses one wait returns, so that
-/// they are counted after the sends that follow them.
+/// Maximum number of queued completions: as many as the events of one wait, so that they can be
+/// counted after the sends that follow them.
 const MAX_UNCOUNTED: usize = 256;
 
 /// A record, and the completions not yet counted in it.
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn each_end_is_counted_once_and_none_waits_without_bound() {
+    fn each_completion_is_counted_once_and_the_queue_is_bounded() {
         let mut ledger = Ledger::new(Recorder::new(&plan(), 0));
         let many = 3 * MAX_UNCOUNTED as u64 + 7;
 
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_wait_for_more_and_then_all_are_counted() {
+    fn completions_wait_for_a_full_batch_and_then_all_are_counted() {
         let mut ledger = Ledger::new(Recorder::new(&plan(), 0));
         for timestamp_ns in 0..BATCH as u64 {
             assert!(!ledger.has_batch(), "{timestamp_ns} have ended");
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_is_counted_before_a_look_at_the_record() {
+    fn queued_completions_are_counted_before_a_snapshot() {
         let precision = Some(Precision {
             quantile: 0.5,
             half_width: 0.1,
@@ -221,18 +221,18 @@ mod tests {
         let (sender, snapshots) = channel();
         let cursor = EndCursor::new(Ends::of(&plan, 0).expect("a precision"), Some(sender));
         let checkpoint_ns = cursor.checkpoint_ns();
-        let mut ledger = Ledger::new(Recorder::new(&plan, 0).on(Some(cursor)));
+        let mut ledger = Ledger::new(Recorder::new(&plan, 0).with_cursor(Some(cursor)));
         let timestamps_ns = [0, checkpoint_ns / 2, checkpoint_ns - 200];
         timestamps_ns
             .into_iter()
             .for_each(|timestamp_ns| ledger.ended(ended(timestamp_ns)));
         ledger.scheduled(checkpoint_ns);
-        let seen = snapshots
+        let batches = snapshots
             .try_recv()
             .expect("a snapshot")
             .batches
             .beyond(0.5);
-        let requests: f64 = seen.iter().map(|batch| batch.requests).sum();
+        let requests: f64 = batches.iter().map(|batch| batch.requests).sum();
 
         assert!((requests - 3.0).abs() < 1e-9, "{requests}");
     }

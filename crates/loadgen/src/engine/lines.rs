@@ -16,7 +16,7 @@ pub(crate) struct Link<C> {
     pub is_ready: bool,
     /// Exchanges in progress on it.
     pub exchanges: usize,
-    /// Number of exchanges that the server allowed at the last check.
+    /// Number of concurrent exchanges that the server allowed at the last check.
     pub allowed: usize,
     /// Whether the peer is known to have closed its side.
     pub is_hung_up: bool,
@@ -38,12 +38,12 @@ impl<C: Connection> Link<C> {
     }
 }
 
-/// One of the connections that the thread may have at a time, with its predecessors.
+/// A sequence of connections, at most one of which takes requests at a time.
 pub(crate) struct Line<C> {
     pub link: Option<Link<C>>,
     /// Distinguishes events of this connection from those of the previous one.
     pub generation: u32,
-    /// Slots that wait for the connection that another one opens, or for a stream.
+    /// Slots that wait for the connection that another slot opens, or for a stream.
     pub waiting: VecDeque<usize>,
     /// Idle slots for which the server allows no stream.
     pub parked: Vec<usize>,
@@ -98,8 +98,8 @@ impl<C: Connection> Lines<C> {
         token(number, self.lines[number].generation)
     }
 
-    /// Whether another slot of the line can serve an arrival without waiting for a stream, as far as
-    /// is known.
+    /// Whether another slot of the line can serve an arrival without waiting for a stream, as far
+    /// as known.
     #[inline(always)]
     pub fn may_serve(&self, number: usize) -> bool {
         let line = &self.lines[number];
@@ -167,8 +167,8 @@ impl<C: Connection> Lines<C> {
         self.retired.remove(&token)
     }
 
-    /// Makes a connection leave its line, to end with its last exchange; returns whether it had not
-    /// left before.
+    /// Removes a connection from its line and keeps it until its last exchange ends; returns
+    /// whether it was still on the line.
     pub fn retire(&mut self, token: u64) -> bool {
         let (number, generation) = line_of(token);
         let line = &mut self.lines[number];

@@ -1,6 +1,6 @@
-//! Waits for sockets and for a timestamp at once: epoll, with timeouts in nanoseconds.
+//! Waits for sockets, at most until a timestamp: epoll with nanosecond timeouts.
 //!
-//! The loop is custom-made because it decides the order of work: a due send goes out before the
+//! The loop is custom-made because it controls the order of work: a due send goes out before the
 //! next response is read.
 
 use std::num::NonZeroU64;
@@ -22,7 +22,7 @@ const BATCH: usize = 256;
 
 /// Time between two beats: less than what counts as a stall.
 const HEARTBEAT_NS: u64 = 2 * NS_PER_MS;
-/// No slot has this number.
+/// No connection has this token.
 const HEARTBEAT_TOKEN: u64 = u64::MAX;
 
 /// What happened to a socket.
@@ -95,7 +95,7 @@ impl Reactor {
         Ok(())
     }
 
-    /// How long a wait with this timeout lasts at most.
+    /// Maximum duration of a wait with this timeout.
     pub fn longest_wait_ns(&self, timeout_ns: u64) -> u64 {
         if self.heartbeat.is_some() {
             timeout_ns.min(HEARTBEAT_NS)
@@ -104,7 +104,7 @@ impl Reactor {
         }
     }
 
-    /// Watches a socket until it is closed. Edge-triggered: the reader has to read until nothing is
+    /// Watches a socket until it is closed. Edge-triggered: the caller has to read until nothing is
     /// left.
     pub fn register(&self, socket: BorrowedFd<'_>, token: u64) -> std::io::Result<()> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
@@ -142,7 +142,7 @@ impl Reactor {
     }
 
     /// Removes the heartbeat from the events of the last wait and returns the number of the others.
-    /// The timer continues once it has been read.
+    /// Reads the timer, which would otherwise stay readable.
     fn without_heartbeat(&mut self) -> std::io::Result<usize> {
         if let Some(timer) = &self.heartbeat {
             let total = self.events.len();
@@ -185,7 +185,7 @@ mod tests {
     use crate::base::clock::monotonic_ns;
 
     #[test]
-    fn a_wait_ends_at_its_timestamp_and_not_before() {
+    fn a_wait_does_not_end_before_its_timeout() {
         let mut reactor = Reactor::new().expect("epoll");
         for timeout_ns in [0, 1, 30_000, 700_000, 3 * NS_PER_MS] {
             let before_ns = monotonic_ns();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heart_beats_through_every_wait_and_tells_nothing() {
+    fn the_heartbeat_ends_every_wait_and_is_not_reported() {
         let before_ns = monotonic_ns();
         let mut reactor = Reactor::new().expect("epoll");
         reactor.enable_heartbeat();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_and_the_end_of_the_peer_are_distinguished() {
+    fn a_hangup_is_distinguished_from_data() {
         let mut reactor = Reactor::new().expect("epoll");
         let (mut near, far) = UnixStream::pair().expect("pair");
         reactor.register(far.as_fd(), 7).expect("register");

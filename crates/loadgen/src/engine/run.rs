@@ -168,8 +168,8 @@ impl Start {
         }
     }
 
-    /// Early end of a load with a limited number of requests: the rest of the last possible length
-    /// was not measured. `None` for any other load.
+    /// The end of a load with a limited number of requests, which is usually earlier than planned:
+    /// the rest of the planned length was not measured. `None` for any other load.
     fn early_end_ns(
         &self,
         plan: &LoadPlan,
@@ -240,7 +240,7 @@ fn merged(plan: &LoadPlan, start: &Start, records: &mut [ThreadRecord]) -> Recor
         .ends
         .as_ref()
         .map(|ends| EndCursor::new(Arc::clone(ends), None));
-    let mut all = Recorder::new(plan, start.monotonic_ns).on(cursor);
+    let mut all = Recorder::new(plan, start.monotonic_ns).with_cursor(cursor);
     all.settle();
 
     for record in records {
@@ -319,7 +319,7 @@ mod tests {
     use crate::base::clock::NS_PER_S;
 
     #[test]
-    fn a_thread_that_fails_stops_the_others_and_one_that_is_done_does_not() {
+    fn a_failing_thread_stops_the_others_and_a_finished_one_does_not() {
         let stop = StopToken::new();
         StopUnlessDone(Some(&stop)).done();
 
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_counted_for_requests_that_end_their_connections() {
+    fn each_request_that_closes_its_connection_needs_a_port() {
         let needed = |value: &str| {
             let mut plan = LoadPlan::open("http://127.0.0.1:9/", 500.0, NS_PER_S);
             plan.headers = vec![("Connection".to_owned(), value.to_owned())];

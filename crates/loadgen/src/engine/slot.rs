@@ -18,10 +18,10 @@ pub(crate) struct Work {
     pub arrival: Arrival,
     /// When the slot took it: the timeout counts from here.
     pub started_ns: u64,
-    /// If it opens the connection.
+    /// When it began to open the connection; 0 if it does not open one.
     pub connect_start_ns: u64,
     pub connect_ready_ns: u64,
-    /// Since when it has waited for a connection that another one opens, or for a stream; 0 if it
+    /// Since when it has waited for a connection that another slot opens, or for a stream; 0 if it
     /// does not wait.
     pub waiting_since_ns: u64,
     /// The connection that it was written to.
@@ -51,8 +51,8 @@ impl Work {
         self.connect_start_ns != 0 && self.connect_ready_ns == 0
     }
 
-    /// Counts the time in which the server took no bytes of its connection as a wait. `until_ns`: when
-    /// that ended if it was never written.
+    /// Counts the time in which the server read nothing from the connection as a wait. If the
+    /// request was never written, the wait ended at `until_ns`.
     pub fn note_block(&mut self, stamps: &ExchangeStamps, until_ns: u64) {
         // The first request of a connection has nothing before it.
         if stamps.blocked_since_ns == 0 || self.connect_start_ns != 0 {
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_in_which_the_server_took_no_bytes_is_a_wait() {
+    fn time_in_which_the_server_reads_nothing_counts_as_a_wait() {
         let waited = |connect_start_ns, write_start_ns| {
             let mut work = Work {
                 connect_start_ns,

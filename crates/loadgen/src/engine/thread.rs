@@ -1,5 +1,5 @@
-//! The part of a load that one thread runs: its share of the arrivals, over one kind of connection,
-//! with its input engine.
+//! The part of a load that one thread runs: its share of the arrivals, with its own engine, over
+//! one kind of connection.
 
 use crate::arrivals::closed_loop::{ClosedPlan, ClosedSource};
 use crate::arrivals::draw::Draw;

@@ -21,8 +21,8 @@ pub struct ThreadCost {
     /// Time in which busy-waiting was off because the cores had too little idle time; `None` if
     /// idle time was not monitored.
     pub spin_off_ns: Option<u64>,
-    /// CPU time without its real-time priority; `None` if it did not have to give it up, or could
-    /// not.
+    /// CPU time after giving up its real-time priority; `None` if it never has to, or is not
+    /// permitted to.
     pub real_time_off_ns: Option<u64>,
     /// Wall time from the start to the end of the thread's work.
     pub wall_ns: u64,
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cost_of_work_is_seen() {
+    fn cpu_and_wall_time_of_work_are_measured() {
         let meter = CostMeter::start();
         let until_ns = thread_cpu_ns() + 5_000_000;
         while thread_cpu_ns() < until_ns {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_share_of_steal_is_a_share() {
+    fn the_steal_share_is_relative_to_all_ticks() {
         let then = HostTicks {
             steal: 10,
             all: 1_000,

@@ -1,4 +1,4 @@
-//! What a run knows besides its record: what the generator cost, and how much it was disturbed.
+//! Facts of a run besides its record: the generator's cost, and how much it was disturbed.
 
 pub(crate) mod cost;
 pub(crate) mod run;

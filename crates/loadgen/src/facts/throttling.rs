@@ -10,7 +10,7 @@ pub(crate) fn throttled_periods() -> Option<u64> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     memberships
         .lines()
-        .filter_map(|line| group_folder(line, &mounts))
+        .filter_map(|line| cgroup_directory(line, &mounts))
         .filter_map(|folder| fs::read_to_string(folder.join("cpu.stat")).ok())
         .filter_map(|text| count(&text))
         .reduce(u64::max)
@@ -27,7 +27,7 @@ fn count(cpu_stat: &str) -> Option<u64> {
 
 /// The directory for one line of `/proc/self/cgroup` (`number:controllers:path`), if its hierarchy
 /// has a CPU controller.
-fn group_folder(membership: &str, mounts: &str) -> Option<PathBuf> {
+fn cgroup_directory(membership: &str, mounts: &str) -> Option<PathBuf> {
     let mut fields = membership.splitn(3, ':').skip(1);
     let (controllers, path) = (fields.next()?, fields.next()?);
     let is_unified = controllers.is_empty();
@@ -40,12 +40,12 @@ fn group_folder(membership: &str, mounts: &str) -> Option<PathBuf> {
         let (mut before, mut after) = (before.split(' ').skip(3), after.split(' '));
         let (root, mount_point) = (before.next()?, before.next()?);
         let (kind, options) = (after.next()?, after.nth(1)?);
-        let is_wanted = match is_unified {
+        let has_cpu_controller = match is_unified {
             true => kind == "cgroup2",
             false => kind == "cgroup" && options.split(',').any(|option| option == "cpu"),
         };
         let below = Path::new(path).strip_prefix(root).ok()?;
-        is_wanted.then(|| Path::new(mount_point).join(below))
+        has_cpu_controller.then(|| Path::new(mount_point).join(below))
     })
 }
 
@@ -59,7 +59,7 @@ mod tests {
 32 25 0:29 / /sys/fs/cgroup/cpu,cpuacct rw shared:7 - cgroup cgroup rw,cpu,cpuacct\n";
 
     #[test]
-    fn the_group_is_found_in_either_hierarchy() {
+    fn the_cgroup_directory_is_found_in_either_hierarchy() {
         for (line, folder) in [
             (
                 "4:cpu,cpuacct:/user/a",
@@ -71,7 +71,7 @@ mod tests {
             ("nonsense", None),
         ] {
             assert_eq!(
-                group_folder(line, MOUNTS),
+                cgroup_directory(line, MOUNTS),
                 folder.map(PathBuf::from),
                 "{line}"
             );
@@ -79,17 +79,17 @@ mod tests {
     }
 
     #[test]
-    fn a_group_seen_from_inside_a_container_is_below_its_root() {
+    fn in_a_container_the_directory_is_relative_to_its_root() {
         let mounts = "9 1 0:29 /docker/x /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n";
         assert_eq!(
-            group_folder("4:cpu:/docker/x/y", mounts),
+            cgroup_directory("4:cpu:/docker/x/y", mounts),
             Some(PathBuf::from("/sys/fs/cgroup/cpu/y"))
         );
-        assert_eq!(group_folder("4:cpu:/elsewhere", mounts), None);
+        assert_eq!(cgroup_directory("4:cpu:/elsewhere", mounts), None);
     }
 
     #[test]
-    fn the_count_is_read_among_other_fields() {
+    fn the_count_is_found_among_other_fields() {
         assert_eq!(
             count("nr_periods 10\nnr_throttled 3\nthrottled_time 5\n"),
             Some(3)

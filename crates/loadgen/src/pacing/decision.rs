@@ -3,7 +3,7 @@
 use rustix::thread::sched_getaffinity;
 
 use crate::pacing::idle_cores::IdleWatch;
-use crate::pacing::pacer::{MOST_SPIN_SHARE, Pacer, Spin, SpinReason};
+use crate::pacing::pacer::{MAX_SPIN_SHARE, Pacer, Spin, SpinReason};
 use crate::pacing::rt_budget::RtBudget;
 use crate::plan::{LoadModel, LoadPlan};
 
@@ -26,8 +26,8 @@ impl Pacing {
         let has_spare_core = !plan.shares_cores && has_core_for_each(plan.threads);
         let spin = Spin::decide(plan.spin_window_ns, thread_rate_per_s, has_spare_core);
         let idle_watch = (spin.reason == SpinReason::Automatic)
-            .then(|| IdleWatch::start(plan.threads, MOST_SPIN_SHARE));
-        let idle_time = idle_watch.as_ref().map(IdleWatch::seen);
+            .then(|| IdleWatch::start(plan.threads, MAX_SPIN_SHARE));
+        let idle_time = idle_watch.as_ref().map(IdleWatch::idle_time);
         // On shared cores a real-time thread would take time from the server, as a spin would.
         let pacer = Pacer::new(spin.window_ns)
             .within(idle_time)

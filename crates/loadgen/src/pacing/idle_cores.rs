@@ -16,53 +16,54 @@ use crate::base::clock::thread_cpu_ns;
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// Idle cores per spinning thread: with less idle time, the spin takes CPU time from others.
-const LEAST_IDLE_CORES: f64 = 0.1;
+const MIN_IDLE_CORES: f64 = 0.1;
 
 /// The observed idle time, for the threads that spin.
 #[derive(Debug)]
 pub(crate) struct IdleTime {
-    /// Idle time that would be needed without the spin to leave enough with it.
-    enough_idle_cores: f64,
-    is_gone: AtomicBool,
-    is_known: AtomicBool,
+    /// Idle cores required to resume the spin, which itself uses some of them.
+    required_when_off: f64,
+    is_scarce: AtomicBool,
+    has_sample: AtomicBool,
 }
 
 impl IdleTime {
     /// No sample yet; a thread spins for `spin_share` of a core at most.
     pub fn new(spin_share: f64) -> Self {
-        let enough_idle_cores = LEAST_IDLE_CORES + spin_share;
+        let required_when_off = MIN_IDLE_CORES + spin_share;
         Self {
-            enough_idle_cores,
-            is_gone: AtomicBool::new(false),
-            is_known: AtomicBool::new(false),
+            required_when_off,
+            is_scarce: AtomicBool::new(false),
+            has_sample: AtomicBool::new(false),
         }
     }
 
     /// Whether the latest sample had too little idle time.
-    pub fn is_gone(&self) -> bool {
-        self.is_gone.load(Ordering::Relaxed)
+    pub fn is_scarce(&self) -> bool {
+        self.is_scarce.load(Ordering::Relaxed)
     }
 
     /// Whether there is a sample.
-    pub fn is_known(&self) -> bool {
-        self.is_known.load(Ordering::Relaxed)
+    pub fn has_sample(&self) -> bool {
+        self.has_sample.load(Ordering::Relaxed)
     }
 
-    /// Records how many cores per spinning thread were idle lately.
+    /// Records a sample: the number of idle cores per spinning thread.
     pub fn note(&self, idle_cores: f64) {
-        let least = if self.is_gone() {
-            self.enough_idle_cores
+        let required = if self.is_scarce() {
+            self.required_when_off
         } else {
-            LEAST_IDLE_CORES
+            MIN_IDLE_CORES
         };
-        self.is_gone.store(idle_cores < least, Ordering::Relaxed);
-        self.is_known.store(true, Ordering::Relaxed);
+        self.is_scarce
+            .store(idle_cores < required, Ordering::Relaxed);
+        self.has_sample.store(true, Ordering::Relaxed);
     }
 }
 
 /// A thread that samples the idle time of the process's cores until this is dropped.
 pub(crate) struct IdleWatch {
-    seen: Arc<IdleTime>,
+    idle_time: Arc<IdleTime>,
     running: Option<(Sender<()>, JoinHandle<u64>)>,
 }
 
@@ -70,9 +71,9 @@ impl IdleWatch {
     /// Starts sampling for this many spinning threads, each spinning for `spin_share` of a core at
     /// most. If the kernel reports no idle time, or no thread can be started, there are no samples.
     pub fn start(spinning: usize, spin_share: f64) -> Self {
-        let seen = Arc::new(IdleTime::new(spin_share));
+        let idle_time = Arc::new(IdleTime::new(spin_share));
         let (end, ended) = mpsc::channel();
-        let idle_time = Arc::clone(&seen);
+        let sampled = Arc::clone(&idle_time);
         let watch = move || {
             let Ok(cores) = sched_getaffinity(None) else {
                 return 0;
@@ -84,7 +85,7 @@ impl IdleWatch {
                     .zip(now)
                     .and_then(|(before, now)| now.idle_cores_since(&before))
                 {
-                    idle_time.note(idle / spinning as f64);
+                    sampled.note(idle / spinning as f64);
                 }
                 before = now;
             }
@@ -96,14 +97,14 @@ impl IdleWatch {
             .ok();
 
         Self {
-            seen,
+            idle_time,
             running: thread.map(|thread| (end, thread)),
         }
     }
 
     /// The observed idle time.
-    pub fn seen(&self) -> Arc<IdleTime> {
-        Arc::clone(&self.seen)
+    pub fn idle_time(&self) -> Arc<IdleTime> {
+        Arc::clone(&self.idle_time)
     }
 
     /// Stops sampling; returns its CPU time in nanoseconds.
@@ -116,7 +117,7 @@ impl IdleWatch {
             return 0;
         };
         drop(end);
-        // A panic in it has already been reported.
+        // A panic has already been reported on standard error.
         thread.join().unwrap_or(0)
     }
 }
@@ -143,7 +144,7 @@ impl CoreTicks {
     }
 
     /// Sums the lines `cpuN user nice system idle iowait irq softirq steal …` of these cores.
-    fn parse(stat: &str, is_ours: impl Fn(usize) -> bool) -> Option<Self> {
+    fn parse(stat: &str, is_included: impl Fn(usize) -> bool) -> Option<Self> {
         let of_core = |line: &str| {
             let (core, times) = line.strip_prefix("cpu")?.split_once(' ')?;
             let core: usize = core.parse().ok()?;
@@ -153,7 +154,7 @@ impl CoreTicks {
                 .collect();
             // Guest times are part of user and nice.
             let all = times.get(..8)?.iter().sum();
-            is_ours(core).then(|| Self {
+            is_included(core).then(|| Self {
                 cores: 1,
                 idle: times[3] + times[4],
                 all,
@@ -189,7 +190,7 @@ cpu12 150 0 10 300 5 0 0 1 0 0\n\
 intr 5 0 0\n";
 
     #[test]
-    fn only_the_cores_that_may_be_used_count() {
+    fn only_usable_cores_count() {
         let of = |cores: &[usize]| CoreTicks::parse(STAT, |core| cores.contains(&core));
         assert_eq!(
             of(&[0]),
@@ -211,7 +212,7 @@ intr 5 0 0\n";
         assert_eq!(
             CoreTicks::parse("cpu0 1 2 3\n", |_| true),
             None,
-            "a kernel that says less"
+            "a kernel that reports fewer fields"
         );
     }
 
@@ -233,25 +234,25 @@ intr 5 0 0\n";
     }
 
     #[test]
-    fn a_spin_that_was_given_up_is_taken_up_again_only_where_there_is_room_for_it() {
-        let seen = IdleTime::new(0.2);
-        assert!(!seen.is_gone() && !seen.is_known());
+    fn a_spin_is_resumed_only_if_there_is_enough_idle_time_for_it() {
+        let idle_time = IdleTime::new(0.2);
+        assert!(!idle_time.is_scarce() && !idle_time.has_sample());
 
-        let is_gone = [0.5, 0.11, 0.09, 0.29, 0.31].map(|cores| {
-            seen.note(cores);
-            seen.is_gone()
+        let is_scarce = [0.5, 0.11, 0.09, 0.29, 0.31].map(|cores| {
+            idle_time.note(cores);
+            idle_time.is_scarce()
         });
-        assert_eq!(is_gone, [false, false, true, true, false]);
-        assert!(seen.is_known());
+        assert_eq!(is_scarce, [false, false, true, true, false]);
+        assert!(idle_time.has_sample());
     }
 
     #[test]
-    fn a_watch_looks_until_it_is_dropped() {
+    fn a_watch_samples_until_it_ends() {
         let watch = IdleWatch::start(1, 0.2);
-        let seen = watch.seen();
+        let idle_time = watch.idle_time();
         let begin = Instant::now();
 
-        while !seen.is_known() {
+        while !idle_time.has_sample() {
             assert!(
                 begin.elapsed() < Duration::from_secs(20),
                 "it never sampled"
@@ -260,6 +261,6 @@ intr 5 0 0\n";
         }
 
         assert!(watch.end() > 0, "it costs something");
-        assert_eq!(Arc::strong_count(&seen), 1, "its thread has ended");
+        assert_eq!(Arc::strong_count(&idle_time), 1, "its thread has ended");
     }
 }

@@ -15,11 +15,12 @@ const SLICE_NS: u64 = 50 * NS_PER_MS;
 /// The spin that covers the wake-up time of an idle core, about 20 µs to 50 µs.
 const DEFAULT_SPIN_WINDOW_NS: u64 = 60_000;
 
-/// Above this share of a core the spin would cost more than the lag it removes.
-pub(crate) const MOST_SPIN_SHARE: f64 = 0.2;
+/// Maximum share of a core to spend on spinning: beyond it, the spin would cost more than the lag
+/// it removes.
+pub(crate) const MAX_SPIN_SHARE: f64 = 0.2;
 
-/// A poll that took longer than this was no spin: something else ran.
-const LONGEST_POLL_NS: u64 = 10_000;
+/// A longer poll was interrupted, so only this much of it counts as spinning.
+const MAX_POLL_NS: u64 = 10_000;
 
 /// Why the spin window has its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
@@ -67,7 +68,7 @@ impl Spin {
                 window_ns: 0,
                 reason: SpinReason::OffOnSharedCores,
             },
-            None if share > MOST_SPIN_SHARE => Self {
+            None if share > MAX_SPIN_SHARE => Self {
                 window_ns: 0,
                 reason: SpinReason::OffAtThisRate,
             },
@@ -80,18 +81,19 @@ impl Spin {
 }
 
 /// A sleep shorter than this is spent entirely on falling asleep and waking up.
-const LEAST_NAP_NS: u64 = 5_000;
+const MIN_NAP_NS: u64 = 5_000;
 
-/// A host that sometimes wakes the thread later than this does so wherever the timer is set.
-const MOST_NAP_LEAD_NS: u64 = 30_000;
+/// Maximum lead of a nap's timer: a host that sometimes wakes the thread even later does so
+/// whatever the timer is set to.
+const MAX_NAP_LEAD_NS: u64 = 30_000;
 
-/// The minimum wake-up time is estimated from this many wake-ups, so about one in as many comes too
-/// early and spins.
+/// The minimum wake-up time is estimated from this many wake-ups, so about one in as many is too
+/// early and followed by a spin.
 const WAKE_UPS: usize = 16;
 
-/// A host that always wakes the thread later than this is not idle, and compensating for it would
-/// be spinning.
-const MOST_LEAD_NS: u64 = 20_000;
+/// Maximum lead of a timer: a host that always wakes the thread later is not idle, and compensating
+/// for that would amount to spinning.
+const MAX_LEAD_NS: u64 = 20_000;
 
 /// Recent wake-up latencies of the thread.
 #[derive(Clone, Debug, Default)]
@@ -112,16 +114,16 @@ impl WakeUps {
             .iter()
             .copied()
             .min()
-            .map_or(0, |least_ns| least_ns.min(MOST_LEAD_NS))
+            .map_or(0, |min_ns| min_ns.min(MAX_LEAD_NS))
     }
 
-    /// How much earlier to set it to be in time whatever the wake-up takes.
+    /// How much earlier to set a timer to be in time even after the slowest recent wake-up.
     fn nap_lead_ns(&self) -> u64 {
         self.late_ns
             .iter()
             .copied()
             .max()
-            .map_or(0, |most_ns| most_ns.min(MOST_NAP_LEAD_NS))
+            .map_or(0, |max_ns| max_ns.min(MAX_NAP_LEAD_NS))
     }
 }
 
@@ -137,7 +139,7 @@ pub(crate) struct Pacer {
     spin_ns: u64,
     rt_budget: RtBudget,
     curtailed: u64,
-    /// How long it would have spun before sends, but did not.
+    /// How long spinning was off for lack of idle time.
     off_ns: u64,
 }
 
@@ -156,7 +158,7 @@ impl Pacer {
         }
     }
 
-    /// The same, without spinning while there is hardly any idle time.
+    /// The same, but without spinning while idle time is scarce.
     pub fn within(self, idle_time: Option<Arc<IdleTime>>) -> Self {
         Self { idle_time, ..self }
     }
@@ -166,7 +168,7 @@ impl Pacer {
         Self { rt_budget, ..self }
     }
 
-    /// Makes the calling thread a real-time thread if its budget is that of one.
+    /// Makes the calling thread a real-time thread if its budget is one for real-time threads.
     pub fn take_priority(&mut self) {
         self.rt_budget.take_priority();
     }
@@ -181,7 +183,7 @@ impl Pacer {
     }
 
     fn is_off(&self) -> bool {
-        self.idle_time.as_ref().is_some_and(|idle| idle.is_gone())
+        self.idle_time.as_ref().is_some_and(|idle| idle.is_scarce())
     }
 
     /// How long to sleep at most at `now_ns`, with a send due at `due_ns` and other work at
@@ -196,13 +198,13 @@ impl Pacer {
         };
         let sleep_ns = until_ns(self.window_ns() + self.lead_ns);
         self.rt_budget
-            .change_priority(sleep_ns >= LEAST_NAP_NS && due_ns != u64::MAX);
+            .change_priority(sleep_ns >= MIN_NAP_NS && due_ns != u64::MAX);
         if sleep_ns > 0 || !self.rt_budget.should_sleep() {
             return sleep_ns;
         }
 
         let nap_ns = until_ns(self.wake_ups.nap_lead_ns());
-        let taken_ns = match (nap_ns >= LEAST_NAP_NS, self.rt_budget.must_sleep()) {
+        let taken_ns = match (nap_ns >= MIN_NAP_NS, self.rt_budget.must_sleep()) {
             (true, _) => nap_ns,
             (false, true) => until_ns(0),
             (false, false) => 0,
@@ -220,7 +222,7 @@ impl Pacer {
 
     /// Records a poll of the sockets from `before_ns` to `after_ns` without an event.
     pub fn spun(&mut self, before_ns: u64, after_ns: u64) {
-        self.spin_ns += (after_ns - before_ns).min(LONGEST_POLL_NS);
+        self.spin_ns += (after_ns - before_ns).min(MAX_POLL_NS);
     }
 
     /// Records how an interval was spent.
@@ -236,8 +238,8 @@ impl Pacer {
         due_ns != u64::MAX && self.rt_budget.counts_sleep()
     }
 
-    /// How long the thread was busy without its real-time priority; `None` if it did not have to
-    /// be, or could not.
+    /// How long the thread was busy after giving up its real-time priority; `None` if it never has
+    /// to, or is not permitted to.
     pub fn sched_other_ns(&self) -> Option<u64> {
         self.rt_budget.sched_other_ns()
     }
@@ -247,12 +249,12 @@ impl Pacer {
         self.spin_ns
     }
 
-    /// How long the spin was off because there was no idle time; `None` if idle time is not
-    /// watched.
+    /// How long the spin was off because idle time was scarce; `None` without a sample of idle
+    /// time.
     pub fn off_ns(&self) -> Option<u64> {
         self.idle_time
             .as_ref()
-            .is_some_and(|idle| idle.is_known())
+            .is_some_and(|idle| idle.has_sample())
             .then_some(self.off_ns)
     }
 
@@ -268,7 +270,7 @@ mod tests {
     use crate::pacing::rt_budget::{BUDGET_NS, MIN_REST_SHARE};
 
     #[test]
-    fn the_window_before_a_send_is_not_slept_through() {
+    fn a_thread_does_not_sleep_in_the_window_before_a_send() {
         let mut pacer = Pacer::new(60_000);
         assert_eq!(pacer.sleep_ns(0, 1_000_000, u64::MAX), 940_000);
         assert_eq!(pacer.sleep_ns(940_000, 1_000_000, u64::MAX), 0);
@@ -283,14 +285,14 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_is_set_earlier_by_what_every_wake_up_took() {
+    fn a_timer_is_set_earlier_by_the_minimum_wake_up_time() {
         let mut pacer = Pacer::new(0);
         for _ in 0..WAKE_UPS - 1 {
             pacer.woke(9_000);
             assert_eq!(
                 pacer.sleep_ns(0, 1_000_000, u64::MAX),
                 1_000_000,
-                "too few to tell"
+                "too few wake-ups"
             );
         }
         pacer.woke(7_000);
@@ -304,12 +306,12 @@ mod tests {
         assert_eq!(
             pacer.sleep_ns(0, 1_000_000, u64::MAX),
             998_000,
-            "one that was quick is enough"
+            "one quick wake-up is enough"
         );
         (0..WAKE_UPS).for_each(|_| pacer.woke(300_000));
         assert_eq!(
             pacer.sleep_ns(0, 1_000_000, u64::MAX),
-            1_000_000 - MOST_LEAD_NS
+            1_000_000 - MAX_LEAD_NS
         );
 
         let mut spinning = Pacer::new(60_000);
@@ -322,8 +324,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_spun_while_the_cores_have_no_idle_time() {
-        let idle_time = Arc::new(IdleTime::new(MOST_SPIN_SHARE));
+    fn a_thread_does_not_spin_while_the_cores_have_no_idle_time() {
+        let idle_time = Arc::new(IdleTime::new(MAX_SPIN_SHARE));
         let mut pacer = Pacer::new(60_000).within(Some(Arc::clone(&idle_time)));
 
         assert_eq!(pacer.off_ns(), None);
@@ -342,7 +344,7 @@ mod tests {
         let mut pacer = Pacer::new(1);
         pacer.spun(0, 400);
         pacer.spun(0, 5_000_000);
-        assert_eq!(pacer.spin_ns(), 400 + LONGEST_POLL_NS);
+        assert_eq!(pacer.spin_ns(), 400 + MAX_POLL_NS);
     }
 
     /// Spins throughout, with a send every 50 µs for a second: returns the share of time that it
@@ -368,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_time_thread_that_only_spins_sleeps_before_it_is_made_to() {
+    fn a_real_time_thread_that_only_spins_sleeps_before_it_is_throttled() {
         let mut pacer = Pacer::new(60_000).with_rt_budget(RtBudget::sleeping());
         let share = slept_share(&mut pacer);
         assert!((share - MIN_REST_SHARE).abs() < 0.01, "{share}");
@@ -376,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ordinary_thread_may_spin_throughout() {
+    fn a_sched_other_thread_may_spin_throughout() {
         let mut pacer = Pacer::new(60_000);
         assert_eq!((slept_share(&mut pacer), pacer.curtailed()), (0.0, 0));
         assert!(!pacer.counts_sleep(1));
@@ -396,7 +398,7 @@ mod tests {
         assert_eq!(
             pacer.sleep_ns(0, 40_000, u64::MAX),
             20_000,
-            "awake before the send, even as late as the latest of late"
+            "awake before the send, even after the slowest wake-up so far"
         );
         assert_eq!(
             pacer.sleep_ns(0, 24_000, u64::MAX),
@@ -408,19 +410,19 @@ mod tests {
         assert_eq!(
             pacer.sleep_ns(0, 24_000, u64::MAX),
             24_000,
-            "late rather than stopped by force"
+            "late rather than throttled"
         );
         assert_eq!(pacer.curtailed(), 3);
 
         (0..WAKE_UPS).for_each(|_| pacer.woke(300_000));
         assert_eq!(
             pacer.sleep_ns(0, 40_000, u64::MAX),
-            40_000 - MOST_NAP_LEAD_NS
+            40_000 - MAX_NAP_LEAD_NS
         );
     }
 
     #[test]
-    fn the_cost_of_a_sleep_is_counted_only_before_a_send_and_where_little_was_slept() {
+    fn the_cpu_time_of_a_sleep_is_measured_only_before_a_send_and_after_little_sleep() {
         for requested_window_ns in [0, 60_000] {
             let mut pacer = Pacer::new(requested_window_ns).with_rt_budget(RtBudget::sleeping());
             pacer.passed(BUDGET_NS / 16, 0);
@@ -434,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn the_spin_is_off_where_it_would_eat_the_core_or_the_servers_time() {
+    fn the_spin_is_off_if_it_would_use_a_whole_core_or_take_cpu_time_from_the_server() {
         let decide = |rate, has_spare_core| {
             let spin = Spin::decide(None, rate, has_spare_core);
             (spin.window_ns, spin.reason)

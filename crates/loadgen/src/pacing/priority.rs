@@ -12,16 +12,16 @@ use thread_priority::{
 /// The default policy.
 const OTHER: ThreadSchedulePolicy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other);
 
-/// Priority of a SCHED_OTHER thread that was a real-time one: niceness -10, on the library's scale
-/// from 0 to 99. Its neighbours wait until it has had some time, but less than for a thread that
-/// may sleep only at times. At -20 one of them waited for seconds (decision 6).
+/// Niceness -10, on the library's scale from 0 to 99, for a thread that has given up an inherited
+/// real-time priority. It still gets most of its core, but other threads get some CPU time; at -20
+/// one of them waited for seconds (decision 6).
 const URGENT: u8 = 73;
 
-/// Niceness 0, for threads that took real-time priority themselves, and for those that may not have
-/// a negative niceness: neighbours interrupt them for a whole time slice.
+/// Niceness 0, for threads that took real-time priority themselves or may not have a negative
+/// niceness: other threads preempt them for a whole time slice.
 const PLAIN: u8 = 47;
 
-fn ordinary(priority: u8) -> Option<ThreadPriority> {
+fn other_priority(priority: u8) -> Option<ThreadPriority> {
     priority.try_into().ok().map(ThreadPriority::Crossplatform)
 }
 
@@ -30,7 +30,8 @@ fn ordinary(priority: u8) -> Option<ThreadPriority> {
 pub(crate) struct RealTime {
     policy: ThreadSchedulePolicy,
     priority: ThreadPriority,
-    given_up: ThreadPriority,
+    /// Its priority after giving that up.
+    fallback: ThreadPriority,
 }
 
 impl RealTime {
@@ -40,7 +41,7 @@ impl RealTime {
         let real_time = Self {
             policy,
             priority: ThreadPriority::from_posix(parameters),
-            given_up: ordinary(URGENT)?,
+            fallback: other_priority(URGENT)?,
         };
         matches!(policy, ThreadSchedulePolicy::Realtime(_)).then_some(real_time)
     }
@@ -55,17 +56,18 @@ impl RealTime {
         let lowest = Self {
             policy: ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::RoundRobin),
             priority: ThreadPriority::Min,
-            // The user did not ask for it, so it must not keep others waiting.
-            given_up: ordinary(PLAIN)?,
+            // The user did not request the priority, so the thread must not keep others waiting.
+            fallback: other_priority(PLAIN)?,
         };
         (policy == OTHER && niceness == 0 && may_spin).then_some(lowest)
     }
 
-    /// The same, in the form in which it can be given up and taken back; `None` if it cannot.
-    pub fn that_can_be_taken_back(self) -> Option<Self> {
-        let choices = [self.given_up, ordinary(PLAIN)?];
+    /// The same with a niceness that permits it to be given up and taken back; `None` if neither
+    /// niceness does.
+    pub fn with_permitted_fallback(self) -> Option<Self> {
+        let choices = [self.fallback, other_priority(PLAIN)?];
         choices
-            .map(|given_up| Self { given_up, ..self })
+            .map(|fallback| Self { fallback, ..self })
             .into_iter()
             .find(|real_time| real_time.is_permitted())
     }
@@ -83,7 +85,7 @@ impl RealTime {
     /// Makes the calling thread SCHED_OTHER. If only the niceness is refused, it is SCHED_OTHER
     /// nevertheless.
     pub fn give_up(self) -> Result<(), Error> {
-        set_thread_priority_and_policy(thread_native_id(), self.given_up, OTHER)
+        set_thread_priority_and_policy(thread_native_id(), self.fallback, OTHER)
     }
 
     /// Gives the calling thread real-time priority, at first or again.

@@ -21,7 +21,7 @@ const EARLY_REST_DEBT_NS: f64 = MAX_DEBT_NS / 4.0;
 /// How often a thread that may give up its priority checks its CPU time.
 const CHECK_NS: u64 = 200_000;
 
-/// At most this much of a sleep brings the next check nearer: a thread that sleeps long has rested
+/// At most this much of a sleep counts towards the next check: a thread that sleeps long has rested
 /// anyway.
 const MAX_SLEPT_NS: u64 = 20_000;
 
@@ -68,21 +68,21 @@ pub(crate) struct RtBudget {
 
 impl RtBudget {
     /// For the generator threads that the calling thread starts: with the inherited real-time
-    /// priority, or else with a new one if `may_go_ahead`.
-    pub fn for_generator_threads(may_go_ahead: bool) -> Self {
+    /// priority, or else with a new one if `may_raise_priority`.
+    pub fn for_generator_threads(may_raise_priority: bool) -> Self {
         if let Some(inherited) = RealTime::of_this_thread() {
             return Self::with_mode(
                 inherited
-                    .that_can_be_taken_back()
+                    .with_permitted_fallback()
                     .map_or(RestMode::Sleep, RestMode::SchedOther),
             );
         }
 
-        // Only a priority that can be given up for a while: other processes must not be blocked.
-        let real_time = may_go_ahead
+        // Only if it can be given up for a while: other processes must not be blocked.
+        let real_time = may_raise_priority
             .then(RealTime::of_threads_to_start)
             .flatten()
-            .and_then(RealTime::that_can_be_taken_back);
+            .and_then(RealTime::with_permitted_fallback);
         Self::with_mode(real_time.map_or(RestMode::Never, RestMode::SchedOther))
     }
 
@@ -121,17 +121,17 @@ impl RtBudget {
         }
     }
 
-    /// Gives up the calling thread's priority if that is worthwhile, and takes it back when it has
-    /// rested. A thread about to sleep until a send rests by that, and wakes up sooner as a
-    /// real-time thread.
+    /// Gives up the calling thread's priority if its debt is large enough, and takes it back when
+    /// the debt is repaid. A thread about to sleep until a send keeps its priority: the sleep
+    /// repays the debt, and a real-time thread wakes up sooner.
     pub fn change_priority(&mut self, is_about_to_sleep: bool) {
         let RestMode::SchedOther(real_time) = self.mode else {
             return;
         };
         if self.has_given_up_priority && (self.debt_ns <= 0.0 || is_about_to_sleep) {
             self.check();
-            // A thread that is refused what was permitted before the start stays SCHED_OTHER, and
-            // tries again.
+            // If the kernel now refuses what it permitted before the start, the thread stays
+            // SCHED_OTHER and tries again.
             self.has_given_up_priority = real_time.take_back().is_err();
         } else if !self.has_given_up_priority
             && self.debt_ns > EARLY_REST_DEBT_NS
@@ -168,8 +168,8 @@ impl RtBudget {
         }
     }
 
-    /// Checks the kernel's CPU time since the last check. What looks like sleep may not be: a wait
-    /// that returned at once, or the time of falling asleep and waking up.
+    /// Checks the kernel's CPU time since the last check. A wait is not always sleep: it may return
+    /// at once, and falling asleep and waking up take CPU time.
     fn check(&mut self) {
         let now = (self.read_clocks)();
         if let Some(before) = self.last_check.replace(now) {
@@ -194,17 +194,17 @@ impl RtBudget {
         };
         // Excess rest is a credit, because a rest lasts at least one turn of the loop.
         let debt_ns = (self.debt_ns + worked_ns).max(-(BUDGET_NS as f64));
-        // A long sleep is not: the kernel does not credit it.
+        // A long sleep gives no credit, because the kernel gives none.
         self.debt_ns = (debt_ns - slept_ns as f64).max(debt_ns.min(0.0));
     }
 
-    /// Whether the CPU time of the next sleep must be measured. Falling asleep and waking up take
-    /// some, on some virtual machines 20 µs, and only the remainder is sleep to the kernel.
+    /// Whether the CPU time of the next sleep must be measured. Falling asleep and waking up use
+    /// CPU time, on some virtual machines 20 µs, and the kernel counts only the remainder as sleep.
     pub fn counts_sleep(&self) -> bool {
         matches!(self.mode, RestMode::Sleep) && self.debt_ns > EARLY_REST_DEBT_NS / 2.0
     }
 
-    /// How long it was busy as SCHED_OTHER; `None` for a thread that always is, or never.
+    /// How long it was busy as SCHED_OTHER; `None` for a thread that never changes its policy.
     pub fn sched_other_ns(&self) -> Option<u64> {
         matches!(self.mode, RestMode::SchedOther(_)).then_some(self.sched_other_ns)
     }
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ordinary_thread_owes_no_rest() {
+    fn a_sched_other_thread_has_no_debt() {
         let mut budget = RtBudget::for_generator_threads(false);
         budget.passed(100 * BUDGET_NS, 0);
         budget.change_priority(false);
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_real_time_thread_is_an_ordinary_one_for_its_share_however_long_its_turns() {
+    fn a_busy_real_time_thread_is_sched_other_for_its_share_of_the_time() {
         let looks_like_sleep = [10_000, 10_000, 7_000];
         for interval in [
             [10_000, 10_000, 0],
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_time_thread_that_sleeps_for_its_share_stays_one() {
+    fn a_real_time_thread_that_sleeps_enough_keeps_its_priority() {
         for interval in [[100_000, 92_000, 8_000], [5_000_000, 40_000, 4_960_000]] {
             let Some(share) = sched_other_share(interval, 2_000) else {
                 return;
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_takes_its_priority_back_before_it_sleeps_and_after() {
+    fn a_thread_takes_its_priority_back_before_and_after_a_sleep() {
         let Some(mut budget) = real_time_budget() else {
             return;
         };

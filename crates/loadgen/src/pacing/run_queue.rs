@@ -5,9 +5,9 @@ use std::os::unix::fs::FileExt;
 
 use crate::base::clock::NS_PER_MS;
 
-/// How old a reading may become. A stall is explained only by waits since the latest reading, so
-/// this bounds the time before the stall whose waits are mistaken for its own.
-const OLDEST_NS: u64 = 100 * NS_PER_MS;
+/// Maximum age of a reading. All waits since the latest reading are attributed to a stall, so this
+/// bounds the time before the stall whose waits are wrongly included.
+const MAX_AGE_NS: u64 = 100 * NS_PER_MS;
 
 /// The waits of one thread since the latest reading.
 pub(crate) struct RunQueueWaits {
@@ -31,7 +31,7 @@ impl RunQueueWaits {
 
     /// Reads again if the latest reading is old.
     pub fn refresh(&mut self, now_ns: u64) {
-        if now_ns.saturating_sub(self.read_at_ns) > OLDEST_NS {
+        if now_ns.saturating_sub(self.read_at_ns) > MAX_AGE_NS {
             self.take(now_ns);
         }
     }
@@ -71,15 +71,15 @@ mod tests {
         let first_ns = waits.take(1);
         waits.refresh(2);
         assert_eq!(waits.read_at_ns, 1, "the reading is recent");
-        waits.refresh(2 + OLDEST_NS);
-        assert_eq!(waits.read_at_ns, 2 + OLDEST_NS);
-        // What was taken is not counted again.
+        waits.refresh(2 + MAX_AGE_NS);
+        assert_eq!(waits.read_at_ns, 2 + MAX_AGE_NS);
+        // Waits already taken are not counted again.
         let total_ns = run_queue_wait_ns().unwrap_or(0);
         assert!(first_ns <= total_ns && waits.waited_ns <= total_ns);
     }
 
     #[test]
-    fn a_thread_without_schedstat_waited_for_nothing() {
+    fn a_thread_without_schedstat_reports_no_wait() {
         let mut waits = RunQueueWaits {
             file: None,
             waited_ns: 0,

@@ -7,31 +7,35 @@
 
 use crate::statistics::over_dispersion::{BATCHES, Batch};
 
-/// Slots of a coarse histogram: 32 per power of two, so none is wider than a thirtieth of its
+/// Buckets of a coarse histogram: 32 per power of two, so none is wider than a thirtieth of its
 /// values.
-pub(super) const SLOTS: usize = 1_216;
-/// More than an hour.
-const LARGEST_NS: u64 = (1 << 42) - 1;
+pub(super) const BUCKETS: usize = 1_216;
+/// Larger values are counted as this one, which is more than an hour.
+const MAX_NS: u64 = (1 << 42) - 1;
 
-/// Arrivals to and departures from the system in one batch. The offsets, from the start of the
-/// batch, sum to the time spent in it.
+/// Arrivals to and departures from the system in one batch. The sums of their offsets from the
+/// start of the batch give the time spent in the system.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
-    came: u64,
-    left: u64,
-    came_offsets_ns: u128,
-    left_offsets_ns: u128,
+    arrived: u64,
+    departed: u64,
+    arrival_offsets_ns: u128,
+    departure_offsets_ns: u128,
 }
 
 impl Flow {
-    /// Combined with the following batch, `length_ns` later.
+    /// Combined with the next batch, which starts `length_ns` later.
     fn then(&self, next: &Self, length_ns: u64) -> Self {
         let shift_ns = |count: u64| u128::from(count) * u128::from(length_ns);
         Self {
-            came: self.came + next.came,
-            left: self.left + next.left,
-            came_offsets_ns: self.came_offsets_ns + next.came_offsets_ns + shift_ns(next.came),
-            left_offsets_ns: self.left_offsets_ns + next.left_offsets_ns + shift_ns(next.left),
+            arrived: self.arrived + next.arrived,
+            departed: self.departed + next.departed,
+            arrival_offsets_ns: self.arrival_offsets_ns
+                + next.arrival_offsets_ns
+                + shift_ns(next.arrived),
+            departure_offsets_ns: self.departure_offsets_ns
+                + next.departure_offsets_ns
+                + shift_ns(next.departed),
         }
     }
 }
@@ -39,11 +43,11 @@ impl Flow {
 /// Times that requests spent in the system, summed request by request.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stays {
-    /// Of those without a correct response.
+    /// Of requests without a correct response.
     failed_ns: u128,
-    /// Before or after the measurement, of those that arrived before its end.
-    outside_ns: u128,
-    /// Inside the measurement, of those that arrived before it.
+    /// After the end of the measurement, of requests that arrived during it.
+    after_end_ns: u128,
+    /// During the measurement, of requests that arrived before it.
     carried_in_ns: u128,
 }
 
@@ -53,12 +57,12 @@ pub struct Batches {
     from_ns: u64,
     to_ns: u64,
     length_ns: u64,
-    /// Correct responses by batch and slot.
+    /// Correct responses by batch and bucket.
     counts: Vec<u32>,
     /// All other completions by batch.
     failed: [u64; BATCHES],
     flows: [Flow; BATCHES],
-    /// In the system when the measurement began.
+    /// Number of requests in the system when the measurement began.
     carried_in: u64,
     stays: Stays,
 }
@@ -71,7 +75,7 @@ impl Batches {
             from_ns,
             to_ns,
             length_ns: (to_ns - from_ns).div_ceil(BATCHES as u64).max(1),
-            counts: vec![0; BATCHES * SLOTS],
+            counts: vec![0; BATCHES * BUCKETS],
             failed: [0; BATCHES],
             flows: [Flow::default(); BATCHES],
             carried_in: 0,
@@ -91,22 +95,22 @@ impl Batches {
             self.record_carried_in(ended_ns);
         } else {
             let (index, offset_ns) = self.place(intended_ns);
-            self.flows[index].came += 1;
-            self.flows[index].came_offsets_ns += u128::from(offset_ns);
+            self.flows[index].arrived += 1;
+            self.flows[index].arrival_offsets_ns += u128::from(offset_ns);
             match response_ns {
-                Some(response_ns) => self.counts[index * SLOTS + slot_of(response_ns)] += 1,
+                Some(response_ns) => self.counts[index * BUCKETS + bucket_of(response_ns)] += 1,
                 None => {
                     self.failed[index] += 1;
                     self.stays.failed_ns += u128::from(ended_ns - intended_ns);
                 }
             }
-            self.stays.outside_ns += u128::from(ended_ns.saturating_sub(self.to_ns));
+            self.stays.after_end_ns += u128::from(ended_ns.saturating_sub(self.to_ns));
         }
 
         if (self.from_ns..self.to_ns).contains(&ended_ns) {
             let (index, offset_ns) = self.place(ended_ns);
-            self.flows[index].left += 1;
-            self.flows[index].left_offsets_ns += u128::from(offset_ns);
+            self.flows[index].departed += 1;
+            self.flows[index].departure_offsets_ns += u128::from(offset_ns);
         }
     }
 
@@ -130,15 +134,16 @@ impl Batches {
     pub(crate) fn double(&mut self, to_ns: u64) {
         for index in 0..BATCHES / 2 {
             let (first, second) = (2 * index, 2 * index + 1);
-            for slot in 0..SLOTS {
-                let both = self.counts[first * SLOTS + slot] + self.counts[second * SLOTS + slot];
-                self.counts[index * SLOTS + slot] = both;
+            for bucket in 0..BUCKETS {
+                let both =
+                    self.counts[first * BUCKETS + bucket] + self.counts[second * BUCKETS + bucket];
+                self.counts[index * BUCKETS + bucket] = both;
             }
             self.failed[index] = self.failed[first] + self.failed[second];
             self.flows[index] = self.flows[first].then(&self.flows[second], self.length_ns);
         }
 
-        self.counts[BATCHES / 2 * SLOTS..].fill(0);
+        self.counts[BATCHES / 2 * BUCKETS..].fill(0);
         self.failed[BATCHES / 2..].fill(0);
         self.flows[BATCHES / 2..].fill(Flow::default());
         self.length_ns *= 2;
@@ -163,15 +168,15 @@ impl Batches {
             .for_each(|(mine, theirs)| *mine += theirs);
 
         for (mine, theirs) in self.flows.iter_mut().zip(&other.flows) {
-            mine.came += theirs.came;
-            mine.left += theirs.left;
-            mine.came_offsets_ns += theirs.came_offsets_ns;
-            mine.left_offsets_ns += theirs.left_offsets_ns;
+            mine.arrived += theirs.arrived;
+            mine.departed += theirs.departed;
+            mine.arrival_offsets_ns += theirs.arrival_offsets_ns;
+            mine.departure_offsets_ns += theirs.departure_offsets_ns;
         }
 
         self.carried_in += other.carried_in;
         self.stays.failed_ns += other.stays.failed_ns;
-        self.stays.outside_ns += other.stays.outside_ns;
+        self.stays.after_end_ns += other.stays.after_end_ns;
         self.stays.carried_in_ns += other.stays.carried_in_ns;
     }
 
@@ -190,7 +195,7 @@ impl Batches {
 
     fn beyond_of(&self, quantile: f64, failed: &[u64; BATCHES]) -> [Batch; BATCHES] {
         let correct: [u64; BATCHES] =
-            std::array::from_fn(|index| self.slots(index).iter().copied().map(u64::from).sum());
+            std::array::from_fn(|index| self.buckets(index).iter().copied().map(u64::from).sum());
         let requests: [u64; BATCHES] = std::array::from_fn(|index| correct[index] + failed[index]);
         let tail = requests.iter().sum::<u64>() as f64 * (1.0 - quantile);
         let all_failed = failed.iter().sum::<u64>() as f64;
@@ -203,11 +208,11 @@ impl Batches {
             });
         }
 
-        let (slot, share) = self.slot_at_tail(tail - all_failed);
+        let (bucket, share) = self.bucket_at_tail(tail - all_failed);
         std::array::from_fn(|index| {
-            let slots = self.slots(index);
-            let above: u64 = slots[slot + 1..].iter().copied().map(u64::from).sum();
-            let beyond = (above + failed[index]) as f64 + f64::from(slots[slot]) * share;
+            let buckets = self.buckets(index);
+            let above: u64 = buckets[bucket + 1..].iter().copied().map(u64::from).sum();
+            let beyond = (above + failed[index]) as f64 + f64::from(buckets[bucket]) * share;
             Batch {
                 requests: requests[index] as f64,
                 beyond,
@@ -215,22 +220,22 @@ impl Batches {
         })
     }
 
-    /// The lowest slot of the largest responses that make up this tail, and the share of that slot
-    /// that belongs to them.
-    fn slot_at_tail(&self, tail: f64) -> (usize, f64) {
-        let mut of_all = vec![0_u64; SLOTS];
+    /// The lowest bucket of the tail, which contains this number of the largest responses, and the
+    /// share of this bucket that belongs to the tail.
+    fn bucket_at_tail(&self, tail: f64) -> (usize, f64) {
+        let mut totals = vec![0_u64; BUCKETS];
         for index in 0..BATCHES {
-            of_all
+            totals
                 .iter_mut()
-                .zip(self.slots(index))
+                .zip(self.buckets(index))
                 .for_each(|(all, count)| *all += u64::from(*count));
         }
 
         let mut above = 0.0;
-        for slot in (0..SLOTS).rev() {
-            let inside = of_all[slot] as f64;
+        for bucket in (0..BUCKETS).rev() {
+            let inside = totals[bucket] as f64;
             if inside > 0.0 && above + inside >= tail {
-                return (slot, (tail - above) / inside);
+                return (bucket, (tail - above) / inside);
             }
             above += inside;
         }
@@ -238,8 +243,8 @@ impl Batches {
         (0, 1.0)
     }
 
-    /// A quantile over all requests, interpolated evenly within its slot; `None` if it is among the
-    /// failures.
+    /// A quantile over all requests, interpolated linearly within its bucket; `None` if it is among
+    /// the failures.
     pub(crate) fn offered_quantile_ns(&self, quantile: f64) -> Option<f64> {
         let failed = self.failed.iter().sum::<u64>();
         let requests = failed + self.counts.iter().copied().map(u64::from).sum::<u64>();
@@ -248,8 +253,8 @@ impl Batches {
             return None;
         }
 
-        let (slot, share) = self.slot_at_tail(tail);
-        let (from_ns, width_ns) = bounds_of(slot);
+        let (bucket, share) = self.bucket_at_tail(tail);
+        let (from_ns, width_ns) = bounds_of(bucket);
 
         Some(from_ns as f64 + width_ns as f64 * (1.0 - share))
     }
@@ -264,27 +269,27 @@ impl Batches {
         self.counts.iter().copied().map(u64::from).sum()
     }
 
-    /// The median response time of each of `count` equal slices, interpolated evenly within its
-    /// slot; `None` if one has no correct response. `count` divides the number of batches.
+    /// The median response time of each of `count` equal slices, interpolated linearly within its
+    /// bucket; `None` if a slice has no correct response. `count` divides the number of batches.
     pub(crate) fn medians_ns(&self, count: usize) -> Option<Vec<f64>> {
         let in_slice = BATCHES / count;
         (0..count)
             .map(|slice| {
-                let mut slots = vec![0_u64; SLOTS];
+                let mut buckets = vec![0_u64; BUCKETS];
                 for index in slice * in_slice..(slice + 1) * in_slice {
-                    let of_batch = self.slots(index).iter().copied().map(u64::from);
-                    slots
+                    let of_batch = self.buckets(index).iter().copied().map(u64::from);
+                    buckets
                         .iter_mut()
                         .zip(of_batch)
                         .for_each(|(all, one)| *all += one);
                 }
-                median_of(&slots)
+                median_of(&buckets)
             })
             .collect()
     }
 
-    fn slots(&self, index: usize) -> &[u32] {
-        &self.counts[index * SLOTS..(index + 1) * SLOTS]
+    fn buckets(&self, index: usize) -> &[u32] {
+        &self.counts[index * BUCKETS..(index + 1) * BUCKETS]
     }
 
     /// Time in the system per batch, in nanoseconds, from arrivals and departures: requests of the
@@ -294,11 +299,11 @@ impl Batches {
         std::array::from_fn(|index| {
             let flow = &self.flows[index];
             let length_ns = i128::from(self.batch_ns(index));
-            let (came, left) = (i128::from(flow.came), i128::from(flow.left));
-            let came_ns = came * length_ns - flow.came_offsets_ns as i128;
-            let left_ns = left * length_ns - flow.left_offsets_ns as i128;
-            let time_ns = present * length_ns + came_ns - left_ns;
-            present += came - left;
+            let (arrived, departed) = (i128::from(flow.arrived), i128::from(flow.departed));
+            let arrived_ns = arrived * length_ns - flow.arrival_offsets_ns as i128;
+            let departed_ns = departed * length_ns - flow.departure_offsets_ns as i128;
+            let time_ns = present * length_ns + arrived_ns - departed_ns;
+            present += arrived - departed;
             time_ns as f64
         })
     }
@@ -323,24 +328,28 @@ impl Batches {
     }
 
     /// The same from each request's time in the system, given the sum of the response times of the
-    /// correct responses: Little's law, minus time outside the measurement, plus time carried into
-    /// it.
+    /// correct responses: Little's law, minus the time after the measurement, plus the time of
+    /// requests that arrived before it.
     #[must_use]
     pub fn mean_in_system_by_stays(&self, response_times_ns: u128) -> f64 {
         let stays_ns = response_times_ns + self.stays.failed_ns + self.stays.carried_in_ns;
-        stays_ns.saturating_sub(self.stays.outside_ns) as f64
+        stays_ns.saturating_sub(self.stays.after_end_ns) as f64
             / (self.to_ns - self.from_ns).max(1) as f64
     }
 }
 
-/// The median of values of which only their slots are known.
-fn median_of(slots: &[u64]) -> Option<f64> {
-    let half = slots.iter().sum::<u64>() as f64 / 2.0;
+/// The median of values, given their number in each bucket.
+fn median_of(buckets: &[u64]) -> Option<f64> {
+    let half = buckets.iter().sum::<u64>() as f64 / 2.0;
     let mut below = 0.0;
-    for (slot, &inside) in slots.iter().enumerate().filter(|(_, inside)| **inside > 0) {
+    for (bucket, &inside) in buckets
+        .iter()
+        .enumerate()
+        .filter(|(_, inside)| **inside > 0)
+    {
         let inside = inside as f64;
         if below + inside >= half {
-            let (from_ns, width_ns) = bounds_of(slot);
+            let (from_ns, width_ns) = bounds_of(bucket);
             return Some(from_ns as f64 + width_ns as f64 * (half - below) / inside);
         }
         below += inside;
@@ -348,17 +357,17 @@ fn median_of(slots: &[u64]) -> Option<f64> {
     None
 }
 
-/// Below 64 each value has its own slot; above, there are 32 per power of two.
-pub(super) fn slot_of(value_ns: u64) -> usize {
-    let value_ns = value_ns.min(LARGEST_NS);
+/// Below 64 each value has its own bucket; above, there are 32 per power of two.
+pub(super) fn bucket_of(value_ns: u64) -> usize {
+    let value_ns = value_ns.min(MAX_NS);
     let shift = 58 - (value_ns | 32).leading_zeros();
     (shift * 32) as usize + (value_ns >> shift) as usize
 }
 
-/// The smallest value of a slot, and its width.
-pub(super) fn bounds_of(slot: usize) -> (u64, u64) {
-    let shift = (slot / 32).saturating_sub(1);
-    (((slot - 32 * shift) as u64) << shift, 1 << shift)
+/// The smallest value of a bucket, and its width.
+pub(super) fn bounds_of(bucket: usize) -> (u64, u64) {
+    let shift = (bucket / 32).saturating_sub(1);
+    (((bucket - 32 * shift) as u64) << shift, 1 << shift)
 }
 
 #[cfg(test)]
@@ -366,40 +375,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_are_in_order_and_narrow() {
-        assert_eq!([0, 1, 63, 64, 65, 66].map(slot_of), [0, 1, 63, 64, 64, 65]);
+    fn buckets_are_in_order_and_narrow() {
         assert_eq!(
-            (slot_of(LARGEST_NS), slot_of(u64::MAX)),
-            (SLOTS - 1, SLOTS - 1)
+            [0, 1, 63, 64, 65, 66].map(bucket_of),
+            [0, 1, 63, 64, 64, 65]
+        );
+        assert_eq!(
+            (bucket_of(MAX_NS), bucket_of(u64::MAX)),
+            (BUCKETS - 1, BUCKETS - 1)
         );
 
         for value_ns in (100..10_000_000).step_by(997) {
-            assert!(slot_of(value_ns) <= slot_of(value_ns + 1));
+            assert!(bucket_of(value_ns) <= bucket_of(value_ns + 1));
             assert!(
-                slot_of(value_ns + value_ns / 30) > slot_of(value_ns),
+                bucket_of(value_ns + value_ns / 30) > bucket_of(value_ns),
                 "{value_ns}"
             );
         }
     }
 
     #[test]
-    fn the_bounds_of_a_slot_are_those_of_its_values() {
+    fn a_bucket_contains_exactly_the_values_within_its_bounds() {
         for value_ns in (0..200).chain((200..90_000_000).step_by(100_003)) {
-            let (from_ns, width_ns) = bounds_of(slot_of(value_ns));
+            let (from_ns, width_ns) = bounds_of(bucket_of(value_ns));
             assert!(
                 (from_ns..from_ns + width_ns).contains(&value_ns),
                 "{value_ns}"
             );
             assert_eq!(
-                slot_of(from_ns + width_ns),
-                slot_of(value_ns) + 1,
+                bucket_of(from_ns + width_ns),
+                bucket_of(value_ns) + 1,
                 "{value_ns}"
             );
         }
     }
 
     #[test]
-    fn a_quantile_of_the_slots_is_near_that_of_the_values_and_failures_lie_beyond() {
+    fn a_bucket_quantile_is_close_to_the_exact_one_and_failures_rank_last() {
         let mut batches = Batches::new(0, 100_000);
         (0..90_000).for_each(|at_ns| batches.record(at_ns, at_ns, Some(at_ns % 1_000 * 1_000)));
         (90_000..100_000).for_each(|at_ns| batches.record(at_ns, at_ns, None));
@@ -416,8 +428,8 @@ mod tests {
         assert_eq!(Batches::new(0, 100).offered_quantile_ns(0.5), None);
     }
 
-    /// The same requests, some of them from before and after: once with batches that were doubled
-    /// whenever the measurement was extended, once with long batches from the start.
+    /// The same requests, some of them before and after the measurement, in batches that were
+    /// doubled whenever the measurement was extended, and in batches of the final length.
     fn twice(first_to_ns: u64, to_ns: u64) -> (Batches, Batches) {
         let (mut doubled, mut whole) =
             (Batches::new(1_200, first_to_ns), Batches::new(1_200, to_ns));
@@ -484,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn the_share_beyond_a_quantile_is_exact_whatever_the_slots() {
+    fn the_share_beyond_a_quantile_is_exact_despite_buckets() {
         let mut batches = Batches::new(0, 120_000);
         (0..120_000).for_each(|at_ns| batches.record(at_ns, at_ns + 500, Some(at_ns % 1_000)));
 
@@ -497,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_lie_beyond_every_response() {
+    fn failures_rank_above_every_response() {
         let mut batches = Batches::new(0, 1_200);
         // One batch fails completely, and each other one has a single slow response.
         for at_ns in 0..1_200 {
@@ -513,7 +525,7 @@ mod tests {
             beyond[1]
         );
 
-        // A hundredth of all requests is less than the failures: it is among them.
+        // There are more failures than one in a thousand, so the quantile is among them.
         let beyond = batches.beyond_of_offered(0.999);
         assert!((beyond[0].beyond - 1.2).abs() < 1e-9 && beyond[1].beyond == 0.0);
         assert_eq!(batches.beyond(0.9)[0], Batch::default());
@@ -551,7 +563,7 @@ mod tests {
         assert!((190.0..240.0).contains(&by_flows), "{by_flows}");
         assert!(
             batches.mean_in_system_by_stays(correct_ns / 2) < by_flows * 0.7,
-            "what is missing is missed"
+            "missing time is noticed"
         );
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-/// Distinct causes to keep; a load with more has many problems, not one.
+/// Maximum number of distinct causes; a load with more has several problems.
 const MAX_CAUSES: usize = 8;
 
 const FURTHER: &str = "further causes";
@@ -15,7 +15,7 @@ pub struct ConnectFailures(BTreeMap<String, u64>);
 impl ConnectFailures {
     /// Notes a failure.
     pub(crate) fn note(&mut self, error: &io::Error) {
-        self.add_cause(in_words(error), 1);
+        self.add_cause(cause_text(error), 1);
     }
 
     /// Adds another thread's causes.
@@ -39,7 +39,7 @@ impl ConnectFailures {
     }
 }
 
-fn in_words(error: &io::Error) -> String {
+fn cause_text(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::AddrNotAvailable => {
             format!("{error}: no free local port; add addresses with --source-addresses")
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lack_of_ports_comes_with_a_hint() {
+    fn the_cause_of_exhausted_ports_includes_a_hint() {
         let mut failures = ConnectFailures::default();
         failures.note(&io::Error::from_raw_os_error(
             rustix::io::Errno::ADDRNOTAVAIL.raw_os_error(),

@@ -9,13 +9,14 @@ pub struct ConnectionCounts {
     pub reused: u64,
     /// Connections that the server closed, announced or not.
     pub closed_by_server: u64,
-    /// Most connections open at once.
+    /// Maximum number of connections open at once.
     pub peak: u64,
-    /// Fewest requests sent on any closed connection.
+    /// Minimum number of requests sent on a closed connection.
     pub fewest_requests: Option<u64>,
-    /// Most requests sent on any closed connection.
+    /// Maximum number of requests sent on a closed connection.
     pub most_requests: Option<u64>,
-    /// Fewest concurrent streams that the server allowed on a connection, if fewer than planned.
+    /// Minimum number of concurrent streams that the server allowed on a connection, if fewer than
+    /// planned.
     pub fewest_streams: Option<usize>,
 }
 

@@ -31,8 +31,8 @@ pub enum Outcome {
     Dropped,
     /// Still in the system when the drain ended or the run was stopped.
     Unfinished,
-    /// The generator ran out of a resource (file descriptors, ports, memory), or a captured value made
-    /// a URL too long for a library: the run is invalid.
+    /// The generator ran out of a resource (file descriptors, ports, memory), or a captured value
+    /// made a URL too long for a library. The run is invalid.
     ClientError,
 }
 
@@ -70,7 +70,8 @@ impl Outcome {
     }
 }
 
-/// An arrival to be served: its scheduled send time and the time from which it could have been sent.
+/// An arrival to be served: its scheduled send time, and the time from which it could have been
+/// sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
     /// When it should have been sent.
@@ -84,8 +85,8 @@ pub(crate) struct Arrival {
     pub request: u32,
     /// Its place, or that of its session, among all of the load.
     pub place: u64,
-    /// Whether it waited because all connections and streams that were allowed were busy, and not
-    /// only for a connection that another arrival opened.
+    /// Whether it waited because all permitted connections and streams were busy, rather than only
+    /// for a connection that another arrival was opening.
     pub waited_for_capacity: bool,
 }
 
@@ -102,7 +103,7 @@ impl Arrival {
         }
     }
 
-    /// The same at this place.
+    /// Sets its place.
     pub fn at(self, place: u64) -> Self {
         Self { place, ..self }
     }
@@ -120,9 +121,8 @@ impl Arrival {
         }
     }
 
-    /// It had a slot, and waited there from `since_ns` to `until_ns` for a connection that another
-    /// arrival opened, for a stream, or for the server to take more bytes: that is not the generator's
-    /// delay.
+    /// Adds a wait in its slot from `since_ns` to `until_ns`: for a connection that another arrival
+    /// opened, for a stream, or for the server to read more. This is not the generator's delay.
     pub fn wait_again(&mut self, since_ns: u64, until_ns: u64) {
         let waited_ns = self.eligible_ns.saturating_sub(self.waits_from_ns)
             + until_ns.saturating_sub(since_ns.max(self.eligible_ns));
@@ -130,8 +130,8 @@ impl Arrival {
         self.waits_from_ns = self.eligible_ns.saturating_sub(waited_ns);
     }
 
-    /// How late it was handled: while a slot was still idle, it waited for the generator, not for a
-    /// slot.
+    /// How late the arrival was handled. While a slot was still idle, it waited for the generator
+    /// and not for a slot.
     pub fn overlooked_ns(&self) -> u64 {
         self.waits_from_ns.saturating_sub(self.intended_ns)
     }
@@ -151,7 +151,7 @@ pub(crate) struct Stamps {
     /// When the response was complete: the kernel timestamp, or else the time after the read that
     /// completed it.
     pub last_byte_ns: u64,
-    /// Delay from the kernel timestamp to our read; `None` without a kernel timestamp.
+    /// Delay from the kernel timestamp to the generator's read; `None` without a kernel timestamp.
     pub receive_delay_ns: Option<u64>,
 }
 
@@ -250,8 +250,8 @@ impl Completion {
         }
     }
 
-    /// When its slot was free for another arrival: one that was dropped in a slot, other than while
-    /// connecting, never used it.
+    /// When its slot was free for another arrival. An arrival that was dropped in its slot before
+    /// connecting never used it.
     pub fn freed_ns(&self) -> u64 {
         let is_unused = self.outcome == Outcome::Dropped && self.stamps.connect_start_ns == 0;
         if is_unused {
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrival_handled_too_late_for_an_idle_slot_counts_as_send_lag_until_then() {
+    fn the_time_until_a_late_arrival_waits_for_a_slot_counts_as_send_lag() {
         let late = |waits_from_ns| Completion {
             arrival: Arrival::queued(1_000, waits_from_ns, 1_300, 0),
             ..completion()
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_dropped_in_a_slots_hands_never_used_it() {
+    fn an_arrival_dropped_before_connecting_never_used_its_slot() {
         let connecting = Completion {
             outcome: Outcome::Dropped,
             ..completion()

@@ -16,8 +16,8 @@ use crate::record::exchange::{Completion, Outcome, Parts};
 /// Scheduled send, and end.
 type Flight = (u64, u64);
 
-/// Wait for a connection, connecting, time to first byte and transfer, in nanoseconds. What is left
-/// of the response time is the send lag.
+/// Wait for a connection, connecting, time to first byte and transfer, in nanoseconds. The rest of
+/// the response time is the send lag.
 type FlightParts = (u64, u64, u64, u64);
 
 /// Larger than any rank key of a success: failures sort first, whenever they ended.
@@ -46,19 +46,19 @@ pub struct FlightReport {
     pub sample: Vec<Flight>,
 }
 
-/// The entries with the largest keys, and what else is known of each.
+/// The entries with the largest keys, each with further details.
 #[derive(Clone, Debug)]
-struct Largest<Known: Ord> {
-    most: usize,
-    entries: BinaryHeap<Reverse<(u64, Flight, Known)>>,
+struct Largest<Details: Ord> {
+    capacity: usize,
+    entries: BinaryHeap<Reverse<(u64, Flight, Details)>>,
 }
 
 impl Flights {
-    /// Keeps `most` of each kind; `None` if that is 0.
-    pub(crate) fn new(most: usize) -> Option<Self> {
-        (most > 0).then(|| Self {
-            slowest: Largest::new(most),
-            sample: Largest::new(most),
+    /// Keeps up to `capacity` requests of each kind; `None` if that is 0.
+    pub(crate) fn new(capacity: usize) -> Option<Self> {
+        (capacity > 0).then(|| Self {
+            slowest: Largest::new(capacity),
+            sample: Largest::new(capacity),
         })
     }
 
@@ -117,27 +117,27 @@ fn flight_parts(parts: &Parts) -> FlightParts {
     )
 }
 
-impl<Known: Copy + Ord> Largest<Known> {
-    fn new(most: usize) -> Self {
+impl<Details: Copy + Ord> Largest<Details> {
+    fn new(capacity: usize) -> Self {
         Self {
-            most,
-            entries: BinaryHeap::with_capacity(most),
+            capacity,
+            entries: BinaryHeap::with_capacity(capacity),
         }
     }
 
-    fn offer(&mut self, key: u64, flight: Flight, known: Known) {
-        if self.entries.len() < self.most {
-            self.entries.push(Reverse((key, flight, known)));
+    fn offer(&mut self, key: u64, flight: Flight, details: Details) {
+        if self.entries.len() < self.capacity {
+            self.entries.push(Reverse((key, flight, details)));
         } else if let Some(mut least) = self.entries.peek_mut()
             && key > least.0.0
         {
-            *least = Reverse((key, flight, known));
+            *least = Reverse((key, flight, details));
         }
     }
 
     fn add(&mut self, other: &Self) {
-        for Reverse((key, flight, known)) in &other.entries {
-            self.offer(*key, *flight, *known);
+        for Reverse((key, flight, details)) in &other.entries {
+            self.offer(*key, *flight, *details);
         }
     }
 }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_are_kept_and_failures_are_slower_than_any_response() {
+    fn the_slowest_are_kept_and_failures_rank_above_any_response() {
         let mut flights = Flights::new(3).expect("some are kept");
         for step in 0..100 {
             flights.record(
@@ -180,12 +180,12 @@ mod tests {
     }
 
     #[test]
-    fn the_sample_prefers_no_request_and_does_not_depend_on_the_threads() {
+    fn the_sample_is_uniform_and_does_not_depend_on_the_threads() {
         let mut whole = Flights::new(200).expect("some are kept");
         let mut parts = [whole.clone(), whole.clone()];
 
         for step in 0..20_000_u64 {
-            // Every tenth is slow; that must not make it more likely to be drawn.
+            // Every tenth request is slow, which must not make it more likely to be drawn.
             let completion = ended(
                 step * 10_000,
                 if step % 10 == 0 { 900 } else { 100 },
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_the_slowest_stay_with_them_and_a_failure_has_none() {
+    fn each_of_the_slowest_keeps_its_parts_and_a_failure_has_none() {
         let parts = |response_ns: u64| Parts {
             response_ns,
             pool_wait_ns: 10,

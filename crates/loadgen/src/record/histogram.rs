@@ -108,8 +108,8 @@ impl LatencyHistogram {
     }
 
     /// The smallest recorded value `v` with `count(<= v) >= ceil(quantile * n)`, as the highest
-    /// value that its slot stands for (at most 0.098 % above), but never more than the exact
-    /// maximum. `None` when empty.
+    /// value of its bucket (at most 0.098 % above), but never more than the exact maximum. `None`
+    /// when empty.
     #[must_use]
     pub fn quantile_ns(&self, quantile: f64) -> Option<u64> {
         (self.count() > 0).then(|| self.value_at_rank(rank_of(quantile, self.count())))
@@ -122,13 +122,13 @@ impl LatencyHistogram {
     }
 
     fn value_at_rank(&self, rank: u64) -> u64 {
-        // The library takes `ceil(quantile * count)`: half a rank below is safe from rounding
-        // either way.
+        // The library takes `ceil(quantile * count)`: half a rank less is safe from rounding errors
+        // in either direction.
         let quantile = (rank as f64 - 0.5) / self.count() as f64;
         self.counts.value_at_quantile(quantile).min(self.max_ns)
     }
 
-    /// How many values are larger than `limit_ns`, to the resolution of a slot.
+    /// How many values are larger than `limit_ns`, to the resolution of a bucket.
     #[must_use]
     pub fn count_above(&self, limit_ns: u64) -> u64 {
         self.counts
@@ -138,7 +138,7 @@ impl LatencyHistogram {
             .sum()
     }
 
-    /// Every non-empty slot as `(highest value it stands for, count)`, ascending.
+    /// Every non-empty bucket as `(highest value, count)`, ascending.
     #[must_use]
     pub fn buckets(&self) -> Vec<(u64, u64)> {
         self.counts
@@ -175,7 +175,7 @@ impl LatencyHistogram {
     /// HDR V2 with DEFLATE, readable by every reader of the interval log format.
     ///
     /// # Errors
-    /// [`LoadError::Histogram`] when the encoder refuses.
+    /// [`LoadError::Histogram`] if encoding fails.
     pub fn to_hdr_v2(&self) -> Result<Vec<u8>, LoadError> {
         let mut bytes = Vec::new();
         V2DeflateSerializer::new()
@@ -193,7 +193,7 @@ impl LatencyHistogram {
     }
 
     /// Reads HDR V2 bytes, compressed or not. The format has no exact extremes, so minimum, maximum
-    /// and mean are those of the slots.
+    /// and mean are those of the buckets.
     ///
     /// # Errors
     /// [`LoadError::Histogram`] when the bytes are not such a histogram.
@@ -242,13 +242,13 @@ impl LatencyHistogram {
 /// `ceil(quantile * n)`, at least 1.
 #[must_use]
 pub fn rank_of(quantile: f64, count: u64) -> u64 {
-    // A product like 0.95 * 100 lands a rounding error above 95; one part in 10^12 of tolerance
-    // undoes that without ever reaching the next rank.
+    // A product like 0.95 * 100 can exceed 95 by a rounding error. A tolerance of one part in 10^12
+    // corrects this without reaching the next rank.
     let exact = quantile * count as f64;
     ((exact - exact * 1e-12).ceil() as u64).clamp(1, count.max(1))
 }
 
-/// A read-only histogram: its non-empty slots only, a few bytes each.
+/// A read-only histogram: its non-empty buckets only, a few bytes each.
 #[derive(Clone, Debug)]
 pub(crate) struct PackedHistogram {
     bytes: Box<[u8]>,
@@ -287,7 +287,7 @@ impl PackedHistogram {
     }
 }
 
-/// Seven bits per byte, lowest first; the eighth bit means that more follow.
+/// Writes seven bits per byte, lowest first; the eighth bit says that more bytes follow.
 fn push_number(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn packing_loses_nothing() {
+    fn packing_is_lossless() {
         let mut histogram = LatencyHistogram::new();
         assert_eq!(histogram.pack().unpack(), histogram);
 
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_histogram_knows_nothing() {
+    fn an_empty_histogram_has_no_values() {
         let empty = LatencyHistogram::new();
         assert_eq!(
             (
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn quantiles_follow_the_definition() {
-        // Values below 2,048 have a slot each, so the definition can be checked exactly.
+        // Values below 2,048 have a bucket each, so the definition can be checked exactly.
         let histogram = filled(1..=1_000);
         for (quantile, expected) in [
             (0.001, 1),
@@ -383,7 +383,7 @@ mod tests {
     #[test]
     fn every_rank_has_its_value() {
         for count in [1, 2, 3, 10, 999, 1_000, 1_999] {
-            // Below 2,048 each value has its own slot.
+            // Below 2,048 each value has its own bucket.
             let histogram = filled((0..count).rev());
             for rank in 1..=count {
                 assert_eq!(histogram.at_rank_ns(rank), Some(rank - 1), "of {count}");

@@ -20,7 +20,7 @@ pub struct Measures {
     pub first_byte: LatencyHistogram,
     /// First to last byte.
     pub transfer: LatencyHistogram,
-    /// Delay from the kernel timestamp of the last byte to our read, if there was one.
+    /// Delay from the kernel timestamp of the last byte, if there was one, to the generator's read.
     pub receive_delay: LatencyHistogram,
     /// Response time minus the generator's send lag: for the verdict only, never a result.
     pub response_without_lag: LatencyHistogram,
@@ -41,8 +41,8 @@ impl Measures {
     }
 }
 
-/// The same while a load runs, with the fewest histogram entries per response: each entry costs
-/// generator time. Response times are not included, because the slices have them.
+/// The measures while a load runs, with as few histogram entries per response as possible, because
+/// each entry costs generator time. Response times are not included: the intervals record them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     /// Responses that arrived in one piece, to requests that waited for neither a slot nor a
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_response_is_in_every_measure_that_it_has() {
+    fn every_response_counts_in_each_of_its_measures() {
         let (mut tally, mut other) = (Tally::default(), Tally::default());
         let whole = Parts {
             response_ns: 700,

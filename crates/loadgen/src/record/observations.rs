@@ -7,7 +7,8 @@ use crate::record::batches::Batches;
 use crate::record::exchange::{Completion, Outcome};
 use crate::record::send_sample::SendSample;
 
-/// A send later than this after the end of the measurement is missing from it.
+/// A request with a larger send lag that was sent after the measurement because of it, or was
+/// dropped because of it, is missing from the measurement.
 const LATE_NS: u64 = NS_PER_MS;
 
 /// Observations of one thread, or of the load after merging.
@@ -55,7 +56,7 @@ impl Observations {
         }
 
         if completion.outcome == Outcome::Dropped {
-            self.late_drops += u64::from(self.is_dropped_by_us(completion));
+            self.late_drops += u64::from(self.is_dropped_by_generator(completion));
         }
     }
 
@@ -74,7 +75,7 @@ impl Observations {
         lag_ns > LATE_NS && sent_ns >= self.measure_to_ns && sent_ns - lag_ns < self.measure_to_ns
     }
 
-    fn is_dropped_by_us(&self, completion: &Completion) -> bool {
+    fn is_dropped_by_generator(&self, completion: &Completion) -> bool {
         let Some((deadline_ns, lag_ns)) = self.deadline_ns.zip(completion.send_lag_ns()) else {
             return false;
         };
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_send_after_the_end_is_late_only_by_our_own_lateness() {
+    fn a_send_after_the_end_is_late_only_if_the_generator_was_late() {
         let mut observations = Observations::new(&LoadPlan::open("http://h/", 100.0, NS_PER_S), 0);
         let end_ns = NS_PER_S;
         let cases = [
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_is_missed_by_us_if_it_would_have_been_kept_without_our_lateness() {
+    fn a_drop_is_late_only_if_the_request_would_have_met_its_deadline_without_send_lag() {
         let plan = LoadPlan {
             deadline_ns: Some(100 * NS_PER_MS),
             ..LoadPlan::open("http://h/", 100.0, NS_PER_S)
@@ -195,7 +196,7 @@ mod tests {
             (
                 dropped(0, 60, 150, 150),
                 2,
-                "waited for us before it waited for a connection",
+                "waited for the generator, then for a connection",
             ),
             (dropped(0, 0, 99, 100), 2, "was hardly late"),
             (dropped(0, 0, 0, 50), 2, "found the queue full"),

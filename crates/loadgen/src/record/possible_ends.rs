@@ -1,10 +1,10 @@
-//! How a measurement of adaptive length ends: after one of a few lengths, and nowhere in between.
+//! How a measurement of adaptive length ends: only after one of a few possible lengths.
 //!
 //! Shortly before each possible end every thread submits a snapshot, and the stopping rule may end
 //! the measurement there. If it has not decided by then, the measurement is extended: the first
-//! thread that reaches anything later settles it for all. So the phase of every timestamp is known
-//! before it is counted, and the measurement holds exactly what a load of that fixed length would
-//! have held.
+//! thread that records anything later decides this for all threads. So the phase of every timestamp
+//! is known before it is counted, and the measurement contains exactly what a load of that fixed
+//! length would contain.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,8 +14,8 @@ use crate::base::clock::NS_PER_S;
 use crate::plan::LoadPlan;
 use crate::record::batches::Batches;
 
-/// How long before an end threads submit their snapshots at most: enough time to analyse them.
-const LONGEST_AHEAD_NS: u64 = NS_PER_S;
+/// Threads submit their snapshots at most this long before an end: enough time to analyse them.
+const MAX_AHEAD_NS: u64 = NS_PER_S;
 /// The same as a fraction of the shortest length.
 const AHEAD_PARTS: u64 = 10;
 
@@ -56,7 +56,8 @@ impl Ends {
             .is_ok()
     }
 
-    /// Whether the measurement continues beyond this index; asking settles it.
+    /// Whether the measurement continues beyond this index. If this is still open, the call decides
+    /// that it does.
     fn is_extended(&self, place: usize) -> bool {
         if place + 1 == self.lengths_ns.len() {
             return false;
@@ -92,7 +93,7 @@ impl Ends {
         });
     }
 
-    /// When sending stops, as far as settled.
+    /// When sending stops; `u64::MAX` while this is still open.
     pub fn load_end_ns(&self) -> u64 {
         let settled = self.settled.load(Ordering::Acquire);
         let is_end = settled % 2 == 1 || settled / 2 + 1 == self.lengths_ns.len();
@@ -104,7 +105,7 @@ impl Ends {
     }
 
     fn ahead_ns(&self) -> u64 {
-        (self.lengths_ns[0] / AHEAD_PARTS).min(LONGEST_AHEAD_NS)
+        (self.lengths_ns[0] / AHEAD_PARTS).min(MAX_AHEAD_NS)
     }
 }
 
@@ -115,7 +116,7 @@ pub(crate) struct Snapshot {
     pub batches: Batches,
 }
 
-/// The next step on the way through the ends.
+/// The next step of a thread at a possible end.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// It is time to submit a snapshot.
@@ -178,7 +179,7 @@ impl EndCursor {
         }
     }
 
-    /// The steps that other threads have settled while this one was idle.
+    /// The next extension that other threads have decided while this one was idle.
     pub fn step_behind(&mut self) -> Option<Step> {
         self.ends.is_beyond(self.place).then(|| self.advance())
     }
@@ -192,7 +193,7 @@ impl EndCursor {
     /// Submits a snapshot.
     pub fn submit(&self, batches: Batches) {
         if let Some(sender) = &self.sender {
-            // Nobody receives it any more once the load is being aborted.
+            // The receiver no longer exists if the load is being aborted.
             let _ = sender.send(Snapshot {
                 place: self.place,
                 batches,
@@ -228,7 +229,7 @@ mod tests {
     }
 
     impl Ends {
-        /// How long the measurement is, as far as settled.
+        /// Length of the measurement, as far as decided.
         pub(crate) fn length_ns(&self) -> u64 {
             self.lengths_ns[self.settled.load(Ordering::Acquire) / 2]
         }
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_thread_settles_an_end_for_all() {
+    fn the_first_thread_decides_an_end_for_all() {
         let ends = ends();
         assert_eq!((ends.length_ns(), ends.load_end_ns()), (10 * S, u64::MAX));
         assert!(ends.is_extended(0), "nobody ended it");
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_that_passed_without_a_record_are_passed() {
+    fn ends_without_a_record_are_passed() {
         let ends = ends();
         ends.extend_to((100 + 5 + 19) * S);
         assert_eq!(ends.length_ns(), 20 * S, "beyond the first");
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_end_is_the_last_that_the_longest_duration_allows() {
+    fn the_last_end_is_limited_by_the_maximum_duration() {
         let ends = ends();
         assert!(ends.is_extended(0) && ends.is_extended(1));
         assert_eq!((ends.length_ns(), ends.load_end_ns()), (40 * S, 147 * S));
@@ -305,13 +306,13 @@ mod tests {
         assert_eq!(
             behind,
             [is_extended(125), is_extended(145)],
-            "where nothing came, others settled it"
+            "other threads decided"
         );
 
         drop(cursor);
         assert!(
             snapshots.recv().is_err(),
-            "with the threads ends what they show"
+            "the channel closes with the last cursor"
         );
     }
 }

@@ -10,18 +10,18 @@ use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
 use crate::base::clock::NS_PER_MS;
-use crate::record::batches::{SLOTS, bounds_of, slot_of};
+use crate::record::batches::{BUCKETS, bounds_of, bucket_of};
 use crate::record::exchange::{Completion, Outcome};
 use crate::record::recorder::{Phase, PhaseCounts, Recorder};
 
 /// Time between two writes of a thread.
 const SPACING_NS: u64 = 250 * NS_PER_MS;
 /// Numbers at the start of a part: its sequence number, four timestamps, and the counts of each
-/// phase. The sequence number is also at the end.
+/// phase. The sequence number is repeated at the end.
 const NUMBERS: usize = 5 + Phase::ALL.len() * (1 + Outcome::ALL.len());
 const WORD_BYTES: usize = size_of::<u64>();
-const SLOT_BYTES: usize = size_of::<u32>();
-const PART_BYTES: usize = (NUMBERS + 1) * WORD_BYTES + SLOTS * SLOT_BYTES;
+const BUCKET_BYTES: usize = size_of::<u32>();
+const PART_BYTES: usize = (NUMBERS + 1) * WORD_BYTES + BUCKETS * BUCKET_BYTES;
 
 /// The progress file, by its path. The threads of a load share no file descriptors, so each opens
 /// it.
@@ -72,7 +72,7 @@ pub struct Part {
     /// Counts of warm-up, measurement and cool-down.
     pub phases: [PhaseCounts; Phase::ALL.len()],
     /// Response times of the correct responses of the measurement.
-    slots: Vec<u32>,
+    buckets: Vec<u32>,
 }
 
 impl Part {
@@ -86,9 +86,9 @@ impl Part {
                 .iter_mut()
                 .zip(&part.phases)
                 .for_each(|(mine, theirs)| mine.add(theirs));
-            all.slots
+            all.buckets
                 .iter_mut()
-                .zip(&part.slots)
+                .zip(&part.buckets)
                 .for_each(|(mine, theirs)| *mine += theirs);
             all
         })
@@ -102,15 +102,15 @@ impl Part {
         let ended = self.phases[Phase::Measure as usize].accounted() as f64;
         let mut below = 0.0;
 
-        for (slot, count) in self
-            .slots
+        for (bucket, count) in self
+            .buckets
             .iter()
             .enumerate()
             .filter(|(_, count)| **count > 0)
         {
             let count = f64::from(*count);
             if below + count >= quantile * ended {
-                let (from_ns, width_ns) = bounds_of(slot);
+                let (from_ns, width_ns) = bounds_of(bucket);
                 let share = (quantile * ended - below) / count;
                 return Some(from_ns + (width_ns as f64 * share) as u64);
             }
@@ -121,7 +121,7 @@ impl Part {
 
     fn decode(bytes: &[u8]) -> Option<Self> {
         let (numbers, rest) = bytes.split_at_checked(NUMBERS * WORD_BYTES)?;
-        let (slots, last) = rest.split_at_checked(SLOTS * SLOT_BYTES)?;
+        let (buckets, last) = rest.split_at_checked(BUCKETS * BUCKET_BYTES)?;
         let mut numbers = numbers.chunks_exact(WORD_BYTES).map(number);
         let sequence = numbers.next().filter(|number| *number > 0)?;
         if sequence != number(last) {
@@ -137,8 +137,8 @@ impl Part {
                 scheduled: next(),
                 outcomes: std::array::from_fn(|_| next()),
             }),
-            slots: slots
-                .chunks_exact(SLOT_BYTES)
+            buckets: buckets
+                .chunks_exact(BUCKET_BYTES)
                 .map(|four| four.try_into().map_or(0, u32::from_le_bytes))
                 .collect(),
         })
@@ -149,13 +149,13 @@ fn number(eight: &[u8]) -> u64 {
     eight.try_into().map_or(0, u64::from_le_bytes)
 }
 
-/// The next progress of one thread.
+/// Writes the progress of one thread.
 pub(crate) struct Progress {
     file: File,
     thread: usize,
     sequence: u64,
     due_ns: u64,
-    slots: Vec<u32>,
+    buckets: Vec<u32>,
     /// Reused for every write.
     bytes: Vec<u8>,
 }
@@ -169,7 +169,7 @@ impl Progress {
             thread,
             sequence: 0,
             due_ns: 0,
-            slots: vec![0; SLOTS],
+            buckets: vec![0; BUCKETS],
             bytes: Vec::with_capacity(PART_BYTES),
         })
     }
@@ -179,7 +179,7 @@ impl Progress {
         let intended_ns = completion.arrival.intended_ns;
         if completion.outcome == Outcome::Ok && recorder.is_measured(intended_ns) {
             let last_ns = completion.stamps.last_byte_ns;
-            self.slots[slot_of(last_ns.saturating_sub(intended_ns))] += 1;
+            self.buckets[bucket_of(last_ns.saturating_sub(intended_ns))] += 1;
         }
     }
 
@@ -204,12 +204,12 @@ impl Progress {
             .into_iter()
             .chain(counts)
             .for_each(|number| self.bytes.extend(number.to_le_bytes()));
-        self.slots
+        self.buckets
             .iter()
             .for_each(|count| self.bytes.extend(count.to_le_bytes()));
         self.bytes.extend(self.sequence.to_le_bytes());
 
-        // As in `open`.
+        // A failed write is ignored, for the same reason as in `open`.
         let _ = self.file.write_all_at(&self.bytes, offset_of(self.thread));
     }
 }
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_threads_have_shown_is_the_load() {
+    fn the_progress_of_a_load_is_the_sum_of_its_threads() {
         let (_open, file) = file();
         let recorder = show(&file, 0, 0);
         assert!(file.parts(2).is_none(), "the second thread showed nothing");
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_just_written_is_not_read() {
+    fn a_part_that_is_being_written_is_not_read() {
         let (_open, file) = file();
         show(&file, 0, 0);
         let other = file.open().expect("it opens");

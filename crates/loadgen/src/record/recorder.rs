@@ -51,14 +51,14 @@ pub struct Recorder {
     waited: u64,
     inconsistent: u64,
     observations: Observations,
-    /// One for each of the plan's several requests; empty if it has only one.
+    /// One for each request of a plan with several; empty for a plan with one.
     requests: Vec<RequestRecord>,
-    /// When single requests were in the system, if requested.
+    /// When individual requests were in the system, if requested.
     flights: Option<Flights>,
-    /// Before anything from this timestamp on is counted, it must be settled whether it is still
-    /// measured.
+    /// Before anything at or after this timestamp is counted, it must be decided whether the
+    /// measurement continues.
     checkpoint_ns: u64,
-    /// How that gets settled, if the length of the measurement is not fixed.
+    /// Decides this, if the length of the measurement is not fixed.
     cursor: Option<EndCursor>,
     /// Connection counts; maintained by the engine.
     pub connections: ConnectionCounts,
@@ -121,7 +121,7 @@ impl Recorder {
         self.phase_of(intended_ns) == Phase::Measure
     }
 
-    /// Index in `intervals` of a timestamp in the measure phase; mostly the same as for the
+    /// Index in `intervals` of a timestamp in the measure phase, usually the same as for the
     /// previous one.
     fn interval_of(&mut self, intended_ns: u64) -> Option<usize> {
         let (from_ns, index) = self.current_interval;
@@ -153,7 +153,7 @@ impl Recorder {
         (self.measure_from_ns..self.measure_to_ns).contains(&timestamp_ns)
     }
 
-    /// Whether something must be settled before anything at this timestamp is counted.
+    /// Whether a step is due before anything at this timestamp is counted.
     pub(crate) fn is_at_checkpoint(&self, timestamp_ns: u64) -> bool {
         timestamp_ns >= self.checkpoint_ns
     }
@@ -387,7 +387,7 @@ impl Recorder {
         &self.requests
     }
 
-    /// When single requests of the measure phase were in the system; `None` where none were kept.
+    /// When individual requests of the measure phase were in the system; `None` if none were kept.
     #[must_use]
     pub fn flights(&self) -> Option<&Flights> {
         self.flights.as_ref()
@@ -429,7 +429,7 @@ impl Recorder {
         &self.observations
     }
 
-    /// When the measurement begins and ends, as far as it is settled.
+    /// When the measurement begins and ends, as far as decided.
     pub(crate) fn measure_window_ns(&self) -> (u64, u64) {
         (self.measure_from_ns, self.measure_to_ns)
     }

@@ -45,10 +45,10 @@ pub struct RequestReport {
 }
 
 impl RequestRecord {
-    /// Empty records of the plan's several requests; none if it has only one.
+    /// Empty records for the requests of a plan with several; none for a plan with one.
     pub(crate) fn for_each(plan: &LoadPlan) -> Vec<Self> {
         let count = plan.listed_requests().count();
-        // Each thread has its own copy, and so has their sum.
+        // One copy per thread, and one for their sum.
         let is_affordable =
             count * (plan.threads + 1) * HISTOGRAM_BYTES_ESTIMATE <= HISTOGRAMS_BYTES_LIMIT;
         let empty = Self {

@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 
 /// The number of gaps for which the method states the power of the tests; more would detect
 /// harmless deviations.
-const MOST_GAPS: usize = 10_000;
+const MAX_GAPS: usize = 10_000;
 /// With fewer gaps, the tests have too little power.
-const FEWEST_GAPS: usize = 1_000;
+const MIN_GAPS: usize = 1_000;
 /// The window is longer than the gaps need on average, by this factor: their number varies.
 const SPARE: f64 = 1.05;
 
@@ -51,7 +51,7 @@ impl SendSample {
         };
 
         let (from_ns, to_ns) = plan.measure_window();
-        let needed_ns = (MOST_GAPS as f64 * SPARE / rate_per_s * NS_PER_S as f64) as u64;
+        let needed_ns = (MAX_GAPS as f64 * SPARE / rate_per_s * NS_PER_S as f64) as u64;
         let spare_ns = (to_ns - from_ns).saturating_sub(needed_ns);
         let from_ns = start_ns + from_ns + spare_ns / 2;
 
@@ -76,9 +76,9 @@ impl SendSample {
     pub fn test(&self) -> Option<SendGaps> {
         let mut timestamps_ns = self.timestamps_ns.clone();
         timestamps_ns.sort_unstable();
-        timestamps_ns.truncate(MOST_GAPS + 1);
+        timestamps_ns.truncate(MAX_GAPS + 1);
         let gaps = gaps(&timestamps_ns);
-        if gaps.len() < FEWEST_GAPS {
+        if gaps.len() < MIN_GAPS {
             return None;
         }
 
@@ -125,11 +125,11 @@ mod tests {
     }
 
     #[test]
-    fn ten_thousand_gaps_are_taken_whatever_the_length() {
+    fn ten_thousand_gaps_are_tested_whatever_the_length() {
         let plan = LoadPlan::open("http://h/", 1_000.0, 60 * NS_PER_S);
         let gaps = sends(&plan, |at_ns| at_ns).test().expect("enough sends");
 
-        assert_eq!(gaps.count, MOST_GAPS as u64);
+        assert_eq!(gaps.count, MAX_GAPS as u64);
         assert!(
             gaps.anderson_darling < 2.5 && gaps.kolmogorov_distance < 0.02,
             "{gaps:?}"

@@ -3,7 +3,7 @@
 
 use crate::record::exchange::Outcome;
 
-/// Kinds beyond these are only counted.
+/// Maximum number of kinds to keep; further kinds are only counted.
 const MAX_KINDS: usize = 8;
 
 /// How much of a response is kept: usual heads, and more of the body than is quoted.
@@ -37,12 +37,12 @@ impl WrongResponses {
         self.0.len() < MAX_KINDS && !self.0.iter().any(is_kept)
     }
 
-    /// Keeps a response that is wanted.
+    /// Keeps a response that [`Self::wants`] selected.
     pub fn keep(&mut self, response: WrongResponse) {
         self.0.push(response);
     }
 
-    /// Adds those of another thread whose kinds are new.
+    /// Adds another thread's responses of kinds that are new.
     pub fn add(&mut self, other: &Self) {
         for response in &other.0 {
             if self.is_new(response.outcome, response.status) {
@@ -51,7 +51,7 @@ impl WrongResponses {
         }
     }
 
-    /// All of them.
+    /// All kept responses.
     pub fn all(&self) -> &[WrongResponse] {
         &self.0
     }

@@ -1,9 +1,9 @@
-//! Are these gaps those of a Poisson process? Three tests of the timestamps of sends or arrivals.
+//! Three tests whether the timestamps of sends or arrivals follow a Poisson process.
 
 /// The Anderson-Darling statistic of gaps against the exponential distribution with their own mean,
 /// corrected for their number (Stephens 1974). Its critical values are 1.321 at 5 % and 1.959 at 1
 /// %. It detects ticks, serial sends and stalls; it cannot detect independent delays of less than
-/// half a gap, which leave a Poisson process one.
+/// half a gap, after which a Poisson process is still one.
 #[must_use]
 pub fn anderson_darling(gaps: &[f64]) -> f64 {
     let in_means = sorted_in_means(gaps);
@@ -93,7 +93,7 @@ mod tests {
 
     const CRITICAL_1_PERCENT: f64 = 1.959;
 
-    /// Ten thousand gaps, as in the method's table of power.
+    /// Ten thousand gaps, as in the power table of the method.
     fn exponential_gaps(seed: u64) -> Vec<f64> {
         (0..10_000)
             .map(|index| refsrv::random::exponential(seed, index))
@@ -109,17 +109,17 @@ mod tests {
     }
 
     #[test]
-    fn exponential_gaps_pass_and_the_rate_of_false_alarms_is_the_nominal_one() {
+    fn exponential_gaps_pass_with_the_nominal_rate_of_false_alarms() {
         let alarms = (0..400)
             .filter(|&seed| anderson_darling(&exponential_gaps(seed)) > CRITICAL_1_PERCENT)
             .count();
         // Binomial(400, 0.01): mean 4, standard deviation 2.
         assert!((1..=10).contains(&alarms), "{alarms} of 400");
 
-        let farthest = (0..100)
+        let largest = (0..100)
             .map(|seed| kolmogorov_distance(&exponential_gaps(seed)))
             .fold(0.0, f64::max);
-        assert!(farthest < 0.02, "{farthest}");
+        assert!(largest < 0.02, "{largest}");
 
         for window_ns in [10_000_000, 100_000_000] {
             let deviations = (0..100).map(|seed| {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_that_are_not_exponential_are_found_as_the_table_of_power_says() {
+    fn non_exponential_gaps_are_detected_with_the_tabulated_statistics() {
         // Serial sends: no gap below a twentieth of the mean. The table says 12.8 and 0.049.
         let spaced: Vec<f64> = exponential_gaps(1)
             .iter()
@@ -157,11 +157,11 @@ mod tests {
     }
 
     #[test]
-    fn bursts_and_even_spacing_have_another_dispersion() {
+    fn bursts_and_even_spacing_deviate_in_dispersion() {
         let even = timestamps_ns(&vec![1.0; 10_000]);
         assert!(
             dispersion_deviation(&even, 100_000_000) > Some(4.0),
-            "nothing scatters"
+            "no variation"
         );
 
         let bursts: Vec<f64> = exponential_gaps(2)

@@ -1,7 +1,7 @@
-//! Is a series stationary? A test for a wandering level, and a search for level changes.
+//! Stationarity of a series: a test for a drifting level, and a search for level changes.
 
 /// A segment between two changes has at least this many values.
-pub const SHORTEST_SEGMENT: usize = 5;
+pub const MIN_SEGMENT: usize = 5;
 
 /// Critical value of [`kpss`] at 1 % (Kwiatkowski, Phillips, Schmidt and Shin 1992, table 1, level
 /// stationarity).
@@ -14,9 +14,9 @@ const PENALTY: f64 = 3.0;
 /// variance.
 const STEPS_TO_ONE_CHANGE: usize = 20;
 
-/// Upper bound of the autocorrelation of neighbours. From a few dozen steps it is known so
-/// imprecisely that a larger one would hide changes.
-const MOST_ALIKE: f64 = 0.5;
+/// Upper bound of the estimated autocorrelation of neighbours. An estimate from a few dozen steps
+/// is so imprecise that a larger one would hide changes.
+const MAX_AUTOCORRELATION: f64 = 0.5;
 
 /// The statistic of Kwiatkowski, Phillips, Schmidt and Shin: its null hypothesis is a constant
 /// level, so failing to reject it is no proof of a trend. Long-run variance by Newey and West with
@@ -24,18 +24,19 @@ const MOST_ALIKE: f64 = 0.5;
 #[must_use]
 pub fn kpss(values: &[f64]) -> f64 {
     let n = values.len() as f64;
-    let off = differences_from_mean(values);
+    let deviations = differences_from_mean(values);
     let lags = (4.0 * (n / 100.0).powf(0.25)) as usize;
     let covariance = |lag: usize| {
-        off.iter()
-            .zip(off.iter().skip(lag))
+        deviations
+            .iter()
+            .zip(deviations.iter().skip(lag))
             .map(|(early, late)| early * late)
             .sum::<f64>()
             / n
     };
     let weighted = |lag: usize| (1.0 - lag as f64 / (lags + 1) as f64) * covariance(lag);
     let long_run = covariance(0) + 2.0 * (1..=lags).map(weighted).sum::<f64>();
-    let sums = off.iter().scan(0.0, |sum, value| {
+    let sums = deviations.iter().scan(0.0, |sum, value| {
         *sum += value;
         Some(*sum)
     });
@@ -48,19 +49,18 @@ pub fn kpss(values: &[f64]) -> f64 {
 }
 
 /// Indices at which the level of a series changes, ascending: each starts a new segment of
-/// [`SHORTEST_SEGMENT`] values or more. Binary segmentation, with three times the logarithm of the
+/// [`MIN_SEGMENT`] values or more. Binary segmentation, with three times the logarithm of the
 /// length as the penalty (Killick, Fearnhead and Eckley 2012 discuss such penalties). The variance
 /// is that of neighbouring differences, which a change hardly affects, increased if neighbours are
 /// correlated.
 #[must_use]
 pub fn changes(values: &[f64]) -> Vec<usize> {
-    let least_gain = PENALTY * (values.len().max(1) as f64).ln() * long_run_variance(values);
+    let min_gain = PENALTY * (values.len().max(1) as f64).ln() * long_run_variance(values);
     let mut changes_at = Vec::new();
     let mut segments = vec![(0, values.len())];
 
     while let Some((begin, end)) = segments.pop() {
-        if let Some((at, _)) =
-            best_split(&values[begin..end]).filter(|(_, gain)| *gain > least_gain)
+        if let Some((at, _)) = best_split(&values[begin..end]).filter(|(_, gain)| *gain > min_gain)
         {
             changes_at.push(begin + at);
             segments.extend([(begin, begin + at), (begin + at, end)]);
@@ -78,9 +78,9 @@ fn best_split(values: &[f64]) -> Option<(usize, f64)> {
     let (mut left, mut best): (f64, Option<(usize, f64)>) = (0.0, None);
 
     for (at, value) in values.iter().enumerate() {
-        if at.min(values.len() - at) >= SHORTEST_SEGMENT {
+        if at.min(values.len() - at) >= MIN_SEGMENT {
             let (before, after) = (at as f64, (values.len() - at) as f64);
-            // Squares about one mean, minus squares about two.
+            // Sum of squares about one mean, minus the sum about two.
             let gain =
                 before * after / (before + after) * (left / before - (all - left) / after).powi(2);
             if best.is_none_or(|(_, most)| gain > most) {
@@ -119,8 +119,8 @@ fn long_run_variance(values: &[f64]) -> f64 {
         return 0.0;
     }
 
-    let alike = (1.0 + 2.0 * product / square).clamp(0.0, MOST_ALIKE);
-    square / (2.0 * (1.0 - alike)) * (1.0 + alike) / (1.0 - alike)
+    let correlation = (1.0 + 2.0 * product / square).clamp(0.0, MAX_AUTOCORRELATION);
+    square / (2.0 * (1.0 - correlation)) * (1.0 + correlation) / (1.0 - correlation)
 }
 
 /// How much larger the mean of the last third is than that of the first.
@@ -170,8 +170,8 @@ mod tests {
             .collect()
     }
 
-    /// Values that carry over this share of the previous one.
-    fn alike(share: f64, values: &[f64]) -> Vec<f64> {
+    /// Each value plus this share of the previous result (an AR(1) process).
+    fn autoregressive(share: f64, values: &[f64]) -> Vec<f64> {
         let next = |before: &mut f64, value: &f64| {
             *before = share * *before + value;
             Some(*before)
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_that_stays_is_rejected_once_in_a_hundred() {
+    fn a_constant_level_is_rejected_once_in_a_hundred() {
         let rejected = (0..1_000)
             .filter(|&seed| kpss(&noise(seed, 60)) > KPSS_1_PERCENT)
             .count();
@@ -189,21 +189,19 @@ mod tests {
         assert!(rejected <= 19, "{rejected}");
 
         let walks = (0..100)
-            .filter(|&seed| kpss(&alike(1.0, &noise(seed, 60))) > KPSS_1_PERCENT)
+            .filter(|&seed| kpss(&autoregressive(1.0, &noise(seed, 60))) > KPSS_1_PERCENT)
             .count();
-        assert!(
-            walks > 50,
-            "{walks} of 100 random walks were seen to wander"
-        );
+        assert!(walks > 50, "{walks} of 100 random walks were detected");
         assert_eq!(kpss(&[1.0; 20]), 0.0);
     }
 
     #[test]
-    fn noise_has_no_change_and_a_step_has_one_at_its_place() {
-        let (mut false_alarms, mut alarms_where_alike) = (0, 0);
+    fn noise_has_no_change_and_a_step_is_located() {
+        let (mut false_alarms, mut correlated_alarms) = (0, 0);
         for seed in 0..300 {
             false_alarms += usize::from(!changes(&noise(seed, 60)).is_empty());
-            alarms_where_alike += usize::from(!changes(&alike(0.5, &noise(seed, 60))).is_empty());
+            correlated_alarms +=
+                usize::from(!changes(&autoregressive(0.5, &noise(seed, 60))).is_empty());
             let step: Vec<f64> = noise(seed, 60)
                 .iter()
                 .zip(0..)
@@ -218,11 +216,11 @@ mod tests {
 
         // 36 times a chi-square's tail beyond 3 ln 60 = 12.3, in effect some 2 %.
         assert!(false_alarms <= 15, "{false_alarms} of 300");
-        assert!(alarms_where_alike <= 30, "{alarms_where_alike} of 300");
+        assert!(correlated_alarms <= 30, "{correlated_alarms} of 300");
     }
 
     #[test]
-    fn the_shortest_segment_is_detected_at_either_end() {
+    fn a_segment_of_minimum_length_is_detected_at_either_end() {
         let step = |at: usize| -> Vec<f64> {
             noise(3, 40)
                 .iter()
@@ -236,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_bump_leaves_the_slope_alone() {
+    fn a_short_bump_hardly_changes_the_median_slope() {
         let mut line: Vec<f64> = (0..30).map(|at| f64::from(at) * 0.5).collect();
         assert!((median_slope(&line) - 0.5).abs() < 1e-12);
 

@@ -6,7 +6,7 @@ pub mod arrivals;
 pub mod changes;
 pub mod over_dispersion;
 
-/// The values in groups of `size`; a remainder is left out.
+/// The values in groups of `size`, without the remainder.
 pub(crate) fn group<T>(values: &[T], size: usize) -> impl Iterator<Item = &[T]> {
     values.chunks_exact(size.max(1))
 }

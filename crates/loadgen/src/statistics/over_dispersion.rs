@@ -1,25 +1,25 @@
 //! The uncertainty of a quantile of dependent data: the over-dispersion interval.
 //!
-//! The requests of one load are not independent: a waiting request waits behind others that wait.
-//! The textbook interval of a quantile assumes independence and covers the true value in a fifth of
-//! the cases instead of the promised 19 of 20. Here the over-dispersion of exceedance counts in
-//! equal batches of time is estimated, and the number of requests is divided by that factor before
-//! the textbook formula is applied.
+//! The requests of one load are not independent: requests queue behind each other. The textbook
+//! interval of a quantile assumes independence and covers the true value in a fifth of the cases
+//! instead of the promised 19 of 20. Here the over-dispersion of exceedance counts in equal batches
+//! of time is estimated, and the number of requests is divided by that factor before the textbook
+//! formula is applied.
 
 use crate::statistics::group;
 
 /// Number of batches in which exceedances are counted.
 pub const BATCHES: usize = 120;
 
-/// Numbers of batches into which neighbouring counts are combined; the largest dispersion counts.
+/// Numbers of batches into which neighbouring counts are combined; the largest dispersion is used.
 const BATCH_COUNTS: [usize; 3] = [30, 60, 120];
 
 /// Student's t for 95 % with 29 degrees of freedom, those of the smallest number of batches.
 const T_95_PERCENT: f64 = 2.045;
 
-/// Fewer than ten requests in each of the smallest number of batches give no estimate of the
-/// dispersion.
-const FEWEST_REQUESTS: f64 = 300.0;
+/// Minimum number of requests for an estimate: ten in each batch, at the smallest number of
+/// batches.
+const MIN_REQUESTS: f64 = 300.0;
 
 /// One batch: its number of requests, and how many of them are beyond the quantile.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -46,7 +46,7 @@ impl Dispersion {
     #[must_use]
     pub fn of(batches: &[Batch; BATCHES], quantile: f64) -> Option<Self> {
         let requests: f64 = batches.iter().map(|batch| batch.requests).sum();
-        if requests < FEWEST_REQUESTS {
+        if requests < MIN_REQUESTS {
             return None;
         }
 
@@ -56,12 +56,12 @@ impl Dispersion {
             .map(|count| variance(batches, count))
             .fold(0.0, f64::max);
         let effective_requests = requests / (widest / independent).max(1.0);
-        let reach = T_95_PERCENT * (quantile * (1.0 - quantile) / effective_requests).sqrt();
+        let half_width = T_95_PERCENT * (quantile * (1.0 - quantile) / effective_requests).sqrt();
 
         Some(Self {
             effective_requests,
-            low: (quantile - reach).max(0.0),
-            high: quantile + reach,
+            low: (quantile - half_width).max(0.0),
+            high: quantile + half_width,
         })
     }
 
@@ -108,13 +108,13 @@ mod tests {
     }
 
     #[test]
-    fn even_counts_are_never_better_than_independent_ones() {
+    fn even_counts_give_no_more_precision_than_independent_requests() {
         let dispersion = Dispersion::of(&batches(|_| 10.0), 0.99).expect("enough requests");
         assert_eq!(dispersion.effective_requests, 120_000.0);
-        let reach = 2.045 * (0.99 * 0.01 / 120_000.0_f64).sqrt();
+        let half_width = 2.045 * (0.99 * 0.01 / 120_000.0_f64).sqrt();
         assert!(
-            (dispersion.low - (0.99 - reach)).abs() < 1e-12
-                && (dispersion.high - (0.99 + reach)).abs() < 1e-12
+            (dispersion.low - (0.99 - half_width)).abs() < 1e-12
+                && (dispersion.high - (0.99 + half_width)).abs() < 1e-12
         );
     }
 
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_requests_say_nothing_and_few_in_the_tail_leave_the_end_open() {
+    fn too_few_requests_give_no_estimate_and_a_sparse_tail_no_upper_bound() {
         let few = std::array::from_fn(|_| Batch {
             requests: 2.0,
             beyond: 0.0,

@@ -64,7 +64,8 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         is_late
     }
 
-    /// Lets the slot wait for the connection that another one opens, or for a stream.
+    /// Queues the slot until the connection that another slot opens is established, or until a
+    /// stream is free.
     fn wait_for_room(&mut self, index: usize) {
         let now_ns = self.now_ns;
         let slot = &mut self.slots[index];
@@ -148,7 +149,8 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         Ok(true)
     }
 
-    /// The connection that `opener` opens has failed, and with it all who wait for it.
+    /// Fails the request of `opener`, whose connection could not be established, and all requests
+    /// that wait for this connection.
     fn failed_to_connect(&mut self, line: usize, opener: usize, error: &std::io::Error) {
         self.ledger.connect_failures().note(error);
         let outcome = connect_failure(error);
@@ -278,14 +280,14 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         self.note_limit(token);
     }
 
-    /// Reads until an exchange ends; returns whether there may be more to do for others.
+    /// Reads until an exchange ends; returns whether there may be more to read for other exchanges.
     #[inline(always)]
     fn read_on(&mut self, token: u64, is_hangup: bool) -> bool {
         let first = line_of(token).0 * self.places;
         match self.advance(token, is_hangup) {
             Progress::Waiting => return false,
             Progress::Yielding => {
-                self.yields(token);
+                self.enqueue_read(token);
                 return false;
             }
             Progress::Ended(place, exchanged) => self.exchanged(first + place, &exchanged),
@@ -313,7 +315,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             .advance(request_at, is_hangup, &mut self.inbox)
     }
 
-    /// None of the slot's request was sent, as turned out later.
+    /// Retries the slot's request: the connection reported only now that none of it was sent.
     fn retry(&mut self, index: usize, token: u64) {
         let Some(mut work) = self.take_work(index) else {
             return;
@@ -337,15 +339,15 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             .is_some_and(|link| link.exchanges > 0)
     }
 
-    /// Whether the connection has to be read further without an event.
+    /// Whether data is left unread on the connection that no event will report.
     #[inline(always)]
     fn has_left_unread(&self, token: u64) -> bool {
         let link = self.lines.link(token);
         link.is_some_and(|link| link.connection.has_left_unread())
     }
 
-    /// Moves the connection behind all others that have more to read, once.
-    fn yields(&mut self, token: u64) {
+    /// Queues the connection behind all others that have more to read, unless it is already queued.
+    fn enqueue_read(&mut self, token: u64) {
         let Some(link) = self.lines.link_mut(token) else {
             return;
         };
@@ -402,19 +404,21 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         }
     }
 
-    /// Lets the rest of what has arrived be read if no exchange is in progress that would read it.
+    /// Schedules another read if data is left unread and no exchange is in progress that would read
+    /// it.
     fn read_on_if_idle(&mut self, token: u64) {
         if !self.is_busy(token) {
             self.read_on_later(token);
         }
     }
 
-    /// Lets the rest of what has arrived be read. That a connection has ended, for example, may turn
-    /// out while one of its exchanges begins or is given up; no event reports it to the others.
+    /// Schedules another read if data is left unread. Beginning or cancelling an exchange may read
+    /// ahead, for example the end of the connection, and no further event reports that to the other
+    /// exchanges.
     #[inline(always)]
     fn read_on_later(&mut self, token: u64) {
         if self.has_left_unread(token) {
-            self.yields(token);
+            self.enqueue_read(token);
         }
     }
 
@@ -439,7 +443,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
     fn note_wait(&mut self, work: &Work, from_ns: u64) {
         let may_have_waited = self
             .stalls
-            .may_have_kept_response(from_ns, self.read_until_ns);
+            .may_have_delayed_response(from_ns, self.read_until_ns);
         if may_have_waited && self.ledger.is_measured(work.arrival.intended_ns) {
             self.stalls.responses += 1;
         }
@@ -455,7 +459,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         self.ended(index, &completion);
     }
 
-    /// Takes the arrival out of its slot, and its exchange out of those of the connection.
+    /// Takes the arrival out of its slot and ends its exchange on the connection.
     #[inline(always)]
     fn take_work(&mut self, index: usize) -> Option<Work> {
         let work = self.slots[index].work.take()?;
@@ -542,15 +546,15 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         self.ended(index, &completion);
     }
 
-    /// Gives up what was begun for an arrival: its place in a queue, the connection that it opens,
-    /// or its exchange; if the connection cannot go on without that, a response may still arrive on
-    /// it, so it is closed.
+    /// Abandons what was begun for an arrival: its place in a queue, the connection that it opens,
+    /// or its exchange. If an exchange cannot be cancelled, its connection is closed, because the
+    /// response may still arrive.
     fn abandon(&mut self, index: usize, work: &Work) {
         let (line, place) = (self.slots[index].line, self.slots[index].place);
         if work.is_written {
             let link = self.lines.link_mut(work.token);
-            let goes_on = link.is_some_and(|link| link.connection.cancel(place));
-            if !goes_on || self.lines.is_retired(work.token) {
+            let is_cancelled = link.is_some_and(|link| link.connection.cancel(place));
+            if !is_cancelled || self.lines.is_retired(work.token) {
                 self.retire(work.token, false);
             }
             self.read_on_later(work.token);
@@ -562,7 +566,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         }
     }
 
-    /// A connection takes no more requests. It is closed with its last exchange.
+    /// Sends no more requests over a connection, and closes it when its last exchange has ended.
     fn retire(&mut self, token: u64, by_server: bool) {
         let Some(link) = self.lines.link_mut(token) else {
             return;
@@ -574,7 +578,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             return self.close(token, by_server);
         }
         if self.lines.retire(token) {
-            self.left_line(line_of(token).0);
+            self.note_disconnected(line_of(token).0);
         }
     }
 
@@ -592,12 +596,12 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             counts.ended(link.connection.requests());
         }
         if !is_retired {
-            self.left_line(line_of(token).0);
+            self.note_disconnected(line_of(token).0);
         }
     }
 
-    /// The slot's user has ended, or goes on over a new connection. A connection that others use
-    /// goes on, too.
+    /// Closes the connection of a slot whose user has ended or continues over a new connection. A
+    /// connection that several slots share stays open.
     fn drop_connection(&mut self, index: usize) {
         if self.places == 1 {
             self.close(self.lines.token(self.slots[index].line), false);
@@ -610,8 +614,9 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         (first..first + self.places).for_each(|index| self.idle.got_connection(index));
     }
 
-    /// A line's connection has gone: its idle slots are the last to be taken, and all may be.
-    fn left_line(&mut self, line: usize) {
+    /// A line's connection has gone: its idle slots are the last to be taken, and its parked slots
+    /// are free again.
+    fn note_disconnected(&mut self, line: usize) {
         let first = line * self.places;
         (first..first + self.places).for_each(|index| self.idle.lost_connection(index));
         self.unpark(line);
@@ -623,7 +628,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         }
     }
 
-    /// Notes how many streams the server allows; slots are used again once it allows more.
+    /// Records how many streams the server allows, and frees parked slots if it allows more.
     fn note_limit(&mut self, token: u64) {
         if self.config.plan.http_version != HttpVersion::Http2 {
             return;

@@ -20,27 +20,27 @@ use crate::record::recorder::Phase;
 
 const MS: u64 = 1_000_000;
 
-/// What was done with a connection.
+/// A recorded action on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Deed {
+enum Action {
     Sent(usize),
     Read(usize),
 }
 
-/// What the connections of one test do, and what was done with them.
+/// How the connections of one test behave, and the actions recorded on them.
 #[derive(Default)]
 struct Script {
-    /// The server's ends, by connection; `None` has hung up.
+    /// The server's sockets, by connection; `None` after it has hung up.
     peers: Vec<Option<UnixStream>>,
     /// Requests sent and responses read.
-    done: Vec<Deed>,
+    done: Vec<Action>,
     /// Whether each response is followed by another request.
     sends_again: bool,
     /// When the kernel received the response; `None` means as soon as there was a request.
     response_ns: Option<u64>,
-    /// Checking whether an idle connection is closed takes until then.
+    /// Checking whether an idle connection is closed lasts until this time.
     idle_until_ns: u64,
-    /// Connecting takes until then, and an event.
+    /// Connecting lasts until this time, and completes with an event.
     connected_ns: u64,
     /// Responses never end.
     is_endless: bool,
@@ -48,12 +48,12 @@ struct Script {
     allowed: Option<usize>,
     /// Connections take no more requests.
     is_going_away: bool,
-    /// The next request of a connection finds that it has ended.
+    /// The next request on a connection detects that the connection has ended.
     is_ended: bool,
-    /// The second check of a connection that is being opened finds it refused.
+    /// The second check of a connection that is being opened reports a refusal.
     is_refused: bool,
-    /// Places whose exchanges were given up.
-    given_up: Vec<usize>,
+    /// Places whose exchanges were cancelled.
+    cancelled: Vec<usize>,
 }
 
 thread_local! {
@@ -66,8 +66,8 @@ fn script<T>(use_it: impl FnOnce(&mut Script) -> T) -> T {
 
 /// Which connection each request went to.
 fn sent_over() -> Vec<usize> {
-    let sent = |deed: &Deed| {
-        if let Deed::Sent(number) = deed {
+    let sent = |action: &Action| {
+        if let Action::Sent(number) = action {
             Some(*number)
         } else {
             None
@@ -160,7 +160,7 @@ impl Connection for Scripted {
             self.places[place].is_in_progress = false;
             return Ok(Some(Exchanged::unreusable(Outcome::Reset, None)));
         }
-        script(|script| script.done.push(Deed::Sent(self.number)));
+        script(|script| script.done.push(Action::Sent(self.number)));
         Ok(None)
     }
 
@@ -175,7 +175,7 @@ impl Connection for Scripted {
             return Progress::Waiting;
         };
 
-        script(|script| script.done.push(Deed::Read(self.number)));
+        script(|script| script.done.push(Action::Read(self.number)));
         if script(|script| script.is_endless) {
             return Progress::Yielding;
         }
@@ -200,7 +200,7 @@ impl Connection for Scripted {
 
     fn cancel(&mut self, place: usize) -> bool {
         self.places[place].is_in_progress = false;
-        script(|script| script.given_up.push(place));
+        script(|script| script.cancelled.push(place));
         self.places.len() > 1
     }
 
@@ -264,10 +264,10 @@ impl Source for Timestamps {
     }
 }
 
-/// The first two connections have received their responses and are idle, and the servers' ends of
-/// `gone` are closed when the next arrival becomes due, which is when the first connection is
-/// checked for a close.
-fn until_idle_and(engine: &mut Engine<'_, Scripted, Timestamps>, gone: &[usize]) {
+/// Runs until the first two connections have received their responses and are idle. The server's
+/// sockets of the `closed` connections are closed when the next arrival becomes due, while the
+/// first connection is checked for a close.
+fn idle_with_closed(engine: &mut Engine<'_, Scripted, Timestamps>, closed: &[usize]) {
     script(|script| script.response_ns = Some(monotonic_ns()));
     turns(engine, 3);
 
@@ -277,7 +277,9 @@ fn until_idle_and(engine: &mut Engine<'_, Scripted, Timestamps>, gone: &[usize])
     engine.source.0.push_back(due_ns);
     script(|script| {
         script.idle_until_ns = due_ns;
-        gone.iter().for_each(|number| script.peers[*number] = None);
+        closed
+            .iter()
+            .for_each(|number| script.peers[*number] = None);
     });
 }
 
@@ -338,7 +340,7 @@ fn outcomes(engine: Engine<'_, Scripted, Timestamps>) -> Vec<(Outcome, u64)> {
 }
 
 #[test]
-fn a_response_that_came_in_time_is_no_timeout_however_late_it_is_read() {
+fn a_response_received_in_time_is_not_a_timeout_even_if_read_late() {
     for (came_in_time, expected) in [(true, Outcome::Ok), (false, Outcome::Timeout)] {
         with_engine(
             |plan| plan.timeout_ns = 200 * MS,
@@ -358,12 +360,12 @@ fn a_response_that_came_in_time_is_no_timeout_however_late_it_is_read() {
 }
 
 #[test]
-fn a_send_is_not_given_a_connection_whose_end_is_known() {
+fn a_send_does_not_use_a_connection_known_to_be_closed() {
     with_engine(
         |_| {},
         (2, 3),
         |mut engine| {
-            until_idle_and(&mut engine, &[0, 1]);
+            idle_with_closed(&mut engine, &[0, 1]);
             turns(&mut engine, 1);
             assert_eq!(sent_over(), [0, 1, 2]);
             turns(&mut engine, 1);
@@ -373,12 +375,12 @@ fn a_send_is_not_given_a_connection_whose_end_is_known() {
 }
 
 #[test]
-fn a_send_that_becomes_due_while_something_is_read_goes_out_before_the_next_is() {
+fn a_send_that_becomes_due_during_a_read_precedes_the_next_read() {
     with_engine(
         |_| {},
         (2, 3),
         |mut engine| {
-            until_idle_and(&mut engine, &[0]);
+            idle_with_closed(&mut engine, &[0]);
             turns(&mut engine, 1);
             // The closed connection had the only event, and the next turn is just starting.
             engine.dispatch_due();
@@ -388,7 +390,7 @@ fn a_send_that_becomes_due_while_something_is_read_goes_out_before_the_next_is()
 }
 
 #[test]
-fn what_is_late_once_it_is_connected_is_not_sent() {
+fn a_request_past_its_deadline_when_connected_is_not_sent() {
     with_engine(
         |plan| plan.deadline_ns = Some(300 * MS),
         (1, 1),
@@ -402,7 +404,7 @@ fn what_is_late_once_it_is_connected_is_not_sent() {
 }
 
 #[test]
-fn what_waited_past_its_deadline_is_dropped_and_not_unfinished() {
+fn a_request_that_waited_past_its_deadline_is_dropped_and_not_unfinished() {
     let both_unfinished = vec![(Outcome::Unfinished, 2)];
     let one_dropped = vec![(Outcome::Dropped, 1), (Outcome::Unfinished, 1)];
 
@@ -421,7 +423,7 @@ fn what_waited_past_its_deadline_is_dropped_and_not_unfinished() {
 
 #[test]
 fn a_user_sends_again_before_the_next_response_is_read() {
-    use Deed::{Read, Sent};
+    use Action::{Read, Sent};
     with_engine(
         |_| {},
         (3, 3),
@@ -444,7 +446,7 @@ fn a_user_sends_again_before_the_next_response_is_read() {
 }
 
 #[test]
-fn what_a_sleep_took_of_cpu_time_is_no_sleep() {
+fn cpu_time_used_during_a_sleep_does_not_count_as_sleep() {
     let waits = [
         (50 * MS, Some(50 * MS), true),
         (50 * MS, Some(0), false),
@@ -536,7 +538,7 @@ fn an_arrival_overlooked_while_a_slot_was_idle_is_not_dropped() {
 }
 
 #[test]
-fn a_wait_for_a_connection_past_the_deadline_is_no_lateness_of_ours() {
+fn a_wait_for_a_connection_past_the_deadline_is_not_send_lag() {
     with_engine(
         |plan| plan.deadline_ns = Some(200 * MS),
         (2, 1),
@@ -551,7 +553,7 @@ fn a_wait_for_a_connection_past_the_deadline_is_no_lateness_of_ours() {
 }
 
 #[test]
-fn a_connection_with_more_to_read_has_one_turn_among_the_others() {
+fn a_connection_with_more_to_read_is_read_once_more_per_turn() {
     with_engine(
         |_| {},
         (1, 1),
@@ -580,7 +582,7 @@ fn a_connection_with_more_to_read_has_one_turn_among_the_others() {
 }
 
 #[test]
-fn what_came_before_the_request_went_out_over_a_new_connection_is_read() {
+fn data_that_arrives_before_the_first_request_of_a_connection_is_read() {
     with_engine(
         |_| {},
         (1, 1),
@@ -589,7 +591,7 @@ fn what_came_before_the_request_went_out_over_a_new_connection_is_read() {
             turns(&mut engine, 3);
             assert_eq!(
                 script(|script| script.done.clone()),
-                [Deed::Sent(0), Deed::Read(0)]
+                [Action::Sent(0), Action::Read(0)]
             );
             assert_eq!(outcomes(engine), [(Outcome::Ok, 1)]);
         },
@@ -597,7 +599,7 @@ fn what_came_before_the_request_went_out_over_a_new_connection_is_read() {
 }
 
 #[test]
-fn a_request_that_becomes_due_in_a_stall_is_counted_with_it() {
+fn a_request_that_becomes_due_during_a_stall_is_counted() {
     with_engine(
         |_| {},
         (1, 1),
@@ -654,7 +656,7 @@ fn a_response_may_have_waited_through_a_stall_unless_the_loop_has_polled_since()
 }
 
 #[test]
-fn what_a_stall_keeps_waiting_counts_where_it_is_measured() {
+fn arrivals_and_responses_delayed_by_a_stall_count_only_if_measured() {
     for (warmup_ns, expected) in [(0, (1, 1)), (30 * NS_PER_S, (0, 0))] {
         with_engine(
             |plan| plan.phases.warmup_ns = warmup_ns,
@@ -744,7 +746,7 @@ fn a_refused_connection_fails_each_waiting_request_once() {
 }
 
 #[test]
-fn a_request_without_a_free_stream_waits_as_for_a_connection() {
+fn a_wait_for_a_stream_counts_as_a_wait_for_a_connection() {
     with_places(3, (4, 1), |mut engine| {
         script(|script| script.allowed = Some(2));
         turns(&mut engine, 1);
@@ -760,7 +762,7 @@ fn a_request_without_a_free_stream_waits_as_for_a_connection() {
 }
 
 #[test]
-fn a_connection_is_used_again_once_its_server_allows_a_stream_again() {
+fn a_connection_is_reused_once_its_server_allows_a_stream_again() {
     with_places(1, (1, 1), |mut engine| {
         turns(&mut engine, 1);
         script(|script| script.allowed = Some(0));
@@ -776,7 +778,7 @@ fn a_connection_is_used_again_once_its_server_allows_a_stream_again() {
 }
 
 #[test]
-fn a_slot_is_used_again_once_more_streams_are_allowed() {
+fn a_slot_is_reused_once_more_streams_are_allowed() {
     with_places(3, (4, 1), |mut engine| {
         script(|script| script.allowed = Some(1));
         turns(&mut engine, 1);
@@ -790,7 +792,7 @@ fn a_slot_is_used_again_once_more_streams_are_allowed() {
 }
 
 #[test]
-fn a_timeout_gives_up_its_own_stream_and_leaves_the_connection_to_the_others() {
+fn a_timeout_cancels_its_stream_and_keeps_the_connection_open() {
     with_places(2, (1, 1), |mut engine| {
         turns(&mut engine, 1);
         sleep(Duration::from_millis(1_500));
@@ -798,7 +800,7 @@ fn a_timeout_gives_up_its_own_stream_and_leaves_the_connection_to_the_others() {
         turns(&mut engine, 1);
         sleep(Duration::from_millis(1_000));
         turns(&mut engine, 1);
-        assert_eq!(script(|script| script.given_up.clone()), [0]);
+        assert_eq!(script(|script| script.cancelled.clone()), [0]);
         assert_eq!(engine.in_flight.count(), 1, "the other goes on");
         respond(&mut engine);
         assert_eq!(sent_over(), [0, 0]);

@@ -1,5 +1,5 @@
 //! The record of a load whose measurement can be extended: whether it ends at a possible end is
-//! settled before anything later is counted.
+//! decided before anything later is counted.
 
 use crate::record::interval::IntervalRecord;
 use crate::record::possible_ends::{EndCursor, Step};
@@ -7,7 +7,7 @@ use crate::record::recorder::Recorder;
 
 impl Recorder {
     /// Makes the measurement extendable.
-    pub(crate) fn on(self, cursor: Option<EndCursor>) -> Self {
+    pub(crate) fn with_cursor(self, cursor: Option<EndCursor>) -> Self {
         let checkpoint_ns = cursor.as_ref().map_or(u64::MAX, EndCursor::checkpoint_ns);
         Self {
             checkpoint_ns,
@@ -37,7 +37,7 @@ impl Recorder {
         }
     }
 
-    /// Nothing more will be recorded: what other threads have settled applies to this one, too.
+    /// Applies the extensions that other threads have decided. Nothing may be recorded afterwards.
     pub(crate) fn settle(&mut self) {
         while let Some(Step::Extended(to_ns)) =
             self.cursor.as_mut().and_then(EndCursor::step_behind)
@@ -46,7 +46,7 @@ impl Recorder {
         }
     }
 
-    /// Ends the measurement at this timestamp, before which everything in it has ended.
+    /// Ends the measurement at this timestamp, by which all its requests have ended.
     pub(crate) fn cut(&mut self, end_ns: u64) {
         self.measure_to_ns = end_ns.clamp(self.measure_from_ns, self.measure_to_ns);
         self.observations.batches.cut(self.measure_to_ns);
@@ -135,8 +135,8 @@ mod tests {
     /// A record of a load that may be extended, and its possible ends.
     fn extendable() -> (Arc<Ends>, Recorder) {
         let ends = Ends::of(&plan(), START_NS).expect("a precision");
-        let recorder =
-            Recorder::new(&plan(), START_NS).on(Some(EndCursor::new(Arc::clone(&ends), None)));
+        let recorder = Recorder::new(&plan(), START_NS)
+            .with_cursor(Some(EndCursor::new(Arc::clone(&ends), None)));
         (ends, recorder)
     }
 
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_measurement_that_goes_on_to_its_end_is_one_that_was_so_long_from_the_start() {
+    fn an_extended_measurement_equals_one_that_had_its_length_from_the_start() {
         let (ends, mut recorder) = extendable();
         record(&mut recorder, 0..10);
         assert_eq!((counts(&recorder), ends.length_ns()), ([1, 8, 1], 8 * S));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_measurement_that_was_ended_counts_what_comes_later_as_the_cooldown() {
+    fn requests_after_an_early_end_count_as_cooldown() {
         let (ends, mut recorder) = extendable();
         // Up to the response of the third second, which arrives beyond the first end.
         record(&mut recorder, 0..3);
@@ -211,12 +211,12 @@ mod tests {
     }
 
     #[test]
-    fn a_record_in_which_nothing_came_later_ends_where_the_others_end() {
+    fn the_record_of_an_idle_thread_ends_where_the_others_end() {
         let ends = Ends::of(&plan(), START_NS).expect("a precision");
         let cursor = || Some(EndCursor::new(Arc::clone(&ends), None));
         let (mut busy, mut idle) = (
-            Recorder::new(&plan(), START_NS).on(cursor()),
-            Recorder::new(&plan(), START_NS).on(cursor()),
+            Recorder::new(&plan(), START_NS).with_cursor(cursor()),
+            Recorder::new(&plan(), START_NS).with_cursor(cursor()),
         );
         record(&mut idle, 0..1);
         record(&mut busy, 1..10);
@@ -228,17 +228,17 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_before_an_end_is_shown_ahead_of_it() {
+    fn a_snapshot_is_submitted_before_each_end_except_the_last() {
         let ends = Ends::of(&plan(), START_NS).expect("a precision");
         let (sender, snapshots) = channel();
         let mut recorder =
-            Recorder::new(&plan(), START_NS).on(Some(EndCursor::new(ends, Some(sender))));
+            Recorder::new(&plan(), START_NS).with_cursor(Some(EndCursor::new(ends, Some(sender))));
         record(&mut recorder, 0..10);
 
         assert_eq!(
             snapshots.try_iter().count(),
             2,
-            "ahead of the first end and of the second, and not of the last"
+            "before the first and the second end, but not before the last"
         );
 
         recorder.stop_snapshots();
