@@ -21,7 +21,7 @@ pub(crate) enum Ending {
 
 /// Executes a command.
 pub(crate) fn execute(command: Command, stats: Stats, report: impl FnOnce() -> Report) -> Ending {
-    // A sender that does not wait for the reply needs none.
+    // This fails only if the sender no longer waits for the reply.
     match command {
         Command::Report(sender) => drop(sender.send(report())),
         Command::Stats(sender) => drop(sender.send(stats)),

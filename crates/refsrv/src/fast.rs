@@ -82,7 +82,7 @@ impl FastServer {
         let mut events = Vec::with_capacity(EXPECTED_CONNECTIONS);
         loop {
             events.clear();
-            // A signal is no reason to stop; nothing else can fail here.
+            // A signal is not a reason to stop; nothing else can fail here.
             let _ = epoll::wait(&self.epoll, spare_capacity(&mut events), None);
             for Event { flags, data } in events.drain(..) {
                 match data.u64() {

@@ -513,7 +513,8 @@ fn fast_mode_waits_for_a_client_that_does_not_read() {
     let mut sender = slow.try_clone();
     std::thread::scope(|scope| {
         scope.spawn(move || sender.send(&GET.repeat(REQUESTS)));
-        // 20 MB of responses fit into no socket buffer, and the other client is served meanwhile.
+        // 20 MB of responses do not fit into the socket buffers; the other client is served
+        // meanwhile.
         assert_eq!(other.get().expect("a response").body.len(), 1_000);
         for _ in 0..REQUESTS {
             assert_eq!(slow.response().expect("a response").body.len(), 1_000);
