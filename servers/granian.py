@@ -8,7 +8,7 @@ from pathlib import Path
 from wsgiload.catalogue.contract import LaunchContext, Server, Variant, option
 
 REFERENCE = "https://github.com/emmett-framework/granian#options"
-NO_TRUSTED_PROXIES = "proxies are trusted only if the app imports a wrapper (granian.utils.proxies)"
+NO_TRUSTED_PROXIES = "proxies are trusted only if the app is wrapped with granian.utils.proxies"
 # Notes for both interfaces.
 SHARED_NOTES = (
     "--backpressure, the maximum number of connections, above the load's number "
@@ -92,7 +92,8 @@ SERVER = Server(
             unix_socket=True,
             helpers=1,
             no_trusted_proxies=NO_TRUSTED_PROXIES,
-            deviation="scope key client is not (str, int); scope key server is not (str, int)",
+            deviation="scope['client'] is not a (str, int) pair; "
+            "scope['server'] is not a (str, int) pair",
             interface="asgi",
         ),
     ),

@@ -72,8 +72,8 @@ SERVER = Server(
             stock_notes=("asyncio's event loop", *STOCK_NOTES),
             unix_socket=True,
             helpers=2,
-            no_trusted_proxies="proxies are trusted only if the app imports a wrapper "
-            "(hypercorn.middleware.ProxyFixMiddleware)",
+            no_trusted_proxies="proxies are trusted only if the app is wrapped "
+            "with hypercorn.middleware.ProxyFixMiddleware",
             interface="asgi",
         ),
     ),

@@ -35,7 +35,7 @@ def _variant(name: str, summary: str, framing: str) -> Variant:
         ),
         stock_notes=(f"every request logged, backlog 128 ({REFERENCE})",),
         framing="close" if framing == "close" else "chunked",
-        no_trusted_proxies="proxies are trusted only if the app imports a wrapper (ProxyFix)",
+        no_trusted_proxies="proxies are trusted only if the app is wrapped with ProxyFix",
         deviation="REMOTE_PORT is not a string",
         extra=True,
     )

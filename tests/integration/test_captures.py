@@ -86,7 +86,7 @@ def test_a_missing_value_is_a_failure_with_its_reason(
 ) -> None:
     misspelled = SESSIONS.read_text().replace(".token", ".tokn")
     done, told = _load(command, server, misspelled)
-    reason = "no value for {{token}}: no value .tokn in a JSON body"
+    reason = "no value for {{token}}: the body is not JSON or has no .tokn"
     (wrong,) = told["wrong_responses"]
     assert (wrong["outcome"], wrong["status"], wrong["reason"]) == ("bad_body", 200, reason)
     assert wrong["body"].startswith('{"token": "'), "the response itself is the example"

@@ -258,7 +258,7 @@ def test_v8_is_not_of_wrong_responses_that_come_in_time() -> None:
 def test_v9_a_rate_that_was_not_reached() -> None:
     missed = sound(rate=rates(98.0))
     assert (
-        "only 98 of 100 requests/s got a response (98.0 %)"
+        "only 98 of the 100 requests scheduled per second got a response (98.0 %)"
         in of(missed, "rate-not-reached").message
     )
     assert alarms_of_load(sound(rate=rates(99.0))) == []

@@ -256,7 +256,7 @@ def test_the_generators_own_costs_are_shown_at_their_worst(
     loads = {"a": one, "b": other, "c": replace(load, client=None)}
     facts = generator_facts(read_sweep(only(read_summary(run_dir))), loads)
     assert facts[-4:] == [
-        "Generator run-queue wait: at most 4.00 ms per cell.",
+        "Generator run-queue wait: at most 4.00 ms per trial.",
         "Generator CPU utilization: at most 40.0 % (busiest thread).",
         "Generator CPU time per response: at most 30.0 µs.",
         said,

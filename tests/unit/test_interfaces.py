@@ -250,12 +250,12 @@ def test_a_good_scope_conforms_and_each_fault_of_one_is_named(conformance: Any) 
     }
     for key, value in faults.items():
         assert list(conformance.violations({**SCOPE, key: value})) == [
-            f"scope key {key} is {value!r}"
+            f"scope[{key!r}] is {value!r}"
         ]
     assert list(conformance.violations({**SCOPE, "headers": [(b"Host", b"x")]}))
     for key in ("client", "server"):
         faulty = {**SCOPE, key: ("127.0.0.1", "40000")}
-        assert list(conformance.violations(faulty)) == [f"scope key {key} is not (str, int)"]
+        assert list(conformance.violations(faulty)) == [f"scope[{key!r}] is not a (str, int) pair"]
         assert not list(conformance.violations({**SCOPE, key: None}))
 
 

@@ -434,7 +434,7 @@ def test_the_page_has_the_runs_together_and_a_single_run_has_not(
     page = write_html(stored).read_text(encoding="utf-8")
     assert '<section id="runs">' in page
     assert "mean p99 [95 % CI]" in page
-    assert "Its response times do not affect this decision" in page
+    assert "Response times do not affect this decision" in page
     figure = page[page.index('<figure id="forest">') :].partition("</figure>")[0]
     assert figure.count('<div class="chart">') == 1
     assert "gunicorn-gthread / gunicorn-gevent at 1,000/s" in figure

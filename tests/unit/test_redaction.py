@@ -297,5 +297,5 @@ def test_a_placeholder_is_not_secret() -> None:
     name, value = public_field("Authorization", "Bearer {{token}}")
     assert name == "Authorization" and is_redacted(value)
     assert public_value("token", "{{token}}") == "{{token}}"
-    reason = "no value for {{token}}: no value .token in a JSON body"
+    reason = "no value for {{token}}: the body is not JSON or has no .token"
     assert visible(reason) == reason

@@ -346,8 +346,8 @@ def below_the_rate(load: LoadReport) -> Alarm | None:
         return None
 
     message = (
-        f"only {achieved:,.0f} of {offered:,.0f} requests/s got a response "
-        f"({share * 100:.1f} %), so the figures do not describe the offered rate"
+        f"only {achieved:,.0f} of the {offered:,.0f} requests scheduled per second got a response "
+        f"({share * 100:.1f} %), so the figures do not describe this rate"
     )
     return Alarm(
         "rate-not-reached",

@@ -33,7 +33,7 @@ _CHECKS: tuple[tuple[str, Callable[[CheckResult], bool | None]], ...] = (
     ("404, 500", lambda result: result.errors_passed),
     ("PEP 3333", lambda result: result.conforms),
     ("32 KiB head", lambda result: result.large_head),
-    ("X-Forwarded-*", lambda result: result.forwarded),
+    ("X-Forwarded-Proto trusted", lambda result: result.forwarded),
     ("no log output", lambda result: result.quiet),
     ("no extra processes", lambda result: result.within_budget),
     ("clean stop", lambda result: result.clean_stop),
@@ -215,8 +215,8 @@ MARKDOWN_HEAD = (
     "- **PEP 3333**: the environ conforms to PEP 3333. For the variants named `asgi`, the scope "
     "conforms to the ASGI specification.\n"
     "- **32 KiB head**: the app received a complete request head of 32 KiB.\n"
-    "- **X-Forwarded-\\***: the app saw the scheme `https` when a proxy on the same host sent "
-    "`X-Forwarded-Proto: https`. All servers pass the `X-Forwarded-*` headers to the app.\n"
+    "- **X-Forwarded-Proto trusted**: the app saw the scheme `https` when a proxy on the same host "
+    "sent `X-Forwarded-Proto: https`. All servers pass the `X-Forwarded-*` headers to the app.\n"
     "- **No log output**: the server wrote no log line per request.\n"
     "- **No extra processes**: the server ran only its workers and the helper processes declared "
     "in its file.\n"

@@ -180,7 +180,7 @@ def _worst_costs(clients: Sequence[GeneratorUsage]) -> list[str]:
     wait_ns = _worst(clients, lambda client: client.run_queue_wait_ns)
     if wait_ns is not None:
         wait = words.format_duration_ns(wait_ns)
-        facts.append(f"Generator run-queue wait: at most {wait} per cell.")
+        facts.append(f"Generator run-queue wait: at most {wait} per trial.")
 
     busy = _worst(clients, lambda client: client.busy_share)
     if busy is not None:

@@ -41,9 +41,9 @@ COMPARISON_NOTE = (
 )
 _APPS_APART = "Only servers of the same app are compared."
 DISCARD_RULE = (
-    "A trial is discarded if the generator, the host or the plan made it invalid, or if the host "
-    "was less disturbed in a rerun. Its response times do not affect this decision. Discarded "
-    "trials are stored and listed."
+    "A trial is discarded if the generator, the host or the plan made it invalid, or if its rerun "
+    "was less disturbed. Response times do not affect this decision. Discarded trials are stored "
+    "and listed."
 )
 
 

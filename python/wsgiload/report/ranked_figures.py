@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from wsgiload.analysis.recommend import LEANER_BY
 from wsgiload.documents.answer import RankingEntry, RankingLevel
 from wsgiload.report import words
+from wsgiload.statistics.effect import MIN_RUNS
 
 # A smaller saving does not decide between equally fast servers.
 MIN_SAVING_BYTES = 16 * 2**20
@@ -18,10 +19,12 @@ def aim(level: RankingLevel) -> str:
 
 
 def figure_words(entry: RankingEntry, level: RankingLevel) -> str:
-    """``0.24 ms [95 % CI 0.22 ms, 0.28 ms]``, or a goodput."""
+    """``0.24 ms [95 % CI 0.22 ms, 0.28 ms]``, or a goodput. With two or three runs, the brackets
+    span the intervals of the runs, which do not include run-to-run variation."""
     if level.rate is None:
         return words.format_per_s(entry.goodput_per_s)
-    return p99_words(entry, "95 % CI ")
+    spans_runs = 1 < len(entry.cell_ids) < MIN_RUNS
+    return p99_words(entry, "95 % CIs of single runs: " if spans_runs else "95 % CI ")
 
 
 def p99_words(entry: RankingEntry, name: str = "") -> str:

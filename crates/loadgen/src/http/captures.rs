@@ -154,7 +154,7 @@ impl Capture {
             _ if kept.body.is_cut => {
                 format!("the body is longer than {KEPT_BODY_BYTES} bytes")
             }
-            CaptureSource::Json => format!("no value {expression} in a JSON body"),
+            CaptureSource::Json => format!("the body is not JSON or has no {expression}"),
             CaptureSource::Regex => format!("no match of {expression} in the body"),
         };
         format!("no value for {{{{{name}}}}}: {cause}")
@@ -223,7 +223,7 @@ mod tests {
             (
                 "t=json:.token",
                 "{}",
-                "no value for {{t}}: no value .token in a JSON body",
+                "no value for {{t}}: the body is not JSON or has no .token",
             ),
             (
                 "t=header:X-Token",

@@ -262,7 +262,7 @@ pub(crate) static STATIONARITY: CheckInfo = CheckInfo {
     looks_at: "changes in response times during the measurement",
     fires_when: "Response times drifted or jumped, so one quantile does not describe the whole \
         measurement.",
-    fix: Some("warm up longer (--warmup), then measure longer (--duration)"),
+    fix: Some("use a longer --warmup; if this does not help, use a longer --duration"),
 };
 
 pub(crate) static MIXED_RATES: CheckInfo = CheckInfo {

@@ -90,10 +90,10 @@ def violations(scope: Message) -> Iterable[str]:
     }
     for key, holds in is_valid.items():
         if not holds:
-            yield f"scope key {key} is {scope.get(key)!r}"
+            yield f"scope[{key!r}] is {scope.get(key)!r}"
     for key in ("client", "server"):
         if not _is_address(scope.get(key)):
-            yield f"scope key {key} is not (str, int)"
+            yield f"scope[{key!r}] is not a (str, int) pair"
 
 
 def _are_fields(fields: Iterable[tuple[bytes, bytes]] | None) -> bool:
