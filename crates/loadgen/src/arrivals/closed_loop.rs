@@ -1,6 +1,6 @@
 //! Closed loop: each user waits for the response, thinks, and sends the next request. A request's
-//! scheduled send is the end of the user's previous request plus the think time, so the generator's
-//! own delay still shows as send lag.
+//! scheduled send is the end of the user's previous request plus the think time, so delays of the
+//! generator still show as send lag.
 
 use rand_chacha::ChaCha8Rng;
 
@@ -14,15 +14,15 @@ use crate::base::stop::StopToken;
 use crate::http::request::Request;
 use crate::record::exchange::{Arrival, Completion, Outcome};
 
-/// A user whose request failed without a response waits this long, so that a server that refuses at
-/// once does not turn the load into a connect flood.
+/// Pause of a user after a failure without a response, so that a server that refuses connections is
+/// not flooded with connects.
 const PAUSE_AFTER_FAILURE_NS: u64 = 10 * NS_PER_MS;
 
 /// When the users of one thread start and stop.
 pub(crate) struct ClosedPlan {
-    /// Of all threads.
+    /// Connections of all threads.
     pub connections: usize,
-    /// Each with one request at a time.
+    /// Each user has one request at a time.
     pub users_per_connection: usize,
     /// Mean of an exponential distribution.
     pub think_time_ns: u64,
@@ -42,24 +42,24 @@ pub(crate) struct ClosedSource<'a> {
     stop: StopToken,
     random: ChaCha8Rng,
     draw: Draw,
-    /// The place of the next request. Threads take turns, because the number of requests of each
-    /// thread is not known.
+    /// Index of the next request in the whole load. Each of n threads uses every n-th index,
+    /// because the number of requests per thread is not known in advance.
     place: u64,
     threads: u64,
     requests: u64,
     thinkers: Thinkers,
     users_left: usize,
-    /// How many more requests the users may begin, besides those that they have ahead of them.
+    /// Requests that no user has claimed yet.
     requests_left: Option<u64>,
     latest_end_ns: u64,
-    /// The requests that differ from the shared ones.
+    /// Requests with placeholders, filled in per slot.
     filled_requests: Option<FilledRequests<'a>>,
 }
 
 impl<'a> ClosedSource<'a> {
     /// The users of one thread: those of every n-th connection, for n threads. Their starts are
-    /// spread over one think time; those that would start after the end, or have no request left,
-    /// are left out.
+    /// spread over one think time; users that would start after the end, or for whom no request is
+    /// left, are omitted.
     pub fn new(plan: &ClosedPlan, draw: Draw, stop: StopToken) -> Self {
         let mut source = Self {
             think_time_ns: plan.think_time_ns,
@@ -89,7 +89,7 @@ impl<'a> ClosedSource<'a> {
             .take_while(|begin_ns| *begin_ns < plan.end_ns)
             .enumerate()
         {
-            if !source.has_request() {
+            if !source.claim_request() {
                 break;
             }
             source.thinkers.add(begin_ns, slot);
@@ -99,7 +99,7 @@ impl<'a> ClosedSource<'a> {
         source
     }
 
-    /// The same, with requests of its own.
+    /// Adds requests with placeholders.
     pub fn with_filled_requests(self, filled_requests: Option<FilledRequests<'a>>) -> Self {
         Self {
             filled_requests,
@@ -107,8 +107,8 @@ impl<'a> ClosedSource<'a> {
         }
     }
 
-    /// Whether a user may begin another request; it then has it ahead of it.
-    fn has_request(&mut self) -> bool {
+    /// Claims another request for a user; `false` if none is left.
+    fn claim_request(&mut self) -> bool {
         match &mut self.requests_left {
             None => true,
             Some(0) => false,
@@ -157,7 +157,7 @@ impl Source for ClosedSource<'_> {
         };
         self.latest_end_ns = self.latest_end_ns.max(ended.ended_ns);
         let ready_ns = ended.ended_ns + self.think_ns() + pause_ns;
-        if ready_ns >= self.end_ns || self.stop.is_stopped() || !self.has_request() {
+        if ready_ns >= self.end_ns || self.stop.is_stopped() || !self.claim_request() {
             self.users_left -= 1;
             return Next::End;
         }
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn users_of_all_threads_begin_one_after_the_other_and_none_after_the_end() {
+    fn user_starts_are_staggered_over_all_threads_and_none_is_after_the_end() {
         assert_eq!(begins_s(0, 1), [(0, 0), (3, 1), (6, 2), (9, 3)]);
         assert_eq!(begins_s(0, 2), [(0, 0), (6, 1)]);
         assert_eq!(begins_s(1, 2), [(3, 0), (9, 1)]);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn each_connection_has_its_users_in_one_thread() {
+    fn all_users_of_a_connection_share_a_thread() {
         let plan = ClosedPlan {
             connections: 3,
             users_per_connection: 2,
@@ -275,11 +275,11 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_whose_users_would_all_begin_too_late_has_nothing_to_do() {
+    fn a_thread_without_users_is_exhausted() {
         assert!(source((2, 1, 2), 30 * NS_PER_S).is_exhausted(0));
     }
 
-    /// A user's request that ended well at this timestamp.
+    /// A correct response to this request, completed at `ended_ns`.
     fn ended(due: &Due, ended_ns: u64) -> Completion {
         Completion {
             arrival: Arrival::unqueued(due.intended_ns, due.request),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn users_end_when_no_request_is_left_for_them() {
+    fn users_end_when_no_request_is_left() {
         let mut source = limited((2, 0, 1), 0, Some(3));
         let first = source.take_due().expect("the first user's");
         let second = source.take_due().expect("the second user's");
@@ -310,14 +310,14 @@ mod tests {
     }
 
     #[test]
-    fn users_without_a_request_do_not_begin() {
+    fn no_more_users_start_than_requests_are_allowed() {
         let mut source = limited((10, 0, 1), 0, Some(2));
         assert_eq!(std::iter::from_fn(|| source.take_due()).count(), 2);
         assert_eq!(limited((10, 0, 1), 0, Some(0)).finished_ns(), Some(0));
     }
 
     #[test]
-    fn after_the_end_what_is_still_out_is_left_to_the_drain() {
+    fn requests_in_flight_at_the_end_are_left_to_the_drain() {
         let mut source = source((1, 0, 1), 0);
         assert!(
             !source.is_exhausted(10 * NS_PER_S),

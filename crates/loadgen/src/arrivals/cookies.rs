@@ -1,13 +1,13 @@
 //! The cookies of one session: name and value, sent with every later request of the session.
 //!
-//! A session talks to one server and lasts minutes, so domain, path, expiry date and the rest are
-//! ignored; only a `Max-Age` of 0 or less removes a cookie, as a logout does.
+//! A session talks to one server and lasts minutes, so domain, path, expiry date and other
+//! attributes are ignored. Only a `Max-Age` of 0 or less removes a cookie, as on logout.
 
 use http::HeaderValue;
 
-/// Further or longer cookies of a server are ignored.
-const MOST_COOKIES: usize = 100;
-const LONGEST_COOKIE_BYTES: usize = 4_096;
+/// Cookies beyond these limits are ignored.
+const MAX_COOKIES: usize = 100;
+const MAX_COOKIE_BYTES: usize = 4_096;
 
 /// The cookies that a session has received.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ impl CookieJar {
             return;
         };
 
-        if name.is_empty() || name.len() + value.len() > LONGEST_COOKIE_BYTES {
+        if name.is_empty() || name.len() + value.len() > MAX_COOKIE_BYTES {
             return;
         }
 
@@ -33,7 +33,7 @@ impl CookieJar {
         match (place, parts.any(is_removal)) {
             (Some(place), true) => drop(self.cookies.remove(place)),
             (Some(place), false) => self.cookies[place].1 = value.to_vec(),
-            (None, false) if self.cookies.len() < MOST_COOKIES => {
+            (None, false) if self.cookies.len() < MAX_COOKIES => {
                 self.cookies.push((name.to_vec(), value.to_vec()));
             }
             (None, _) => {}
@@ -112,15 +112,15 @@ mod tests {
     }
 
     #[test]
-    fn a_jar_is_bounded() {
+    fn the_size_of_a_jar_is_limited() {
         let mut jar = CookieJar::default();
-        (0..2 * MOST_COOKIES).for_each(|name| jar.take(format!("{name}=1").as_bytes()));
-        jar.take(format!("long={}", "x".repeat(LONGEST_COOKIE_BYTES)).as_bytes());
-        assert_eq!(jar.cookies.len(), MOST_COOKIES);
+        (0..2 * MAX_COOKIES).for_each(|name| jar.take(format!("{name}=1").as_bytes()));
+        jar.take(format!("long={}", "x".repeat(MAX_COOKIE_BYTES)).as_bytes());
+        assert_eq!(jar.cookies.len(), MAX_COOKIES);
     }
 
     #[test]
-    fn fields_of_the_requests_own_come_first() {
+    fn cookies_of_the_request_come_first() {
         let mut jar = CookieJar::default();
         let before = ["theme=dark", "beta=1"].map(str::as_bytes);
 

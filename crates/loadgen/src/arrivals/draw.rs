@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn each_has_its_share() {
+    fn choices_are_drawn_by_weight() {
         let weights = [5.0, 0.5, 2.5, 2.0];
         for seed in 0..3 {
             for (count, weight) in counts(&weights, seed).iter().zip(weights) {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_choice_it_is_the_first() {
+    fn without_alternatives_the_first_choice_is_drawn() {
         assert_eq!(counts(&[], 1), [100_000]);
         assert_eq!(counts(&[0.1], 1), [100_000]);
     }

@@ -28,7 +28,7 @@ impl<'a> FilledRequests<'a> {
             })
     }
 
-    /// Fills in what this slot sends next.
+    /// Fills in the next request of this slot.
     pub fn fill(&mut self, slot: usize, arrival: &Arrival) {
         let shared = &self.requests[arrival.request as usize];
         if slot >= self.by_slot.len() {
@@ -43,7 +43,7 @@ impl<'a> FilledRequests<'a> {
         filled.fill(shared, &inputs, &mut self.scratch, self.may_be_last);
     }
 
-    /// The request that this slot sends; `None` if it is the shared one.
+    /// The filled-in request of this slot; `None` if its request has no placeholders.
     pub fn get(&self, slot: usize) -> Option<&Request> {
         let filled = self.by_slot.get(slot)?.as_ref()?;
         filled.has_placeholders().then_some(filled)

@@ -1,4 +1,4 @@
-//! Open loop: arrivals follow a schedule, whatever the server does.
+//! Open loop: arrivals follow a schedule, regardless of the server.
 
 use std::sync::Arc;
 
@@ -33,9 +33,9 @@ pub(crate) struct OpenSource<'a> {
     choice: Choice,
     start_ns: u64,
     next_ns: Option<u64>,
-    /// When the load may end before its schedule does.
+    /// Set if the load may end before its schedule.
     ends: Option<Arc<Ends>>,
-    /// The requests that differ from the shared ones.
+    /// Requests with placeholders, filled in per slot.
     filled_requests: Option<FilledRequests<'a>>,
 }
 
@@ -57,7 +57,7 @@ impl<'a> OpenSource<'a> {
         }
     }
 
-    /// The same, with requests of its own.
+    /// Adds requests with placeholders.
     pub fn with_filled_requests(self, filled_requests: Option<FilledRequests<'a>>) -> Self {
         Self {
             filled_requests,
@@ -119,7 +119,7 @@ mod tests {
     use crate::plan::{LoadModel, LoadPlan, LoadProfile, Replay, Trace};
 
     #[test]
-    fn a_recording_names_the_request_of_each_arrival_for_any_number_of_threads() {
+    fn recorded_requests_are_replayed_in_order_for_any_number_of_threads() {
         let offsets_ns: Vec<u64> = (0..1_000).map(|place| place * NS_PER_MS / 2).collect();
         let recorded: Vec<u32> = (0..1_000).map(|place| place * place % 7).collect();
         let mut plan = LoadPlan::open("http://h/", 1.0, NS_PER_S);

@@ -1,8 +1,8 @@
 //! Arrival schedules: pure iterators of scheduled offsets, in nanoseconds from the start of the
 //! load.
 //!
-//! Time is not involved: an offset is data, so a late send cannot shift the next one. The union
-//! over all threads is exactly the whole schedule, whatever their number.
+//! No clock is read: offsets are data, so a late send cannot shift the next one. For any number of
+//! threads, the union of their shares is exactly the whole schedule.
 
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -41,8 +41,8 @@ enum Points {
 }
 
 impl Points {
-    fn new(law: Arrivals, seed: u64) -> Self {
-        match law {
+    fn new(arrivals: Arrivals, seed: u64) -> Self {
+        match arrivals {
             Arrivals::Constant => Self::Constant { next: 0 },
             Arrivals::Poisson => Self::Poisson {
                 passed: 0.0,
@@ -104,33 +104,36 @@ impl Iterator for Schedule {
 
 /// The part of a schedule that one thread sends.
 ///
-/// Even spacing and traces are assigned to threads in rotation, so the threads are in staggered
-/// phase. Poisson arrivals are split independently at random, so each part is itself Poisson.
+/// Constant arrivals and traces are assigned to threads in rotation, so the sends of the threads
+/// are staggered. Poisson arrivals are split independently at random, so each part is itself
+/// Poisson.
 pub struct Share {
     schedule: Schedule,
-    deal: Deal,
+    assignment: Assignment,
     /// Arrivals of the whole schedule so far.
     passed: u64,
     thread: usize,
     threads: usize,
 }
 
-enum Deal {
-    InTurn { next: usize },
-    AtRandom(Box<ChaCha8Rng>),
+enum Assignment {
+    RoundRobin { next: usize },
+    Random(Box<ChaCha8Rng>),
 }
 
 impl Share {
     /// The share of `thread` out of `threads`.
     #[must_use]
     pub fn new(open: &OpenLoop, seed: u64, phases: &Phases, thread: usize, threads: usize) -> Self {
-        let deal = match (&open.profile, open.arrivals) {
-            (LoadProfile::Replay(_), _) | (_, Arrivals::Constant) => Deal::InTurn { next: 0 },
-            (_, Arrivals::Poisson) => Deal::AtRandom(Box::new(generator(seed, Stream::Split))),
+        let assignment = match (&open.profile, open.arrivals) {
+            (LoadProfile::Replay(_), _) | (_, Arrivals::Constant) => {
+                Assignment::RoundRobin { next: 0 }
+            }
+            (_, Arrivals::Poisson) => Assignment::Random(Box::new(generator(seed, Stream::Split))),
         };
         Self {
             schedule: Schedule::new(open, seed, phases),
-            deal,
+            assignment,
             passed: 0,
             thread,
             threads,
@@ -150,13 +153,13 @@ impl Iterator for Share {
         loop {
             let offset_ns = self.schedule.next()?;
             self.passed += 1;
-            let owner = match &mut self.deal {
-                Deal::InTurn { next } => {
+            let owner = match &mut self.assignment {
+                Assignment::RoundRobin { next } => {
                     let owner = *next % self.threads;
                     *next += 1;
                     owner
                 }
-                Deal::AtRandom(random) => random.random_range(0..self.threads),
+                Assignment::Random(random) => random.random_range(0..self.threads),
             };
             if owner == self.thread {
                 return Some(offset_ns);
@@ -252,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn an_even_ramp_has_its_closed_form() {
+    fn constant_arrivals_of_a_ramp_match_the_closed_form() {
         // 2 t² arrivals after t seconds, so the k-th is due at the square root of k/2.
         let expected: Vec<u64> = (0..50)
             .map(|k| (f64::from(k) / 2.0).sqrt())
@@ -266,21 +269,21 @@ mod tests {
             .map(|k| 5.0 - ((50.0 - f64::from(k)) / 2.0).sqrt())
             .map(|t| (t * 1e9).round() as u64)
             .collect();
-        let off_ns = falling
+        let max_error_ns = falling
             .iter()
             .zip(&mirrored)
             .map(|(one, other)| one.abs_diff(*other))
             .max();
 
         assert_eq!(
-            (falling.len(), off_ns.is_some_and(|ns| ns <= 1)),
+            (falling.len(), max_error_ns.is_some_and(|ns| ns <= 1)),
             (50, true),
             "{falling:?} {mirrored:?}"
         );
     }
 
     #[test]
-    fn even_steps_are_even_within_each_step() {
+    fn constant_arrivals_are_evenly_spaced_within_each_step() {
         let phases = Phases {
             warmup_ns: S,
             measure_ns: 3 * S,
@@ -338,8 +341,8 @@ mod tests {
         ];
 
         for profile in profiles {
-            for law in [Arrivals::Constant, Arrivals::Poisson] {
-                let open = open(law, profile.clone());
+            for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
+                let open = open(arrivals, profile.clone());
                 let whole: Vec<u64> = Schedule::new(&open, 42, &phases).collect();
                 assert!(
                     whole.len() > 2_000 && whole.is_sorted(),
@@ -358,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_take_turns_at_what_is_not_random() {
+    fn threads_take_turns_for_constant_arrivals_and_traces() {
         let phases = measuring(S);
         let trace: Vec<u64> = (0..100).map(|k| k * 10 * MS).collect();
 
@@ -378,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrival_has_one_place_with_any_number_of_threads() {
+    fn arrival_indices_do_not_depend_on_the_number_of_threads() {
         let open = open(Arrivals::Poisson, flat(5_000.0));
         for threads in [1, 3] {
             let mut placed: Vec<(u64, u64)> = Vec::new();
@@ -413,16 +416,16 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_load_begins_as_the_shorter_one() {
-        for law in [Arrivals::Constant, Arrivals::Poisson] {
-            let open = open(law, flat(1_234.5));
+    fn a_longer_load_starts_with_the_same_arrivals() {
+        for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
+            let open = open(arrivals, flat(1_234.5));
             let of = |measure_ns| {
                 Share::new(&open, 7, &measuring(measure_ns), 1, 2).collect::<Vec<u64>>()
             };
             let (short, long) = (of(S), of(8 * S));
             assert!(
                 short.len() > 500 && long[..short.len()] == short && long[short.len()] >= S,
-                "{law:?}"
+                "{arrivals:?}"
             );
         }
     }
@@ -458,8 +461,8 @@ mod tests {
 
     #[test]
     fn a_random_ramp_is_poisson_in_every_slice() {
-        // Mean arrivals of each of 100 slices of a second: those of an even ramp from 100 to 1,100
-        // per second.
+        // Expected arrivals in each of 100 one-second slices: a linear ramp from 100 to 1,100 per
+        // second.
         let open = open(Arrivals::Poisson, ramp(100.0, 1_100.0));
         let mut counts = vec![0.0; 100];
         Schedule::new(&open, 2, &measuring(100 * S))
@@ -470,13 +473,13 @@ mod tests {
         };
         let chi_square: f64 = counts.iter().enumerate().map(excess).sum();
 
-        // Chi-square with 100 degrees of freedom: mean 100, standard deviation 14.1. Too even is
-        // wrong, too.
+        // Chi-square with 100 degrees of freedom: mean 100, standard deviation 14.1. Counts that
+        // are too regular are also wrong.
         assert!((50.0..165.0).contains(&chi_square), "{chi_square}");
     }
 
     #[test]
-    fn each_share_of_a_poisson_process_has_its_part_of_the_rate() {
+    fn each_thread_gets_an_equal_share_of_a_poisson_process() {
         let open = open(Arrivals::Poisson, ramp(5_000.0, 15_000.0));
         for thread in 0..4 {
             let count = Share::new(&open, 3, &measuring(10 * S), thread, 4).count() as f64;

@@ -1,6 +1,6 @@
-//! Sessions: users arrive by a schedule, whatever the server does; each then waits for responses
-//! and thinks, as in a closed loop. The scheduled send of a later request is the end of the previous
-//! one plus the think time.
+//! Sessions: users arrive on a schedule, regardless of the server; each user then waits for
+//! responses and thinks, as in a closed loop. The scheduled send of a later request is the end of
+//! the previous one plus the think time.
 
 use rand_chacha::ChaCha8Rng;
 
@@ -18,10 +18,10 @@ use crate::plan::{LoadPlan, SessionPlan};
 use crate::record::exchange::{Arrival, Completion, Outcome};
 use crate::record::session_tally::SessionTally;
 
-/// What follows a request of a session.
+/// One step of a session.
 struct Step {
     /// Remaining requests of its session, including itself.
-    left: u64,
+    remaining: u64,
     is_first: bool,
     think_time_ns: u64,
 }
@@ -29,16 +29,16 @@ struct Step {
 /// A session in a slot.
 #[derive(Default)]
 struct Session {
-    /// Its scheduled start, if that is in the measurement.
+    /// Scheduled start, if it is in the measurement.
     measured_since_ns: Option<u64>,
     jar: CookieJar,
-    /// What it has captured.
+    /// Captured values, by variable.
     values: Vec<Option<Vec<u8>>>,
-    /// Its next request, if it differs from the shared one.
+    /// The next request, if placeholders or cookies change it.
     filled_request: Option<Request>,
-    /// Its next request, by index.
+    /// Index of the next request.
     next: u32,
-    /// Its place among all sessions.
+    /// Index among all sessions.
     place: u64,
 }
 
@@ -51,7 +51,7 @@ impl Session {
     }
 }
 
-/// When the sessions of one thread start, and until when they continue.
+/// Start and end of the load, and the measurement window.
 pub(crate) struct SessionTimes {
     pub start_ns: u64,
     pub measure_ns: (u64, u64),
@@ -80,7 +80,7 @@ pub(crate) struct SessionSource<'a> {
 }
 
 impl<'a> SessionSource<'a> {
-    /// The sessions of `thread`, which start by its share of the schedule.
+    /// The sessions of `thread`, which start on its share of the schedule.
     pub fn new(
         plan: &LoadPlan,
         (mut offsets_ns, thread): (Share, usize),
@@ -132,7 +132,7 @@ impl<'a> SessionSource<'a> {
         self.active += 1;
         if self.is_measured(intended_ns) {
             self.tally.started += 1;
-            self.tally.requests_planned += self.steps[request as usize].left;
+            self.tally.requests_planned += self.steps[request as usize].remaining;
             self.tally.requests_scheduled += 1;
         }
 
@@ -144,7 +144,7 @@ impl<'a> SessionSource<'a> {
         })
     }
 
-    /// The session in this slot continues with its next request.
+    /// Continues the session in this slot with its next request.
     fn continue_session(&mut self, intended_ns: u64, slot: usize) -> Option<Due> {
         let session = self.by_slot.get(slot)?.as_ref()?;
         self.tally.requests_scheduled += u64::from(session.measured_since_ns.is_some());
@@ -156,7 +156,7 @@ impl<'a> SessionSource<'a> {
         })
     }
 
-    /// The session that got a response; it is not in a slot yet if this was its first request.
+    /// The session of this exchange; a new one if this was its first request.
     fn take_session(&mut self, slot: usize, ended: &Completion) -> Box<Session> {
         let known = self.by_slot.get_mut(slot).and_then(Option::take);
         if self.steps[ended.arrival.request as usize].is_first {
@@ -254,7 +254,7 @@ impl Source for SessionSource<'_> {
         let mut session = self.take_session(slot, ended);
         let request = ended.arrival.request;
         let Step {
-            left,
+            remaining,
             think_time_ns,
             ..
         } = self.steps[request as usize];
@@ -263,7 +263,7 @@ impl Source for SessionSource<'_> {
             return self.end();
         }
 
-        if left == 1 {
+        if remaining == 1 {
             if let Some(begin_ns) = session.measured_since_ns {
                 self.tally.complete(ended.ended_ns.saturating_sub(begin_ns));
             }
@@ -299,7 +299,7 @@ impl Source for SessionSource<'_> {
             return;
         }
         if let Some(filled_request) = self.filled(arrival.request, arrival.place, &[]) {
-            // Until it has a response, only its request counts.
+            // Until the first response, only the filled-in request is needed.
             let session = Session {
                 filled_request: Some(filled_request),
                 ..Session::default()
@@ -337,9 +337,9 @@ fn steps_of(sessions: &[SessionPlan]) -> (Vec<Step>, Vec<u32>) {
     for session in sessions {
         firsts.push(steps.len() as u32);
         for (place, step) in session.steps.iter().enumerate() {
-            let left = (session.steps.len() - place) as u64;
+            let remaining = (session.steps.len() - place) as u64;
             steps.push(Step {
-                left,
+                remaining,
                 is_first: place == 0,
                 think_time_ns: step.think_time_ns,
             });
@@ -436,7 +436,7 @@ mod tests {
             );
             let second_ns = source.next_due_ns().expect("it thinks");
             assert!(second_ns > 500 && second_ns < NS_PER_S, "{second_ns}");
-            let second = source.take_due().expect("it asks");
+            let second = source.take_due().expect("its second request");
             assert_eq!(
                 second,
                 Due {
@@ -475,13 +475,13 @@ mod tests {
             assert_eq!(
                 (duration_ns.count, duration_ns.max),
                 (1, second_ns + 9),
-                "from the intended beginning, 0"
+                "from the scheduled start, 0"
             );
         });
     }
 
     #[test]
-    fn a_failure_ends_the_session_and_the_rest_of_it_is_counted() {
+    fn a_failure_ends_the_session_and_its_remaining_requests_are_counted() {
         with_source(|source| {
             let first = source.take_due().expect("a session");
             assert_eq!(
@@ -529,16 +529,16 @@ mod tests {
     }
 
     #[test]
-    fn after_the_end_of_the_load_nothing_keeps_it_going() {
+    fn sessions_do_not_continue_after_the_end_of_the_load() {
         with_source(|source| {
             let first = source.take_due().expect("a session");
             source.after(0, &ended(&first, Outcome::Ok, 500));
-            let waiting = source.take_due().expect("it asks again");
+            let waiting = source.take_due().expect("its second request");
             assert_eq!(waiting.slot, Some(0));
             while source.take_due().is_some() {}
             assert!(
                 !source.is_exhausted(END_NS - 1),
-                "the sessions may still go on"
+                "sessions may still continue"
             );
             assert!(
                 source.is_exhausted(END_NS),
@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn cookies_go_out_with_the_next_request_and_end_with_the_session() {
+    fn cookies_are_sent_with_the_next_request_and_dropped_with_the_session() {
         with_source(|source| {
             let first = source.take_due().expect("a session");
             source.set_cookies(vec![b"id=7; Path=/".to_vec()]);
@@ -558,7 +558,7 @@ mod tests {
                 .expect("a filled request")
                 .bytes(false);
             assert!(String::from_utf8_lossy(request).contains("\r\ncookie: id=7\r\n"));
-            let second = source.take_due().expect("it asks");
+            let second = source.take_due().expect("its second request");
             source.after(
                 0,
                 &ended(&second, Outcome::Timeout, second.intended_ns + 500),

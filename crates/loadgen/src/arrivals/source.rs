@@ -10,7 +10,7 @@ pub(crate) struct Due {
     pub intended_ns: u64,
     /// Index of the target's request.
     pub request: u32,
-    /// Its place, or that of its session, among all of the load.
+    /// Index of the arrival, or of its session, in the whole load.
     pub place: u64,
     /// The slot that must serve it; `None` means any.
     pub slot: Option<usize>,
@@ -23,7 +23,7 @@ pub(crate) enum Next {
     Free,
     /// It serves any arrival, over a new connection.
     Renew,
-    /// It is reserved for its own next arrival, which becomes due later.
+    /// It is reserved for its next arrival, which becomes due later.
     Reserved,
     /// It serves this arrival at once.
     Serve(Due),
@@ -39,24 +39,24 @@ pub(crate) trait Source {
     /// When the next arrival becomes due.
     fn next_due_ns(&self) -> Option<u64>;
 
-    /// Takes that arrival.
+    /// Takes the next arrival.
     fn take_due(&mut self) -> Option<Due>;
 
-    /// Says what becomes of a slot whose arrival has ended.
+    /// Decides what happens to a slot whose arrival has ended.
     fn after(&mut self, slot: usize, ended: &Completion) -> Next;
 
     /// Whether no arrival is left that was scheduled before `now_ns`.
     fn is_exhausted(&self, now_ns: u64) -> bool;
 
-    /// When the last of a limited number of arrivals ended; `None` before that, and without a limit.
+    /// When the last of a limited number of arrivals ended; `None` before that, or without a limit.
     fn finished_ns(&self) -> Option<u64> {
         None
     }
 
-    /// An arrival without a fixed slot has ended without one.
+    /// Records an arrival without a fixed slot that ended before it got one.
     fn unserved(&mut self, _due: &Due, _outcome: Outcome) {}
 
-    /// This slot is about to serve an arrival.
+    /// Prepares this slot to serve an arrival.
     fn prepare(&mut self, _slot: usize, _arrival: &Arrival) {}
 
     /// The request to send in this slot, if it differs from the shared one.
@@ -67,7 +67,7 @@ pub(crate) trait Source {
     /// The `Set-Cookie` fields of the response whose completion is reported next.
     fn set_cookies(&mut self, _fields: Vec<Vec<u8>>) {}
 
-    /// The values that the request took from the response whose completion is reported next.
+    /// The values captured from the response whose completion is reported next.
     fn captured(&mut self, _values: Vec<Vec<u8>>) {}
 
     /// Statistics of its sessions, if it has any.

@@ -1,4 +1,4 @@
-//! Thinking users: their next requests become due at known times.
+//! Users that think, in a queue ordered by the due times of their next requests.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,11 +7,11 @@ use std::collections::BinaryHeap;
 #[derive(Debug, Default)]
 pub(crate) struct Thinkers {
     thinking: BinaryHeap<Reverse<Thinking>>,
-    thoughts: u64,
+    next_order: u64,
 }
 
-/// A user whose next request is due at `ready_ns`; of two at the same time, the one that started to
-/// think first.
+/// A user whose next request is due at `ready_ns`. Of two users with the same time, the one that
+/// started to think first comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Thinking {
     ready_ns: u64,
@@ -20,14 +20,14 @@ struct Thinking {
 }
 
 impl Thinkers {
-    /// The user of this slot thinks until then.
+    /// Adds the user of `slot`, whose next request is due at `ready_ns`.
     pub fn add(&mut self, ready_ns: u64, slot: usize) {
         self.thinking.push(Reverse(Thinking {
             ready_ns,
-            order: self.thoughts,
+            order: self.next_order,
             slot,
         }));
-        self.thoughts += 1;
+        self.next_order += 1;
     }
 
     /// When the next request is due.
@@ -35,7 +35,7 @@ impl Thinkers {
         self.thinking.peek().map(|next| next.0.ready_ns)
     }
 
-    /// Takes the next user: its timestamp and its slot.
+    /// Takes the next user: its due time and its slot.
     pub fn take(&mut self) -> Option<(u64, usize)> {
         self.thinking
             .pop()

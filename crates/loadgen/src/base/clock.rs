@@ -1,4 +1,4 @@
-//! The one clock: integer nanoseconds of `CLOCK_MONOTONIC`.
+//! The clock of all timestamps: `CLOCK_MONOTONIC`, in integer nanoseconds.
 //!
 //! The clock is read directly, not through `std::time::Instant`, because timestamps must be
 //! comparable with those of other processes on this host (resource samples, a server's own log).

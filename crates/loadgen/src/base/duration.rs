@@ -1,9 +1,9 @@
 //! Durations in text form.
 
-/// `30s`, `250ms`, `1m30s`, `1.5`: seconds without a unit; nanoseconds out.
+/// Parses `30s`, `250ms`, `1m30s` or `1.5` (seconds) into nanoseconds.
 ///
 /// # Errors
-/// A sentence that says what is wrong with the text.
+/// A message that explains what is wrong with the text.
 pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
     if let Some(compound_ns) = compound_ns(text) {
         return Ok(compound_ns.round() as u64);
@@ -37,8 +37,8 @@ fn scale_ns(unit: &str) -> Option<f64> {
     })
 }
 
-/// `1h30m`: several numbers, each with a smaller unit than the one before it; `None` for anything
-/// else.
+/// Parses `1h30m`: several numbers, each with a smaller unit than the one before it. `None` for
+/// anything else.
 fn compound_ns(text: &str) -> Option<f64> {
     let mut rest = text.trim();
     let mut last_scale_ns = f64::INFINITY;

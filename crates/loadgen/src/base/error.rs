@@ -1,12 +1,12 @@
-//! Why a run cannot start or continue. A failed request is an outcome, never one of these.
+//! Why a run cannot start or continue. A failed request is an outcome, not a `LoadError`.
 
 use thiserror::Error;
 
 /// A run that failed.
 #[derive(Debug, Error)]
 pub enum LoadError {
-    /// A field of the plan is out of range or contradicts another; the text says which and what is
-    /// allowed.
+    /// A field of the plan is out of range or contradicts another; the text names the field and the
+    /// allowed values.
     #[error("plan: {0}")]
     Plan(String),
     /// A file of targets or sessions cannot be read; the text names the file, the line and the
