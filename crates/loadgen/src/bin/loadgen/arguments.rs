@@ -20,7 +20,7 @@ use loadgen::{
 
 use header_fields::{HeaderFields, header_fields};
 
-/// Ten seconds, unless the schedule has a length of its own.
+/// The default duration, unless the schedule has a length.
 const DEFAULT_MEASURE_NS: u64 = 10_000_000_000;
 
 /// Generate load against a URL and print a JSON report. Latency is measured from the scheduled
@@ -102,7 +102,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "ramp", "steps", "arrivals"])]
     replay: Option<std::path::PathBuf>,
     /// Replay speed factor, such as 2 for twice the recorded speed. Requires --replay
-    // The conflicts, because clap drops a requirement that conflicts with what is there.
+    // Conflicts are listed because clap drops a requirement that conflicts with a given option.
     #[arg(
         long,
         default_value_t = 1.0,
@@ -357,12 +357,12 @@ impl Arguments {
         ))
     }
 
-    /// What of the given flags has no effect on this plan.
-    pub fn warnings(given: &ArgMatches, plan: &LoadPlan) -> Vec<String> {
-        let names: Vec<&str> = given
+    /// Warnings about the given flags that have no effect on this plan.
+    pub fn warnings(matches: &ArgMatches, plan: &LoadPlan) -> Vec<String> {
+        let names: Vec<&str> = matches
             .ids()
             .map(clap::Id::as_str)
-            .filter(|name| given.value_source(name) == Some(ValueSource::CommandLine))
+            .filter(|name| matches.value_source(name) == Some(ValueSource::CommandLine))
             .collect();
         loadgen::plan::without_effect(plan, &names, "--rate")
     }
@@ -377,8 +377,8 @@ impl Arguments {
     }
 
     fn header_fields(&self) -> Vec<(String, String)> {
-        let given = self.headers.iter();
-        given
+        self.headers
+            .iter()
             .flat_map(|HeaderFields(fields)| fields.clone())
             .collect()
     }
@@ -411,7 +411,7 @@ impl Arguments {
         }
     }
 
-    /// What an open loop offers; `None` in a closed one.
+    /// The load profile of an open loop; `None` in a closed loop.
     fn profile(&self, recording: Option<&Recording>) -> Option<LoadProfile> {
         if let Some(recording) = recording {
             return Some(LoadProfile::Replay(Replay {
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_makes_an_open_loop_and_its_absence_a_closed_one() {
+    fn a_rate_selects_an_open_loop_and_its_absence_a_closed_one() {
         let open = plan("loadgen http://h/ -R 1000 -d 3s --seed 7").expect("open");
         assert_eq!(
             profile_of(&open),
@@ -525,7 +525,7 @@ mod tests {
         }
     }
 
-    /// The plan for a file with these lines.
+    /// The plan that replays a file with these lines.
     fn replaying(lines: &str, words: &str) -> Result<LoadPlan, String> {
         static FILES: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
         let number = FILES.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ramp_takes_the_measurement_or_its_own_time() {
+    fn a_ramp_lasts_for_the_measurement_or_a_given_time() {
         let whole = plan("loadgen http://h/ --ramp 1000:3000 -d 30s").expect("a ramp");
         assert_eq!(
             profile_of(&whole),
@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_as_long_as_their_sum() {
+    fn the_measurement_is_as_long_as_all_steps() {
         let stepped =
             plan("loadgen http://h/ --steps 1000@10s,0@500ms,2000@1m --arrivals constant")
                 .expect("steps");
@@ -593,7 +593,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replay_is_as_long_as_its_trace() {
+    fn the_measurement_is_as_long_as_the_trace() {
         let trace = "0\n1\n2\n3\n";
         let whole = replaying(trace, "").expect("a trace");
         assert_eq!(whole.phases.measure_ns, 4_000_000_000);
@@ -616,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_trace_is_told_with_its_file_and_line() {
+    fn errors_in_a_trace_name_the_file_and_the_line() {
         let message = replaying("0\n1 2\n", "").expect_err("not a number");
         assert!(
             message.starts_with("FILE: line 2: \"1 2\" is not an offset"),
@@ -630,7 +630,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_together_is_refused() {
+    fn conflicting_and_invalid_options_are_refused() {
         let cases = [
             ("-R 5 --ramp 1:2", "cannot be used with"),
             ("-R 5 --steps 1@1s", "cannot be used with"),
@@ -654,7 +654,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_goes_on_until_a_quantile_is_known_well_enough() {
+    fn the_target_precision_is_parsed() {
         let plan = plan("loadgen http://h/ -R 1000 --precision p99.9:2% --max-duration 60s")
             .expect("a precision");
         let expected = Precision {
@@ -692,7 +692,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_requests_and_one_request_exclude_each_other() {
+    fn request_files_and_options_of_a_single_request_conflict() {
         for words in [
             "--targets t -b x",
             "--sessions s -X POST",

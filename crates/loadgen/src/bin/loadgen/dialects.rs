@@ -1,7 +1,7 @@
-//! The command lines of other load generators, translated into ours: `loadgen --as wrk …`.
+//! Translates command lines of other load generators, such as `loadgen --as wrk …`.
 //!
-//! A translation is a command line of our own. It is printed, so that people learn it, and then
-//! parsed like any other: what is printed is what runs.
+//! A translation is a command line of loadgen. It is printed, so that users learn it, and then
+//! parsed like any other, so the printed command is the one that runs.
 
 mod ab;
 mod command;
@@ -24,20 +24,20 @@ const FLAG: &str = "--as";
 
 type Translated = Result<Vec<OwnCommand>, Refusal>;
 
-/// Another load generator, as far as its command line goes.
+/// The command line of another load generator.
 trait Dialect: Parser {
-    /// What `--as` calls it.
+    /// Its name for `--as`.
     const NAME: &'static str;
-    /// Flags that it has and that have no counterpart here, with the reason or another way.
+    /// Flags of the tool that have no counterpart here, with the reason or an alternative.
     const REFUSED: &'static [Refused];
 
-    /// Our command lines for the same load: one, or several that run one after the other. `given`
-    /// knows in which order the flags came.
-    fn translate(&self, given: &ArgMatches) -> Result<Vec<OwnCommand>, String>;
+    /// The loadgen commands for the same load: one, or several that run one after the other.
+    /// `matches` contains the order of the flags.
+    fn translate(&self, matches: &ArgMatches) -> Result<Vec<OwnCommand>, String>;
 }
 
-/// The name and the words of the other tool, if the command line (with the program in front) asks
-/// for one.
+/// The name and the words of the other tool, if the command line (with the program in front)
+/// selects one.
 pub fn requested(words: &[OsString]) -> Option<(String, &[OsString])> {
     let first = words.get(1)?.to_str()?;
     if first == FLAG {
@@ -48,7 +48,7 @@ pub fn requested(words: &[OsString]) -> Option<(String, &[OsString])> {
     Some((name.to_owned(), &words[2..]))
 }
 
-/// Our command lines for what the other tool would do with these words.
+/// The loadgen commands for the load that the other tool would generate with these words.
 pub fn translate(name: &str, words: &[OsString]) -> Translated {
     match name {
         wrk::Wrk::NAME => translate_as::<wrk::Wrk>(words),
@@ -63,9 +63,9 @@ pub fn translate(name: &str, words: &[OsString]) -> Translated {
 
 fn translate_as<D: Dialect>(words: &[OsString]) -> Translated {
     let refused = |error| Refusal::of(D::NAME, D::REFUSED, error);
-    let given = D::command().try_get_matches_from(words).map_err(refused)?;
-    let options = D::from_arg_matches(&given).map_err(refused)?;
-    let commands = options.translate(&given);
+    let matches = D::command().try_get_matches_from(words).map_err(refused)?;
+    let options = D::from_arg_matches(&matches).map_err(refused)?;
+    let commands = options.translate(&matches);
     commands.map_err(|message| Refusal::because(format!("--as {}: {message}", D::NAME)))
 }
 

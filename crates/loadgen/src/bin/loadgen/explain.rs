@@ -1,14 +1,14 @@
-//! `--explain`: one check of the catalogue, in words.
+//! `--explain`: describes one check of the catalogue.
 
 use std::fmt::Write as _;
 
 use loadgen::plan::Thresholds;
 use loadgen::plan::catalogue;
 
-/// What there is to say about a check, by its name or its old code.
+/// The description of a check, by its name or its old code.
 ///
 /// # Errors
-/// Lists the names when there is no such check.
+/// Lists the names of all checks if there is no such check.
 pub fn explanation(name: &str) -> Result<String, String> {
     let matching = catalogue::ALL
         .into_iter()

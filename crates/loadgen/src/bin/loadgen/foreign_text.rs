@@ -1,13 +1,14 @@
-//! The boundary for text of servers and files, such as names in them: what could steer a terminal or
-//! reorder a line is shown as an escape. The Python package has the same one, for its own output.
+//! Escapes untrusted text from servers and files, such as names, before it is printed: characters
+//! that control a terminal or reorder a line are shown as escapes. The Python package does the same
+//! for its output.
 
 use std::borrow::Cow;
 
-/// As much of a message as tells what it is about.
-const MOST_CHARACTERS: usize = 2_000;
+/// Longer messages are shortened.
+const MAX_CHARACTERS: usize = 2_000;
 
-/// The text with its invisible characters that do more than stand there as escapes: `\x1b`, `\u202e`.
-/// Lines and tabs stay.
+/// The text with control and invisible characters shown as escapes, such as `\x1b` and `\u202e`.
+/// Line feeds and tabs are kept.
 pub fn visible(text: &str) -> Cow<'_, str> {
     replaced(text, |character, shown| {
         let code = u32::from(character);
@@ -19,7 +20,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// JSON with the same in its strings written as JSON writes it: it reads back unchanged.
+/// JSON with the same characters shown as JSON escapes, so that its value is unchanged.
 pub fn visible_json(text: &str) -> Cow<'_, str> {
     replaced(text, |character, shown| {
         for unit in character.encode_utf16(&mut [0; 2]) {
@@ -28,27 +29,27 @@ pub fn visible_json(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// The text without its middle if it is longer than anybody reads.
+/// The text without its middle if it is longer than [`MAX_CHARACTERS`].
 pub fn shortened(text: &str) -> Cow<'_, str> {
     let characters = text.chars().count();
-    if characters <= MOST_CHARACTERS {
+    if characters <= MAX_CHARACTERS {
         return Cow::Borrowed(text);
     }
 
-    let half = MOST_CHARACTERS / 2;
+    let half = MAX_CHARACTERS / 2;
     let beginning: String = text.chars().take(half).collect();
     let end: String = text.chars().skip(characters - half).collect();
     Cow::Owned(format!("{beginning} … {end}"))
 }
 
 fn replaced(text: &str, escape: impl Fn(char, &mut String)) -> Cow<'_, str> {
-    if !text.chars().any(is_steering) {
+    if !text.chars().any(is_unsafe) {
         return Cow::Borrowed(text);
     }
 
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
-        if is_steering(character) {
+        if is_unsafe(character) {
             escape(character, &mut shown);
         } else {
             shown.push(character);
@@ -57,9 +58,9 @@ fn replaced(text: &str, escape: impl Fn(char, &mut String)) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Control characters but tab and newline, the direction of writing, ends of a line to some readers,
-/// and invisible characters.
-fn is_steering(character: char) -> bool {
+/// Control characters except tab and newline, characters that change the text direction, other line
+/// separators, and invisible characters.
+fn is_unsafe(character: char) -> bool {
     match character {
         '\t' | '\n' => false,
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
@@ -79,7 +80,7 @@ mod tests {
         "\u{1b}]0;owned\u{7}\r\u{9b}31m\u{7f}\u{202e}gnp\u{2066}\u{2028}\u{feff}\u{e0041}";
 
     #[test]
-    fn what_steers_a_terminal_is_an_escape_that_names_it() {
+    fn unsafe_characters_are_shown_as_escapes() {
         let expected =
             "\\x1b]0;owned\\x07\\x0d\\x9b31m\\x7f\\u202egnp\\u2066\\u2028\\ufeff\\U000e0041";
         assert_eq!(visible(HOSTILE), expected);
@@ -96,7 +97,7 @@ mod tests {
             shown.contains("\\u202egnp") && shown.contains("\\udb40\\udc41"),
             "{shown}"
         );
-        assert!(!shown.contains(is_steering), "{shown}");
+        assert!(!shown.contains(is_unsafe), "{shown}");
         let read: [String; 2] = serde_json::from_str(&shown).expect("JSON");
         assert_eq!(read, [HOSTILE, "é"]);
     }
@@ -109,7 +110,7 @@ mod tests {
             short.starts_with("url é") && short.ends_with("é: too long"),
             "{short}"
         );
-        assert!(short.chars().count() < MOST_CHARACTERS + 10);
+        assert!(short.chars().count() < MAX_CHARACTERS + 10);
         assert_eq!(shortened("short"), "short");
     }
 }

@@ -1,4 +1,4 @@
-//! `loadgen`: the load generator alone, for people without Python. Prints the report's JSON.
+//! `loadgen`: the load generator alone, for use without Python. Prints the report's JSON.
 
 mod arguments;
 mod dialects;
@@ -22,82 +22,83 @@ const EXIT_SERVER: u8 = 97;
 const EXIT_INVALID: u8 = 98;
 const EXIT_INTERRUPTED: u8 = 130;
 
-/// Of several loads, the first of these that one of them ended with.
-const MOST_IMPORTANT_FIRST: [u8; 4] = [EXIT_USAGE, EXIT_INTERRUPTED, EXIT_SERVER, EXIT_INVALID];
+/// Exit codes by priority. The exit code of several loads is the first of these that one of them
+/// returned.
+const EXIT_CODES_BY_PRIORITY: [u8; 4] = [EXIT_USAGE, EXIT_INTERRUPTED, EXIT_SERVER, EXIT_INVALID];
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    if let Some((tool, its_words)) = dialects::requested(&words) {
-        return match dialects::translate(&tool, its_words) {
-            Ok(commands) => carry_out_all(&commands),
+    if let Some((tool, words_of_tool)) = dialects::requested(&words) {
+        return match dialects::translate(&tool, words_of_tool) {
+            Ok(commands) => run_all(&commands),
             Err(Refusal::Printed(error)) => error.exit(),
             Err(Refusal::Message(message)) => {
-                complain(&message);
+                warn(&message);
                 ExitCode::from(EXIT_USAGE)
             }
         };
     }
 
-    let given = Arguments::command().get_matches();
-    if let Some(answered) = reference(&given) {
-        return answered;
+    let matches = Arguments::command().get_matches();
+    if let Some(exit_code) = reference(&matches) {
+        return exit_code;
     }
-    let arguments = Arguments::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let stop = StopToken::new();
-    let ended = carry_out(&arguments, &given, Vec::new(), &stop);
+    let ended = run_load(&arguments, &matches, Vec::new(), &stop);
     ExitCode::from(code_of(ended, &stop))
 }
 
-/// Shows and runs the loads of another tool's command line, one after the other.
-fn carry_out_all(commands: &[OwnCommand]) -> ExitCode {
+/// Prints and runs the loads of another tool's command line, one after the other.
+fn run_all(commands: &[OwnCommand]) -> ExitCode {
     let stop = StopToken::new();
     let mut codes = Vec::new();
     for command in commands {
         let parsed = Arguments::command().try_get_matches_from(command.words());
-        let given = parsed.unwrap_or_else(|error| error.exit());
-        let arguments = Arguments::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
+        let matches = parsed.unwrap_or_else(|error| error.exit());
+        let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
         if !arguments.quiet {
-            complain(&format!("equivalent: {}", command.line()));
-            command.notes.iter().for_each(|note| complain(note));
+            warn(&format!("equivalent: {}", command.line()));
+            command.notes.iter().for_each(|note| warn(note));
         }
-        let ended = carry_out(&arguments, &given, command.session_plans(), &stop);
+        let ended = run_load(&arguments, &matches, command.session_plans(), &stop);
         codes.push(code_of(ended, &stop));
         if stop.is_stopped() {
             break;
         }
     }
-    let worst = MOST_IMPORTANT_FIRST
+    let worst = EXIT_CODES_BY_PRIORITY
         .into_iter()
         .find(|code| codes.contains(code));
     ExitCode::from(worst.unwrap_or(0))
 }
 
-/// The exit code of a load; says why it failed.
+/// The exit code of a load. Prints why it failed.
 fn code_of(ended: Result<LoadReport, Failure>, stop: &StopToken) -> u8 {
     match ended {
         Ok(report) => exit_code(&report, stop),
         Err(failure) => {
-            complain(&foreign_text::shortened(&failure.message));
+            warn(&foreign_text::shortened(&failure.message));
             failure.exit_code
         }
     }
 }
 
-/// `--schema` and `--explain`, which need no load; `None` where neither was given.
-fn reference(given: &ArgMatches) -> Option<ExitCode> {
-    let text = if given.get_flag("schema") {
+/// `--schema` and `--explain`, which need no load; `None` if neither was given.
+fn reference(matches: &ArgMatches) -> Option<ExitCode> {
+    let text = if matches.get_flag("schema") {
         Ok(loadgen::report_schema_json())
     } else {
-        explain::explanation(given.get_one::<String>("explain")?)
+        explain::explanation(matches.get_one::<String>("explain")?)
     };
     Some(match text {
         Ok(text) => {
-            // Whoever read our output may have seen enough.
+            // The reader may have closed the pipe.
             let _ = writeln!(std::io::stdout().lock(), "{text}");
             ExitCode::SUCCESS
         }
         Err(message) => {
-            complain(&message);
+            warn(&message);
             ExitCode::from(EXIT_USAGE)
         }
     })
@@ -131,10 +132,10 @@ impl From<String> for Failure {
     }
 }
 
-/// Runs one load, of these sessions if there are any.
-fn carry_out(
+/// Runs one load, with these sessions if there are any.
+fn run_load(
     arguments: &Arguments,
-    given: &ArgMatches,
+    matches: &ArgMatches,
     sessions: Vec<SessionPlan>,
     stop: &StopToken,
 ) -> Result<LoadReport, Failure> {
@@ -144,9 +145,9 @@ fn carry_out(
     }
     loadgen::check(&plan)?;
     if !arguments.quiet {
-        let warnings = Arguments::warnings(given, &plan);
+        let warnings = Arguments::warnings(matches, &plan);
         let messages = notes.iter().chain(&warnings);
-        messages.for_each(|line| complain(line));
+        messages.for_each(|line| warn(line));
     }
     if arguments.dry_run {
         let text = serde_json::to_string_pretty(&plan).map_err(|error| error.to_string())?;
@@ -160,7 +161,7 @@ fn carry_out(
     let load = loadgen::prepare(&plan)?;
     stop_on_signals(stop.clone())?;
     let foreseen = load.warning().filter(|_| !arguments.quiet);
-    foreseen.into_iter().for_each(complain);
+    foreseen.into_iter().for_each(warn);
     let report = load.run(stop)?;
     write_result(arguments, &report.to_json())?;
     if !arguments.quiet {
@@ -168,18 +169,18 @@ fn carry_out(
             .verdict
             .reasons
             .iter()
-            .for_each(|reason| complain(&reason.sentence()));
+            .for_each(|reason| warn(&reason.sentence()));
         for wrong in &report.wrong_responses {
-            complain(&wrong.sentence());
+            warn(&wrong.sentence());
         }
         if let Some(limit) = report.connections.streams_sentence(plan.streams) {
-            complain(&limit);
+            warn(&limit);
         }
         for (cause, count) in &report.connections.failures {
-            complain(&format!("failed connections: {count} ({cause})"));
+            warn(&format!("failed connections: {count} ({cause})"));
         }
         if let Some((achieved, target)) = report.precision.as_ref().zip(plan.precision.as_ref()) {
-            complain(&achieved.sentence(target));
+            warn(&achieved.sentence(target));
         }
     }
     Ok(report)
@@ -197,7 +198,7 @@ fn exit_code(report: &LoadReport, stop: &StopToken) -> u8 {
     }
 }
 
-/// Refuses, before anything is sent, a place where the report could not be written.
+/// Checks, before anything is sent, that the report can be written.
 fn check_destination(arguments: &Arguments) -> Result<(), String> {
     let Some(path) = arguments
         .json
@@ -233,7 +234,7 @@ fn write_result(arguments: &Arguments, text: &str) -> Result<(), String> {
         None | Some("-") => {
             let mut output = std::io::stdout().lock();
             match writeln!(output, "{text}").and_then(|()| output.flush()) {
-                // Whoever read our output has seen enough.
+                // The reader has closed the pipe.
                 Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
                 result => result.map_err(|error| format!("cannot write the result: {error}")),
             }
@@ -243,23 +244,23 @@ fn write_result(arguments: &Arguments, text: &str) -> Result<(), String> {
     }
 }
 
-/// A warning for whoever reads standard error; it is no reason to end where nobody does.
-fn complain(message: &str) {
+/// Prints a warning to standard error. A closed standard error does not end the load.
+fn warn(message: &str) {
     let message = foreign_text::visible(message);
     let _ = writeln!(std::io::stderr().lock(), "loadgen: {message}");
 }
 
-/// The first Ctrl-C or `SIGTERM` ends the load, with its partial report; their default action is
-/// gone, so the load must end soon.
+/// The first Ctrl-C or `SIGTERM` ends the load, with a partial report. Their default action is
+/// replaced, so the load must end soon.
 fn stop_on_signals(stop: StopToken) -> Result<(), String> {
-    let unwatched = |error: std::io::Error| format!("cannot watch for signals: {error}");
+    let signal_error = |error: std::io::Error| format!("cannot watch for signals: {error}");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(unwatched)?;
+        .map_err(signal_error)?;
     let inside = runtime.enter();
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(unwatched)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(unwatched)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(signal_error)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(signal_error)?;
     drop(inside);
     std::thread::spawn(move || {
         runtime.block_on(async {

@@ -10,7 +10,7 @@ const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 const SYNTAX: &str = "write it as 'Name: value'";
 
-/// What one `--header` gives, in order.
+/// The header fields of one `--header`, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderFields(pub Vec<(String, String)>);
 
@@ -33,7 +33,7 @@ fn field_of(text: &str) -> Option<(String, String)> {
     Some((name.to_owned(), value.trim().to_owned()))
 }
 
-/// Messages name the line, never what is on it: such files hold secrets.
+/// Messages give the line number but not the text, because such files may contain secrets.
 fn fields_of_file(path: &str) -> Result<Vec<(String, String)>, String> {
     let text = read(path)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
@@ -42,8 +42,8 @@ fn fields_of_file(path: &str) -> Result<Vec<(String, String)>, String> {
     lines
         .filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
         .map(|(number, line)| {
-            let is_no_field = || format!("{path}: line {number} is not a header field; {SYNTAX}");
-            field_of(line).ok_or_else(is_no_field)
+            let invalid_line = || format!("{path}: line {number} is not a header field; {SYNTAX}");
+            field_of(line).ok_or_else(invalid_line)
         })
         .collect()
 }
@@ -72,7 +72,7 @@ mod tests {
         (name.to_owned(), value.to_owned())
     }
 
-    /// What a file with these bytes gives.
+    /// The header fields of a file with these bytes.
     fn of_file(name: &str, bytes: &[u8]) -> Result<Vec<(String, String)>, String> {
         let file = format!("loadgen-headers-{}-{name}", std::process::id());
         let path = std::env::temp_dir().join(file);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn one_field_is_given_in_place() {
+    fn a_single_field_is_parsed() {
         let fields = HeaderFields(vec![field("Accept", "a:b")]);
         assert_eq!(header_fields(" Accept : a:b "), Ok(fields));
         for text in ["", "Accept", ": b", "a b: c", "\u{e9}: b"] {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_in_a_file_is_said_without_its_text() {
+    fn errors_in_a_file_do_not_show_its_text() {
         let large = [b"A: ", &vec![b'a'; 1024 * 1024][..]].concat();
         for (name, bytes, expected) in [
             (

@@ -1,4 +1,4 @@
-//! How the values of single flags are written.
+//! Parsers for the values of single flags.
 
 use loadgen::parse_duration_ns;
 use loadgen::plan::{Keepalive, Ramp, Step};
@@ -41,16 +41,17 @@ pub fn ramp(text: &str) -> Result<Ramp, String> {
 
 /// `1000@10s`.
 pub fn step(text: &str) -> Result<Step, String> {
-    let not_one = || format!("{text:?} is not a step; write steps like 1000@10s,2000@10s");
-    let (rate_text, time) = text.split_once('@').ok_or_else(not_one)?;
-    let rate_per_s = rate(rate_text).ok_or_else(not_one)?;
+    let invalid = || format!("{text:?} is not a step; write steps like 1000@10s,2000@10s");
+    let (rate_text, time) = text.split_once('@').ok_or_else(invalid)?;
+    let rate_per_s = rate(rate_text).ok_or_else(invalid)?;
     Ok(Step {
         rate_per_s,
         duration_ns: parse_duration_ns(time)?,
     })
 }
 
-/// `p99:5%`, or `5%` of p99: the quantile, and half of its 95 % interval as a share of it.
+/// `p99:5%`, or `5%` of p99: the quantile, and the half-width of its 95 % confidence interval as a
+/// share of the quantile.
 pub fn precision(text: &str) -> Result<(f64, f64), String> {
     let (name, percent) = text.split_once(':').unwrap_or(("p99", text));
     let hundredth = |digits: &str| format!("{digits}e-2").parse::<f64>().ok();
@@ -72,7 +73,7 @@ pub fn keepalive(text: &str) -> Result<Keepalive, String> {
     }
 }
 
-/// What `-t` gets, which other generators read in three ways.
+/// Refuses `-t`, which has three meanings in other generators.
 pub fn refuse_t(_: &str) -> Result<String, String> {
     Err(
         "-t is ambiguous (threads in wrk, timeout in oha and hey, duration in locust); use --threads, \
@@ -81,7 +82,7 @@ pub fn refuse_t(_: &str) -> Result<String, String> {
     )
 }
 
-/// What `--as` gets where it is not the first word, so that its words are not all there is.
+/// Refuses `--as` unless it is the first option.
 pub fn refuse_late_dialect(tool: &str) -> Result<String, String> {
     Err(format!(
         "--as must be the first option; write loadgen --as {tool} …"

@@ -10,10 +10,10 @@ use super::options::OwnOptions;
 use super::refusal::Refused;
 
 const AGENT: &str = "ApacheBench/2.3";
-/// What `-t` makes of `-n`.
-const MOST_REQUESTS_IN_TIME: u64 = 50_000;
-/// ab has no limit; a load of ours needs one.
-const LONGEST: &str = "1h";
+/// The value that `-t` gives to `-n`.
+const MAX_TIMED_REQUESTS: u64 = 50_000;
+/// ab has no maximum duration, but loadgen needs one.
+const MAX_DURATION: &str = "1h";
 /// Why files that ab writes are refused.
 const FILES: &str = "the report is JSON: --json FILE";
 
@@ -111,23 +111,23 @@ impl Dialect for Ab {
         ("-V", "use loadgen --version"),
     ];
 
-    fn translate(&self, given: &ArgMatches) -> Result<Vec<OwnCommand>, String> {
-        let requests = self.request_count(given);
+    fn translate(&self, matches: &ArgMatches) -> Result<Vec<OwnCommand>, String> {
+        let requests = self.request_count(matches);
         if self.concurrency > requests {
             return Err(format!(
                 "-c {} exceeds -n {requests}; use a smaller -c",
                 self.concurrency
             ));
         }
-        let longest = self.seconds.map(|seconds| format!("{seconds}s"));
+        let max_duration = self.seconds.map(|seconds| format!("{seconds}s"));
         let command = OwnCommand::load(&self.url)
             .flag("--http1.0")
             .option("--keepalive", if self.keepalive { "on" } else { "off" })
             .option("-c", self.concurrency)
             .option("-n", requests)
-            .option("-d", longest.as_deref().unwrap_or(LONGEST))
+            .option("-d", max_duration.as_deref().unwrap_or(MAX_DURATION))
             .option("--timeout", format!("{}s", self.timeout_s))
-            .option_if("-X", self.own_method())
+            .option_if("-X", self.method_name())
             .option_if("--body-file", self.body_file())
             .option_if("--source-addresses", self.source_address.as_ref())
             .option_if("--client-cert", self.client_certificate.as_ref())
@@ -138,13 +138,13 @@ impl Dialect for Ab {
 }
 
 impl Ab {
-    /// Of `-n` and `-t`, the one that comes last decides.
-    fn request_count(&self, given: &ArgMatches) -> u64 {
-        let is_timed_last = given.index_of("seconds") > given.index_of("requests");
+    /// If both `-n` and `-t` are given, the last one applies.
+    fn request_count(&self, matches: &ArgMatches) -> u64 {
+        let is_timed_last = matches.index_of("seconds") > matches.index_of("requests");
         match self.requests {
             Some(requests) if !is_timed_last => requests,
             None if self.seconds.is_none() => 1,
-            _ => MOST_REQUESTS_IN_TIME,
+            _ => MAX_TIMED_REQUESTS,
         }
     }
 
@@ -152,7 +152,7 @@ impl Ab {
         self.post_file.as_ref().or(self.put_file.as_ref())
     }
 
-    fn own_method(&self) -> Option<&str> {
+    fn method_name(&self) -> Option<&str> {
         let of_flags = [
             (self.head, "HEAD"),
             (self.post_file.is_some(), "POST"),
@@ -163,7 +163,7 @@ impl Ab {
     }
 
     fn with_headers(&self, command: OwnCommand) -> OwnCommand {
-        let usual = [("User-Agent", AGENT), ("Accept", "*/*")];
+        let defaults = [("User-Agent", AGENT), ("Accept", "*/*")];
         let body_type = self.body_file().map(|_| self.content_type.clone());
         let cookies = self.cookies.iter().map(|cookie| ("Cookie", cookie.clone()));
         let authentication = self.authentication.as_ref();
@@ -175,7 +175,7 @@ impl Ab {
             .chain(cookies)
             .chain(basic.map(|value| ("Authorization", value)));
         let command = command
-            .usual_headers(&usual, &self.headers)
+            .default_headers(&defaults, &self.headers)
             .header_lines(self.headers.iter().map(String::as_str));
         fields.fold(command, |command, (name, value)| {
             command.header(name, &value)

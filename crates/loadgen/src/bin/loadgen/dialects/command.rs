@@ -1,10 +1,10 @@
-//! A command line of our own, as it runs and as it is shown.
+//! A command line of loadgen, as it is run and as it is printed.
 
 use std::fmt::Display;
 
 use loadgen::plan::{RequestPlan, SessionPlan, StepPlan};
 
-/// Header fields that hold secrets: a printed line must not repeat them.
+/// Header fields that contain secrets, which must not be printed.
 const SECRET_FIELDS: [&str; 4] = [
     "authorization",
     "cookie",
@@ -13,10 +13,10 @@ const SECRET_FIELDS: [&str; 4] = [
 ];
 const HIDDEN: &str = "…";
 
-/// Characters of words that a shell takes as they are.
+/// Characters that need no quotes in a shell.
 const PLAIN: &str = "-_./:=,@%+";
 
-/// A sequence of equal requests on a connection of its own.
+/// A sequence of equal requests on a dedicated connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calls {
     pub method: String,
@@ -25,7 +25,7 @@ pub struct Calls {
     pub count: usize,
 }
 
-/// A word as it runs, and as it is shown if that differs.
+/// A word as it is run, and as it is printed if that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Word {
     text: String,
@@ -38,12 +38,12 @@ pub struct OwnCommand {
     words: Vec<Word>,
     /// The sessions that it reads from standard input.
     calls: Option<Calls>,
-    /// What differs from the other tool, one sentence each.
+    /// Differences from the other tool, one sentence each.
     pub notes: Vec<String>,
 }
 
 impl OwnCommand {
-    /// A load of this URL, which is sent as it is.
+    /// A load of this URL, in which braces are no placeholders.
     pub fn load(url: &str) -> Self {
         Self {
             words: Vec::new(),
@@ -66,7 +66,7 @@ impl OwnCommand {
         self.word(name)
     }
 
-    /// A flag without a value, where it applies.
+    /// A flag without a value, if it applies.
     pub fn flag_if(self, applies: bool, name: &str) -> Self {
         if applies { self.flag(name) } else { self }
     }
@@ -76,7 +76,7 @@ impl OwnCommand {
         self.word(name).word(value.to_string())
     }
 
-    /// A flag with a value, where there is one.
+    /// A flag with a value, if there is one.
     pub fn option_if(self, name: &str, value: Option<impl Display>) -> Self {
         match value {
             Some(value) => self.option(name, value),
@@ -84,7 +84,7 @@ impl OwnCommand {
         }
     }
 
-    /// A header field, which is sent as it is.
+    /// A header field, in which braces are no placeholders.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self = self.word("-H");
         let is_secret = SECRET_FIELDS
@@ -97,7 +97,8 @@ impl OwnCommand {
         self
     }
 
-    /// Header fields as the user wrote them. What is none is passed on, to be refused like our own.
+    /// Header fields as the user wrote them. Lines that are no header field are passed on, so that
+    /// loadgen refuses them as usual.
     pub fn header_lines<'a>(self, lines: impl IntoIterator<Item = &'a str>) -> Self {
         lines
             .into_iter()
@@ -107,13 +108,14 @@ impl OwnCommand {
             })
     }
 
-    /// Header fields that the other tool sends unless the user gave others of the name.
-    pub fn usual_headers(self, usual: &[(&str, &str)], lines: &[String]) -> Self {
+    /// Header fields that the other tool sends by default, unless the user gave others of the same
+    /// name.
+    pub fn default_headers(self, defaults: &[(&str, &str)], lines: &[String]) -> Self {
         let is_given = |name: &str| {
             let mut names = lines.iter().filter_map(|line| line.split_once(':'));
             names.any(|(given, _)| given.trim().eq_ignore_ascii_case(name))
         };
-        usual
+        defaults
             .iter()
             .filter(|(name, _)| !is_given(name))
             .fold(self, |command, (name, value)| command.header(name, value))
@@ -128,7 +130,7 @@ impl OwnCommand {
         self
     }
 
-    /// A sentence about what differs from the other tool.
+    /// A sentence about a difference from the other tool.
     pub fn note(mut self, sentence: impl Into<String>) -> Self {
         self.notes.push(sentence.into());
         self
@@ -191,12 +193,12 @@ impl Calls {
     }
 }
 
-/// A text in which nothing is a placeholder: the other tools have none.
+/// The text with braces escaped, because the other tools have no placeholders.
 fn literal(text: &str) -> String {
     text.replace("{{", "{{{{")
 }
 
-/// The word as a shell needs it.
+/// The word, quoted for a shell if necessary.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || PLAIN.contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -220,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shown_line_can_be_pasted_and_keeps_secrets() {
+    fn printed_commands_are_quoted_and_hide_secrets() {
         let command = OwnCommand::load("http://h/?a=1&b=2")
             .option("-d", duration_text(1_500_000_000))
             .header("X-It's", "a b")
@@ -235,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn braces_are_sent_as_they_are() {
+    fn braces_are_not_placeholders() {
         let calls = Calls {
             method: "GET".to_owned(),
             path: "/{{uuid}}".to_owned(),
@@ -255,10 +257,10 @@ mod tests {
     }
 
     #[test]
-    fn usual_fields_give_way_to_those_of_the_user() {
-        let usual = [("Accept", "*/*"), ("User-Agent", "x")];
+    fn user_fields_override_default_fields() {
+        let defaults = [("Accept", "*/*"), ("User-Agent", "x")];
         let given = ["accept: text/html".to_owned()];
-        let command = OwnCommand::load("http://h/").usual_headers(&usual, &given);
+        let command = OwnCommand::load("http://h/").default_headers(&defaults, &given);
         assert_eq!(command.line(), "loadgen http://h/ -H 'User-Agent: x'");
     }
 

@@ -1,4 +1,4 @@
-//! FunkLoad's `fl-run-bench`: cycles of more and more users, each a closed loop of its own.
+//! FunkLoad's `fl-run-bench`: cycles with increasing numbers of users, each a separate closed loop.
 
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -124,7 +124,7 @@ impl FunkLoad {
     }
 }
 
-/// `report.json` of 50 users is `report-50.json`; standard output takes one report after the other.
+/// `report.json` of 50 users is `report-50.json`; standard output gets one report after the other.
 fn with_users(path: &str, users: NonZeroU64) -> String {
     if path == "-" {
         return path.to_owned();

@@ -1,4 +1,4 @@
-//! httperf: connections at a constant rate, whatever the server does, each with some calls.
+//! httperf: connections at a constant rate, regardless of the server, each with one or more calls.
 
 use clap::{ArgMatches, Parser};
 use loadgen::clock::NS_PER_S;
@@ -192,7 +192,7 @@ impl Httperf {
         let added = self.add_header.as_deref().unwrap_or_default();
         let added = added.replace("\\r", "").replace("\\n", "\n");
         let lines = added.lines().filter(|line| !line.trim().is_empty());
-        // It names the host without its port.
+        // httperf's Host header omits the port.
         let host = self.server_name.as_ref().unwrap_or(&self.server);
         let kept = (self.http_version == "1.0").then_some("Connection: keep-alive");
         command

@@ -1,5 +1,5 @@
-//! Options of our own that every dialect takes, because the other tools have none like them: where
-//! the report goes, and what a correct response is.
+//! Options of loadgen that every dialect accepts, because the other tools have none like them:
+//! where the report goes, and what a correct response is.
 
 use clap::Args;
 

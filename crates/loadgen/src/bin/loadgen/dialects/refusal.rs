@@ -22,7 +22,7 @@ impl Refusal {
         Self::Message(message)
     }
 
-    /// The refusal of a flag that the dialect does not know or cannot carry out.
+    /// The refusal of a flag that the dialect does not know or support.
     pub fn of(dialect: &str, refused: &[Refused], error: clap::Error) -> Self {
         match unknown_flag(&error) {
             Some(flag) => Self::Message(explained(dialect, refused, flag)),
@@ -39,24 +39,24 @@ fn unknown_flag(error: &clap::Error) -> Option<&str> {
 }
 
 fn explained(dialect: &str, refused: &[Refused], flag: &str) -> String {
-    // The other tools take the beginnings of their long flags.
-    let is_it = |name: &str| name == flag || (flag.len() > 3 && name.starts_with(flag));
-    if let Some((name, reason)) = refused.iter().find(|(name, _)| is_it(name)) {
+    // The other tools accept abbreviated long flags.
+    let is_match = |name: &str| name == flag || (flag.len() > 3 && name.starts_with(flag));
+    if let Some((name, reason)) = refused.iter().find(|(name, _)| is_match(name)) {
         return format!("--as {dialect}: {name} is not supported: {reason}");
     }
 
-    let nearest = match nearest_of_ours(flag) {
-        Some(ours) => format!(" (closest loadgen option: {ours})"),
+    let closest = match closest_option(flag) {
+        Some(option) => format!(" (closest loadgen option: {option})"),
         None => String::new(),
     };
     format!(
-        "--as {dialect}: unknown option {flag}{nearest}; omit it, and add loadgen options to the \
+        "--as {dialect}: unknown option {flag}{closest}; omit it, and add loadgen options to the \
         printed command"
     )
 }
 
-/// An option of ours with this name, or one that looks like it.
-fn nearest_of_ours(flag: &str) -> Option<String> {
+/// The loadgen option with this name, or a similar one.
+fn closest_option(flag: &str) -> Option<String> {
     let command = Arguments::command();
     let is_visible = |argument: &&Arg| !argument.is_hide_set();
     let same = command

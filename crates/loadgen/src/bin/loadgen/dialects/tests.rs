@@ -1,4 +1,4 @@
-//! What each tool's command lines become.
+//! The translations of each tool's command lines.
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
@@ -13,7 +13,7 @@ fn commands(line: &str) -> Result<Vec<OwnCommand>, String> {
     })
 }
 
-/// The only command that a line becomes, without the program.
+/// The single command that a line is translated into, without the program.
 fn line(text: &str) -> String {
     let commands = commands(&format!("loadgen --as {text}")).expect(text);
     let [command] = &commands[..] else {
@@ -26,14 +26,14 @@ fn refusal(text: &str) -> String {
     commands(&format!("loadgen --as {text}")).expect_err(text)
 }
 
-/// Every translation must be a command line of ours.
+/// Every translation must be a valid command line of loadgen.
 fn assert_parses(text: &str) {
     for command in commands(&format!("loadgen --as {text}")).expect(text) {
-        let given = crate::arguments::Arguments::command()
+        let matches = crate::arguments::Arguments::command()
             .try_get_matches_from(command.words())
             .unwrap_or_else(|error| panic!("{text}: {error}"));
         let arguments =
-            crate::arguments::Arguments::from_arg_matches(&given).expect("our own words");
+            crate::arguments::Arguments::from_arg_matches(&matches).expect("a valid command line");
         let (mut plan, _) = arguments.plan().expect("a plan");
         plan.sessions = command.session_plans();
         plan.validate()
@@ -54,7 +54,7 @@ fn only_the_first_word_chooses_a_dialect() {
 }
 
 #[test]
-fn wrk_is_a_closed_loop_for_a_time() {
+fn wrk_is_a_closed_loop_limited_by_time() {
     assert_eq!(
         line("wrk -t4 -c1k -d2m --latency http://h:8000/a -H A:b"),
         "http://h:8000/a --threads 4 -c 1000 -d 120s --timeout 2s -H 'A: b'"
@@ -62,14 +62,14 @@ fn wrk_is_a_closed_loop_for_a_time() {
     assert_eq!(
         line("wrk http://h/ --time 500ms --conn 5"),
         "http://h/ --threads 2 -c 4 -d 10s --timeout 500ms",
-        "connections that do not divide evenly are left out"
+        "connections that do not divide evenly are omitted"
     );
     assert!(line("wrk https://h/").ends_with("--insecure"));
     assert!(refusal("wrk -t4 -c2 http://h/").contains("-c must be at least -t"));
 }
 
 #[test]
-fn ab_is_a_closed_loop_of_so_many_requests_in_http_1_0() {
+fn ab_is_a_closed_loop_of_a_number_of_http_1_0_requests() {
     assert_eq!(
         line("ab -n 100 -c 5 http://h/"),
         "http://h/ --http1.0 --keepalive off -c 5 -n 100 -d 1h --timeout 30s \
@@ -88,7 +88,7 @@ fn ab_is_a_closed_loop_of_so_many_requests_in_http_1_0() {
 }
 
 #[test]
-fn of_the_count_and_the_time_of_ab_the_last_one_decides() {
+fn the_last_of_ab_s_count_and_time_applies() {
     assert!(line("ab -t 3 http://h/").contains(" -n 50000 -d 3s "));
     assert!(line("ab -n 7 -t 3 http://h/").contains(" -n 50000 -d 3s "));
     assert!(line("ab -t 3 -n 70000 http://h/").contains(" -n 70000 -d 3s "));
@@ -132,7 +132,7 @@ fn httperf_opens_connections_at_a_constant_rate() {
 }
 
 #[test]
-fn each_cycle_of_funkload_is_a_load() {
+fn each_cycle_of_funkload_is_a_separate_load() {
     let cycles = commands(
         "loadgen --as funkload --users 50,100 -D 120 -m 0.5 -M 1.5 -u http://h/ --json a/r.json",
     );
@@ -156,7 +156,7 @@ fn each_cycle_of_funkload_is_a_load() {
 }
 
 #[test]
-fn what_is_not_known_is_refused_with_the_nearest_of_ours() {
+fn unknown_flags_are_refused_with_the_closest_option() {
     for (text, expected) in [
         (
             "wrk -s a.lua http://h/",
@@ -191,13 +191,13 @@ fn what_is_not_known_is_refused_with_the_nearest_of_ours() {
 }
 
 #[test]
-fn what_a_tool_gets_wrong_is_said_by_its_own_options() {
+fn invalid_values_are_refused_by_the_parser_of_the_dialect() {
     assert!(refusal("wrk -c ten http://h/").contains("\"ten\" is not a number"));
     assert!(refusal("ab").contains("<URL>"));
 }
 
 #[test]
-fn every_translation_is_a_possible_load() {
+fn every_translation_is_a_valid_load() {
     for text in [
         "wrk -t2 -c10 -d1s http://127.0.0.1:1/",
         "ab -n 100 -c 5 http://127.0.0.1:1/",
@@ -210,7 +210,7 @@ fn every_translation_is_a_possible_load() {
 }
 
 #[test]
-fn httperf_has_exactly_its_connections_in_its_time() {
+fn httperf_schedules_exactly_its_connections() {
     for (connections, rate) in [
         (10_000, 1_000.0),
         (450, 150.0),
@@ -222,11 +222,11 @@ fn httperf_has_exactly_its_connections_in_its_time() {
             "loadgen --as httperf --server=127.0.0.1 --port=1 --rate={rate} --num-conns={connections}"
         );
         let command = commands(&text).expect("a load").remove(0);
-        let given = crate::arguments::Arguments::command()
+        let matches = crate::arguments::Arguments::command()
             .try_get_matches_from(command.words())
-            .expect("our own words");
+            .expect("a valid command line");
         let arguments =
-            crate::arguments::Arguments::from_arg_matches(&given).expect("our own words");
+            crate::arguments::Arguments::from_arg_matches(&matches).expect("a valid command line");
         let (plan, _) = arguments.plan().expect("a plan");
         let loadgen::plan::LoadModel::Open(open) = &plan.load else {
             panic!("a closed loop")

@@ -1,4 +1,4 @@
-//! wrk: a closed loop over kept connections for a time.
+//! wrk: a closed loop over reused connections, limited by time.
 
 use clap::{ArgMatches, Parser};
 use loadgen::parse_duration_ns;
@@ -49,7 +49,7 @@ impl Dialect for Wrk {
     ];
 
     fn translate(&self, _: &ArgMatches) -> Result<Vec<OwnCommand>, String> {
-        // wrk leaves out the connections that do not divide evenly.
+        // wrk omits the connections that do not divide evenly among its threads.
         let connections = self.connections / self.threads.max(1) * self.threads;
         if connections == 0 {
             return Err("-c must be at least -t: each thread needs a connection".to_owned());
@@ -68,7 +68,7 @@ impl Dialect for Wrk {
 const SCRIPT: &str = "Lua scripts cannot run; write the requests to a file and use \
     loadgen URL --targets FILE, or --sessions FILE with a rate";
 
-/// A whole number, also as `1k` or `2M`.
+/// A whole number, optionally with a suffix: `1k`, `2M`.
 fn metric(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let scale = match &text[digits.len()..] {
