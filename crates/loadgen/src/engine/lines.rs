@@ -34,7 +34,7 @@ impl<C: Connection> Link<C> {
 
     /// Whether a request can be sent now.
     pub fn has_room(&self) -> bool {
-        self.is_ready && self.exchanges < self.connection.most_exchanges()
+        self.is_ready && self.exchanges < self.connection.max_exchanges()
     }
 }
 
@@ -105,7 +105,7 @@ impl<C: Connection> Lines<C> {
         let line = &self.lines[number];
         line.link.as_ref().is_none_or(|link| {
             let busy = link.exchanges + line.waiting.len();
-            !link.is_ready || busy < link.connection.most_exchanges() || link.is_lost()
+            !link.is_ready || busy < link.connection.max_exchanges() || link.is_lost()
         })
     }
 

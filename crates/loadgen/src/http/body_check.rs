@@ -6,8 +6,7 @@ use hyper::body::Bytes;
 use regex::bytes::Regex;
 use sha2::{Digest, Sha256};
 
-/// A regular expression is matched against this much of a body from its beginning, and no more; nor
-/// are values found beyond it.
+/// Regular expressions and captures see only this many bytes from the beginning of a body.
 pub(crate) const KEPT_BODY_BYTES: usize = 1024 * 1024;
 
 /// A connection whose last body was longer than this releases its buffer.
@@ -24,7 +23,7 @@ pub(crate) struct ExpectedBody {
     pub sha256: Option<[u8; 32]>,
     /// Matches somewhere in its first [`KEPT_BODY_BYTES`].
     pub regex: Option<Regex>,
-    /// Whether it is kept, whatever is expected of it.
+    /// Whether the body is kept even if no condition needs it.
     pub is_kept: bool,
 }
 
@@ -66,7 +65,7 @@ pub(crate) struct BodyCheck {
     seen: Option<Box<Seen>>,
 }
 
-/// What hash and regular expression need of a body.
+/// The state of the hash, and the bytes kept of a body.
 #[derive(Debug, Default)]
 struct Seen {
     hash: Sha256,
@@ -186,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_judged_across_its_parts() {
+    fn a_body_is_checked_across_its_parts() {
         let exact = ExpectedBody {
             exact: Some(Bytes::from_static(b"hello")),
             ..ExpectedBody::default()
@@ -264,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_given_must_hold() {
+    fn all_given_conditions_must_hold() {
         let both = ExpectedBody {
             length: Some(5),
             ..matching("l+o")
@@ -275,14 +274,14 @@ mod tests {
     }
 
     #[test]
-    fn an_expression_keeps_no_more_than_its_bound() {
+    fn an_expression_keeps_no_more_than_the_limit() {
         let expected = matching("needle");
         let hay = vec![b'-'; KEPT_BODY_BYTES - 3];
         let mut check = BodyCheck::new();
         check.take(&expected, &hay);
         check.take(&expected, b"needle");
 
-        assert!(!check.is_correct(&expected), "it lies across the bound");
+        assert!(!check.is_correct(&expected), "it extends beyond the limit");
         assert_eq!(check.kept().bytes.len(), KEPT_BODY_BYTES);
         assert!(check.kept().is_cut);
 

@@ -1,4 +1,4 @@
-//! Values that a request takes from its response, for later requests of its session.
+//! Captures: values of a response that later requests of the session use.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use crate::http::body_check::{KEPT_BODY_BYTES, Kept};
 use crate::http::json_path::JsonPath;
 use crate::plan::{CapturePlan, CaptureSource};
 
-/// Sessions keep their values until they end, so that long ones would need memory without bound.
-const LONGEST_VALUE_BYTES: usize = 16 * 1024;
+/// Sessions keep their values until they end, so long values could use unbounded memory.
+const MAX_VALUE_BYTES: usize = 16 * 1024;
 
 /// More captures of one response are refused.
-const MOST_CAPTURES: usize = 20;
+const MAX_CAPTURES: usize = 20;
 
-/// Where the values of one response are found.
+/// The captures of one response.
 #[derive(Debug)]
 pub(crate) struct Captures {
     all: Vec<Capture>,
@@ -38,7 +38,7 @@ enum Place {
     Regex(Regex),
 }
 
-/// What is kept of a response for its captures.
+/// The parts of a response that are kept for its captures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeptResponse<'a> {
     /// The values of [`Captures::fields`]; `None` if the response has none of that name.
@@ -51,14 +51,14 @@ impl Captures {
     /// session knows; new ones are added.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with a capture.
+    /// A message that explains what is wrong with a capture.
     pub fn prepare(
         plans: &[CapturePlan],
         variables: &mut Vec<String>,
     ) -> Result<Option<Self>, String> {
-        if plans.len() > MOST_CAPTURES {
+        if plans.len() > MAX_CAPTURES {
             return Err(format!(
-                "{} captures; a step may have at most {MOST_CAPTURES}",
+                "{} captures; a step may have at most {MAX_CAPTURES}",
                 plans.len()
             ));
         }
@@ -85,14 +85,14 @@ impl Captures {
         Ok((!all.is_empty()).then_some(Self { all, fields }))
     }
 
-    /// Whether any of them is in the body.
+    /// Whether any capture needs the body.
     pub fn need_body(&self) -> bool {
         self.all
             .iter()
             .any(|capture| !matches!(capture.place, Place::Field(_)))
     }
 
-    /// The header fields in which some are.
+    /// The header fields that captures need.
     pub fn fields(&self) -> &Arc<[String]> {
         &self.fields
     }
@@ -108,16 +108,16 @@ impl Captures {
         self.all.iter().map(|capture| capture.variable)
     }
 
-    /// All values.
+    /// Captures all values.
     ///
     /// # Errors
-    /// A phrase that says which value is missing.
+    /// A message that names the missing value.
     pub fn of(&self, kept: &KeptResponse<'_>) -> Result<Vec<Vec<u8>>, String> {
         self.all
             .iter()
             .map(|capture| {
                 let value = capture.of(kept).ok_or_else(|| capture.missing(kept))?;
-                if value.len() > LONGEST_VALUE_BYTES {
+                if value.len() > MAX_VALUE_BYTES {
                     return Err(format!(
                         "value of {{{{{}}}}} is longer than 16 KiB",
                         capture.plan.name
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_value_is_named_with_where_it_was_sought() {
+    fn a_missing_value_is_reported_with_its_source() {
         for (text, body, expected) in [
             (
                 "t=json:.token",
@@ -243,7 +243,7 @@ mod tests {
         ] {
             assert_eq!(values(text, None, body), Err(expected.to_owned()));
         }
-        let long = format!("\"{}\"", "x".repeat(LONGEST_VALUE_BYTES + 1));
+        let long = format!("\"{}\"", "x".repeat(MAX_VALUE_BYTES + 1));
         assert_eq!(
             values("t=json:.", None, &long),
             Err("value of {{t}} is longer than 16 KiB".to_owned())
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sought_is_refused() {
+    fn invalid_captures_are_refused() {
         for (text, word) in [
             ("t=json:token", "JSON path"),
             ("t=regex:(", "unclosed group"),
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_one_place_in_its_session() {
+    fn a_name_has_one_index_in_its_session() {
         let mut variables = vec!["old".to_owned()];
         let plans = ["new=json:.a", "old=json:.b", "new=json:.c"]
             .map(|text| CapturePlan::parse(text).expect("a capture"));

@@ -1,6 +1,5 @@
-//! What the engine needs of a connection, whatever the protocol: open it, exchange requests, know
-//! whether it can be reused. Nothing here ever blocks; the engine reports when there is something to
-//! do.
+//! The engine's interface to a connection of any protocol: open it, exchange requests, and find out
+//! whether it can be reused. Nothing here blocks; the engine calls when there is something to do.
 //!
 //! A connection has places for concurrent exchanges, numbered from 0. In HTTP/1.1 there is one.
 
@@ -14,7 +13,7 @@ use crate::net::route::Route;
 use crate::plan::ReceiveStamps;
 use crate::record::exchange::Outcome;
 
-/// Timestamps of an exchange at the socket, in nanoseconds; 0 if it has not got that far.
+/// Timestamps of an exchange at the socket, in nanoseconds; 0 if it has not reached that point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExchangeStamps {
     /// Immediately before the first write.
@@ -24,8 +23,8 @@ pub(crate) struct ExchangeStamps {
     pub first_byte_ns: u64,
     /// When the latest bytes arrived, likewise.
     pub last_byte_ns: u64,
-    /// Since when the request waited because the server took no more bytes of those written before
-    /// it on the same connection; 0 if it did not.
+    /// Since when the request waited because the server had not read the bytes written before it on
+    /// the same connection; 0 if it did not wait.
     pub blocked_since_ns: u64,
 }
 
@@ -35,7 +34,7 @@ pub(crate) struct Exchanged {
     pub outcome: Outcome,
     pub status: Option<u16>,
     pub last_byte_ns: u64,
-    /// When the generator knew of it.
+    /// When the generator detected the completion.
     pub known_ns: u64,
     /// Delay from the kernel timestamp to our read; `None` if timestamps were not requested, or
     /// there was none.
@@ -43,7 +42,7 @@ pub(crate) struct Exchanged {
     /// Whether the connection can be reused.
     pub is_reusable: bool,
     /// Whether the server closed the connection, or announced that it would; otherwise the client
-    /// does, for example after a response that leaves no other option.
+    /// closes it, for example after a response that leaves no other option.
     pub is_servers_end: bool,
 }
 
@@ -62,8 +61,8 @@ impl Exchanged {
         }
     }
 
-    /// A request that its library cannot represent. `is_last`: whether the connection is closed after
-    /// it.
+    /// A request that the HTTP library cannot represent. `is_last`: whether the connection is
+    /// closed after it.
     pub fn unsendable(is_last: bool) -> Self {
         Self {
             is_reusable: !is_last,
@@ -82,7 +81,7 @@ pub(crate) enum Progress {
     Yielding,
     /// The exchange in this place has completed; others may have, too.
     Ended(usize, Exchanged),
-    /// None of the exchange in this place was sent.
+    /// No byte of the request in this place was sent.
     NothingSent(usize),
 }
 
@@ -105,7 +104,7 @@ pub(crate) trait Connection: Sized {
 
     /// Concurrent exchanges that the server allows, as far as known.
     #[inline(always)]
-    fn most_exchanges(&self) -> usize {
+    fn max_exchanges(&self) -> usize {
         1
     }
 
@@ -148,8 +147,8 @@ pub(crate) trait Connection: Sized {
         false
     }
 
-    /// The values that the request takes from the response just received, in the order of its
-    /// captures; none if the response was not correct.
+    /// The values captured from the response just received, in the order of the captures; none if
+    /// the response was not correct.
     fn take_captured(&mut self, _place: usize) -> Vec<Vec<u8>> {
         Vec::new()
     }
@@ -163,12 +162,12 @@ pub(crate) trait Connection: Sized {
         false
     }
 
-    /// Whether the connection is known to be closed, or to take no more requests, without checking
-    /// the socket.
+    /// Whether the connection is known to be closed, or to accept no more requests, without
+    /// checking the socket.
     fn is_closed(&self) -> bool;
 
-    /// Why the server closed the connection before it sent anything, if it gave a reason; returned
-    /// once.
+    /// The server's reason for closing the connection before it sent anything, if it gave one.
+    /// Returned once.
     fn take_refusal(&mut self) -> Option<io::Error> {
         None
     }
@@ -234,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn running_out_of_our_own_resources_is_our_fault() {
+    fn running_out_of_client_resources_is_a_client_error() {
         let from = |errno: rustix::io::Errno| {
             connect_failure(&io::Error::from_raw_os_error(errno.raw_os_error()))
         };

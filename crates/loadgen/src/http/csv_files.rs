@@ -6,8 +6,8 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Larger files are refused: all of it is kept in memory.
-const MOST_BYTES: usize = 64 * 1024 * 1024;
+/// Larger files are refused, because the whole file is kept in memory.
+const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// The files of a load by the paths that its requests give.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ impl CsvFiles {
     /// A column of the file at this path.
     ///
     /// # Errors
-    /// A sentence that names the file and what is wrong with it.
+    /// A message that names the file and explains what is wrong with it.
     pub fn column(&mut self, path: &str, name: &str) -> Result<Column, String> {
         let file = match self.0.get(path) {
             Some(file) => Arc::clone(file),
@@ -109,16 +109,16 @@ impl CsvFile {
 
 fn bytes_of(path: &Path) -> Result<Vec<u8>, String> {
     let message_of = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
-    // Opening a pipe waits for its writer.
+    // Opening a pipe would wait for its writer.
     if !std::fs::metadata(path).map_err(message_of)?.is_file() {
         return Err(format!("{} is not a file", path.display()));
     }
 
     let file = File::open(path).map_err(message_of)?;
     let mut bytes = Vec::new();
-    let mut limited = file.take(MOST_BYTES as u64 + 1);
+    let mut limited = file.take(MAX_BYTES as u64 + 1);
     limited.read_to_end(&mut bytes).map_err(message_of)?;
-    if bytes.len() > MOST_BYTES {
+    if bytes.len() > MAX_BYTES {
         return Err(format!(
             "{} is larger than 64 MiB; use a part of it",
             path.display()
@@ -131,7 +131,7 @@ fn bytes_of(path: &Path) -> Result<Vec<u8>, String> {
 mod tests {
     use super::*;
 
-    /// What a test makes of a file with this content; the file is gone afterwards.
+    /// Runs a test on a temporary file with this content.
     fn with_file<T>(name: &str, content: &[u8], test: impl FnOnce(&str) -> T) -> T {
         let path = std::env::temp_dir().join(format!("loadgen-{}-{name}", std::process::id()));
         std::fs::write(&path, content).expect("a file");
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_is_refused_by_the_name_of_its_file() {
+    fn invalid_files_are_refused_by_name() {
         for (name, content, expected) in [
             (
                 "no.csv",
@@ -192,8 +192,8 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_bounded() {
-        let large = vec![b'1'; MOST_BYTES + 1];
+    fn the_size_of_a_file_is_limited() {
+        let large = vec![b'1'; MAX_BYTES + 1];
         let message = with_file("large.csv", &large, |path| {
             CsvFiles::default()
                 .column(path, "1")

@@ -15,13 +15,13 @@ use super::malformed::{MAX_FIELDS, Malformed, Rejection};
 /// memory.
 pub(crate) const MAX_HEAD_BYTES: usize = 1024 * 1024;
 
-/// More line ends than this in front of a status line are rejected.
-const MAX_BYTES_IN_FRONT: usize = 1024;
+/// More bytes of line ends than this before a status line are rejected.
+const MAX_LEADING_BYTES: usize = 1024;
 
 /// Most heads have no more fields, and are parsed without allocating.
 const USUAL_FIELDS: usize = 100;
 
-/// A head in pieces is parsed anew with each piece up to this length. Beyond it, the time would
+/// Up to this length, a head in pieces is parsed again with each piece. Beyond it, the time would
 /// grow with the square of the length.
 const MAX_OFTEN_PARSED_BYTES: usize = 16 * 1024;
 
@@ -37,23 +37,23 @@ pub(crate) enum Progress {
     },
 }
 
-/// What the head of a response says.
+/// The parsed head of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub status: u16,
     /// The server keeps the connection open after this response.
     pub keeps_alive: bool,
-    /// It also says so, without which a client of HTTP/1.0 must not rely on it.
+    /// The head says so explicitly; otherwise, a client of HTTP/1.0 must not rely on it.
     pub says_keep_alive: bool,
-    /// Only closing the connection ends the body.
+    /// The body ends when the connection is closed.
     pub is_until_close: bool,
 }
 
 /// The latest head that arrived in one piece, and its meaning.
 ///
-/// A server repeats the same head again and again, and comparing bytes is several times cheaper
-/// than parsing them. It changes no result: the meaning of a head depends only on its bytes and on
-/// the kind of request.
+/// A server usually repeats the same head, and comparing bytes is several times cheaper than
+/// parsing them. This changes no result: the meaning of a head depends only on its bytes and on the
+/// kind of request.
 #[derive(Debug, Default)]
 pub(crate) struct KnownHead {
     bytes: Vec<u8>,
@@ -65,7 +65,7 @@ pub(crate) struct KnownHead {
 const MAX_KNOWN_BYTES: usize = 1024;
 
 impl KnownHead {
-    /// What `bytes` start with, if it is this head.
+    /// The meaning of the head at the start of `bytes`, if it is this head.
     fn meaning_of(&self, bytes: &[u8], request_is_head: bool) -> Option<(State, Head)> {
         let is_same = self.request_is_head == request_is_head && bytes.starts_with(&self.bytes);
         self.meaning.filter(|_| is_same)
@@ -93,9 +93,9 @@ pub(crate) struct Decoder {
     request_is_head: bool,
     /// Values of `Set-Cookie` fields, if they are used.
     set_cookies: Option<Vec<Vec<u8>>>,
-    /// Other fields that are used.
+    /// Other fields that are kept.
     kept_fields: Option<Box<KeptFields>>,
-    /// Why the latest response was rejected, if one was.
+    /// Why the latest response was rejected, if it was.
     rejection: Option<Rejection>,
 }
 
@@ -116,8 +116,8 @@ enum State {
 }
 
 impl Decoder {
-    /// A decoder for the response to a request; a response to HEAD has no body whatever its head
-    /// says.
+    /// A decoder for the response to a request; a response to HEAD has no body, regardless of its
+    /// head.
     pub fn new(request_is_head: bool) -> Self {
         Self {
             state: State::Head,
@@ -147,7 +147,7 @@ impl Decoder {
         self.set_cookies = Some(Vec::new());
     }
 
-    /// The values of these fields.
+    /// Takes the values of the `Set-Cookie` fields.
     pub fn take_set_cookies(&mut self) -> Vec<Vec<u8>> {
         self.set_cookies.take().unwrap_or_default()
     }
@@ -162,7 +162,7 @@ impl Decoder {
         }
     }
 
-    /// These values, in the order of the names.
+    /// The kept values, in the order of the names.
     pub fn kept_fields(&self) -> &[Option<Vec<u8>>] {
         self.kept_fields.as_ref().map_or(&[], |kept| &kept.values)
     }
@@ -177,7 +177,7 @@ impl Decoder {
         self.rejection
     }
 
-    /// Notes why a response is rejected.
+    /// Records why a response is rejected.
     #[cold]
     fn reject(&mut self, rejection: Rejection) -> Malformed {
         self.rejection = Some(rejection);
@@ -232,7 +232,7 @@ impl Decoder {
         matches!(self.state, State::UntilClose | State::Done)
     }
 
-    /// Whether the stream has ended in what no head begins with, which may not have been parsed.
+    /// Whether the stream has ended in a malformed head, which may not have been parsed yet.
     pub fn is_malformed_at_end(&mut self) -> bool {
         let head = std::mem::take(&mut self.partial_head);
         self.state == State::Head && self.parse_head(&head).is_err()
@@ -254,8 +254,8 @@ impl Decoder {
             return Ok(Some(known.bytes.len()));
         }
 
-        // Bytes beyond the limit are not parsed, so that a head is rejected alike in one piece and
-        // in many.
+        // Bytes beyond the limit are not parsed, so that the result does not depend on how a head
+        // is split.
         let within = &bytes[..bytes.len().min(MAX_HEAD_BYTES - before)];
         if before == 0 {
             if let Some(length) = self.parse_head(within)? {
@@ -291,8 +291,8 @@ impl Decoder {
         }
     }
 
-    /// Whether a head of which `before` bytes were known earlier may now be complete, or has grown
-    /// enough to find out whether it is still valid.
+    /// Whether a head that has grown from `before` bytes may now be complete, or has grown enough
+    /// to check whether it is still valid.
     fn is_worth_parsing(&self, whole: &[u8], before: usize) -> bool {
         let may_be_complete = || {
             let recent = &whole[before.saturating_sub(2)..];
@@ -307,7 +307,7 @@ impl Decoder {
 
     fn parse_head(&mut self, bytes: &[u8]) -> Result<Option<usize>, Malformed> {
         let is_line_end = |byte: &&u8| matches!(**byte, b'\r' | b'\n');
-        if bytes.iter().take_while(is_line_end).count() > MAX_BYTES_IN_FRONT {
+        if bytes.iter().take_while(is_line_end).count() > MAX_LEADING_BYTES {
             return Err(self.reject(Rejection::NotHttp));
         }
 
@@ -327,7 +327,7 @@ impl Decoder {
         self.take_parsed(status, &response)
     }
 
-    /// Notes what a head says, if it is complete; returns its length.
+    /// Records the contents of a head, if it is complete; returns its length.
     fn take_parsed(
         &mut self,
         status: Status<usize>,
@@ -420,7 +420,7 @@ fn parse_response<'fields, 'bytes>(
     config.parse_response_with_uninit_headers(response, bytes, fields)
 }
 
-/// A value on one line. A line end in a cookie must not get into a request.
+/// The value on a single line, because a line end in a cookie must not get into a request.
 fn unfolded(value: &[u8]) -> Vec<u8> {
     value
         .iter()

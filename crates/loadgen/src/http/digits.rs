@@ -1,10 +1,10 @@
-//! Numbers as text. They are written for every request, so eight digits are computed at once, each
-//! in its own byte of a 64-bit word, instead of one after the other.
+//! Numbers as text. They are written for every request, so eight digits are computed at once, one
+//! in each byte of a 64-bit word.
 
 /// Digits in a word.
 const DIGITS: usize = 8;
 
-/// The smallest number with more decimal digits than that.
+/// The smallest number with more decimal digits than a word holds.
 const DECIMAL_WORD: u64 = 100_000_000;
 
 /// The character `0` in each byte.
@@ -29,8 +29,8 @@ pub(crate) fn write_decimal(number: u64, out: &mut Vec<u8>) {
 
 /// The digits of a number below [`DECIMAL_WORD`], the first one in the lowest byte.
 ///
-/// Each step halves the parts of the word. It divides all of them at once, by multiplying them by
-/// 2^20 / 100 or 2^10 / 10, rounded up; for numbers as small as these, the quotients are exact.
+/// Each step splits every part of the word in two. A single multiplication by 2^20 / 100 or 2^10 /
+/// 10, rounded up, divides all parts at once; for numbers this small, the quotients are exact.
 fn decimal_digits(number: u64) -> u64 {
     let fours = (number / 10_000) | (number % 10_000) << 32;
     let hundreds = (fours * 10_486) >> 20 & 0x0000_007f_0000_007f;
@@ -41,7 +41,7 @@ fn decimal_digits(number: u64) -> u64 {
 
 /// A number in hexadecimal digits, with leading zeros.
 pub(crate) fn hexadecimal(number: u32) -> [u8; DIGITS] {
-    // The first byte goes to the lowest place; then bytes, then digits, are moved apart.
+    // Moves the first byte to the lowest position, then spreads the bytes, then the digits.
     let bytes = u64::from(number.swap_bytes());
     let pairs = (bytes | bytes << 16) & 0x0000_ffff_0000_ffff;
     let pairs = (pairs | pairs << 8) & 0x00ff_00ff_00ff_00ff;

@@ -1,4 +1,4 @@
-//! HTTP/1.1 by hyper, behind the same trait: a second opinion on the native framing.
+//! HTTP/1.1 by hyper, behind the same trait: a cross-check of the native framing.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -30,7 +30,7 @@ type Protocol = http1::Connection<StampedTransport, Full<Bytes>>;
 type Handshake = Future<hyper::Result<(Sender, Protocol)>>;
 type Sender = SendRequest<Full<Bytes>>;
 
-/// hyper's client, which accepts what our own decoder accepts.
+/// hyper's client, configured to accept what the native decoder accepts.
 pub(crate) fn client() -> http1::Builder {
     let mut client = http1::Builder::new();
     client
@@ -96,7 +96,7 @@ impl Connection for HyperConnection {
         };
 
         let (sender, protocol) = done.map_err(io::Error::other)?;
-        // Its failure, with its cause, is reported by the exchange that it ends.
+        // The exchange that ends with the connection reports its failure and the cause.
         let protocol = Box::pin(async move { drop(protocol.await) });
         self.stage = Stage::Idle { sender, protocol };
 
@@ -241,7 +241,7 @@ impl HyperConnection {
     }
 }
 
-/// What one exchange needs to know.
+/// The state of one exchange.
 struct Exchange {
     request: Request,
     is_last: bool,

@@ -1,8 +1,8 @@
-//! The base of hyper's connections: a transport that timestamps what passes through it, and polling
+//! The basis of hyper's connections: a transport that timestamps reads and writes, and polling
 //! without a runtime.
 //!
-//! The engine itself polls hyper. Its futures run until none makes progress, whenever the socket
-//! has an event.
+//! The engine polls hyper directly: on each socket event, it runs hyper's futures until none makes
+//! progress.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -27,24 +27,25 @@ use crate::net::route::Route;
 use crate::net::socket::Transfer;
 use crate::net::transport::Transport;
 
-/// One read of the socket takes at most this much.
+/// Maximum size of one read of the socket.
 const READ_BYTES: usize = 8 * 1024;
 
-/// Enough reads to receive a large response in few turns.
-const MOST_READS_AT_ONCE: usize = 128;
+/// Maximum number of reads per turn, enough to receive a large response in a few turns.
+const MAX_READS_PER_TURN: usize = 128;
 
 pub(crate) type Future<T> = Pin<Box<dyn std::future::Future<Output = T>>>;
 
-/// The transport, and what was observed while hyper used it.
+/// The transport, and what is recorded while hyper uses it.
 pub(crate) struct Observed {
     pub transport: Transport,
     pub stamps: Cell<ExchangeStamps>,
     pub end: Cell<bool>,
     /// Cookies of the latest response, if its request keeps them.
     set_cookies: RefCell<Vec<Vec<u8>>>,
-    /// The values that its request takes from it.
+    /// The values captured from the latest response.
     captured: RefCell<Vec<Vec<u8>>>,
-    /// A server that sends without end must not block the thread for all other connections.
+    /// Limits the reads of a turn: an endless response must not block the thread's other
+    /// connections.
     reads_left: Cell<usize>,
 }
 
@@ -57,13 +58,13 @@ impl Observed {
             end: Cell::new(false),
             set_cookies: RefCell::default(),
             captured: RefCell::default(),
-            reads_left: Cell::new(MOST_READS_AT_ONCE),
+            reads_left: Cell::new(MAX_READS_PER_TURN),
         }))
     }
 
     /// Starts another turn of the engine.
     pub fn allow_reads(&self) {
-        self.reads_left.set(MOST_READS_AT_ONCE);
+        self.reads_left.set(MAX_READS_PER_TURN);
     }
 
     /// Starts another request, and another turn with it.
@@ -74,7 +75,7 @@ impl Observed {
         self.allow_reads();
     }
 
-    /// Whether this turn has read enough.
+    /// Whether this turn has used all its reads.
     pub fn has_read_enough(&self) -> bool {
         self.reads_left.get() == 0
     }
@@ -88,8 +89,8 @@ impl Observed {
         }
     }
 
-    /// Reads the body to its end; returns whether it is correct and has, together with the head,
-    /// the values that its request takes from it.
+    /// Reads the whole body; returns whether it is correct and all captures of the request have a
+    /// value.
     pub async fn is_body_correct(
         &self,
         request: &Request,
@@ -138,7 +139,7 @@ impl Observed {
     }
 }
 
-/// hyper's side of the transport. Nothing is woken: the engine polls when the reactor reports an
+/// hyper's side of the transport. It wakes nothing: the engine polls when the reactor reports an
 /// event.
 pub(crate) struct StampedTransport(pub Rc<Observed>);
 
@@ -167,8 +168,8 @@ impl Read for StampedTransport {
                 buffer.put_slice(&scratch[..count]);
                 Poll::Ready(Ok(()))
             }
-            Transfer::NotNow => Poll::Pending,
-            end @ (Transfer::Broken | Transfer::Over) => {
+            Transfer::WouldBlock => Poll::Pending,
+            end @ (Transfer::Broken | Transfer::Closed) => {
                 self.0.end.set(true);
                 Poll::Ready(self.0.transport.end_of_read(end))
             }
@@ -189,8 +190,10 @@ impl Write for StampedTransport {
         });
         match self.0.transport.send(bytes) {
             Transfer::Bytes(count) => Poll::Ready(Ok(count)),
-            Transfer::NotNow => Poll::Pending,
-            Transfer::Over | Transfer::Broken => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+            Transfer::WouldBlock => Poll::Pending,
+            Transfer::Closed | Transfer::Broken => {
+                Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
+            }
         }
     }
 

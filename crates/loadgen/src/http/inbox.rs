@@ -1,8 +1,8 @@
 //! A thread's read buffer, and the times at which the kernel received what was read.
 //!
-//! The kernel timestamps a segment when it queues it; the thread reads it later, when it runs. The
-//! kernel timestamp takes that delay out of a response time. It is on `CLOCK_REALTIME`, so it is
-//! converted to `CLOCK_MONOTONIC` by an offset that is measured again and again.
+//! The kernel timestamps a segment when it queues it; the thread reads it later, when it runs.
+//! Kernel timestamps exclude that delay from response times. They use `CLOCK_REALTIME`, so they are
+//! converted to `CLOCK_MONOTONIC` by an offset that is measured regularly.
 
 use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -18,21 +18,21 @@ use crate::http::decoder::KnownHead;
 use crate::net::socket::Transfer;
 use crate::record::wrong_responses::WrongResponses;
 
-/// One read takes at most this much; shared by all connections of a thread.
+/// Maximum size of one read. All connections of a thread share the buffer.
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// An offset between the clocks that is older than this is measured again.
-const OFFSET_LIFE_NS: u64 = 10 * NS_PER_MS;
+const MAX_OFFSET_AGE_NS: u64 = 10 * NS_PER_MS;
 
 /// Clocks are slewed by at most 500 ppm. More than this between two readings is a step.
-const LARGEST_SLEW_NS: u64 = OFFSET_LIFE_NS / 1_000;
+const MAX_SLEW_NS: u64 = MAX_OFFSET_AGE_NS / 1_000;
 
 /// Two readings of one clock that are further apart than this were interrupted, for example by
 /// another program.
-const WIDEST_READING_NS: u64 = 5_000;
+const MAX_READING_NS: u64 = 5_000;
 
 /// Attempts to read both clocks closely together. On a busy core, the next response tries again.
-const MOST_READINGS: usize = 5;
+const MAX_READING_ATTEMPTS: usize = 5;
 
 /// How far a converted timestamp may lie outside the exchange before it is rejected.
 const TOLERANCE_NS: u64 = 50_000;
@@ -63,8 +63,8 @@ impl RejectedTimestamps {
     }
 }
 
-/// A thread's buffer, the latest head of the server, its wrong responses, and the thread's view of
-/// the kernel's clock.
+/// A thread's buffer, the latest head of the server, its incorrect responses, and the offset
+/// between the clocks.
 pub(crate) struct Inbox {
     pub buffer: Box<[u8]>,
     pub known_head: KnownHead,
@@ -107,8 +107,8 @@ impl Inbox {
                     };
                 }
                 Err(Errno::EINTR) => continue,
-                Err(Errno::EAGAIN) => Transfer::NotNow,
-                Ok(_) => Transfer::Over,
+                Err(Errno::EAGAIN) => Transfer::WouldBlock,
+                Ok(_) => Transfer::Closed,
                 Err(_) => Transfer::Broken,
             };
             return Received {
@@ -130,7 +130,7 @@ impl Inbox {
         Some(queued_ns?.clamp(from_ns, to_ns))
     }
 
-    /// Doubts about kernel timestamps.
+    /// Counts of rejected kernel timestamps.
     pub fn rejected_timestamps(&self) -> RejectedTimestamps {
         self.offset.rejected_timestamps
     }
@@ -156,17 +156,18 @@ struct Reading {
 }
 
 impl Reading {
-    /// Reads both clocks as close together as possible; `None` while something keeps interrupting.
+    /// Reads both clocks as close together as possible; `None` if every attempt was interrupted.
     fn take() -> Option<Self> {
-        (0..MOST_READINGS)
+        (0..MAX_READING_ATTEMPTS)
             .find_map(|_| Self::between(monotonic_ns(), realtime_ns(), monotonic_ns()))
     }
 
-    /// Wall time read between two timestamps that are close enough for it to belong to either.
+    /// A reading of `CLOCK_REALTIME` between two of `CLOCK_MONOTONIC`; `None` if these are too far
+    /// apart.
     fn between(before_ns: u64, realtime_ns: u64, after_ns: u64) -> Option<Self> {
         let apart_ns = after_ns - before_ns;
         let offset_ns = realtime_ns.saturating_sub(before_ns + apart_ns / 2);
-        (apart_ns <= WIDEST_READING_NS).then_some(Self {
+        (apart_ns <= MAX_READING_NS).then_some(Self {
             offset_ns,
             read_ns: after_ns,
         })
@@ -174,17 +175,17 @@ impl Reading {
 
     /// Whether a clock was stepped between this reading and a later one.
     fn is_step(&self, later: &Self) -> bool {
-        let lives = (later.read_ns - self.read_ns).div_ceil(OFFSET_LIFE_NS);
-        later.offset_ns.abs_diff(self.offset_ns) > WIDEST_READING_NS + LARGEST_SLEW_NS * lives
+        let periods = (later.read_ns - self.read_ns).div_ceil(MAX_OFFSET_AGE_NS);
+        later.offset_ns.abs_diff(self.offset_ns) > MAX_READING_NS + MAX_SLEW_NS * periods
     }
 }
 
 /// Converts timestamps from `CLOCK_REALTIME` to `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug)]
 struct ClockOffset {
-    /// The latest reading that was close enough.
+    /// The latest reading that was not interrupted.
     reading: Option<Reading>,
-    /// Timestamps from before a step belong to a clock that can no longer be read.
+    /// Timestamps from before a step of the clock cannot be converted.
     valid_from_ns: u64,
     rejected_timestamps: RejectedTimestamps,
 }
@@ -201,7 +202,7 @@ impl ClockOffset {
     /// `None` if the offset is not known precisely enough, or if the clock was stepped after the
     /// timestamp.
     fn monotonic_of(&mut self, realtime_ns: u64, now_ns: u64) -> Option<u64> {
-        let is_old = |reading: &Reading| now_ns.saturating_sub(reading.read_ns) > OFFSET_LIFE_NS;
+        let is_old = |reading: &Reading| now_ns.saturating_sub(reading.read_ns) > MAX_OFFSET_AGE_NS;
         if self.reading.as_ref().is_none_or(is_old) {
             self.renew(Reading::take()?);
         }
@@ -230,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stamp_tells_when_bytes_came_and_not_when_they_were_read() {
+    fn a_kernel_timestamp_is_the_arrival_time_not_the_read_time() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
         let near = TcpStream::connect(listener.local_addr().expect("address")).expect("connect");
         let (mut far, _) = listener.accept().expect("accept");
@@ -247,7 +248,7 @@ mod tests {
                 .is_some()
         });
 
-        assert!(is_stamping, "loopback has stamps");
+        assert!(is_stamping, "loopback has kernel timestamps");
 
         let before_ns = monotonic_ns();
         far.write_all(b"hello").expect("write");
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_outside_its_exchange_is_not_believed() {
+    fn a_kernel_timestamp_outside_its_exchange_is_rejected() {
         let mut inbox = Inbox::new();
         let now_ns = monotonic_ns();
 
@@ -292,21 +293,19 @@ mod tests {
     }
 
     #[test]
-    fn a_reading_that_was_interrupted_is_none() {
+    fn interrupted_readings_are_discarded() {
         let (before_ns, realtime_ns) = (1_000_000, 7_000_000);
         let close = Reading::between(before_ns, realtime_ns, before_ns + 100).expect("close");
         assert_eq!(close.offset_ns, 7_000_000 - 1_000_050);
-        assert!(
-            Reading::between(before_ns, realtime_ns, before_ns + WIDEST_READING_NS + 1).is_none()
-        );
+        assert!(Reading::between(before_ns, realtime_ns, before_ns + MAX_READING_NS + 1).is_none());
     }
 
     #[test]
-    fn a_stepped_clock_is_noticed_once_and_what_it_stamped_before_is_not_believed() {
+    fn a_clock_step_is_counted_once_and_earlier_timestamps_are_rejected() {
         let mut offset = ClockOffset::read();
-        let mut stepped = offset.reading.expect("a quiet moment");
+        let mut stepped = offset.reading.expect("an uninterrupted reading");
         stepped.offset_ns += NS_PER_MS;
-        stepped.read_ns -= 2 * OFFSET_LIFE_NS;
+        stepped.read_ns -= 2 * MAX_OFFSET_AGE_NS;
         offset.reading = Some(stepped);
         let stamp_ns = realtime_ns();
         let now_ns = monotonic_ns();
@@ -319,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_drift_is_no_step() {
+    fn slow_drift_is_not_a_step() {
         let reading = Reading {
             offset_ns: NS_PER_S,
             read_ns: 0,
@@ -327,16 +326,16 @@ mod tests {
         let later = |offset_ns, read_ns| Reading { offset_ns, read_ns };
 
         assert!(!reading.is_step(&later(
-            NS_PER_S + LARGEST_SLEW_NS * 100,
-            100 * OFFSET_LIFE_NS
+            NS_PER_S + MAX_SLEW_NS * 100,
+            100 * MAX_OFFSET_AGE_NS
         )));
         assert!(reading.is_step(&later(
-            NS_PER_S + WIDEST_READING_NS + LARGEST_SLEW_NS + 1,
-            OFFSET_LIFE_NS
+            NS_PER_S + MAX_READING_NS + MAX_SLEW_NS + 1,
+            MAX_OFFSET_AGE_NS
         )));
         assert!(reading.is_step(&later(
-            NS_PER_S - WIDEST_READING_NS - LARGEST_SLEW_NS - 1,
-            OFFSET_LIFE_NS
+            NS_PER_S - MAX_READING_NS - MAX_SLEW_NS - 1,
+            MAX_OFFSET_AGE_NS
         )));
     }
 }

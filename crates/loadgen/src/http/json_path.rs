@@ -1,4 +1,4 @@
-//! One value of a JSON text, by a path such as `.items[0].id`.
+//! Finds one value in a JSON text by a path such as `.items[0].id`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// A key as the text has it: borrowed unless it is escaped.
+/// A key, borrowed from the text unless it contains escapes.
 #[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The way from the outermost value to the one meant.
+/// The path from the outermost value to the selected one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct JsonPath(Vec<Step>);
 
@@ -21,10 +21,10 @@ enum Step {
 }
 
 impl JsonPath {
-    /// Reads `.key`, `["key"]` and `[0]`, one after the other; `.` alone is the whole value.
+    /// Parses any sequence of `.key`, `["key"]` and `[0]`; `.` alone selects the whole value.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with the path.
+    /// A message that explains what is wrong with the path.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
@@ -59,8 +59,8 @@ impl JsonPath {
         }
     }
 
-    /// The string, number or boolean there, as text; `None` if the text is not JSON or has none.
-    /// Digits of numbers are kept as they are.
+    /// The selected string, number or boolean as text; `None` if the text is not JSON or has no
+    /// such value. Numbers keep their digits.
     pub fn find(&self, text: &[u8]) -> Option<Vec<u8>> {
         let mut value: &RawValue = serde_json::from_slice(text).ok()?;
         for step in &self.0 {
@@ -87,7 +87,7 @@ impl JsonPath {
     }
 }
 
-/// What is in brackets, and what follows them.
+/// The step in brackets, and the text after them.
 fn bracketed(inside: &str) -> Option<(Step, &str)> {
     if inside.starts_with('"') {
         let mut texts = serde_json::Deserializer::from_str(inside).into_iter::<String>();
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_leads_to_one_value() {
+    fn a_path_selects_one_value() {
         let text = r#"{"token": "a\"b", "user": {"id": 12345678901234567890123, "a b": [1.50, true]},
             "k\u0065y": "escaped", "none": null}"#;
         for (path, expected) in [
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_refused_with_an_example() {
+    fn invalid_paths_are_refused_with_an_example() {
         for text in ["", "token", "..a", ".a.", "[x]", "[1", "[\"a]", ".a[0]b"] {
             let message = JsonPath::parse(text).expect_err(text);
             assert!(message.contains(".items[0].id"), "{message}");

@@ -1,4 +1,4 @@
-//! What makes a response invalid.
+//! Why a response is malformed.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -9,7 +9,7 @@ pub(crate) const MAX_FIELDS: usize = 1_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
-/// What is wrong with them.
+/// Why the response was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rejection {
     NotHttp,

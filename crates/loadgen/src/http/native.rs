@@ -21,17 +21,17 @@ use crate::plan::ReceiveStamps;
 use crate::record::exchange::Outcome;
 use crate::record::wrong_responses::{KEPT_BYTES, WrongResponse};
 
-/// A server that sends without end must not block the thread for all other connections.
-const MOST_READS_AT_ONCE: usize = 16;
+/// An endless response must not block the thread's other connections.
+const MAX_READS_PER_TURN: usize = 16;
 
 /// HTTP/1.1 with native framing.
 pub(crate) struct WireConnection {
     transport: Transport,
     decoder: Decoder,
     check: BodyCheck,
-    /// The beginning of a response that has not arrived in one piece.
+    /// The beginning of a response that has not arrived in one read.
     opening: Vec<u8>,
-    /// The values that the request takes from its response, or why one is missing.
+    /// The values captured from the response, or why one is missing.
     captured: Option<Box<Result<Vec<Vec<u8>>, String>>>,
     stamps: ExchangeStamps,
     requests: u64,
@@ -40,7 +40,7 @@ pub(crate) struct WireConnection {
     read_ns: u64,
     /// Delay from their kernel timestamp to that read.
     receive_delay_ns: Option<u64>,
-    /// Bytes of the current request that the socket has taken.
+    /// Bytes of the current request that the socket has accepted.
     written: usize,
     is_last: bool,
     /// The peer has closed its side, but bytes may still be unread.
@@ -57,7 +57,7 @@ enum End {
     },
     Malformed,
     Closed,
-    /// The connection ended, but not by an orderly close of the server.
+    /// The connection ended, but not by an orderly close by the server.
     CutOff,
 }
 
@@ -120,7 +120,7 @@ impl Connection for WireConnection {
         };
         self.written = 0;
         self.is_last = is_last;
-        if self.write(request) == Transfer::Over && self.written == 0 {
+        if self.write(request) == Transfer::Closed && self.written == 0 {
             self.stamps.write_start_ns = 0;
             return Err(NothingSent);
         }
@@ -158,7 +158,7 @@ impl Connection for WireConnection {
 
     fn is_over_while_idle(&mut self, inbox: &mut Inbox) -> bool {
         // Unsolicited bytes end the connection just like a close.
-        self.is_over |= self.transport.receive(&mut inbox.buffer) != Transfer::NotNow;
+        self.is_over |= self.transport.receive(&mut inbox.buffer) != Transfer::WouldBlock;
         self.is_over
     }
 
@@ -180,7 +180,7 @@ impl Connection for WireConnection {
 }
 
 impl WireConnection {
-    /// Writes as much of the request as the socket takes; returns the last call's result.
+    /// Writes as much of the request as the socket accepts; returns the result of the last call.
     #[inline(always)]
     fn write(&mut self, request: &Request) -> Transfer {
         let bytes = request.bytes(self.is_last);
@@ -199,12 +199,12 @@ impl WireConnection {
     /// Reads and decodes what has arrived.
     #[inline(always)]
     fn read(&mut self, request: &Request, inbox: &mut Inbox) -> Progress {
-        for _ in 0..MOST_READS_AT_ONCE {
+        for _ in 0..MAX_READS_PER_TURN {
             let received = self.receive(inbox);
             let count = match received.transfer {
                 Transfer::Bytes(count) => count,
-                Transfer::NotNow => return Progress::Waiting,
-                ended @ (Transfer::Over | Transfer::Broken) => {
+                Transfer::WouldBlock => return Progress::Waiting,
+                ended @ (Transfer::Closed | Transfer::Broken) => {
                     self.is_over = true;
                     let is_cut_off = ended == Transfer::Broken || self.transport.is_truncated();
                     let end = if is_cut_off {
@@ -231,8 +231,9 @@ impl WireConnection {
                         && !self.is_hangup
                         && self.transport.is_emptied_by_short_read() =>
                 {
-                    // A short read has emptied the socket, and the reactor reports what arrives
-                    // later; but it has already reported the peer's close.
+                    // A short read has emptied the socket, and the reactor reports data that
+                    // arrives later. A close by the peer was already reported, so it is read at
+                    // once.
                     keep_opening(&mut self.opening, bytes);
                     return Progress::Waiting;
                 }
@@ -259,25 +260,25 @@ impl WireConnection {
         }
     }
 
-    /// Records that bytes were read just now, and when they had arrived.
+    /// Records when the latest bytes were read, and when they had arrived.
     #[inline(always)]
     fn stamp(&mut self, queued_realtime_ns: Option<u64>, inbox: &mut Inbox) {
         let now_ns = self.transport.received_ns();
         let earliest_ns = self.stamps.last_byte_ns.max(self.stamps.write_start_ns);
         let queued_ns =
             queued_realtime_ns.and_then(|stamp_ns| inbox.queued_ns(stamp_ns, earliest_ns, now_ns));
-        let is_kernels = self.receive_stamps == ReceiveStamps::Kernel;
-        let came_ns = queued_ns.filter(|_| is_kernels).unwrap_or(now_ns);
-        self.stamps.last_byte_ns = came_ns;
+        let uses_kernel = self.receive_stamps == ReceiveStamps::Kernel;
+        let arrived_ns = queued_ns.filter(|_| uses_kernel).unwrap_or(now_ns);
+        self.stamps.last_byte_ns = arrived_ns;
         self.receive_delay_ns = queued_ns.map(|queued_ns| now_ns - queued_ns);
         self.read_ns = now_ns;
 
         if self.stamps.first_byte_ns == 0 {
-            self.stamps.first_byte_ns = came_ns;
+            self.stamps.first_byte_ns = arrived_ns;
         }
     }
 
-    /// The end of an exchange, with the last `count` bytes of the response still in the buffer.
+    /// Ends an exchange, with the last `count` bytes of the response still in the buffer.
     #[inline(always)]
     fn ended(&mut self, request: &Request, end: End, count: usize, inbox: &mut Inbox) -> Progress {
         let exchanged = self.judge(request, end);
@@ -319,7 +320,7 @@ impl WireConnection {
             .or_else(missing)
     }
 
-    /// Takes the values of a correct response; without one of them it is wrong.
+    /// Captures the values of a correct response; without one of them, the response is incorrect.
     #[cold]
     fn capture(&mut self, captures: &Captures) -> Outcome {
         let captured = captures.of(&KeptResponse {
@@ -389,7 +390,7 @@ impl WireConnection {
     }
 }
 
-/// Appends as much as is kept of a response.
+/// Appends bytes, up to the length that is kept of a response.
 fn keep_opening(opening: &mut Vec<u8>, bytes: &[u8]) {
     let room = KEPT_BYTES.saturating_sub(opening.len());
     opening.extend_from_slice(&bytes[..bytes.len().min(room)]);

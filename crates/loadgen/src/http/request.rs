@@ -20,7 +20,7 @@ use crate::http::values::Inputs;
 use crate::plan::{HttpVersion, ResponseCheck};
 
 /// `HeaderMap` holds 24,576 names; those of the request and those of the plan share one.
-const MOST_FIELDS: usize = 10_000;
+const MAX_REQUEST_FIELDS: usize = 10_000;
 
 /// A request as specified by the plan.
 pub(crate) struct RequestParts<'a> {
@@ -37,9 +37,9 @@ pub(crate) struct RequestParts<'a> {
     pub check: &'a ResponseCheck,
     /// Whether the cookies of its response are used.
     pub keeps_cookies: bool,
-    /// What is taken from its response.
+    /// The values to capture from its response.
     pub captures: Option<Captures>,
-    /// What stands for the values in the texts above, if there are any.
+    /// The stand-ins for the values in the texts above, if there are any.
     pub stand_ins: Option<StandIns>,
 }
 
@@ -50,11 +50,11 @@ pub(crate) struct Request {
     common: Arc<Common>,
     kept_bytes: Vec<u8>,
     last_bytes: Vec<u8>,
-    /// Only the bytes count then.
+    /// Whether the bytes were filled in, so that they differ from `common`.
     is_changed: bool,
 }
 
-/// What does not change when a request is filled in.
+/// The part of a request that does not change when it is filled in.
 #[derive(Clone, Debug)]
 pub(crate) struct Common {
     http_version: HttpVersion,
@@ -64,13 +64,13 @@ pub(crate) struct Common {
     body: Bytes,
     statuses: Vec<u16>,
     pub expected_body: Arc<ExpectedBody>,
-    /// What is taken from its response.
+    /// The values to capture from its response.
     pub captures: Option<Arc<Captures>>,
     /// Whether the cookies of its response are used.
     pub keeps_cookies: bool,
     /// Whether its header says that it is the last of its connection (RFC 9112, section 9.6).
     pub says_close: bool,
-    /// Path, headers and body then hold stand-ins.
+    /// If there is one, path, headers and body contain stand-ins.
     template: Option<Arc<Template>>,
 }
 
@@ -157,7 +157,8 @@ impl Request {
         self.template.is_some()
     }
 
-    /// Becomes `request`, filled in. `may_be_last`: whether its connection may be closed after it.
+    /// Turns this request into `request`, filled in. `may_be_last`: whether its connection may be
+    /// closed after it.
     pub fn fill(
         &mut self,
         request: &Self,
@@ -193,7 +194,7 @@ impl Request {
         }
     }
 
-    /// The cookies in its own header fields.
+    /// The cookies in its header fields.
     pub fn cookies(&self) -> impl Iterator<Item = &[u8]> {
         let (head, _) = head_and_rest(&self.kept_bytes);
         lines(head).filter_map(|line| Some(line.strip_prefix(COOKIE_NAME)?.trim_ascii()))
@@ -220,7 +221,7 @@ impl Common {
             (true, false) if !self.says_close => {
                 headers.insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            // In HTTP/1.0 a connection ends unless it is asked to stay.
+            // An HTTP/1.0 connection is closed unless keep-alive is requested.
             (true, true) if !self.says_close => {
                 headers.remove(CONNECTION);
             }
@@ -234,7 +235,7 @@ impl Common {
         request
     }
 
-    /// Whether it is one of HTTP/1.0.
+    /// Whether it is an HTTP/1.0 request.
     pub fn is_http1_0(&self) -> bool {
         self.http_version == HttpVersion::Http1_0
     }
@@ -266,7 +267,7 @@ impl Common {
         self.method == Method::HEAD
     }
 
-    /// Whether the response has a body by its status and the request's method alone.
+    /// Whether the status and the request's method allow the response to have a body.
     pub fn response_may_have_body(&self, status: u16) -> bool {
         self.method != Method::HEAD && status >= 200 && status != 204 && status != 304
     }
@@ -277,7 +278,7 @@ impl Common {
     }
 }
 
-/// All header fields but Content-Length.
+/// All header fields except Content-Length.
 fn headers_of(parts: &RequestParts<'_>) -> Result<HeaderMap, LoadError> {
     let mut headers = parse_headers(parts.headers)?;
     let names: HashSet<_> = headers.keys().cloned().collect();
@@ -296,8 +297,9 @@ fn headers_of(parts: &RequestParts<'_>) -> Result<HeaderMap, LoadError> {
     Ok(headers)
 }
 
-/// The length of the body, or what stands for it. A request's own header fields must not contradict
-/// its actual body: the server would wait for the rest, or take the rest for the next request.
+/// The length of the body, or its stand-in. The header fields of a request must not contradict its
+/// actual body: otherwise, the server would wait for the rest, or parse the rest as the next
+/// request.
 fn length_of(
     headers: &HeaderMap,
     body: Option<&Bytes>,
@@ -336,7 +338,7 @@ fn length_of(
 /// How a `Cookie` field begins on the wire.
 const COOKIE_NAME: &[u8] = b"cookie: ";
 
-/// The lines in front of the empty one that ends the head, and everything from there on.
+/// The lines before the empty line that ends the head, and everything after them.
 fn head_and_rest(bytes: &[u8]) -> (&[u8], &[u8]) {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
     bytes.split_at(end.map_or(bytes.len(), |place| place + 2))
@@ -359,7 +361,7 @@ fn with_cookie(bytes: &[u8], cookie: &HeaderValue) -> Vec<u8> {
     changed
 }
 
-/// A request from its bytes; `None` if a library cannot represent it.
+/// Parses a request; `None` if the `http` crate cannot represent it.
 fn parsed(bytes: &[u8]) -> Option<http::Request<Bytes>> {
     let (head, _) = head_and_rest(bytes);
     let mut fields = vec![httparse::EMPTY_HEADER; lines(head).count()];
@@ -417,7 +419,7 @@ fn expected_body(check: &ResponseCheck) -> Result<ExpectedBody, LoadError> {
     })
 }
 
-/// The error without the drawing of where it is, which takes lines of its own.
+/// The error on a single line, without the drawing that marks its position.
 pub(crate) fn not_a_regex(error: &regex::Error) -> String {
     let text = error.to_string();
     let reason = text.lines().last().unwrap_or_default();
@@ -445,11 +447,11 @@ fn decode(field: &str, text: Option<&str>) -> Result<Option<Bytes>, LoadError> {
 }
 
 fn parse_headers(fields: &[(String, String)]) -> Result<HeaderMap, LoadError> {
-    if fields.len() > MOST_FIELDS {
+    if fields.len() > MAX_REQUEST_FIELDS {
         return Err(bad(format!(
             "a request has {} header fields; at most {} are possible",
             thousands(fields.len() as u64),
-            thousands(MOST_FIELDS as u64)
+            thousands(MAX_REQUEST_FIELDS as u64)
         )));
     }
 
@@ -497,8 +499,11 @@ mod tests {
                 .map(|number| (format!("{prefix}-{number}"), "v".to_owned()))
                 .collect()
         };
-        let (most, others) = (fields("x", MOST_FIELDS), fields("y", MOST_FIELDS));
-        let more = fields("x", MOST_FIELDS + 1);
+        let (most, others) = (
+            fields("x", MAX_REQUEST_FIELDS),
+            fields("y", MAX_REQUEST_FIELDS),
+        );
+        let more = fields("x", MAX_REQUEST_FIELDS + 1);
         let both = RequestParts {
             default_headers: &others,
             ..parts(&most, &check)
@@ -527,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn no_library_gets_another_request_than_the_one_it_cannot_represent() {
+    fn a_request_that_cannot_be_represented_is_not_replaced_by_another() {
         let check = ResponseCheck::default();
         let mut request = Request::prepare(parts(&[], &check)).expect("a request");
         request.is_changed = true;
@@ -541,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_of_a_request_are_those_of_the_protocol() {
+    fn a_request_is_serialised_as_http() {
         let headers = vec![("X-A".into(), "b".into())];
         let check = ResponseCheck::default();
         let post = RequestParts {
@@ -568,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_may_have_a_body_says_that_it_has_none() {
+    fn methods_that_expect_a_body_declare_an_empty_one() {
         let check = ResponseCheck::default();
         for (method, says_length) in [
             ("POST", true),
@@ -592,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_says_close_is_distinguished_from_one_that_does_not() {
+    fn requests_with_connection_close_are_recognised() {
         let check = ResponseCheck::default();
         for (value, says_close) in [
             ("close", true),
@@ -616,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_of_http_1_0_asks_for_its_connection_to_stay() {
+    fn http_1_0_requests_ask_for_keep_alive() {
         let check = ResponseCheck::default();
         let text = |headers: &[(String, String)], is_last| {
             let parts = RequestParts {
@@ -645,7 +650,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_frames_another_body_is_refused() {
+    fn headers_that_contradict_the_body_are_refused() {
         let check = ResponseCheck::default();
         let of = |name: &str, value: &str, body_base64| {
             let headers = [(name.to_owned(), value.to_owned())];
@@ -676,7 +681,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_field_gives_way_to_one_of_its_name() {
+    fn request_headers_override_default_headers() {
         let headers = vec![("X-A".into(), "own".into())];
         let check = ResponseCheck::default();
         let defaults = [("x-a", "1"), ("x-b", "2"), ("x-b", "3")]
@@ -696,7 +701,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_that_cannot_be_made_is_refused() {
+    fn invalid_checks_are_refused() {
         let refused = |check: ResponseCheck| {
             Request::prepare(parts(&[], &check))
                 .expect_err("refused")
@@ -727,7 +732,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_would_become_two_is_refused_by_name() {
+    fn header_values_with_line_ends_are_refused() {
         let headers = vec![("X-A".into(), "b\r\nC: d".into())];
         let check = ResponseCheck::default();
 

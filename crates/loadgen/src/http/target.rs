@@ -18,11 +18,11 @@ use crate::net::tls::TlsClient;
 use crate::plan::placeholders;
 use crate::plan::{Keepalive, LoadPlan, ReceiveStamps, RequestPlan, StepPlan};
 
-/// Longest wait for each address of a host that has several.
+/// Maximum wait for each address of a host that has several.
 const CONNECT_PROBE: Duration = Duration::from_millis(500);
 
-/// The library that represents URLs has no longer ones.
-const LONGEST_URL_BYTES: usize = 65_534;
+/// Maximum length of a URL in the `http` crate.
+const MAX_URL_BYTES: usize = 65_534;
 
 /// Everything that is the same for each request of a load.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ impl Target {
         Ok(Self { route, requests })
     }
 
-    /// The shortest time that connections are kept: not at all, if some requests close theirs.
+    /// The connection reuse of the plan; none if some requests close their connections.
     pub fn shortest_keepalive(&self, plan: &LoadPlan) -> Keepalive {
         let ends_some =
             plan.http_version.is_http1() && self.requests.iter().any(|one| one.says_close);
@@ -89,7 +89,7 @@ impl Target {
     }
 }
 
-/// Rejects a plan whose requests cannot be made, without resolving its host or connecting to it.
+/// Rejects a plan whose requests cannot be made, without resolving or contacting its host.
 ///
 /// # Errors
 /// [`LoadError::Plan`] naming the field, or the request among several, and what is wrong with it.
@@ -107,7 +107,7 @@ fn url_of(plan: &LoadPlan) -> Result<(Uri, Authority), LoadError> {
         .ok_or_else(|| bad(format!("url {:?} has no host", plan.url)))?
         .clone();
     if authority.as_str().contains('@') {
-        // Not repeated here: it may hold a password.
+        // The URL is not repeated in the message: it may contain a password.
         let header = "Authorization: Basic <base64 of user:password>";
         return Err(bad(format!(
             "url: user names in a URL are not sent; replace the user name with --header '{header}'"
@@ -117,30 +117,30 @@ fn url_of(plan: &LoadPlan) -> Result<(Uri, Authority), LoadError> {
     Ok((uri, authority))
 }
 
-/// A URL, which messages quote as it was written.
+/// Parses a URL; messages quote it as `written`.
 fn parsed_url(url: &str, written: &str) -> Result<Uri, LoadError> {
-    if url.len() > LONGEST_URL_BYTES {
+    if url.len() > MAX_URL_BYTES {
         return Err(bad(format!(
             "url of {} bytes: at most {} can be sent; shorten it, or send the data in a body",
             thousands(url.len() as u64),
-            thousands(LONGEST_URL_BYTES as u64)
+            thousands(MAX_URL_BYTES as u64)
         )));
     }
     url.parse()
         .map_err(|error| bad(format!("url {written:?}: {error}")))
 }
 
-/// Refuses a path and query, of this length with the longest values of its placeholders, that a
-/// library cannot send.
-fn require_possible(longest_bytes: usize) -> Result<(), LoadError> {
-    if longest_bytes <= LONGEST_URL_BYTES {
+/// Refuses a path and query that an HTTP library cannot send. `max_bytes`: length with the longest
+/// values of its placeholders.
+fn require_possible(max_bytes: usize) -> Result<(), LoadError> {
+    if max_bytes <= MAX_URL_BYTES {
         return Ok(());
     }
     Err(bad(format!(
         "url of up to {} bytes with placeholder values: over HTTP/2, and with --wire hyper, at most \
         {} can be sent; use shorter values, or send them in a body",
-        thousands(longest_bytes as u64),
-        thousands(LONGEST_URL_BYTES as u64)
+        thousands(max_bytes as u64),
+        thousands(MAX_URL_BYTES as u64)
     )))
 }
 
@@ -205,7 +205,7 @@ fn requests_of(plan: &LoadPlan, uri: &Uri, authority: &str) -> Result<Vec<Reques
     Ok(requests)
 }
 
-/// What all requests of a plan have in common.
+/// The settings shared by all requests of a plan.
 struct Base<'a> {
     plan: &'a LoadPlan,
     uri: &'a Uri,
@@ -213,7 +213,7 @@ struct Base<'a> {
 }
 
 impl Base<'_> {
-    /// The plan's own request.
+    /// The request of a plan without targets and sessions.
     fn single(&self, names: &mut Names) -> Result<Request, LoadError> {
         let plan = self.plan;
         let request = RequestPlan {
@@ -233,7 +233,7 @@ impl Base<'_> {
         self.listed(&texts, request, None)
     }
 
-    /// A step of a session that knows these `variables`, and afterwards those that it captures.
+    /// Prepares a step of a session that knows these `variables`; those that it captures are added.
     fn step(
         &self,
         step: &StepPlan,
@@ -254,7 +254,7 @@ impl Base<'_> {
     ) -> Result<Request, LoadError> {
         let path = path_of(&self.uri_of(&texts.url, &request.url)?);
         if let Some(stand_ins) = texts.stand_ins.as_ref().filter(|_| !self.plan.is_native()) {
-            require_possible(stand_ins.longest_target_bytes(&path))?;
+            require_possible(stand_ins.max_target_bytes(&path))?;
         }
 
         Request::prepare(RequestParts {
@@ -272,7 +272,7 @@ impl Base<'_> {
         })
     }
 
-    /// A URL of the same server, which messages quote as it was written.
+    /// Parses a URL of the same server; messages quote it as `written`.
     fn uri_of(&self, url: &str, written: &str) -> Result<Uri, LoadError> {
         let (base, authority) = (self.uri, self.authority);
         let uri = parsed_url(url, written)?;
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_taken_apart() {
+    fn a_url_determines_the_endpoint_and_the_head() {
         let (endpoint, head) = prepared("http://127.0.0.1:8000/a/b?c=d");
         assert_eq!(endpoint, tcp("127.0.0.1:8000"));
         assert_eq!(
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn another_address_is_connected_to_and_the_url_stays_the_name() {
+    fn connect_to_changes_the_address_but_not_the_host_name() {
         let target = |connect_to: &str| {
             Target::prepare(&LoadPlan {
                 connect_to: Some(connect_to.to_owned()),
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn of_requests_that_end_their_connections_none_is_kept() {
+    fn requests_that_close_their_connections_disable_reuse() {
         let kept = |headers: &[(&str, &str)], http_version| {
             let headers = headers
                 .iter()
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_in_the_url_is_refused_without_its_password() {
+    fn a_user_name_in_the_url_is_refused_without_showing_the_password() {
         let message = Target::prepare(&plan("http://me:secret@127.0.0.1/"))
             .expect_err("refused")
             .to_string();
@@ -433,8 +433,8 @@ mod tests {
     #[test]
     fn a_url_that_is_too_long_is_refused_with_its_length() {
         let of = |bytes: usize| format!("http://h/{}", "a".repeat(bytes - "http://h/".len()));
-        assert!(check(&plan(&of(LONGEST_URL_BYTES))).is_ok());
-        let message = check(&plan(&of(LONGEST_URL_BYTES + 1)))
+        assert!(check(&plan(&of(MAX_URL_BYTES))).is_ok());
+        let message = check(&plan(&of(MAX_URL_BYTES + 1)))
             .expect_err("too long")
             .to_string();
         assert!(
@@ -458,8 +458,8 @@ mod tests {
             wire: Wire::Hyper,
             ..of(path_bytes)
         };
-        assert!(check(&of(LONGEST_URL_BYTES + 1)).is_ok());
-        let [longest, too_long] = [LONGEST_URL_BYTES, LONGEST_URL_BYTES + 1];
+        assert!(check(&of(MAX_URL_BYTES + 1)).is_ok());
+        let [longest, too_long] = [MAX_URL_BYTES, MAX_URL_BYTES + 1];
         for (possible, impossible) in [
             (http2(longest), http2(too_long)),
             (hyper(longest), hyper(too_long)),
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_refused_by_name() {
+    fn unsupported_urls_are_refused_with_the_reason() {
         for (url, word) in [
             ("ftp://h/", "only http://"),
             ("/path", "no host"),

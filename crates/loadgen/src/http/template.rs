@@ -1,19 +1,19 @@
-//! A request whose text has placeholders, split once into what stays and what changes, so that
-//! filling it in is copying.
+//! A request with placeholders, split once into fixed and variable parts, so that filling it in
+//! only copies bytes.
 //!
-//! The request is first prepared like any other, with a stand-in at the place of each value: a word
-//! that occurs nowhere else in it. Its bytes are then split at these words.
+//! The request is first prepared like any other, with a stand-in for each value: a word that occurs
+//! nowhere else in the request. Its bytes are then split at these words.
 
 use crate::base::thousands::thousands;
 use crate::http::digits::write_decimal;
 use crate::http::values::{Inputs, Value};
 use crate::plan::placeholders::{self, Part};
 
-/// Every stand-in ends with a number of so many digits.
+/// Every stand-in ends with a number of this many digits.
 const NUMBER_DIGITS: usize = 5;
 
 /// More values in one request are refused.
-const MOST_USES: usize = 10_000;
+const MAX_USES: usize = 10_000;
 
 /// The number of the stand-in for the length of the body.
 const BODY_LENGTH: usize = 99_999;
@@ -29,14 +29,14 @@ pub enum Place {
     Body,
 }
 
-/// A value in a certain place.
+/// A value, and the part of the request that contains it.
 #[derive(Clone, Debug)]
 pub(crate) struct Use {
     pub value: Value,
     pub place: Place,
 }
 
-/// The values of a request, and the words that stand for them.
+/// The values of a request, and their stand-ins.
 #[derive(Clone, Debug)]
 pub(crate) struct StandIns {
     word: String,
@@ -57,11 +57,11 @@ impl StandIns {
         }
     }
 
-    /// The text with its placeholders replaced by stand-ins. `value_of` says what a name stands
-    /// for.
+    /// The text with its placeholders replaced by stand-ins. `value_of` returns the value of a
+    /// name.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with a placeholder.
+    /// A message that explains what is wrong with a placeholder.
     pub fn replace(
         &mut self,
         text: &str,
@@ -80,21 +80,21 @@ impl StandIns {
             }
         }
 
-        if self.uses.len() > MOST_USES {
+        if self.uses.len() > MAX_USES {
             return Err(format!(
                 "more than {} placeholders",
-                thousands(MOST_USES as u64)
+                thousands(MAX_USES as u64)
             ));
         }
         Ok(replaced)
     }
 
-    /// Most bytes of a path and query with stand-ins once it is filled in, besides those of captured
-    /// values: they are known only during the load.
-    pub fn longest_target_bytes(&self, target: &str) -> usize {
+    /// Maximum length of a path and query with stand-ins once it is filled in, in bytes. Captured
+    /// values count as 0, because they are known only during the load.
+    pub fn max_target_bytes(&self, target: &str) -> usize {
         let uses = self.uses.iter().filter(|one| one.place == Place::Target);
         uses.fold(target.len(), |bytes, one| {
-            (bytes + one.value.longest_target_bytes()).saturating_sub(self.word_bytes())
+            (bytes + one.value.max_target_bytes()).saturating_sub(self.word_bytes())
         })
     }
 
@@ -141,13 +141,13 @@ enum Piece {
     BodyLength,
 }
 
-/// Room for the values of a body whose length is needed first, kept for the next.
+/// A reused buffer for the values of a body, whose length is needed before they are sent.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch(Vec<u8>);
 
 impl Template {
-    /// Splits a request, given as it is sent over a kept connection and over one that it closes,
-    /// and the length of its body with stand-ins.
+    /// Splits a request, given as it is sent over a connection that stays open and over one that is
+    /// then closed, and the length of its body with stand-ins.
     pub fn split(
         stand_ins: StandIns,
         kept_bytes: &[u8],
@@ -164,8 +164,8 @@ impl Template {
         }
     }
 
-    /// Writes the request with these values over what was in `kept` and, if it may be the last of
-    /// its connection, in `last`.
+    /// Overwrites `kept` with the request with these values and, if it may be the last of its
+    /// connection, `last` likewise.
     pub fn fill(
         &self,
         inputs: &Inputs<'_>,
@@ -180,8 +180,8 @@ impl Template {
         }
     }
 
-    /// The length of the body, which its head contains. To find it, the values in the body are
-    /// written twice, so that those of all other requests are written straight to their places.
+    /// The length of the body, which the head contains. To compute it, values in a body are written
+    /// twice; all other values are written directly to their destination.
     fn body_bytes(&self, inputs: &Inputs<'_>, scratch: &mut Scratch) -> usize {
         scratch.0.clear();
         for one in &self.in_body {
@@ -192,7 +192,7 @@ impl Template {
 }
 
 impl Use {
-    /// Appends the value's text as it is sent in this place.
+    /// Appends the value's text, encoded for its part of the request.
     pub fn write(&self, inputs: &Inputs<'_>, out: &mut Vec<u8>) {
         let from = out.len();
         self.value.write(inputs, out);
@@ -225,7 +225,7 @@ fn pieces(bytes: &[u8], stand_ins: &StandIns) -> Vec<Piece> {
     pieces
 }
 
-/// Writes pieces over what was in `out`.
+/// Overwrites `out` with the pieces.
 fn write(pieces: &[Piece], inputs: &Inputs<'_>, body_bytes: usize, out: &mut Vec<u8>) {
     out.clear();
     for piece in pieces {
@@ -238,9 +238,9 @@ fn write(pieces: &[Piece], inputs: &Inputs<'_>, body_bytes: usize, out: &mut Vec
 }
 
 impl Place {
-    /// Makes the value that begins at `from` one that this place may have.
+    /// Encodes the value that begins at `from` for this part of the request.
     ///
-    /// Not inlined, because numbers, which need none of it, would pay for its registers.
+    /// Not inlined, because it would slow down numbers, which need no encoding.
     #[inline(never)]
     fn adapt(self, bytes: &mut Vec<u8>, from: usize) {
         match self {
@@ -263,7 +263,7 @@ impl Place {
     }
 }
 
-/// How many bytes a value has in a path or query.
+/// Length of a value in a path or query, in bytes.
 pub(crate) fn target_bytes(value: &[u8]) -> usize {
     const ENCODED_BYTES: usize = 3;
     let bytes_of = |byte: &u8| if is_in_urls(*byte) { 1 } else { ENCODED_BYTES };
@@ -275,8 +275,8 @@ fn is_in_urls(byte: u8) -> bool {
     IN_URLS[usize::from(byte)]
 }
 
-/// Letters, digits and the other characters of RFC 3986, appendix A; `%` may begin what is encoded
-/// already.
+/// Letters, digits and the other characters of RFC 3986, appendix A; `%` may begin an escape in a
+/// value that is encoded already.
 const IN_URLS: [bool; 256] = {
     let mut in_urls = [false; 256];
     let mut others = b"-._~!$&'()*+,;=:@/?%".as_slice();
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn values_go_where_their_placeholders_were_and_the_length_follows() {
+    fn values_replace_their_placeholders_and_the_length_is_correct() {
         for (text, values, expected) in [
             ("a{{x}}b{{y}}", vec!["1", "23"], "5|a1b23"),
             ("{{x}}{{y}}", vec!["", "é"], "2|é"),
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_adapted_to_its_place() {
+    fn a_value_is_encoded_for_its_part_of_the_request() {
         let value = "a b/é?x=1&y=%20\r\nX: 1";
         let expected = [
             (Place::Target, "a%20b/%C3%A9?x=1&y=%20%0D%0AX:%201"),

@@ -1,4 +1,4 @@
-//! The texts of a request in which placeholders may be, with stand-ins instead of them.
+//! The texts of a request that may contain placeholders, and their replacement by stand-ins.
 
 use std::borrow::Cow;
 
@@ -20,12 +20,12 @@ pub(crate) struct Texts<'a> {
     pub headers: Cow<'a, Fields>,
     pub default_headers: Cow<'a, Fields>,
     pub body_base64: Option<Cow<'a, str>>,
-    /// What stands in them for values; `None` if they have no placeholder.
+    /// The stand-ins for their placeholders; `None` without placeholders.
     pub stand_ins: Option<StandIns>,
 }
 
 impl<'a> Texts<'a> {
-    /// The texts as they are.
+    /// The texts, unchanged.
     pub fn of(request: &'a RequestPlan, default_headers: &'a Fields) -> Self {
         Self {
             url: Cow::Borrowed(&request.url),
@@ -36,11 +36,11 @@ impl<'a> Texts<'a> {
         }
     }
 
-    /// The texts with stand-ins for values. `variables`: those that the session of the request knows
-    /// by then; `None` outside of sessions.
+    /// The texts, with placeholders replaced by stand-ins. `variables`: those that earlier steps of
+    /// the session have captured; `None` outside of sessions.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with a placeholder.
+    /// A message that explains what is wrong with a placeholder.
     pub fn filled(
         request: &'a RequestPlan,
         default_headers: &'a Fields,
@@ -52,7 +52,7 @@ impl<'a> Texts<'a> {
             return Ok(texts);
         }
 
-        // Names have no placeholders, but are among the bytes in which stand-ins are looked for.
+        // Names have no placeholders, but a stand-in must not occur in them either.
         let fields = texts.headers.iter().chain(texts.default_headers.iter());
         let names_of_fields: Vec<_> = fields
             .flat_map(|(name, _)| [name.clone(), name.to_ascii_lowercase()])
@@ -65,7 +65,7 @@ impl<'a> Texts<'a> {
             variables,
         };
         let headers = replacing.fields(&texts.headers)?;
-        // Those that the request replaces are not sent.
+        // Default fields that the request overrides are not sent.
         let is_sent = |(name, _): &&(String, String)| {
             !headers
                 .iter()
@@ -86,7 +86,7 @@ impl<'a> Texts<'a> {
         })
     }
 
-    /// The body, if it is text; any other has no placeholders.
+    /// The body, if it is text; a binary body has no placeholders.
     fn body(&self) -> Option<String> {
         let bytes = STANDARD.decode(self.body_base64.as_deref()?).ok()?;
         String::from_utf8(bytes).ok()
@@ -103,10 +103,10 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// The text of the first request of a load, as it is sent in this part of a request.
+/// The text as the first request of a load sends it in this part of the request.
 ///
 /// # Errors
-/// [`LoadError::Plan`] that says what is wrong with a placeholder.
+/// [`LoadError::Plan`] that explains what is wrong with a placeholder.
 pub fn first_text(text: &str, place: Place) -> Result<String, LoadError> {
     let mut names = Names::new(0);
     let inputs = Inputs {

@@ -1,7 +1,7 @@
-//! What a placeholder stands for, and its text in one request.
+//! The values of placeholders, and their text in one request.
 //!
-//! A value depends only on the seed, the text of the placeholder, and the place of its arrival among
-//! all of the load: not on the number of threads, nor on other requests.
+//! A value depends only on the seed, the text of the placeholder, and the index of its arrival in
+//! the whole load, not on the number of threads or on other requests.
 
 use rand::Rng as _;
 
@@ -11,40 +11,40 @@ use crate::http::digits::{hexadecimal, write_decimal};
 use crate::http::template::target_bytes;
 
 /// Digits and a sign of a 64-bit integer.
-const LONGEST_NUMBER_BYTES: usize = 20;
+const MAX_NUMBER_BYTES: usize = 20;
 
 const UUID_BYTES: usize = 36;
 
-/// What may be written, for messages.
+/// The supported placeholders, for messages.
 const FORMS: &str =
     "{{seq:1}}, {{random:1:100}}, {{uuid}}, {{csv:FILE:COLUMN}} and {{csv:FILE:COLUMN:random}}";
 
-/// What a placeholder stands for.
+/// The value of a placeholder.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
-    /// The place of the arrival, counted from this number.
+    /// The index of the arrival, counted from this number.
     Sequence { first: u64 },
     /// A whole number from `low` to `low + span`.
     Random { key: u64, low: i64, span: u64 },
     /// A random UUID of version 4.
     Uuid { key: u64 },
-    /// A row of a table: in order, or by chance.
+    /// A cell of a table. Rows are taken in order, or at random if there is a key.
     Cell { column: Column, key: Option<u64> },
-    /// The value of a session with this index, captured by an earlier step.
+    /// The session's value with this index, captured by an earlier step.
     Captured(usize),
 }
 
-/// What the values of one request depend on.
+/// The inputs to the values of one request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Inputs<'a> {
-    /// The place of its arrival, or of its session's, among all of the load.
+    /// Index of its arrival, or of its session, in the whole load.
     pub place: u64,
     /// The captured values of its session.
     pub captured: &'a [Option<Vec<u8>>],
 }
 
 impl Value {
-    /// Whether its text may contain bytes that cannot be sent in every part of a request.
+    /// Whether its text may contain bytes that need encoding in some parts of a request.
     pub fn may_need_encoding(&self) -> bool {
         match self {
             Self::Sequence { .. } | Self::Random { .. } | Self::Uuid { .. } => false,
@@ -58,7 +58,7 @@ impl Value {
         match self {
             Self::Sequence { first } => write_decimal(first.wrapping_add(place), out),
             Self::Random { key, low, span } => {
-                let number = low.wrapping_add_unsigned(share_of(scatter(*key, place), *span));
+                let number = low.wrapping_add_unsigned(scaled(scatter(*key, place), *span));
                 if number < 0 {
                     out.push(b'-');
                 }
@@ -67,7 +67,7 @@ impl Value {
             Self::Uuid { key } => write_uuid(*key, place, out),
             Self::Cell { column, key } => {
                 let rows = column.rows();
-                let row = key.map_or(place % rows, |key| share_of(scatter(key, place), rows - 1));
+                let row = key.map_or(place % rows, |key| scaled(scatter(key, place), rows - 1));
                 out.extend_from_slice(column.cell(row));
             }
             Self::Captured(index) => {
@@ -77,10 +77,10 @@ impl Value {
         }
     }
 
-    /// Most bytes that it has in a path or query; a captured value counts as none.
-    pub fn longest_target_bytes(&self) -> usize {
+    /// Its maximum length in a path or query, in bytes; 0 for a captured value.
+    pub fn max_target_bytes(&self) -> usize {
         match self {
-            Self::Sequence { .. } | Self::Random { .. } => LONGEST_NUMBER_BYTES,
+            Self::Sequence { .. } | Self::Random { .. } => MAX_NUMBER_BYTES,
             Self::Uuid { .. } => UUID_BYTES,
             Self::Cell { column, .. } => column.cells().map(target_bytes).max().unwrap_or(0),
             Self::Captured(_) => 0,
@@ -88,9 +88,9 @@ impl Value {
     }
 }
 
-/// From 0 to `most`, in proportion to where the point is in the 64-bit range.
-fn share_of(point: u64, most: u64) -> u64 {
-    ((u128::from(point) * (u128::from(most) + 1)) >> 64) as u64
+/// Scales a point of the 64-bit range to the range from 0 to `max`.
+fn scaled(point: u64, max: u64) -> u64 {
+    ((u128::from(point) * (u128::from(max) + 1)) >> 64) as u64
 }
 
 /// RFC 9562, section 5.4.
@@ -102,7 +102,8 @@ fn write_uuid(key: u64, place: u64, out: &mut Vec<u8>) {
         return;
     };
 
-    // Between its hyphens: the 8 digits of the first word, 4, 4, 4 and 4, and 8 of the last.
+    // Groups of 8, 4, 4, 4 and 12 digits. The last group is 4 digits of the third word and all 8 of
+    // the fourth.
     let [first, second, third, fourth] =
         [high >> 32, high, low >> 32, low].map(|word| hexadecimal(word as u32));
     text[..8].copy_from_slice(&first);
@@ -113,7 +114,7 @@ fn write_uuid(key: u64, place: u64, out: &mut Vec<u8>) {
     text[28..].copy_from_slice(&fourth);
 }
 
-/// Says what names stand for, for all requests of a load.
+/// Resolves the names in placeholders, for all requests of a load.
 pub(crate) struct Names {
     key: u64,
     files: CsvFiles,
@@ -127,11 +128,11 @@ impl Names {
         }
     }
 
-    /// What a name stands for where these `variables` of a session are known; `None` outside of
+    /// The value of a name. `variables`: those that are known in the session; `None` outside of
     /// sessions.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with the name.
+    /// A message that explains what is wrong with the name.
     pub fn value_of(&mut self, name: &str, variables: Option<&[String]>) -> Result<Value, String> {
         let (kind, rest) = name.split_once(':').unwrap_or((name, ""));
         match kind {
@@ -174,7 +175,7 @@ impl Names {
             .filter(|(path, column)| !path.is_empty() && !column.is_empty())
             .ok_or_else(|| misread(name, "write it like {{csv:users.csv:id}}"))?;
         let column = self.files.column(path, column)?;
-        // All columns of a file come from the same row, wherever the file is.
+        // All columns of a file come from the same row, whatever path names the file.
         let file = path.rsplit('/').next().unwrap_or(path);
         let key = is_random.then(|| self.key_of(&format!("csv:{file}")));
         Ok(Value::Cell { column, key })
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn uuids_differ_and_have_their_form() {
+    fn uuids_differ_and_are_well_formed() {
         let uuid = value_of("uuid");
         let texts: BTreeSet<String> = (0..1_000).map(|place| text(&uuid, place)).collect();
         assert_eq!(texts.len(), 1_000);
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uuid_shows_the_random_bits_of_its_place() {
+    fn a_uuid_contains_the_random_bits_of_its_index() {
         let key = 5;
         for place in 0..1_000 {
             let shown = text(&Value::Uuid { key }, place).replace('-', "");
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn values_depend_on_seed_text_and_place_alone() {
+    fn values_depend_only_on_seed_text_and_index() {
         let of = |seed: u64, name: &str| {
             let value = Names::new(seed).value_of(name, None).expect(name);
             (0..20).map(|place| text(&value, place)).collect::<Vec<_>>()
@@ -296,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_for_nothing_is_refused_with_what_would() {
+    fn unknown_names_are_refused_with_a_suggestion() {
         let variables = vec!["token".to_owned()];
         for (name, variables, word) in [
             ("", None, "{{seq:1}}"),

@@ -1,4 +1,4 @@
-//! How many connections a load may have, given how many file descriptors the process may open.
+//! Limits the connections of a load to the file descriptors that the process may open.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -6,14 +6,15 @@ use crate::base::error::LoadError;
 use crate::base::thousands::thousands;
 use crate::plan::{LoadModel, LoadPlan};
 
-/// File descriptors that the process needs for anything but connections.
+/// File descriptors that the process needs for anything other than connections.
 const SPARE_FILE_DESCRIPTORS: u64 = 64;
 
-/// More connections than this are only opened on request: no backlog holds more.
+/// Default maximum. More connections are only opened on request, because no listen backlog holds
+/// more.
 pub(crate) const AUTOMATIC_MAX_CONNECTIONS: usize = 4_096;
 
-/// The number of connections the plan requests, if any, and the most that are opened without a
-/// request: both within what the process may open.
+/// The number of connections that the plan requests, if any, and the maximum without a request.
+/// Both fit within the limit on file descriptors.
 pub(crate) fn connection_cap(plan: &LoadPlan) -> Result<(Option<usize>, usize), LoadError> {
     let file_descriptors = raise_file_descriptor_limit();
     let possible = usize::try_from(file_descriptors.saturating_sub(SPARE_FILE_DESCRIPTORS))
@@ -22,14 +23,14 @@ pub(crate) fn connection_cap(plan: &LoadPlan) -> Result<(Option<usize>, usize), 
         LoadModel::Open(open) => open.max_connections,
         LoadModel::Closed(closed) => Some(closed.connections),
     };
-    let least = requested.unwrap_or(plan.threads);
-    if least > possible {
+    let required = requested.unwrap_or(plan.threads);
+    if required > possible {
         return Err(LoadError::Plan(format!(
             "{} connections need more file descriptors than this process may open ({}); raise the \
             limit with: ulimit -n {}",
-            thousands(least as u64),
+            thousands(required as u64),
             thousands(file_descriptors),
-            least as u64 + SPARE_FILE_DESCRIPTORS
+            required as u64 + SPARE_FILE_DESCRIPTORS
         )));
     }
 

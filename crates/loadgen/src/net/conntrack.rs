@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_figures_are_read_and_their_lack_is_not_zero() {
+    fn table_sizes_are_read_and_missing_ones_are_not_zero() {
         let folder = std::env::temp_dir().join(format!("loadgen-tracking-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("create a folder");
 

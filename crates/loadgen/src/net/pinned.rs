@@ -1,5 +1,5 @@
 //! Accepts a self-signed certificate that the user named as its own authority (`--ca-file`), as
-//! OpenSSL and curl do. Everything else is left to the usual verifier.
+//! OpenSSL and curl do. Everything else is left to the standard verifier.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 
-/// The error of the usual verifier for an authority used as a server's certificate. It has checked
-/// the dates before.
+/// The standard verifier's error for a CA certificate used as a server certificate. The validity
+/// dates were checked before.
 const AUTHORITY_AS_SERVER: &str = "CaUsedAsEndEntity";
 
-/// The usual verifier, and the certificates of `--ca-file`.
+/// The standard verifier, and the certificates of `--ca-file`.
 #[derive(Debug)]
 pub(crate) struct Pinned {
-    pub usual: Arc<WebPkiServerVerifier>,
+    pub standard: Arc<WebPkiServerVerifier>,
     pub trusted: Vec<CertificateDer<'static>>,
 }
 
 impl Pinned {
-    fn is_trusted_itself(&self, certificate: &CertificateDer<'_>, error: &Error) -> bool {
+    fn is_pinned(&self, certificate: &CertificateDer<'_>, error: &Error) -> bool {
         let Error::InvalidCertificate(CertificateError::Other(reason)) = error else {
             return false;
         };
@@ -40,11 +40,11 @@ impl ServerCertVerifier for Pinned {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let usual =
-            self.usual
+        let result =
+            self.standard
                 .verify_server_cert(certificate, intermediates, name, ocsp_response, now);
-        match usual {
-            Err(error) if self.is_trusted_itself(certificate, &error) => {
+        match result {
+            Err(error) if self.is_pinned(certificate, &error) => {
                 verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
                 Ok(ServerCertVerified::assertion())
             }
@@ -58,7 +58,7 @@ impl ServerCertVerifier for Pinned {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.usual
+        self.standard
             .verify_tls12_signature(message, certificate, signed)
     }
 
@@ -68,11 +68,11 @@ impl ServerCertVerifier for Pinned {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.usual
+        self.standard
             .verify_tls13_signature(message, certificate, signed)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.usual.supported_verify_schemes()
+        self.standard.supported_verify_schemes()
     }
 }

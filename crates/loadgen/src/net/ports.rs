@@ -1,5 +1,5 @@
-//! How many connections the local ports allow, and how many a plan may need: known before the first
-//! is opened.
+//! Estimates, before the first connection, how many local ports are free and how many a plan may
+//! need.
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
@@ -26,8 +26,8 @@ pub struct SourcePorts {
 /// How long the kernel keeps the port of a connection that the client closed.
 const TIME_WAIT_NS: u64 = 60 * NS_PER_S;
 
-/// New connections per second of a closed loop that opens one per request: its rate is not known in
-/// advance.
+/// Assumed rate of new connections of a closed loop that opens one per request; the actual rate is
+/// not known in advance.
 const CLOSED_LOOP_RATE_PER_S: f64 = 50_000.0;
 
 /// The kernel's port settings and usage that affect connections to one server.
@@ -35,7 +35,7 @@ const CLOSED_LOOP_RATE_PER_S: f64 = 50_000.0;
 pub(crate) struct LocalPorts {
     first: u16,
     last: u16,
-    /// Held by other connections to this server, or not yet released by them.
+    /// Ports held by other connections to this server, or not yet released by them.
     in_use: u64,
     /// How long a port stays held after its connection has ended.
     held_ns: u64,
@@ -83,9 +83,9 @@ impl LocalPorts {
             .saturating_sub(self.in_use)
     }
 
-    /// Most ports that the plan may hold at once: its connections, and those it has closed whose
-    /// ports are still held. An upper bound, because a connection that the server closes holds none
-    /// of the client's ports.
+    /// Upper bound on the ports that the plan may hold at once: those of open connections, and
+    /// those of closed connections that the kernel has not released yet. The actual number is lower
+    /// if the server closes connections, because these hold no client port.
     pub fn needed(&self, plan: &LoadPlan, connections: u64) -> u64 {
         let Some(opened) = connections_per_arrival(plan) else {
             return connections;
@@ -115,7 +115,8 @@ impl LocalPorts {
 }
 
 /// Mean number of connections per arrival that the client opens and closes; `None` if connections
-/// are kept. A session has its own connection, plus one for each request that closes one.
+/// are reused. A session has a dedicated connection, plus one for each request that closes its
+/// connection.
 fn connections_per_arrival(plan: &LoadPlan) -> Option<f64> {
     let per_connection = match plan.keepalive {
         Keepalive::On => None,
@@ -141,7 +142,7 @@ fn connections_per_arrival(plan: &LoadPlan) -> Option<f64> {
     Some(weighted / weight)
 }
 
-/// When the kernel lets a new connection reuse the port of a closed one; `None` if only after its
+/// How long after a close the kernel lets a new connection reuse the port; `None` if only after its
 /// release.
 fn reuse_after_ns(server: IpAddr) -> Option<u64> {
     let setting = |name: &str| -> Option<u64> {
@@ -169,7 +170,7 @@ fn reuse_after_ns(server: IpAddr) -> Option<u64> {
     )
 }
 
-/// An address as written in the kernel's table: words in native byte order.
+/// An address in the format of `/proc/net/tcp`: words in native byte order.
 fn table_address(server: &SocketAddr) -> String {
     let octets = match server.ip() {
         IpAddr::V4(address) => address.octets().to_vec(),
@@ -183,8 +184,8 @@ fn table_address(server: &SocketAddr) -> String {
     format!("{address}:{:04X}", server.port())
 }
 
-/// Local ports of the range that connections to this server hold; those about to be released count
-/// only if they cannot be reused early.
+/// Counts the local ports of the range that connections to this server hold. Ports in TIME_WAIT
+/// count only if they cannot be reused early.
 fn count_in_use(sockets: &str, server: &str, (first, last): (u16, u16), is_reused: bool) -> u64 {
     const TIME_WAIT: &str = "06";
     let holds_port = |line: &&str| {
@@ -218,7 +219,7 @@ mod tests {
     };
 
     #[test]
-    fn more_addresses_are_more_ports() {
+    fn more_addresses_provide_more_ports() {
         assert_eq!(LOOPBACK.per_address(), 28_232);
         assert_eq!((LOOPBACK.free(1), LOOPBACK.free(2)), (28_200, 56_432));
         assert_eq!(
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_per_request_needs_ports_for_as_long_as_they_are_held() {
+    fn closed_connections_count_until_their_ports_are_released() {
         let kept = LoadPlan::open("http://127.0.0.1/", 1_000.0, 10 * NS_PER_S);
         assert_eq!(LOOPBACK.needed(&kept, 64), 64);
 
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn each_session_needs_a_port_and_more_where_its_requests_do() {
+    fn each_session_needs_a_port_plus_one_for_each_closing_request() {
         let session = |weight, steps| SessionPlan {
             name: String::new(),
             weight,
@@ -305,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_table_is_read() {
+    fn ports_in_use_are_read_from_the_kernel() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
         let server = listener.local_addr().expect("address");
         let before = LocalPorts::read(&server).expect("Linux").in_use;
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_about_to_be_released_count_where_they_are_not_given_away_early() {
+    fn ports_in_time_wait_count_unless_they_are_reused() {
         let table = concat!(
             "sl local rem st\n",
             " 0: 0100007F:9000 0100007F:1F90 06\n",

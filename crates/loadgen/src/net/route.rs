@@ -60,7 +60,7 @@ impl Route {
         }
     }
 
-    /// The kernel's connection tracking table, which a Unix socket never enters.
+    /// The kernel's connection tracking table; `None` for a Unix socket, which it does not contain.
     pub fn tracking_table(&self) -> Option<TrackingTable> {
         match self.endpoint {
             Endpoint::Tcp(_) => TrackingTable::read(),
@@ -69,7 +69,7 @@ impl Route {
     }
 
     /// Decides the source addresses and the number of connections before the load starts.
-    /// `requested` connections are required; without it, `possible` are enough.
+    /// `requested` connections are required; otherwise up to `possible` are used.
     pub fn fit_ports(
         &mut self,
         plan: &LoadPlan,
@@ -91,13 +91,13 @@ impl Route {
 
         let addresses = self.sources.as_ref().map_or(1, SourceAddresses::count);
         let free = ports.free(addresses);
-        let least = requested.unwrap_or(plan.threads) as u64;
-        if least > free {
+        let required = requested.unwrap_or(plan.threads) as u64;
+        if required > free {
             let description = ports.describe();
             return Err(LoadError::Plan(format!(
                 "{} connections need more local ports than are free ({} on {}; {description}); \
                 {}",
-                thousands(least),
+                thousands(required),
                 thousands(free),
                 plural(addresses, "source address"),
                 hint(&server)
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn over_loopback_ports_that_would_run_out_are_taken_from_more_addresses() {
+    fn loopback_loads_use_more_addresses_before_ports_run_out() {
         let (mut plan, mut each) = route("127.0.0.1:9", &[]);
         plan.keepalive = Keepalive::Off;
         let (_, facts) = each.fit_ports(&plan, None, 4_096).expect("fits");
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_cannot_be_held_are_refused_before_the_first() {
+    fn more_connections_than_ports_are_refused_before_the_load() {
         let (plan, mut route) = route("127.0.0.1:9", &["127.0.0.2"]);
         let error = route
             .fit_ports(&plan, Some(100_000), 4_096)
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_that_may_run_out_elsewhere_are_warned_about() {
+    fn other_addresses_get_a_warning_if_ports_may_run_out() {
         let (mut plan, mut route) = route("192.0.2.1:9", &[]);
         (plan.keepalive, plan.phases.measure_ns) = (Keepalive::Off, 60 * NS_PER_S);
         let (_, facts) = route.fit_ports(&plan, None, 4_096).expect("not certain");

@@ -26,11 +26,11 @@ pub(crate) enum Endpoint {
 pub(crate) enum Transfer {
     /// This many bytes were transferred, at least one.
     Bytes(usize),
-    /// Nothing now; the reactor will report.
-    NotNow,
-    /// The connection is closed: no more bytes are taken, or the peer has closed its side.
-    Over,
-    /// The connection broke while it was read, for example by a reset: the latest bytes may be
+    /// The call would block; the reactor reports when to retry.
+    WouldBlock,
+    /// The connection is closed: no more bytes are accepted, or the peer has closed its side.
+    Closed,
+    /// The connection broke during a read, for example by a reset; the latest bytes may be
     /// truncated.
     Broken,
 }
@@ -57,7 +57,8 @@ impl Socket {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = socket_with(family, SocketType::STREAM, flags, None)?;
         if let Some(source) = source {
-            // `connect` chooses the port, and can share one among servers; `bind` could not.
+            // Lets `connect` choose the port, which connections to different servers can then
+            // share.
             setsockopt(&fd, IpBindAddressNoPort, &true)?;
             bind(&fd, &SocketAddr::new(source, 0))?;
         }
@@ -68,7 +69,7 @@ impl Socket {
                 connect(&fd, address)
             }
             Endpoint::Unix(path) => match connect(&fd, &SocketAddrUnix::new(path)?) {
-                // The backlog is full; unlike TCP, it rejects at once.
+                // The backlog is full; unlike TCP, a Unix socket then refuses at once.
                 Err(Errno::AGAIN) => Err(Errno::CONNREFUSED),
                 other => other,
             },
@@ -79,8 +80,7 @@ impl Socket {
         }
     }
 
-    /// Whether the connection is established by now; over loopback it usually is when `connect`
-    /// returns.
+    /// Whether the connection is established. Over loopback, it usually is when `connect` returns.
     pub fn is_connected(&self) -> io::Result<bool> {
         match getpeername(&self.fd) {
             Ok(_) => Ok(true),
@@ -97,27 +97,27 @@ impl Socket {
         setsockopt(&self.fd, ReceiveTimestampns, &true).is_ok()
     }
 
-    /// Passes bytes to the kernel, as many as it takes.
+    /// Sends as many bytes as the kernel accepts.
     #[inline(always)]
     pub fn send(&self, bytes: &[u8]) -> Transfer {
         loop {
             match send(&self.fd, bytes, SendFlags::NOSIGNAL) {
-                Ok(0) | Err(Errno::AGAIN) => return Transfer::NotNow,
+                Ok(0) | Err(Errno::AGAIN) => return Transfer::WouldBlock,
                 Ok(count) => return Transfer::Bytes(count),
                 Err(Errno::INTR) => {}
-                Err(_) => return Transfer::Over,
+                Err(_) => return Transfer::Closed,
             }
         }
     }
 
-    /// Takes what has arrived, as much as `buffer` holds.
+    /// Receives the bytes that have arrived, as many as `buffer` holds.
     #[inline(always)]
     pub fn receive(&self, buffer: &mut [u8]) -> Transfer {
         loop {
             match recv(&self.fd, &mut *buffer, RecvFlags::empty()) {
-                Ok((0, _)) => return Transfer::Over,
+                Ok((0, _)) => return Transfer::Closed,
                 Ok((count, _)) => return Transfer::Bytes(count),
-                Err(Errno::AGAIN) => return Transfer::NotNow,
+                Err(Errno::AGAIN) => return Transfer::WouldBlock,
                 Err(Errno::INTR) => {}
                 Err(_) => return Transfer::Broken,
             }
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn over_loopback_a_connection_is_made_when_connect_returns() {
+    fn loopback_connections_are_established_when_connect_returns() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
         let socket = Socket::connect(&Endpoint::Tcp(listener.local_addr().expect("address")))
             .expect("connect");
@@ -150,7 +150,7 @@ mod tests {
         let (mut peer, _) = listener.accept().expect("accept");
         let mut buffer = [0; 8];
 
-        assert_eq!(socket.receive(&mut buffer), Transfer::NotNow);
+        assert_eq!(socket.receive(&mut buffer), Transfer::WouldBlock);
 
         peer.read_exact(&mut buffer[..4]).expect("read");
         peer.write_all(b"pong!").expect("write");
@@ -161,11 +161,11 @@ mod tests {
         );
 
         drop(peer);
-        assert_eq!(socket.receive(&mut buffer), Transfer::Over);
+        assert_eq!(socket.receive(&mut buffer), Transfer::Closed);
     }
 
     #[test]
-    fn a_connection_comes_from_the_address_that_was_chosen() {
+    fn connections_use_the_chosen_source_address() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
         let endpoint = Endpoint::Tcp(listener.local_addr().expect("address"));
         for source in ["127.0.0.7", "127.9.9.9"] {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_listening_is_an_error() {
+    fn connecting_to_a_closed_port_fails() {
         let address = TcpListener::bind("127.0.0.1:0")
             .and_then(|listener| listener.local_addr())
             .expect("address");

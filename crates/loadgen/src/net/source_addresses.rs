@@ -1,5 +1,5 @@
-//! Local addresses of the connections, used in rotation: each has its own ports, so more addresses
-//! mean more ports.
+//! Local addresses of the connections, used in rotation: each address has its own ports, so more
+//! addresses provide more ports.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -77,7 +77,7 @@ impl SourceAddresses {
         self.ranges.iter().map(text).collect()
     }
 
-    /// Listing an address twice adds no ports.
+    /// Rejects duplicates, which would add no ports.
     fn require_distinct(&self) -> Result<(), LoadError> {
         let mut ranges = self.ranges.clone();
         ranges.sort_by_key(|range| (range.first.is_ipv6(), number(range.first)));
@@ -91,7 +91,7 @@ impl SourceAddresses {
         Ok(())
     }
 
-    /// Rejects addresses that a connection to `server` cannot come from.
+    /// Rejects addresses that cannot be the source of a connection to `server`.
     pub fn check(&self, server: &SocketAddr) -> Result<(), LoadError> {
         self.require_distinct()?;
         for range in &self.ranges {
@@ -117,7 +117,7 @@ impl SourceAddresses {
     }
 }
 
-/// Rejects addresses that a socket can be bound to but no packet can come from.
+/// Rejects addresses that a socket can be bound to but that cannot be the source of a packet.
 fn require_host(address: IpAddr) -> Result<(), LoadError> {
     let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
     if address.is_unspecified() || address.is_multicast() || is_broadcast {
@@ -171,7 +171,7 @@ fn parse_range(text: &str) -> Result<Range, LoadError> {
     Ok(Range { first, count })
 }
 
-/// The hosts of a network, without its own address and its broadcast address.
+/// The hosts of a network, without the network address and the broadcast address.
 fn network_range(address: IpAddr, length: u32) -> Option<Range> {
     let bits: u32 = if address.is_ipv4() { 32 } else { 128 };
     let host_bits = bits.checked_sub(length)?;
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_network_is_counted_and_not_listed() {
+    fn a_network_is_stored_as_a_range() {
         assert_eq!(
             sources(&["127.0.0.0/8"]).expect("network").count(),
             (1 << 24) - 2
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_with_an_example() {
+    fn invalid_addresses_are_refused_with_an_example() {
         for text in [
             "localhost",
             "127.0.0.9-127.0.0.2",
@@ -318,7 +318,7 @@ mod tests {
         sources(&["127.0.0.0/8"])
             .expect("network")
             .check(&server)
-            .expect("all of it is ours");
+            .expect("the whole network is local");
         let foreign = sources(&["192.0.2.1"])
             .expect("parsed")
             .check(&server)

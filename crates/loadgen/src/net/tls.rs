@@ -45,7 +45,7 @@ impl TlsClient {
         let needs_http2 = version == HttpVersion::Http2;
         let mut config = client_config(provider, options)?;
         config.alpn_protocols = vec![if needs_http2 { ALPN_HTTP2 } else { ALPN_HTTP1 }.to_vec()];
-        // Each connection represents a different visitor, who has not been here before.
+        // Each connection represents a new user, who has no session to resume.
         config.resumption = Resumption::disabled();
 
         Ok(Self {
@@ -107,7 +107,7 @@ fn client_config(
         .map_err(|error| unreadable(path, &error))
 }
 
-/// The part of the settings that says which servers are trusted.
+/// Configures which servers are trusted.
 fn trusting(
     provider: Arc<CryptoProvider>,
     options: &TlsOptions,
@@ -144,10 +144,10 @@ fn verifier_of_file(path: &str, provider: Arc<CryptoProvider>) -> Result<Pinned,
         return Err(unreadable(&"it contains no certificate"));
     }
 
-    let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
+    let standard = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
         .build()
         .map_err(|error| unreadable(&error))?;
-    Ok(Pinned { usual, trusted })
+    Ok(Pinned { standard, trusted })
 }
 
 fn roots_of_system() -> Result<RootCertStore, LoadError> {
@@ -163,7 +163,7 @@ fn roots_of_system() -> Result<RootCertStore, LoadError> {
     Ok(roots)
 }
 
-/// Whether the server announced the end of the connection, or it broke.
+/// How the connection ended: announced by the server, or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Announced,
@@ -178,8 +178,8 @@ pub(crate) struct TlsSession {
     /// Time of the read that returned the latest plaintext.
     received_ns: u64,
     end: Option<End>,
-    /// The server's alert after a handshake that was complete for this side: with TLS 1.3, the
-    /// server verifies the client's certificate only then.
+    /// The server's alert after the client completed the handshake: with TLS 1.3, the server
+    /// verifies the client certificate only then.
     refusal: Option<io::Error>,
 }
 
@@ -191,13 +191,13 @@ impl TlsSession {
         }
 
         while self.is_tcp_ready && self.session.is_handshaking() {
-            if self.flush(socket) == Transfer::Over {
+            if self.flush(socket) == Transfer::Closed {
                 return Err(broken_off());
             }
             match self.pull(socket) {
                 Ok(Transfer::Bytes(_)) => {}
-                Ok(Transfer::NotNow) => return Ok(false),
-                Ok(Transfer::Over | Transfer::Broken) => return Err(broken_off()),
+                Ok(Transfer::WouldBlock) => return Ok(false),
+                Ok(Transfer::Closed | Transfer::Broken) => return Err(broken_off()),
                 Err(error) => {
                     // An alert tells the server why the client closes.
                     self.flush(socket);
@@ -223,8 +223,8 @@ impl TlsSession {
         Ok(())
     }
 
-    /// Encrypts and sends, as much as fits. Accepts nothing while earlier bytes wait for the
-    /// socket: what rustls buffers would count as sent.
+    /// Encrypts and sends as much as fits. Accepts nothing while earlier bytes wait for the socket,
+    /// because bytes buffered by rustls would count as sent.
     pub fn send(&mut self, socket: &Socket, bytes: &[u8]) -> Transfer {
         match self.flush(socket) {
             Transfer::Bytes(_) => {}
@@ -233,8 +233,8 @@ impl TlsSession {
 
         let accepted = self.session.writer().write(bytes).unwrap_or(0);
         match (self.flush(socket), accepted) {
-            (Transfer::Over, _) => Transfer::Over,
-            (_, 0) => Transfer::NotNow,
+            (Transfer::Closed, _) => Transfer::Closed,
+            (_, 0) => Transfer::WouldBlock,
             _ => Transfer::Bytes(accepted),
         }
     }
@@ -245,10 +245,12 @@ impl TlsSession {
         while self.session.wants_write() {
             match self.session.write_tls(&mut Carrier(socket)) {
                 Ok(count) => sent += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Transfer::NotNow,
-                // Part of it may have arrived: the reader finds out whether a response arrives.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Transfer::WouldBlock;
+                }
+                // Part of it may have arrived: a later read finds out whether a response follows.
                 Err(_) if sent > 0 => return Transfer::Bytes(sent),
-                Err(_) => return Transfer::Over,
+                Err(_) => return Transfer::Closed,
             }
         }
 
@@ -262,20 +264,20 @@ impl TlsSession {
             match self.session.reader().read(buffer) {
                 Ok(0) => {
                     self.end = Some(End::Announced);
-                    return Transfer::Over;
+                    return Transfer::Closed;
                 }
                 Ok(count) => return Transfer::Bytes(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.end.is_none() => {}
                 Err(_) => {
                     self.end = Some(End::Truncated);
-                    return Transfer::Over;
+                    return Transfer::Closed;
                 }
             }
             match self.pull(socket) {
                 Ok(Transfer::Bytes(_)) => {}
-                Ok(Transfer::NotNow) => return Transfer::NotNow,
-                // What arrived before the end is still to be read.
-                Ok(Transfer::Over | Transfer::Broken) => self.end = Some(End::Truncated),
+                Ok(Transfer::WouldBlock) => return Transfer::WouldBlock,
+                // Plaintext that arrived before the end is still readable.
+                Ok(Transfer::Closed | Transfer::Broken) => self.end = Some(End::Truncated),
                 Err(error) => {
                     self.end = Some(End::Truncated);
                     self.refusal = (self.received_ns == 0).then(|| explained(&error));
@@ -287,9 +289,11 @@ impl TlsSession {
     /// Reads records from the socket.
     fn pull(&mut self, socket: &Socket) -> Result<Transfer, Error> {
         match self.session.read_tls(&mut Carrier(socket)) {
-            Ok(0) => return Ok(Transfer::Over),
+            Ok(0) => return Ok(Transfer::Closed),
             Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Transfer::NotNow),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Ok(Transfer::WouldBlock);
+            }
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
                 return Ok(Transfer::Broken);
             }
@@ -305,8 +309,8 @@ impl TlsSession {
         Ok(Transfer::Bytes(1))
     }
 
-    /// Why the server closed the connection before it sent anything, if it gave a reason; returned
-    /// once.
+    /// The server's reason for closing the connection before it sent anything, if it gave one.
+    /// Returned once.
     pub fn take_refusal(&mut self) -> Option<io::Error> {
         self.refusal.take()
     }
@@ -316,7 +320,7 @@ impl TlsSession {
         self.received_ns
     }
 
-    /// Whether the connection ended without a close_notify of the server: the latest bytes may be
+    /// Whether the connection ended without a close_notify from the server: the latest bytes may be
     /// truncated.
     pub fn is_truncated(&self) -> bool {
         self.end == Some(End::Truncated)
@@ -331,15 +335,15 @@ impl TlsSession {
     }
 }
 
-/// The socket with the interface that rustls needs.
+/// Adapts the socket to the interface that rustls needs.
 struct Carrier<'a>(&'a Socket);
 
 impl Read for Carrier<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.0.receive(buffer) {
             Transfer::Bytes(count) => Ok(count),
-            Transfer::NotNow => Err(io::ErrorKind::WouldBlock.into()),
-            Transfer::Over => Ok(0),
+            Transfer::WouldBlock => Err(io::ErrorKind::WouldBlock.into()),
+            Transfer::Closed => Ok(0),
             Transfer::Broken => Err(io::ErrorKind::ConnectionReset.into()),
         }
     }
@@ -349,8 +353,8 @@ impl Write for Carrier<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.0.send(bytes) {
             Transfer::Bytes(count) => Ok(count),
-            Transfer::NotNow => Err(io::ErrorKind::WouldBlock.into()),
-            Transfer::Over | Transfer::Broken => Err(io::ErrorKind::BrokenPipe.into()),
+            Transfer::WouldBlock => Err(io::ErrorKind::WouldBlock.into()),
+            Transfer::Closed | Transfer::Broken => Err(io::ErrorKind::BrokenPipe.into()),
         }
     }
 
@@ -376,7 +380,8 @@ fn explained(error: &Error) -> io::Error {
             "the server's certificate is for another name ({reason}); use that name in \
             the URL, or disable verification with --insecure"
         ),
-        // rustls puts the time into these messages, so each connection would fail with another cause.
+        // rustls includes the time in these messages, so every connection would fail with a
+        // different cause.
         Error::InvalidCertificate(
             CertificateError::Expired | CertificateError::ExpiredContext { .. },
         ) => "the server's certificate has expired; renew it, or disable verification with \

@@ -1,5 +1,4 @@
-//! Transfers a connection's bytes: the socket itself, or TLS over it. Without TLS it adds one
-//! comparison per call.
+//! The socket of a connection, plain or with TLS. Without TLS, it adds one comparison per call.
 
 use std::cell::RefCell;
 use std::io;
@@ -11,7 +10,7 @@ use crate::net::route::Route;
 use crate::net::socket::{Socket, Transfer};
 use crate::net::tls::TlsSession;
 
-/// A socket, bare or under TLS.
+/// A plain socket, or TLS over it.
 pub(crate) struct Transport {
     socket: Socket,
     tls: Option<Box<RefCell<TlsSession>>>,
@@ -57,15 +56,17 @@ impl Transport {
         }
     }
 
-    /// For hyper and h2: sends what was accepted but not yet sent; ready once all of it is sent.
+    /// For hyper and h2: sends buffered bytes; ready once all of them are sent.
     pub fn poll_flush(&self) -> Poll<io::Result<()>> {
         match &self.tls {
-            Some(tls) if tls.borrow_mut().flush(&self.socket) == Transfer::NotNow => Poll::Pending,
+            Some(tls) if tls.borrow_mut().flush(&self.socket) == Transfer::WouldBlock => {
+                Poll::Pending
+            }
             _ => Poll::Ready(Ok(())),
         }
     }
 
-    /// For hyper and h2: what a read returns that found this end of the connection.
+    /// For hyper and h2: the result of a read that found this end of the connection.
     pub fn end_of_read(&self, end: Transfer) -> io::Result<()> {
         match end {
             Transfer::Broken => Err(io::ErrorKind::ConnectionReset.into()),
@@ -74,13 +75,14 @@ impl Transport {
         }
     }
 
-    /// As [`Socket::stamp_arrivals`]. Under TLS the timestamp of one record would be mistaken for
-    /// that of another.
+    /// As [`Socket::stamp_arrivals`]. Not with TLS, where the timestamp of one record would be
+    /// mistaken for that of another.
     pub fn stamp_arrivals(&self) -> bool {
         self.tls.is_none() && self.socket.stamp_arrivals()
     }
 
-    /// When the socket delivered what `receive` has just returned: under TLS, before decryption.
+    /// When the socket delivered the bytes that `receive` has just returned; with TLS, before
+    /// decryption.
     #[inline(always)]
     pub fn received_ns(&self) -> u64 {
         match &self.tls {
@@ -89,12 +91,12 @@ impl Transport {
         }
     }
 
-    /// Whether a `receive` that left room in its buffer has emptied the socket.
+    /// Whether a short read means that the socket is empty.
     pub fn is_emptied_by_short_read(&self) -> bool {
         self.tls.is_none()
     }
 
-    /// Whether the end of the connection may have truncated something; TCP alone cannot tell.
+    /// Whether the end of the connection may have truncated data. Plain TCP cannot detect this.
     pub fn is_truncated(&self) -> bool {
         self.tls
             .as_ref()
@@ -106,7 +108,7 @@ impl Transport {
         self.tls.as_ref()?.borrow_mut().take_refusal()
     }
 
-    /// Whether TLS wraps it.
+    /// Whether the connection uses TLS.
     pub fn is_tls(&self) -> bool {
         self.tls.is_some()
     }

@@ -7,8 +7,8 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
-/// Accepts any certificate. Handshake signatures are still verified, at the cost that a visitor
-/// would pay.
+/// Accepts any certificate. Handshake signatures are still verified, at the same cost as in a real
+/// client.
 #[derive(Debug)]
 pub(crate) struct Unverified(pub Arc<CryptoProvider>);
 

@@ -637,7 +637,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             return;
         };
 
-        let allowed = link.connection.most_exchanges();
+        let allowed = link.connection.max_exchanges();
         let has_more = allowed > std::mem::replace(&mut link.allowed, allowed);
         if let Some(limit) = link.connection.announced_limit()
             && limit < self.places

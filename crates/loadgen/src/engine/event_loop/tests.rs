@@ -132,12 +132,12 @@ impl Connection for Scripted {
         Ok(true)
     }
 
-    fn most_exchanges(&self) -> usize {
+    fn max_exchanges(&self) -> usize {
         script(|script| script.allowed).unwrap_or(self.places.len())
     }
 
     fn announced_limit(&self) -> Option<usize> {
-        Some(self.most_exchanges())
+        Some(self.max_exchanges())
     }
 
     fn begin(

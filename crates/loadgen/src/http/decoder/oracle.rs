@@ -2,7 +2,7 @@
 //! must agree.
 //!
 //! Intentional differences have a name, a reason and an example in [`differences`]; any other is a
-//! failure, printed with its seed and the shortest stream that still shows it. The quick form
+//! failure, printed with its seed and the shortest stream that still shows it. By default, the test
 //! checks [`QUICK_STREAMS`]. `ORACLE_SECONDS=600` runs for that long, and `ORACLE_SEED=n` starts
 //! with that stream.
 
@@ -20,7 +20,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{Decoder, KnownHead, Malformed, Progress};
 
-/// Streams of the quick form.
+/// Number of streams checked by default.
 const QUICK_STREAMS: u64 = 20_000;
 /// One in this many is also split at every byte for hyper, which is a hundred times slower than
 /// this decoder.
@@ -52,14 +52,14 @@ enum End {
     Complete {
         is_reusable: bool,
     },
-    /// More has to arrive, and may arrive.
+    /// The response is incomplete, and more may arrive.
     Waiting,
-    /// More had to arrive, and the stream has ended.
+    /// The response is incomplete, and the stream has ended.
     CutShort,
     Malformed,
 }
 
-/// The question for both decoders.
+/// The input of both decoders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Case {
     stream: Vec<u8>,
@@ -137,14 +137,15 @@ impl Case {
         reference::verdict(&self.pieces(cuts), self.request_is_head, self.ends)
     }
 
-    /// Why this split of the stream is a failure; or the difference it shows, if any.
-    fn judge(&self, cuts: &[usize], asks_hyper: bool) -> Result<Option<&'static str>, String> {
+    /// The named difference that this split of the stream shows, if any; an error if it is a
+    /// failure.
+    fn judge(&self, cuts: &[usize], compares_hyper: bool) -> Result<Option<&'static str>, String> {
         let whole = self.ours(&[]);
         let ours = self.ours(cuts);
         if ours != whole {
             return Err(format!("whole {whole:?}, cut at {cuts:?} {ours:?}"));
         }
-        if !asks_hyper {
+        if !compares_hyper {
             return Ok(None);
         }
 
@@ -159,7 +160,7 @@ impl Case {
         }
     }
 
-    /// Like [`Self::judge`], for the splits that a seed stands for.
+    /// Like [`Self::judge`], for the splits that a seed generates.
     fn judge_all(&self, seed: u64) -> Result<Vec<&'static str>, String> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let length = self.stream.len();
@@ -207,16 +208,16 @@ fn variable(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn our_decoder_and_hyper_agree_but_for_the_named_differences() {
+fn our_decoder_and_hyper_agree_except_for_named_differences() {
     let first = variable("ORACLE_SEED").unwrap_or(0);
-    let lasts = variable("ORACLE_SECONDS").map(Duration::from_secs);
+    let duration = variable("ORACLE_SECONDS").map(Duration::from_secs);
     let start = Instant::now();
     let mut differences = BTreeMap::<&str, u64>::new();
     let mut ends = BTreeMap::<String, u64>::new();
     let mut seed = first;
 
-    while lasts.map_or(seed - first < QUICK_STREAMS, |lasts| {
-        start.elapsed() < lasts
+    while duration.map_or(seed - first < QUICK_STREAMS, |duration| {
+        start.elapsed() < duration
     }) {
         let case = streams::case(seed);
         *ends.entry(format!("{:?}", case.ours(&[]).end)).or_default() += 1;
@@ -225,11 +226,11 @@ fn our_decoder_and_hyper_agree_but_for_the_named_differences() {
                 .into_iter()
                 .for_each(|name| *differences.entry(name).or_default() += 1),
             Err(reason) => {
-                let (least, reason) = case.shrunk(seed, reason);
+                let (shortest, reason) = case.shrunk(seed, reason);
                 let (stream, head, closed) = (
-                    least.stream.escape_ascii(),
-                    least.request_is_head,
-                    least.ends,
+                    shortest.stream.escape_ascii(),
+                    shortest.request_is_head,
+                    shortest.ends,
                 );
                 panic!(
                     "ORACLE_SEED={seed}, response to HEAD: {head}, ends: {closed}\n{stream}\n{reason}"
@@ -240,7 +241,7 @@ fn our_decoder_and_hyper_agree_but_for_the_named_differences() {
     }
 
     report(seed - first, &ends, &differences);
-    // Streams that all end alike would prove little.
+    // Streams that all end in the same way would test little.
     assert_eq!(ends.len(), 5, "{ends:?}");
     assert!(
         ends.values().all(|count| *count > (seed - first) / 100),
@@ -248,10 +249,7 @@ fn our_decoder_and_hyper_agree_but_for_the_named_differences() {
     );
 }
 
-#[expect(
-    clippy::print_stdout,
-    reason = "the count of a long run is what it was made for"
-)]
+#[expect(clippy::print_stdout, reason = "a long run reports its counts")]
 fn report(streams: u64, ends: &BTreeMap<String, u64>, differences: &BTreeMap<&str, u64>) {
     println!("{streams} streams: {ends:?}; named differences: {differences:?}");
 }

@@ -1,4 +1,4 @@
-//! What the decoder makes of single streams, and what it rejects.
+//! How the decoder decodes or rejects single streams.
 
 use super::*;
 use crate::http::chunked::MAX_LINE_BYTES;
@@ -157,7 +157,7 @@ const CASES: &[(&str, &str, Ended)] = &[
 ];
 
 #[test]
-fn responses_are_distinguished_by_their_framing() {
+fn responses_are_delimited_by_their_framing() {
     for (stream, body, end) in CASES {
         let decoded = decode(&[stream.as_bytes()]);
         assert_eq!(
@@ -169,7 +169,7 @@ fn responses_are_distinguished_by_their_framing() {
 }
 
 #[test]
-fn it_does_not_matter_where_a_stream_is_cut() {
+fn the_result_does_not_depend_on_how_a_stream_is_split() {
     for (stream, ..) in CASES {
         let bytes = stream.as_bytes();
         let whole = decode(&[bytes]);
@@ -186,7 +186,7 @@ fn it_does_not_matter_where_a_stream_is_cut() {
 }
 
 #[test]
-fn a_kept_connection_need_not_have_a_keep_alive_field() {
+fn reuse_does_not_require_a_keep_alive_field() {
     let says = |stream: &str| {
         let head = decode(&[stream.as_bytes()]).head.expect("a head");
         (head.keeps_alive, head.says_keep_alive)
@@ -219,7 +219,7 @@ fn a_kept_connection_need_not_have_a_keep_alive_field() {
 }
 
 #[test]
-fn the_connection_lives_as_the_head_says() {
+fn the_head_determines_whether_the_connection_is_reused() {
     let keeps = |stream: &str| {
         decode(&[stream.as_bytes()])
             .head
@@ -256,7 +256,7 @@ fn a_response_to_head_has_no_body() {
 }
 
 #[test]
-fn a_decoder_can_be_used_again() {
+fn a_decoder_can_be_reused() {
     let mut decoder = Decoder::new(false);
     for body in ["one", "three"] {
         decoder.reset(false);
@@ -275,7 +275,7 @@ fn a_decoder_can_be_used_again() {
     }
 }
 
-/// Each was once decoded differently.
+/// Each was once decoded incorrectly.
 const REGRESSIONS: &[(&str, &str, Ended)] = &[
     // Not statuses.
     (
@@ -284,7 +284,7 @@ const REGRESSIONS: &[(&str, &str, Ended)] = &[
         Err(Malformed),
     ),
     ("HTTP/1.1 000 \r\n\r\n", "", Err(Malformed)),
-    // A transfer coding in HTTP/1.0 is faulty framing.
+    // A transfer coding in HTTP/1.0 is invalid framing.
     (
         "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
         "",
@@ -324,7 +324,7 @@ const REGRESSIONS: &[(&str, &str, Ended)] = &[
         "",
         Err(Malformed),
     ),
-    // Trailers are fields.
+    // Trailers must be valid fields.
     (
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nno colon\r\n\r\n",
         "",
@@ -343,7 +343,7 @@ const REGRESSIONS: &[(&str, &str, Ended)] = &[
 ];
 
 #[test]
-fn what_was_once_decoded_wrong_is_correct() {
+fn past_decoding_errors_do_not_recur() {
     for (stream, body, end) in REGRESSIONS {
         let decoded = decode(&[stream.as_bytes()]);
         assert_eq!(
@@ -367,7 +367,7 @@ fn a_head_of_one_piece_is_not_copied() {
 
 /// Feeds `start`, then `unit` in pieces of about this many bytes, until the decoder rejects;
 /// returns how many bytes of units were fed.
-fn refused_after(start: &str, unit: &[u8], piece_bytes: usize) -> Option<usize> {
+fn rejected_after(start: &str, unit: &[u8], piece_bytes: usize) -> Option<usize> {
     const ENDLESS_BYTES: usize = 2 * MAX_HEAD_BYTES;
     let mut decoder = Decoder::new(false);
 
@@ -399,7 +399,7 @@ fn refused_after(start: &str, unit: &[u8], piece_bytes: usize) -> Option<usize> 
 }
 
 #[test]
-fn what_is_endless_is_refused_and_keeps_little() {
+fn endless_parts_are_rejected_and_use_little_memory() {
     const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let chunk = |line: &str| format!("{CHUNKED}{line}");
     let cases: [(&str, String, &[u8], usize); 10] = [
@@ -416,7 +416,12 @@ fn what_is_endless_is_refused_and_keeps_little() {
             MAX_HEAD_BYTES,
         ),
         ("reason", "HTTP/1.1 200 ".to_owned(), b"a", MAX_HEAD_BYTES),
-        ("lines in front", String::new(), b"\r\n", MAX_BYTES_IN_FRONT),
+        (
+            "leading line ends",
+            String::new(),
+            b"\r\n",
+            MAX_LEADING_BYTES,
+        ),
         (
             "number of fields",
             "HTTP/1.1 200 OK\r\n".to_owned(),
@@ -440,7 +445,7 @@ fn what_is_endless_is_refused_and_keeps_little() {
             // Bytes of the line that are in `start` count, too.
             let soonest = limit.saturating_sub(start.len() + unit.len());
             let latest = limit + piece_bytes + unit.len();
-            let fed = refused_after(&start, unit, piece_bytes);
+            let fed = rejected_after(&start, unit, piece_bytes);
             assert!(
                 fed.is_some_and(|fed| (soonest..=latest).contains(&fed)),
                 "{what} in pieces of {piece_bytes}: {fed:?}, not in {soonest}..={latest}"
@@ -450,7 +455,7 @@ fn what_is_endless_is_refused_and_keeps_little() {
 }
 
 #[test]
-fn endless_interim_responses_and_bodies_keep_nothing() {
+fn endless_interim_responses_and_bodies_use_no_memory() {
     // They end with the timeout of the request.
     for (start, unit) in [
         ("", "HTTP/1.1 100 Continue\r\n\r\n"),
@@ -462,7 +467,7 @@ fn endless_interim_responses_and_bodies_keep_nothing() {
     ] {
         for piece_bytes in [1, 10_000] {
             assert_eq!(
-                refused_after(start, unit.as_bytes(), piece_bytes),
+                rejected_after(start, unit.as_bytes(), piece_bytes),
                 None,
                 "{start:?} {unit:?}"
             );
@@ -513,7 +518,7 @@ fn head_of(fields: usize, value_bytes: usize) -> String {
 }
 
 #[test]
-fn a_large_head_is_read_up_to_the_limits_however_it_is_cut() {
+fn a_large_head_is_read_up_to_the_limits_however_it_is_split() {
     let rest_bytes = head_of(2, 0).len();
     let most_bytes = MAX_HEAD_BYTES - rest_bytes;
 
@@ -564,7 +569,7 @@ fn a_large_head_in_small_pieces_is_rarely_parsed() {
 }
 
 #[test]
-fn what_is_malformed_is_so_at_the_end_of_the_stream_too() {
+fn malformed_heads_are_detected_at_the_end_of_the_stream() {
     let long = format!("HTTP/1.1 200 OK\r\nX: {}\r\n", "x".repeat(70_000));
     for (last, is_malformed) in [("no colon\r\n", true), ("A: b\r\n", false), ("", false)] {
         let mut decoder = Decoder::new(false);
@@ -592,7 +597,7 @@ fn a_known_head_changes_no_response() {
 }
 
 #[test]
-fn a_known_head_means_something_else_to_another_request() {
+fn a_known_head_does_not_apply_to_another_kind_of_request() {
     let mut known = KnownHead::default();
     let stream = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
 
@@ -611,7 +616,7 @@ fn a_known_head_means_something_else_to_another_request() {
 }
 
 #[test]
-fn cookies_are_noted_in_a_known_head_too() {
+fn cookies_are_kept_from_a_known_head() {
     let mut known = KnownHead::default();
     let stream = b"HTTP/1.1 204 No Content\r\nSet-Cookie: a=1\r\n\r\n";
     let mut decoder = Decoder::new(false);

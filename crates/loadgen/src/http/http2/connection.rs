@@ -1,8 +1,8 @@
 //! An HTTP/2 connection framed by h2, with as many concurrent streams as the plan and the server
 //! allow.
 //!
-//! The engine itself polls h2. The protocol runs until it makes no more progress, whenever the
-//! socket has an event or a request is sent; then the streams that it woke run.
+//! The engine polls h2 directly: on each socket event and each sent request, it runs the protocol
+//! until it makes no more progress, then the streams that the protocol woke.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -34,17 +34,18 @@ use crate::net::route::Route;
 use crate::plan::ReceiveStamps;
 use crate::record::exchange::Outcome;
 
-/// Enough reads to receive a large response in few turns.
-const MOST_READS_PER_TURN: usize = 128;
+/// Maximum number of reads per turn, enough to receive a large response in a few turns.
+const MAX_READS_PER_TURN: usize = 128;
 
-/// As hyper's client: a large response does not wait for the client's permission.
+/// The same as in hyper's client: a large response does not wait for window updates.
 const STREAM_WINDOW_BYTES: u32 = 2 * 1024 * 1024;
 
-/// Before the server's settings: no limit has this value, nor has the lack of one.
+/// The limit before the server's settings arrive; neither a real limit nor "no limit" has this
+/// value.
 const UNKNOWN_LIMIT: usize = usize::MAX - 1;
 
-/// What still arrives on a stream that was given up is ignored for so long, and on so many; then it
-/// counts as a violation, of which h2 tolerates 1,024.
+/// Frames on a cancelled stream are ignored for this long, for at most this many streams. Frames
+/// beyond these limits count as violations, of which h2 tolerates 1,024.
 const IGNORED_AFTER_RESET: Duration = Duration::from_secs(30);
 const MAX_IGNORED_STREAMS: usize = 1_000;
 
@@ -59,9 +60,9 @@ pub(crate) struct Http2Connection {
     observed: Rc<Observed>,
     stage: Stage,
     places: Vec<Place>,
-    /// Places whose streams have news.
+    /// Places whose streams can make progress.
     wakes: Wakes,
-    /// Whether the connection itself has news.
+    /// Whether the connection itself can make progress.
     wake: Arc<WakeFlag>,
     requests: u64,
     in_progress: usize,
@@ -69,7 +70,7 @@ pub(crate) struct Http2Connection {
     allowed: usize,
     has_limit: bool,
     reads_left: usize,
-    /// Whether nothing is left to read that the reactor has already reported.
+    /// Whether all data that the reactor has reported was read.
     is_drained: bool,
     /// The peer has closed its side, but bytes may still be unread.
     is_hangup: bool,
@@ -85,11 +86,11 @@ enum Stage {
     Over,
 }
 
-/// A place for one stream after the other.
+/// A place for one stream at a time.
 #[derive(Default)]
 struct Place {
     stream: Option<Stream>,
-    /// Of the current or latest stream.
+    /// Notes of the current or latest stream.
     notes: Notes,
 }
 
@@ -141,7 +142,7 @@ impl Connection for Http2Connection {
         Ok(true)
     }
 
-    fn most_exchanges(&self) -> usize {
+    fn max_exchanges(&self) -> usize {
         self.allowed
     }
 
@@ -183,7 +184,7 @@ impl Connection for Http2Connection {
     }
 
     fn start_turn(&mut self) {
-        self.reads_left = MOST_READS_PER_TURN;
+        self.reads_left = MAX_READS_PER_TURN;
         self.is_drained = false;
         self.observed.frames.borrow_mut().start_turn();
     }
@@ -224,10 +225,10 @@ impl Connection for Http2Connection {
 
     fn cancel(&mut self, place: usize) -> bool {
         if self.end_stream(place).is_some() {
-            // Tells the server.
+            // Sends the reset to the server.
             self.run_protocol();
         }
-        // What a server does not take would wait in memory, more with every stream.
+        // Data that the server does not read would accumulate in memory with every stream.
         self.is_shared() && !self.is_closed() && !self.observed.is_blocked()
     }
 
@@ -267,7 +268,8 @@ impl Connection for Http2Connection {
 }
 
 impl Http2Connection {
-    /// Whether it carries several requests at a time: one that fails is then no reason to close it.
+    /// Whether it carries several requests at a time. If so, one failed request is no reason to
+    /// close it.
     fn is_shared(&self) -> bool {
         self.places.len() > 1
     }
@@ -305,10 +307,10 @@ impl Http2Connection {
         let observed = Rc::clone(&self.observed);
         let last_read = observed.reading_once(|| self.run_protocol());
         self.is_drained = match last_read {
-            // The socket takes no more of what must be written first, and the reactor will report
-            // when it does.
+            // The socket accepts no more of the data that must be written first; the reactor
+            // reports when it does.
             LastRead::Untried | LastRead::Nothing | LastRead::End => true,
-            // The reactor reports what arrives later; but it has already reported a close.
+            // The reactor reports data that arrives later, but it has already reported a close.
             LastRead::Short => observed.transport.is_emptied_by_short_read() && !self.is_hangup,
             LastRead::Full => false,
         };
@@ -323,7 +325,7 @@ impl Http2Connection {
         }
     }
 
-    /// Runs the protocol until it makes no more progress, and notes what it has sent.
+    /// Runs the protocol until it makes no more progress, and records which heads it has sent.
     fn run_protocol(&mut self) {
         let Stage::Open { protocol, .. } = &mut self.stage else {
             return;
@@ -343,7 +345,7 @@ impl Http2Connection {
         }
 
         if polled.is_ready() {
-            // Its failure, with its cause, is reported by the streams that it ends.
+            // The streams that end with the connection report its failure and the cause.
             self.observed.end.set(true);
             self.stage = Stage::Over;
             let in_use = |place: &usize| self.places[*place].stream.is_some();
@@ -372,7 +374,7 @@ impl Http2Connection {
 
         let (start, status) = self.end_stream(place)?;
         if self.wake.is_set() {
-            // What the protocol has to send after the end of the response.
+            // Sends the frames that follow the end of the response.
             self.run_protocol();
         }
 
@@ -382,7 +384,7 @@ impl Http2Connection {
             return Some(Err(NothingSent));
         }
         Some(Ok(match ended {
-            Ok(response) => answered(start, request, response, stamps),
+            Ok(response) => completed(start, request, response, stamps),
             Err(error) => Exchanged {
                 status,
                 ..self.failed(start, error.as_ref(), stamps)
@@ -425,7 +427,7 @@ impl Http2Connection {
     }
 }
 
-fn answered(
+fn completed(
     start: Start,
     request: &Request,
     response: Response,
@@ -459,8 +461,8 @@ fn client() -> Builder {
     client
 }
 
-/// The head of a request in HTTP/2 form, with `:authority` instead of `Host` and no header fields
-/// about the connection, and its body; `None` if h2 cannot represent it.
+/// The head of a request in HTTP/2 form, with `:authority` instead of `Host` and without
+/// connection-specific header fields, and its body; `None` if h2 cannot represent it.
 fn message_of(request: &Request, is_tls: bool) -> Option<Message> {
     let (mut parts, body) = request.message(false)?.into_parts();
     let host = parts.headers.remove(HOST);
@@ -490,8 +492,8 @@ fn remove_connection_fields(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether the server has violated the protocol or flooded the connection, which we ended for it;
-/// not what the server announced by a frame, nor the end of the connection.
+/// Whether the client ended the connection because the server violated the protocol or flooded it.
+/// Errors that the server announced in a frame, and the end of the connection, do not count.
 fn is_malformed(error: &h2::Error) -> bool {
     let is_flood = |error: &io::Error| error.kind() == io::ErrorKind::InvalidData;
     error.is_library() || error.get_io().is_some_and(is_flood)
@@ -504,7 +506,7 @@ mod tests {
     use crate::plan::{HttpVersion, ResponseCheck};
 
     #[test]
-    fn a_head_names_the_authority_and_nothing_about_the_connection() {
+    fn a_head_has_an_authority_and_no_connection_fields() {
         let fields = ["Connection: close", "Keep-Alive: 5", "TE: gzip", "X-A: b"];
         let headers = fields.map(|field| {
             let (name, value) = field.split_once(": ").expect("a field");

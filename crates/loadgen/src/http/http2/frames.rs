@@ -1,13 +1,12 @@
-//! What the transport sees of the frames that h2 reads and writes.
+//! Finds and counts the frames that h2 reads and writes.
 //!
-//! h2 queues empty data, and responds to pings and settings for as long as they arrive. The
-//! transport counts frames before h2 sees them, so that a flood of them uses little memory and
-//! ends.
+//! h2 queues empty DATA frames without limit, and responds to every PING and SETTINGS frame. The
+//! transport counts frames before h2 sees them, so that a flood uses little memory and is ended.
 
-/// Type, flags and length of a frame and its stream: RFC 9113, section 4.1.
+/// Length, type, flags and stream of a frame: RFC 9113, section 4.1.
 const FRAME_HEADER_BYTES: usize = 9;
 
-/// What a client sends before its first frame: RFC 9113, section 3.4.
+/// The connection preface, which a client sends before its first frame: RFC 9113, section 3.4.
 const PREFACE_BYTES: usize = 24;
 
 const DATA: u8 = 0;
@@ -16,27 +15,27 @@ const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 
-/// A longer head is rejected; its length is that of the decoded fields and 32 bytes for each: RFC
-/// 9113, section 6.5.2. h2 keeps a field in about twice as many bytes, for every connection, even
-/// if the head never ends.
+/// Longer heads are rejected. The length counts the decoded fields plus 32 bytes for each (RFC
+/// 9113, section 6.5.2). For every connection, h2 uses about twice as much memory for the fields,
+/// even if the head never ends.
 pub(crate) const MAX_HEADER_LIST_BYTES: u32 = 256 * 1024;
 
-/// With more frames in a row that carry no body, a server floods its client. A head of the largest
-/// size takes 16 frames, and the most streams that a connection may have end with three each.
+/// More consecutive frames without body data than this are a flood. The largest head takes 16
+/// frames, and each of the concurrent streams of a connection may end with three frames.
 pub(crate) const MAX_FRAMES_WITHOUT_DATA: u32 = 1_000;
 
-/// How much a server may send on a connection before its client has read it, as with hyper's client:
-/// a large response does not wait for the client's permission.
+/// Flow-control window of a connection, the same as in hyper's client: a large response does not
+/// wait for window updates.
 pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 5 * 1024 * 1024;
 
-/// With more bytes in a row on a connection without a request, a server floods its client. It may
-/// still send what it had begun when the requests were given up, and any pings and settings.
+/// More bytes than this on a connection without requests are a flood. The server may still send the
+/// rest of cancelled responses, as well as PING and SETTINGS frames.
 const MAX_IDLE_BYTES: usize = CONNECTION_WINDOW_BYTES as usize + 1024 * 1024;
 
-/// As much of a body as one turn of the engine reads, in frames of the usual size.
+/// As many frames of the usual size as one turn of the engine reads.
 const MAX_FRAMES_PER_TURN: u32 = 64;
 
-/// Few bytes can stand for many fields, which take time to decode.
+/// A few compressed bytes can represent many fields, which take time to decode.
 const MAX_HEADS_PER_TURN: u32 = 8;
 
 /// The header of a frame.
@@ -47,17 +46,17 @@ struct FrameHeader {
     payload_bytes: usize,
 }
 
-/// Finds the frames in the bytes of one direction, however they are cut.
+/// Finds the frames in the bytes of one direction, however they are split.
 #[derive(Debug, Default)]
 struct FrameFinder {
-    /// The header of the current frame, as far as it has passed.
+    /// The header of the current frame, as far as it is known.
     header: [u8; FRAME_HEADER_BYTES],
     header_bytes: usize,
     payload_left_bytes: usize,
 }
 
 impl FrameFinder {
-    /// Takes the next bytes, and passes on each header that ends in them.
+    /// Takes the next bytes, and reports each frame header that they complete.
     fn take(&mut self, mut bytes: &[u8], mut on_header: impl FnMut(FrameHeader)) {
         while !bytes.is_empty() {
             let skipped = self.payload_left_bytes.min(bytes.len());
@@ -114,7 +113,7 @@ impl Default for SentHeads {
 }
 
 impl SentHeads {
-    /// Takes the next bytes that the socket has taken, in a write that began at `before_ns`.
+    /// Takes the next bytes that the socket has accepted, in a write that began at `before_ns`.
     pub fn take(&mut self, bytes: &[u8], before_ns: u64) {
         // The first frame may have begun in the previous write.
         let is_begun = self.finder.header_bytes > 0;
@@ -138,13 +137,13 @@ impl SentHeads {
 #[derive(Debug, Default)]
 pub(crate) struct FrameCounter {
     finder: FrameFinder,
-    /// Of the latest head, as far as it has been announced. Compression makes it no longer than
-    /// its header list.
+    /// Announced length of the latest head so far. A compressed head is no longer than its header
+    /// list.
     head_bytes: usize,
     without_data: u32,
     in_turn: u32,
     heads_in_turn: u32,
-    /// Since the connection has been idle, if it is.
+    /// Bytes since the connection became idle, if it is.
     idle_bytes: usize,
     is_going_away: bool,
 }
@@ -173,18 +172,18 @@ impl FrameCounter {
         self.finder = finder;
     }
 
-    /// Whether the server has announced that it takes no more requests.
+    /// Whether the server has announced that it accepts no more requests.
     pub fn is_going_away(&self) -> bool {
         self.is_going_away
     }
 
-    /// Whether the server sends frame after frame without a body, or a head without end.
+    /// Whether the server has sent too many frames without body data, or too long a head.
     pub fn is_flooded(&self) -> bool {
         self.without_data > MAX_FRAMES_WITHOUT_DATA
             || self.head_bytes > MAX_HEADER_LIST_BYTES as usize
     }
 
-    /// The same for a connection that is idle.
+    /// Whether the server has flooded an idle connection.
     pub fn is_flooded_while_idle(&self) -> bool {
         self.is_flooded() || self.idle_bytes > MAX_IDLE_BYTES
     }
@@ -206,7 +205,7 @@ impl FrameCounter {
         self.heads_in_turn += u32::from(frame.kind == HEADERS);
         match frame.kind {
             DATA if frame.payload_bytes > 0 => self.without_data = 0,
-            // Each part of a large request may have one.
+            // The server may send one for each part of a large request.
             WINDOW_UPDATE => {}
             _ => self.without_data = self.without_data.saturating_add(1),
         }
@@ -226,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_counted_however_they_are_cut() {
+    fn frames_are_counted_however_they_are_split() {
         let stream = [
             frame(4, 6),
             frame(HEADERS, 300),
@@ -249,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_what_exceeds_the_limit_without_data_or_a_new_request() {
+    fn too_many_frames_without_data_or_a_new_request_are_a_flood() {
         let limit = MAX_FRAMES_WITHOUT_DATA as usize;
         let mut counter = FrameCounter::default();
 
@@ -290,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_longer_than_the_limit_is_a_flood_long_before_its_frames_are_many() {
+    fn a_head_longer_than_the_limit_is_a_flood() {
         let frame_bytes = 16 * 1024;
         let frames = MAX_HEADER_LIST_BYTES as usize / frame_bytes;
         let mut counter = FrameCounter::default();
@@ -348,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_farewell_is_noticed() {
+    fn goaway_is_detected() {
         let mut counter = FrameCounter::default();
         counter.take(&frame(4, 6));
         assert!(!counter.is_going_away());

@@ -1,4 +1,4 @@
-//! One stream: a request, and its response as far as it has arrived.
+//! One stream: a request, and the part of its response that has arrived.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -33,7 +33,7 @@ enum Phase {
     Head(ResponseFuture),
     Body {
         status: u16,
-        /// The header fields from which the request takes values.
+        /// The header fields that the request captures.
         fields: Vec<Option<Vec<u8>>>,
         body: RecvStream,
         check: BodyCheck,
@@ -47,17 +47,17 @@ pub(crate) struct Response {
     pub is_body_correct: bool,
 }
 
-/// What a stream has for its connection.
+/// The results of a stream, for its connection.
 #[derive(Default)]
 pub(crate) struct Notes {
     pub stamps: ExchangeStamps,
     pub set_cookies: Vec<Vec<u8>>,
-    /// The values that its request takes from a correct response.
+    /// The values captured from a correct response.
     pub captured: Vec<Vec<u8>>,
 }
 
 impl Notes {
-    /// Takes the values; returns whether the response has them all.
+    /// Captures the values; returns whether the response has all of them.
     fn capture(&mut self, request: &Request, response: &KeptResponse<'_>) -> bool {
         let Some(captures) = &request.captures else {
             return true;
@@ -80,7 +80,7 @@ impl Stream {
         }
     }
 
-    /// How it began, and the status of its response, if its head has arrived.
+    /// How the stream began, and the status of its response, if the head has arrived.
     pub fn facts(&self) -> (Start, Option<u16>) {
         let status = match self.phase {
             Phase::Head(_) => None,
@@ -89,7 +89,7 @@ impl Stream {
         (self.start, status)
     }
 
-    /// Takes what has arrived for it, at `received_ns`.
+    /// Processes the data that arrived for it at `received_ns`.
     pub fn poll(
         &mut self,
         context: &mut Context<'_>,
@@ -100,7 +100,7 @@ impl Stream {
             match &mut self.phase {
                 Phase::Head(response) => {
                     let response = ready!(Pin::new(response).poll(context))?;
-                    // Frames about the connection may have arrived before.
+                    // Frames of the connection may have arrived before.
                     notes.stamps.first_byte_ns = received_ns;
                     notes.stamps.last_byte_ns = received_ns;
                     if request.keeps_cookies {
@@ -144,7 +144,7 @@ impl Stream {
     }
 }
 
-/// Reads a body to the end of its trailers, and lets the server send as much again.
+/// Reads a body to the end of its trailers, and releases the flow-control window of the bytes read.
 fn poll_body(
     context: &mut Context<'_>,
     body: &mut RecvStream,

@@ -1,8 +1,8 @@
-//! The transport below h2: it reads on request of the connection, timestamps the bytes, and parses
-//! frame headers.
+//! The transport below h2: it reads when the connection requests it, timestamps the bytes, and
+//! parses frame headers.
 //!
-//! One read at a time: what it brought is passed to the streams before the next, so that each
-//! stream gets the timestamp of its own bytes, and little waits in memory.
+//! The streams process the bytes of each read before the next read, so that each stream gets the
+//! timestamp of its bytes, and little data waits in memory.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -18,10 +18,10 @@ use crate::net::route::Route;
 use crate::net::socket::Transfer;
 use crate::net::transport::Transport;
 
-/// One read of the socket takes at most this much.
+/// Maximum size of one read of the socket.
 const READ_BYTES: usize = 8 * 1024;
 
-/// What the latest attempt to read has brought.
+/// The result of the latest attempt to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LastRead {
     /// h2 did not try.
@@ -35,14 +35,14 @@ pub(crate) enum LastRead {
     End,
 }
 
-/// The transport, and what was observed while h2 used it.
+/// The transport, and what is recorded while h2 uses it.
 pub(crate) struct Observed {
     pub transport: Transport,
     pub frames: RefCell<FrameCounter>,
     pub sent: RefCell<SentHeads>,
     /// Whether the connection has ended.
     pub end: Cell<bool>,
-    /// Whether the socket takes no more bytes for now.
+    /// Whether the socket accepts no more bytes for now.
     is_blocked: Cell<bool>,
     may_read: Cell<bool>,
     last_read: Cell<LastRead>,
@@ -64,7 +64,7 @@ impl Observed {
         }))
     }
 
-    /// Lets h2 read once while it is polled by `poll`; returns what that brought.
+    /// Lets h2 read once while `poll` polls it; returns the result.
     pub fn reading_once(&self, poll: impl FnOnce()) -> LastRead {
         self.last_read.set(LastRead::Untried);
         self.may_read.set(true);
@@ -78,7 +78,7 @@ impl Observed {
         self.received_ns.get()
     }
 
-    /// Whether the socket takes no more bytes for now.
+    /// Whether the socket accepts no more bytes for now.
     pub fn is_blocked(&self) -> bool {
         self.is_blocked.get()
     }
@@ -100,7 +100,8 @@ impl Observed {
     }
 }
 
-/// h2's side of it. Nothing is woken: the engine polls when the reactor reports an event.
+/// h2's side of the transport. It wakes nothing: the engine polls when the reactor reports an
+/// event.
 pub(crate) struct ObservedTransport(pub Rc<Observed>);
 
 impl AsyncRead for ObservedTransport {
@@ -122,11 +123,11 @@ impl AsyncRead for ObservedTransport {
                 buffer.advance(count);
                 Poll::Ready(received)
             }
-            Transfer::NotNow => {
+            Transfer::WouldBlock => {
                 observed.last_read.set(LastRead::Nothing);
                 Poll::Pending
             }
-            end @ (Transfer::Broken | Transfer::Over) => {
+            end @ (Transfer::Broken | Transfer::Closed) => {
                 observed.end.set(true);
                 observed.last_read.set(LastRead::End);
                 Poll::Ready(observed.transport.end_of_read(end))
@@ -143,14 +144,16 @@ impl AsyncWrite for ObservedTransport {
     ) -> Poll<io::Result<usize>> {
         let before_ns = monotonic_ns();
         let transfer = self.0.transport.send(bytes);
-        self.0.is_blocked.set(transfer == Transfer::NotNow);
+        self.0.is_blocked.set(transfer == Transfer::WouldBlock);
         match transfer {
             Transfer::Bytes(count) => {
                 self.0.sent.borrow_mut().take(&bytes[..count], before_ns);
                 Poll::Ready(Ok(count))
             }
-            Transfer::NotNow => Poll::Pending,
-            Transfer::Over | Transfer::Broken => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+            Transfer::WouldBlock => Poll::Pending,
+            Transfer::Closed | Transfer::Broken => {
+                Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! The queue of exchanges with news, so that the connection need not poll all of them.
+//! The queue of streams that can make progress, so that the connection does not poll all of them.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,7 +40,7 @@ impl Queue {
 }
 
 impl Wakes {
-    /// For this many places.
+    /// A queue for this many places.
     pub fn new(places: usize) -> Self {
         let queue: Arc<Queue> = Arc::default();
         let place = |number| {
@@ -57,7 +57,7 @@ impl Wakes {
         }
     }
 
-    /// What wakes this place.
+    /// The waker of this place.
     pub fn waker(&self, place: usize) -> &Waker {
         &self.places[place].1
     }

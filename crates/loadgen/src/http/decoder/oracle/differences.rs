@@ -22,10 +22,10 @@ const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         name: "early refusal",
-        because: "RFC 9112, 2.2: what is no HTTP message may be answered by closing the \
-            connection at once. hyper checks only complete lines and sections, and so waits for \
+        because: "RFC 9112, 2.2: the response to an invalid message may be to close the \
+            connection at once. hyper checks only complete lines and sections, so it waits for \
             more of a response that is already malformed.",
-        explains: refused_when_the_section_ends,
+        explains: rejected_when_the_section_ends,
         example: || {
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nno colon\r\n".to_vec()
         },
@@ -33,18 +33,18 @@ const DIFFERENCES: &[Difference] = &[
     Difference {
         name: "bare line feed in trailers",
         because: "RFC 9112, 2.2: a recipient MAY take a single LF for the end of a line. In \
-            chunked bodies neither of us does; hyper lets one pass where it reads the trailers a \
+            chunked bodies neither of us does, but hyper accepts one when it reads the trailers a \
             second time.",
-        explains: agree_once_line_feeds_are_mended,
+        explains: agree_once_line_feeds_are_fixed,
         example: || {
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: v\n\r\n\r\n".to_vec()
         },
     },
     Difference {
         name: "bytes beyond ASCII in framing fields",
-        because: "RFC 9112, 6.3 and 9.3: a final `chunked` and the option `close` count, whatever \
+        because: "RFC 9112, 6.3 and 9.3: a final `chunked` and the option `close` apply, whatever \
             else the field contains. hyper ignores any value that contains such a byte.",
-        explains: agree_once_latin_is_mended,
+        explains: agree_once_latin_is_replaced,
         example: || {
             b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: \xe9, close\r\n\r\n".to_vec()
         },
@@ -132,7 +132,7 @@ pub(super) fn name(case: &Case, ours: &Verdict, hypers: &Verdict) -> Option<&'st
 }
 
 /// hyper has not rejected it yet, but does as soon as the section ends in any way.
-fn refused_when_the_section_ends(case: &Case, ours: &Verdict, hypers: &Verdict) -> bool {
+fn rejected_when_the_section_ends(case: &Case, ours: &Verdict, hypers: &Verdict) -> bool {
     let ended = case.with([case.stream.as_slice(), b"\r\n\r\n"].concat());
     ours.end == End::Malformed
         && matches!(hypers.end, End::Waiting | End::CutShort)
@@ -140,31 +140,31 @@ fn refused_when_the_section_ends(case: &Case, ours: &Verdict, hypers: &Verdict) 
         && ended.hypers(&[]).end == End::Malformed
 }
 
-fn agree_once_line_feeds_are_mended(case: &Case, ours: &Verdict, hypers: &Verdict) -> bool {
-    let mut mended = case.clone();
+fn agree_once_line_feeds_are_fixed(case: &Case, ours: &Verdict, hypers: &Verdict) -> bool {
+    let mut fixed = case.clone();
     // Only those that this decoder rejects: others are data.
-    while let Some(at) = refused_at(&mended)
-        && mended.stream[at] == b'\n'
+    while let Some(at) = rejected_at(&fixed)
+        && fixed.stream[at] == b'\n'
     {
-        mended.stream.insert(at, b'\r');
+        fixed.stream.insert(at, b'\r');
     }
 
     ours.end == End::Malformed
         && (ours.status, &ours.body) == (hypers.status, &hypers.body)
-        && mended != *case
-        && mended.ours(&[]).end != End::Malformed
-        && mended.judge(&[], true).is_ok()
+        && fixed != *case
+        && fixed.ours(&[]).end != End::Malformed
+        && fixed.judge(&[], true).is_ok()
 }
 
 /// Position of the byte for which this decoder rejects the stream.
-fn refused_at(case: &Case) -> Option<usize> {
+fn rejected_at(case: &Case) -> Option<usize> {
     let is_refused =
         |length: usize| case.with(case.stream[..length].to_vec()).ours(&[]).end == End::Malformed;
     if !is_refused(case.stream.len()) {
         return None;
     }
 
-    // What follows a rejected byte changes nothing, so that bisection finds the first.
+    // Bytes after a rejected byte change nothing, so bisection finds the first.
     let (mut accepted, mut refused) = (0, case.stream.len());
     while refused - accepted > 1 {
         let length = accepted.midpoint(refused);
@@ -177,10 +177,9 @@ fn refused_at(case: &Case) -> Option<usize> {
     Some(accepted)
 }
 
-/// Such a byte misleads hyper: this decoder gives the same result with it and with a letter in its
-/// place.
-fn agree_once_latin_is_mended(case: &Case, ours: &Verdict, hypers: &Verdict) -> bool {
-    let mended = case.with(
+/// hyper misreads such a byte; this decoder gives the same result with a letter in its place.
+fn agree_once_latin_is_replaced(case: &Case, ours: &Verdict, hypers: &Verdict) -> bool {
+    let fixed = case.with(
         case.stream
             .iter()
             .map(|byte| if byte.is_ascii() { *byte } else { b'x' })
@@ -189,10 +188,10 @@ fn agree_once_latin_is_mended(case: &Case, ours: &Verdict, hypers: &Verdict) -> 
     let same = |one: &Verdict, other: &Verdict| {
         (one.end, one.status, one.body.len()) == (other.end, other.status, other.body.len())
     };
-    mended != *case
-        && same(&mended.ours(&[]), ours)
-        && !same(&mended.hypers(&[]), hypers)
-        && mended.judge(&[], true).is_ok()
+    fixed != *case
+        && same(&fixed.ours(&[]), ours)
+        && !same(&fixed.hypers(&[]), hypers)
+        && fixed.judge(&[], true).is_ok()
 }
 
 #[test]
@@ -200,7 +199,7 @@ fn each_difference_exists_is_named_and_has_its_rule() {
     for difference in DIFFERENCES {
         let case = Case::of(&(difference.example)());
         let (ours, hypers) = (case.ours(&[]), case.hypers(&[]));
-        assert_ne!(ours, hypers, "{}: both agree by now", difference.name);
+        assert_ne!(ours, hypers, "{}: both agree", difference.name);
         assert_eq!(
             name(&case, &ours, &hypers),
             Some(difference.name),

@@ -249,7 +249,7 @@ impl Maker {
         while self.chance(0.3) {
             let field = self.pick(FIELDS);
             let at = self.rng.random_range(0..=fields.len());
-            // The unusual ones make most streams malformed, which shows little of the rest.
+            // The unusual fields make most streams malformed, which leaves the rest untested.
             if self.chance(0.5) || field.starts_with("Server") {
                 fields.insert(at, field.to_owned());
             }
