@@ -18,7 +18,7 @@ impl StopToken {
 
     /// Requests the run to stop. Sends cease at once; requests in flight become `unfinished`.
     pub fn stop(&self) {
-        // Only the first call counts: it marks the end of what was measured.
+        // Only the first call counts: it marks the end of the measurement.
         let _ = self
             .0
             .compare_exchange(0, monotonic_ns(), Ordering::Relaxed, Ordering::Relaxed);

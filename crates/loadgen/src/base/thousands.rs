@@ -1,6 +1,6 @@
 //! Counts in messages, with thousands separators.
 
-/// `10000` becomes "10,000".
+/// Formats `10000` as "10,000".
 pub(crate) fn thousands(count: u64) -> String {
     let digits = count.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);

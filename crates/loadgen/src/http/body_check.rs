@@ -81,7 +81,7 @@ impl BodyCheck {
         }
     }
 
-    /// Forgets the previous body, and keeps its buffer for the next.
+    /// Resets the check for the next body, and keeps the buffer.
     pub fn reset(&mut self) {
         self.length = 0;
         self.is_correct = true;

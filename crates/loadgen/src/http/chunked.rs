@@ -1,5 +1,5 @@
-//! Finds the end of a chunked body: one state, and the state after each byte that is not data. No
-//! I/O.
+//! Finds the end of a chunked body: a state machine that advances with each byte that is not data.
+//! It does no I/O.
 //!
 //! Nothing is buffered, so nothing can grow; lengths are limited nevertheless, so that an endless
 //! line is rejected instead of awaited. Rules: RFC 9112, section 7.1.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Larger files are refused, because the whole file is kept in memory.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// The files of a load by the paths that its requests give.
+/// The files of a load, by the paths in its requests.
 #[derive(Debug, Default)]
 pub(crate) struct CsvFiles(BTreeMap<String, Arc<CsvFile>>);
 

@@ -1,5 +1,5 @@
-//! Finds the end of an HTTP/1.x response in a byte stream, however it is split. No socket, no
-//! clock.
+//! Finds the end of an HTTP/1.x response in a byte stream, however it is split. It uses no socket
+//! and no clock.
 //!
 //! It buffers no body: each part is passed on as it arrives. Framing rules: RFC 9112, section 6.
 
@@ -44,7 +44,7 @@ pub(crate) struct Head {
     /// The server keeps the connection open after this response.
     pub keeps_alive: bool,
     /// The head says so explicitly; otherwise, a client of HTTP/1.0 must not rely on it.
-    pub says_keep_alive: bool,
+    pub has_keep_alive: bool,
     /// The body ends when the connection is closed.
     pub is_until_close: bool,
 }
@@ -131,7 +131,7 @@ impl Decoder {
         }
     }
 
-    /// Forgets the previous response.
+    /// Resets the decoder for the next response.
     pub fn reset(&mut self, request_is_head: bool) {
         self.state = State::Head;
         self.partial_head.clear();
@@ -348,7 +348,7 @@ impl Decoder {
             _ => {}
         }
 
-        let (state, lasting) = framing(response, code, self.request_is_head)
+        let (state, persistence) = framing(response, code, self.request_is_head)
             .map_err(|rejection| self.reject(rejection))?;
         self.state = state;
         if let Some(cookies) = &mut self.set_cookies {
@@ -369,8 +369,8 @@ impl Decoder {
         let is_until_close = state == State::UntilClose;
         self.head = Some(Head {
             status: code,
-            keeps_alive: lasting.keeps_alive && !is_until_close,
-            says_keep_alive: lasting.says_keep_alive && !is_until_close,
+            keeps_alive: persistence.keeps_alive && !is_until_close,
+            has_keep_alive: persistence.has_keep_alive && !is_until_close,
             is_until_close,
         });
 
@@ -432,9 +432,9 @@ fn unfolded(value: &[u8]) -> Vec<u8> {
 }
 
 /// Whether a connection outlives a response.
-struct Lasting {
+struct Persistence {
     keeps_alive: bool,
-    says_keep_alive: bool,
+    has_keep_alive: bool,
 }
 
 /// How the body ends (RFC 9112, section 6.3), and whether the head keeps the connection open.
@@ -442,10 +442,10 @@ fn framing(
     response: &Response<'_, '_>,
     code: u16,
     request_is_head: bool,
-) -> Result<(State, Lasting), Rejection> {
+) -> Result<(State, Persistence), Rejection> {
     let mut length: Result<Option<u64>, Rejection> = Ok(None);
     let mut last_coding: Option<&[u8]> = None;
-    let (mut says_close, mut says_keep) = (false, false);
+    let (mut has_close, mut has_keep) = (false, false);
 
     for field in response.headers.iter() {
         if field.name.eq_ignore_ascii_case("content-length") {
@@ -462,8 +462,8 @@ fn framing(
                 .split(|byte| *byte == b',')
                 .map(<[u8]>::trim_ascii)
             {
-                says_close |= token.eq_ignore_ascii_case(b"close");
-                says_keep |= token.eq_ignore_ascii_case(b"keep-alive");
+                has_close |= token.eq_ignore_ascii_case(b"close");
+                has_keep |= token.eq_ignore_ascii_case(b"keep-alive");
             }
         }
     }
@@ -483,11 +483,11 @@ fn framing(
         },
     };
 
-    let lasting = Lasting {
-        keeps_alive: (is_1_1 || says_keep) && !says_close,
-        says_keep_alive: says_keep && !says_close,
+    let persistence = Persistence {
+        keeps_alive: (is_1_1 || has_keep) && !has_close,
+        has_keep_alive: has_keep && !has_close,
     };
-    Ok((state, lasting))
+    Ok((state, persistence))
 }
 
 /// The value of a further Content-Length; several must agree.

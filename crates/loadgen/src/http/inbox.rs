@@ -1,4 +1,4 @@
-//! A thread's read buffer, and the times at which the kernel received what was read.
+//! A thread's read buffer, and the times at which the kernel received the bytes that were read.
 //!
 //! The kernel timestamps a segment when it queues it; the thread reads it later, when it runs.
 //! Kernel timestamps exclude that delay from response times. They use `CLOCK_REALTIME`, so they are

@@ -1,5 +1,4 @@
-//! Requests and responses: what is sent, what a correct response is, and the connections that carry
-//! both.
+//! Requests, checks of their responses, and the connections that carry both.
 
 pub(crate) mod body_check;
 pub(crate) mod captures;

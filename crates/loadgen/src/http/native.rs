@@ -371,7 +371,7 @@ impl WireConnection {
 
         let is_request_out = self.written == request.bytes(self.is_last).len();
         let keeps_alive = if request.is_http1_0() {
-            head.says_keep_alive
+            head.has_keep_alive
         } else {
             head.keeps_alive
         };

@@ -68,8 +68,8 @@ pub(crate) struct Common {
     pub captures: Option<Arc<Captures>>,
     /// Whether the cookies of its response are used.
     pub keeps_cookies: bool,
-    /// Whether its header says that it is the last of its connection (RFC 9112, section 9.6).
-    pub says_close: bool,
+    /// Whether its `Connection` header contains `close` (RFC 9112, section 9.6).
+    pub has_close: bool,
     /// If there is one, path, headers and body contain stand-ins.
     template: Option<Arc<Template>>,
 }
@@ -95,13 +95,13 @@ impl Request {
             .map_err(|error| bad(format!("path {:?}: {error}", parts.path)))?;
         let body = decode("body_base64", parts.body_base64)?;
         let mut headers = headers_of(&parts)?;
-        let says_length = body.is_some() || expects_body(&method);
+        let sends_length = body.is_some() || expects_body(&method);
         let length = length_of(&headers, body.as_ref(), parts.stand_ins.as_ref())?;
-        if says_length && !headers.contains_key(CONTENT_LENGTH) {
+        if sends_length && !headers.contains_key(CONTENT_LENGTH) {
             headers.insert(CONTENT_LENGTH, length);
         }
 
-        let says_close = headers.get_all(CONNECTION).iter().any(lists_close);
+        let has_close = headers.get_all(CONNECTION).iter().any(lists_close);
         let needs_body = parts.captures.as_ref().is_some_and(Captures::need_body);
         let request = Self::of(Common {
             http_version: parts.http_version,
@@ -116,7 +116,7 @@ impl Request {
             }),
             captures: parts.captures.map(Arc::new),
             keeps_cookies: parts.keeps_cookies,
-            says_close,
+            has_close,
             template: None,
         });
 
@@ -218,11 +218,11 @@ impl Common {
         *request.uri_mut() = self.path.clone();
         let mut headers = self.headers.clone();
         match (is_last, self.is_http1_0()) {
-            (true, false) if !self.says_close => {
+            (true, false) if !self.has_close => {
                 headers.insert(CONNECTION, HeaderValue::from_static("close"));
             }
             // An HTTP/1.0 connection is closed unless keep-alive is requested.
-            (true, true) if !self.says_close => {
+            (true, true) if !self.has_close => {
                 headers.remove(CONNECTION);
             }
             (false, true) if !headers.contains_key(CONNECTION) => {
@@ -575,7 +575,7 @@ mod tests {
     #[test]
     fn methods_that_expect_a_body_declare_an_empty_one() {
         let check = ResponseCheck::default();
-        for (method, says_length) in [
+        for (method, sends_length) in [
             ("POST", true),
             ("PUT", true),
             ("PATCH", true),
@@ -590,7 +590,7 @@ mod tests {
             let text = std::str::from_utf8(request.bytes(false)).expect("text");
             assert_eq!(
                 text.contains("content-length: 0\r\n"),
-                says_length,
+                sends_length,
                 "{text}"
             );
         }
@@ -599,7 +599,7 @@ mod tests {
     #[test]
     fn requests_with_connection_close_are_recognised() {
         let check = ResponseCheck::default();
-        for (value, says_close) in [
+        for (value, has_close) in [
             ("close", true),
             ("TE, Close", true),
             ("keep-alive", false),
@@ -607,11 +607,11 @@ mod tests {
         ] {
             let headers = [("Connection".to_owned(), value.to_owned())];
             let request = Request::prepare(parts(&headers, &check)).expect("request");
-            assert_eq!(request.says_close, says_close, "{value}");
+            assert_eq!(request.has_close, has_close, "{value}");
             let last = std::str::from_utf8(request.bytes(true))
                 .expect("text")
                 .to_ascii_lowercase();
-            let expected = if says_close { value } else { "close" }.to_ascii_lowercase();
+            let expected = if has_close { value } else { "close" }.to_ascii_lowercase();
             assert!(
                 last.contains(&format!("connection: {expected}\r\n")),
                 "{last}"

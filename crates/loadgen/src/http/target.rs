@@ -73,7 +73,7 @@ impl Target {
     /// The connection reuse of the plan; none if some requests close their connections.
     pub fn shortest_keepalive(&self, plan: &LoadPlan) -> Keepalive {
         let ends_some =
-            plan.http_version.is_http1() && self.requests.iter().any(|one| one.says_close);
+            plan.http_version.is_http1() && self.requests.iter().any(|one| one.has_close);
         if ends_some {
             Keepalive::Off
         } else {
@@ -92,7 +92,7 @@ impl Target {
 /// Rejects a plan whose requests cannot be made, without resolving or contacting its host.
 ///
 /// # Errors
-/// [`LoadError::Plan`] naming the field, or the request among several, and what is wrong with it.
+/// [`LoadError::Plan`], which names the field or the request, and what is wrong with it.
 pub fn check(plan: &LoadPlan) -> Result<(), LoadError> {
     plan.validate()?;
     connect_to(plan)?;

@@ -1,4 +1,4 @@
-//! Reaching the server: sockets, TLS, addresses and ports.
+//! Connections to the server: sockets, TLS, addresses and ports.
 
 pub(crate) mod connection_cap;
 pub(crate) mod conntrack;

@@ -15,14 +15,14 @@ use std::ffi::OsString;
 
 use clap::{ArgMatches, Parser};
 
-pub use command::OwnCommand;
+pub use command::LoadgenCommand;
 pub use refusal::Refusal;
 use refusal::Refused;
 
 /// The flag that chooses a dialect.
 const FLAG: &str = "--as";
 
-type Translated = Result<Vec<OwnCommand>, Refusal>;
+type Translated = Result<Vec<LoadgenCommand>, Refusal>;
 
 /// The command line of another load generator.
 trait Dialect: Parser {
@@ -33,7 +33,7 @@ trait Dialect: Parser {
 
     /// The loadgen commands for the same load: one, or several that run one after the other.
     /// `matches` contains the order of the flags.
-    fn translate(&self, matches: &ArgMatches) -> Result<Vec<OwnCommand>, String>;
+    fn translate(&self, matches: &ArgMatches) -> Result<Vec<LoadgenCommand>, String>;
 }
 
 /// The name and the words of the other tool, if the command line (with the program in front)

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use arguments::Arguments;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
-use dialects::{OwnCommand, Refusal};
+use dialects::{LoadgenCommand, Refusal};
 use loadgen::plan::SessionPlan;
 use loadgen::{Level, LoadError, LoadReport, Outcome, StopToken};
 use tokio::signal::unix::{SignalKind, signal};
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
 }
 
 /// Prints and runs the loads of another tool's command line, one after the other.
-fn run_all(commands: &[OwnCommand]) -> ExitCode {
+fn run_all(commands: &[LoadgenCommand]) -> ExitCode {
     let stop = StopToken::new();
     let mut codes = Vec::new();
     for command in commands {

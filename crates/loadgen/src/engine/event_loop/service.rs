@@ -181,9 +181,9 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         let shared = &self.config.target.requests[work.arrival.request as usize];
         let request = self.source.slot_request(index).unwrap_or(shared);
         // HTTP/2 has no such header field and does not send it.
-        let says_close = request.says_close && self.config.plan.http_version.is_http1();
+        let has_close = request.has_close && self.config.plan.http_version.is_http1();
         let served = link.connection.requests();
-        work.is_last = says_close || self.config.plan.keepalive.is_last(served);
+        work.is_last = has_close || self.config.plan.keepalive.is_last(served);
         let is_fresh = work.connect_start_ns != 0;
         let is_last = work.is_last;
 

@@ -189,7 +189,7 @@ fn the_result_does_not_depend_on_how_a_stream_is_split() {
 fn reuse_does_not_require_a_keep_alive_field() {
     let says = |stream: &str| {
         let head = decode(&[stream.as_bytes()]).head.expect("a head");
-        (head.keeps_alive, head.says_keep_alive)
+        (head.keeps_alive, head.has_keep_alive)
     };
     let cases = [
         (

@@ -1,12 +1,13 @@
-//! ab (ApacheBench): a closed loop of HTTP/1.0 requests, each over its own connection unless `-k`.
+//! ab (ApacheBench): a closed loop of HTTP/1.0 requests, each over a new connection unless `-k` is
+//! given.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{ArgMatches, Parser};
 
 use super::Dialect;
-use super::command::OwnCommand;
-use super::options::OwnOptions;
+use super::command::LoadgenCommand;
+use super::options::LoadgenOptions;
 use super::refusal::Refused;
 
 const AGENT: &str = "ApacheBench/2.3";
@@ -87,7 +88,7 @@ pub struct Ab {
     #[arg(short = 'r')]
     continues_on_errors: bool,
     #[command(flatten)]
-    own: OwnOptions,
+    options: LoadgenOptions,
 }
 
 impl Dialect for Ab {
@@ -111,7 +112,7 @@ impl Dialect for Ab {
         ("-V", "use loadgen --version"),
     ];
 
-    fn translate(&self, matches: &ArgMatches) -> Result<Vec<OwnCommand>, String> {
+    fn translate(&self, matches: &ArgMatches) -> Result<Vec<LoadgenCommand>, String> {
         let requests = self.request_count(matches);
         if self.concurrency > requests {
             return Err(format!(
@@ -120,7 +121,7 @@ impl Dialect for Ab {
             ));
         }
         let max_duration = self.seconds.map(|seconds| format!("{seconds}s"));
-        let command = OwnCommand::load(&self.url)
+        let command = LoadgenCommand::load(&self.url)
             .flag("--http1.0")
             .option("--keepalive", if self.keepalive { "on" } else { "off" })
             .option("-c", self.concurrency)
@@ -132,7 +133,7 @@ impl Dialect for Ab {
             .option_if("--source-addresses", self.source_address.as_ref())
             .option_if("--client-cert", self.client_certificate.as_ref())
             .flag_if(self.url.starts_with("https:"), "--insecure");
-        let command = self.own.onto(self.with_headers(command));
+        let command = self.options.add_to(self.with_headers(command));
         Ok(vec![command])
     }
 }
@@ -162,7 +163,7 @@ impl Ab {
         self.method.as_deref().or(by_flag.map(|(_, method)| method))
     }
 
-    fn with_headers(&self, command: OwnCommand) -> OwnCommand {
+    fn with_headers(&self, command: LoadgenCommand) -> LoadgenCommand {
         let defaults = [("User-Agent", AGENT), ("Accept", "*/*")];
         let body_type = self.body_file().map(|_| self.content_type.clone());
         let cookies = self.cookies.iter().map(|cookie| ("Cookie", cookie.clone()));

@@ -34,7 +34,7 @@ struct Word {
 
 /// A command line of `loadgen`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OwnCommand {
+pub struct LoadgenCommand {
     words: Vec<Word>,
     /// The sessions that it reads from standard input.
     calls: Option<Calls>,
@@ -42,7 +42,7 @@ pub struct OwnCommand {
     pub notes: Vec<String>,
 }
 
-impl OwnCommand {
+impl LoadgenCommand {
     /// A load of this URL, in which braces are no placeholders.
     pub fn load(url: &str) -> Self {
         Self {
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn printed_commands_are_quoted_and_hide_secrets() {
-        let command = OwnCommand::load("http://h/?a=1&b=2")
+        let command = LoadgenCommand::load("http://h/?a=1&b=2")
             .option("-d", duration_text(1_500_000_000))
             .header("X-It's", "a b")
             .header_lines(["authorization:Basic x", "Cookie : a=b", "nonsense"]);
@@ -243,7 +243,7 @@ mod tests {
             path: "/{{uuid}}".to_owned(),
             count: 1,
         };
-        let command = OwnCommand::load("http://h/{{a}}")
+        let command = LoadgenCommand::load("http://h/{{a}}")
             .header("A", "{{b}}")
             .sessions(calls);
         let line = command.line();
@@ -260,7 +260,7 @@ mod tests {
     fn user_fields_override_default_fields() {
         let defaults = [("Accept", "*/*"), ("User-Agent", "x")];
         let given = ["accept: text/html".to_owned()];
-        let command = OwnCommand::load("http://h/").default_headers(&defaults, &given);
+        let command = LoadgenCommand::load("http://h/").default_headers(&defaults, &given);
         assert_eq!(command.line(), "loadgen http://h/ -H 'User-Agent: x'");
     }
 
@@ -271,7 +271,7 @@ mod tests {
             path: "/a?b".to_owned(),
             count: 3,
         };
-        let command = OwnCommand::load("http://h/").sessions(calls);
+        let command = LoadgenCommand::load("http://h/").sessions(calls);
         assert_eq!(
             command.line(),
             "{ echo '[calls]'; yes 'GET /a?b' | head -n 3; } | loadgen http://h/ --sessions -"

@@ -7,8 +7,8 @@ use clap::{ArgMatches, Parser};
 use loadgen::parse_duration_ns;
 
 use super::Dialect;
-use super::command::{OwnCommand, duration_text};
-use super::options::OwnOptions;
+use super::command::{LoadgenCommand, duration_text};
+use super::options::LoadgenOptions;
 use super::refusal::Refused;
 
 const AGENT: &str = "FunkLoad/1.17.1";
@@ -59,7 +59,7 @@ pub struct FunkLoad {
     #[arg(long)]
     no_color: bool,
     #[command(flatten)]
-    own: OwnOptions,
+    options: LoadgenOptions,
 }
 
 impl Dialect for FunkLoad {
@@ -75,7 +75,7 @@ impl Dialect for FunkLoad {
         ("--runner-class", "only one machine generates the load"),
     ];
 
-    fn translate(&self, _: &ArgMatches) -> Result<Vec<OwnCommand>, String> {
+    fn translate(&self, _: &ArgMatches) -> Result<Vec<LoadgenCommand>, String> {
         let url = self.url.as_ref().or(self.target.as_ref());
         let url = url.map_or("", String::as_str);
         if !url.contains("://") {
@@ -105,22 +105,22 @@ impl FunkLoad {
             .collect()
     }
 
-    fn cycle(&self, url: &str, users: NonZeroU64, is_single: bool) -> OwnCommand {
-        let mut own = self.own.clone();
+    fn cycle(&self, url: &str, users: NonZeroU64, is_single: bool) -> LoadgenCommand {
+        let mut options = self.options.clone();
         if !is_single {
-            own.json = own.json.map(|path| with_users(&path, users));
+            options.json = options.json.map(|path| with_users(&path, users));
         }
         let think_s = (self.sleep_time_min + self.sleep_time_max.max(self.sleep_time_min)) / 2.0
             + self.test_sleep_time;
         let think_s = Some(think_s).filter(|think_s| *think_s > 0.0 && !self.as_fast_as_possible);
-        let command = OwnCommand::load(url)
+        let command = LoadgenCommand::load(url)
             .flag("--http1.0")
             .option("--keepalive", "off")
             .option("-c", users)
             .option("-d", duration_text(self.duration))
             .option_if("--think-time", think_s.map(|think_s| format!("{think_s}s")))
             .header("User-Agent", AGENT);
-        own.onto(command)
+        options.add_to(command)
     }
 }
 

@@ -4,8 +4,8 @@ use clap::{ArgMatches, Parser};
 use loadgen::clock::NS_PER_S;
 
 use super::Dialect;
-use super::command::{Calls, OwnCommand, duration_text};
-use super::options::OwnOptions;
+use super::command::{Calls, LoadgenCommand, duration_text};
+use super::options::LoadgenOptions;
 use super::refusal::Refused;
 
 const AGENT: &str = "httperf/0.9.0";
@@ -76,7 +76,7 @@ pub struct Httperf {
     #[arg(short, long)]
     verbose: bool,
     #[command(flatten)]
-    own: OwnOptions,
+    options: LoadgenOptions,
 }
 
 impl Dialect for Httperf {
@@ -124,13 +124,13 @@ impl Dialect for Httperf {
         ("--ssl-no-reuse", "TLS sessions are never resumed"),
     ];
 
-    fn translate(&self, _: &ArgMatches) -> Result<Vec<OwnCommand>, String> {
+    fn translate(&self, _: &ArgMatches) -> Result<Vec<LoadgenCommand>, String> {
         let (rate, arrivals) = self.rate()?;
         let duration_ns = (self.num_conns as f64 * NS_PER_S as f64 / rate) as u64;
         let timeout_ns = self
             .timeout
             .map(|seconds| (seconds * NS_PER_S as f64) as u64);
-        let command = OwnCommand::load(&self.url())
+        let command = LoadgenCommand::load(&self.url())
             .option("-R", rate)
             .option("-d", duration_text(duration_ns))
             .option("--arrivals", arrivals)
@@ -144,7 +144,7 @@ impl Dialect for Httperf {
             path: self.uri.clone(),
             count: self.num_calls.max(1),
         });
-        Ok(vec![self.own.onto(command)])
+        Ok(vec![self.options.add_to(command)])
     }
 }
 
@@ -188,7 +188,7 @@ impl Httperf {
         }
     }
 
-    fn with_headers(&self, command: OwnCommand) -> OwnCommand {
+    fn with_headers(&self, command: LoadgenCommand) -> LoadgenCommand {
         let added = self.add_header.as_deref().unwrap_or_default();
         let added = added.replace("\\r", "").replace("\\n", "\n");
         let lines = added.lines().filter(|line| !line.trim().is_empty());
@@ -202,7 +202,7 @@ impl Httperf {
             .header_lines(lines)
     }
 
-    fn with_notes(&self, command: OwnCommand, arrivals: &str) -> OwnCommand {
+    fn with_notes(&self, command: LoadgenCommand, arrivals: &str) -> LoadgenCommand {
         let mut command = command;
         if arrivals == "poisson" {
             command = command.note(format!(

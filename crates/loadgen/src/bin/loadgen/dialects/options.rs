@@ -3,11 +3,11 @@
 
 use clap::Args;
 
-use super::command::OwnCommand;
+use super::command::LoadgenCommand;
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Options of loadgen")]
-pub struct OwnOptions {
+pub struct LoadgenOptions {
     /// Write the report to FILE (default: standard output)
     #[arg(long, num_args = 0..=1, default_missing_value = "-", value_name = "FILE")]
     pub json: Option<String>,
@@ -34,9 +34,9 @@ pub struct OwnOptions {
     expect_regex: Option<String>,
 }
 
-impl OwnOptions {
+impl LoadgenOptions {
     /// The command with these options.
-    pub fn onto(&self, command: OwnCommand) -> OwnCommand {
+    pub fn add_to(&self, command: LoadgenCommand) -> LoadgenCommand {
         command
             .option_if("--expect-status", self.expect_status.as_ref())
             .option_if("--expect-body-file", self.expect_body_file.as_ref())

@@ -4,7 +4,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 
 use super::*;
 
-fn commands(line: &str) -> Result<Vec<OwnCommand>, String> {
+fn commands(line: &str) -> Result<Vec<LoadgenCommand>, String> {
     let words: Vec<OsString> = line.split_ascii_whitespace().map(OsString::from).collect();
     let (name, its_words) = requested(&words).expect("a dialect");
     translate(&name, its_words).map_err(|refusal| match refusal {
@@ -136,7 +136,11 @@ fn each_cycle_of_funkload_is_a_separate_load() {
     let cycles = commands(
         "loadgen --as funkload --users 50,100 -D 120 -m 0.5 -M 1.5 -u http://h/ --json a/r.json",
     );
-    let lines: Vec<String> = cycles.expect("two").iter().map(OwnCommand::line).collect();
+    let lines: Vec<String> = cycles
+        .expect("two")
+        .iter()
+        .map(LoadgenCommand::line)
+        .collect();
     let of = |users: u32| {
         format!(
             "loadgen http://h/ --http1.0 --keepalive off -c {users} -d 120s --think-time 1s \

@@ -4,8 +4,8 @@ use clap::{ArgMatches, Parser};
 use loadgen::parse_duration_ns;
 
 use super::Dialect;
-use super::command::{OwnCommand, duration_text};
-use super::options::OwnOptions;
+use super::command::{LoadgenCommand, duration_text};
+use super::options::LoadgenOptions;
 use super::refusal::Refused;
 
 /// Run a command line of wrk 4, and print the equivalent loadgen command.
@@ -37,7 +37,7 @@ pub struct Wrk {
     #[arg(short = 'T', long, default_value = "2s", value_parser = parse_duration_ns)]
     timeout: u64,
     #[command(flatten)]
-    own: OwnOptions,
+    options: LoadgenOptions,
 }
 
 impl Dialect for Wrk {
@@ -48,20 +48,20 @@ impl Dialect for Wrk {
         ("-v", "use loadgen --version"),
     ];
 
-    fn translate(&self, _: &ArgMatches) -> Result<Vec<OwnCommand>, String> {
+    fn translate(&self, _: &ArgMatches) -> Result<Vec<LoadgenCommand>, String> {
         // wrk omits the connections that do not divide evenly among its threads.
         let connections = self.connections / self.threads.max(1) * self.threads;
         if connections == 0 {
             return Err("-c must be at least -t: each thread needs a connection".to_owned());
         }
-        let command = OwnCommand::load(&self.url)
+        let command = LoadgenCommand::load(&self.url)
             .option("--threads", self.threads)
             .option("-c", connections)
             .option("-d", duration_text(self.duration))
             .option("--timeout", duration_text(self.timeout))
             .header_lines(self.headers.iter().map(String::as_str))
             .flag_if(self.url.starts_with("https:"), "--insecure");
-        Ok(vec![self.own.onto(command)])
+        Ok(vec![self.options.add_to(command)])
     }
 }
 
