@@ -13,12 +13,11 @@
 //! # Ok::<(), loadgen::LoadError>(())
 //! ```
 //!
-//! The crate knows no Python, writes no files and prints nothing. All times are integer nanoseconds
-//! of `CLOCK_MONOTONIC`.
+//! The crate does not depend on Python, writes no files and prints nothing. All times are integer
+//! nanoseconds of `CLOCK_MONOTONIC`.
 //!
 //! # Limitations
-//! One server per load, HTTP/1.1 or HTTP/2 without multiplexing, Linux 5.11 or newer
-//! (`epoll_pwait2`).
+//! One server per load; HTTP/1.0, HTTP/1.1 or HTTP/2; Linux 5.11 or newer (`epoll_pwait2`).
 
 mod arrivals;
 mod base;

@@ -69,7 +69,7 @@ fn uncertainty(
         offered: recorder.phase(Phase::Measure).scheduled,
         is_interrupted: facts.is_interrupted,
         floor: plan.noise_floor.as_ref(),
-        least_floor_ratio: plan.thresholds.floor.unresolved,
+        min_floor_ratio: plan.thresholds.floor.unresolved,
     };
     measured.uncertainty()
 }

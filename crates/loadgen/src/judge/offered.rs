@@ -85,8 +85,8 @@ mod tests {
     }
 
     #[test]
-    fn requests_given_up_are_lower_bounds() {
-        // Two of a hundred were given up after 2,000 ns.
+    fn abandoned_requests_give_lower_bounds() {
+        // Two of a hundred requests were abandoned after 2,000 ns.
         let bounds = offered_quantiles(&filled(1..=98), &filled([2_000, 2_000]), 100);
         assert_eq!(
             bounds["0.95"],

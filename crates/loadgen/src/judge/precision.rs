@@ -21,16 +21,16 @@ impl PrecisionReport {
     /// Computes the precision from the whole measurement.
     pub(crate) fn of(
         precision: &Precision,
-        known: Option<&QuantileUncertainty>,
+        uncertainty: Option<&QuantileUncertainty>,
         value: Option<&Bounds>,
     ) -> Self {
         // The confidence interval of a quantile that is not resolved has too little coverage for a
         // stopping rule.
-        let interval = known
-            .filter(|known| known.resolution_status != ResolutionStatus::NotResolved)
-            .and_then(|known| known.interval_95_ns);
-        let closed = interval.and_then(|(low_ns, high_ns)| Some((low_ns, high_ns?)));
-        let half_width = closed
+        let interval = uncertainty
+            .filter(|quantile| quantile.resolution_status != ResolutionStatus::NotResolved)
+            .and_then(|quantile| quantile.interval_95_ns);
+        let bounded = interval.and_then(|(low_ns, high_ns)| Some((low_ns, high_ns?)));
+        let half_width = bounded
             .zip(
                 value
                     .and_then(|value| value.high)
@@ -49,14 +49,14 @@ impl PrecisionReport {
     pub fn sentence(&self, precision: &Precision) -> String {
         let name = format!("p{}", precision.quantile * 100.0);
         let target = format!("± {:.1} %", precision.half_width * 100.0);
-        let known = self.half_width.map_or_else(
+        let achieved = self.half_width.map_or_else(
             || format!("{name} has no finite 95 % CI (see `uncertainty` in the report)"),
             |half_width| format!("{name} is known to within ± {:.1} %", half_width * 100.0),
         );
         if self.is_reached {
-            format!("{known} (target: {target})")
+            format!("{achieved} (target: {target})")
         } else {
-            format!("{known}, so the target of {target} was not reached; raise --max-duration")
+            format!("{achieved}, so the target of {target} was not reached; raise --max-duration")
         }
     }
 }
@@ -67,14 +67,14 @@ mod tests {
     use crate::base::clock::NS_PER_S;
     use crate::judge::uncertainty::NotResolved;
 
-    const ASKED: Precision = Precision {
+    const TARGET: Precision = Precision {
         quantile: 0.99,
         half_width: 0.05,
         max_duration_ns: 600 * NS_PER_S,
     };
 
     #[test]
-    fn it_is_reached_by_half_of_a_closed_interval_and_never_without_one() {
+    fn the_target_is_reached_only_with_a_bounded_and_narrow_interval() {
         let known = |high_ns| QuantileUncertainty {
             interval_95_ns: Some((960, high_ns)),
             effective_requests: Some(1e4),
@@ -86,7 +86,7 @@ mod tests {
             high: Some(1_000),
         };
         let of = |known: QuantileUncertainty, value: Bounds| {
-            PrecisionReport::of(&ASKED, Some(&known), Some(&value))
+            PrecisionReport::of(&TARGET, Some(&known), Some(&value))
         };
         assert_eq!(
             of(known(Some(1_060)), value),
@@ -123,17 +123,17 @@ mod tests {
             ..known(None)
         };
         assert_eq!(of(none, value), unknown);
-        assert_eq!(PrecisionReport::of(&ASKED, None, None), unknown);
+        assert_eq!(PrecisionReport::of(&TARGET, None, None), unknown);
     }
 
     #[test]
-    fn a_sentence_gives_the_precision_and_its_target() {
+    fn the_sentence_gives_the_precision_and_its_target() {
         let sentence = |half_width, is_reached| {
             PrecisionReport {
                 half_width,
                 is_reached,
             }
-            .sentence(&ASKED)
+            .sentence(&TARGET)
         };
         assert_eq!(
             sentence(Some(0.042), true),

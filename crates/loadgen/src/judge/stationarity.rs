@@ -13,14 +13,14 @@ use crate::statistics::over_dispersion::BATCHES;
 
 /// Slices last one to five seconds: the time of a thousand requests.
 const REQUESTS_IN_SLICE: f64 = 1_000.0;
-const LONGEST_SLICE_NS: u64 = 5 * NS_PER_S;
+const MAX_SLICE_NS: u64 = 5 * NS_PER_S;
 /// Minimum number of slices for detecting a change.
-const FEWEST_SLICES: usize = 10;
+const MIN_SLICES: usize = 10;
 
 /// A shorter load is divided into this many slices, or fewer if a slice would have less than
 /// [`RESPONSES_IN_MEDIAN`] responses; each count divides [`BATCHES`]. Only the medians of short
 /// slices are compared.
-const COUNTS_OF_SHORT_SLICES: [usize; 6] = [30, 24, 20, 15, 12, FEWEST_SLICES];
+const COUNTS_OF_SHORT_SLICES: [usize; 6] = [30, 24, 20, 15, 12, MIN_SLICES];
 const RESPONSES_IN_MEDIAN: u64 = 5;
 
 const EMPTY_SLICE: &str = "a slice of the measurement has no correct response";
@@ -28,9 +28,9 @@ const EMPTY_SLICE: &str = "a slice of the measurement has no correct response";
 /// Number of slices for detecting the growth of a backlog.
 const GROWTH_SLICES: usize = 30;
 /// With fewer requests, random variation between slices can look like growth.
-const FEWEST_REQUESTS: u64 = 1_000;
+const MIN_REQUESTS: u64 = 1_000;
 /// Growth by fewer requests than this is ignored.
-const LEAST_BACKLOG: f64 = 4.0;
+const MIN_BACKLOG_GROWTH: f64 = 4.0;
 
 /// Whether one quantile describes the whole measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
@@ -107,11 +107,10 @@ pub struct InSystem {
 }
 
 impl InSystem {
-    /// Computes it from the batches; `requests` is the number of requests if growth is to be
-    /// computed.
+    /// Computes the mean and, if `requests` (their number) is given and large enough, the growth.
     pub(crate) fn of(batches: &Batches, requests: Option<u64>) -> Self {
         let mean = batches.mean_in_system();
-        let is_enough = requests.is_some_and(|requests| requests >= FEWEST_REQUESTS);
+        let is_enough = requests.is_some_and(|requests| requests >= MIN_REQUESTS);
         Self {
             mean,
             growth: (is_enough && mean > 0.0).then(|| growth(&batches.in_system()) / mean),
@@ -122,7 +121,7 @@ impl InSystem {
     /// requests.
     pub(crate) fn grew_beyond(&self, limit: f64) -> bool {
         self.growth
-            .is_some_and(|growth| growth > limit && growth * self.mean >= LEAST_BACKLOG)
+            .is_some_and(|growth| growth > limit && growth * self.mean >= MIN_BACKLOG_GROWTH)
     }
 }
 
@@ -166,7 +165,7 @@ impl Stationarity {
         batches: &Batches,
         thresholds: &Thresholds,
     ) -> Self {
-        if slices.len() < FEWEST_SLICES {
+        if slices.len() < MIN_SLICES {
             return Self::of_short_slices(batches, thresholds);
         }
         let ln = |quantile: f64| -> Option<Vec<f64>> {
@@ -273,8 +272,8 @@ impl Series {
         }
     }
 
-    /// Changes of the level by more than this share; excludes the edges of stalls.
-    fn changes_of_level(&self, least: f64) -> Vec<usize> {
+    /// Changes of the level by more than `min_change`, a share. Edges of stalls are excluded.
+    fn changes_of_level(&self, min_change: f64) -> Vec<usize> {
         let mut places = changes(&self.ln_p50);
         loop {
             let levels = self.levels(&places);
@@ -285,7 +284,7 @@ impl Series {
                 .enumerate()
                 .min_by(|left, right| left.1.total_cmp(&right.1));
             match smallest {
-                Some((index, step)) if step <= least => drop(places.remove(index)),
+                Some((index, step)) if step <= min_change => drop(places.remove(index)),
                 _ => return places,
             }
         }
@@ -326,7 +325,7 @@ fn drift_ns(ln: &[f64]) -> f64 {
 /// Number of recording intervals per slice.
 pub(crate) fn intervals_in_slice(interval_ns: u64, responses_per_s: f64) -> usize {
     let target_ns = REQUESTS_IN_SLICE / responses_per_s * NS_PER_S as f64;
-    let target_ns = target_ns.min(LONGEST_SLICE_NS as f64) as u64;
+    let target_ns = target_ns.min(MAX_SLICE_NS as f64) as u64;
     // Rates slightly below 1,000/s also get slices of one second.
     let whole_s = target_ns
         .saturating_sub(NS_PER_S / 20)
@@ -340,8 +339,8 @@ mod tests {
     use super::*;
     use crate::base::clock::NS_PER_MS;
 
-    /// Slices of one second with a thousand exponential response times each, with this mean in
-    /// milliseconds.
+    /// The result for slices of one second, each with a thousand exponential response times whose
+    /// mean is `mean_ms(second)`.
     fn judged(seconds: u64, mean_ms: impl Fn(u64) -> f64) -> Stationarity {
         let slice = |second: u64| {
             let mut histogram = LatencyHistogram::new();
@@ -361,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn f21_a_warm_up_of_five_seconds_is_placed_at_its_end() {
+    fn f21_the_end_of_a_warm_up_of_five_seconds_is_located() {
         for (slow_ms, seconds) in [(20.0, 30), (1.5, 60)] {
             let result = judged(seconds, |second| if second < 5 { slow_ms } else { 1.0 });
             assert_eq!(result.state, Some(State::NonStationary));
@@ -381,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn f21_a_hold_that_rises_by_a_hundredth_each_second_is_not_stationary() {
+    fn f21_response_times_that_rise_by_one_percent_per_second_are_not_stationary() {
         let result = judged(60, |second| 1.01_f64.powi(second as i32));
         assert_eq!(result.state, Some(State::NonStationary));
         assert_eq!(
@@ -401,7 +400,7 @@ mod tests {
             judged(60, |second| 1.0 + second as f64 * 0.003).state,
             Some(State::Drifting)
         );
-        // A stall of one slice, or of one in ten, is part of how such a server is.
+        // A stall in one slice, or in one slice in ten, is normal for such a server.
         for period in [10, 60] {
             let result = judged(60, |second| if second % period == 7 { 50.0 } else { 1.0 });
             assert_eq!(
@@ -413,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn too_short_a_measurement_and_one_with_gaps_are_not_judged() {
+    fn short_measurements_and_measurements_with_empty_slices_are_not_judged() {
         let short = judged(9, |_| 1.0);
         assert_eq!(short.reason, Some("fewer than 50 correct responses"));
         let empty = vec![LatencyHistogram::new(); 20];
@@ -430,77 +429,82 @@ mod tests {
         );
     }
 
-    /// A load of ten seconds with so many responses at even distances, lognormal about 6 ms times
-    /// the factor of their place in it.
-    fn few(seed: u64, responses: u64, factor: impl Fn(f64) -> f64) -> Stationarity {
+    /// The result for a load of ten seconds with evenly spaced, lognormal responses. Their median
+    /// is 6 ms times `factor(place)`, where `place` runs from 0 to 1.
+    fn short_load(seed: u64, responses: u64, factor: impl Fn(f64) -> f64) -> Stationarity {
         let mut batches = Batches::new(0, 10 * NS_PER_S);
         for index in 0..responses {
             let at_ns = index * 10 * NS_PER_S / responses;
             let noise = (0.3 * refsrv::random::normal(seed, index)).exp();
-            let mean_ms = 6.0 * factor(index as f64 / responses as f64);
-            let response_ns = (mean_ms * noise * NS_PER_MS as f64) as u64;
+            let median_ms = 6.0 * factor(index as f64 / responses as f64);
+            let response_ns = (median_ms * noise * NS_PER_MS as f64) as u64;
             batches.record(at_ns, at_ns + response_ns, Some(response_ns));
         }
         Stationarity::of(&[], NS_PER_S, &batches, &Thresholds::default())
     }
 
-    /// In how many of a hundred such loads each state is found.
-    fn share(responses: u64, factor: fn(f64) -> f64, state: State) -> usize {
+    /// How many of 100 short loads (seeds 0 to 99) have this state.
+    fn loads_with_state(responses: u64, factor: fn(f64) -> f64, state: State) -> usize {
         (0..100)
-            .filter(|&seed| few(seed, responses, factor).state == Some(state))
+            .filter(|&seed| short_load(seed, responses, factor).state == Some(state))
             .count()
     }
 
     #[test]
     fn fifty_responses_are_judged_and_fewer_are_not() {
         assert_eq!(
-            few(1, 49, |_| 1.0).reason,
+            short_load(1, 49, |_| 1.0).reason,
             Some("fewer than 50 correct responses")
         );
-        let result = few(1, 50, |_| 1.0);
+        let result = short_load(1, 50, |_| 1.0);
         assert_eq!(
             (result.state, result.reason, result.p99_drift),
             (Some(State::Stationary), None, None)
         );
         assert_eq!(result.slice_ns, Some(NS_PER_S));
-        assert_eq!(few(1, 1_000, |_| 1.0).slice_ns, Some(NS_PER_S / 3));
+        assert_eq!(short_load(1, 1_000, |_| 1.0).slice_ns, Some(NS_PER_S / 3));
     }
 
     #[test]
-    fn a_short_load_shows_its_warm_up_and_its_drift() {
+    fn warm_up_and_drift_of_a_short_load_are_detected() {
         let warm_up = |place: f64| if place < 0.2 { 13.6 / 6.1 } else { 1.0 };
-        assert!(share(1_000, warm_up, State::NonStationary) >= 95);
-        let settled_ns = few(1, 1_000, warm_up).settled_after_ns.expect("settled");
+        assert!(loads_with_state(1_000, warm_up, State::NonStationary) >= 95);
+        let settled_ns = short_load(1, 1_000, warm_up)
+            .settled_after_ns
+            .expect("settled");
         assert!(
             settled_ns.abs_diff(2 * NS_PER_S) <= NS_PER_S / 3,
             "{settled_ns}"
         );
 
         let drift = |place: f64| 1.0 + place * (8.1 / 5.9 - 1.0);
-        let detected =
-            share(1_000, drift, State::NonStationary) + share(1_000, drift, State::Drifting);
+        let detected = loads_with_state(1_000, drift, State::NonStationary)
+            + loads_with_state(1_000, drift, State::Drifting);
         assert!(detected >= 80, "{detected}");
     }
 
     #[test]
-    fn a_change_of_some_microseconds_decides_nothing() {
+    fn a_change_of_a_few_microseconds_is_ignored() {
         let step = |from: f64| move |place: f64| if place < 0.5 { from } else { 1.6 * from };
-        let (small, large) = (few(1, 4_000, step(0.01)), few(1, 4_000, step(0.02)));
+        let (small, large) = (
+            short_load(1, 4_000, step(0.01)),
+            short_load(1, 4_000, step(0.02)),
+        );
         assert!(small.p50_range > Some(0.4), "60 and 96 µs: {small:?}");
         assert_eq!(small.state, Some(State::Stationary));
         assert_eq!(large.state, Some(State::NonStationary), "120 and 192 µs");
     }
 
     #[test]
-    fn a_short_load_of_a_steady_server_is_rarely_blamed() {
+    fn a_short_load_of_a_steady_server_is_usually_stationary() {
         for responses in [50, 100, 150, 400, 1_000, 4_000] {
-            let steady = share(responses, |_| 1.0, State::Stationary);
+            let steady = loads_with_state(responses, |_| 1.0, State::Stationary);
             assert!(steady >= 92, "{steady} of 100 with {responses} responses");
         }
     }
 
     #[test]
-    fn slices_are_as_long_as_a_thousand_requests_take() {
+    fn a_slice_lasts_as_long_as_a_thousand_requests() {
         let cases = [
             (5_000.0, 1),
             (1_000.0, 1),
@@ -521,8 +525,8 @@ mod tests {
         assert_eq!(intervals_in_slice(30 * NS_PER_S, 1.0), 1);
     }
 
-    /// A queue with one server in virtual time, at 1,000 arrivals per second, each held for an
-    /// exponential time.
+    /// A single-server queue in virtual time with 1,000 Poisson arrivals per second and exponential
+    /// service times whose mean is `hold_ns(time)`.
     fn queue(
         seed: u64,
         seconds: u64,
@@ -551,7 +555,7 @@ mod tests {
 
     #[test]
     fn f21_a_queue_below_its_capacity_is_stable_and_one_above_it_is_not() {
-        for (utilisation, most_false) in [(0.5, 1), (0.8, 3), (0.9, 10)] {
+        for (utilisation, max_false) in [(0.5, 1), (0.8, 3), (0.9, 10)] {
             let (mut unstable, mut not_stationary) = (0, 0);
             for seed in 0..50 {
                 let (batches, slices) = queue(seed, 30, |_| utilisation * 1e6);
@@ -561,7 +565,7 @@ mod tests {
             }
             assert!(unstable <= 1, "{unstable} of 50 unstable at {utilisation}");
             assert!(
-                not_stationary <= most_false,
+                not_stationary <= max_false,
                 "{not_stationary} of 50 not stationary at {utilisation}"
             );
         }
@@ -577,7 +581,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_is_no_growing_backlog() {
+    fn a_stall_is_not_a_growing_backlog() {
         let stall_ns = 3 * NS_PER_S;
         for at_ns in [0, 12 * NS_PER_S, 26 * NS_PER_S] {
             let mut batches = Batches::new(0, 30 * NS_PER_S);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
 
-use crate::judge::uncertainty::FEWEST_BEYOND;
+use crate::judge::uncertainty::MIN_BEYOND;
 use crate::plan::Precision;
 use crate::record::batches::Batches;
 use crate::record::possible_ends::{Ends, Snapshot};
@@ -46,7 +46,7 @@ pub(crate) fn apply(
 /// while the load runs. Quantiles are interpolated within a slot.
 fn half_width(batches: &Batches, quantile: f64) -> Option<f64> {
     let dispersion = Dispersion::of(&batches.beyond_of_offered(quantile), quantile)?;
-    if dispersion.effective_beyond(quantile) < FEWEST_BEYOND || dispersion.high >= 1.0 {
+    if dispersion.effective_beyond(quantile) < MIN_BEYOND || dispersion.high >= 1.0 {
         return None;
     }
     let [low_ns, value_ns, high_ns] = [dispersion.low, quantile, dispersion.high]
@@ -77,7 +77,7 @@ mod tests {
         plan
     }
 
-    /// Snapshots of two threads before the first end: constant response times, or scattered ones.
+    /// Applies the rule to snapshots that two threads submit before the first possible end.
     fn ends_after(half_width: f64, response_ns: impl Fn(u64) -> u64) -> Arc<Ends> {
         let ends = Ends::of(&plan(half_width), 0).expect("the plan has a precision");
         let (sender, snapshots) = channel();
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_decided_before_every_thread_has_submitted() {
+    fn the_measurement_continues_until_every_thread_has_submitted() {
         let ends = Ends::of(&plan(0.5), 0).expect("the plan has a precision");
         let (sender, snapshots) = channel();
         let mut batches = Batches::new(5 * S, 15 * S);
@@ -150,8 +150,9 @@ mod tests {
                 Some((index * 377 % 1_000 + 1) * 1_000_000),
             );
         }
-        // For independent requests: 2.045 √(0.5 · 0.5 / 60,000) in quantile, and the same half_width of
-        // the values from 1 to 1,000.
+        // For independent requests, the half-width is 2.045 √(0.5 · 0.5 / 60,000) in terms of the
+        // quantile. The values are proportional to the quantile, so dividing by 0.5 gives the
+        // relative half-width.
         let expected = 2.045 * (0.25 / requests as f64).sqrt() / 0.5;
         let measured = half_width(&batches, 0.5).expect("enough requests");
         assert!(

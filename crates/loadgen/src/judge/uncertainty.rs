@@ -13,11 +13,11 @@ use crate::statistics::over_dispersion::Dispersion;
 
 /// Minimum number of effective requests beyond a resolved quantile; with fewer, the confidence
 /// interval has too little coverage.
-pub(crate) const FEWEST_BEYOND: f64 = 10.0;
+pub(crate) const MIN_BEYOND: f64 = 10.0;
 /// Minimum number of effective requests beyond a headline quantile.
-const HEADLINE_BEYOND: f64 = 100.0;
+const MIN_HEADLINE_BEYOND: f64 = 100.0;
 
-/// Ends of a 95 % confidence interval; unbounded without an upper end.
+/// Ends of a 95 % confidence interval; unbounded if the upper end is `None`.
 pub(crate) type Interval = (u64, Option<u64>);
 
 /// The uncertainty of each quantile within one run, and whether the quantile is resolved.
@@ -68,7 +68,7 @@ pub enum ResolutionStatus {
 pub enum NotResolved {
     /// Fewer than 300 requests, too few to estimate their correlation.
     TooFewRequests,
-    /// Fewer than ten effective requests lie beyond it.
+    /// Fewer than ten effective requests are slower than the quantile.
     TooFewEffectiveRequests,
     /// More requests failed than the quantile allows.
     NotMet,
@@ -88,7 +88,8 @@ impl QuantileUncertainty {
         }
     }
 
-    /// `interval_of` computes the confidence interval; `None` if its lower end is not met.
+    /// `interval_of` computes the confidence interval, or returns `None` if so many requests failed
+    /// that the lower end has no finite value.
     fn of(
         dispersion: &Dispersion,
         quantile: f64,
@@ -102,7 +103,7 @@ impl QuantileUncertainty {
                 ..Self::unknown(NotResolved::NotMet)
             };
         };
-        if beyond < FEWEST_BEYOND {
+        if beyond < MIN_BEYOND {
             // The interval is still reported: hiding it would select intervals that are too narrow.
             return Self {
                 effective_requests,
@@ -110,7 +111,7 @@ impl QuantileUncertainty {
                 ..Self::unknown(NotResolved::TooFewEffectiveRequests)
             };
         }
-        let resolution_status = if beyond < HEADLINE_BEYOND {
+        let resolution_status = if beyond < MIN_HEADLINE_BEYOND {
             ResolutionStatus::Resolved
         } else {
             ResolutionStatus::Headline
@@ -123,19 +124,19 @@ impl QuantileUncertainty {
         }
     }
 
-    /// A quantile with enough requests may still be too close to the noise floor.
-    fn above(
+    /// Marks a resolved quantile as not resolved if it is too close to the noise floor.
+    fn limited_by_floor(
         self,
         floor: Option<&NoiseFloor>,
         quantile: f64,
         value_ns: Option<u64>,
-        least_ratio: f64,
+        min_ratio: f64,
     ) -> Self {
         let ratio = floor
             .zip(value_ns)
             .and_then(|(floor, value_ns)| floor.ratio(quantile, value_ns));
         if self.resolution_status != ResolutionStatus::NotResolved
-            && ratio.is_some_and(|ratio| ratio < least_ratio)
+            && ratio.is_some_and(|ratio| ratio < min_ratio)
         {
             return Self {
                 resolution_status: ResolutionStatus::NotResolved,
@@ -156,7 +157,7 @@ pub(crate) struct Measured<'a> {
     pub is_interrupted: bool,
     pub floor: Option<&'a NoiseFloor>,
     /// A quantile below this many times the noise floor is not resolved.
-    pub least_floor_ratio: f64,
+    pub min_floor_ratio: f64,
 }
 
 impl Measured<'_> {
@@ -172,7 +173,7 @@ impl Measured<'_> {
         };
         Uncertainty {
             offered_quantiles_ns: by_quantile(&|quantile| self.of_offered(quantile, &lower)),
-            response_time_ns: by_quantile(&|quantile| self.of_answers(quantile)),
+            response_time_ns: by_quantile(&|quantile| self.of_correct(quantile)),
         }
     }
 
@@ -185,7 +186,7 @@ impl Measured<'_> {
         })
     }
 
-    fn of_answers(&self, quantile: f64) -> QuantileUncertainty {
+    fn of_correct(&self, quantile: f64) -> QuantileUncertainty {
         let dispersion = Dispersion::of(&self.batches.beyond(quantile), quantile);
         self.judge(
             quantile,
@@ -211,11 +212,11 @@ impl Measured<'_> {
         let Some(dispersion) = dispersion else {
             return QuantileUncertainty::unknown(NotResolved::TooFewRequests);
         };
-        QuantileUncertainty::of(&dispersion, quantile, interval_of).above(
+        QuantileUncertainty::of(&dispersion, quantile, interval_of).limited_by_floor(
             self.floor,
             quantile,
             value_ns,
-            self.least_floor_ratio,
+            self.min_floor_ratio,
         )
     }
 
@@ -244,8 +245,8 @@ mod tests {
 
     const LENGTH_NS: u64 = 120_000_000;
 
-    /// As many requests, evenly over time, with the response times 1 to 1,000 µs in turn; every
-    /// `failing`-th fails.
+    /// The uncertainty of evenly spaced requests whose response times cycle through 1 to 1,000 µs;
+    /// every `failing`-th request fails.
     fn uncertainty(requests: u64, failing: u64, floor: Option<&NoiseFloor>) -> Uncertainty {
         let (mut batches, mut correct) = (Batches::new(0, LENGTH_NS), LatencyHistogram::new());
         for index in 0..requests {
@@ -264,13 +265,13 @@ mod tests {
             offered: requests,
             is_interrupted: false,
             floor,
-            least_floor_ratio: 3.0,
+            min_floor_ratio: 3.0,
         };
         measured.uncertainty()
     }
 
     #[test]
-    fn ten_beyond_make_a_quantile_and_a_hundred_a_headline() {
+    fn ten_slower_requests_resolve_a_quantile_and_a_hundred_make_it_a_headline() {
         let result = uncertainty(20_000, 0, None);
         let resolution_status =
             |quantile: &str| result.response_time_ns[quantile].resolution_status;
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_lie_beyond_every_response() {
+    fn failures_count_as_slower_than_every_response() {
         let result = uncertainty(20_000, 10, None);
         let failed = result.offered_quantiles_ns["0.95"];
         assert_eq!(
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn few_requests_and_a_near_floor_say_why_nothing_is_resolved() {
+    fn few_requests_and_a_near_noise_floor_are_reported_as_the_reason() {
         assert_eq!(
             uncertainty(200, 0, None).response_time_ns["0.5"].reason,
             Some(NotResolved::TooFewRequests)

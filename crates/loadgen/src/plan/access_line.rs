@@ -21,32 +21,32 @@ const METHODS: [&str; 3] = ["method", "request_method", "verb"];
 const PATHS: [&str; 4] = ["uri", "request_uri", "url", "path"];
 const STATUSES: [&str; 3] = ["status", "status_code", "response_code"];
 
-/// A request in a log.
+/// One entry of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Visit {
+pub(crate) struct LogEntry {
     pub time: Timestamp,
-    pub request: Option<Requested>,
+    pub request: Option<LoggedRequest>,
     pub status: Option<u16>,
 }
 
-/// The request, if it can be sent again.
+/// A logged request that can be replayed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Requested {
+pub(crate) struct LoggedRequest {
     pub method: String,
     /// Path and query.
     pub path: String,
 }
 
 /// Whether a file with this first line is an access log.
-pub(crate) fn is_one(line: &str) -> bool {
+pub(crate) fn is_access_log(line: &str) -> bool {
     line.starts_with('{') || (line.contains('[') && line.contains('"'))
 }
 
-/// The request on this line.
+/// Parses one line.
 ///
 /// # Errors
 /// A sentence that describes the error.
-pub(crate) fn parse(line: &str) -> Result<Visit, String> {
+pub(crate) fn parse(line: &str) -> Result<LogEntry, String> {
     if line.starts_with('{') {
         return of_json(line);
     }
@@ -57,7 +57,7 @@ pub(crate) fn parse(line: &str) -> Result<Visit, String> {
     })
 }
 
-fn of_common(line: &str) -> Option<Visit> {
+fn of_common(line: &str) -> Option<LogEntry> {
     let timed = |(start, _)| {
         let (time, rest) = line[start + 1..].split_once(']')?;
         Some((timestamp::parse(time)?, rest))
@@ -67,7 +67,7 @@ fn of_common(line: &str) -> Option<Visit> {
     let end = closing_quote(quoted)?;
     let status = quoted[end + 1..].split_whitespace().next();
 
-    Some(Visit {
+    Some(LogEntry {
         time,
         request: request_line(&quoted[..end]),
         status: status.and_then(|text| text.parse().ok()),
@@ -88,7 +88,7 @@ fn closing_quote(text: &str) -> Option<usize> {
         .find(|place| !is_escaped(*place))
 }
 
-fn of_json(line: &str) -> Result<Visit, String> {
+fn of_json(line: &str) -> Result<LogEntry, String> {
     let fields: Map<String, Value> =
         serde_json::from_str(line).map_err(|_| "not a JSON object".to_owned())?;
     let time = text_of(&fields, &TIMES)
@@ -114,14 +114,14 @@ fn of_json(line: &str) -> Result<Visit, String> {
         }
     };
 
-    Ok(Visit {
+    Ok(LogEntry {
         time,
         request,
         status: text_of(&fields, &STATUSES).and_then(|text| text.parse().ok()),
     })
 }
 
-/// The first of these fields that is a text or a number.
+/// The first of these fields that is a string or a number, as text.
 fn text_of(fields: &Map<String, Value>, names: &[&str]) -> Option<String> {
     names.iter().find_map(|name| match fields.get(*name)? {
         Value::String(text) => Some(text.clone()),
@@ -130,8 +130,9 @@ fn text_of(fields: &Map<String, Value>, names: &[&str]) -> Option<String> {
     })
 }
 
-/// Parses `GET /path HTTP/1.1`; attacks and broken clients leave other texts in logs.
-fn request_line(line: &str) -> Option<Requested> {
+/// Parses `GET /path HTTP/1.1`. Logs also contain malformed request lines of attacks and broken
+/// clients.
+fn request_line(line: &str) -> Option<LoggedRequest> {
     let (method, rest) = line.split_once(' ')?;
     let (target, version) = rest.split_once(' ')?;
     if !version.starts_with("HTTP/") {
@@ -140,7 +141,7 @@ fn request_line(line: &str) -> Option<Requested> {
     requested(method, target)
 }
 
-fn requested(method: &str, target: &str) -> Option<Requested> {
+fn requested(method: &str, target: &str) -> Option<LoggedRequest> {
     let is_method = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase());
     let path = path_of(target)?;
     let is_path = path.starts_with('/')
@@ -148,7 +149,7 @@ fn requested(method: &str, target: &str) -> Option<Requested> {
         && path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
         && path.parse::<PathAndQuery>().is_ok();
 
-    (is_method && method != "CONNECT" && is_path).then(|| Requested {
+    (is_method && method != "CONNECT" && is_path).then(|| LoggedRequest {
         method: method.to_owned(),
         path: path.to_owned(),
     })
@@ -170,16 +171,16 @@ mod tests {
     const TEN_NS: u64 = 1_795_600_800_000_000_000;
 
     fn shape(line: &str) -> (u64, String, Option<u16>) {
-        let visit = parse(line).expect(line);
-        let request = visit.request.map_or_else(
+        let entry = parse(line).expect(line);
+        let request = entry.request.map_or_else(
             || "none".to_owned(),
             |request| format!("{} {}", request.method, request.path),
         );
-        (visit.time.unix_ns - TEN_NS, request, visit.status)
+        (entry.time.unix_ns - TEN_NS, request, entry.status)
     }
 
     #[test]
-    fn every_format_gives_the_same_visit() {
+    fn every_format_gives_the_same_entry() {
         for line in [
             r#"127.0.0.1 - - [25/Nov/2026:10:00:00 +0000] "GET /a?b=1 HTTP/1.1" 302 5"#,
             r#"::1 - Ann B [25/Nov/2026:10:00:00 +0000] "GET /a?b=1 HTTP/1.1" 302 5 "-" "x [y] z""#,
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_again_keeps_its_time() {
+    fn requests_that_cannot_be_replayed_keep_their_time() {
         for request in [
             "-",
             "",
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_log_says_what_is_missing() {
+    fn errors_name_what_a_line_lacks() {
         for (line, word) in [
             ("GET / HTTP/1.1", "common or combined"),
             (

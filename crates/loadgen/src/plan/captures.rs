@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 const EXAMPLE: &str = "--capture token=json:.token";
 
 /// Names of built-in placeholders.
-const TAKEN_NAMES: [&str; 4] = ["seq", "random", "uuid", "csv"];
+const BUILTIN_NAMES: [&str; 4] = ["seq", "random", "uuid", "csv"];
 
 /// A value that is taken from a response and sent in later requests of the session.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
@@ -72,7 +72,7 @@ impl CapturePlan {
                 "{name:?} is not the name of a captured value; use letters, digits, _, - and ."
             ));
         }
-        if TAKEN_NAMES.contains(&name.as_str()) {
+        if BUILTIN_NAMES.contains(&name.as_str()) {
             return Err(format!(
                 "{name:?} is the name of a built-in placeholder; use another name"
             ));
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_source_is_read() {
+    fn each_source_is_parsed() {
         for (text, source, expression) in [
             ("token=json:.token", CaptureSource::Json, ".token"),
             ("token=header:X-Token", CaptureSource::Header, "X-Token"),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_capture_is_refused_with_an_example() {
+    fn invalid_captures_are_refused_with_an_example() {
         for text in ["token", "token=.token", "token=xml:/a"] {
             let message = CapturePlan::parse(text).expect_err(text);
             assert!(message.contains(EXAMPLE), "{message}");

@@ -10,18 +10,18 @@ use serde::Serialize;
 
 use crate::plan::thresholds::Thresholds;
 
-/// What there is to say about one check.
+/// Description of one check.
 #[derive(Debug, PartialEq, JsonSchema, Serialize)]
 pub struct CheckInfo {
-    /// Its name in verdicts, options and documentation.
+    /// Name in verdicts, options and documentation.
     pub name: &'static str,
-    /// Its old code, for old readers.
+    /// Former code, for readers of older results; `None` if the check never had a code.
     pub code: Option<&'static str>,
-    /// What it looks at.
+    /// What the check examines.
     pub looks_at: &'static str,
-    /// When it fires, and why that matters.
+    /// When the check fires, and why that matters.
     pub fires_when: &'static str,
-    /// What to do when it fires; `None` where nothing helps.
+    /// How to fix the cause; `None` if no fix is known.
     pub fix: Option<&'static str>,
 }
 

@@ -13,10 +13,10 @@ use crate::plan::{
 };
 
 /// Maximum number of requests in a plan; each has its own counts in the report.
-const MOST_REQUESTS: usize = 10_000;
+const MAX_REQUESTS: usize = 10_000;
 
 /// Maximum for a replay that names the request of each arrival.
-pub(crate) const MOST_RECORDED_REQUESTS: usize = 100_000;
+pub(crate) const MAX_RECORDED_REQUESTS: usize = 100_000;
 
 /// One of several requests of a plan. All requests go to the same server.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
@@ -176,12 +176,12 @@ impl LoadPlan {
             ));
         }
 
-        let most = replay.map_or(MOST_REQUESTS, |_| MOST_RECORDED_REQUESTS);
-        if count > most {
+        let max = replay.map_or(MAX_REQUESTS, |_| MAX_RECORDED_REQUESTS);
+        if count > max {
             return Err(LoadError::Plan(format!(
                 "{} requests; a plan may have at most {}",
                 thousands(count as u64),
-                thousands(most as u64)
+                thousands(max as u64)
             )));
         }
         Ok(())
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn each_impossible_mix_is_named() {
+    fn invalid_mixes_are_refused_with_the_reason() {
         let good = LoadPlan::open("http://h/", 1.0, NS_PER_S);
         let target = |weight| {
             vec![WeightedRequest {
@@ -286,7 +286,7 @@ mod tests {
             (
                 "10,000",
                 LoadPlan {
-                    targets: vec![target(1.0).remove(0); MOST_REQUESTS + 1],
+                    targets: vec![target(1.0).remove(0); MAX_REQUESTS + 1],
                     ..good.clone()
                 },
             ),
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn the_report_tells_steps_apart_by_session_and_place() {
+    fn the_report_distinguishes_steps_by_session_and_position() {
         let mut plan = LoadPlan::open("http://h/", 1.0, NS_PER_S);
         plan.sessions = vec![session(&["/", "/cart"])];
         assert_eq!(

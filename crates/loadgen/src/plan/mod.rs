@@ -222,12 +222,12 @@ fn default_streams() -> usize {
     1
 }
 
-/// A timeout is noticed slightly after it expired. A drain that ended with the timeout would report
-/// the last requests as unfinished, so it lasts longer.
+/// A timeout is detected slightly after it expires. A drain as long as the timeout would therefore
+/// report the last requests as unfinished.
 const TIMEOUT_NOTICE_NS: u64 = 500 * NS_PER_MS;
 
-/// The report lists them individually.
-const MOST_FLIGHTS: usize = 100_000;
+/// Maximum number of flights per list; the report contains every flight.
+const MAX_FLIGHTS: usize = 100_000;
 
 /// Size of a packed interval with many different values, including its part of the report.
 const INTERVAL_BYTES_ESTIMATE: u64 = 16 * 1024;
@@ -371,7 +371,7 @@ impl LoadPlan {
             "the interval must be at least 10ms",
         )?;
         require(
-            self.keep_flights <= MOST_FLIGHTS,
+            self.keep_flights <= MAX_FLIGHTS,
             "keep_flights may be at most 100,000",
         )?;
         require(
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn each_impossible_field_is_named() {
+    fn errors_name_the_invalid_field() {
         let good = LoadPlan::open("http://127.0.0.1/", 100.0, NS_PER_S);
         let cases: Vec<(&str, LoadPlan)> = vec![
             ("rate", LoadPlan::open("http://h/", 0.0, NS_PER_S)),
@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn several_streams_need_a_kept_connection_of_http2() {
+    fn several_streams_need_http2_and_connection_reuse() {
         let good = LoadPlan {
             http_version: HttpVersion::Http2,
             streams: 8,
@@ -590,7 +590,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_load_gets_longer_intervals_by_itself() {
+    fn a_long_load_has_longer_intervals_by_default() {
         let minute = LoadPlan::open("http://h/", 1.0, 60 * NS_PER_S);
         assert_eq!(minute.interval_ns(), NS_PER_S);
         let mut day = LoadPlan::open("http://h/", 1.0, 24 * 3600 * NS_PER_S);
@@ -616,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_request_of_a_connection_is_known() {
+    fn the_last_request_of_a_connection_is_recognized() {
         assert!(!Keepalive::On.is_last(1_000_000));
         assert!(Keepalive::Off.is_last(0));
         let three = Keepalive::Requests(3);

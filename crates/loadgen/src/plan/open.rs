@@ -10,10 +10,9 @@ use crate::plan::profile::{LoadProfile, Ramp, Replay, Step};
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(try_from = "OpenKeys", into = "OpenKeys")]
 pub struct OpenLoop {
-    /// What is offered over time; in JSON one of the keys `rate_per_s`, `ramp`, `steps` and
-    /// `replay`.
+    /// Load profile; in JSON, one of the keys `rate_per_s`, `ramp`, `steps` and `replay`.
     pub profile: LoadProfile,
-    /// Inter-arrival distribution; a replay has none, and its JSON has no such key.
+    /// Inter-arrival distribution. A replay has none, so its JSON does not contain this key.
     pub arrivals: Arrivals,
     /// What happens to a request when the maximum number of connections is open and all are busy.
     pub on_busy: OnBusy,
@@ -29,24 +28,24 @@ pub struct OpenLoop {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
-    /// Independent exponential gaps: what many independent users look like.
+    /// Poisson arrivals: exponential inter-arrival times, as with many independent users.
     #[default]
     Poisson,
-    /// Even gaps: they queue less than independent users do (`docs/method.md`).
+    /// Evenly spaced arrivals, which cause less queueing than Poisson arrivals (`docs/method.md`).
     Constant,
 }
 
-/// What an arrival does when no connection is idle. Below the cap on connections it opens one,
-/// whatever is said here.
+/// What happens to a request when all connections are busy. Below the maximum number of
+/// connections, every policy opens another connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnBusy {
-    /// At the cap it waits, in FIFO order; the wait is recorded as pool wait.
+    /// At the maximum, requests wait in FIFO order; the wait is recorded as pool wait.
     #[default]
     Grow,
-    /// The same, said by who gives a cap so that arrivals queue there.
+    /// Synonym of `Grow`, for plans whose maximum is meant to make requests queue.
     Queue,
-    /// At the cap it is dropped and counted.
+    /// At the maximum, requests are dropped and counted.
     Shed,
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// For each arrival of a replay, in their order, the index of its target. Cheap to clone.
+/// The index of the target of each arrival of a replay, in order of arrival. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(from = "Vec<u32>", into = "Vec<u32>")]
 pub struct Order(Arc<[u32]>);
@@ -22,7 +22,7 @@ impl Order {
         self.0[place as usize]
     }
 
-    /// Whether it has one index per arrival, each within the number of targets.
+    /// Whether there is one index per arrival, and each is less than the number of targets.
     pub(crate) fn fits(&self, arrivals: usize, targets: usize) -> bool {
         self.0.len() == arrivals && self.0.iter().all(|index| (*index as usize) < targets)
     }

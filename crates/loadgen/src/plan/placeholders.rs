@@ -1,7 +1,7 @@
 //! Placeholders in requests: `{{name}}`. This module only parses them; their values are determined
 //! when the requests are prepared.
 
-/// Starts a placeholder; written twice, it is sent once, unchanged.
+/// Starts a placeholder. Written twice, it stands for a literal `{{`.
 const OPENING: &str = "{{";
 const CLOSING: &str = "}}";
 
@@ -92,10 +92,10 @@ fn csv_path(text: &str) -> Option<(&str, &str)> {
     Some(text.split_at(columns.rfind(':')?))
 }
 
-/// The length of a text in a message.
+/// The beginning of a text, for messages.
 fn beginning(text: &str) -> String {
-    const SHOWN: usize = 40;
-    let mut shown: String = text.chars().take(SHOWN).collect();
+    const MAX_CHARACTERS: usize = 40;
+    let mut shown: String = text.chars().take(MAX_CHARACTERS).collect();
     if shown.len() < text.len() {
         shown.push('…');
     }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_tables_are_replaced_and_nothing_else() {
+    fn only_paths_of_csv_files_are_replaced() {
         let text = "/{{csv:a/b.csv:id}}/{{csv:c:d.csv:e:random}}{{seq:1}}{{{{{{csv:x}}";
         let replaced = with_csv_paths(text, |path| format!("<{path}>"));
         let expected = "/{{csv:<a/b.csv>:id}}/{{csv:<c:d.csv>:e:random}}{{seq:1}}{{{{{{csv:x}}";
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn braces_without_an_end_are_refused_with_the_way_to_send_them() {
+    fn unclosed_braces_are_refused_with_the_escape_for_literal_braces() {
         let message = parts("/a{{b}").expect_err("no end");
         assert!(
             message.contains("\"{{b}\"") && message.contains("write {{{{ to send {{"),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn an_escaped_text_is_sent_as_it_was() {
+    fn escaped_text_is_sent_unchanged() {
         for text in ["", "{", "{{", "{{{", "{{{{", "a{{7*7}}b", "{{{x}}}"] {
             let written = escaped(text);
             let sent: String = parts(&written)

@@ -11,8 +11,8 @@ use crate::plan::{LoadModel, LoadPlan, LoadProfile, Phases};
 /// Quantiles in reports.
 pub const REPORTED_QUANTILES: [f64; 6] = [0.5, 0.9, 0.95, 0.99, 0.999, 0.9999];
 
-/// A wider interval has no use.
-const WIDEST_SHARE: f64 = 0.5;
+/// Wider intervals are useless.
+const MAX_HALF_WIDTH: f64 = 0.5;
 
 /// The target precision of a quantile. The measurement ends after 1, 2, 4, 8 … times its shortest
 /// length, as soon as the target is reached, and at the latest after the last of these lengths that
@@ -36,7 +36,7 @@ impl Precision {
             "precision: the report does not contain this quantile",
         )?;
         require(
-            self.half_width > 0.0 && self.half_width <= WIDEST_SHARE,
+            self.half_width > 0.0 && self.half_width <= MAX_HALF_WIDTH,
             "precision: the half-width must be above 0 and at most 0.5",
         )?;
         require(
@@ -112,31 +112,31 @@ mod tests {
     use super::*;
     use crate::base::clock::NS_PER_S;
 
-    const ASKED: Precision = Precision {
+    const TARGET: Precision = Precision {
         quantile: 0.99,
         half_width: 0.05,
         max_duration_ns: 600 * NS_PER_S,
     };
 
     #[test]
-    fn a_measurement_may_end_after_doublings_of_its_length_alone() {
+    fn a_measurement_can_end_only_after_doublings_of_its_length() {
         assert_eq!(
-            ASKED.lengths_ns(60 * NS_PER_S),
+            TARGET.lengths_ns(60 * NS_PER_S),
             [60, 120, 240, 480].map(|seconds| seconds * NS_PER_S)
         );
-        assert_eq!(ASKED.lengths_ns(600 * NS_PER_S), [600 * NS_PER_S]);
+        assert_eq!(TARGET.lengths_ns(600 * NS_PER_S), [600 * NS_PER_S]);
     }
 
     #[test]
-    fn what_cannot_be_decided_is_refused() {
-        ASKED.validate(300 * NS_PER_S).expect("one look");
+    fn errors_name_the_invalid_value() {
+        TARGET.validate(300 * NS_PER_S).expect("one extension");
         let cases = [
-            ("maximum duration", ASKED, 301 * NS_PER_S),
+            ("maximum duration", TARGET, 301 * NS_PER_S),
             (
                 "quantile",
                 Precision {
                     quantile: 0.98,
-                    ..ASKED
+                    ..TARGET
                 },
                 NS_PER_S,
             ),
@@ -144,7 +144,7 @@ mod tests {
                 "half-width",
                 Precision {
                     half_width: 0.0,
-                    ..ASKED
+                    ..TARGET
                 },
                 NS_PER_S,
             ),
@@ -152,7 +152,7 @@ mod tests {
                 "half-width",
                 Precision {
                     half_width: f64::NAN,
-                    ..ASKED
+                    ..TARGET
                 },
                 NS_PER_S,
             ),

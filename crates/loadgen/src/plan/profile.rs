@@ -10,27 +10,27 @@ use crate::plan::phases::{Phases, require};
 use crate::plan::rate_curve::RateCurve;
 use crate::plan::trace::Trace;
 
-const HIGHEST_RATE_PER_S: f64 = 10_000_000.0;
-const HIGHEST_SPEED: f64 = 1_000_000.0;
+const MAX_RATE_PER_S: f64 = 10_000_000.0;
+const MAX_SPEED: f64 = 1_000_000.0;
 
-/// The peak rate of a trace is measured over a tenth of a second.
+/// The peak rate of a trace is the highest rate over a tenth of a second.
 const PEAK_SPAN_NS: u64 = 100 * NS_PER_MS;
 const PEAK_SPANS_PER_S: f64 = 10.0;
 
 /// The offered load over time. Rates are over all threads.
 ///
-/// Ramps and steps begin with the measure phase: before it their first rate holds, and after it
-/// their last. A trace begins with the load, so the warm-up is its first part.
+/// Ramps and steps start with the measurement: the warm-up has their first rate, the cool-down
+/// their last. A trace starts with the load, so the warm-up replays its first part.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LoadProfile {
-    /// One rate throughout.
+    /// A constant rate.
     Flat {
         /// Arrivals per second.
         rate_per_s: f64,
     },
-    /// A rate that changes evenly.
+    /// A rate that changes linearly.
     Ramp(Ramp),
-    /// One rate after another; together they last as long as the measure phase.
+    /// Consecutive constant rates; together they last as long as the measurement.
     Steps(Vec<Step>),
     /// Recorded arrivals.
     Replay(Replay),
@@ -67,7 +67,7 @@ pub struct Replay {
     /// Arrival times, relative to the first arrival.
     pub offsets_ns: Trace,
     /// Speed factor; 2 replays twice as fast.
-    #[serde(default = "own_speed")]
+    #[serde(default = "original_speed")]
     pub speed: f64,
     /// For each arrival, the index of its request in `targets`. If absent, requests are chosen by
     /// weight.
@@ -75,7 +75,7 @@ pub struct Replay {
     pub requests: Option<Order>,
 }
 
-fn own_speed() -> f64 {
+fn original_speed() -> f64 {
     1.0
 }
 
@@ -122,7 +122,7 @@ impl LoadProfile {
             Self::Steps(steps) => steps.iter().map(|step| step.rate_per_s).fold(0.0, f64::max),
             Self::Replay(replay) => {
                 let span_ns = (PEAK_SPAN_NS as f64 * replay.speed).ceil() as u64;
-                replay.offsets_ns.most_within(span_ns) as f64 * PEAK_SPANS_PER_S
+                replay.offsets_ns.max_within(span_ns) as f64 * PEAK_SPANS_PER_S
             }
         }
     }
@@ -219,7 +219,7 @@ impl Replay {
     fn validate(&self, phases: &Phases) -> Result<(), LoadError> {
         let speed = self.speed;
         require(
-            speed.is_finite() && speed > 0.0 && speed <= HIGHEST_SPEED,
+            speed.is_finite() && speed > 0.0 && speed <= MAX_SPEED,
             &format!("the replay speed must be between 0 and 1,000,000, not {speed}"),
         )?;
         let (from_ns, length_ns) = (phases.warmup_ns, phases.measure_ns);
@@ -240,7 +240,7 @@ fn seconds(ns: u64) -> String {
 
 fn validate_peak(rate: f64) -> Result<(), LoadError> {
     require(
-        rate.is_finite() && rate > 0.0 && rate <= HIGHEST_RATE_PER_S,
+        rate.is_finite() && rate > 0.0 && rate <= MAX_RATE_PER_S,
         &format!("the rate must be between 0 and 10,000,000 per second, not {rate}"),
     )
 }
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rate_holds_through_the_warm_up_and_the_last_through_the_cool_down() {
+    fn the_warm_up_has_the_first_rate_and_the_cool_down_the_last() {
         let phases = phases(2 * S, 10 * S, 3 * S);
         let ends = [2 * S, 12 * S, 15 * S];
         let until =
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replay_counts_its_own_arrivals_at_its_speed() {
+    fn a_replay_counts_arrivals_at_its_speed() {
         let trace = [0, S, 2 * S, 2 * S, 4 * S];
         let phases = phases(S, 2 * S, S);
         assert_eq!(replay(&trace, 1.0).arrivals_between(&phases, S, 3 * S), 3.0);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn each_impossible_profile_is_named() {
+    fn invalid_profiles_are_refused_with_the_reason() {
         let good = phases(0, 10 * S, 0);
         let cases = [
             (
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_is_not_refused() {
+    fn unusual_but_valid_profiles_are_accepted() {
         let good = phases(S, 10 * S, S);
         let profiles = [
             ramp(0.0, 5.0, None),
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_says_what_is_offered_in_one_key() {
+    fn a_plan_has_exactly_one_key_for_its_profile() {
         let as_json = |profile: LoadProfile| {
             let mut plan = LoadPlan::open("http://h/", 5.0, 10 * S);
             let LoadModel::Open(open) = &mut plan.load else {
@@ -434,12 +434,12 @@ mod tests {
         assert_eq!(
             as_json(replay(&[1, 2], 1.0)),
             "on_busy replay",
-            "a trace has no law"
+            "a replay has no inter-arrival distribution"
         );
     }
 
     #[test]
-    fn a_plan_that_offers_nothing_or_two_things_is_refused() {
+    fn a_plan_without_a_profile_or_with_two_is_refused() {
         let cases = [
             (
                 r"{}",

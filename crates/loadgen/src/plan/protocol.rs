@@ -7,37 +7,38 @@ use crate::base::error::LoadError;
 use crate::plan::LoadPlan;
 use crate::plan::phases::require;
 
-/// Version of HTTP.
+/// HTTP version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HttpVersion {
-    /// HTTP/1.0, as old clients speak it: a connection is kept where both ends say `Keep-Alive`.
+    /// HTTP/1.0: a connection is reused only if both sides send `Connection: keep-alive`.
     Http1_0,
     /// HTTP/1.1.
     #[default]
     Http1,
-    /// HTTP/2: agreed on by ALPN over TLS, presumed without.
+    /// HTTP/2: negotiated by ALPN over TLS, with prior knowledge otherwise.
     Http2,
 }
 
 impl HttpVersion {
-    /// Whether messages are text, one after another on a connection.
+    /// Whether this is HTTP/1.0 or HTTP/1.1.
     #[must_use]
     pub fn is_http1(self) -> bool {
         self != Self::Http2
     }
 }
 
-/// Most concurrent streams on each connection: as many empty responses in a row are not yet a flood.
-pub(crate) const MOST_STREAMS: usize = 250;
+/// Maximum number of concurrent streams on a connection. This many consecutive empty responses are
+/// not yet treated as a flood.
+pub(crate) const MAX_STREAMS: usize = 250;
 
 impl LoadPlan {
-    /// Whether the generator's own implementation frames the messages, rather than a library.
+    /// Whether the generator's own HTTP/1 implementation is used.
     pub(crate) fn is_native(&self) -> bool {
         self.http_version.is_http1() && self.wire == Wire::Native
     }
 
-    /// Refuses a version that the chosen implementation does not support.
+    /// Refuses an HTTP version that the chosen implementation does not support.
     pub(super) fn validate_http_version(&self) -> Result<(), LoadError> {
         require(
             self.http_version != HttpVersion::Http1_0 || self.wire == Wire::Native,
@@ -45,10 +46,10 @@ impl LoadPlan {
         )
     }
 
-    /// Refuses streams that do not fit the rest of the plan.
+    /// Refuses a number of streams that is out of range or incompatible with the rest of the plan.
     pub(super) fn validate_streams(&self) -> Result<(), LoadError> {
         require(
-            (1..=MOST_STREAMS).contains(&self.streams),
+            (1..=MAX_STREAMS).contains(&self.streams),
             "streams must be between 1 and 250",
         )?;
         if self.streams == 1 {
@@ -89,35 +90,36 @@ pub struct TlsOptions {
     pub client_key: Option<String>,
 }
 
-/// Who frames the messages on a connection.
+/// Implementation of HTTP/1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wire {
-    /// Our own framing: cheapest, and a due request is written at once.
+    /// The generator's own implementation: uses the least CPU time and writes a due request at
+    /// once.
     #[default]
     Native,
-    /// hyper: the second opinion.
+    /// hyper, as an independent cross-check.
     Hyper,
 }
 
-/// Where the times of responses are taken.
+/// How responses are timestamped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReceiveStamps {
-    /// In the kernel, when the bytes arrive, however late the generator reads them.
+    /// By the kernel when the data arrives, regardless of when the generator reads it.
     Kernel,
-    /// As with `User`; on one connection in sixteen also in the kernel, to measure how late the
+    /// Like `User`, but one connection in 16 also has kernel timestamps, to measure how late the
     /// generator reads.
     Sampled,
-    /// In the generator, after the read.
+    /// By the generator after it has read the data.
     User,
 }
 
-/// How long a connection is kept.
+/// Connection reuse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Keepalive {
-    /// As long as the server allows.
+    /// Connections are reused as long as the server allows.
     #[default]
     On,
     /// One request per connection.

@@ -1,9 +1,9 @@
-//! An offered rate over time, made of linear pieces, and the inverse of its integral. Pure.
+//! A piecewise linear rate and the inverse of its integral Λ(t).
 //!
-//! With Λ(t) the integral of the rate, the points of a process of rate 1, put through the inverse
-//! of Λ, are a process of that rate: even spacing stays even in Λ, and a Poisson process stays one
-//! (the time-change theorem). Each piece is solved in closed form from its own start, so no error
-//! builds up along the way.
+//! Applying the inverse of Λ to the points of a process of rate 1 gives a process of the offered
+//! rate: a Poisson process remains a Poisson process (time-change theorem), and evenly spaced
+//! points remain evenly spaced in Λ. Each piece is solved in closed form from its own start, so
+//! errors do not accumulate.
 
 use crate::base::clock::NS_PER_S;
 
@@ -102,7 +102,7 @@ impl RateCurve {
             .reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
     }
 
-    /// A walk along the curve, for ascending arguments.
+    /// The inverse of Λ, for ascending arguments.
     pub fn walk(&self) -> Walk {
         Walk {
             pieces: self.pieces.clone().into_iter(),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ramp_may_begin_and_end_at_nothing() {
+    fn a_ramp_can_begin_or_end_at_zero() {
         // Λ = 50 t², then 100 t − 50 t².
         let curve = RateCurve::default().then(S, 0.0, 100.0).then(S, 100.0, 0.0);
         let half_ns = S / 2;
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_join_without_a_gap_and_a_pause_is_passed_over() {
+    fn steps_are_contiguous_and_pauses_are_skipped() {
         let curve = RateCurve::default()
             .then(2 * S, 10.0, 10.0)
             .then(3 * S, 0.0, 0.0)
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_range_is_that_of_the_window() {
+    fn the_range_is_restricted_to_the_window() {
         let curve = RateCurve::default()
             .then(S, 10.0, 10.0)
             .then(10 * S, 10.0, 110.0)

@@ -13,8 +13,8 @@ use serde::Serialize;
 use crate::base::clock::NS_PER_S;
 use crate::base::error::LoadError;
 use crate::base::thousands::thousands;
-use crate::plan::access_line::{self, Requested, Visit};
-use crate::plan::mix::{MOST_RECORDED_REQUESTS, default_weight};
+use crate::plan::access_line::{self, LogEntry, LoggedRequest};
+use crate::plan::mix::{MAX_RECORDED_REQUESTS, default_weight};
 use crate::plan::order::Order;
 use crate::plan::placeholders;
 use crate::plan::requests_text::{open, shown, without_mark};
@@ -39,7 +39,7 @@ pub struct Recording {
 /// Reads a trace or an access log, depending on the first line; `-` is standard input.
 ///
 /// # Errors
-/// [`LoadError::RequestsFile`] naming the file, the line and what is wrong with it.
+/// [`LoadError::RequestsFile`] with the file, the line and the error.
 pub fn read_recording(path: &Path) -> Result<Recording, LoadError> {
     let mut input = open(path).map_err(LoadError::RequestsFile)?;
     let name = shown(path);
@@ -68,7 +68,7 @@ fn head(input: &mut dyn BufRead) -> io::Result<(Vec<u8>, bool)> {
         let line = String::from_utf8_lossy(&head[start..]);
         let line = without_mark(&line).trim();
         if !line.is_empty() && !line.starts_with('#') {
-            let is_log = access_line::is_one(line);
+            let is_log = access_line::is_access_log(line);
             return Ok((head, is_log));
         }
     }
@@ -104,7 +104,7 @@ fn recording_of_log(mut input: impl BufRead) -> Result<Recording, String> {
         let text = String::from_utf8_lossy(&bytes);
         let line = without_mark(&text).trim();
         if !line.is_empty() && !line.starts_with('#') {
-            let taken = access_line::parse(line).and_then(|visit| log.take(visit));
+            let taken = access_line::parse(line).and_then(|entry| log.take(entry));
             taken.map_err(|message| format!("line {number}: {message}"))?;
         }
     }
@@ -114,8 +114,8 @@ fn recording_of_log(mut input: impl BufRead) -> Result<Recording, String> {
 /// The lines read so far. Each distinct request is stored once.
 #[derive(Default)]
 struct Log {
-    indices: HashMap<Requested, u32>,
-    /// Also contains the recorded statuses of each request that a replay can get again.
+    indices: HashMap<LoggedRequest, u32>,
+    /// By index of the request: the recorded statuses that a replay can get again.
     statuses: Vec<Vec<u16>>,
     /// Timestamp and request of each line.
     arrivals: Vec<(u64, u32)>,
@@ -125,18 +125,18 @@ struct Log {
 }
 
 impl Log {
-    fn take(&mut self, visit: Visit) -> Result<(), String> {
+    fn take(&mut self, entry: LogEntry) -> Result<(), String> {
         self.lines += 1;
-        let Some(request) = visit.request else {
+        let Some(request) = entry.request else {
             return Ok(());
         };
 
-        self.has_fractions |= visit.time.has_fraction;
+        self.has_fractions |= entry.time.has_fraction;
         self.without_body += usize::from(WITH_BODY.contains(&request.method.as_str()));
         let index = self.index_of(request)?;
-        self.arrivals.push((visit.time.unix_ns, index));
+        self.arrivals.push((entry.time.unix_ns, index));
         let statuses = &mut self.statuses[index as usize];
-        if let Some(status) = visit.status.and_then(repeatable)
+        if let Some(status) = entry.status.and_then(repeatable)
             && !statuses.contains(&status)
         {
             statuses.push(status);
@@ -144,12 +144,12 @@ impl Log {
         Ok(())
     }
 
-    fn index_of(&mut self, request: Requested) -> Result<u32, String> {
+    fn index_of(&mut self, request: LoggedRequest) -> Result<u32, String> {
         let next = self.indices.len();
-        if next == MOST_RECORDED_REQUESTS && !self.indices.contains_key(&request) {
+        if next == MAX_RECORDED_REQUESTS && !self.indices.contains_key(&request) {
             return Err(format!(
                 "more than {} different requests; replay only part of the log",
-                thousands(MOST_RECORDED_REQUESTS as u64)
+                thousands(MAX_RECORDED_REQUESTS as u64)
             ));
         }
 
@@ -234,8 +234,8 @@ fn spread_seconds(arrivals: &mut [(u64, u32)]) {
     }
 }
 
-fn targets(indices: HashMap<Requested, u32>, statuses: Vec<Vec<u16>>) -> Vec<WeightedRequest> {
-    let mut requests: Vec<(Requested, u32)> = indices.into_iter().collect();
+fn targets(indices: HashMap<LoggedRequest, u32>, statuses: Vec<Vec<u16>>) -> Vec<WeightedRequest> {
+    let mut requests: Vec<(LoggedRequest, u32)> = indices.into_iter().collect();
     requests.sort_unstable_by_key(|(_, index)| *index);
     requests
         .into_iter()
@@ -244,7 +244,7 @@ fn targets(indices: HashMap<Requested, u32>, statuses: Vec<Vec<u16>>) -> Vec<Wei
         .collect()
 }
 
-fn target(requested: Requested, mut statuses: Vec<u16>) -> WeightedRequest {
+fn target(requested: LoggedRequest, mut statuses: Vec<u16>) -> WeightedRequest {
     statuses.sort_unstable();
     let is_usual = statuses.is_empty() || statuses == [200];
     let check = (!is_usual).then(|| ResponseCheck {
@@ -371,14 +371,14 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_is_still_a_trace() {
+    fn a_trace_has_arrivals_but_no_requests() {
         let recording = read("\u{feff}# seconds\n0\n0.5\n").expect("a trace");
         assert_eq!(recording.offsets_ns.offsets_ns(), [0, NS_PER_S / 2]);
         assert!(recording.targets.is_empty() && recording.requests.is_none());
     }
 
     #[test]
-    fn what_is_wrong_is_reported_with_its_line() {
+    fn errors_give_the_line() {
         let good = log(&[("10:00:00", "GET /a", 200)]);
         for (text, expected) in [
             (format!("# x\n{good}\nnonsense\n"), "line 4: not a line of"),

@@ -5,13 +5,13 @@ use crate::base::error::LoadError;
 use crate::plan::phases::require;
 use crate::plan::{LoadModel, LoadPlan};
 
-/// Shorter loads leave most batches empty.
-const SHORTEST_NS: u64 = 10 * NS_PER_MS;
+/// A shorter measurement would leave most batches empty.
+const MIN_LENGTH_NS: u64 = 10 * NS_PER_MS;
 
 /// Possible lengths of a measurement of at most `longest_ns`: each is twice the previous one, and
 /// the last is `longest_ns` (to within one ten-millionth).
 pub(crate) fn lengths_up_to_ns(longest_ns: u64) -> Vec<u64> {
-    let halvings = (longest_ns / SHORTEST_NS).max(1).ilog2();
+    let halvings = (longest_ns / MIN_LENGTH_NS).max(1).ilog2();
     let first_ns = (longest_ns >> halvings).max(1);
     (0..=halvings).map(|power| first_ns << power).collect()
 }
@@ -56,14 +56,14 @@ mod tests {
         ] {
             let lengths_ns = lengths_up_to_ns(longest_ns);
             let last_ns = *lengths_ns.last().expect("at least one");
-            assert!(lengths_ns[0] < 2 * SHORTEST_NS, "{lengths_ns:?}");
+            assert!(lengths_ns[0] < 2 * MIN_LENGTH_NS, "{lengths_ns:?}");
             assert!(last_ns <= longest_ns && longest_ns - last_ns <= longest_ns / 10_000_000);
             assert!(lengths_ns.is_sorted_by(|one, next| 2 * one == *next));
         }
     }
 
     #[test]
-    fn only_a_closed_loop_without_other_phases_counts_its_requests() {
+    fn a_request_limit_needs_a_closed_loop_without_other_phases() {
         let closed = LoadPlan {
             requests: Some(100),
             ..LoadPlan::closed("http://h/", 4, NS_PER_S)

@@ -20,7 +20,7 @@ use crate::plan::{default_method, json_target, placeholders, requests_text};
 /// it.
 ///
 /// # Errors
-/// [`LoadError::RequestsFile`] naming the file, the line and what is wrong with it.
+/// [`LoadError::RequestsFile`] with the file, the line and the error.
 pub fn read_targets(path: &Path) -> Result<Vec<WeightedRequest>, LoadError> {
     let parsed = parse_file(path, Kind::Targets)?;
     let weighted = |parsed: ParsedRequest| WeightedRequest {
@@ -33,7 +33,7 @@ pub fn read_targets(path: &Path) -> Result<Vec<WeightedRequest>, LoadError> {
 /// Reads a file of sessions; `-` is standard input. Paths of body files are relative to it.
 ///
 /// # Errors
-/// [`LoadError::RequestsFile`] naming the file, the line and what is wrong with it.
+/// [`LoadError::RequestsFile`] with the file, the line and the error.
 pub fn read_sessions(path: &Path) -> Result<Vec<SessionPlan>, LoadError> {
     Ok(parse_file(path, Kind::Sessions)?.sessions)
 }
@@ -195,7 +195,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Paths of CSV files are relative to the file that names them, like those of bodies.
+    /// Resolves the paths of CSV files relative to the requests file, like those of bodies.
     fn find_tables(&self, request: &mut RequestPlan) {
         let beside_file = |path: &str| {
             let path = self.folder.join(path);
@@ -382,7 +382,7 @@ fn statuses(text: &str) -> Result<Vec<u16>, String> {
 mod tests {
     use super::*;
 
-    /// A folder of its own, gone with the value.
+    /// A temporary folder, deleted on drop.
     struct Folder(std::path::PathBuf);
 
     impl Folder {
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn json_lines_url_lists_carriage_returns_and_a_mark_are_read() {
+    fn json_lines_url_lists_carriage_returns_and_a_byte_order_mark_are_read() {
         let folder = Folder::new("formats");
         let shape = |text: &str| {
             let targets = read_targets(&folder.write("formats", text)).expect(text);
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_capture_values_of_their_responses() {
+    fn steps_capture_values_from_their_responses() {
         let folder = Folder::new("captures");
         let path = folder.write(
             "captures",
@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_beside_the_file_that_names_them() {
+    fn paths_of_csv_files_are_relative_to_the_requests_file() {
         let folder = Folder::new("tables");
         let path = folder.write(
             "tables",
@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
+    fn errors_give_the_line() {
         let folder = Folder::new("wrong");
         let targets = [
             ("GET /\n\nAccept: a\n", 3, "belongs to no request"),

@@ -7,7 +7,7 @@ impl LoadPlan {
     /// Parses and validates a plan.
     ///
     /// # Errors
-    /// [`LoadError::Plan`] naming the field and what is wrong with it.
+    /// [`LoadError::Plan`] with the field and the error.
     pub fn from_json(text: &str) -> Result<Self, LoadError> {
         let mut json = serde_json::Deserializer::from_str(text);
         let plan: Self = serde_path_to_error::deserialize(&mut json).map_err(|error| {
@@ -27,16 +27,16 @@ impl LoadPlan {
 }
 
 /// Maximum length of a field's name or value in a message.
-const MOST_CHARACTERS: usize = 300;
+const MAX_CHARACTERS: usize = 300;
 
 fn shortened(text: String) -> String {
-    match text.char_indices().nth(MOST_CHARACTERS) {
+    match text.char_indices().nth(MAX_CHARACTERS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }
 }
 
-/// The message without line and column, which mean nothing to a user whose program wrote the JSON.
+/// The message without line and column, which are useless if a program wrote the JSON.
 pub(crate) fn in_words(error: &serde_json::Error) -> String {
     error
         .to_string()

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::catalogue;
 
-/// Two levels of one figure.
+/// Two limits for one value.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
@@ -31,8 +31,8 @@ pub struct ScheduledLimits {
     pub warn_standard_errors: f64,
 }
 
-/// `send-lag`: how much the generator's lateness lengthened a quantile. Each level needs the share
-/// and the time, because a large share of a small time decides nothing.
+/// `send-lag`: how much the generator's lateness lengthened a quantile. A level is reached only
+/// above both its share and its time, because a large share of a short time does not matter.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LagImpactLimits {
@@ -112,7 +112,7 @@ pub struct StationarityLimits {
     pub warn_kpss: f64,
     /// Relative difference between the highest and the lowest level of the median.
     pub non_stationary: f64,
-    /// And all of these in nanoseconds: a smaller change decides nothing.
+    /// Minimum change in nanoseconds for all of these; smaller changes are ignored.
     pub warn_ns: f64,
 }
 
@@ -188,11 +188,11 @@ pub struct Table {
     pub threads: ThreadLimits,
 }
 
-/// `in-system-count`: a difference that only a defect can cause.
+/// `in-system-count`: a difference that only a bug can cause.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bookkeeping {
-    /// Beyond this: the figures do not stand.
+    /// Beyond this: the load is invalid.
     pub invalid: f64,
 }
 
@@ -256,7 +256,7 @@ impl Default for Table {
 /// Overrides, by check and key.
 type Overrides = BTreeMap<String, BTreeMap<String, f64>>;
 
-/// The thresholds of a plan: the defaults, and what overrides them.
+/// The thresholds of a plan: the defaults with the plan's overrides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(try_from = "Overrides", into = "Table")]
 pub struct Thresholds(Table);
@@ -321,7 +321,7 @@ impl Thresholds {
     /// A copy with one threshold changed, given as on the command line: `send-lag.warn=0.02`.
     ///
     /// # Errors
-    /// Like [`Self::with`], and if the text has another form.
+    /// Like [`Self::with`], or if the text has a different format.
     pub fn with_text(&self, text: &str) -> Result<Self, String> {
         let parts = text
             .split_once('=')
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_is_refused_with_the_known_ones() {
+    fn an_unknown_key_is_refused_with_the_known_keys() {
         assert!(
             read(r#"{"C99": {"warn": 1}}"#)
                 .expect_err("check")
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_writes_them_with_a_dot() {
+    fn thresholds_on_the_command_line_contain_a_dot() {
         let thresholds = Thresholds::default()
             .with_text("poisson-gaps.note_dispersion=0.1")
             .expect("known");

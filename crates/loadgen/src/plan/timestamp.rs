@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_formats_of_logs_are_read() {
+    fn all_log_formats_are_parsed() {
         // 2026-11-25 10:00:00 UTC, by `date -d @1795600800`.
         let whole = |text: &str| (text.to_owned(), 1_795_600_800_000_000_000, false);
         let quarter = |text: &str| (text.to_owned(), 1_795_600_800_250_000_000, true);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_timestamp() {
+    fn anything_else_is_refused() {
         for text in [
             "",
             "-",

@@ -10,12 +10,12 @@ use crate::base::duration::parse_duration_ns;
 use crate::base::thousands::thousands;
 
 /// A plan contains its trace, and a report its plan: about 11 bytes of JSON per arrival.
-const MOST_ARRIVALS: usize = 10_000_000;
+const MAX_ARRIVALS: usize = 10_000_000;
 
-/// A larger offset must be a date, not an offset.
-const LAST_OFFSET_NS: u64 = 366 * 24 * 3600 * NS_PER_S;
+/// A larger number is a timestamp, not an offset.
+const MAX_OFFSET_NS: u64 = 366 * 24 * 3600 * NS_PER_S;
 
-/// Instants of arrivals, ascending, as offsets from the start of the load in nanoseconds. Cheap to
+/// Arrival times in ascending order, as offsets from the start of the load in nanoseconds. Cheap to
 /// clone.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(try_from = "Vec<u64>", into = "Vec<u64>")]
@@ -36,7 +36,7 @@ impl Trace {
         }
         if offsets_ns
             .last()
-            .is_some_and(|last_ns| *last_ns > LAST_OFFSET_NS)
+            .is_some_and(|last_ns| *last_ns > MAX_OFFSET_NS)
         {
             return Err(
                 "the trace lasts longer than a year; offsets count from the start of the load, \
@@ -46,9 +46,9 @@ impl Trace {
         }
         match offsets_ns.len() {
             0 => Err("the trace is empty".to_owned()),
-            count if count > MOST_ARRIVALS => Err(format!(
+            count if count > MAX_ARRIVALS => Err(format!(
                 "the trace has more than {} arrivals",
-                thousands(MOST_ARRIVALS as u64)
+                thousands(MAX_ARRIVALS as u64)
             )),
             _ => Ok(Self(offsets_ns.into())),
         }
@@ -101,16 +101,16 @@ impl Trace {
     }
 
     /// The maximum number of arrivals within any interval of this length.
-    pub(crate) fn most_within(&self, span_ns: u64) -> usize {
+    pub(crate) fn max_within(&self, span_ns: u64) -> usize {
         let mut first = 0;
-        let mut most = 0;
+        let mut max = 0;
         for (place, &offset_ns) in self.0.iter().enumerate() {
             while self.0[first] + span_ns <= offset_ns {
                 first += 1;
             }
-            most = most.max(place - first + 1);
+            max = max.max(place - first + 1);
         }
-        most
+        max
     }
 }
 
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_offsets_is_read() {
+    fn a_file_of_offsets_is_parsed() {
         let text = "# recorded in May\n0\n0.25\r\n\n250ms  # the same again\n1e-0\n1.5s\n";
         let trace = Trace::parse(text).expect("a good trace");
         assert_eq!(
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_of_an_even_trace_is_its_number_of_gaps() {
+    fn the_length_of_an_evenly_spaced_trace_includes_a_gap_after_the_last_arrival() {
         let even = Trace::new((0..10).map(|k| k * 100).collect()).expect("sorted");
         assert_eq!(even.length_ns(), Some(1_000));
         assert_eq!(Trace::new(vec![7, 7]).expect("sorted").length_ns(), None);
@@ -196,7 +196,7 @@ mod tests {
     fn the_busiest_span_is_found_wherever_it_lies() {
         let trace = Trace::new(vec![0, 50, 120, 130, 140, 199, 400]).expect("sorted");
         assert_eq!(
-            [1, 21, 80, 100, 1_000].map(|span_ns| trace.most_within(span_ns)),
+            [1, 21, 80, 100, 1_000].map(|span_ns| trace.max_within(span_ns)),
             [1, 3, 4, 4, 7]
         );
     }

@@ -5,12 +5,12 @@
 
 use crate::plan::{LoadModel, LoadPlan, ReceiveStamps, Wire};
 
-const OF_OPEN_LOOPS: [&str; 4] = ["arrivals", "on_busy", "max_connections", "max_pending"];
-const OF_CLOSED_LOOPS: [&str; 1] = ["think_time"];
-const OF_TLS: [&str; 4] = ["insecure", "ca_file", "client_cert", "client_key"];
+const OPEN_LOOP_OPTIONS: [&str; 4] = ["arrivals", "on_busy", "max_connections", "max_pending"];
+const CLOSED_LOOP_OPTIONS: [&str; 1] = ["think_time"];
+const TLS_OPTIONS: [&str; 4] = ["insecure", "ca_file", "client_cert", "client_key"];
 
 /// A warning for each of the `given` options (named like the flags, with underscores) that has no
-/// effect on this plan. `open_by` is the flag that makes an open loop.
+/// effect on this plan. `open_by` is the flag that selects an open loop.
 #[must_use]
 pub fn without_effect(plan: &LoadPlan, given: &[impl AsRef<str>], open_by: &str) -> Vec<String> {
     let is_given = |name: &str| given.iter().any(|option| option.as_ref() == name);
@@ -19,16 +19,16 @@ pub fn without_effect(plan: &LoadPlan, given: &[impl AsRef<str>], open_by: &str)
 
     let (names, why) = if is_open {
         let why = "in an open loop".to_owned();
-        (&OF_CLOSED_LOOPS[..], why)
+        (&CLOSED_LOOP_OPTIONS[..], why)
     } else {
         let why = format!("in a closed loop; use {open_by} for an open loop");
-        (&OF_OPEN_LOOPS[..], why)
+        (&OPEN_LOOP_OPTIONS[..], why)
     };
     let ignored = names.iter().filter(|name| is_given(name));
     warnings.extend(ignored.map(|name| format!("{} has no effect {why}", flag(name))));
 
     if !is_tls(plan) {
-        let ignored = OF_TLS.iter().filter(|name| is_given(name));
+        let ignored = TLS_OPTIONS.iter().filter(|name| is_given(name));
         warnings
             .extend(ignored.map(|name| format!("{} has no effect without https://", flag(name))));
     }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cap_and_what_happens_at_it_belong_together() {
+    fn on_busy_needs_a_connection_limit() {
         assert_eq!(warned_about(&open(), "on_busy"), ["--on-busy"]);
         assert!(warned_about(&open(), "on_busy max_connections").is_empty());
         assert_eq!(

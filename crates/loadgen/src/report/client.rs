@@ -79,7 +79,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Gathers it from the record and the facts of a run.
+    /// Collects the values from the record and the facts of a run.
     pub(crate) fn of(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts) -> Self {
         let cpu_ns = facts.cpu_ns;
         let responses: u64 = [Phase::Warmup, Phase::Measure, Phase::Cooldown]

@@ -1,4 +1,4 @@
-//! A histogram as a report shows it.
+//! Histograms in a report.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// The figures of a histogram; `None` of an empty one.
+    /// Summarizes a histogram; `None` if it is empty.
     pub(crate) fn of(histogram: &LatencyHistogram) -> Result<Option<Self>, LoadError> {
         let (Some(min), Some(max), Some(mean)) =
             (histogram.min_ns(), histogram.max_ns(), histogram.mean_ns())

@@ -42,7 +42,7 @@ use crate::report::wrong_responses::WrongResponseReport;
 /// Name of the JSON Schema.
 const SCHEMA_ID: &str = "urn:wsgiload:schema:load-2";
 
-/// Version of the JSON's shape.
+/// Version of the JSON format.
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// The report of one load.
@@ -223,7 +223,7 @@ impl Outcomes {
         }
     }
 
-    /// How many requests ended in this way.
+    /// Number of requests with this outcome.
     #[must_use]
     pub fn count(&self, outcome: Outcome) -> u64 {
         match outcome {
@@ -284,7 +284,7 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// What to say where the server allows fewer streams than the plan's.
+    /// A sentence for the user if the server allows fewer streams than planned.
     #[must_use]
     pub fn streams_sentence(&self, planned: usize) -> Option<String> {
         let allowed = self.allowed_streams?;
@@ -420,19 +420,19 @@ impl LoadReport {
         })
     }
 
-    /// The histograms behind the figures.
+    /// The histograms from which the figures are derived.
     #[must_use]
     pub fn measures(&self) -> &Measures {
         &self.measures
     }
 
-    /// How many arrivals of the measure phase ended in this way.
+    /// Number of requests in the measurement with this outcome.
     #[must_use]
     pub fn outcome(&self, outcome: Outcome) -> u64 {
         self.outcomes.count(outcome)
     }
 
-    /// How many arrivals the measure phase had.
+    /// Number of requests scheduled in the measurement.
     #[must_use]
     pub fn scheduled(&self) -> u64 {
         self.outcomes.scheduled

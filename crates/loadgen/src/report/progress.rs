@@ -1,4 +1,4 @@
-//! How a load stands while it runs.
+//! The progress of a running load.
 
 use serde::Serialize;
 
@@ -6,31 +6,33 @@ use crate::record::progress::{Part, ProgressFile};
 use crate::record::recorder::{Phase, PhaseCounts};
 use crate::report::Outcomes;
 
-/// How a load stands, as its threads showed it last.
+/// The progress of a load, from the latest update of each thread.
 #[derive(Clone, Debug, Serialize)]
 pub struct LoadProgress {
-    /// When this was shown.
+    /// Time of the update.
     pub at_ns: u64,
-    /// When the load began.
+    /// Start of the load.
     pub start_ns: u64,
-    /// When the measurement began, or will.
+    /// Start of the measurement; may be in the future.
     pub measure_from_ns: u64,
-    /// When the measurement ends, unless it is extended.
+    /// End of the measurement unless it is extended.
     pub measure_to_ns: u64,
-    /// Ends of the arrivals of the measurement so far; those in the system are only scheduled.
+    /// Outcomes of the requests in the measurement so far; requests in the system count only as
+    /// scheduled.
     pub outcomes: Outcomes,
-    /// Arrivals so far, warm-up and cool-down included.
+    /// Scheduled requests so far, including warm-up and cool-down.
     pub scheduled: u64,
-    /// Complete responses so far, correct or not, warm-up and cool-down included.
+    /// Complete responses so far, correct or not, including warm-up and cool-down.
     pub answered: u64,
-    /// Median over the requests of the measurement that have ended; `None` among failures.
+    /// Median response time of the requests in the measurement that have ended; `None` if the
+    /// median is a failure.
     pub p50_ns: Option<u64>,
-    /// 99th percentile, as `p50_ns`.
+    /// p99, computed like `p50_ns`.
     pub p99_ns: Option<u64>,
 }
 
 impl LoadProgress {
-    /// Reads what the threads of a load show; `None` before all have shown something.
+    /// Reads the latest update of each thread; `None` until every thread has written one.
     #[must_use]
     pub fn read(file: &ProgressFile, threads: usize) -> Option<Self> {
         let all = Part::of_all(file.parts(threads)?)?;
@@ -49,10 +51,10 @@ impl LoadProgress {
         })
     }
 
-    /// As JSON.
+    /// The progress as JSON.
     ///
     /// # Panics
-    /// Never: numbers only.
+    /// Never: numbers can always be written as JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("numbers are valid JSON")

@@ -1,4 +1,4 @@
-//! What became of sessions, as a report shows it.
+//! Outcomes of sessions in a report.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -29,7 +29,7 @@ pub struct SessionReport {
 }
 
 impl SessionReport {
-    /// The figures.
+    /// Derives the report from the counts.
     pub(crate) fn of(tally: &SessionTally) -> Result<Self, LoadError> {
         let completed = tally.completed.count();
         Ok(Self {

@@ -1,4 +1,4 @@
-//! Wrong responses as a report quotes them.
+//! Incorrect responses in a report.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,10 +8,10 @@ use crate::http::malformed::MAX_FIELDS;
 use crate::record::exchange::Outcome;
 use crate::record::wrong_responses::WrongResponse;
 
-/// How much of a line or a body is quoted.
+/// Maximum number of bytes quoted from a line or a body.
 const QUOTED_BYTES: usize = 300;
 
-/// An interim response with more fields is quoted itself.
+/// An interim response with more header fields is not skipped.
 const INTERIM_FIELDS: usize = 32;
 
 /// The first incorrect response with a given outcome and status.
@@ -41,7 +41,7 @@ impl WrongResponseReport {
         let mut fields = vec![httparse::EMPTY_HEADER; MAX_FIELDS];
         let mut head = httparse::Response::new(&mut fields);
         let bytes = final_response(&response.bytes);
-        // Of a head that is cut or invalid, the fields in front of that are quoted.
+        // If the head is truncated or invalid, the header fields before the error are used.
         let _ = parse(&mut head, bytes);
 
         let content_encoding = value_of(head.headers, "content-encoding")
@@ -58,7 +58,7 @@ impl WrongResponseReport {
         }
     }
 
-    /// In one line, for a terminal.
+    /// One line for a terminal.
     #[must_use]
     pub fn sentence(&self) -> String {
         let kind = match self.outcome {
@@ -92,7 +92,7 @@ fn parse<'bytes>(
     config.parse_response(head, bytes)
 }
 
-/// What follows line ends and interim responses.
+/// Skips leading line ends and interim responses.
 fn final_response(bytes: &[u8]) -> &[u8] {
     let bytes = bytes.trim_ascii_start();
     let mut fields = [httparse::EMPTY_HEADER; INTERIM_FIELDS];
@@ -117,10 +117,10 @@ fn value_of(fields: &[httparse::Header<'_>], name: &str) -> Option<String> {
     Some(text(field.value))
 }
 
-/// The beginning of the body, without what frames it.
+/// The beginning of the body, without its framing.
 fn body(bytes: &[u8]) -> String {
     let mut parts = Vec::new();
-    // What comes before an error is quoted; the error itself is the reason.
+    // The body is quoted up to a framing error, which `reason` describes.
     let _ = Decoder::new(false).feed(bytes, &mut KnownHead::default(), &mut |part: &[u8]| {
         parts.extend_from_slice(part);
     });
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_body_is_cut() {
+    fn a_long_body_is_truncated() {
         let head = b"HTTP/1.1 500 Oops\r\nContent-Length: 100000\r\n\r\n";
         let quoted = quoted(Some(500), &[&head[..], &[b'x'; 2_000]].concat());
 
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redirect_has_its_destination() {
+    fn a_redirect_has_its_location() {
         let quoted = quoted(
             Some(302),
             b"HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n",
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_http_is_quoted_in_one_line() {
+    fn a_response_that_is_not_http_is_quoted_in_one_line() {
         let quoted = quoted(None, b"hello\xff\x1b[2J");
 
         assert_eq!(quoted.first_line, "hello\u{fffd}\u{1b}[2J");

@@ -1,12 +1,12 @@
-//! Do the counts and timestamps of the load agree with each other and with the plan?
+//! Checks that the counts and timestamps of the load agree with each other and with the plan.
 
 use super::evidence::Evidence;
 use super::words::{percent, plural, thousands};
 use super::{Blame, CheckResult, Level};
 use crate::plan::thresholds::Thresholds;
 
-/// `timestamp-order`: the timestamps of each response are in order and add up. Counts that do not
-/// add up are an error without a report.
+/// `timestamp-order`: the timestamps of each response are in order and add up. If counts do not add
+/// up, the load fails with an error and has no report.
 pub(super) fn timestamp_order(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let message = format!(
         "timestamps are out of order in {}",
@@ -15,9 +15,9 @@ pub(super) fn timestamp_order(evidence: &Evidence, _: &Thresholds) -> CheckResul
     CheckResult::invalid_above(Blame::Client, evidence.inconsistent as f64, 0.0, message)
 }
 
-/// `in-system-count`: the mean number of requests in the system, computed from arrivals and
-/// departures and from the time each request spent there (Little's law). Both use the generator's
-/// own timestamps, so a difference reveals a bug, not a bias.
+/// `in-system-count`: the mean number of requests in the system, computed both from arrivals and
+/// departures and from the time that each request spent in the system (Little's law). Both values
+/// use the generator's own timestamps, so a difference reveals a bug, not a bias.
 pub(super) fn in_system_count(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult {
     let (by_flows, by_stays) = evidence.in_system;
     let error = (by_flows - by_stays).abs() / by_flows.max(by_stays).max(f64::MIN_POSITIVE);

@@ -37,7 +37,7 @@ pub(super) fn client_throttling(evidence: &Evidence, thresholds: &Thresholds) ->
         "the generator was CPU-throttled in {}",
         plural(periods, "CPU period")
     );
-    if periods > 0 && lateness::is_grave(evidence, &thresholds.lag_impact) {
+    if periods > 0 && lateness::is_severe(evidence, &thresholds.lag_impact) {
         return CheckResult::fired(
             Level::Invalid,
             Blame::Client,
@@ -67,18 +67,18 @@ pub(super) fn steal(evidence: &Evidence, thresholds: &Thresholds) -> CheckResult
 
 /// If more requests than this share failed inside the generator, the offered rate was not the
 /// scheduled one.
-const MOST_CLIENT_ERRORS: f64 = 0.001;
+const MAX_CLIENT_ERROR_SHARE: f64 = 0.001;
 
 /// If more requests than this share waited because the generator lacked connections, p99 is not
 /// that of the requested load.
-const MOST_WAITS: f64 = 0.01;
+const MAX_WAIT_SHARE: f64 = 0.01;
 
 /// `client-resources`: requests that did not reach the server because the generator lacked a
 /// resource.
 pub(super) fn client_resources(evidence: &Evidence, _: &Thresholds) -> CheckResult {
     let waited_share = evidence.waited_for_connection_share;
     if evidence.lacks_connections && waited_share > 0.0 {
-        let level = if waited_share > MOST_WAITS {
+        let level = if waited_share > MAX_WAIT_SHARE {
             Level::Invalid
         } else {
             Level::Warn
@@ -89,7 +89,12 @@ pub(super) fn client_resources(evidence: &Evidence, _: &Thresholds) -> CheckResu
             percent(waited_share),
             thousands(evidence.max_connections as u64)
         );
-        return CheckResult::fired(level, Blame::Client, (waited_share, MOST_WAITS), message);
+        return CheckResult::fired(
+            level,
+            Blame::Client,
+            (waited_share, MAX_WAIT_SHARE),
+            message,
+        );
     }
     let message = format!(
         "{} failed because the generator ran out of file descriptors, ports or memory, or captured \
@@ -97,8 +102,8 @@ pub(super) fn client_resources(evidence: &Evidence, _: &Thresholds) -> CheckResu
         plural(evidence.client_errors, "request")
     );
     let share = evidence.client_errors as f64 / evidence.scheduled.max(1) as f64;
-    if share > MOST_CLIENT_ERRORS {
-        let figures = (share, MOST_CLIENT_ERRORS);
+    if share > MAX_CLIENT_ERROR_SHARE {
+        let figures = (share, MAX_CLIENT_ERROR_SHARE);
         return CheckResult::fired(Level::Invalid, Blame::Client, figures, message);
     }
     CheckResult::warn_above(Blame::Client, evidence.client_errors as f64, 0.0, message)

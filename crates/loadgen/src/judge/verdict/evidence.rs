@@ -250,8 +250,8 @@ fn floor_ratio(
 const THREAD_STANDARD_ERRORS: f64 = 3.29;
 
 /// Smaller differences between threads do not matter: relative to p99, and absolute.
-const LEAST_THREAD_SHARE: f64 = 0.1;
-const LEAST_THREAD_NS: u64 = 100_000;
+const MIN_THREAD_DIFFERENCE_SHARE: f64 = 0.1;
+const MIN_THREAD_DIFFERENCE_NS: u64 = 100_000;
 
 /// Threads whose p99 differs significantly and relevantly from the overall p99. The significance
 /// takes into account that each thread has only part of the responses.
@@ -264,10 +264,10 @@ fn differing_threads(
     if tails.len() < 2 {
         return Err("the generator has only one thread");
     }
-    let known = &uncertainty.response_time_ns[&QUANTILE.to_string()];
-    let Some(effective) = known
+    let p99 = &uncertainty.response_time_ns[&QUANTILE.to_string()];
+    let Some(effective) = p99
         .effective_requests
-        .filter(|_| known.resolution_status != ResolutionStatus::NotResolved)
+        .filter(|_| p99.resolution_status != ResolutionStatus::NotResolved)
     else {
         return Err("p99 is not resolved");
     };
@@ -278,9 +278,11 @@ fn differing_threads(
         return Err("a thread has fewer than ten responses beyond p99");
     }
     let all_ns = all.quantile_ns(QUANTILE).unwrap_or(0);
-    let least_ns = LEAST_THREAD_NS.max((all_ns as f64 * LEAST_THREAD_SHARE) as u64);
-    let is_relevant =
-        |p99_ns: Option<u64>| p99_ns.is_some_and(|p99_ns| p99_ns.abs_diff(all_ns) > least_ns);
+    let min_difference_ns =
+        MIN_THREAD_DIFFERENCE_NS.max((all_ns as f64 * MIN_THREAD_DIFFERENCE_SHARE) as u64);
+    let is_relevant = |p99_ns: Option<u64>| {
+        p99_ns.is_some_and(|p99_ns| p99_ns.abs_diff(all_ns) > min_difference_ns)
+    };
     let differs = |tail: &&ThreadTail| {
         let variance =
             QUANTILE * (1.0 - QUANTILE) * (1.0 / effective + 1.0 / tail.responses as f64);
@@ -302,7 +304,7 @@ mod tests {
     use crate::judge::uncertainty::QuantileUncertainty;
 
     fn uncertainty(effective: f64) -> Uncertainty {
-        let known = QuantileUncertainty {
+        let quantile_uncertainty = QuantileUncertainty {
             interval_95_ns: Some((1, None)),
             effective_requests: Some(effective),
             resolution_status: ResolutionStatus::Resolved,
@@ -311,7 +313,7 @@ mod tests {
         let all = || {
             REPORTED_QUANTILES
                 .into_iter()
-                .map(|quantile| (quantile.to_string(), known))
+                .map(|quantile| (quantile.to_string(), quantile_uncertainty))
                 .collect()
         };
         Uncertainty {
@@ -321,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_differs_when_chance_cannot_make_its_tail() {
+    fn a_thread_differs_if_chance_does_not_explain_its_p99() {
         let mut all = LatencyHistogram::new();
         (1..=100_000).for_each(|value| all.record(value * 1_000));
         let tails = |p99s: [u64; 2]| {
@@ -330,7 +332,8 @@ mod tests {
                 p99_ns: Some(p99 * 1_000),
             })
         };
-        // Standard error of the share: 0.00054, so p98.8 and p99.2 are within three of them.
+        // The standard error of the share is 0.00054, so p98.9 and p99.1 are within 3.29 standard
+        // errors.
         assert_eq!(
             differing_threads(&tails([98_900, 99_100]), &all, &uncertainty(1e5)),
             Ok(0)
@@ -371,9 +374,9 @@ mod tests {
         assert_eq!(quantile, 0.999);
         assert!((ratio - 1.11).abs() < 0.01, "{ratio}");
         let mut uncertain = uncertainty(1e3);
-        for (name, known) in &mut uncertain.response_time_ns {
+        for (name, quantile) in &mut uncertain.response_time_ns {
             if name != "0.5" {
-                known.reason = Some(NotResolved::TooFewEffectiveRequests);
+                quantile.reason = Some(NotResolved::TooFewEffectiveRequests);
             }
         }
         assert_eq!(

@@ -6,11 +6,11 @@ use super::{Blame, CheckResult, Level};
 use crate::plan::thresholds::{LagImpactLimits, Thresholds};
 
 /// Waits for a core explain stalls if they account for at least this share of their time.
-const LEAST_EXPLANATION: f64 = 0.5;
+const MIN_EXPLAINED_SHARE: f64 = 0.5;
 
-/// The highest quantile whose distortion makes a load invalid. For higher quantiles, only the
-/// quantile itself is unusable.
-const HIGHEST_QUANTILE: f64 = 0.99;
+/// Highest quantile whose distortion makes a load invalid. A distortion above it makes only the
+/// affected quantile unusable.
+const MAX_QUANTILE: f64 = 0.99;
 
 /// The generator is to blame for its lateness unless run-queue waits or steal time were long enough
 /// to explain it.
@@ -21,7 +21,7 @@ pub(super) fn blame(evidence: &Evidence, thresholds: &Thresholds) -> Blame {
     let is_explained = if evidence.stalls.count > 0 {
         let waited = evidence.stalls.waited_ns as f64 / evidence.stalls.total_ns.max(1) as f64;
         let stolen = stolen_share.unwrap_or(0.0) / evidence.stalled_share.max(f64::MIN_POSITIVE);
-        waited + stolen >= LEAST_EXPLANATION
+        waited + stolen >= MIN_EXPLAINED_SHARE
     } else {
         let waited_share = evidence
             .run_queue_share
@@ -36,9 +36,9 @@ pub(super) fn blame(evidence: &Evidence, thresholds: &Thresholds) -> Blame {
 }
 
 /// Whether the generator's lateness distorted p99 or a lower quantile by more than the limits.
-pub(super) fn is_grave(evidence: &Evidence, limits: &LagImpactLimits) -> bool {
+pub(super) fn is_severe(evidence: &Evidence, limits: &LagImpactLimits) -> bool {
     let mut impacts = evidence.lag_impact.iter();
-    impacts.any(|impact| impact.quantile <= HIGHEST_QUANTILE && is_invalid(impact, limits))
+    impacts.any(|impact| impact.quantile <= MAX_QUANTILE && is_invalid(impact, limits))
 }
 
 fn is_invalid(impact: &LagImpact, limits: &LagImpactLimits) -> bool {
@@ -63,7 +63,7 @@ pub(super) fn send_lag(evidence: &Evidence, thresholds: &Thresholds) -> CheckRes
     }
 
     let blame = blame(evidence, thresholds);
-    let is_below = |impact: &LagImpact| impact.quantile <= HIGHEST_QUANTILE;
+    let is_below = |impact: &LagImpact| impact.quantile <= MAX_QUANTILE;
     if let Some(impact) = worst(&|impact| is_below(impact) && is_invalid(impact, limits)) {
         let figures = (impact.share(), limits.invalid);
         return CheckResult::fired(Level::Invalid, blame, figures, send_lag_message(impact));

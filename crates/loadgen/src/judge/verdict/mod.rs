@@ -2,7 +2,7 @@
 //!
 //! Each check (`docs/checks.md`) is a function of the [`evidence`] and the thresholds. [`CHECKS`]
 //! lists them in the order in which reasons of the same level are reported: causes before their
-//! effects. A check whose evidence is missing gives the reason.
+//! effects. A check whose evidence is missing returns [`CheckResult::NotChecked`] with the reason.
 
 mod bookkeeping;
 mod disturbance;
@@ -223,7 +223,7 @@ impl Diagnostic {
 }
 
 impl Reason {
-    /// The cause, the name of the check, and the fix as a sentence of its own.
+    /// The cause with the name of the check, followed by the fix as a separate sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
         let cause = format!("{} ({})", self.message, self.check);
@@ -287,7 +287,7 @@ impl CheckResult {
         })
     }
 
-    /// The same result with another fix.
+    /// Replaces the fix of a check that fired.
     fn fixed_by(self, fix: String) -> Self {
         match self {
             Self::Fired(detail) => Self::Fired(Detail {
@@ -298,7 +298,7 @@ impl CheckResult {
         }
     }
 
-    /// The higher of two levels whose limit `value` exceeds, if any.
+    /// Fires at the highest level whose limit `value` exceeds.
     fn graded(blame: Blame, value: f64, limits: Limits, message: String) -> Self {
         if value > limits.invalid {
             Self::fired(Level::Invalid, blame, (value, limits.invalid), message)

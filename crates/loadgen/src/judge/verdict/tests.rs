@@ -44,7 +44,7 @@ fn sound() -> Evidence {
     }
 }
 
-/// A quantile of so many milliseconds without the lateness, and what that added in microseconds.
+/// A quantile that is `without_ms` without send lag, and `added_us` longer with it.
 fn lag(quantile: f64, without_ms: f64, added_us: u64) -> LagImpact {
     LagImpact {
         quantile,
@@ -138,7 +138,7 @@ fn a_sound_load_is_valid_and_every_check_is_applied() {
 }
 
 #[test]
-fn each_check_bites_at_its_limit() {
+fn each_check_fires_at_its_limit() {
     let cases: Vec<(&str, Level, Evidence)> = vec![
         (
             "timestamp-order",
@@ -187,7 +187,7 @@ fn each_check_bites_at_its_limit() {
             "send-lag",
             Level::Warn,
             Evidence {
-                // A tenth more: an upper bound of p99.
+                // More than 10 %: p99 is only an upper bound.
                 lag_impact: vec![lag(0.99, 1.0, 900)],
                 ..sound()
             },
@@ -205,7 +205,7 @@ fn each_check_bites_at_its_limit() {
             "send-lag",
             Level::Warn,
             Evidence {
-                // Beyond p99 it concerns that figure alone.
+                // Above p99, lateness affects only that quantile.
                 lag_impact: vec![lag(0.99, 1.0, 0), lag(0.999, 1.0, 900)],
                 ..sound()
             },
@@ -448,9 +448,9 @@ fn a_threshold_of_the_plan_replaces_the_default() {
 }
 
 #[test]
-fn what_changes_no_conclusion_is_a_diagnostic() {
+fn observations_that_change_no_conclusion_are_diagnostics() {
     let cases: Vec<(&str, Evidence)> = vec![
-        // A third more, of almost nothing; and much, of a large value.
+        // A large share of a short time, and a long time that is a small share.
         (
             "send-lag",
             Evidence {
@@ -517,7 +517,7 @@ fn what_changes_no_conclusion_is_a_diagnostic() {
         (
             "client-stalls",
             Evidence {
-                // 10 ms of a stall are nothing to a p99 of a second.
+                // Stalls of 10 ms do not matter to a p99 of 1 s.
                 response_p99_ns: Some(1_000_000_000),
                 stalls: stalls(5, 5),
                 ..sound()
@@ -527,12 +527,12 @@ fn what_changes_no_conclusion_is_a_diagnostic() {
     for (check, evidence) in cases {
         let judgement = Verdict::judge(&evidence, &Thresholds::default());
         assert_eq!(judgement.verdict.reasons, [], "{check}");
-        let noted: Vec<_> = judgement
+        let diagnostics: Vec<_> = judgement
             .diagnostics
             .iter()
-            .map(|noted| noted.check)
+            .map(|diagnostic| diagnostic.check)
             .collect();
-        assert_eq!(noted, [check]);
+        assert_eq!(diagnostics, [check]);
         assert!(
             judgement.diagnostics[0].value > judgement.diagnostics[0].limit
                 || check == "noise-floor"
@@ -556,7 +556,7 @@ fn throttling_that_distorted_the_figures_is_the_cause_of_an_invalid_load() {
 }
 
 #[test]
-fn the_gravest_reason_decides_and_comes_first() {
+fn the_most_severe_reason_decides_and_comes_first() {
     let evidence = Evidence {
         dropped: 5,
         client_errors: 5,
@@ -587,7 +587,7 @@ fn a_constant_rate_is_not_mixed_and_mixed_rates_are_reported_last() {
 }
 
 #[test]
-fn lateness_is_the_hosts_where_the_thread_waited_for_a_core_meanwhile() {
+fn the_host_is_blamed_for_lateness_if_the_thread_waited_for_a_core() {
     let late = Evidence {
         lag_impact: vec![lag(0.99, 1.0, 1_500)],
         ..sound()
@@ -599,7 +599,7 @@ fn lateness_is_the_hosts_where_the_thread_waited_for_a_core_meanwhile() {
     };
     assert_eq!(judge(&disturbed).blame, Some(Blame::Host));
 
-    // In a stall, only waits during the stall count, however many there were before and after.
+    // In a stall, only waits during the stall count, not those before and after.
     let stalled = |waited_ns: u64| {
         let mut stalls = stalls(0, 0);
         stalls.waited_ns = waited_ns;
@@ -666,7 +666,7 @@ fn a_full_pool_of_one_of_several_threads_is_explained_in_the_fix() {
 }
 
 #[test]
-fn a_backlog_of_a_request_or_two_is_none() {
+fn a_backlog_of_one_or_two_requests_is_ignored() {
     let small = Evidence {
         backlog: backlog(1.5, Some(1.9), 0.0),
         ..sound()

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_separated_and_agree_with_their_noun() {
+    fn counts_have_thousands_separators_and_plural_nouns() {
         assert_eq!(plural(0, "request"), "0 requests");
         assert_eq!(plural(1, "request"), "1 request");
         assert_eq!(plural(2, "address"), "2 addresses");
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_separated_and_keep_two_decimals_below_100() {
+    fn rates_have_thousands_separators_and_two_decimals_below_100() {
         let cases = [(0.25, "0.25"), (99.5, "99.5"), (1_500.0, "1,500")];
         for (per_s, text) in cases {
             assert_eq!(rate(per_s), text);
