@@ -1,5 +1,5 @@
-//! A request needs no allocation, even with placeholders: a load of ten times as many requests
-//! allocates hardly more.
+//! A request needs no allocation, even with placeholders: a load with ten times as many requests
+//! makes hardly more allocations.
 //!
 //! A separate program, because it counts every allocation of its process.
 
@@ -14,7 +14,7 @@ const SECOND: u64 = 1_000_000_000;
 const CONNECTIONS: usize = 16;
 /// Additional allocations of a longer load: its slices and batches, and vectors that grow with
 /// them. An allocation for one request in a hundred would add hundreds.
-const MOST: u64 = 100;
+const MAX_EXTRA_ALLOCATIONS: u64 = 100;
 
 /// Allocations of a closed loop, and its number of requests. The fast server makes none per
 /// request.
@@ -64,7 +64,7 @@ fn a_request_costs_no_allocation() {
             "{requests} and {more_requests} requests are too few to tell"
         );
         assert!(
-            many <= few + MOST,
+            many <= few + MAX_EXTRA_ALLOCATIONS,
             "{few} and {many}: {per_request} per request ({path}, {stamps:?})"
         );
     }

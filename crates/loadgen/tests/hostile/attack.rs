@@ -7,7 +7,7 @@ use loadgen::plan::Keepalive;
 
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// More than a server takes that does not read, or grants no window.
+/// More than the buffers and windows of a server that does not read can hold.
 const LARGE_REQUEST_BYTES: usize = 256 * 1024;
 
 /// What a server sends after the head of the first request on each connection.
@@ -15,17 +15,18 @@ const LARGE_REQUEST_BYTES: usize = 256 * 1024;
 pub struct Attack {
     pub name: &'static str,
     pub start: Vec<u8>,
-    /// Follows until the client closes, unless it is empty.
+    /// Sent repeatedly until the client closes the connection, unless empty.
     pub endless: Vec<u8>,
-    /// Before each part that is endless.
+    /// Pause before each repetition of `endless`.
     pub pause: Duration,
     pub closes: bool,
-    /// Otherwise what the client sends stays in the sockets.
+    /// Whether the server keeps reading; otherwise, data from the client stays in the socket
+    /// buffers.
     pub reads_on: bool,
-    /// Of the client.
+    /// The client's connection reuse.
     pub keepalive: Keepalive,
     pub request_bytes: usize,
-    /// One of these; which of them depends on how fast the client is.
+    /// Possible outcomes; which one occurs depends on how fast the client is.
     pub expected: Vec<Outcome>,
     /// Other possible outcomes of the other requests of a connection that carries several; the
     /// attack concerns the first.

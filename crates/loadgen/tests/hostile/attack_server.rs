@@ -66,7 +66,8 @@ async fn accept(
 ) {
     let listener = tokio::net::TcpListener::from_std(listener).unwrap();
     while let Ok((stream, _)) = listener.accept().await {
-        // Otherwise each short write over TLS waits 40 ms for the acknowledgement of the one before.
+        // Otherwise, each short write over TLS waits 40 ms for the acknowledgement of the previous
+        // write.
         let _ = stream.set_nodelay(true);
         let (acceptor, attack) = (acceptor.clone(), attack.clone());
         tokio::spawn(async move {
@@ -119,7 +120,7 @@ async fn serve(
     }
 }
 
-/// Reads the head of a request, and what of its body has arrived with it.
+/// Reads the head of a request and any part of the body that arrives with it.
 async fn read_head(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
     let mut received = Vec::new();
     while !received.windows(4).any(|end| end == b"\r\n\r\n") {

@@ -27,7 +27,7 @@ pub const END_STREAM: u8 = 1;
 pub const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
 
-/// Of the only request on each connection.
+/// Stream of the only request on each connection.
 pub const STREAM: u32 = 1;
 /// `:status: 200` from the static table.
 pub const STATUS_200: &[u8] = &[0x88];
@@ -99,12 +99,12 @@ pub fn all() -> Vec<Attack> {
     .concat()
 }
 
-/// Few bytes that stand for 32 MB: one field of 4 kB, and references to it.
+/// An HPACK bomb: a few bytes that expand to 32 MB, from one field of 4 kB and references to it.
 fn bomb() -> Vec<u8> {
     // A literal with indexing: its lengths exceed the prefix of 7 bits, so 4,000 is 127 + 3,873.
     let mut block = vec![0x40, 1, b'a', 127, 0xa1, 0x1e];
     block.extend([b'v'; 4_000]);
-    // The newest of the dynamic table.
+    // References to the newest entry of the dynamic table.
     block.extend([0xbe; 8_000]);
     block
 }
@@ -152,7 +152,8 @@ fn floods_of_frames() -> Vec<Attack> {
         floods("single bytes", data(0, b"a"))
             .after(head(STATUS_200))
             .ends_as(&[Timeout])
-            // What follows a stream that timed out is a flood for the others of its connection.
+            // Frames after a timeout of their stream are a flood for the other streams of the
+            // connection.
             .others_end_as(BadBody),
         floods("endless body", &body)
             .after(head(STATUS_200))
@@ -219,7 +220,7 @@ pub fn many_fields_without_end() -> Attack {
     sends("many fields without an end", start, Timeout)
 }
 
-/// The server lets the request pass slowly or not at all.
+/// The server accepts the request slowly or not at all.
 fn stalls() -> Vec<Attack> {
     let stalls = |name, start| sends(name, start, Timeout).of_a_large_request();
     let grants = |name, unit: Vec<u8>| Attack {
@@ -288,7 +289,7 @@ fn violations_of_messages() -> Vec<Attack> {
     let long = status_and(&field("content-length", "9"));
     let late_status = head(&[&field("a", "b")[..], STATUS_200].concat());
     let with_data = |head: &[u8], body| [head, &data(END_STREAM, body)].concat();
-    // Most violate the rules of their stream alone: the others go on, unanswered.
+    // Most violations end only their stream; the other streams continue and get no response.
     let violates = |name, start| sends(name, start, BadBody).others_end_as(Timeout);
     vec![
         violates("no status", head(&field("a", "b"))),
@@ -306,7 +307,7 @@ fn violations_of_messages() -> Vec<Attack> {
     ]
 }
 
-/// Ends the connection or the stream, or nothing at all.
+/// Ends the connection or the stream, or neither.
 fn ends() -> Vec<Attack> {
     let half = [head(STATUS_200), data(0, b"hel")].concat();
     let half_and = |frame: Vec<u8>| [half.clone(), frame].concat();

@@ -41,7 +41,7 @@ use crate::tls_server::Certificate;
 use crate::trial::{Tally, drive, drive_undisturbed};
 use crate::way::{Protocol, Traffic, Way};
 
-/// A frame holds no more, unless its receiver allows it.
+/// Default maximum size of a frame.
 const FRAME_BYTES: usize = 16 * 1024;
 
 /// Ten requests, each on a new connection if none gets a response.
@@ -72,10 +72,10 @@ fn try_all(attacks: &[Attack], protocols: &[Protocol]) {
             }
         }
     }
-    share::say(&format!("{} scenarios, {tally}", attacks.len()));
+    share::print_line(&format!("{} scenarios, {tally}", attacks.len()));
     if !tally.inconclusive.is_empty() {
         let faults = tally.inconclusive.join("; ");
-        share::say(&format!("INCONCLUSIVE(host): {faults}"));
+        share::print_line(&format!("INCONCLUSIVE(host): {faults}"));
     }
     assert!(tally.faults.is_empty(), "{}", tally.faults.join("\n"));
 }
@@ -103,7 +103,7 @@ fn each_load_on_any_hostile_http2_server_ends_in_time_and_in_little_memory() {
 }
 
 #[test]
-fn each_protocol_has_60_scenarios_each_with_a_name_of_its_own() {
+fn each_protocol_has_60_scenarios_with_unique_names() {
     for attacks in [http1_attacks::all(), http2_attacks::all()] {
         let names: BTreeSet<_> = attacks.iter().map(|attack| attack.name).collect();
         assert_eq!(names.len(), attacks.len(), "two have the same name");
@@ -114,7 +114,7 @@ fn each_protocol_has_60_scenarios_each_with_a_name_of_its_own() {
 #[test]
 fn an_http2_head_of_nearly_the_permitted_length_is_read() {
     let _alone = alone();
-    // Each counts as 136 bytes, of 256 KiB.
+    // Each field counts as 136 bytes; the limit is 256 KiB.
     let fields = field("name", &"v".repeat(100)).repeat(1_900);
     let mut pieces = fields.chunks(FRAME_BYTES);
     let mut start = frame(HEADERS, 0, STREAM, STATUS_200);
@@ -143,7 +143,7 @@ fn ten_http2_heads_without_end_take_little_memory() {
     );
     assert_eq!(report.connections.peak, 10);
     if let Some(growth_kib) = trial.growth_kib() {
-        share::say(&format!("ten heads without end: {growth_kib} KiB"));
+        share::print_line(&format!("ten heads without end: {growth_kib} KiB"));
         // Includes the other memory of the server and the load.
         assert!(growth_kib < 22_000, "{growth_kib} KiB");
     }

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const SHARES: usize = 4;
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
-/// Its number, from 1; unset for the part of the day.
+/// Number of the share, from 1. If unset, the share of the day is run.
 const VARIABLE: &str = "WSGILOAD_HOSTILE_SHARE";
 
 /// One of the parts into which the scenarios are divided.
@@ -15,7 +15,7 @@ const VARIABLE: &str = "WSGILOAD_HOSTILE_SHARE";
 pub struct Share(usize);
 
 impl Share {
-    /// The part that the environment names, or that of the day.
+    /// The share that the environment variable selects, or the share of the day.
     pub fn chosen() -> Self {
         let share = match std::env::var(VARIABLE) {
             Ok(text) => Self::numbered(&text)
@@ -23,7 +23,7 @@ impl Share {
             Err(_) => Self::of_today(),
         };
         let number = share.0 + 1;
-        say(&format!(
+        print_line(&format!(
             "share {number} of {SHARES}, by {VARIABLE} or the day; make test-long tries all"
         ));
         share
@@ -40,20 +40,20 @@ impl Share {
         Self(usize::try_from(days).unwrap() % SHARES)
     }
 
-    /// Every so many of them: neighbours, which are alike, are tried on different days.
+    /// Every fourth scenario: similar scenarios are neighbors, so they run on different days.
     pub fn of<T>(self, all: Vec<T>) -> Vec<T> {
         all.into_iter().skip(self.0).step_by(SHARES).collect()
     }
 }
 
-/// Not with a printing macro, whose output the test harness captures.
-pub fn say(text: &str) {
-    // An error is ignored, because it could not be reported.
+/// Prints to standard error without a printing macro, whose output the test harness would capture.
+pub fn print_line(text: &str) {
+    // Errors are ignored, because they could not be reported.
     let _ = writeln!(std::io::stderr(), "hostile servers: {text}");
 }
 
 #[test]
-fn the_shares_together_are_everything_once() {
+fn the_shares_together_contain_every_scenario_once() {
     let shares = (1..=SHARES).map(|number| Share::numbered(&number.to_string()).unwrap());
     let mut tried: Vec<usize> = shares
         .flat_map(|share| share.of((0..75).collect()))

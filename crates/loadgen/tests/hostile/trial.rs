@@ -11,10 +11,10 @@ use crate::resident_memory;
 use crate::support::{Others, assert_sound};
 use crate::way::Way;
 
-/// After the plan and a timeout; the host is shared with the server that floods.
+/// Maximum delay after the plan and a timeout; the host also runs the flooding server.
 const LATE: Duration = Duration::from_secs(1);
 
-/// 64 MB more than before, for the whole process, the server included: what earlier loads have
+/// Maximum growth of the whole process, including the server: 64 MB. Memory that earlier loads have
 /// freed stays with the process.
 const GROWTH_LIMIT_KIB: u64 = 64_000_000 / 1024;
 
@@ -23,10 +23,10 @@ const ATTEMPTS: usize = 3;
 /// The results of a load.
 pub struct Trial {
     pub report: LoadReport,
-    /// Before the load, and at its peak; `None` if the kernel does not report it.
+    /// Memory before the load and at its peak; `None` if the kernel does not report it.
     before_kib: Option<u64>,
     peak_kib: Option<u64>,
-    /// After the plan and a timeout.
+    /// How long the load continued after the plan and a timeout.
     late: Duration,
     /// Violations of the expectations.
     faults: Vec<String>,
@@ -91,7 +91,7 @@ impl Trial {
             .iter()
             .map(|outcome| report.outcome(*outcome))
             .sum();
-        // The end of the plan cuts off some.
+        // Some requests are cut off by the end of the plan.
         let has_others = attributed + report.outcome(Outcome::Unfinished) != report.scheduled();
         if attributed == 0 || has_others {
             faults.push(format!("{:?}, not {expected:?}", report.outcomes));

@@ -21,7 +21,7 @@ const USERS: usize = 4;
 pub enum Traffic {
     Open,
     OpenInTwoThreads,
-    /// Of two requests each.
+    /// Sessions of two requests each.
     Sessions,
     Closed,
 }
@@ -35,12 +35,12 @@ impl Traffic {
     ];
 }
 
-/// What carries the requests.
+/// HTTP version and implementation.
 #[derive(Clone, Copy)]
 pub struct Protocol {
     pub version: HttpVersion,
     pub wire: Wire,
-    /// Most concurrent requests on each connection.
+    /// Maximum number of concurrent requests on each connection.
     pub streams: usize,
 }
 
@@ -149,7 +149,7 @@ impl Way<'_> {
             expected.extend(&attack.expected_of_others);
         }
         if self.certificate.is_some() && expected.contains(&Outcome::Timeout) {
-            // The server that floods other connections is slow to shake hands.
+            // A server that floods other connections is slow to complete a handshake.
             expected.push(Outcome::ConnectTimeout);
         }
         expected

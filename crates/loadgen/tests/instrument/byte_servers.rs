@@ -26,7 +26,7 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// Serves each connection by `serve`.
+    /// Calls `serve` for each connection.
     pub fn start(serve: impl Fn(TcpStream, &Seen) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

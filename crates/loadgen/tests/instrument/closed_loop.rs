@@ -238,7 +238,7 @@ fn users_without_think_time_send_at_once_but_never_before_the_response() {
                 pair[1]
                     .arrive_ns
                     .checked_sub(pair[0].write_ns.unwrap())
-                    .expect("after the answer")
+                    .expect("after the response")
             })
             .collect();
         let mean_ns = pauses.iter().sum::<u64>() / pauses.len() as u64;
@@ -257,7 +257,7 @@ fn users_without_think_time_send_at_once_but_never_before_the_response() {
 }
 
 #[test]
-fn users_are_shared_out_over_threads() {
+fn users_are_distributed_over_threads() {
     let _alone = alone();
     let trial = Trial::of(holding(5 * MS), |url| LoadPlan {
         threads: 2,
@@ -307,7 +307,7 @@ fn a_closed_loop_ends_after_its_requests() {
 }
 
 #[test]
-fn a_closed_loop_whose_time_is_over_before_its_requests_ends_then() {
+fn a_closed_loop_ends_with_its_duration_even_if_requests_remain() {
     let _alone = alone();
     let trial = Trial::of(holding(5 * MS), |url| LoadPlan {
         requests: Some(1_000_000),

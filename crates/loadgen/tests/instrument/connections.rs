@@ -69,7 +69,7 @@ fn a_kept_connection_carries_every_request() {
 }
 
 #[test]
-fn without_keep_alive_every_request_has_its_connection() {
+fn without_keep_alive_every_request_has_its_own_connection() {
     let _alone = alone();
     let trial = hundred(Config::default(), Keepalive::Off);
     all_answered(&trial);
@@ -92,7 +92,7 @@ fn without_keep_alive_every_request_has_its_connection() {
 }
 
 #[test]
-fn three_requests_per_connection_are_three() {
+fn with_a_limit_of_three_each_connection_carries_three_requests() {
     let _alone = alone();
     let trial = hundred(Config::default(), Keepalive::Requests(3));
     all_answered(&trial);
@@ -152,7 +152,7 @@ fn a_close_delimited_response_is_correct_and_ends_the_connection() {
 }
 
 #[test]
-fn a_connection_that_we_end_for_what_came_over_it_was_not_closed_by_the_server() {
+fn a_connection_that_the_client_closes_after_bad_data_is_not_counted_as_closed_by_the_server() {
     let _alone = alone();
     for (answer, outcome) in [
         (
@@ -180,7 +180,7 @@ fn a_connection_that_we_end_for_what_came_over_it_was_not_closed_by_the_server()
 }
 
 #[test]
-fn a_request_that_says_close_is_the_last_of_its_connection() {
+fn a_request_with_connection_close_is_the_last_on_its_connection() {
     let _alone = alone();
     for wire in [Wire::Native, Wire::Hyper] {
         let trial = Trial::of(
@@ -206,7 +206,7 @@ fn a_request_that_says_close_is_the_last_of_its_connection() {
 }
 
 #[test]
-fn a_close_that_the_server_does_not_announce_is_noticed_before_the_next_request() {
+fn an_unannounced_close_is_noticed_before_the_next_request() {
     judge_timing(|timing| {
         let config = Config {
             requests_per_connection: Some(1),
@@ -229,7 +229,7 @@ fn a_close_that_the_server_does_not_announce_is_noticed_before_the_next_request(
 }
 
 #[test]
-fn a_user_who_races_with_the_close_loses_no_request_from_the_count() {
+fn every_request_that_races_with_a_close_is_counted() {
     let _alone = alone();
     let config = Config {
         requests_per_connection: Some(2),
@@ -263,14 +263,14 @@ fn two_threads_reuse_their_own_connections_and_count_them_together() {
         let opened = trial.report.connections.opened;
         assert_eq!(opened, trial.stats.connections);
         assert_eq!(opened + trial.report.connections.reused, 200);
-        // Responses take a fraction of the 5 ms between two sends of a thread: it needs one
-        // connection, rarely more.
+        // Responses take much less than the 5 ms between two sends of a thread, so one connection
+        // is usually enough.
         timing.expect((2..=10).contains(&opened), &format!("{opened} connections"));
     });
 }
 
 #[test]
-fn a_connection_of_http_1_0_stays_only_where_both_ends_say_so() {
+fn an_http_1_0_connection_is_reused_only_if_both_sides_agree() {
     let _alone = alone();
     let agreeing = "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nhi";
     let silent = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";

@@ -54,9 +54,10 @@ fn assert_outcomes(trial: &Trial, expected: &[(Outcome, u64)]) {
 }
 
 #[test]
-fn f11_requests_given_up_bound_the_quantiles_that_they_reach_and_no_others() {
+fn f11_abandoned_requests_bound_only_the_quantiles_that_they_affect() {
     judge_timing(|timing| {
-        // 2 %: half of them never, half of them long after the client has gone.
+        // 2 % of the requests: half get no response, half get one long after the client has given
+        // up.
         let faults = FaultPlan::none()
             .with(Fault::NeverAnswer, When::Every { n: 100, offset: 49 })
             .with(
@@ -87,7 +88,7 @@ fn f11_requests_given_up_bound_the_quantiles_that_they_reach_and_no_others() {
         for quantile in ["0.99", "0.999", "0.9999"] {
             assert_eq!(
                 offered[quantile].high, None,
-                "nobody knows how long {quantile} would have waited"
+                "{quantile} has no finite response time"
             );
             assert!(
                 offered[quantile].low >= Some(SECOND),
@@ -111,10 +112,10 @@ fn f13_each_kind_of_failure_is_counted_exactly() {
     }
 }
 
-/// Two implementations of the protocol that share no line must count alike.
+/// Two independent implementations of the protocol must count the same outcomes.
 fn each_kind_of_failure_is_counted(wire: Wire) {
-    // Over one connection the order at the server is that of the schedule, and each close meets the
-    // next request.
+    // Over one connection the order at the server is that of the schedule, and each close affects
+    // the next request.
     let faults = FaultPlan::none()
         .with(Fault::Status(503), When::Every { n: 100, offset: 10 })
         .with(Fault::ResetMidBody, When::at(vec![20, 21, 320, 620]))
@@ -195,7 +196,7 @@ fn f13_a_response_cut_off_by_a_reset_is_a_failure_even_if_close_delimited() {
 }
 
 #[test]
-fn f13_a_reset_of_a_fresh_connection_is_a_reset_and_not_the_race_of_keep_alive() {
+fn f13_a_reset_of_a_new_connection_is_a_reset_and_not_stale() {
     let _alone = alone();
     let faults = FaultPlan::none().with(Fault::Reset, When::every(10));
     let trial = Trial::of(faulty(0, faults), |url| LoadPlan {
@@ -226,13 +227,13 @@ fn f13_a_storm_of_fast_errors_does_not_make_the_server_look_fast() {
 }
 
 #[test]
-fn f13_where_nothing_listens_every_request_is_refused() {
+fn f13_without_a_listener_every_request_is_refused() {
     let _alone = alone();
     // The port of the client's own connection is taken, but nothing listens there.
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let occupant = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    // By another loopback address, so that the generator cannot meet itself when it is given the
-    // same port.
+    // Another loopback address, so that the generator cannot connect to itself if the kernel
+    // assigns it the same port.
     let url = format!(
         "http://127.0.0.2:{}/",
         occupant.local_addr().unwrap().port()
@@ -264,7 +265,7 @@ fn f13_where_nothing_listens_every_request_is_refused() {
 }
 
 #[test]
-fn a_user_who_is_refused_does_not_flood_the_server() {
+fn a_refused_user_does_not_flood_the_server() {
     let _alone = alone();
     let faults = FaultPlan::none().with(Fault::Reset, When::every(1));
     let trial = Trial::of(faulty(0, faults), |url| {
@@ -281,7 +282,7 @@ fn a_user_who_is_refused_does_not_flood_the_server() {
 }
 
 #[test]
-fn a_user_gives_up_after_the_timeout_and_asks_again() {
+fn a_user_sends_another_request_after_a_timeout() {
     let _alone = alone();
     let faults = FaultPlan::none().with(Fault::NeverAnswer, When::at(vec![3]));
     let trial = Trial::of(faulty(5 * MS, faults), |url| LoadPlan {

@@ -13,9 +13,9 @@ use crate::support::{MS, SECOND, alone, assert_sound, constant};
 const REQUESTS: u64 = 5;
 const TIMEOUT_NS: u64 = 150 * MS;
 const DRAIN_NS: u64 = 3 * SECOND;
-/// A load is over long before this, or hangs.
+/// Much longer than a load takes unless it hangs.
 const HANG: Duration = Duration::from_secs(10);
-/// Peak of the whole process, the server's threads and both ends' histograms included.
+/// Peak of the whole process, including the server's threads and the histograms of both ends.
 const GROWTH_LIMIT_KIB: u64 = 48 * 1024;
 
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -25,7 +25,7 @@ struct Case {
     name: &'static str,
     answer: Answer,
     native: Outcome,
-    /// One of these.
+    /// Possible outcomes, of which one must occur.
     hyper: Vec<Outcome>,
 }
 
@@ -42,7 +42,7 @@ impl Case {
     /// Differences between the implementations. hyper distinguishes an error within a body from a
     /// broken connection only in the source of its error, and does not limit some lines: it reads
     /// them for so long that even its timeout is late.
-    fn but_by_hyper(self, hyper: &[Outcome]) -> Self {
+    fn with_hyper(self, hyper: &[Outcome]) -> Self {
         Self {
             hyper: hyper.to_vec(),
             ..self
@@ -74,7 +74,7 @@ fn cases() -> Vec<Case> {
             Answer::endless("", "\r\n"),
             Outcome::BadBody,
         )
-        .but_by_hyper(&[Outcome::BadBody, Outcome::Timeout]),
+        .with_hyper(&[Outcome::BadBody, Outcome::Timeout]),
         case(
             "endless interim answers",
             Answer::endless("", "HTTP/1.1 100 Continue\r\n\r\n"),
@@ -90,13 +90,13 @@ fn cases() -> Vec<Case> {
             Answer::endless(CHUNKED, "1;a=b\r\nx\r\n"),
             Outcome::Timeout,
         )
-        .but_by_hyper(&[Outcome::BadBody]),
+        .with_hyper(&[Outcome::BadBody]),
         case(
             "endless size",
             Answer::endless(CHUNKED, "0"),
             Outcome::BadBody,
         )
-        .but_by_hyper(&[Outcome::Timeout]),
+        .with_hyper(&[Outcome::Timeout]),
         case(
             "endless extension",
             Answer::endless(&chunked("1;"), "a"),
@@ -161,7 +161,7 @@ fn cases() -> Vec<Case> {
 }
 
 #[test]
-fn whatever_a_server_sends_each_request_ends_in_time_and_in_little_memory() {
+fn each_request_ends_in_time_with_little_memory_whatever_the_server_sends() {
     let _alone = alone();
     for case in cases() {
         for (wire, expected) in [
@@ -203,10 +203,10 @@ fn drive(
         shares_cores: true,
         ..constant(&server.url(), 50.0, REQUESTS * 20 * MS)
     };
-    // On a busy host a flood keeps even a timeout waiting.
+    // On a busy host, a flood delays even a timeout.
     plan.phases.drain_ns = Some(DRAIN_NS);
     let plan = change(plan);
-    // The request itself is held in several forms.
+    // The generator keeps several copies of the request.
     let request_kib = plan
         .body_base64
         .as_ref()

@@ -32,21 +32,21 @@ use crate::tls_server::{Certificate, answering};
 struct Http2Server {
     address: SocketAddr,
     connections: Arc<AtomicU64>,
-    /// The most connections that were open at once.
-    most_open: Arc<AtomicU64>,
+    /// Highest number of connections open at the same time.
+    max_open: Arc<AtomicU64>,
     stop: Option<oneshot::Sender<()>>,
 }
 
-/// The longest URL fits into it.
+/// Large enough for the longest URL.
 const MAX_HEADER_LIST_BYTES: u32 = 128 * 1024;
 
 /// The server sends GOAWAY after this many requests, and responds to those in flight.
 const REQUESTS_PER_CONNECTION: u64 = 100;
 
-/// What clients percent-encode in a URL; two such values make one that is too long.
+/// Length of a captured value. Percent-encoded twice in a URL, it makes the URL too long.
 const LONG_VALUE_BYTES: usize = 12_000;
 
-/// How a request is served; its number counts from 0.
+/// The response to a request, given its number from 0.
 type Script = fn(u64) -> Option<(u16, &'static str)>;
 
 impl Http2Server {
@@ -59,8 +59,8 @@ impl Http2Server {
         let connections = Arc::new(AtomicU64::new(0));
         let (stop, stopped) = oneshot::channel();
         let counted = Arc::clone(&connections);
-        let most_open = Arc::new(AtomicU64::new(0));
-        let peak = Arc::clone(&most_open);
+        let max_open = Arc::new(AtomicU64::new(0));
+        let peak = Arc::clone(&max_open);
         thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -72,7 +72,7 @@ impl Http2Server {
         Self {
             address,
             connections,
-            most_open,
+            max_open,
             stop: Some(stop),
         }
     }
@@ -93,14 +93,14 @@ async fn accept(
     acceptor: Option<TlsAcceptor>,
     script: Script,
     connections: Arc<AtomicU64>,
-    most_open: Arc<AtomicU64>,
+    max_open: Arc<AtomicU64>,
 ) {
     let listener = tokio::net::TcpListener::from_std(listener).unwrap();
     let requests = Arc::new(AtomicU64::new(0));
     let open = Arc::new(AtomicU64::new(0));
     while let Ok((stream, _)) = listener.accept().await {
         connections.fetch_add(1, Ordering::Relaxed);
-        most_open.fetch_max(open.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        max_open.fetch_max(open.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
         let (acceptor, requests) = (acceptor.clone(), Arc::clone(&requests));
         let open = Arc::clone(&open);
         tokio::spawn(async move {
@@ -152,7 +152,7 @@ async fn serve(
         _ = connection.as_mut() => return,
         () = farewell.notified() => connection.as_mut().graceful_shutdown(),
     }
-    // Its end is the client's doing.
+    // An error is expected: the client ends the connection.
     let _ = connection.await;
 }
 
@@ -175,7 +175,7 @@ fn is_whole(head: &Parts, body: &[u8]) -> bool {
     is_expected && head.version == Version::HTTP_2 && host == Some("127.0.0.1")
 }
 
-/// Of the longest URL, as far as the host in it lets it be; it takes several frames.
+/// The path of the longest URL, without the host; needs several frames.
 fn long_path() -> String {
     format!("/{}", "a".repeat(65_500))
 }
@@ -204,7 +204,7 @@ fn fifty(url: &str, tls: TlsOptions, keepalive: Keepalive) -> LoadReport {
     report
 }
 
-fn assert_all_right(report: &LoadReport, server: &Http2Server, connections: u64) {
+fn assert_all_correct(report: &LoadReport, server: &Http2Server, connections: u64) {
     assert_eq!(
         report.outcome(Outcome::Ok),
         50,
@@ -221,7 +221,7 @@ fn assert_all_right(report: &LoadReport, server: &Http2Server, connections: u64)
 }
 
 #[test]
-fn http2_is_agreed_on_over_tls() {
+fn http2_is_negotiated_over_tls() {
     let _alone = alone();
     let certificate = Certificate::for_names(&["127.0.0.1"]);
     for (keepalive, connections) in [
@@ -231,17 +231,17 @@ fn http2_is_agreed_on_over_tls() {
     ] {
         let server = Http2Server::start(Some(&certificate), hello);
         let report = fifty(&server.url("https"), certificate.trusted(), keepalive);
-        assert_all_right(&report, &server, connections);
+        assert_all_correct(&report, &server, connections);
     }
 }
 
 #[test]
-fn http2_is_presumed_in_clear() {
+fn http2_is_assumed_without_tls() {
     let _alone = alone();
     for (keepalive, connections) in [(Keepalive::On, 1), (Keepalive::Off, 50)] {
         let server = Http2Server::start(None, hello);
         let report = fifty(&server.url("http"), TlsOptions::default(), keepalive);
-        assert_all_right(&report, &server, connections);
+        assert_all_correct(&report, &server, connections);
     }
 }
 
@@ -251,7 +251,7 @@ fn a_long_url_is_sent_in_several_frames() {
     let server = Http2Server::start(None, hello);
     let url = format!("http://{}{}", server.address, long_path());
     let report = fifty(&url, TlsOptions::default(), Keepalive::On);
-    assert_all_right(&report, &server, 1);
+    assert_all_correct(&report, &server, 1);
 }
 
 #[test]
@@ -265,11 +265,11 @@ fn a_connection_closes_with_its_last_request() {
     for (scheme, tls, certificate) in servers {
         let server = Http2Server::start(certificate, hello);
         let report = fifty(&server.url(scheme), tls, Keepalive::Off);
-        assert_all_right(&report, &server, 50);
+        assert_all_correct(&report, &server, 50);
 
         // One is in use; a busy host delays the server's notice of an end.
-        let most_open = server.most_open.load(Ordering::Relaxed);
-        assert!(most_open <= 10, "{scheme}: {most_open} of 50 open at once");
+        let max_open = server.max_open.load(Ordering::Relaxed);
+        assert!(max_open <= 10, "{scheme}: {max_open} of 50 open at once");
     }
 }
 
@@ -367,7 +367,7 @@ fn a_session_sends_captured_values_over_http2() {
 }
 
 #[test]
-fn a_url_that_captured_values_make_too_long_is_not_sent() {
+fn a_url_made_too_long_by_captured_values_is_not_sent() {
     let _alone = alone();
     let server = Http2Server::start(None, hello);
     let step = |line: &str, captures| StepPlan {
@@ -402,7 +402,7 @@ fn a_url_that_captured_values_make_too_long_is_not_sent() {
 }
 
 #[test]
-fn concurrent_streams_have_values_of_their_own() {
+fn concurrent_streams_have_separate_values() {
     let _alone = alone();
     let server = Http2Server::start(None, hello);
     let targets = vec![WeightedRequest {
@@ -428,7 +428,7 @@ fn concurrent_streams_have_values_of_their_own() {
 }
 
 #[test]
-fn a_server_that_asks_its_clients_to_go_loses_no_request() {
+fn no_request_is_lost_when_the_server_sends_goaway() {
     let _alone = alone();
     let server = Http2Server::start(None, hello);
     let http_version = HttpVersion::Http2;
@@ -452,7 +452,7 @@ fn a_server_that_asks_its_clients_to_go_loses_no_request() {
         connections.opened,
         server.connections.load(Ordering::Relaxed)
     );
-    // Between its first word and its last the server takes what is on its way.
+    // Between its first and its last GOAWAY frame, the server still accepts requests in transit.
     assert!(
         connections.opened >= report.scheduled().div_ceil(REQUESTS_PER_CONNECTION + 10),
         "{connections:?}"
@@ -464,7 +464,7 @@ fn a_server_that_asks_its_clients_to_go_loses_no_request() {
 }
 
 #[test]
-fn what_goes_wrong_with_single_requests_is_counted() {
+fn failures_of_single_requests_are_counted() {
     let _alone = alone();
     let server = Http2Server::start(None, |number| match number % 10 {
         3 => Some((503, "hello")),
@@ -484,7 +484,7 @@ fn what_goes_wrong_with_single_requests_is_counted() {
 }
 
 #[test]
-fn a_server_without_http2_is_refused_in_words() {
+fn a_server_without_http2_is_explained() {
     let _alone = alone();
     let certificate = Certificate::for_names(&["127.0.0.1"]);
     let server = answering(&certificate, b"hello".to_vec());

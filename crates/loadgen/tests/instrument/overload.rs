@@ -81,7 +81,7 @@ fn f12_beyond_capacity_the_queue_fills_and_further_requests_are_dropped_and_both
         let offered = &trial.report.offered_quantiles_ns["0.99"];
         assert_eq!(
             offered.high, None,
-            "what was dropped would have waited nobody knows how long"
+            "a dropped request has no finite response time"
         );
         // 200 arrivals; 100 responses within the second, and 30 more requests in the system at its
         // end.
@@ -90,7 +90,7 @@ fn f12_beyond_capacity_the_queue_fills_and_further_requests_are_dropped_and_both
             dropped.abs_diff(70) <= 8,
             &format!("{dropped} were dropped, not 70"),
         );
-        // 20 wait before each that has to, and ten leave every 100 ms.
+        // A request that waits has 20 requests ahead of it, and ten are served every 100 ms.
         timing.about(
             "pool wait p99",
             trial.report.measures().pool_wait.quantile_ns(0.99),
@@ -105,8 +105,8 @@ fn f12_shedding_drops_at_once_and_no_request_waits() {
     judge_timing(|timing| {
         let trial = ten_connections(timing, 200.0, OnBusy::Shed, None);
         assert!(blames_the_server_for(&trial, "shed"));
-        // An arrival that the generator overlooked while a connection was idle is not dropped, and
-        // may wait.
+        // An arrival may wait instead of being dropped if the generator noticed too late that a
+        // connection was idle.
         let longest_ns = trial.report.measures().pool_wait.max_ns();
         timing.expect(
             longest_ns == Some(0),
@@ -123,7 +123,7 @@ fn f12_shedding_drops_at_once_and_no_request_waits() {
 }
 
 #[test]
-fn by_default_connections_are_opened_as_they_are_needed() {
+fn by_default_connections_are_opened_on_demand() {
     judge_timing(|timing| {
         let trial = timing.trial(holding(100 * MS), |url| LoadPlan::open(url, 200.0, SECOND));
         assert_eq!(trial.count(Outcome::Ok), trial.scheduled());
@@ -140,7 +140,7 @@ fn by_default_connections_are_opened_as_they_are_needed() {
 }
 
 #[test]
-fn what_is_later_than_its_deadline_is_dropped_unsent() {
+fn requests_past_their_deadline_are_dropped() {
     judge_timing(|timing| {
         let trial = timing.trial(holding(100 * MS), |url| LoadPlan {
             deadline_ns: Some(150 * MS),
@@ -156,7 +156,7 @@ fn what_is_later_than_its_deadline_is_dropped_unsent() {
 }
 
 #[test]
-fn what_a_full_queue_turns_away_is_no_lateness_whatever_the_deadline() {
+fn drops_from_a_full_queue_are_not_lateness_whatever_the_deadline() {
     judge_timing(|timing| {
         let trial = timing.trial(holding(100 * MS), |url| {
             let mut plan = LoadPlan {

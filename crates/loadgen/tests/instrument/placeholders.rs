@@ -11,7 +11,7 @@ use crate::support::{SECOND, alone, assert_sound, constant};
 use crate::targets::request;
 use crate::witness::{Seen, WitnessServer, answer};
 
-fn carry_out(plan: &LoadPlan) -> LoadReport {
+fn run_plan(plan: &LoadPlan) -> LoadReport {
     let report = run(plan, &StopToken::new()).expect("a plan that can be carried out");
     assert_sound(&report);
     report
@@ -31,7 +31,7 @@ fn mix(url: &str, threads: usize, seed: u64) -> LoadPlan {
     let order = RequestPlan {
         headers: vec![
             ("X-Id".to_owned(), "{{uuid}}".to_owned()),
-            // A name that is like what stands for a value until it is known.
+            // A name that looks like the internal stand-in for a value that is not known yet.
             ("x-standin0x".to_owned(), "a value".to_owned()),
         ],
         body_base64: Some(STANDARD.encode("{\"n\":{{seq:1}},\"r\":{{random:1:1000000}}}")),
@@ -58,7 +58,7 @@ fn the_same_values_are_sent_by_any_number_of_threads_and_wires() {
             wire,
             ..mix(&server.url(), threads, seed)
         };
-        let report = carry_out(&plan);
+        let report = run_plan(&plan);
         assert_eq!(report.targets[1].name, "POST /orders/{{seq:1}}?id={{uuid}}");
         (sent(&server), report.targets[1].ok)
     };
@@ -95,7 +95,7 @@ fn a_closed_loop_numbers_its_requests_without_repetition() {
             keepalive,
             ..LoadPlan::closed(&format!("{}{{{{seq:1}}}}", server.url()), 4, SECOND / 4)
         };
-        let report = carry_out(&plan);
+        let report = run_plan(&plan);
         let lines: BTreeSet<String> = server.seen().into_iter().map(|seen| seen.line).collect();
         assert_eq!(lines.len(), server.seen().len(), "{keepalive:?}");
         assert!(lines.len() as u64 >= report.scheduled() && lines.contains("GET /1"));
@@ -104,7 +104,7 @@ fn a_closed_loop_numbers_its_requests_without_repetition() {
 }
 
 #[test]
-fn rows_of_a_table_are_taken_in_order_or_by_chance_and_kept_by_a_session() {
+fn csv_rows_are_chosen_in_order_or_at_random_and_kept_for_a_session() {
     let _alone = alone();
     let path = std::env::temp_dir().join(format!("loadgen-{}-users.csv", std::process::id()));
     std::fs::write(&path, "id,name\n1,ada b\n2,eve\n3,kim\n").unwrap();
@@ -120,7 +120,7 @@ fn rows_of_a_table_are_taken_in_order_or_by_chance_and_kept_by_a_session() {
             }],
             ..constant(&server.url(), 300.0, SECOND / 2)
         };
-        carry_out(&plan);
+        run_plan(&plan);
         let mut lines: Vec<String> = server.seen().into_iter().map(|seen| seen.line).collect();
         lines.sort();
         let counts: Vec<usize> = ["GET /1/ada%20b", "GET /2/eve", "GET /3/kim"]

@@ -65,7 +65,7 @@ fn assert_lasted(trial: &Trial, times: u64) {
 }
 
 #[test]
-fn what_is_known_well_enough_ends_the_measurement_at_the_first_look() {
+fn the_measurement_ends_at_the_first_analysis_with_enough_precision() {
     for threads in [1, 2] {
         judge_timing(|timing| {
             let trial = timing.trial(holding(5 * MS), |url| {
@@ -96,7 +96,7 @@ fn what_is_known_well_enough_ends_the_measurement_at_the_first_look() {
 }
 
 #[test]
-fn what_is_never_known_well_enough_ends_with_the_last_doubling_and_says_so() {
+fn a_measurement_without_enough_precision_ends_after_the_last_doubling_and_reports_it() {
     let _alone = alone();
     let scattered = Service::Exponential {
         mean_ns: MS,
@@ -136,14 +136,14 @@ fn what_is_never_known_well_enough_ends_with_the_last_doubling_and_says_so() {
 }
 
 #[test]
-fn a_load_of_fixed_length_says_nothing_of_precision() {
+fn a_load_of_fixed_length_reports_no_precision() {
     let _alone = alone();
     let trial = Trial::of(holding(0), |url| constant(url, RATE_PER_S, SECOND));
     assert_eq!(trial.report.precision, None);
 }
 
 #[test]
-fn a_stop_between_two_looks_ends_it_there() {
+fn a_stop_between_two_analyses_ends_the_measurement() {
     let _alone = alone();
     let server = server_with(holding(0));
     let precision = until(0.9, 0.000_1, 8 * SECOND);
@@ -177,7 +177,7 @@ fn a_stop_between_two_looks_ends_it_there() {
 }
 
 #[test]
-fn only_an_open_loop_of_one_rate_may_go_on() {
+fn only_an_open_loop_at_a_constant_rate_can_be_extended() {
     let precision = until(0.99, 0.1, 60 * SECOND);
     let closed = LoadPlan {
         precision,

@@ -74,7 +74,7 @@ fn the_report_counts_responses_without_kernel_timestamp() {
 }
 
 #[test]
-fn an_open_loop_asks_the_kernel_and_a_closed_one_does_not() {
+fn by_default_open_loops_have_kernel_timestamps_and_closed_loops_do_not() {
     let _alone = alone();
     let (trial, stamped_responses) = stamped(None, hundred);
     assert_all_kernel(&trial, stamped_responses);
@@ -86,7 +86,7 @@ fn an_open_loop_asks_the_kernel_and_a_closed_one_does_not() {
 }
 
 #[test]
-fn of_sampled_connections_the_kernel_tells_of_one_in_sixteen() {
+fn one_connection_in_sixteen_is_sampled() {
     let _alone = alone();
     let users = 32;
     let (trial, stamped_responses) = stamped(Some(ReceiveStamps::Sampled), |url| {

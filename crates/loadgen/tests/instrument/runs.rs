@@ -27,7 +27,7 @@ fn arrivals_follow_the_schedule(timing: &mut Timing, trial: &Trial) {
     assert_eq!(
         arrivals.len(),
         intended.len(),
-        "every arrival of the schedule, and none besides"
+        "every arrival of the schedule, and no others"
     );
     assert_eq!(
         (trial.scheduled(), trial.count(Outcome::Ok)),
@@ -80,7 +80,7 @@ fn evenly_spaced_arrivals_reach_the_server_evenly_spaced() {
 }
 
 #[test]
-fn random_arrivals_reach_the_server_as_drawn_and_the_seed_decides_them() {
+fn random_arrivals_reach_the_server_as_drawn_and_depend_on_the_seed() {
     judge_timing(|timing| {
         let trial = timing.trial(holding(0), |url| LoadPlan {
             seed: 11,
@@ -91,7 +91,7 @@ fn random_arrivals_reach_the_server_as_drawn_and_the_seed_decides_them() {
 }
 
 #[test]
-fn two_threads_send_one_schedule_between_them() {
+fn two_threads_share_one_schedule() {
     for poisson in [false, true] {
         judge_timing(|timing| {
             let trial = timing.trial(holding(0), |url| {
@@ -337,7 +337,7 @@ fn assert_interrupted(report: &LoadReport, took: Duration) {
     );
 }
 
-fn deaf() -> ReferenceServer {
+fn never_responding() -> ReferenceServer {
     server_with(Config {
         faults: FaultPlan::none().with(Fault::NeverAnswer, When::every(1)),
         ..holding(0)
@@ -345,10 +345,10 @@ fn deaf() -> ReferenceServer {
 }
 
 #[test]
-fn a_stop_ends_an_open_loop_at_once_and_what_is_out_is_unfinished() {
+fn a_stop_ends_an_open_loop_at_once_and_requests_in_the_system_are_unfinished() {
     let _alone = alone();
     for (threads, max_connections) in [(1, 4_000), (2, 4_000), (1, 2)] {
-        let server = deaf();
+        let server = never_responding();
         let plan = LoadPlan {
             threads,
             ..capped(&url_of(&server), 100.0, 60 * SECOND, max_connections)
@@ -363,7 +363,7 @@ fn a_stop_ends_an_open_loop_at_once_and_what_is_out_is_unfinished() {
 }
 
 #[test]
-fn a_stop_ends_a_closed_loop_at_once_and_keeps_what_was_measured() {
+fn a_stop_ends_a_closed_loop_at_once_and_keeps_the_results() {
     let _alone = alone();
     for think_time_ns in [0, 30 * MS] {
         let faults = FaultPlan::none().with(Fault::NeverAnswer, When::at(vec![20]));
@@ -405,7 +405,7 @@ fn a_run_that_was_stopped_before_it_began_sends_nothing() {
 #[test]
 fn responses_after_the_drain_are_unfinished() {
     let _alone = alone();
-    let server = deaf();
+    let server = never_responding();
     let mut plan = constant(&url_of(&server), 100.0, SECOND / 5);
     plan.phases.drain_ns = Some(100 * MS);
     let report = run(&plan, &StopToken::new()).unwrap();
@@ -429,7 +429,7 @@ fn responses_after_the_drain_are_unfinished() {
 }
 
 #[test]
-fn one_seed_draws_the_same_load_again() {
+fn the_same_seed_draws_the_same_load() {
     let _alone = alone();
     let counts: Vec<u64> = [4, 4, 5]
         .map(|seed| {
@@ -445,7 +445,7 @@ fn one_seed_draws_the_same_load_again() {
 }
 
 #[test]
-fn a_load_lasts_as_long_as_it_says_although_nothing_comes_any_more() {
+fn a_load_lasts_as_long_as_planned_even_without_further_requests() {
     let _alone = alone();
     let few = |url: &str| constant(url, 2.0, SECOND);
     let thinking = |url: &str| {

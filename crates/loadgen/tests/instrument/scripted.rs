@@ -14,13 +14,13 @@ const EARLY_HOLD: Duration = Duration::from_millis(400);
 /// The response to one request.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
-    /// Each is a separate segment.
+    /// Each piece is sent as a separate segment.
     pub pieces: Vec<Vec<u8>>,
     /// Repeated forever, unless empty.
     pub endless: Vec<u8>,
-    /// The server ends the connection afterwards.
+    /// Whether the server then ends the connection.
     pub closes: bool,
-    /// The server responds without waiting for the end of the request's head.
+    /// Whether the server responds without waiting for the end of the request's head.
     pub is_early: bool,
 }
 
@@ -96,8 +96,8 @@ impl ScriptedServer {
 impl Drop for ScriptedServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // The acceptor waits for a connection, and each of its threads for the end of one: the
-        // client has gone.
+        // Wakes the acceptor, which waits for a connection. The connection threads end because the
+        // client has closed its connections.
         drop(TcpStream::connect(self.address));
         if let Some(acceptor) = self.acceptor.take() {
             acceptor.join().unwrap();
@@ -105,7 +105,7 @@ impl Drop for ScriptedServer {
     }
 }
 
-/// Until either side ends the connection.
+/// Serves until either side ends the connection.
 fn serve(mut stream: &TcpStream, answers: &[Answer], next: &AtomicUsize) {
     stream.set_nodelay(true).unwrap();
     let is_early = answers.first().is_some_and(|answer| answer.is_early);
@@ -116,7 +116,7 @@ fn serve(mut stream: &TcpStream, answers: &[Answer], next: &AtomicUsize) {
         };
         for (index, piece) in answer.pieces.iter().enumerate() {
             if index > 0 {
-                // Long enough that the client reads the one before by itself.
+                // Long enough for the client to read the previous piece separately.
                 std::thread::sleep(Duration::from_micros(300));
             }
             if stream.write_all(piece).is_err() {

@@ -110,7 +110,7 @@ fn f2_rare_slow_responses_are_counted_exactly_and_show_in_the_correct_quantiles(
     });
 }
 
-fn what_client_and_server_add_is_small(timing: &mut Timing, trial: &Trial) {
+fn expect_small_excess(timing: &mut Timing, trial: &Trial) {
     let inner = trial.times_in_server();
     let service = &trial.report.measures().service;
     assert_encloses(service, &inner);
@@ -134,7 +134,7 @@ fn client_times_enclose_server_times_rank_by_rank_and_tightly() {
         };
         let trial = timing.trial(config, |url| LoadPlan::open(url, 500.0, SECOND));
         assert_eq!(trial.count(Outcome::Ok), trial.scheduled());
-        what_client_and_server_add_is_small(timing, &trial);
+        expect_small_excess(timing, &trial);
     });
 }
 
@@ -155,6 +155,6 @@ fn client_times_enclose_server_times_in_a_queue_of_one_server_too() {
             ..LoadPlan::open(url, 250.0, 2 * SECOND)
         });
         assert_eq!(trial.count(Outcome::Ok), trial.scheduled());
-        what_client_and_server_add_is_small(timing, &trial);
+        expect_small_excess(timing, &trial);
     });
 }

@@ -30,9 +30,14 @@ fn session(weight: f64, name: &str, steps: &[(&str, u64)]) -> SessionPlan {
     }
 }
 
-/// A constant rate of sessions, and after it the time that the last of them needs, however late a
-/// host makes it: a load that ends meanwhile leaves them unfinished.
-fn let_end(url: &str, rate_per_s: f64, duration_ns: u64, sessions: Vec<SessionPlan>) -> LoadPlan {
+/// Sessions at a constant rate, followed by a pause in which the last sessions can end even on a
+/// slow host. Without the pause, they would be unfinished.
+fn with_final_pause(
+    url: &str,
+    rate_per_s: f64,
+    duration_ns: u64,
+    sessions: Vec<SessionPlan>,
+) -> LoadPlan {
     let pause = Step {
         rate_per_s: 0.0,
         duration_ns: 10 * SECOND,
@@ -48,8 +53,8 @@ fn let_end(url: &str, rate_per_s: f64, duration_ns: u64, sessions: Vec<SessionPl
     LoadPlan { sessions, ..plan }
 }
 
-fn carry_out(plan: &LoadPlan) -> (LoadReport, SessionReport) {
-    let report = run(plan, &StopToken::new()).expect("a plan that can be carried out");
+fn run_plan(plan: &LoadPlan) -> (LoadReport, SessionReport) {
+    let report = run(plan, &StopToken::new()).expect("a valid plan");
     assert_sound(&report);
     let sessions = report.sessions.clone().expect("the plan has sessions");
     assert_eq!(
@@ -97,7 +102,7 @@ fn greet(seen: &Seen) -> String {
 }
 
 #[test]
-fn each_session_has_a_connection_and_cookies_of_its_own() {
+fn each_session_has_its_own_connection_and_cookies() {
     let _alone = alone();
     for wire in [Wire::Native, Wire::Hyper] {
         let server = WitnessServer::start(greet);
@@ -115,7 +120,7 @@ fn each_session_has_a_connection_and_cookies_of_its_own() {
             ],
             ..constant(&server.url(), 200.0, SECOND)
         };
-        let (report, sessions) = carry_out(&plan);
+        let (report, sessions) = run_plan(&plan);
         let connections = by_connection(&server);
         // A session whose last requests would have been due after the end is cut short.
         assert_eq!(
@@ -161,7 +166,7 @@ fn each_session_has_a_connection_and_cookies_of_its_own() {
 }
 
 #[test]
-fn a_failure_ends_the_session_and_what_it_did_not_reach_is_reported() {
+fn a_failure_ends_the_session_and_requests_not_reached_are_reported() {
     let _alone = alone();
     let server = WitnessServer::start(|seen| match (seen.line.as_str(), seen.connection % 4) {
         ("GET /b", 0) => answer(500, "", "no"),
@@ -173,7 +178,12 @@ fn a_failure_ends_the_session_and_what_it_did_not_reach_is_reported() {
         "s",
         &[("GET /a", 0), ("GET /b", 0), ("GET /c", 0), ("GET /d", 0)],
     )];
-    let (report, sessions) = carry_out(&let_end(&server.url(), 200.0, SECOND / 2, sessions));
+    let (report, sessions) = run_plan(&with_final_pause(
+        &server.url(),
+        200.0,
+        SECOND / 2,
+        sessions,
+    ));
     let connections = by_connection(&server);
     let failed = |rest: usize| {
         connections
@@ -208,7 +218,7 @@ fn a_failure_ends_the_session_and_what_it_did_not_reach_is_reported() {
 }
 
 #[test]
-fn thinking_is_neither_response_time_nor_lateness_and_holds_the_connection() {
+fn think_time_is_neither_response_time_nor_lateness_and_holds_the_connection() {
     judge_timing(|timing| {
         let server = WitnessServer::start(greet);
         let sessions = vec![session(
@@ -220,7 +230,7 @@ fn thinking_is_neither_response_time_nor_lateness_and_holds_the_connection() {
             sessions,
             ..constant(&server.url(), 200.0, SECOND)
         };
-        let report = timing.watch(|| carry_out(&plan).0);
+        let report = timing.watch(|| run_plan(&plan).0);
         let sessions = report.sessions.as_ref().expect("the plan has sessions");
         let completed = sessions.completed;
         let pauses: Vec<u64> = by_connection(&server)
@@ -230,8 +240,8 @@ fn thinking_is_neither_response_time_nor_lateness_and_holds_the_connection() {
             .collect();
         assert_eq!(pauses.len() as u64, completed);
         assert!(completed > 100, "{completed}");
-        // A mean of so many has a standard deviation of 5 ms at most; the end cuts the longest
-        // pauses off.
+        // The mean of this many pauses has a standard deviation of at most 5 ms; the end of the
+        // load cuts off the longest pauses.
         let mean_ns = pauses.iter().sum::<u64>() / pauses.len() as u64;
         timing.within("mean pause", Some(mean_ns), 25 * MS, 70 * MS);
         // A session is its first response, the pause up to the second request, and the second
@@ -265,7 +275,7 @@ fn thinking_is_neither_response_time_nor_lateness_and_holds_the_connection() {
 }
 
 #[test]
-fn a_session_goes_on_over_another_connection_where_the_server_closes_each() {
+fn a_session_continues_on_a_new_connection_if_the_server_closes_each() {
     let _alone = alone();
     let server = WitnessServer::start(|seen| match seen.line.as_str() {
         "GET /login" => answer(200, "Set-Cookie: id=1\r\nConnection: close\r\n", "yes"),
@@ -280,7 +290,12 @@ fn a_session_goes_on_over_another_connection_where_the_server_closes_each() {
         "s",
         &[("GET /login", 0), ("GET /logout", 0), ("GET /", 0)],
     )];
-    let (_, sessions) = carry_out(&let_end(&server.url(), 100.0, SECOND / 2, sessions));
+    let (_, sessions) = run_plan(&with_final_pause(
+        &server.url(),
+        100.0,
+        SECOND / 2,
+        sessions,
+    ));
     assert_eq!((sessions.started, sessions.completed), (50, 50));
     for seen in server.seen() {
         let expected: &[&str] = if seen.line == "GET /logout" {
@@ -293,7 +308,7 @@ fn a_session_goes_on_over_another_connection_where_the_server_closes_each() {
 }
 
 #[test]
-fn no_session_is_lost_where_connections_are_few() {
+fn no_session_is_lost_with_few_connections() {
     let _alone = alone();
     for (on_busy, is_shed) in [(OnBusy::Shed, true), (OnBusy::Queue, false)] {
         let server = WitnessServer::start(greet);
@@ -308,7 +323,7 @@ fn no_session_is_lost_where_connections_are_few() {
             open_loop(&mut plan).on_busy,
             open_loop(&mut plan).max_connections,
         ) = (on_busy, Some(2));
-        let (report, sessions) = carry_out(&plan);
+        let (report, sessions) = run_plan(&plan);
         assert_eq!(sessions.started, 100);
         assert!(
             report.connections.peak <= 2 && sessions.completed > 10,
@@ -334,9 +349,9 @@ fn sessions_that_still_wait_for_a_connection_do_not_prolong_the_load() {
     let mut plan = capped(&url_of(&server), 50.0, SECOND, 1);
     plan.sessions = vec![session(1.0, "s", &[("GET /login", 0), ("GET /cart", 0)])];
     plan.timeout_ns = 200 * MS;
-    let (report, sessions) = carry_out(&plan);
-    // One after the other for a second, and then until the last has had its time; all of them would
-    // take ten.
+    let (report, sessions) = run_plan(&plan);
+    // Sessions are tried one after the other for a second, and the last of them until its timeout.
+    // All 50 would take ten seconds.
     let (tried, waiting) = (
         report.outcome(Outcome::Timeout),
         report.outcome(Outcome::Unfinished),
@@ -346,7 +361,7 @@ fn sessions_that_still_wait_for_a_connection_do_not_prolong_the_load() {
     assert_eq!((sessions.failed, sessions.unfinished), (tried, waiting));
 }
 
-/// A session that captures a value of each kind, and sends each in a place of each kind.
+/// A session that captures a value from each kind of source and sends it in each part of a request.
 fn capturing_session() -> SessionPlan {
     let capture = |name: &str, source: CaptureSource, expression: &str| CapturePlan {
         name: name.to_owned(),
@@ -393,9 +408,9 @@ fn captured_values_are_sent_in_every_part_of_later_requests() {
         let plan = LoadPlan {
             wire,
             threads: 2,
-            ..let_end(&server.url(), 100.0, SECOND / 2, vec![capturing_session()])
+            ..with_final_pause(&server.url(), 100.0, SECOND / 2, vec![capturing_session()])
         };
-        let (_, sessions) = carry_out(&plan);
+        let (_, sessions) = run_plan(&plan);
         assert_eq!((sessions.completed, sessions.failed), (50, 0), "{wire:?}");
         for (number, seen) in by_connection(&server) {
             let second = &seen[1];
@@ -412,7 +427,7 @@ fn captured_values_are_sent_in_every_part_of_later_requests() {
 }
 
 #[test]
-fn a_response_without_the_value_is_wrong_and_ends_its_session() {
+fn a_response_without_the_captured_value_is_incorrect_and_ends_its_session() {
     let _alone = alone();
     for wire in [Wire::Native, Wire::Hyper] {
         let server = WitnessServer::start(|seen| match seen.connection % 2 {
@@ -421,9 +436,9 @@ fn a_response_without_the_value_is_wrong_and_ends_its_session() {
         });
         let plan = LoadPlan {
             wire,
-            ..let_end(&server.url(), 100.0, SECOND / 2, vec![capturing_session()])
+            ..with_final_pause(&server.url(), 100.0, SECOND / 2, vec![capturing_session()])
         };
-        let (report, sessions) = carry_out(&plan);
+        let (report, sessions) = run_plan(&plan);
         assert_eq!((sessions.completed, sessions.failed), (25, 25), "{wire:?}");
         assert_eq!(report.outcome(Outcome::BadBody), 25);
         assert_eq!(report.targets[1].scheduled, 25);

@@ -27,7 +27,8 @@ const END_HEADERS: u8 = 4;
 
 const MAX_CONCURRENT_STREAMS: u8 = 3;
 const INITIAL_WINDOW_SIZE: u8 = 4;
-/// Of every stream and of the connection, so that only the socket limits what a client sends.
+/// Window of every stream and of the connection, so that only the socket limits what a client
+/// sends.
 const WINDOW_BYTES: u32 = 0x7fff_ffff;
 const DEFAULT_WINDOW_BYTES: u32 = 0xffff;
 const CANCEL: u32 = 8;
@@ -40,7 +41,7 @@ const STATUS_200: &[u8] = &[0x88];
 pub struct Open {
     pub id: u32,
     pub since: Instant,
-    /// Whether its request has arrived to the end.
+    /// Whether its request is complete.
     pub is_whole: bool,
 }
 
@@ -49,7 +50,7 @@ pub struct Open {
 pub enum Act {
     Answer(u32),
     Reset(u32),
-    /// Sends so many PING frames.
+    /// Sends this many PING frames.
     Ping(usize),
     /// Announces that later streams than this one are not served.
     GoAway(u32),
@@ -66,16 +67,16 @@ pub struct Seen {
     pub reset_by_client: u64,
     /// Streams that a GOAWAY or a close of the server has ended.
     pub cut_off: u64,
-    /// Most streams at once on a connection.
-    pub most_streams: usize,
-    /// Most streams at once on all connections.
-    pub most_streams_in_all: usize,
+    /// Highest number of concurrent streams on one connection.
+    pub max_streams: usize,
+    /// Highest number of concurrent streams on all connections.
+    pub max_streams_in_all: usize,
     streams: usize,
 }
 
-/// Decides from the open streams, and whether no frame has come for a while.
-pub trait Manner: Fn(&[Open], bool) -> Vec<Act> + Send + Sync + 'static {}
-impl<F: Fn(&[Open], bool) -> Vec<Act> + Send + Sync + 'static> Manner for F {}
+/// Chooses the next actions, given the open streams and whether no frame has arrived for a while.
+pub trait Behavior: Fn(&[Open], bool) -> Vec<Act> + Send + Sync + 'static {}
+impl<F: Fn(&[Open], bool) -> Vec<Act> + Send + Sync + 'static> Behavior for F {}
 
 /// Runs until it is dropped.
 pub struct StreamServer {
@@ -85,24 +86,24 @@ pub struct StreamServer {
 }
 
 impl StreamServer {
-    /// `allowed`: how many streams it allows on a connection, if it says so.
-    pub fn start(allowed: Option<u32>, manner: impl Manner) -> Self {
+    /// `allowed`: the limit on streams per connection that the server announces, if any.
+    pub fn start(allowed: Option<u32>, behavior: impl Behavior) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let seen: Arc<Mutex<Seen>> = Arc::default();
         let is_over: Arc<AtomicBool> = Arc::default();
-        let (shared, end, manner) = (Arc::clone(&seen), Arc::clone(&is_over), Arc::new(manner));
+        let (shared, end, behavior) = (Arc::clone(&seen), Arc::clone(&is_over), Arc::new(behavior));
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 if end.load(Ordering::Relaxed) {
                     return;
                 }
-                let (seen, end, manner) =
-                    (Arc::clone(&shared), Arc::clone(&end), Arc::clone(&manner));
+                let (seen, end, behavior) =
+                    (Arc::clone(&shared), Arc::clone(&end), Arc::clone(&behavior));
                 thread::spawn(move || {
                     let mut peer = Peer::new(stream, seen);
-                    // Its end is the client's doing, or what the test wants.
-                    let _ = peer.serve(allowed, &*manner, &end);
+                    // An error is expected: the client or the test ends the connection.
+                    let _ = peer.serve(allowed, &*behavior, &end);
                     peer.forget_streams();
                 });
             }
@@ -163,7 +164,7 @@ impl Peer {
     fn serve(
         &mut self,
         allowed: Option<u32>,
-        manner: &impl Manner,
+        behavior: &impl Behavior,
         end: &AtomicBool,
     ) -> io::Result<()> {
         self.stream.set_read_timeout(Some(TICK))?;
@@ -178,14 +179,14 @@ impl Peer {
 
         while !end.load(Ordering::Relaxed) {
             let is_quiet = !self.receive()?;
-            for act in manner(&self.open, is_quiet) {
+            for act in behavior(&self.open, is_quiet) {
                 self.perform(act)?;
             }
         }
         Ok(())
     }
 
-    /// Takes what has arrived within a tick; returns whether anything has.
+    /// Receives the data that arrives within a tick; returns whether there was any.
     fn receive(&mut self) -> io::Result<bool> {
         let mut buffer = [0; 16 * 1024];
         match self.stream.read(&mut buffer) {
@@ -229,8 +230,8 @@ impl Peer {
                 let mut seen = lock(&self.seen);
                 seen.requests += 1;
                 seen.streams += 1;
-                seen.most_streams = seen.most_streams.max(self.open.len());
-                seen.most_streams_in_all = seen.most_streams_in_all.max(seen.streams);
+                seen.max_streams = seen.max_streams.max(self.open.len());
+                seen.max_streams_in_all = seen.max_streams_in_all.max(seen.streams);
             }
             DATA if flags & END_STREAM != 0 => {
                 let sent = self.open.iter_mut().find(|open| open.id == id);
@@ -246,7 +247,7 @@ impl Peer {
     fn perform(&mut self, act: Act) -> io::Result<()> {
         match act {
             Act::Answer(id) if self.end(id) => {
-                // Before the client can know.
+                // Counted before the client can receive the response.
                 lock(&self.seen).answered += 1;
                 let mut response = frame(HEADERS, END_HEADERS, id, STATUS_200);
                 response.extend(frame(DATA, END_STREAM, id, b"hello"));

@@ -71,26 +71,26 @@ fn each_connection_of_a_closed_loop_keeps_its_streams_going() {
     let (report, seen) = closed(&server, 2);
     assert_answered(&report, &seen);
     assert_eq!(report.outcome(Outcome::Ok), report.scheduled());
-    assert_eq!((seen.connections, seen.most_streams), (2, STREAMS));
+    assert_eq!((seen.connections, seen.max_streams), (2, STREAMS));
     // Full connections get their responses at once: both are rarely full at the same time.
-    assert!(seen.most_streams_in_all <= 2 * STREAMS, "{seen:?}");
+    assert!(seen.max_streams_in_all <= 2 * STREAMS, "{seen:?}");
     assert_eq!(report.connections.allowed_streams, None);
 }
 
 #[test]
-fn requests_of_an_open_loop_do_not_wait_for_those_before_them() {
+fn requests_of_an_open_loop_do_not_wait_for_earlier_requests() {
     let _alone = alone();
     let server = StreamServer::start(None, |open: &[Open], _: bool| {
         let is_due = |open: &&Open| open.since.elapsed() >= Duration::from_millis(50);
         let due = open.iter().filter(is_due);
         due.map(|open| Act::Answer(open.id)).collect()
     });
-    // Three at a time, over one connection.
+    // Three requests at a time over one connection.
     let (report, seen) = drive(&server, capped(&server.url(), 60.0, SECOND, 1));
     assert_answered(&report, &seen);
     assert_eq!(report.outcome(Outcome::Ok), report.scheduled());
     assert_eq!(seen.connections, 1);
-    assert!((2..=STREAMS).contains(&seen.most_streams), "{seen:?}");
+    assert!((2..=STREAMS).contains(&seen.max_streams), "{seen:?}");
     let measures = report.measures();
     assert!(measures.service.min_ns() >= Some(50 * MS));
     assert_eq!(measures.pool_wait.quantile_ns(0.5), Some(0));
@@ -107,7 +107,7 @@ fn the_servers_limit_is_respected_and_reported() {
     let (report, seen) = closed(&server, 2);
     assert_answered(&report, &seen);
     assert_eq!(report.outcome(Outcome::Ok), report.scheduled());
-    assert_eq!((seen.connections, seen.most_streams), (2, 2));
+    assert_eq!((seen.connections, seen.max_streams), (2, 2));
     assert_eq!(report.connections.allowed_streams, Some(2));
     let sentence = report.connections.streams_sentence(STREAMS).unwrap();
     assert!(
@@ -125,7 +125,7 @@ fn requests_behind_an_upload_that_the_server_does_not_read_wait_for_the_server()
     let _alone = alone();
     let server = stalling_server();
     let plan = capped(&server.url(), 10.0, SECOND / 2, 1);
-    // The second was due 400 ms before the server read on.
+    // The second request was due 400 ms before the server resumed reading.
     assert_waits_behind_upload(&server, plan, 300 * MS);
 }
 
@@ -143,12 +143,12 @@ fn requests_behind_an_unread_upload_wait_over_tls_too() {
     assert_waits_behind_upload(&server, plan, 100 * MS);
 }
 
-/// Reads nothing for a while after the first request began.
+/// A server that pauses reading after the start of the first request.
 fn stalling_server() -> StreamServer {
     const STALL: Duration = Duration::from_millis(500);
-    let is_read_on = AtomicBool::new(false);
+    let has_stalled = AtomicBool::new(false);
     StreamServer::start(None, move |open: &[Open], _: bool| {
-        if !open.is_empty() && !is_read_on.swap(true, Ordering::Relaxed) {
+        if !open.is_empty() && !has_stalled.swap(true, Ordering::Relaxed) {
             sleep(STALL);
         }
         let whole = open.iter().filter(|open| open.is_whole);
@@ -156,7 +156,7 @@ fn stalling_server() -> StreamServer {
     })
 }
 
-fn assert_waits_behind_upload(server: &StreamServer, plan: LoadPlan, least_wait_ns: u64) {
+fn assert_waits_behind_upload(server: &StreamServer, plan: LoadPlan, min_wait_ns: u64) {
     // More than the sockets hold, so that the heads of the next requests cannot be sent either.
     let body = vec![b'a'; 16 * 1024 * 1024];
     let plan = LoadPlan {
@@ -170,7 +170,7 @@ fn assert_waits_behind_upload(server: &StreamServer, plan: LoadPlan, least_wait_
 
     let measures = report.measures();
     let waited_ns = measures.pool_wait.max_ns();
-    assert!(waited_ns > Some(least_wait_ns), "{waited_ns:?}");
+    assert!(waited_ns > Some(min_wait_ns), "{waited_ns:?}");
     let late_ns = measures.send_lag.max_ns();
     assert!(late_ns < Some(100 * MS), "{late_ns:?}");
 }
@@ -179,7 +179,7 @@ fn assert_waits_behind_upload(server: &StreamServer, plan: LoadPlan, least_wait_
 fn many_frames_on_an_idle_connection_do_not_end_it() {
     let _alone = alone();
     let server = StreamServer::start(None, |open: &[Open], _: bool| {
-        // More than one read takes, fewer than a flood.
+        // More than one read receives, but fewer than a flood.
         let acts = open
             .iter()
             .flat_map(|open| [Act::Answer(open.id), Act::Ping(900)]);
@@ -203,7 +203,7 @@ fn a_timeout_ends_its_own_stream_only() {
         ..capped(&server.url(), 20.0, 5 * SECOND, 1)
     };
     let (report, mut seen) = drive(&server, plan);
-    // The last reset is the last that is sent: the server may still have to read it.
+    // The server may not have read the last reset yet.
     let since = Instant::now();
     while seen.reset_by_client < 20 && since.elapsed() < Duration::from_secs(2) {
         sleep(Duration::from_millis(10));
@@ -275,7 +275,7 @@ fn the_end_of_a_connection_fails_each_of_its_streams_once() {
     let failed = report.outcome(Outcome::Reset) + report.outcome(Outcome::Stale);
     assert_eq!(failed, seen.cut_off, "{:?}", report.outcomes);
     assert_eq!(report.scheduled(), seen.answered + seen.cut_off);
-    // Those of the end of the load are the client's.
+    // The client closed the connections that were open at the end of the load.
     let by_server = report.connections.closed_by_server;
     assert!(by_server + 2 >= seen.connections, "{by_server} {seen:?}");
 }
@@ -297,7 +297,7 @@ fn a_connection_carries_no_more_requests_than_planned() {
 }
 
 #[test]
-fn every_arrival_ends_once_under_every_policy_and_no_more_are_in_flight_than_allowed() {
+fn every_arrival_has_one_outcome_and_no_more_are_in_flight_than_allowed() {
     let _alone = alone();
     let manners: [Acting; 4] = [
         when_full,
@@ -334,8 +334,8 @@ fn every_arrival_ends_once_under_every_policy_and_no_more_are_in_flight_than_all
             assert!(report.outcome(Outcome::Ok) <= seen.answered, "{case}");
             let unsent = report.outcome(Outcome::Dropped);
             assert!(seen.requests <= 500 - unsent, "{case}");
-            assert!(seen.most_streams <= STREAMS, "{case}");
-            assert!(seen.most_streams_in_all <= 3 * STREAMS, "{case}");
+            assert!(seen.max_streams <= STREAMS, "{case}");
+            assert!(seen.max_streams_in_all <= 3 * STREAMS, "{case}");
         }
     }
 }

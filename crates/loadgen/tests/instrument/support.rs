@@ -26,7 +26,7 @@ const SERVER_LATE_LIMIT_NS: u64 = 200 * US;
 
 const ATTEMPTS: usize = 3;
 
-/// Two cores carry one generator and one server, and nothing else.
+/// Serializes the tests: two cores are enough for only one generator and one server.
 pub fn alone() -> MutexGuard<'static, ()> {
     static MACHINE: Mutex<()> = Mutex::new(());
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -159,7 +159,7 @@ pub fn assert_sound(report: &LoadReport) {
         assert_eq!(
             histogram.count(),
             ok,
-            "right answers, and they alone, have a {name}"
+            "exactly the correct responses have a {name}"
         );
     }
     let parts = total(&measures.pool_wait)
@@ -271,9 +271,9 @@ impl Timing {
     }
 
     /// Like [`Self::trial`], for a load that runs in another way.
-    pub fn observe(&mut self, carry_out: impl FnOnce() -> Trial) -> Trial {
+    pub fn observe(&mut self, run_load: impl FnOnce() -> Trial) -> Trial {
         let others = Others::now();
-        let trial = carry_out();
+        let trial = run_load();
         self.note_host(&others, &trial.report);
         if let Some(late) =
             refsrv::Lateness::of(&trial.log).filter(|late| late.median_ns > SERVER_LATE_LIMIT_NS)
@@ -285,20 +285,21 @@ impl Timing {
     }
 
     /// Like [`Self::trial`], for a load against another server than the reference server.
-    pub fn watch(&mut self, carry_out: impl FnOnce() -> LoadReport) -> LoadReport {
+    pub fn watch(&mut self, run_load: impl FnOnce() -> LoadReport) -> LoadReport {
         let others = Others::now();
-        let report = carry_out();
+        let report = run_load();
         self.note_host(&others, &report);
         report
     }
 
     fn note_host(&mut self, others: &Others, report: &LoadReport) {
         self.disturbed_by(others.disturbance());
-        // The generator's own lateness is no excuse: it could be the very defect under test.
+        // The generator's own lateness is not a disturbance: it could be the bug that the test is
+        // meant to find.
         let reasons = report.verdict.reasons.iter();
         let reasons = reasons.map(|reason| (reason.blame, reason.check.as_str(), &reason.message));
         let diagnostics = report.diagnostics.iter();
-        let diagnostics = diagnostics.map(|noted| (noted.blame, noted.check, &noted.message));
+        let diagnostics = diagnostics.map(|other| (other.blame, other.check, &other.message));
         let by_host = reasons
             .chain(diagnostics)
             .filter(|(blame, ..)| *blame == Blame::Host);
@@ -306,26 +307,26 @@ impl Timing {
             .extend(by_host.map(|(_, check, message)| format!("{check}: {message}")));
     }
 
-    /// Expects `found_ns` in `from_ns..=to_ns`, the upper end raised to the top of its histogram
+    /// Expects `measured_ns` in `from_ns..=to_ns`, the upper end raised to the top of its histogram
     /// slot.
-    pub fn about(&mut self, what: &str, found_ns: Option<u64>, from_ns: u64, to_ns: u64) {
-        let holds =
-            found_ns.is_some_and(|found_ns| (from_ns..=slot_top(to_ns)).contains(&found_ns));
+    pub fn about(&mut self, what: &str, measured_ns: Option<u64>, from_ns: u64, to_ns: u64) {
+        let holds = measured_ns
+            .is_some_and(|measured_ns| (from_ns..=slot_top(to_ns)).contains(&measured_ns));
         self.expect(
             holds,
-            &format!("{what}: {found_ns:?} ns, not in [{from_ns}, {to_ns}]"),
+            &format!("{what}: {measured_ns:?} ns, not in [{from_ns}, {to_ns}]"),
         );
     }
 
     /// Like [`Self::about`], for times that a busy host can lengthen but never shorten: a time that
     /// is too short is always the generator's fault.
     #[track_caller]
-    pub fn within(&mut self, what: &str, found_ns: Option<u64>, from_ns: u64, to_ns: u64) {
+    pub fn within(&mut self, what: &str, measured_ns: Option<u64>, from_ns: u64, to_ns: u64) {
         assert!(
-            found_ns >= Some(from_ns),
-            "{what}: {found_ns:?} ns, and nothing makes it shorter than {from_ns}"
+            measured_ns >= Some(from_ns),
+            "{what}: {measured_ns:?} ns, and nothing makes it shorter than {from_ns}"
         );
-        self.about(what, found_ns, from_ns, to_ns);
+        self.about(what, measured_ns, from_ns, to_ns);
     }
 
     pub fn expect(&mut self, holds: bool, deviation: &str) {
@@ -340,16 +341,16 @@ impl Timing {
     }
 }
 
-/// [`judge`] with up to three attempts, which a second each allows.
+/// [`judge`] with up to three attempts, for loads of about a second.
 #[track_caller]
 pub fn judge_timing(attempt: impl FnMut(&mut Timing)) {
     judge(ATTEMPTS, attempt);
 }
 
 /// Makes up to this many attempts to observe the expected timing. Exact assertions in `attempt`
-/// panic as everywhere; timing deviations prove nothing if the host disturbed the attempt. A
-/// disturbance can remain undetected, and a defect shows in each attempt, so the test fails after
-/// two deviating attempts without a detected disturbance, or one if there is only one attempt.
+/// panic as usual; timing deviations prove nothing if the host disturbed the attempt. A disturbance
+/// can remain undetected, and a defect shows in each attempt, so the test fails after two deviating
+/// attempts without a detected disturbance, or one if there is only one attempt.
 #[track_caller]
 pub fn judge(attempts: usize, attempt: impl FnMut(&mut Timing)) {
     judge_after(attempts.min(2), attempts, attempt);
@@ -431,7 +432,7 @@ impl Others {
             .filter_map(|&field| fields.get(field))
             .sum();
         let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-        // The name in parentheses may contain blanks; utime, stime and those of ended children are
+        // The name in parentheses may contain spaces; utime, stime and those of ended children are
         // the 12th to 15th fields after it.
         let process_ticks: u64 = stat
             .rsplit_once(')')?

@@ -26,7 +26,7 @@ fn weighted(weight: f64, request: RequestPlan) -> WeightedRequest {
     WeightedRequest { request, weight }
 }
 
-fn carry_out(plan: &LoadPlan) -> LoadReport {
+fn run_plan(plan: &LoadPlan) -> LoadReport {
     let report = run(plan, &StopToken::new()).expect("a plan that can be carried out");
     assert_sound(&report);
     let targets: u64 = report.targets.iter().map(|target| target.scheduled).sum();
@@ -65,7 +65,7 @@ fn each_request_is_sent_unchanged_and_as_often_as_its_weight() {
             ],
             ..constant(&server.url(), 1_000.0, SECOND)
         };
-        let report = carry_out(&plan);
+        let report = run_plan(&plan);
         let mut lines: BTreeMap<String, u64> = BTreeMap::new();
         for seen in server.seen() {
             *lines.entry(seen.line.clone()).or_default() += 1;
@@ -123,7 +123,7 @@ fn each_request_is_sent_unchanged_and_as_often_as_its_weight() {
 }
 
 #[test]
-fn the_same_requests_go_out_however_many_threads_share_them() {
+fn the_same_requests_are_sent_by_any_number_of_threads() {
     let _alone = alone();
     let counts = [1, 3].map(|threads| {
         let server = WitnessServer::start(|_| answer(200, "", "yes"));
@@ -136,7 +136,7 @@ fn the_same_requests_go_out_however_many_threads_share_them() {
             seed: 11,
             ..LoadPlan::open(&server.url(), 500.0, SECOND)
         };
-        carry_out(&plan)
+        run_plan(&plan)
             .targets
             .iter()
             .map(|target| target.scheduled)
@@ -146,14 +146,14 @@ fn the_same_requests_go_out_however_many_threads_share_them() {
 }
 
 #[test]
-fn the_users_of_a_closed_loop_choose_as_well() {
+fn users_of_a_closed_loop_choose_targets_by_weight() {
     let _alone = alone();
     let server = WitnessServer::start(|_| answer(200, "", "yes"));
     let targets = vec![
         weighted(1.0, request("GET /a")),
         weighted(3.0, request("GET /b")),
     ];
-    let report = carry_out(&LoadPlan {
+    let report = run_plan(&LoadPlan {
         targets,
         ..LoadPlan::closed(&server.url(), 2, SECOND / 4)
     });
@@ -168,9 +168,9 @@ fn the_users_of_a_closed_loop_choose_as_well() {
 }
 
 #[test]
-fn every_kind_of_check_finds_the_wrong_body() {
+fn every_kind_of_check_detects_the_incorrect_body() {
     let _alone = alone();
-    // In pieces, and now and then wrong.
+    // Sent in pieces, and sometimes incorrect.
     let body = |line: &str| {
         if line.ends_with("wrong") {
             ["hel", "la"]
@@ -238,7 +238,7 @@ fn every_kind_of_check_finds_the_wrong_body() {
                 check: check.clone(),
                 ..constant(&server.url(), 1_000.0, SECOND / 10)
             };
-            let report = carry_out(&plan);
+            let report = run_plan(&plan);
             let (right, wrong) = (&report.targets[0], &report.targets[1]);
             assert!(right.scheduled > 20 && wrong.scheduled > 20);
             let expected = (
@@ -256,7 +256,7 @@ fn every_kind_of_check_finds_the_wrong_body() {
 }
 
 #[test]
-fn a_request_of_its_own_may_have_a_check_of_its_own() {
+fn a_request_can_have_its_own_check() {
     let _alone = alone();
     let server = WitnessServer::start(|seen| {
         answer(if seen.line == "GET /made" { 201 } else { 200 }, "", "yes")
@@ -276,7 +276,7 @@ fn a_request_of_its_own_may_have_a_check_of_its_own() {
         ),
         weighted(1.0, request("GET /other")),
     ];
-    let report = carry_out(&LoadPlan {
+    let report = run_plan(&LoadPlan {
         targets,
         ..constant(&server.url(), 500.0, SECOND / 5)
     });
@@ -284,7 +284,7 @@ fn a_request_of_its_own_may_have_a_check_of_its_own() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_refused_with_the_name_of_its_request() {
+fn invalid_requests_are_refused_by_name() {
     let mut plan = LoadPlan::open("http://127.0.0.1:1/", 1.0, SECOND);
     for (line, word) in [
         ("GET http://elsewhere/", "127.0.0.1:1"),

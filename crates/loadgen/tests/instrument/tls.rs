@@ -8,7 +8,7 @@ use loadgen::{LoadPlan, LoadReport, Outcome, StopToken, run};
 use crate::byte_servers::{Scripted, read_request};
 use crate::support::{SECOND, alone, assert_sound, capped};
 use crate::tls_server::{
-    Certificate, End, answering, answering_client, answering_until_close, hesitating,
+    Certificate, End, answering, answering_client, answering_until_close, with_slow_handshake,
 };
 
 const WIRES: [Wire; 2] = [Wire::Native, Wire::Hyper];
@@ -40,7 +40,7 @@ fn only(report: &LoadReport, outcome: Outcome) {
     );
 }
 
-/// The one cause for which connections were not made.
+/// The only cause of failed connections.
 fn cause(report: &LoadReport) -> &str {
     let failures = &report.connections.failures;
     assert_eq!(
@@ -68,7 +68,7 @@ fn a_kept_connection_carries_every_request_over_tls() {
 }
 
 #[test]
-fn the_name_of_the_url_is_verified_wherever_the_connection_goes() {
+fn the_host_name_in_the_url_is_verified_whatever_the_address() {
     let _alone = alone();
     for (name, outcome) in [
         ("shop.invalid", Outcome::Ok),
@@ -86,7 +86,7 @@ fn the_name_of_the_url_is_verified_wherever_the_connection_goes() {
 }
 
 #[test]
-fn without_keep_alive_every_request_has_a_handshake_of_its_own() {
+fn without_keep_alive_every_request_has_its_own_handshake() {
     let _alone = alone();
     let certificate = Certificate::for_names(&["127.0.0.1"]);
     for wire in WIRES {
@@ -108,7 +108,7 @@ fn the_handshake_is_part_of_connecting() {
     let _alone = alone();
     let certificate = Certificate::for_names(&["127.0.0.1"]);
     for wire in WIRES {
-        let server = hesitating(&certificate, SECOND / 50);
+        let server = with_slow_handshake(&certificate, SECOND / 50);
         let change = |plan| LoadPlan {
             wire,
             keepalive: Keepalive::Requests(25),
@@ -205,19 +205,19 @@ fn an_untrusted_certificate_is_refused_unless_insecure() {
     }
 }
 
-/// As `openssl req -x509` makes one.
-fn authority_of_its_own(name: &str) -> Certificate {
+/// A self-signed CA certificate, like those of `openssl req -x509`.
+fn self_signed_authority(name: &str) -> Certificate {
     Certificate::with(&[name], |params| {
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     })
 }
 
 #[test]
-fn a_self_signed_certificate_is_trusted_where_it_is_named_as_its_own_authority() {
+fn a_self_signed_certificate_is_trusted_if_it_is_in_the_ca_file() {
     let _alone = alone();
     let (certificate, other_certificate) = (
-        authority_of_its_own("127.0.0.1"),
-        authority_of_its_own("127.0.0.1"),
+        self_signed_authority("127.0.0.1"),
+        self_signed_authority("127.0.0.1"),
     );
     for wire in WIRES {
         let server = answering(&certificate, b"hello".to_vec());
@@ -229,7 +229,7 @@ fn a_self_signed_certificate_is_trusted_where_it_is_named_as_its_own_authority()
         assert!(cause(&report).contains("--ca-file"), "{}", cause(&report));
     }
 
-    let elsewhere = authority_of_its_own("elsewhere.example");
+    let elsewhere = self_signed_authority("elsewhere.example");
     let server = answering(&elsewhere, b"hello".to_vec());
     let report = fifty(&server, elsewhere.trusted(), |plan| plan);
     only(&report, Outcome::Refused);
@@ -280,7 +280,7 @@ fn a_certificate_that_is_not_valid_yet_is_explained() {
 }
 
 #[test]
-fn a_server_that_refuses_the_handshake_says_why() {
+fn a_refused_handshake_is_explained() {
     let _alone = alone();
     let trusted = Certificate::for_names(&["127.0.0.1"]);
     for (description, says) in [
@@ -299,7 +299,7 @@ fn a_server_that_refuses_the_handshake_says_why() {
 }
 
 #[test]
-fn a_certificate_of_another_name_is_refused() {
+fn a_trusted_certificate_for_another_name_is_refused() {
     let _alone = alone();
     let certificate = Certificate::for_names(&["elsewhere.example"]);
     let server = answering(&certificate, b"hello".to_vec());
@@ -309,7 +309,7 @@ fn a_certificate_of_another_name_is_refused() {
 }
 
 #[test]
-fn a_body_without_length_is_right_only_when_tls_says_that_it_has_ended() {
+fn a_close_delimited_body_is_correct_only_with_close_notify() {
     let _alone = alone();
     let certificate = Certificate::for_names(&["127.0.0.1"]);
     for wire in WIRES {
@@ -332,13 +332,14 @@ fn a_body_without_length_is_right_only_when_tls_says_that_it_has_ended() {
 }
 
 #[test]
-fn a_handshake_that_breaks_off_is_a_reset_and_one_that_is_none_a_refusal() {
+fn an_aborted_handshake_is_a_reset_and_a_server_without_tls_is_refused() {
     let _alone = alone();
     let certificate = Certificate::for_names(&["127.0.0.1"]);
-    // Where the greeting is read the end is an end, and where a part of it is left it is a reset.
-    for most_bytes in [16 * 1024, 1] {
+    // The connection ends with a FIN if the server has read the whole ClientHello, otherwise with a
+    // reset.
+    for max_bytes in [16 * 1024, 1] {
         let breaking = Scripted::start(move |mut stream, _| {
-            let _ = std::io::Read::read(&mut stream, &mut vec![0; most_bytes]);
+            let _ = std::io::Read::read(&mut stream, &mut vec![0; max_bytes]);
         });
         let report = fifty(&breaking, certificate.trusted(), |plan| plan);
         only(&report, Outcome::Reset);
@@ -364,7 +365,7 @@ fn a_handshake_that_breaks_off_is_a_reset_and_one_that_is_none_a_refusal() {
 }
 
 #[test]
-fn a_server_that_never_shakes_hands_is_a_connect_timeout() {
+fn a_server_that_never_answers_the_handshake_causes_a_connect_timeout() {
     let _alone = alone();
     let certificate = Certificate::for_names(&["127.0.0.1"]);
     let silent =
@@ -380,7 +381,7 @@ fn a_server_that_never_shakes_hands_is_a_connect_timeout() {
 }
 
 #[test]
-fn a_file_that_names_no_authority_is_refused_before_the_load() {
+fn a_ca_file_without_certificates_is_refused_before_the_load() {
     for (path, cause) in [
         ("/nowhere/authority.pem", "No such file"),
         ("/dev/null", "no certificate"),
@@ -399,7 +400,7 @@ fn a_file_that_names_no_authority_is_refused_before_the_load() {
 }
 
 #[test]
-fn a_server_that_requires_a_certificate_serves_a_client_that_has_it() {
+fn a_server_that_requires_a_client_certificate_accepts_it() {
     let _alone = alone();
     let certificate = Certificate::for_names(&["127.0.0.1"]);
     let (known, unknown) = (
@@ -428,7 +429,7 @@ fn a_server_that_requires_a_certificate_serves_a_client_that_has_it() {
 }
 
 #[test]
-fn a_client_certificate_that_cannot_be_used_is_refused_before_the_load() {
+fn an_unusable_client_certificate_is_refused_before_the_load() {
     let certificate = Certificate::for_names(&["127.0.0.1"]);
     let without_key = certificate.ca_file.display().to_string();
     for (client_cert, client_key, cause) in [

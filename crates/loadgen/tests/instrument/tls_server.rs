@@ -46,7 +46,7 @@ impl Certificate {
         Self { ca_file, certified }
     }
 
-    /// Options that trust it and nothing else.
+    /// Options that trust only this certificate.
     pub fn trusted(&self) -> TlsOptions {
         TlsOptions {
             ca_file: Some(self.ca_file.display().to_string()),
@@ -54,7 +54,7 @@ impl Certificate {
         }
     }
 
-    /// The certificate and its key as a client shows them, in one text.
+    /// The certificate and its key in one PEM text, for a client.
     pub fn pem_with_key(&self) -> String {
         self.certified.cert.pem() + &self.certified.signing_key.serialize_pem()
     }
@@ -111,8 +111,8 @@ pub fn answering(certificate: &Certificate, body: Vec<u8>) -> Scripted {
 }
 
 /// Responds with `hello` over TLS, after a slow handshake.
-pub fn hesitating(certificate: &Certificate, hesitation_ns: u64) -> Scripted {
-    answering_after(certificate, b"hello".to_vec(), hesitation_ns)
+pub fn with_slow_handshake(certificate: &Certificate, handshake_delay_ns: u64) -> Scripted {
+    answering_after(certificate, b"hello".to_vec(), handshake_delay_ns)
 }
 
 /// Responds with `hello`, only to clients with this certificate.
@@ -120,13 +120,13 @@ pub fn answering_client(certificate: &Certificate, client: &Certificate) -> Scri
     answering_by(certificate.config_for(client), b"hello".to_vec(), 0)
 }
 
-fn answering_after(certificate: &Certificate, body: Vec<u8>, hesitation_ns: u64) -> Scripted {
-    answering_by(certificate.config(&["http/1.1"]), body, hesitation_ns)
+fn answering_after(certificate: &Certificate, body: Vec<u8>, handshake_delay_ns: u64) -> Scripted {
+    answering_by(certificate.config(&["http/1.1"]), body, handshake_delay_ns)
 }
 
-fn answering_by(config: Arc<ServerConfig>, body: Vec<u8>, hesitation_ns: u64) -> Scripted {
+fn answering_by(config: Arc<ServerConfig>, body: Vec<u8>, handshake_delay_ns: u64) -> Scripted {
     Scripted::start(move |stream, seen| {
-        thread::sleep(Duration::from_nanos(hesitation_ns));
+        thread::sleep(Duration::from_nanos(handshake_delay_ns));
         let mut stream =
             StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), stream);
         answer_all(&mut stream, seen, &body);
@@ -182,8 +182,7 @@ fn forward(from: &mut impl Read, to: &mut impl Write) -> Option<usize> {
     }
 }
 
-/// Ends the sending side and waits for the client's: a reset would destroy what is still on its
-/// way.
+/// Ends the sending side and waits for the client's: a reset would discard data in transit.
 fn finish(mut stream: &TcpStream) {
     let _ = stream.shutdown(Shutdown::Write);
     let _ = std::io::copy(&mut stream, &mut std::io::sink());

@@ -46,14 +46,14 @@ fn a_unix_socket_carries_a_load() {
             );
             assert_eq!(
                 report.connections.tracked, None,
-                "nobody tracks a Unix socket"
+                "Unix sockets are not tracked"
             );
         }
     }
 }
 
 #[test]
-fn a_unix_socket_that_is_not_there_is_refused_before_the_load() {
+fn a_missing_unix_socket_is_refused_before_the_load() {
     let unix_socket = Some("/nowhere/server.sock".to_owned());
     let plan = LoadPlan {
         unix_socket,

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use loadgen::clock::monotonic_ns;
 
-/// One request as it came.
+/// A received request.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub connection: usize,
@@ -20,7 +20,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// The values of this field.
+    /// The values of the header fields with this name.
     pub fn fields(&self, name: &str) -> Vec<&str> {
         let fields = self.head.lines().filter_map(|line| line.split_once(": "));
         fields
@@ -39,7 +39,7 @@ pub struct WitnessServer {
 }
 
 impl WitnessServer {
-    /// `answer` gives the bytes of the response; without any, the connection is closed.
+    /// `answer` returns the bytes of the response; if there are none, the connection is closed.
     pub fn start(answer: impl Fn(&Seen) -> String + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
@@ -88,7 +88,7 @@ impl Drop for WitnessServer {
     }
 }
 
-/// A response with this status, these fields (each with its line's end) and this body.
+/// A response with this status, these header fields (each with its line ending) and this body.
 pub fn answer(status: u16, fields: &str, body: &str) -> String {
     format!(
         "HTTP/1.1 {status} X\r\n{fields}Content-Length: {}\r\n\r\n{body}",

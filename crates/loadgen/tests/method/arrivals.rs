@@ -5,14 +5,14 @@ use loadgen::{LoadPlan, Outcome};
 use refsrv::{Config, Service};
 
 use crate::long_ns;
-use crate::own_core::{time_of_a_send_ns, trial_on_own_core};
+use crate::own_core::{send_duration_ns, trial_on_own_core};
 use crate::statistics::quantile;
 use crate::support::{MS, SECOND, Timing, Trial, US, constant, judge_after};
 
 /// Number of attempts, and how many of them may deviate without a detected disturbance before the
 /// test fails.
 const ATTEMPTS: usize = 5;
-const UNEXPLAINED: usize = 3;
+const MAX_UNEXPLAINED: usize = 3;
 
 /// The sample size for which the method states its power; a larger sample would detect harmless
 /// deviations.
@@ -23,12 +23,12 @@ const SAMPLE: usize = 10_000;
 const ANDERSON_DARLING_1_PERCENT: f64 = 1.959;
 
 /// Maximum duration of a send, including waking up the server.
-const LONGEST_SEND_NS: u64 = 20 * US;
+const MAX_SEND_NS: u64 = 20 * US;
 
 /// A sample cannot be distinguished from a Poisson process if at most this share of its gaps (the
 /// shortest) is wrong: the Anderson-Darling statistic grows by half the sample size times the
 /// square of this share.
-const MOST_MISSED: f64 = 0.01;
+const MAX_MISSED_SHARE: f64 = 0.01;
 
 /// Busy-wait before each send: at 1,000/s and more, the generator's core hardly ever sleeps.
 const SPIN_WINDOW_NS: u64 = 2 * MS;
@@ -60,7 +60,7 @@ fn gaps_ns(timing: &mut Timing, trial: &Trial) -> Vec<u64> {
         .iter()
         .map(|entry| entry.queued_ns)
         .skip_while(Option::is_none);
-    let (begun, mut instants) = (
+    let (begun, mut arrivals_ns) = (
         stamped.clone().count(),
         stamped.flatten().collect::<Vec<u64>>(),
     );
@@ -69,15 +69,18 @@ fn gaps_ns(timing: &mut Timing, trial: &Trial) -> Vec<u64> {
         "{begun} of {} came after the first stamp",
         trial.log.len()
     );
-    let missing = begun - instants.len();
+    let missing = begun - arrivals_ns.len();
     let what = format!("{missing} stamps are missing");
     timing.expect(missing == 0, &what);
     timing.disturbed_by((missing > 0).then_some(what));
-    instants.sort_unstable();
-    instants.windows(2).map(|pair| pair[1] - pair[0]).collect()
+    arrivals_ns.sort_unstable();
+    arrivals_ns
+        .windows(2)
+        .map(|pair| pair[1] - pair[0])
+        .collect()
 }
 
-/// Whether these gaps are exponential, whatever their mean.
+/// Expects exponential gaps, with any mean.
 fn expect_exponential(timing: &mut Timing, gaps_ns: &[u64], which: &str) {
     let gaps: Vec<f64> = gaps_ns.iter().map(|&gap_ns| gap_ns as f64).collect();
     let (statistic, distance) = (anderson_darling(&gaps), kolmogorov_distance(&gaps));
@@ -95,7 +98,7 @@ fn expect_exponential(timing: &mut Timing, gaps_ns: &[u64], which: &str) {
     );
 }
 
-/// A sample of the gaps at such a server.
+/// A sample of the gaps between arrivals at this server.
 fn poisson_gaps(timing: &mut Timing, server: Config, rate_per_s: f64, length_ns: u64) -> Vec<u64> {
     let plan = |url: &str| LoadPlan {
         seed: 9,
@@ -120,19 +123,19 @@ fn share_beyond(gap_ns: u64, rate_per_s: f64) -> f64 {
 
 /// One thread sends one request after another. If a send takes so long on this host that more of a
 /// Poisson process's gaps are shorter than the tolerance allows, no sender can follow the process.
-fn note_the_time_of_a_send(timing: &mut Timing, rate_per_s: f64) {
-    let send_ns = time_of_a_send_ns();
+fn note_send_duration(timing: &mut Timing, rate_per_s: f64) {
+    let send_ns = send_duration_ns();
     let missed = 1.0 - share_beyond(send_ns, rate_per_s);
     let cause = format!(
         "a bare send takes {send_ns} ns here, and {missed:.4} of the gaps should be shorter"
     );
-    timing.disturbed_by((missed > MOST_MISSED).then_some(cause));
+    timing.disturbed_by((missed > MAX_MISSED_SHARE).then_some(cause));
 }
 
 fn poisson_arrivals(server: Config, rate_per_s: f64, length_ns: u64) {
-    judge_after(UNEXPLAINED, ATTEMPTS, |timing| {
+    judge_after(MAX_UNEXPLAINED, ATTEMPTS, |timing| {
         let gaps = poisson_gaps(timing, server.clone(), rate_per_s, length_ns);
-        note_the_time_of_a_send(timing, rate_per_s);
+        note_send_duration(timing, rate_per_s);
         expect_exponential(timing, &gaps, &format!("gaps at {rate_per_s} per second"));
     });
 }
@@ -152,7 +155,7 @@ fn f15_poisson_arrivals_at_1000_per_second_are_poisson_at_the_server() {
 #[test]
 #[ignore = "4 s of load: make test-long"]
 fn f15_poisson_arrivals_at_5000_per_second_are_poisson_at_the_server() {
-    // It busy-waits for its next response: waking it up would make each send longer.
+    // The server busy-waits for its next response: waking it up would make each send longer.
     poisson_arrivals(
         Config {
             spin_ns: SECOND,
@@ -168,14 +171,14 @@ fn f15_poisson_arrivals_at_5000_per_second_are_poisson_at_the_server() {
 #[test]
 #[ignore = "4 s of load: make test-long"]
 fn f15_poisson_arrivals_at_5000_per_second_are_poisson_beyond_the_time_of_a_send() {
-    judge_after(UNEXPLAINED, ATTEMPTS, |timing| {
+    judge_after(MAX_UNEXPLAINED, ATTEMPTS, |timing| {
         let rate_per_s = 5_000.0;
         let gaps = poisson_gaps(timing, witness(rate_per_s), rate_per_s, 4 * SECOND);
         let beyond: Vec<u64> = gaps
             .iter()
-            .filter_map(|gap_ns| gap_ns.checked_sub(LONGEST_SEND_NS))
+            .filter_map(|gap_ns| gap_ns.checked_sub(MAX_SEND_NS))
             .collect();
-        let expected = share_beyond(LONGEST_SEND_NS, rate_per_s);
+        let expected = share_beyond(MAX_SEND_NS, rate_per_s);
         let (share, count) = (beyond.len() as f64 / gaps.len() as f64, gaps.len() as f64);
         let standard_error = (expected * (1.0 - expected) / count).sqrt();
         let is_near = (share - expected).abs() < 4.0 * standard_error;
@@ -192,7 +195,7 @@ fn f15_poisson_arrivals_at_5000_per_second_are_poisson_beyond_the_time_of_a_send
 fn f15_even_arrivals_are_even_to_the_microsecond() {
     // A late send distorts the gap before it and the gap after it.
     let host_limits = EVENNESS.map(|(share, limit_ns)| ((1.0 - share) / 2.0, limit_ns));
-    judge_after(UNEXPLAINED, ATTEMPTS, |timing| {
+    judge_after(MAX_UNEXPLAINED, ATTEMPTS, |timing| {
         let plan = |url: &str| LoadPlan {
             spin_window_ns: Some(SPIN_WINDOW_NS),
             ..constant(url, 1_000.0, 20 * SECOND)

@@ -1,4 +1,4 @@
-//! F14: blame. Four ways to distort a load; the verdict must name the right one.
+//! F14: blame. A load is distorted in four ways, and the verdict must name the correct one.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,21 +11,21 @@ use rustix::process::Signal;
 use rustix::thread::sched_setaffinity;
 use serde_json::Value;
 
-use crate::child::{Generator, ORDINARY};
+use crate::child::{AS_SCHED_OTHER, Generator};
 use crate::sleepers::{NAP, Sleepers, allowed_cores, only};
 use crate::support::{MS, Others, SECOND, holding, judge, server_with, url_of};
 
-/// How often each kind of trouble must be blamed correctly, and the maximum number of attempts.
+/// How often each cause must be blamed correctly, and the maximum number of attempts.
 const RUNS: usize = 20;
-const MOST_RUNS: usize = 30;
+const MAX_RUNS: usize = 30;
 
 /// How long the client or the server stalls.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Minimum delay, by a pause, of a request that arrives at its start.
-const SEEN_NS: u64 = 150 * MS;
+/// Minimum delay of a request that is due at the start of a pause.
+const MIN_DELAY_NS: u64 = 150 * MS;
 
 /// Much longer than a load.
-const LONGEST_HOG: Duration = Duration::from_secs(15);
+const MAX_HOG: Duration = Duration::from_secs(15);
 
 /// Half the requests of a load.
 const HALF_A_LOAD: u64 = 375;
@@ -39,9 +39,9 @@ const LOAD: [&str; 6] = [
     "1500ms",
 ];
 
-/// The trouble that was made, or that the report blames.
+/// The actual cause, or the cause that a report blames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trouble {
+enum Cause {
     ClientStopped,
     ServerStalled,
     CoreShared,
@@ -49,9 +49,9 @@ enum Trouble {
     None,
 }
 
-impl Trouble {
-    /// The trouble that a report indicates. A throttled thread also waits for its core, and a
-    /// waiting thread is also late, so the most specific check decides.
+impl Cause {
+    /// The cause that a report blames. A throttled thread also waits for its core, and a waiting
+    /// thread is also late, so the most specific check decides.
     fn blamed_by(report: &Value) -> Self {
         let longest_ns = report["response_time_ns"]["max"].as_u64().unwrap_or(0);
         if has_check(report, "client-throttling", "invalid") {
@@ -65,7 +65,7 @@ impl Trouble {
             } else {
                 Self::CoreShared
             }
-        } else if longest_ns >= SEEN_NS && report["verdict"]["status"] != "invalid" {
+        } else if longest_ns >= MIN_DELAY_NS && report["verdict"]["status"] != "invalid" {
             Self::ServerStalled
         } else {
             Self::None
@@ -80,37 +80,37 @@ fn has_check(report: &Value, check: &str, level: &str) -> bool {
         .any(|reason| reason["check"] == check && reason["level"] == level)
 }
 
-/// Makes one kind of trouble until [`RUNS`] loads on an undisturbed host blamed it. A wrong blame
-/// fails at once; a disturbed load proves nothing. `expect` must hold for every load, disturbed or
-/// not.
-fn assert_blamed(made: Trouble, mut make: impl FnMut() -> Value, expect: impl Fn(&Value)) {
+/// Runs loads distorted by one cause until [`RUNS`] loads on an undisturbed host have blamed it. An
+/// incorrect blame fails at once; a disturbed load proves nothing. `expect` must hold for every
+/// load, disturbed or not.
+fn assert_blamed(cause: Cause, mut make: impl FnMut() -> Value, expect: impl Fn(&Value)) {
     judge(1, |timing| {
         let (mut conclusive, mut disturbance, mut row) = (0, None, String::new());
-        for _ in 0..MOST_RUNS {
+        for _ in 0..MAX_RUNS {
             let others = Others::now();
             // On a core that is kept busy, a sleeping thread may wake up late.
-            let is_idle = matches!(made, Trouble::ClientStopped | Trouble::ServerStalled);
+            let is_idle = matches!(cause, Cause::ClientStopped | Cause::ServerStalled);
             let sleepers = is_idle.then(Sleepers::start);
             let report = make();
             let pause = sleepers.and_then(Sleepers::disturbance);
-            let blamed = Trouble::blamed_by(&report);
+            let blamed = Cause::blamed_by(&report);
             write!(row, " {blamed:?}").unwrap();
             let outcomes = &report["outcomes"];
             assert_eq!(outcomes["ok"], outcomes["scheduled"], "{outcomes}");
             expect(&report);
             // A correct blame counts in spite of a pause; a client that the host stopped did stall.
-            if let Some(detected) = others.disturbance().or(pause.filter(|_| blamed != made)) {
+            if let Some(detected) = others.disturbance().or(pause.filter(|_| blamed != cause)) {
                 disturbance = Some(detected);
                 continue;
             }
-            assert_eq!(blamed, made, "{}", report["verdict"]);
+            assert_eq!(blamed, cause, "{}", report["verdict"]);
             conclusive += 1;
             if conclusive == RUNS {
                 break;
             }
         }
-        tell(&format!(
-            "{made:?}, {conclusive} times undisturbed, was blamed as{row}"
+        print_row(&format!(
+            "{cause:?}, {conclusive} times undisturbed, was blamed as{row}"
         ));
         timing.expect(
             conclusive == RUNS,
@@ -124,7 +124,7 @@ fn assert_blamed(made: Trouble, mut make: impl FnMut() -> Value, expect: impl Fn
     clippy::print_stdout,
     reason = "the row of the matrix, shown by --nocapture"
 )]
-fn tell(row: &str) {
+fn print_row(row: &str) {
     println!("{row}");
 }
 
@@ -132,10 +132,10 @@ fn arguments(url: &str) -> Vec<&str> {
     [url].into_iter().chain(LOAD).collect()
 }
 
-/// Waits for the condition, at most as long as a load may take to start.
-fn until(is_so: impl Fn() -> bool) {
+/// Waits for the condition, at most 10 s.
+fn wait_until(condition: impl Fn() -> bool) {
     let begin = Instant::now();
-    while !is_so() {
+    while !condition() {
         assert!(
             begin.elapsed() < Duration::from_secs(10),
             "no load has begun"
@@ -154,28 +154,27 @@ fn spinning(url: &str) -> Vec<&str> {
 
 #[test]
 #[ignore = "20 to 30 loads of 1.5 s: make test-long"]
-fn f14_a_client_that_was_stopped_blames_itself() {
+fn f14_a_stopped_client_blames_itself() {
     let server = server_with(holding(MS));
     let make = || {
         let before = server.stats().arrivals;
         let generator = Generator::start(&arguments(&url_of(&server)));
         // In the middle of the load, however long it took to start.
-        until(|| server.stats().arrivals >= before + HALF_A_LOAD);
+        wait_until(|| server.stats().arrivals >= before + HALF_A_LOAD);
         generator.signal(Signal::STOP);
         thread::sleep(PAUSE);
         generator.signal(Signal::CONT);
         generator.report()
     };
-    assert_blamed(Trouble::ClientStopped, make, |report| {
-        // The pause is part of the response times, whoever is to blame: they start at the scheduled
-        // send.
+    assert_blamed(Cause::ClientStopped, make, |report| {
+        // Response times include the pause, whatever its cause: they start at the scheduled send.
         assert!(
-            report["response_time_ns"]["max"].as_u64() >= Some(SEEN_NS),
+            report["response_time_ns"]["max"].as_u64() >= Some(MIN_DELAY_NS),
             "{}",
             report["response_time_ns"]
         );
         assert!(
-            report["client"]["max_send_lag_ns"].as_u64() >= Some(SEEN_NS),
+            report["client"]["max_send_lag_ns"].as_u64() >= Some(MIN_DELAY_NS),
             "{}",
             report["client"]
         );
@@ -199,20 +198,20 @@ fn stalling_once() -> ReferenceServer {
 
 #[test]
 #[ignore = "20 to 30 loads of 1.5 s: make test-long"]
-fn f14_a_server_that_stalled_is_not_the_clients_fault() {
+fn f14_a_stalled_server_is_not_blamed_on_the_client() {
     let make = || {
         let server = stalling_once();
         Generator::start(&arguments(&url_of(&server))).report()
     };
-    assert_blamed(Trouble::ServerStalled, make, |report| {
+    assert_blamed(Cause::ServerStalled, make, |report| {
         assert!(
-            report["response_time_ns"]["max"].as_u64() >= Some(SEEN_NS),
+            report["response_time_ns"]["max"].as_u64() >= Some(MIN_DELAY_NS),
             "{}",
             report["response_time_ns"]
         );
         // The same tail as with a stalled client, but not caused by send lag.
         assert!(
-            report["client"]["max_send_lag_ns"].as_u64() < Some(SEEN_NS),
+            report["client"]["max_send_lag_ns"].as_u64() < Some(MIN_DELAY_NS),
             "{}",
             report["client"]
         );
@@ -228,11 +227,11 @@ fn with_a_hog(arguments: &[&str]) -> Value {
             sched_setaffinity(None, &core).unwrap();
             // A child may run on its parent thread's cores. The hog could not disturb a real-time
             // thread.
-            let generator = Generator::start_by(&ORDINARY, arguments);
+            let generator = Generator::start_by(&AS_SCHED_OTHER, arguments);
             scope.spawn(|| {
                 let begin = Instant::now();
                 // Without this limit, an unreadable report would make the test run forever.
-                while !is_over.load(Ordering::Relaxed) && begin.elapsed() < LONGEST_HOG {
+                while !is_over.load(Ordering::Relaxed) && begin.elapsed() < MAX_HOG {
                     std::hint::spin_loop();
                 }
             });
@@ -246,12 +245,12 @@ fn with_a_hog(arguments: &[&str]) -> Value {
 
 #[test]
 #[ignore = "20 to 30 loads of 1.5 s: make test-long"]
-fn f14_a_core_that_others_use_is_the_hosts_fault() {
+fn f14_a_core_used_by_others_is_blamed_on_the_host() {
     let server = server_with(holding(MS));
     assert_blamed(
-        Trouble::CoreShared,
-        // A thread that rarely needs the core may get it whenever it does; a thread that never
-        // stops busy-waiting must share it.
+        Cause::CoreShared,
+        // A thread that rarely needs the core may get it at once; a thread that never stops
+        // busy-waiting must share it.
         || with_a_hog(&spinning(&url_of(&server))),
         |report| {
             assert_eq!(report["verdict"]["blame"], "host");
@@ -262,7 +261,7 @@ fn f14_a_core_that_others_use_is_the_hosts_fault() {
 #[test]
 fn on_a_shared_core_nothing_busy_waits_unless_requested() {
     if allowed_cores().len() == 1 {
-        return; // Whether it would spin there otherwise is for cores to say that are not ours.
+        return; // With one core, busy-waiting depends on cores that this test may not use.
     }
     let server = server_with(holding(MS));
     let url = url_of(&server);
@@ -289,7 +288,7 @@ fn on_a_shared_core_nothing_busy_waits_unless_requested() {
             (&"automatic".into(), &60_000.into())
         );
         assert!(requested["spin_off_share"].is_null(), "{requested}");
-        // It detects this after the first half second of one and a half.
+        // The generator detects this after the first 0.5 s of the load of 1.5 s.
         let off_share = by_itself["spin_off_share"].as_f64().unwrap();
         timing.expect(
             (0.4..=0.8).contains(&off_share),
@@ -353,18 +352,18 @@ impl Drop for Quota {
 
 #[test]
 #[ignore = "20 to 30 loads of 1.5 s in a control group: make test-long"]
-fn f14_a_client_under_a_quota_says_that_it_was_throttled() {
+fn f14_a_client_under_a_cpu_quota_reports_throttling() {
     let server = server_with(holding(MS));
     let Some(quota) = Quota::open() else {
         return judge(1, |timing| {
-            timing.expect(false, "no control group could be made");
+            timing.expect(false, "no cgroup could be created");
             timing.disturbed_by(["this user may not make control groups".to_owned()]);
         });
     };
     let url = url_of(&server);
     // Permanent busy-waiting needs more than a fifth of a core.
     let make = || Generator::start_in(&quota.procs_file(), &spinning(&url)).report();
-    assert_blamed(Trouble::ClientThrottled, make, |report| {
+    assert_blamed(Cause::ClientThrottled, make, |report| {
         assert_eq!(report["verdict"]["status"], "invalid");
     });
 }

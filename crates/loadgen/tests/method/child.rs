@@ -5,8 +5,9 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// Prevents a generator from taking real-time priority: it keeps a niceness that the user chose.
-pub const ORDINARY: [&str; 3] = ["nice", "-n", "1"];
+/// Keeps a generator from taking real-time priority: it does not change a niceness that the user
+/// chose.
+pub const AS_SCHED_OTHER: [&str; 3] = ["nice", "-n", "1"];
 
 /// A running `loadgen`; dropping it ends it.
 pub struct Generator(Option<Child>);
@@ -25,7 +26,7 @@ impl Generator {
         Self::start_as(
             Command::new("sh")
                 .args(["-c", enter, procs_file])
-                .args(ORDINARY)
+                .args(AS_SCHED_OTHER)
                 .arg(program)
                 .args(arguments),
         )

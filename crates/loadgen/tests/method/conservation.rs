@@ -15,7 +15,7 @@ const MAX_PENDING: usize = 20;
 
 /// Behavior of a server.
 #[derive(Clone, Copy, Debug)]
-enum Manner {
+enum Behavior {
     Answers,
     Stalls,
     Resets,
@@ -23,7 +23,7 @@ enum Manner {
     NeverAnswers,
 }
 
-impl Manner {
+impl Behavior {
     const ALL: [Self; 5] = [
         Self::Answers,
         Self::Stalls,
@@ -76,8 +76,8 @@ fn unsent(policy: OnBusy) -> &'static [Outcome] {
     }
 }
 
-fn drive(policy: OnBusy, manner: Manner) -> Trial {
-    Trial::of(manner.config(), |url| {
+fn drive(policy: OnBusy, behavior: Behavior) -> Trial {
+    Trial::of(behavior.config(), |url| {
         let mut plan = LoadPlan {
             timeout_ns: SECOND,
             ..constant(url, 300.0, SECOND / 2)
@@ -90,14 +90,14 @@ fn drive(policy: OnBusy, manner: Manner) -> Trial {
 }
 
 /// Every [`Trial`] asserts the identity itself.
-fn assert_sane(policy: OnBusy, manner: Manner, trial: &Trial) {
+fn assert_sane(policy: OnBusy, behavior: Behavior, trial: &Trial) {
     let case = format!(
-        "{policy:?} at a server that {manner:?}: {:?}",
+        "{policy:?} at a server that {behavior:?}: {:?}",
         trial.report.outcomes
     );
     assert_eq!(trial.scheduled(), SCHEDULED, "{case}");
     for outcome in Outcome::ALL {
-        let may_be = manner.ends().contains(&outcome) || unsent(policy).contains(&outcome);
+        let may_be = behavior.ends().contains(&outcome) || unsent(policy).contains(&outcome);
         assert!(may_be || trial.count(outcome) == 0, "{outcome:?} in {case}");
     }
     let served = |outcome: Served| {
@@ -110,7 +110,7 @@ fn assert_sane(policy: OnBusy, manner: Manner, trial: &Trial) {
     assert_eq!(
         trial.count(Outcome::Ok),
         served(Served::Answered),
-        "right answers, at both ends: {case}"
+        "correct responses at both ends: {case}"
     );
     let broken = trial.count(Outcome::Reset) + trial.count(Outcome::Stale);
     assert_eq!(
@@ -127,12 +127,13 @@ fn assert_sane(policy: OnBusy, manner: Manner, trial: &Trial) {
         trial.stats.arrivals <= SCHEDULED - trial.count(Outcome::Dropped),
         "dropped is not sent: {case}"
     );
-    // With shedding, arrivals may wait that the generator overlooked while a connection was idle.
+    // With shedding, an arrival may wait if the generator noticed too late that a connection was
+    // idle.
     if policy == OnBusy::Grow {
         assert_eq!(
             trial.report.measures().pool_wait.max_ns(),
             Some(0),
-            "nobody waits: {case}"
+            "no request waits: {case}"
         );
     }
     if policy != OnBusy::Grow {
@@ -144,12 +145,12 @@ fn assert_sane(policy: OnBusy, manner: Manner, trial: &Trial) {
 }
 
 #[test]
-fn every_arrival_ends_once_under_every_policy_at_every_kind_of_server() {
+fn every_arrival_has_one_outcome_under_every_policy_and_server_behavior() {
     let _alone = alone();
     thread::scope(|scope| {
         for policy in [OnBusy::Grow, OnBusy::Queue, OnBusy::Shed] {
-            for manner in Manner::ALL {
-                scope.spawn(move || assert_sane(policy, manner, &drive(policy, manner)));
+            for behavior in Behavior::ALL {
+                scope.spawn(move || assert_sane(policy, behavior, &drive(policy, behavior)));
             }
         }
     });

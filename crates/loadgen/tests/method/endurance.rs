@@ -13,9 +13,9 @@ use crate::support::{MS, Others, judge, server_with, url_of};
 const RATE_PER_S: u64 = 5_000;
 /// Requests in flight are the arrivals of this time: just below 10,000.
 const HOLD_NS: u64 = 1_998 * MS;
-const LEAST_CONNECTIONS: u64 = 9_900;
-const MOST_RESIDENT_BYTES: u64 = 64 << 20;
-const MOST_GROWTH_BYTES: u64 = 2 << 20;
+const MIN_CONNECTIONS: u64 = 9_900;
+const MAX_RESIDENT_BYTES: u64 = 64 << 20;
+const MAX_GROWTH_BYTES: u64 = 2 << 20;
 
 /// Time until every connection is open and every buffer has its final size.
 const SETTLING: Duration = Duration::from_secs(10);
@@ -93,37 +93,37 @@ fn endure(more: &[&str]) {
         );
         assert!(report["response_time_ns"]["min"].as_u64() >= Some(HOLD_NS));
         let peak = report["connections"]["peak"].as_u64().unwrap();
-        assert!(peak >= LEAST_CONNECTIONS, "only {peak} connections");
+        assert!(peak >= MIN_CONNECTIONS, "only {peak} connections");
 
-        let (least, most) = (
+        let (lowest, highest) = (
             *samples.iter().min().unwrap(),
             *samples.iter().max().unwrap(),
         );
-        print_summary(peak, least, most);
+        print_summary(peak, lowest, highest);
         assert!(
-            most <= MOST_RESIDENT_BYTES,
-            "{most} bytes resident for {peak} connections"
+            highest <= MAX_RESIDENT_BYTES,
+            "{highest} bytes resident for {peak} connections"
         );
         // If the host delays the load, more connections are opened, and response times cover more
         // slots.
-        let growth = format!("from {least} to {most} bytes resident in {seconds} s");
-        timing.expect(most - least <= MOST_GROWTH_BYTES, &growth);
+        let growth = format!("from {lowest} to {highest} bytes resident in {seconds} s");
+        timing.expect(highest - lowest <= MAX_GROWTH_BYTES, &growth);
     });
 }
 
 #[test]
 #[ignore = "60 s of load, or WSGILOAD_ENDURANCE_SECONDS: make test-long"]
-fn ten_thousand_connections_take_no_more_memory_as_time_goes_by() {
+fn memory_of_ten_thousand_connections_does_not_grow_over_time() {
     endure(&["--interval", "1h"]);
 }
 
 #[test]
 #[ignore = "60 s of load, or WSGILOAD_ENDURANCE_SECONDS: make test-long"]
-fn ten_thousand_connections_and_a_record_of_every_second_fit_into_64_mib() {
+fn ten_thousand_connections_and_one_second_intervals_fit_into_64_mib() {
     endure(&[]);
 }
 
 #[expect(clippy::print_stdout, reason = "the figures, shown by --nocapture")]
-fn print_summary(peak: u64, least: u64, most: u64) {
-    println!("{peak} connections, {least} to {most} bytes resident");
+fn print_summary(peak: u64, lowest: u64, highest: u64) {
+    println!("{peak} connections, {lowest} to {highest} bytes resident");
 }

@@ -55,12 +55,12 @@ fn f20_a_pause_that_is_one_sample_hides_in_uncorrected_quantiles() {
     assert_eq!(
         read.buckets(),
         histogram.buckets(),
-        "what is written is read"
+        "reading returns what was written"
     );
 }
 
 #[test]
-fn f20_the_same_pause_fills_half_of_a_histogram_that_another_tool_has_corrected() {
+fn f20_the_same_pause_fills_half_of_a_histogram_that_another_tool_corrected() {
     let mut corrected = hdrhistogram::Histogram::<u64>::new_with_bounds(1, HOUR_NS, 3).unwrap();
     (0..10_000).for_each(|_| corrected.record(MS).unwrap());
     corrected.record_correct(100 * SECOND, 10 * MS).unwrap();
@@ -77,7 +77,8 @@ fn f20_the_same_pause_fills_half_of_a_histogram_that_another_tool_has_corrected(
     let at = |share: f64| read.quantile_ns(share).unwrap();
     assert!(at(0.5) <= MS + MS / 1_024, "{}", at(0.5));
     assert!(at(0.501) >= 10 * MS, "{}", at(0.501));
-    // Of a hundred seconds that shrink evenly, half of the half have more than 50 s before them.
+    // The corrected samples of the pause fall evenly from 100 s to 10 ms and are half of all
+    // samples, so p75 is 50 s.
     assert!(
         at(0.75).abs_diff(50 * SECOND) <= SECOND / 10,
         "{}",

@@ -16,8 +16,8 @@ const GAP_NS: f64 = 1e6;
 const QUANTILE: f64 = 0.99;
 
 /// Minimum coverage of the interval, and a coverage that the textbook interval does not reach.
-const LEAST_COVER: f64 = 0.92;
-const MOST_TEXTBOOK_COVER: f64 = 0.5;
+const MIN_COVERAGE: f64 = 0.92;
+const MAX_TEXTBOOK_COVERAGE: f64 = 0.5;
 
 const REPLICATIONS: u64 = 40;
 const LONG_REPLICATIONS: u64 = 500;
@@ -25,11 +25,11 @@ const LONG_REPLICATIONS: u64 = 500;
 /// Service times of a server that handles one request after another.
 #[derive(Clone, Copy, Debug)]
 enum Process {
-    /// Exponential holds.
+    /// Exponential service times.
     Exponential { utilisation: f64 },
     /// One request in 200 takes 50 times as long as the others.
     Bimodal { utilisation: f64 },
-    /// Exponential holds at half the capacity, with random stalls.
+    /// Exponential service times at half the capacity, with random stalls.
     Stalls { mean_gap_s: f64, mean_stall_s: f64 },
 }
 
@@ -129,7 +129,7 @@ fn over_dispersion(batches: &Batches, times: &LatencyHistogram) -> (u64, u64) {
 
 /// Coverage of both intervals: the true quantile comes from theory, or else from all replications
 /// together.
-fn covers(process: Process, replications: u64) -> (f64, f64) {
+fn coverage_of(process: Process, replications: u64) -> (f64, f64) {
     let mut all = LatencyHistogram::new();
     let intervals: Vec<_> = (0..replications)
         .map(|seed| {
@@ -139,7 +139,8 @@ fn covers(process: Process, replications: u64) -> (f64, f64) {
         })
         .collect();
     let truth_ns = match process {
-        // M/M/1 response times are exponential, with a mean of the hold divided by the idle share.
+        // M/M/1 response times are exponential, with a mean of the service time divided by the idle
+        // share.
         Process::Exponential { utilisation } => {
             (-(1.0 - QUANTILE).ln() * utilisation * GAP_NS / (1.0 - utilisation)) as u64
         }
@@ -156,24 +157,24 @@ fn covers(process: Process, replications: u64) -> (f64, f64) {
 
 /// The tolerance is two binomial standard errors at the promised coverage.
 fn assert_covers(process: Process, replications: u64) {
-    let (cover, textbook_cover) = covers(process, replications);
-    tell(&format!(
-        "{process:?}: over-dispersion {cover:.3}, textbook {textbook_cover:.3}, {replications} \
-        times"
+    let (coverage, textbook_coverage) = coverage_of(process, replications);
+    print_line(&format!(
+        "{process:?}: over-dispersion {coverage:.3}, textbook {textbook_coverage:.3}, \
+        {replications} times"
     ));
-    let tolerance = 2.0 * (LEAST_COVER * (1.0 - LEAST_COVER) / replications as f64).sqrt();
+    let tolerance = 2.0 * (MIN_COVERAGE * (1.0 - MIN_COVERAGE) / replications as f64).sqrt();
     assert!(
-        cover >= LEAST_COVER - tolerance,
-        "{process:?}: {cover} of {replications}"
+        coverage >= MIN_COVERAGE - tolerance,
+        "{process:?}: {coverage} of {replications}"
     );
     assert!(
-        textbook_cover < MOST_TEXTBOOK_COVER,
-        "{process:?}: {textbook_cover} of {replications}"
+        textbook_coverage < MAX_TEXTBOOK_COVERAGE,
+        "{process:?}: {textbook_coverage} of {replications}"
     );
 }
 
 #[expect(clippy::print_stdout, reason = "the figures, shown by --nocapture")]
-fn tell(line: &str) {
+fn print_line(line: &str) {
     println!("{line}");
 }
 
@@ -184,17 +185,17 @@ const STALLS: Process = Process::Stalls {
 };
 
 #[test]
-fn f17_the_interval_covers_on_a_queue_and_the_textbooks_does_not() {
+fn f17_the_interval_covers_on_a_queue_and_the_textbook_interval_does_not() {
     assert_covers(Process::Exponential { utilisation: 0.8 }, REPLICATIONS);
 }
 
 #[test]
-fn f17_the_interval_covers_where_few_requests_are_slow() {
+fn f17_the_interval_covers_if_few_requests_are_slow() {
     assert_covers(BIMODAL, REPLICATIONS);
 }
 
 #[test]
-fn f17_the_interval_covers_where_the_server_stalls() {
+fn f17_the_interval_covers_if_the_server_stalls() {
     assert_covers(STALLS, REPLICATIONS);
 }
 
@@ -204,25 +205,25 @@ fn f17_the_intervals_cover_in_five_hundred_replications() {
     for utilisation in [0.5, 0.8] {
         // At half the capacity, the textbook interval covers about half the time: the method
         // measured 0.53.
-        let (cover, textbook_cover) =
-            covers(Process::Exponential { utilisation }, LONG_REPLICATIONS);
-        tell(&format!(
-            "M/M/1 at {utilisation}: over-dispersion {cover:.3}, textbook {textbook_cover:.3}"
+        let (coverage, textbook_coverage) =
+            coverage_of(Process::Exponential { utilisation }, LONG_REPLICATIONS);
+        print_line(&format!(
+            "M/M/1 at {utilisation}: over-dispersion {coverage:.3}, textbook {textbook_coverage:.3}"
         ));
-        assert!(cover >= LEAST_COVER, "{utilisation}: {cover}");
+        assert!(coverage >= MIN_COVERAGE, "{utilisation}: {coverage}");
         assert!(
-            textbook_cover < if utilisation > 0.6 { 0.5 } else { 0.6 },
-            "{utilisation}: {textbook_cover}"
+            textbook_coverage < if utilisation > 0.6 { 0.5 } else { 0.6 },
+            "{utilisation}: {textbook_coverage}"
         );
     }
     for process in [BIMODAL, STALLS] {
-        let (cover, textbook_cover) = covers(process, LONG_REPLICATIONS);
-        tell(&format!(
-            "{process:?}: over-dispersion {cover:.3}, textbook {textbook_cover:.3}"
+        let (coverage, textbook_coverage) = coverage_of(process, LONG_REPLICATIONS);
+        print_line(&format!(
+            "{process:?}: over-dispersion {coverage:.3}, textbook {textbook_coverage:.3}"
         ));
         assert!(
-            cover >= LEAST_COVER && textbook_cover < MOST_TEXTBOOK_COVER,
-            "{process:?}: {cover}, {textbook_cover}"
+            coverage >= MIN_COVERAGE && textbook_coverage < MAX_TEXTBOOK_COVERAGE,
+            "{process:?}: {coverage}, {textbook_coverage}"
         );
     }
 }

@@ -1,5 +1,5 @@
 //! A generator that reads a response late: with kernel timestamps the server is not blamed, and
-//! without them the verdict blames the right side.
+//! without them the verdict blames the generator.
 
 use std::thread;
 use std::time::Duration;
@@ -13,7 +13,8 @@ use crate::sleepers::Sleepers;
 use crate::support::{MS, Others, Timing, floor_ns, holding, judge, server_with, slot_top, url_of};
 
 const HOLD_NS: u64 = 100 * MS;
-/// Twice the hold, so that the response to the request in flight arrives meanwhile and waits.
+/// Twice the hold, so that the response to the request in flight arrives during the pause and
+/// waits.
 const PAUSE: Duration = Duration::from_millis(200);
 /// The rest of the pause after that response arrived, minus the time to stop the process.
 const WAITED_NS: u64 = 90 * MS;
@@ -63,11 +64,11 @@ fn a_response_that_the_kernel_received_in_time_is_not_slow() {
         let delay_ns = report["receive_delay_ns"]["max"].as_u64();
         timing.expect(
             delay_ns >= Some(WAITED_NS),
-            &format!("the answer waited for {delay_ns:?} ns"),
+            &format!("the response waited for {delay_ns:?} ns"),
         );
         let longest_ns = report["service_time_ns"]["max"].as_u64();
         timing.within(
-            "the slowest answer",
+            "the slowest response",
             longest_ns,
             HOLD_NS,
             slot_top(in_server_ns) + floor_ns(0.999),
@@ -112,7 +113,7 @@ fn blames_the_generator(stamps: &str, framing: Framing) {
 }
 
 #[test]
-fn by_the_generators_clock_the_response_is_slow_and_the_verdict_explains_it() {
+fn with_generator_timestamps_the_response_is_slow_and_the_verdict_explains_it() {
     blames_the_generator("user", Framing::ContentLength);
 }
 

@@ -19,21 +19,21 @@ use crate::support::{TICKS_PER_SECOND, Timing, Trial, server_with, url_of};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
 
-/// The smallest niceness, which the generator keeps. As a real-time thread it would run into RT
+/// The lowest niceness, which the generator keeps. A real-time thread would be stopped by RT
 /// throttling.
-const MOST_URGENT: i32 = -20;
+const MIN_NICENESS: i32 = -20;
 
 /// How long the clock is read before a load and after it.
-const LENGTH: Duration = Duration::from_secs(2);
+const CLOCK_TIME: Duration = Duration::from_secs(2);
 
 /// Two readings farther apart than this were interrupted; the loop itself takes about 50 ns.
-const LEAST_PAUSE_NS: u64 = 1_000;
+const MIN_PAUSE_NS: u64 = 1_000;
 
 /// Number of timed sends, over how many connections, and the sleep before each: as at a usual rate,
 /// caches are cold.
 const SENDS: usize = 500;
 const CONNECTIONS: usize = 64;
-const BEFORE_A_SEND: Duration = Duration::from_micros(300);
+const SLEEP_BEFORE_SEND: Duration = Duration::from_micros(300);
 
 /// Runs a load from one core against a server on another, and notes whether the host was late on
 /// the generator's core by more than a limit for more than a share of the time. `limits` contains
@@ -49,11 +49,12 @@ pub fn trial_on_own_core(
     // The server's thread stays on the core of the thread that starts it, at its priority.
     let server = on_core(server_core, || server_with(config));
     let plan = plan(&url_of(&server));
-    let before = urgently_on_core(client_core, ClockLateness::measure);
+    let before = at_min_niceness_on_core(client_core, ClockLateness::measure);
     let stolen = Stolen::from(client_core);
-    let trial = timing.observe(|| urgently_on_core(client_core, || Trial::on(&server, &plan)));
+    let trial =
+        timing.observe(|| at_min_niceness_on_core(client_core, || Trial::on(&server, &plan)));
     timing.disturbed_by(stolen.disturbance(limits));
-    let after = urgently_on_core(client_core, ClockLateness::measure);
+    let after = at_min_niceness_on_core(client_core, ClockLateness::measure);
     timing.disturbed_by(limits.iter().filter_map(|&(share, limit_ns)| {
         let late_ns = before
             .quantile_ns(1.0 - share)
@@ -61,17 +62,17 @@ pub fn trial_on_own_core(
         let worst = format!("the clock alone was late by {late_ns} ns in {share:.4} of the time");
         (late_ns > limit_ns).then_some(worst)
     }));
-    let niceness = urgently_on_core(client_core, || getpriority_process(None));
-    let is_permitted = niceness.is_ok_and(|niceness| niceness == MOST_URGENT);
+    let niceness = at_min_niceness_on_core(client_core, || getpriority_process(None));
+    let is_permitted = niceness.is_ok_and(|niceness| niceness == MIN_NICENESS);
     timing.disturbed_by(
-        (!is_permitted).then(|| format!("a niceness of {MOST_URGENT} is not permitted")),
+        (!is_permitted).then(|| format!("a niceness of {MIN_NICENESS} is not permitted")),
     );
     trial
 }
 
 /// Median duration of the second of two consecutive sends on the generator's core, to a peer that
 /// is awake.
-pub fn time_of_a_send_ns() -> u64 {
+pub fn send_duration_ns() -> u64 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let ends: Vec<_> = (0..CONNECTIONS)
@@ -83,7 +84,7 @@ pub fn time_of_a_send_ns() -> u64 {
         })
         .collect();
     let second_of_two_ns = |pair: &[(TcpStream, _)]| {
-        thread::sleep(BEFORE_A_SEND);
+        thread::sleep(SLEEP_BEFORE_SEND);
         (&pair[0].0).write_all(REQUEST).unwrap();
         let begin_ns = monotonic_ns();
         (&pair[1].0).write_all(REQUEST).unwrap();
@@ -96,7 +97,7 @@ pub fn time_of_a_send_ns() -> u64 {
             .map(second_of_two_ns)
             .collect()
     };
-    let mut times_ns: Vec<u64> = urgently_on_core(allowed_cores()[0], all);
+    let mut times_ns: Vec<u64> = at_min_niceness_on_core(allowed_cores()[0], all);
     times_ns.sort_unstable();
     quantile(&times_ns, 0.5)
 }
@@ -110,10 +111,10 @@ fn on_core<T: Send>(core: usize, work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| scope.spawn(pinned).join().unwrap())
 }
 
-fn urgently_on_core<T: Send>(core: usize, work: impl FnOnce() -> T + Send) -> T {
+fn at_min_niceness_on_core<T: Send>(core: usize, work: impl FnOnce() -> T + Send) -> T {
     on_core(core, || {
         // Without permission, other processes can disturb it, which is noted after the load.
-        let _ = setpriority_process(None, MOST_URGENT);
+        let _ = setpriority_process(None, MIN_NICENESS);
         work()
     })
 }
@@ -140,10 +141,10 @@ impl Stolen {
     fn disturbance(&self, limits: &[(f64, u64)]) -> Option<String> {
         let ticks = Self::ticks(self.core).saturating_sub(self.ticks);
         let share = (ticks + 1) as f64 / TICKS_PER_SECOND / self.since.elapsed().as_secs_f64();
-        let least = limits.iter().map(|(share, _)| *share).fold(1.0, f64::min);
+        let min_share = limits.iter().map(|(share, _)| *share).fold(1.0, f64::min);
         let cause =
             format!("the hypervisor took the generator's core for up to {share:.4} of the time");
-        (ticks > 0 && share > least).then_some(cause)
+        (ticks > 0 && share > min_share).then_some(cause)
     }
 
     fn ticks(core: usize) -> u64 {
@@ -172,11 +173,11 @@ struct ClockLateness {
 impl ClockLateness {
     fn measure() -> Self {
         let begin_ns = monotonic_ns();
-        let end_ns = begin_ns + LENGTH.as_nanos() as u64;
+        let end_ns = begin_ns + CLOCK_TIME.as_nanos() as u64;
         let (mut last_ns, mut pauses_ns) = (begin_ns, Vec::new());
         while last_ns < end_ns {
             let now_ns = monotonic_ns();
-            if now_ns - last_ns > LEAST_PAUSE_NS {
+            if now_ns - last_ns > MIN_PAUSE_NS {
                 pauses_ns.push(now_ns - last_ns);
             }
             last_ns = now_ns;

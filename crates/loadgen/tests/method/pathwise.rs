@@ -56,10 +56,12 @@ fn single_requests(trial: &Trial) -> Vec<Pair> {
                 (1, 1),
                 "one request per interval"
             );
-            let response_ns = interval.max_ns.expect("a right answer has a response time");
+            let response_ns = interval
+                .max_ns
+                .expect("a correct response has a response time");
             let write_ns = entry.write_ns.expect("answered");
             let early =
-                "no request arrives before its instant, and no answer before it was written";
+                "a request arrives after its scheduled send, and a response after its write";
             Pair {
                 to_server_ns: entry.arrive_ns.checked_sub(intended_ns).expect(early),
                 to_client_ns: (intended_ns + response_ns)
@@ -102,7 +104,7 @@ fn expect_independent_of_length(timing: &mut Timing, pairs: &[Pair]) {
 
 #[test]
 #[ignore = "four loads of 15 s: make test-long"]
-fn tier_p_the_client_adds_little_to_each_request_and_the_same_to_short_and_long_ones() {
+fn tier_p_the_client_adds_little_to_each_request_whatever_its_length() {
     judge(1, |timing| {
         let mut pairs = Vec::new();
         for seed in 0..LOADS {
@@ -128,7 +130,7 @@ fn tier_p_the_client_adds_little_to_each_request_and_the_same_to_short_and_long_
 }
 
 #[test]
-fn f22_requests_in_the_system_are_rate_times_stay_at_both_ends() {
+fn f22_littles_law_holds_at_both_ends() {
     judge_timing(|timing| {
         let service = Service::Exponential {
             mean_ns: 2 * MS,
@@ -147,38 +149,38 @@ fn f22_requests_in_the_system_are_rate_times_stay_at_both_ends() {
         );
 
         // Little's law for a system that ends empty: the integral of the number in the system is
-        // the sum of all stays.
-        let stays_ns: u64 = trial.times_in_server().iter().sum();
+        // the sum of the times that requests spent in it.
+        let in_server_sum_ns: u64 = trial.times_in_server().iter().sum();
         assert_eq!(
             trial.stats.in_system_integral_ns,
-            u128::from(stays_ns),
+            u128::from(in_server_sum_ns),
             "exact: both are sums of integers"
         );
 
         // The integral of the client's requests in flight is the sum of its service times.
         let in_flight_ns = total(&trial.report.measures().service);
         assert!(
-            in_flight_ns >= stays_ns,
+            in_flight_ns >= in_server_sum_ns,
             "a request is in flight while it is in the server"
         );
-        let most_ns = stays_ns + stays_ns / 100 + scheduled * floor_ns(0.5);
+        let max_ns = in_server_sum_ns + in_server_sum_ns / 100 + scheduled * floor_ns(0.5);
         timing.about(
             "request time in flight",
             Some(in_flight_ns),
-            stays_ns,
-            most_ns,
+            in_server_sum_ns,
+            max_ns,
         );
 
-        // Its own count, from each scheduled send on. Requests in the system at the end stay
-        // longer.
+        // The generator's own count, which starts at each scheduled send. Requests in the system at
+        // the end stay longer.
         let counted_ns = (trial.report.in_system.mean * 2.0 * SECOND as f64) as u64;
         let longest_ns = trial.times_in_server().into_iter().max().unwrap_or(0);
         let lag_ns = total(&trial.report.measures().send_lag);
         timing.about(
             "requests in the system",
             Some(counted_ns),
-            stays_ns - 2 * longest_ns,
-            most_ns + lag_ns,
+            in_server_sum_ns - 2 * longest_ns,
+            max_ns + lag_ns,
         );
     });
 }

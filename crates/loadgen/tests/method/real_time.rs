@@ -10,7 +10,7 @@ use rustix::process::setpriority_process;
 use rustix::thread::sched_setaffinity;
 use serde_json::Value;
 
-use crate::child::{Generator, ORDINARY};
+use crate::child::{AS_SCHED_OTHER, Generator};
 use crate::sleepers::{allowed_cores, only};
 use crate::support::{US, alone, holding, server_with, url_of};
 
@@ -19,7 +19,7 @@ const LONGEST_LOAD: Duration = Duration::from_secs(15);
 
 const REAL_TIME: [&str; 3] = ["chrt", "--rr", "1"];
 /// Real-time priority without the permission to take it again.
-const WITHOUT_RIGHT: [&str; 6] = [
+const WITHOUT_PERMISSION: [&str; 6] = [
     "chrt",
     "--rr",
     "1",
@@ -124,13 +124,13 @@ fn real_time_priority_by_a_limit_is_given_up_for_its_share_of_the_time() {
 }
 
 #[test]
-fn a_generator_that_may_be_a_real_time_one_is_and_gives_it_up_for_its_share_of_the_time() {
+fn a_permitted_generator_takes_real_time_priority_and_gives_it_up_for_its_share_of_the_time() {
     if allowed_cores().len() > 1 {
         assert_given_up_for_its_share(&PERMITTED);
     }
 }
 
-fn assert_stays_ordinary(commands: &[&str]) {
+fn assert_stays_sched_other(commands: &[&str]) {
     let Some(client) = spun_throughout(commands) else {
         return;
     };
@@ -142,18 +142,18 @@ fn assert_stays_ordinary(commands: &[&str]) {
 }
 
 #[test]
-fn a_generator_without_the_permission_carries_its_load_out_at_ordinary_priority() {
-    assert_stays_ordinary(&NOT_PERMITTED);
+fn a_generator_without_permission_runs_as_sched_other() {
+    assert_stays_sched_other(&NOT_PERMITTED);
 }
 
 #[test]
-fn a_generator_that_would_be_killed_as_a_real_time_one_stays_an_ordinary_one() {
+fn a_generator_that_would_be_killed_at_real_time_priority_stays_sched_other() {
     let commands: Vec<&str> = PERMITTED.into_iter().chain(KILLED_IF_IT_SPINS).collect();
-    assert_stays_ordinary(&commands);
+    assert_stays_sched_other(&commands);
 }
 
 #[test]
-fn a_generator_without_a_core_to_spare_takes_no_real_time_priority() {
+fn a_generator_without_a_spare_core_takes_no_real_time_priority() {
     let _alone = alone();
     let threads = allowed_cores().len().to_string();
     let load = ["--rate", "100", "--threads", &threads];
@@ -230,7 +230,7 @@ fn a_generator_that_took_real_time_priority_leaves_time_to_others_on_its_core() 
 
 #[test]
 fn without_permission_to_take_priority_back_the_thread_keeps_it_and_sleeps() {
-    let Some(client) = spun_throughout(&WITHOUT_RIGHT) else {
+    let Some(client) = spun_throughout(&WITHOUT_PERMISSION) else {
         return;
     };
     assert_eq!(
@@ -241,8 +241,8 @@ fn without_permission_to_take_priority_back_the_thread_keeps_it_and_sleeps() {
 }
 
 #[test]
-fn an_ordinary_generator_may_spin_throughout() {
-    let client = spun_throughout(&ORDINARY).unwrap();
+fn a_sched_other_generator_can_busy_wait_throughout() {
+    let client = spun_throughout(&AS_SCHED_OTHER).unwrap();
     assert_eq!(
         (&client["scheduling"], &client["real_time_off_share"]),
         (&"sched_other".into(), &Value::Null)

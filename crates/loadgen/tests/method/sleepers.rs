@@ -12,7 +12,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 /// than the gap between two arrivals, so that every pause of the host that a check can detect is
 /// noticed.
 pub const NAP: Duration = Duration::from_millis(1);
-const LONGEST_OVERSLEEP: Duration = Duration::from_micros(1_500);
+const MAX_OVERSLEEP: Duration = Duration::from_micros(1_500);
 
 /// A thread on each core that only sleeps: a pause of the host delays it like the generator.
 pub struct Sleepers {
@@ -44,8 +44,7 @@ impl Sleepers {
             .into_iter()
             .map(|thread| thread.join().unwrap())
             .max()?;
-        (longest > LONGEST_OVERSLEEP)
-            .then(|| format!("a core of the host stood still for {longest:?}"))
+        (longest > MAX_OVERSLEEP).then(|| format!("a core of the host stalled for {longest:?}"))
     }
 }
 

@@ -40,7 +40,7 @@ fn sentence(trial: &Trial, check: &str) -> String {
 
 #[test]
 #[ignore = "30 s of load: make test-long"]
-fn f21_a_warm_up_of_five_seconds_is_found_at_its_end() {
+fn f21_the_end_of_a_warm_up_of_five_seconds_is_located() {
     judge(1, |timing| {
         // The requests of the first five seconds take 20 ms, all later ones 1 ms.
         let holds_ns = (0..40_000)
@@ -66,7 +66,7 @@ fn f21_a_warm_up_of_five_seconds_is_found_at_its_end() {
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
-fn f21_a_hold_that_rises_by_a_hundredth_each_second_is_not_stationary() {
+fn f21_response_times_that_rise_by_one_percent_per_second_are_not_stationary() {
     judge(1, |timing| {
         let hold_ns =
             |index: i32| (5.0 * MS as f64 * 1.01_f64.powf(f64::from(index) / RATE_PER_S)) as u64;
@@ -81,7 +81,7 @@ fn f21_a_hold_that_rises_by_a_hundredth_each_second_is_not_stationary() {
 
 #[test]
 #[ignore = "20 s of load: make test-long"]
-fn a_server_that_stays_as_it_is_is_stationary_and_its_p99_is_known() {
+fn a_steady_server_is_stationary_and_its_p99_is_resolved() {
     judge(1, |timing| {
         let service = Service::Exponential {
             mean_ns: 500 * US,
@@ -105,7 +105,7 @@ fn a_server_that_stays_as_it_is_is_stationary_and_its_p99_is_known() {
             report
                 .diagnostics
                 .iter()
-                .all(|noted| noted.check != "poisson-gaps"),
+                .all(|diagnostic| diagnostic.check != "poisson-gaps"),
             &format!("{:?}", report.send_gaps),
         );
         let known = &report.uncertainty.offered_quantiles_ns["0.99"];
@@ -152,7 +152,7 @@ fn assert_unstable(trial: &Trial) {
 
 #[test]
 #[ignore = "12 s of load and its drain: make test-long"]
-fn f21_more_than_the_server_can_serve_is_unstable() {
+fn f21_an_overloaded_server_is_unstable() {
     judge(1, |timing| {
         // A capacity of 800 per second: the backlog grows by 200 each second, to 2,400.
         let config = Config {
@@ -170,7 +170,7 @@ fn f21_more_than_the_server_can_serve_is_unstable() {
 }
 
 #[test]
-fn f12_a_queue_that_is_full_is_unstable_even_where_requests_are_few() {
+fn f12_a_full_queue_is_unstable_even_with_few_requests() {
     judge(1, |timing| {
         let trial = timing.trial(holding(98 * MS), |url| {
             let mut plan = capped(url, 200.0, SECOND, 10);

@@ -1,6 +1,6 @@
 //! Statistics for the tests, each with the source of its formula.
 
-/// Pearson's coefficient of correlation.
+/// Pearson's correlation coefficient.
 pub fn correlation(pairs: &[(f64, f64)]) -> f64 {
     let n = pairs.len() as f64;
     let mean_x = pairs.iter().map(|pair| pair.0).sum::<f64>() / n;
@@ -36,7 +36,7 @@ fn mean_and_deviation_of_three_numbers() {
 }
 
 #[test]
-fn correlation_knows_its_ends() {
+fn correlation_is_minus_one_on_a_falling_line_and_zero_on_a_cross() {
     let line: Vec<(f64, f64)> = (0..10)
         .map(|x| (f64::from(x), 3.0 - f64::from(x)))
         .collect();

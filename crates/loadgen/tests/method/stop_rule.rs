@@ -14,7 +14,7 @@ const GAP_NS: f64 = 1e6;
 const QUANTILE: f64 = 0.99;
 const LENGTHS_S: [u64; 4] = [60, 120, 240, 480];
 
-const LEAST_COVER: f64 = 0.92;
+const MIN_COVERAGE: f64 = 0.92;
 const REPLICATIONS: u64 = 60;
 
 /// Scheduled times and response times of a queue in a steady state.
@@ -64,29 +64,29 @@ fn measure(utilisation: f64, half_width: f64, seed: u64) -> (u64, Option<(u64, u
 }
 
 /// The coverage, printed with its figures, and the median length.
-fn covers(utilisation: f64, half_width: f64) -> (f64, u64) {
+fn coverage_of(utilisation: f64, half_width: f64) -> (f64, u64) {
     let truth_ns = (-(1.0 - QUANTILE).ln() * utilisation * GAP_NS / (1.0 - utilisation)) as u64;
     let ended: Vec<_> = (0..REPLICATIONS)
         .map(|seed| measure(utilisation, half_width, seed))
         .collect();
-    let is_right = |interval_ns: &Option<(u64, u64)>| {
+    let is_covered = |interval_ns: &Option<(u64, u64)>| {
         interval_ns.is_some_and(|(low, high)| (low..=high).contains(&truth_ns))
     };
-    let cover = ended
+    let coverage = ended
         .iter()
-        .filter(|(_, interval_ns)| is_right(interval_ns))
+        .filter(|(_, interval_ns)| is_covered(interval_ns))
         .count() as f64
         / REPLICATIONS as f64;
     let mut lengths_s: Vec<u64> = ended.iter().map(|(length_s, _)| *length_s).collect();
     lengths_s.sort_unstable();
-    tell(&format!(
-        "M/M/1 at {utilisation}, ± {half_width}: cover {cover:.3}, lengths {lengths_s:?}"
+    print_line(&format!(
+        "M/M/1 at {utilisation}, ± {half_width}: coverage {coverage:.3}, lengths {lengths_s:?}"
     ));
-    (cover, lengths_s[lengths_s.len() / 2])
+    (coverage, lengths_s[lengths_s.len() / 2])
 }
 
 #[expect(clippy::print_stdout, reason = "the figures, shown by --nocapture")]
-fn tell(line: &str) {
+fn print_line(line: &str) {
     println!("{line}");
 }
 
@@ -104,12 +104,15 @@ fn the_lengths_are_those_of_the_rule() {
 }
 
 #[test]
-fn to_stop_where_the_interval_is_narrow_enough_costs_little_cover() {
+fn stopping_when_the_interval_is_narrow_enough_costs_little_coverage() {
     // Median lengths in the method: 60,000 requests at half the capacity, 240,000 at four fifths.
     for (utilisation, median_s) in [(0.5, 60..=120), (0.8, 120..=480)] {
-        let (cover, length_s) = covers(utilisation, 0.1);
-        let tolerance = 2.0 * (LEAST_COVER * (1.0 - LEAST_COVER) / REPLICATIONS as f64).sqrt();
-        assert!(cover >= LEAST_COVER - tolerance, "{utilisation}: {cover}");
+        let (coverage, length_s) = coverage_of(utilisation, 0.1);
+        let tolerance = 2.0 * (MIN_COVERAGE * (1.0 - MIN_COVERAGE) / REPLICATIONS as f64).sqrt();
+        assert!(
+            coverage >= MIN_COVERAGE - tolerance,
+            "{utilisation}: {coverage}"
+        );
         assert!(median_s.contains(&length_s), "{utilisation}: {length_s} s");
     }
 }
