@@ -179,5 +179,5 @@ def _changed_option(words: str) -> str:
 
 
 def p99(row: Row) -> str:
-    """p99, or that it was not met."""
-    return "not met" if row.is_p99_beyond else figure(row.p99_ms)
+    """p99, or that it is infinite."""
+    return "infinite" if row.is_p99_beyond else figure(row.p99_ms)

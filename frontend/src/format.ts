@@ -61,6 +61,11 @@ export function formatRate(perSecond: number): string {
   return isWhole ? grouped(perSecond, 0) : threeDigits(perSecond);
 }
 
+/** Three significant digits from 1,000 on. */
+export function formatMeasuredRate(perSecond: number): string {
+  return perSecond >= 1000 ? threeDigits(perSecond) : formatRate(perSecond);
+}
+
 export function formatBytes(bytes: number): string {
   for (const [size, unit] of SIZE_UNITS) {
     if (bytes < size) continue;
@@ -86,7 +91,7 @@ export function formatRatio(ratio: number): string {
 
 const FORMATS: Record<Unit, (value: number) => string> = {
   ns: formatDuration,
-  per_s: (value) => `${formatRate(value)}/s`,
+  per_s: (value) => `${formatMeasuredRate(value)}/s`,
   ratio: formatRatio,
   cores: (value) => fixed(value, 2),
   bytes: formatBytes,

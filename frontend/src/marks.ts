@@ -60,7 +60,7 @@ function drawRail(canvas: CanvasRenderingContext2D, scene: Scene): void {
   const { bbox } = scene.plot;
   canvas.fillStyle = colourOf("chart-rail");
   canvas.fillRect(bbox.left, bbox.top, bbox.width, y(scene, high) - bbox.top);
-  label(canvas, "not met, failed", bbox.left + pixels(6), y(scene, railOf(scene.range)) + pixels(4));
+  label(canvas, "infinite, failed", bbox.left + pixels(6), y(scene, railOf(scene.range)) + pixels(4));
 }
 
 function label(canvas: CanvasRenderingContext2D, text: string, left: number, base: number): void {

@@ -240,5 +240,5 @@ export function valueText(value: number | null, runs: readonly PageRun[], unit: 
   if (runs.some((run) => run.status === "invalid")) return "invalid";
   const low = runs.map((run) => run.low).find((bound) => bound !== null);
   if (low !== undefined) return `>= ${format(low, unit)}`;
-  return runs.some((run) => run.is_endless) ? "not met" : MISSING;
+  return runs.some((run) => run.is_endless) ? "infinite" : MISSING;
 }

@@ -1,7 +1,7 @@
 // The search for a capacity: every trial by its number and rate, and by its rate and each figure of the objective.
 import uPlot from "uplot";
 import type { PageObjective, PageSearch, PageTrial, Unit } from "./data";
-import { format, formatTick, threeDigits } from "./format";
+import { formatRate, formatTick, threeDigits } from "./format";
 import { colourOf, markerPath, type Marker, type Role } from "./look";
 import { axis, FONT, verticalAxis, type Plot } from "./panel";
 import { logTicks } from "./scales";
@@ -324,7 +324,7 @@ export class SearchPlot implements Plot {
   private rowsOf(trial: PageTrial): Row[] {
     const figures = this.search.conditions.map((one, place) => [one.title, trial.texts[place] ?? ""] as const);
     const outcome = `${trial.outcome}${trial.is_repeated ? ", repeated" : ""}`;
-    const rows = [["rate", format(trial.rate_per_s, "per_s")], ...figures, ["outcome", outcome]] as const;
+    const rows = [["rate", `${formatRate(trial.rate_per_s)}/s`], ...figures, ["outcome", outcome]] as const;
     return rows.map(([name, value]) => ({ server: null, name, value, isMarked: false }));
   }
 

@@ -78,9 +78,9 @@ def test_a_run_without_an_interval_of_its_own_leaves_the_share_unknown() -> None
 @pytest.mark.parametrize(
     ("runs", "reason"),
     [
-        (1, "too few runs (1; 4 needed)"),
-        (2, "too few runs (2; 4 needed)"),
-        (3, "too few runs (3; 4 needed)"),
+        (1, "only 1 of 4 required runs"),
+        (2, "only 2 of 4 required runs"),
+        (3, "only 3 of 4 required runs"),
         (4, None),
     ],
 )

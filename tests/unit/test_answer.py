@@ -184,7 +184,7 @@ def test_the_highest_level_that_any_server_sustained_is_the_question() -> None:
     ]
     found = answer(cells)
     assert "at 1,000/s" in found.question
-    assert "a and b saturate first, at 3,000/s." in found.sentence
+    assert "a and b are the first not to sustain the rate, at 3,000/s." in found.sentence
 
 
 def test_a_quick_look_names_the_tie_whose_command_follows() -> None:
@@ -258,12 +258,12 @@ def test_what_the_disturbed_seconds_did_to_p99_is_a_caution() -> None:
         "other processes or the hypervisor disturbed 2 of 3 trials at 1,000/s, so the order "
         "of the servers may be wrong. Without the "
         "disturbed seconds, p99 of a at 1,000/s is 1.20 ms instead of 9.00 ms. Too few "
-        "undisturbed seconds are left for p99 of c",
+        "undisturbed seconds are left to compute p99 of c",
     )
     assert answer([cell("b"), throughout]).warnings == (
         "other processes or the hypervisor disturbed 1 of 2 trials at 1,000/s, so the order "
         "of the servers may be wrong. Too few "
-        "undisturbed seconds are left for p99 of c",
+        "undisturbed seconds are left to compute p99 of c",
     )
 
 
@@ -278,7 +278,7 @@ def test_it_is_said_where_nobody_looked_for_a_warm_up() -> None:
 
 def test_nobody_kept_up_is_an_answer_too() -> None:
     found = answer([behind("a")])
-    assert found.sentence == "No server sustained any tested load level: 1 saturated."
+    assert found.sentence == "No server sustained any tested load level."
     assert found.status == "undecided" and found.needs
 
 
@@ -533,7 +533,7 @@ def test_the_cause_of_a_failure_stands_beside_the_server() -> None:
     found = answer([failed("a"), failed("b"), refusing, cell("good")])
     assert found.warnings[:2] == (
         "a and b failed and are not ranked: it died",
-        "refusing failed and is not ranked: no correct response (refused 97, reset 3)",
+        "refusing failed and is not ranked: no correct response (refused: 97, reset: 3)",
     )
 
 

@@ -225,7 +225,7 @@ def test_a_disturbed_load_is_repeated_and_its_maximum_duration_announced(
     printed = capsys.readouterr()
     said = "if the host disturbs the load: up to 3 attempts, 84 s in total"
     assert printed.err.splitlines()[0] == said
-    assert "disturbed for 4 of 10 s; repeating the load (attempt 2 of at most 3)" in printed.err
+    assert "disturbed 4 of 10 s; repeating the load (attempt 2 of at most 3)" in printed.err
     attempts = json.loads(printed.out)["attempts"]
     assert [(one["reported"], one["disturbed_s"]) for one in attempts] == [(False, 4), (True, 0)]
 

@@ -90,7 +90,7 @@ def test_without_enough_runs_the_page_says_why_and_has_no_factors(tmp_path: Path
     few = [stored(tmp_path / name, experiment(1, {"a": 20e6}, runs=3)) for name in ("one", "two")]
     assert run(["compare", *map(str, few), "--html", str(tmp_path / "change.html")]) == 0
     text = (tmp_path / "change.html").read_text(encoding="utf-8")
-    assert "too few runs (3; 4 needed)" in text
+    assert "only 3 of 4 required runs" in text
     assert 'id="forest"' not in text and '"forest":null' in text
 
 
@@ -101,8 +101,8 @@ def test_too_few_runs_are_compared_without_an_interval(
     two = stored(tmp_path / "two", experiment(1, {"a": 80e6}, runs=1))
     assert run(["compare", str(one), str(two)]) == 0
     assert capsys.readouterr().out.splitlines()[0] == (
-        "a at 1,000/s: p99 is 4.00× the first run's, without a confidence interval: too few runs "
-        "(1; 4 needed). Repeat both with --runs 4 or more"
+        "a at 1,000/s: p99 is 4.00× the first run's, without a confidence interval: only 1 of 4 "
+        "required runs. Repeat both with --runs 4 or more"
     )
 
 

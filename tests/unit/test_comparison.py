@@ -95,7 +95,7 @@ def test_a_difference_smaller_than_the_margin_is_the_same() -> None:
 def test_fewer_than_four_rounds_are_no_comparison(runs: int) -> None:
     entry = only(compare_servers(experiment(1, {"a": 1e6, "b": 9e6}, runs=runs)))
     assert (entry.conclusion, entry.factor, entry.p) == ("no inference", None, None)
-    assert entry.reason == f"too few runs ({runs}; 4 needed)"
+    assert entry.reason == f"only {runs} of 4 required runs"
 
 
 def test_rounds_are_paired_so_that_a_round_that_was_slow_for_all_makes_no_difference() -> None:

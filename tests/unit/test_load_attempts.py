@@ -57,7 +57,7 @@ def test_only_disturbances_by_the_host_cause_a_rerun() -> None:
 def test_the_disturbed_share_refers_to_the_measured_time() -> None:
     """With --requests, a load may end earlier than planned."""
     short = attempt(1, 0.2, measured_ns=10 * NS_PER_S)
-    assert short.disturbance == "disturbed for 0.2 of 10 s"
+    assert short.disturbance == "other processes or the hypervisor disturbed 0.2 of 10 s"
 
 
 def test_the_least_disturbed_attempt_is_reported_regardless_of_its_result() -> None:
@@ -68,7 +68,7 @@ def test_the_least_disturbed_attempt_is_reported_regardless_of_its_result() -> N
     assert [one.disturbed_s for one in report.attempts] == [3.0, 1.0, 5.0]
     assert [one.p99_ns for one in report.attempts] == [1 * MS, 99 * MS, 1 * MS]
     assert [one.rerun_reason for one in report.attempts] == [
-        f"disturbed for {seconds} of 10 s" for seconds in (3, 1, 5)
+        f"other processes or the hypervisor disturbed {seconds} of 10 s" for seconds in (3, 1, 5)
     ]
 
 
@@ -83,8 +83,8 @@ def test_the_first_screen_names_the_reported_attempt_and_the_reason() -> None:
     calm = reported([attempt(1, 3.0), attempt(2, 0.0)]).report
     [line] = [text for text in load_screen(calm).cautions if "attempt" in text]
     assert line == (
-        "attempt 2 of 2 is reported, because it was the least disturbed (attempt 1: disturbed "
-        "for 3 of 10 s)"
+        "attempt 2 of 2 is reported, because it was the least disturbed (attempt 1: other "
+        "processes or the hypervisor disturbed 3 of 10 s)"
     )
     undisturbed = reported([attempt(1, 0.0)]).report
     assert not [text for text in load_screen(undisturbed).cautions if "attempt" in text]

@@ -56,7 +56,7 @@ def test_the_answer_is_p99_with_its_interval_and_the_share_of_correct_responses(
                     | {"scheduled": 30, "refused": 30}
                 ),
             ),
-            "No request got a correct response (refused 30).",
+            "No request got a correct response (refused: 30).",
         ),
     ],
     ids=["invalid", "overloaded", "refused"],

@@ -150,8 +150,8 @@ GOODPUT_SAME = replace(P50, figure="goodput", conclusion="same", margin=0.0)
         ),
         (
             {"relative_rate": 1.2},
-            "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s; warning: one of them is "
-            "saturated, so its p99 grows with the duration",
+            "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s; warning: this rate "
+            "exceeds the saturation throughput, so p99 grows with the duration",
         ),
     ],
 )
@@ -179,8 +179,8 @@ def test_too_few_rounds_and_an_unknown_capacity_are_said_beside_the_sentences() 
     entry = replace(ENTRY, conclusion="undecided", relative_rate=None, rounds=6, interval_95=wide)
     lines = compared(entry, entry, entry)
     assert lines[3].startswith(
-        "6 runs of 3 pairs of servers have a chance of less than 50 % to detect a difference of "
-        "30 %, given the variation between runs. Use "
+        "The chance of detecting a difference of 30 % is below 50 % with 6 runs of 3 pairs of "
+        "servers, given the variation between runs. Use "
     )
     assert lines[4].startswith("The distance to saturation is unknown")
     assert lines[3].endswith("Use 15 runs.")
@@ -409,7 +409,7 @@ def test_the_terminal_shows_the_runs_together(stored: Path) -> None:
     text = printed(analyse(read_summary(stored)))
     assert "mean p99 [95 % CI]" in text
     assert re.search(r"gunicorn-gthread( and|'s p99 is [\d.]+× .*\]) gunicorn-gevent", text)
-    assert "chance of less than 50 %" not in text, "these runs vary little"
+    assert "The chance of detecting" not in text, "these runs vary little"
     assert "trimmed" not in text
     assert "trimmed mean p99" in printed(analyse(read_summary(stored), "trim"))
 

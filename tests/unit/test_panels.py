@@ -311,7 +311,7 @@ def test_the_front_end_has_the_types_of_the_page() -> None:
 
 FORMATS = {
     "ns": words.format_duration_ns,
-    "per_s": words.format_per_s,
+    "per_s": words.format_measured_per_s,
     "ratio": words.format_ratio,
     "cores": words.format_cores,
     "bytes": words.format_bytes,

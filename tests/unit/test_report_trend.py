@@ -120,7 +120,7 @@ def test_unchanged_servers_are_said_to_be_unchanged(tmp_path: Path, trend: Trend
         for day, name in ((1, "one"), (2, "two"))
     ]
     assert trend(*runs)[1] == (
-        "No significant change in p99 from the first to the last run; 1 cell equivalent within "
+        "No significant change in p99 from the first to the last run; 1 cell is equivalent within "
         "±5 %."
     )
 
@@ -131,7 +131,7 @@ def test_a_change_that_went_away_is_said(tmp_path: Path, trend: Trend) -> None:
         for day, p99_ns in ((1, 20e6), (2, 40e6), (3, 20e6))
     ]
     lines = trend(*runs)
-    assert lines[1].endswith("1 cell changed in between.")
+    assert lines[1].endswith("1 cell changed in an earlier run.")
     assert rows_of(lines, "a at 1,000/s")["day-2"] == "slower"
 
 
@@ -229,7 +229,7 @@ def test_sweeps_with_too_few_rounds_have_a_ratio_and_a_reason(tmp_path: Path, tr
     ]
     lines = trend(*runs)
     assert lines[1].startswith("The first and the last run cannot be compared: a at 1,000/s: p99 ")
-    assert rows_of(lines, "a at 1,000/s")["two"] == "not compared: too few runs (1; 4 needed)"
+    assert rows_of(lines, "a at 1,000/s")["two"] == "not compared: only 1 of 4 required runs"
     assert any(line.startswith("two") and "4.00×" in line for line in lines)
 
 
@@ -239,7 +239,7 @@ def test_of_many_cells_only_those_that_changed_are_shown(tmp_path: Path, trend: 
     second = stored(tmp_path / "two", measured(2, before | {"c": 60e6}), 2)
     lines = trend(first, second)
     assert [line for line in lines if line.endswith(" at 1,000/s")] == ["c at 1,000/s"]
-    assert "Not shown: 4 cells without a significant change; see --verbose." in lines
+    assert "Not shown: 4 cells without a significant change. See --verbose." in lines
     shown = [line for line in trend("--verbose", first, second) if line.endswith(" at 1,000/s")]
     assert sorted(shown) == [f"{name} at 1,000/s" for name in "abcde"]
 

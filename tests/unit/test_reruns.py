@@ -224,7 +224,7 @@ def test_a_trial_that_the_host_disturbed_is_made_again_and_the_calmest_stands(
     assert stands.disturbed_s == 1.0
     assert summary.validity is not None and summary.validity.status == "valid"
     reasons = {one.id: one.reason for one in summary.validity.discarded}
-    assert reasons[repeated[0].id] == "disturbed for 4 of 20 s"
+    assert reasons[repeated[0].id] == "other processes or the hypervisor disturbed 4 of 20 s"
     assert stands.id not in reasons
 
 

@@ -203,7 +203,7 @@ def _why_no_inference(values: Sequence[float | None], figure: str) -> str | None
     if missed:
         return f"no finite value in {missed} of {count} runs"
     if count < MIN_RUNS:
-        return f"too few runs ({count}; {MIN_RUNS} needed)"
+        return f"only {count} of {MIN_RUNS} required runs"
     return None
 
 

@@ -45,8 +45,10 @@ def reason_of_repeat(cell: CellResult) -> str:
     if verdict is None:
         return "not measured"
     if not is_discarded(cell):
-        seconds = f" for {cell.disturbed_s:g} of {cell.duration_s:g} s" if cell.disturbed_s else ""
-        return f"disturbed{seconds}"
+        if not cell.disturbed_s:
+            return "the generator stalled" if _was_stalled(cell) else "a rerun was less disturbed"
+        whole_s = f"{cell.duration_s:g} s"
+        return f"other processes or the hypervisor disturbed {cell.disturbed_s:g} of {whole_s}"
 
     checks = sorted({reason.check for reason in verdict.reasons if reason.level == "invalid"})
     cause = _CAUSES.get(verdict.blame or "", str(verdict.blame))

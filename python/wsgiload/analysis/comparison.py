@@ -397,7 +397,7 @@ def _logarithms(values: Sequence[float | None]) -> list[float]:
 def _why_not(one: Sequence[float | None], other: Sequence[float | None]) -> str | None:
     count = min(len(one), len(other))
     if count < MIN_RUNS:
-        return f"too few runs ({count}; {MIN_RUNS} needed)"
+        return f"only {count} of {MIN_RUNS} required runs"
 
     for values in (one, other):
         missed = sum(

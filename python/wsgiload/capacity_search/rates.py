@@ -17,7 +17,7 @@ from wsgiload.errors import LoadError, ServerError, UsageError, WsgiloadError
 from wsgiload.experiment.plan import Experiment
 from wsgiload.host.facts import host_facts
 from wsgiload.loads.options import Level
-from wsgiload.report.words import format_per_s
+from wsgiload.report.words import format_measured_per_s, format_per_s
 from wsgiload.results.stored_plan import raw_plan
 from wsgiload.units import NS_PER_S
 
@@ -57,7 +57,7 @@ def find_levels(
 
     levels = tuple(Level(rate_per_s=rounded(best_per_s * share, digits=2)) for share in SHARES)
     listed = ", ".join(format_per_s(level.rate_per_s) for level in levels)
-    log(f"rates: {listed}; the fastest configuration reached {format_per_s(best_per_s)}")
+    log(f"rates: {listed}; the fastest configuration reached {format_measured_per_s(best_per_s)}")
     return levels
 
 

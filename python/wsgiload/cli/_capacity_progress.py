@@ -11,7 +11,14 @@ from wsgiload.capacity_search.search import Phase
 from wsgiload.capacity_search.trials import TrialPlan
 from wsgiload.cli._live import LiveView
 from wsgiload.cli._live_frame import Stage
-from wsgiload.report.words import SEARCH_PHASES, format_per_s, format_span, plural, verdict_words
+from wsgiload.report.words import (
+    SEARCH_PHASES,
+    format_measured_per_s,
+    format_per_s,
+    format_span,
+    plural,
+    verdict_words,
+)
 from wsgiload.sampling.running_load import RunningLoad
 
 
@@ -84,7 +91,7 @@ def _outcome_words(trial: JudgedTrial) -> str:
         return f"{verdict}; repeating"
     if judgement is None:
         goodput = None if cell.rate_result is None else cell.rate_result.goodput_per_s
-        return f"goodput {format_per_s(goodput)}; the search starts at a lower rate"
+        return f"goodput {format_measured_per_s(goodput)}; the search starts at a lower rate"
     if judgement.met is None:
         return f"inconclusive ({judgement.why}); repeating"
     return f"{'met' if judgement.met else 'missed'}, {verdict}"

@@ -17,7 +17,7 @@ from wsgiload.report.words import (
     format_cores,
     format_count,
     format_duration_ns,
-    format_per_s,
+    format_measured_per_s,
     format_ratio,
     format_span,
     needed_requests,
@@ -88,10 +88,10 @@ def _load_rows(running: RunningLoad, state: LoadState) -> Iterator[Row]:
 
 
 def _rates(plan: LoadPlan, state: LoadState) -> str:
-    achieved = f"achieved {format_per_s(state.achieved_per_s)}"
+    achieved = f"achieved {format_measured_per_s(state.achieved_per_s)}"
     if plan.users is not None:
         return f"{plural(plan.users, 'user')} in a closed loop, {achieved}"
-    return f"offered {format_per_s(state.offered_per_s)}, {achieved}"
+    return f"offered {format_measured_per_s(state.offered_per_s)}, {achieved}"
 
 
 def _latency(progress: LoadProgress | None) -> str:
@@ -106,7 +106,7 @@ def _latency(progress: LoadProgress | None) -> str:
 
 
 def _quantile(value_ns: int | None) -> str:
-    return "not met" if value_ns is None else format_duration_ns(value_ns)
+    return "infinite" if value_ns is None else format_duration_ns(value_ns)
 
 
 def _failures(progress: LoadProgress | None) -> str:

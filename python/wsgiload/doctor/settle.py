@@ -53,7 +53,9 @@ def disturbances(state: HostState) -> tuple[str, ...]:
     if state.idle_share is not None and state.idle_share <= MIN_IDLE_SHARE:
         sentences.append(f"CPUs were only {100 * state.idle_share:.0f} % idle")
     if state.pressure_percent is not None and state.pressure_percent >= MAX_PRESSURE_PERCENT:
-        sentences.append(f"tasks waited for a CPU {state.pressure_percent:.1f} % of the last 2 s")
+        sentences.append(
+            f"tasks waited for a CPU for {state.pressure_percent:.1f} % of the last 2 s"
+        )
     if state.time_wait is not None and state.time_wait >= MAX_TIME_WAIT:
         sentences.append(f"{state.time_wait:,} connections to the port were in TIME_WAIT")
     return tuple(sentences)

@@ -157,8 +157,8 @@ def _qualified(summary: Summary) -> list[str]:
 def _nothing_ranked(summary: Summary, ranking: tuple[RankingLevel, ...]) -> Answer:
     counts = _counts(ranking[-1].entries if ranking else ())
     sentence = (
-        f"No server sustained any tested load level: {counts}."
-        if counts
+        f"No server sustained any tested load level{counts}."
+        if ranking and ranking[-1].entries
         else "Nothing was measured."
     )
     return Answer(
@@ -166,15 +166,20 @@ def _nothing_ranked(summary: Summary, ranking: tuple[RankingLevel, ...]) -> Answ
         status="undecided",
         sentence=sentence,
         command_line=None,
-        needs="use lower --rates; the reasons are listed below" if ranking else None,
+        needs=_needs(ranking[-1].entries) if ranking else None,
         warnings=tuple(cautions(summary, ranking)),
         ranking=ranking,
     )
 
 
+def _needs(entries: Iterable[RankingEntry]) -> str:
+    if all(entry.status == "failed" for entry in entries):
+        return "resolve the failures listed below"
+    return "use lower --rates; the reasons are listed below"
+
+
 def _counts(entries: Iterable[RankingEntry]) -> str:
     names = {
-        "overloaded": "saturated",
         "invalid": "without a valid result",
         "failed": "failed",
     }
@@ -182,4 +187,4 @@ def _counts(entries: Iterable[RankingEntry]) -> str:
     counts = [
         f"{statuses.count(status)} {text}" for status, text in names.items() if status in statuses
     ]
-    return ", ".join(counts)
+    return f" ({', '.join(counts)})" if counts else ""

@@ -104,16 +104,16 @@ def limited_words(server: ServerCapacity) -> str:
 
 
 def bracket_words(bounds: Sequence[float | None]) -> str:
-    """ "367 to 383", in requests per second."""
+    """ "367/s to 383/s"."""
     if bounds[0] is None and bounds[1] is None:
         return words.MISSING
-    return f"{words.format_rate(bounds[0])} to {words.format_rate(bounds[1])}"
+    return f"{words.format_per_s(bounds[0])} to {words.format_per_s(bounds[1])}"
 
 
 def interval_words(interval: Sequence[float | None] | None) -> str:
-    """ "320 to 386", in requests per second."""
+    """ "320/s to 386/s"."""
     return (
-        f"{words.format_rate(interval[0])} to {words.format_rate(interval[1])}"
+        f"{words.format_per_s(interval[0])} to {words.format_per_s(interval[1])}"
         if interval
         else words.MISSING
     )

@@ -30,7 +30,7 @@ def cause_of_no_result(
     for cell in here:
         if cell.outcomes is not None:
             kinds = words.failures_by_kind(cell.outcomes).items()
-            counts = ", ".join(f"{kind} {words.format_count(count)}" for kind, count in kinds)
+            counts = ", ".join(f"{kind}: {words.format_count(count)}" for kind, count in kinds)
             return f"no correct response ({counts})"
     return words.NOT_MEASURED
 

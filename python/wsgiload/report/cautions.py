@@ -320,7 +320,7 @@ def _without_disturbance(measured: _Measured) -> list[str]:
         )
     if unknown:
         servers = words.join_names(list(dict.fromkeys(server_of(cell) for cell in unknown)))
-        lines.append(f"Too few undisturbed seconds are left for p99 of {servers}")
+        lines.append(f"Too few undisturbed seconds are left to compute p99 of {servers}")
     return [". ".join(lines)]
 
 

@@ -99,7 +99,7 @@ def verdict_words(entry: Comparison) -> str:
 def _figure(entry: Comparison, cells: tuple[Cell, ...]) -> str:
     quantile = _QUANTILES.get(entry.figure)
     if quantile is None:
-        return words.format_per_s(median_of(cells, lambda cell: cell.goodput_per_s))
+        return words.format_measured_per_s(median_of(cells, lambda cell: cell.goodput_per_s))
     value = words.format_duration_ns(median_upper_ns(cells, quantile))
     interval = _interval(cells) if entry.figure == "p99" else None
     return value if interval is None else f"{value} [{words.format_interval(interval)}]"

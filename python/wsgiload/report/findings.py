@@ -104,9 +104,10 @@ def _shortfall(cells: tuple[Cell, ...]) -> str:
         return cell.verdict_words()
     if cell.status == "invalid":
         return f"the trial was {cell.verdict_words()}"
+    goodput = words.format_measured_per_s(cell.goodput_per_s)
     text = (
         f"{words.format_ratio(cell.ok_ratio)} of requests got a correct response "
-        f"(goodput {words.format_per_s(cell.goodput_per_s)}), p99 {cell.quantile_words(0.99)}"
+        f"(goodput {goodput}), p99 {cell.quantile_words(0.99)}"
     )
     throttled = cell.used.throttled_period_ratio
     if throttled is not None and throttled > NOTABLE_THROTTLING:
@@ -328,7 +329,9 @@ def goodput_caption(sweep: Sweep) -> str:
         if label not in sustaining and known:
             peaks.append((max(known), label))
     if peaks:
-        most = ", ".join(f"{label} {words.format_per_s(peak)}" for peak, label in sorted(peaks))
+        most = ", ".join(
+            f"{label} {words.format_measured_per_s(peak)}" for peak, label in sorted(peaks)
+        )
         text += f" Highest goodput of the other servers: {most}."
     return f"{text} {_unmeasured(unmeasured)}".strip()
 

@@ -17,7 +17,7 @@ from wsgiload.report.levels import decisive_levels, ranked
 from wsgiload.report.ranked_figures import p99_words
 
 _NOT_RANKED = {
-    "overloaded": "saturated",
+    "overloaded": "not sustained",
     "invalid": "invalid",
     "failed": "failed",
 }
@@ -138,13 +138,13 @@ def _places(entries: Sequence[RankingEntry]) -> dict[str, str]:
 def _figure(entry: RankingEntry, *, is_open: bool) -> str:
     if entry.status in ("failed", "invalid") or (entry.status != "ranked" and is_open):
         answered = (
-            f" (goodput {words.format_per_s(entry.goodput_per_s)})"
+            f" (goodput {words.format_measured_per_s(entry.goodput_per_s)})"
             if entry.status == "overloaded" and entry.goodput_per_s is not None
             else ""
         )
         return f"{_NOT_RANKED[entry.status]}{answered}"
     if not is_open:
-        return words.format_rate(entry.goodput_per_s)
+        return words.format_measured_rate(entry.goodput_per_s)
     return p99_words(entry)
 
 
@@ -155,7 +155,7 @@ def _elsewhere(label: str, level: RankingLevel) -> str:
     if entry.status != "ranked":
         return _NOT_RANKED[entry.status]
     if level.rate is None:
-        return words.format_rate(entry.goodput_per_s)
+        return words.format_measured_rate(entry.goodput_per_s)
     return p99_words(entry)
 
 

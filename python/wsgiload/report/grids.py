@@ -38,10 +38,10 @@ class Grid:
 Column = tuple[str, Callable[[Cell], str]]
 
 GOODPUT_COLUMNS: tuple[Column, ...] = (
-    ("offered/s", lambda cell: words.format_rate(cell.rates.offered_per_s)),
-    ("sent/s", lambda cell: words.format_rate(cell.rates.sent_per_s)),
-    ("achieved/s", lambda cell: words.format_rate(cell.rates.achieved_per_s)),
-    ("goodput/s", lambda cell: words.format_rate(cell.goodput_per_s)),
+    ("offered/s", lambda cell: words.format_measured_rate(cell.rates.offered_per_s)),
+    ("sent/s", lambda cell: words.format_measured_rate(cell.rates.sent_per_s)),
+    ("achieved/s", lambda cell: words.format_measured_rate(cell.rates.achieved_per_s)),
+    ("goodput/s", lambda cell: words.format_measured_rate(cell.goodput_per_s)),
     ("ok", lambda cell: words.format_ratio(cell.ok_ratio)),
 )
 RESOURCE_COLUMNS: tuple[Column, ...] = (
@@ -158,7 +158,7 @@ def _cell_row(sweep: Sweep, cell: Cell) -> tuple[str, ...]:
     lead = (cell.label, version, verdict, *_lead(sweep, cell)[1:])
     if failure is not None and cell.outcomes is None:
         return (*lead, failure.message)
-    # Omits the share in "not met (0.7 % failed)", which another column contains.
+    # Omits the share in "infinite (0.7 % failed)", which another column contains.
     return (*lead, *(shown(cell).partition(" (")[0] for _, shown in _CELL_COLUMNS))
 
 

@@ -23,7 +23,7 @@ def offered_words(report: LoadReport) -> str:
     """The offered rate; the mean if it varies."""
     if report.rate.offered_per_s is None:
         return "closed loop"
-    offered = words.format_per_s(report.rate.offered_per_s)
+    offered = words.format_measured_per_s(report.rate.offered_per_s)
     schedule = open_loop(report)
     varied = schedule is not None and schedule.rate_per_s is None
     return f"{offered} on average" if varied else offered

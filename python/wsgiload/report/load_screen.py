@@ -69,7 +69,7 @@ def _share(outcomes: Outcomes, goodput: str | None = None) -> str:
 
 def _failures(outcomes: Outcomes) -> str:
     kinds = words.failures_by_kind(outcomes).items()
-    return ", ".join(f"{kind} {words.format_count(count)}" for kind, count in kinds)
+    return ", ".join(f"{kind}: {words.format_count(count)}" for kind, count in kinds)
 
 
 def _sentence(report: LoadReport) -> str:
@@ -84,7 +84,7 @@ def _sentence(report: LoadReport) -> str:
             f"be used. {share}."
         )
     if report.stationarity.state == "unstable":
-        goodput = words.format_per_s(report.rate.goodput_per_s)
+        goodput = words.format_measured_per_s(report.rate.goodput_per_s)
         return (
             "The server does not sustain this rate: response times grow with the duration, and "
             f"goodput is {goodput}. {share}."
@@ -93,16 +93,16 @@ def _sentence(report: LoadReport) -> str:
     p99 = load_figures.headline_p99(report)
     unknown = f"p99 is unknown, because it {words.needed_requests(HEADLINE)}"
     lead = f"p99 is {p99}" if p99 != words.MISSING else unknown
-    return f"{lead}. {_share(outcomes, words.format_per_s(report.rate.goodput_per_s))}."
+    return f"{lead}. {_share(outcomes, words.format_measured_per_s(report.rate.goodput_per_s))}."
 
 
 def _rates(report: LoadReport) -> tuple[list[str], list[list[str]]]:
     rate, lag = report.rate, quantile_ns(report.send_lag_ns, 0.99)
     figures = {
         "offered": load_figures.offered_words(report),
-        "sent": words.format_per_s(rate.sent_per_s),
-        "achieved": words.format_per_s(rate.achieved_per_s),
-        "goodput": words.format_per_s(rate.goodput_per_s),
+        "sent": words.format_measured_per_s(rate.sent_per_s),
+        "achieved": words.format_measured_per_s(rate.achieved_per_s),
+        "goodput": words.format_measured_per_s(rate.goodput_per_s),
         "correct": words.format_ratio(words.ok_ratio(report.outcomes)),
         "p99": load_figures.headline_p99(report),
         "send lag p99": words.format_duration_ns(lag),

@@ -89,14 +89,14 @@ def _aggregate_row(entry: Aggregate, trimmed: bool) -> tuple[str, ...]:
         *((words.format_duration_ns(p99.trimmed_mean),) if trimmed else ()),
         _mean(p99),
         _between(p99),
-        words.format_rate(goodput.median),
+        words.format_measured_rate(goodput.median),
     )
 
 
 def _span(figure: AggregateFigure) -> str:
     if figure.min is None:
         return words.MISSING
-    most = "not met" if figure.max is None else words.format_duration_ns(figure.max)
+    most = "infinite" if figure.max is None else words.format_duration_ns(figure.max)
     return f"{words.format_duration_ns(figure.min)} to {most}"
 
 
@@ -232,7 +232,7 @@ def _change(entry: Comparison) -> str:
                 f"interval: {entry.reason}. Repeat both with --runs {MIN_RUNS} or more"
             )
         case _:
-            return str(entry.reason)
+            return f"{entry.figure} is not compared: {entry.reason}"
 
 
 def margin_words(margin: float | None) -> str:
@@ -307,7 +307,9 @@ def _near_capacity(entry: Comparison) -> str:
     if share is None or share <= CAUTIOUS_SHARE or entry.figure == GOODPUT:
         return ""
     if share >= 1:
-        return "; warning: one of them is saturated, so its p99 grows with the duration"
+        return (
+            "; warning: this rate exceeds the saturation throughput, so p99 grows with the duration"
+        )
     moved = words.three_digits(drift_factor(share))
     return (
         f"; warning: at {share * 100:.0f} % of the saturation throughput, p99 changes by about "
@@ -325,10 +327,9 @@ def _cautions(
     needed = runs_needed(pairs, deviation)
     if rounds < needed:
         yield (
-            f"{words.plural(rounds, 'run')} of {words.plural(pairs, 'pair')} of servers "
-            f"{'has' if rounds == 1 else 'have'} a chance of less than 50 % to detect "
-            f"a difference of {100 * (PLANNED_FACTOR - 1):.0f} %, given the variation between "
-            f"runs. Use {_runs(needed)}."
+            f"The chance of detecting a difference of {100 * (PLANNED_FACTOR - 1):.0f} % is below "
+            f"50 % with {words.plural(rounds, 'run')} of {words.plural(pairs, 'pair')} of servers, "
+            f"given the variation between runs. Use {_runs(needed)}."
         )
 
     unknown = any(entry.relative_rate is None and entry.rate is not None for entry in entries)
@@ -374,9 +375,8 @@ def overload_lines(summary: Summary) -> list[str]:
 
 
 def _overload_sentence(entry: Overload) -> str:
-    text = (
-        f"The maximum goodput of {entry.server} was {words.format_per_s(entry.max_goodput_per_s)}."
-    )
+    most = words.format_measured_per_s(entry.max_goodput_per_s)
+    text = f"The maximum goodput of {entry.server} was {most}."
     beyond = [point for point in entry.points if point.relative_rate >= OVERLOADS[0]]
     if not beyond:
         return text

@@ -22,7 +22,7 @@ def figure_words(entry: RankingEntry, level: RankingLevel) -> str:
     """``0.24 ms [95 % CI 0.22 ms, 0.28 ms]``, or a goodput. With two or three runs, the brackets
     span the intervals of the runs, which do not include run-to-run variation."""
     if level.rate is None:
-        return words.format_per_s(entry.goodput_per_s)
+        return words.format_measured_per_s(entry.goodput_per_s)
     spans_runs = 1 < len(entry.cell_ids) < MIN_RUNS
     return p99_words(entry, "95 % CIs of single runs: " if spans_runs else "95 % CI ")
 

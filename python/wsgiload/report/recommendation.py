@@ -75,10 +75,10 @@ def _others(chosen: RecommendedConfiguration) -> str:
 def _disturbed(chosen: RecommendedConfiguration) -> str:
     if not chosen.disturbed:
         return ""
-    runs = words.plural(chosen.runs, "run")
-    were = "was" if chosen.disturbed == 1 else "were"
-    disturbed = f"{chosen.disturbed} of the {runs} {were} disturbed"
-    return f"; {disturbed}, which can only lengthen response times"
+    return (
+        f"; the generator or the host was disturbed in {chosen.disturbed} of "
+        f"{words.plural(chosen.runs, 'run')}, which can only lengthen response times"
+    )
 
 
 def _thin(chosen: RecommendedConfiguration) -> str:
@@ -100,7 +100,7 @@ def _interval(chosen: RecommendedConfiguration) -> str:
         return f" in {words.plural(chosen.runs, 'run')}"
     low, high = chosen.interval_95
     if chosen.figure == "capacity":
-        span = f"{words.format_rate(low)} to {words.format_rate(high)}"
+        span = f"{words.format_per_s(low)} to {words.format_per_s(high)}"
         runs = words.plural(chosen.runs, "confirmation run")
         return f" (95 % CI of the capacity {span}, {runs})"
     span = f"{words.format_duration_ns(low)} to {words.format_duration_ns(high)}"

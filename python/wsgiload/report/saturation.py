@@ -1,4 +1,4 @@
-"""The rate at which the first server saturates, or the rate that would show it. Pure."""
+"""The lowest rate that a server did not sustain, or the rate that would show it. Pure."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ BEYOND_CAPACITY = 1.2
 
 
 def saturation_sentence(summary: Summary, ranking: Sequence[RankingLevel]) -> str:
-    """The rate at which the first server saturates, or which rate to try if none did."""
+    """The lowest rate that a server did not sustain, or which rate to try if there is none."""
     rising = [level for level in reversed(ranking) if level.rate is not None]
     for level in rising:
         behind = [entry.label for entry in level.entries if entry.status == "overloaded"]
         if behind:
-            verb = "saturates" if len(behind) == 1 else "saturate"
-            return f"{words.join_names(behind)} {verb} first, at {level.level}."
+            are = "is" if len(behind) == 1 else "are"
+            return (
+                f"{words.join_names(behind)} {are} the first not to sustain the rate, "
+                f"at {level.level}."
+            )
     if not rising or not ranked(rising[-1]):
         return ""
 
@@ -36,10 +39,10 @@ def saturation_sentence(summary: Summary, ranking: Sequence[RankingLevel]) -> st
         return f"No server saturated at {top.level}."
     capacity, label = min(known)
     suggested = _round_up(capacity * BEYOND_CAPACITY)
+    first = " first," if len(top.entries) > 1 else ""
     return (
-        f"No server saturated at {top.level}. CPU use suggests that {label} would saturate "
-        f"first, near {words.format_per_s(_two_digits(capacity))} "
-        f"(try --rates {suggested:g})."
+        f"No server saturated at {top.level}. CPU use suggests that {label} would saturate{first} "
+        f"near {words.format_per_s(_two_digits(capacity))} (try --rates {suggested:g})."
     )
 
 

@@ -70,7 +70,7 @@ def _caption(server: ServerCapacity) -> str:
         else "no capacity was found"
     )
     bracket = bracket_words(server.bracket)
-    known = "" if bracket == words.MISSING else f", bracket {bracket} requests/s"
+    known = "" if bracket == words.MISSING else f", bracket {bracket}"
     trials = words.plural(len(judged), "open-loop trial")
     return f"{trials}{': ' if counts else ''}{', '.join(counts)}; {result}{known}."
 

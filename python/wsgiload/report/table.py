@@ -172,7 +172,7 @@ def sweep_table(sweep: Sweep, left_out: Sequence[str] = ()) -> Table:
 
 _VERDICT_WIDTH = 14
 _RESULT_COLUMNS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
-    ("goodput/s", lambda cell: words.format_rate(cell.goodput_per_s)),
+    ("goodput/s", lambda cell: words.format_measured_rate(cell.goodput_per_s)),
     ("ok", lambda cell: words.format_ratio(cell.ok_ratio)),
     ("p50", lambda cell: _short(cell, 0.5)),
     ("p99", lambda cell: _short(cell, 0.99)),
@@ -358,8 +358,8 @@ def _load_head(report: LoadReport) -> list[RenderableType]:
     )
     headline = (
         f"offered {load_figures.offered_words(report)}, "
-        f"sent {words.format_per_s(report.rate.sent_per_s)}, "
-        f"goodput {words.format_per_s(report.rate.goodput_per_s)} "
+        f"sent {words.format_measured_per_s(report.rate.sent_per_s)}, "
+        f"goodput {words.format_measured_per_s(report.rate.goodput_per_s)} "
         f"({share} of scheduled requests), p99 over all scheduled requests "
         f"{load_figures.headline_p99(report)}"
     )

@@ -85,14 +85,16 @@ def sentence(trend: Trend) -> str:
 def _unchanged(trend: Trend, judged: Sequence[Comparison]) -> str:
     figures = words.join_words(sorted({one.figure for one in judged}))
     same = sum(one.conclusion == "same" for one in judged)
-    known = f"; {words.plural(same, 'cell')} equivalent within ±5 %" if same else ""
+    are = "is" if same == 1 else "are"
+    known = f"; {words.plural(same, 'cell')} {are} equivalent within ±5 %" if same else ""
     text = f"No significant change in {figures} from the first to the last run{known}."
 
     other = next((one for one in judged if _changed_others(one)), None)
     if other is not None:
         return f"{text} Another figure changed: {change_sentence(other)}."
     between = sum(map(is_changed, trend.cells))
-    return f"{text} {words.plural(between, 'cell')} changed in between." if between else text
+    changed_cells = words.plural(between, "cell")
+    return f"{text} {changed_cells} changed in an earlier run." if between else text
 
 
 def direction(entry: Comparison | ComparedFigure) -> str:
@@ -153,7 +155,7 @@ def _hidden_words(hidden: Sequence[CellTrend]) -> str:
     unchanged = len(hidden) - open_cells
     parts = [f"{words.plural(unchanged, 'cell')} without a significant change"] if unchanged else []
     parts += [f"{words.plural(open_cells, 'cell')} that cannot be compared"] if open_cells else []
-    return f"Not shown: {words.join_words(parts)}; see --verbose."
+    return f"Not shown: {words.join_words(parts)}. See --verbose."
 
 
 def _is_judged(cell: CellTrend) -> bool:
@@ -188,7 +190,7 @@ def _row(point: TrendPoint, trend: Trend, *, has_figure: bool) -> list[str]:
         run.name,
         words.MISSING if revision is None else short_revision(revision),
         p99_words(point.entry) if point.valid else _not_valid(point),
-        words.format_per_s(point.entry.goodput_per_s) if point.valid else words.MISSING,
+        words.format_measured_per_s(point.entry.goodput_per_s) if point.valid else words.MISSING,
         _change_words(point.comparison, has_figure=has_figure),
         _verdict(point),
     ]

@@ -94,6 +94,18 @@ def format_per_s(per_s: float | None) -> str:
     return MISSING if per_s is None else f"{format_rate(per_s)}/s"
 
 
+def format_measured_rate(per_s: float | None) -> str:
+    """A measured rate without its unit, with three significant digits: "4,730"."""
+    if per_s is None or per_s < 1000:
+        return format_rate(per_s)
+    return three_digits(per_s)
+
+
+def format_measured_per_s(per_s: float | None) -> str:
+    """The same with its unit: "4,730/s"."""
+    return MISSING if per_s is None else f"{format_measured_rate(per_s)}/s"
+
+
 def format_bytes(size_bytes: float | None) -> str:
     """ "512 MiB" if that is exact, otherwise three significant digits: "48.3 MiB"."""
     if size_bytes is None:
@@ -270,7 +282,7 @@ def ok_ratio(outcomes: Outcomes | None) -> float | None:
 
 
 def format_bounds(bounds: Bounds | None, probability: float, outcomes: Outcomes | None) -> str:
-    """A headline quantile: "18.4 ms", ">= 1.00 s", or "not met (0.7 % failed)".
+    """A headline quantile: "18.4 ms", ">= 1.00 s", or "infinite (0.7 % failed)".
 
     A request that timed out was slower than the timeout, which gives a lower bound. Other failed
     requests have no response time; if their share exceeds 1 - p, the quantile has no bound.
@@ -279,7 +291,7 @@ def format_bounds(bounds: Bounds | None, probability: float, outcomes: Outcomes 
         return MISSING
     if bounds.high is None:
         if bounds.low is None or _surely_failed(outcomes) > 1 - probability:
-            return f"not met ({format_ratio(failed_ratio(outcomes))} failed)"
+            return f"infinite ({format_ratio(failed_ratio(outcomes))} failed)"
         return f">= {format_duration_ns(bounds.low)}"
 
     low, high = format_duration_ns(bounds.low), format_duration_ns(bounds.high)

@@ -12,7 +12,7 @@ from wsgiload.analysis.aggregate import GOODPUT, Figure, Runs, counted_runs, fig
 from wsgiload.analysis.races import Track
 from wsgiload.documents.cell_result import CellResult
 from wsgiload.experiment.plan import Cell
-from wsgiload.report.words import format_duration_ns, format_per_s, join_words, plural
+from wsgiload.report.words import format_duration_ns, format_measured_per_s, join_words, plural
 from wsgiload.statistics.race import RaceState
 
 
@@ -78,5 +78,5 @@ def _listed(medians: Mapping[str, float], figure: Figure) -> str:
 
 def _value_words(value: float, is_rate: bool) -> str:
     if is_rate:
-        return format_per_s(value)
-    return format_duration_ns(value) if math.isfinite(value) else "not met"
+        return format_measured_per_s(value)
+    return format_duration_ns(value) if math.isfinite(value) else "infinite"
