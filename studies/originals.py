@@ -36,7 +36,7 @@ ORIGINALS: tuple[Original, ...] = (
         "httperf measured uWSGI, gunicorn and gevent on two cores, with one worker each, at rising "
         "rates. Every request opened a new connection and got 1 KB of JSON.",
         "uWSGI's HTTP router is a second process, so uWSGI used two cores; the other servers used "
-        "one. No measurement was repeated. Some figures were measured at a different time.",
+        "one. No measurement was repeated. Not all figures were measured at the same time.",
     ),
     Original(
         "ziade-2012",
@@ -48,8 +48,8 @@ ORIGINALS: tuple[Original, ...] = (
         "The disk was the bottleneck. Part 2 retracts the results of part 1 and uses an app that "
         "writes no file (app `database`). FunkLoad omits requests that are unfinished at the end "
         "of a measurement. These are the slowest requests.",
-        "`backlog-16` and `backlog-4096` are gunicorn with gevent and the listen backlog in their "
-        "name; `gunicorn-gevent` has a listen backlog of 2,048.",
+        "`gunicorn-gevent` has a listen backlog of 2,048; `backlog-16` and `backlog-4096` are the "
+        "same server with listen backlogs of 16 and 4,096.",
     ),
     Original(
         "dyedov-2012",

@@ -184,8 +184,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "small-backlog-fails",
         _ZIADE,
-        "a small listen backlog causes errors, but one above 2,048 does not increase throughput",
-        "backlog of 2,048",
+        "a small listen backlog causes errors, but a backlog above 2,048 does not increase "
+        "throughput",
+        "used a backlog of 2,048",
         fails_with_small_backlog(_BACKLOGS, app="files"),
         ("gunicorn-gevent", "backlog-16=gunicorn-gevent", "backlog-4096=gunicorn-gevent"),
     ),
