@@ -32,11 +32,12 @@ Each table describes a type of JSON object or the columns of a CSV file. The top
 Unless a table states another unit, times are in nanoseconds, timestamps are readings of \
 CLOCK_MONOTONIC, sizes are in bytes, and rates are per second. A ratio or share of 0.09 is 9 %. \
 Unknown values are `null` in JSON and empty in CSV, never 0. The last column states when a value \
-is null; *an entry* means a single value of a list or mapping. \
-[terminology.md](terminology.md) explains the terms.
+is null. *An entry* means a single value of a list or mapping; *not set; X* means that X applies \
+instead. [terminology.md](terminology.md) explains the terms.
 
-The package contains the JSON Schemas {names} (`wsgiload.documents.schema.load_schema`). Their \
-`schema_version` is 2; documents of version 1 are migrated when they are read.
+The package contains the JSON Schemas {names} (`wsgiload.documents.schema.load_schema`). \
+Documents of these schemas have `schema_version` 2; documents of version 1 are migrated when they \
+are read.
 """
 _PARTS = {
     "load_report": "The JSON of one load (`--json`, `load/<cell>.json`)",

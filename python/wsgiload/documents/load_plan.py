@@ -74,8 +74,8 @@ class OpenLoop(Document, frozen=True, kw_only=True, omit_defaults=True):
     there are not enough file descriptors or ports."""
     max_pending: NonNegativeInt | None
     """Maximum number of requests waiting for a connection; further requests are dropped. Unit:
-    requests. Null: not set; the number of requests in 10 s at the highest rate, but at least 10 per
-    connection."""
+    requests. Null: not set; the number of requests in 10 s at the highest rate of the load
+    profile, but at least 10 per connection."""
 
 
 class ClosedLoop(Document, frozen=True, kw_only=True):
@@ -152,8 +152,8 @@ class WeightedRequest(Document, frozen=True, kw_only=True):
     request: RequestPlan
     """The request."""
     weight: float = 1.0
-    """Weight of the request. Its share of the arrivals is the weight divided by the sum of all
-    weights."""
+    """Weight of the request. The request's share of the arrivals is the weight divided by the sum
+    of all weights."""
 
 
 class CapturePlan(Document, frozen=True, kw_only=True):
@@ -187,8 +187,8 @@ class SessionPlan(Document, frozen=True, kw_only=True):
     name: str
     """Name of the session in the report."""
     weight: float = 1.0
-    """Weight of the session. Its share of all sessions is the weight divided by the sum of all
-    weights."""
+    """Weight of the session. The session's share of all sessions is the weight divided by the sum
+    of all weights."""
     steps: tuple[StepPlan, ...]
     """Requests of the session, in order."""
 

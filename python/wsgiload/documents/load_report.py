@@ -193,8 +193,8 @@ class ErrorBudget(Document, frozen=True, kw_only=True):
     slower than the quantile."""
     band: tuple[NonNegativeInt, NonNegativeInt | None] | None
     """Range in which the quantile would lie if the generator caused no delay. It is `sampling_95`
-    with the lower end reduced by the width of `generator` and the p50 of the noise floor. Unit: ns.
-    Source: derived. Null: `sampling_95` is null."""
+    with the lower end reduced by the p50 of the noise floor and by the width of `generator`. Unit:
+    ns. Source: derived. Null: `sampling_95` is null."""
     bound_status: Literal["bounded", "upper_bound", "few_responses"]
     """`bounded` (the true value lies in `band`), `upper_bound` (the generator may have added more
     than 10 % and 100 µs, so the true value may be lower) or `few_responses` (too few responses for
@@ -292,9 +292,9 @@ class Stationarity(Document, frozen=True, kw_only=True):
     """KPSS statistic of the logarithms of the slices' p99 response times. It exceeds 0.739 in 1 %
     of stationary series. Source: time slices. Null: not checked, or too few responses per slice."""
     p50_range: NonNegativeFloat | None
-    """Relative difference between the highest and the lowest median response time of the segments.
-    The changes of the median response time divide the measurement into segments. Unit: ratio.
-    Source: time slices. Null: not checked."""
+    """Difference between the highest and the lowest median response time of the segments, relative
+    to the lowest. The changes of the median response time divide the measurement into segments.
+    Unit: ratio. Source: time slices. Null: not checked."""
     changes: tuple[ChangePoint, ...]
     """All changes of the median response time. Source: time slices."""
     settled_after_ns: NonNegativeInt | None
@@ -790,8 +790,8 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     """Uncertainty of each quantile, and whether the quantile is resolved
     ([statistics.md](statistics.md)). Source: batches."""
     precision: PrecisionReached | None
-    """Whether the target precision was reached. Source: batches. Null: the plan has no `precision`
-    (`--precision` with `--max-duration`)."""
+    """Whether the target precision was reached. Source: batches. Null: `plan.precision` is
+    null."""
     stationarity: Stationarity
     """Whether response times were stationary. Source: time slices."""
     in_system: RequestsInSystem

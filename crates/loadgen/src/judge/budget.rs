@@ -38,7 +38,7 @@ pub struct ErrorBudget {
     /// are slower than the quantile.
     pub undisturbed: Option<u64>,
     /// Range in which the quantile would lie if the generator caused no delay. It is `sampling_95`
-    /// with the lower end reduced by the width of `generator` and the p50 of the noise floor.
+    /// with the lower end reduced by the p50 of the noise floor and by the width of `generator`.
     /// `None`: `sampling_95` is null.
     pub band: Option<Interval>,
     /// `bounded` (the true value lies in `band`), `upper_bound` (the generator may have added more

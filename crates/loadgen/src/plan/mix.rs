@@ -48,8 +48,8 @@ pub struct RequestPlan {
 pub struct WeightedRequest {
     /// The request.
     pub request: RequestPlan,
-    /// Weight of the request. Its share of the arrivals is the weight divided by the sum of all
-    /// weights.
+    /// Weight of the request. The request's share of the arrivals is the weight divided by the sum
+    /// of all weights.
     #[serde(default = "default_weight")]
     pub weight: f64,
 }
@@ -60,7 +60,8 @@ pub struct WeightedRequest {
 pub struct SessionPlan {
     /// Name of the session in the report.
     pub name: String,
-    /// Its share of the sessions is its weight over the sum of all weights.
+    /// Weight of the session. The session's share of all sessions is the weight divided by the sum
+    /// of all weights.
     #[serde(default = "default_weight")]
     pub weight: f64,
     /// Requests of the session, in order.

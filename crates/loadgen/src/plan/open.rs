@@ -20,7 +20,8 @@ pub struct OpenLoop {
     /// `None`: not set; 4,096, or fewer if there are not enough file descriptors or ports.
     pub max_connections: Option<usize>,
     /// Maximum number of requests waiting for a connection; further requests are dropped. `None`:
-    /// not set; the number of requests in 10 s at the highest rate, but at least 10 per connection.
+    /// not set; the number of requests in 10 s at the highest rate of the load profile, but at
+    /// least 10 per connection.
     pub max_pending: Option<usize>,
 }
 
