@@ -34,9 +34,9 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     interval_ns: tuple[NonNegativeFloat, NonNegativeFloat | None] | None
     """Lower and upper end of the 95 % confidence interval of `value_ns`. With four or more runs,
     the interval includes run-to-run variation. With fewer runs, the interval spans the confidence
-    intervals of all runs; the generator's contribution is first subtracted from the lower end of
-    each run's interval. An unbounded upper end is null. Unit: ns. Source: cells. Null: there is no
-    interval."""
+    intervals of all runs; the generator's contribution to p99 is first subtracted from the lower
+    end of each run's interval. An unbounded upper end is null. Unit: ns. Source: cells. Null:
+    there is no interval."""
     goodput_per_s: NonNegativeFloat | None
     """Correct responses per second, median over runs. Unit: 1/s. Source: cells. Null: nothing was
     measured."""

@@ -116,7 +116,8 @@ class CapacityResult(Document, frozen=True, kw_only=True):
     confirm_duration_s: PositiveFloat
     """Duration of the measurement in each confirmation trial. Unit: s."""
     width: PositiveFloat
-    """Relative width of the bracket at which the search ends. Unit: ratio."""
+    """Target width of the bracket, relative to the lower bound. The search narrows the bracket to
+    this width. Unit: ratio."""
     url: str | None
     """URL of the running server. Null: wsgiload started the servers."""
     servers: tuple[ServerCapacity, ...]

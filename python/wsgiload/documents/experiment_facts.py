@@ -74,8 +74,9 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     arrivals: Literal["poisson", "constant"] | None
     """Inter-arrival distribution: `poisson` or `constant`. Source: plan. Null: closed loop."""
     on_busy: Literal["grow", "queue", "shed"] | None
-    """What happens to a request when `max_connections` connections are in use: `grow` and its
-    synonym `queue` queue the request, `shed` drops it. Source: plan. Null: closed loop."""
+    """What happens to a request when `max_connections` connections are in use: `grow` (or its
+    synonym `queue`) lets the request wait; `shed` drops the request. Source: plan. Null:
+    closed loop."""
     max_connections: PositiveInt | None = None
     """Maximum number of open connections. Unit: connections. Source: plan. Null: closed loop."""
     max_pending: NonNegativeInt | None = None

@@ -310,8 +310,8 @@ class ExperimentValidity(Document, frozen=True, kw_only=True):
     """The discarded trials, and whether the experiment is valid despite them."""
 
     status: Literal["valid", "invalid"]
-    """`invalid` if the experiment has several runs and more than 20 % of its trials were invalid,
-    otherwise `valid`. Source: cells."""
+    """`invalid` if the experiment has several runs, and the generator, the host or the plan made
+    more than 20 % of the trials invalid; otherwise `valid`. Source: cells."""
     trials: NonNegativeInt
     """Number of trials, including reruns. Unit: trials. Source: cells."""
     discarded: tuple[DiscardedTrial, ...]
