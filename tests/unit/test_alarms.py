@@ -195,7 +195,7 @@ def test_v4_dead_time() -> None:
 def test_v5_ports_and_errors_of_the_client() -> None:
     few = connections(sound(), peak=71, local_ports=ports(100))
     assert (
-        "71 concurrent connections use most of the 100 free ports"
+        "71 concurrent connections use most of the 100 available local ports"
         in of(few, "network-resources").message
     )
     assert of(few, "network-resources").blame == "client"

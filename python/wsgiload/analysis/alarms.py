@@ -174,7 +174,10 @@ def client_exhausted(load: LoadReport) -> Alarm | None:
     if share <= MAX_PORT_SHARE:
         return None
 
-    message = f"{connections.peak:,} concurrent connections use most of the {free:,} free ports"
+    message = (
+        f"{connections.peak:,} concurrent connections use most of the {free:,} available local "
+        "ports"
+    )
     fix = "widen net.ipv4.ip_local_port_range, or add --source-addresses"
     return Alarm("network-resources", "client", message, share, MAX_PORT_SHARE, source, fix)
 

@@ -68,7 +68,7 @@ def _where(server: str, rate_per_s: float | None, connections: int | None) -> st
 
 
 def _standing(state: ServerSearch) -> str | None:
-    """``met at up to 320/s, missed from 400/s``; None before any trial is judged."""
+    """``met up to 320/s, missed at 400/s and above``; None before any trial is judged."""
     judged = [
         (trial.cell.rate, trial.judgement.met)
         for trial in state.trials
@@ -76,8 +76,8 @@ def _standing(state: ServerSearch) -> str | None:
     ]
     met = [rate for rate, is_met in judged if is_met is True and rate is not None]
     missed = [rate for rate, is_met in judged if is_met is False and rate is not None]
-    words = [f"met at up to {format_per_s(max(met))}"] if met else []
-    words += [f"missed from {format_per_s(min(missed))}"] if missed else []
+    words = [f"met up to {format_per_s(max(met))}"] if met else []
+    words += [f"missed at {format_per_s(min(missed))} and above"] if missed else []
     return ", ".join(words) or None
 
 

@@ -271,7 +271,7 @@ request_options = together(
         "Request",
         "--expect-body-file",
         type=FILE,
-        help="File that contains the expected body.",
+        help="File that contains the expected response body.",
     ),
     option(
         "Request",

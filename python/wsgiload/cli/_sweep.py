@@ -171,7 +171,7 @@ _server_options = together(
         "Server",
         "--servers",
         type=NAMES,
-        help="Servers to measure, from `wsgiload servers list` or from tables [servers.NAME] in wsgiload.toml. alias=NAME runs NAME under an alias; NAME==VERSION runs another version.  [default: all tables; without tables, servers that need no system packages]",
+        help="Servers to measure, from `wsgiload servers list` or from tables [servers.NAME] in wsgiload.toml. alias=NAME runs NAME under an alias; NAME==VERSION runs another version.  [default: all servers in wsgiload.toml; if there are none, servers that need no system packages]",
     ),
     option("Server", "--servers-from", type=FOLDER, metavar="DIR", help=_server("servers_from")),
     option(

@@ -62,7 +62,8 @@ class ServerCapacity(Document, frozen=True, kw_only=True):
     app: str | None = None
     """The app as `module:callable`. Null: the search used `--url`."""
     rate_per_s: PositiveFloat | None
-    """Capacity: the confirmed rate. Unit: 1/s. Null: no rate was confirmed."""
+    """Capacity: the confirmed rate or, without confirmation trials, the lower bound. Unit: 1/s.
+    Null: no rate was confirmed."""
     bracket: tuple[PositiveFloat | None, PositiveFloat | None]
     """Lower and upper bound of the capacity. Unit: 1/s. Null: an entry: the bound was not found."""
     confirmed: tuple[NonNegativeInt, NonNegativeInt] | None

@@ -45,8 +45,9 @@ _EVENTS = {
 }
 SCALE = "Darker bins of a heatmap contain more responses (logarithmic color scale)."
 MARKS = (
-    "A triangle marks a column if, of the trial's slowest requests, at least half of those in this "
-    "column overlapped CPU throttling, CPU contention, a blocked server or memory pressure."
+    "The slowest requests of the trial are assigned to columns by scheduled send time. A triangle "
+    "marks a column if at least half of the requests assigned to it overlapped CPU throttling, CPU "
+    "contention, a blocked server or memory pressure."
 )
 
 
