@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
@@ -22,6 +23,7 @@ from wsgiload.report.answer import answer_of
 from wsgiload.report.cells import read_sweep
 from wsgiload.report.command_line import start_of_cell, to_paste, to_run
 from wsgiload.report.first_screen import first_screen, markdown, print_first_screen, table_of
+from wsgiload.report.ranked_figures import figure_words
 
 from .filled import filled_summary, outcomes, rates, reason, resources, verdict
 from .invented_cells import cell, experiment, invalid, runs_of, with_p50
@@ -187,6 +189,20 @@ def test_the_highest_level_that_any_server_sustained_is_the_question() -> None:
     assert "a and b are the first not to sustain the rate, at 3,000/s." in found.sentence
 
 
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        (1, "1.00 ms [95 % CI 900 µs, unbounded]"),
+        (3, "1.00 ms (range of the runs' 95 % CIs: from 900 µs, unbounded)"),
+        (4, "1.00 ms [95 % CI 900 µs, unbounded]"),
+    ],
+)
+def test_two_or_three_runs_give_the_range_of_their_own_intervals(runs: int, expected: str) -> None:
+    (level,) = rank(summary_of(runs_of("a", [1e6] * runs)).cells)
+    entry = replace(level.entries[0], interval_ns=(900_000.0, None))
+    assert figure_words(entry, level) == expected
+
+
 def test_a_quick_look_names_the_tie_whose_command_follows() -> None:
     small, large = resources(memory_peak_bytes=10**7), resources(memory_peak_bytes=9 * 10**7)
     found = answer(
@@ -252,6 +268,11 @@ def test_what_the_disturbed_seconds_did_to_p99_is_a_caution() -> None:
         "of the servers may be wrong. Without the "
         "disturbed seconds, p99 of a at 1,000/s is 1.20 ms instead of 9.00 ms",
     )
+
+    late = replace(disturbed("a", 1_200_000), verdict=verdict("warn", "host", reason("steal")))
+    assert answer([late, cell("b")]).warnings[-1] == (
+        "without the disturbed seconds, p99 of a at 1,000/s is 1.20 ms instead of 9.00 ms"
+    ), "the line above it names the disturbance"
 
     throughout = disturbed("c", None, 10.0)
     assert answer([disturbed("a", 1_200_000), cell("b"), throughout]).warnings == (

@@ -25,6 +25,7 @@ from wsgiload.report import print_doctor, print_load, print_servers, print_sweep
 from wsgiload.report.cells import read_sweep
 from wsgiload.report.table import remarks
 
+from .filled import reason, verdict
 from .report_fixture import read_load, read_summary, write_run
 
 replace = msgspec.structs.replace
@@ -156,6 +157,26 @@ def test_one_run_allows_no_inference_and_six_do(run_dir: Path, tmp_path: Path) -
     lines = sweep_lines(read_summary(write_run(tmp_path / "six", runs=6)))
     assert not any("cannot rank" in line for line in lines)
     assert "waitress at 3,000/s (runs 2, 3 and 6)" in " ".join(lines)
+
+
+def test_the_runs_of_a_finding_are_named_at_each_load_level(tmp_path: Path) -> None:
+    summary = read_summary(write_run(tmp_path / "two", runs=2))
+    warned = verdict("warn", "server", reason("nagle-delay"))
+
+    def names(trials: set[tuple[float | None, int]]) -> str:
+        cells = tuple(
+            replace(one, verdict=warned)
+            if one.server == "waitress" and (one.rate, one.run) in trials
+            else one
+            for one in summary.cells
+        )
+        sentences = remarks(read_sweep(replace(summary, cells=cells)))
+        (place,) = [where for *text, where in sentences if "nagle-delay" in " ".join(text)]
+        return place
+
+    both = {(1000.0, 1), (1000.0, 2)}
+    assert names(both | {(3000.0, 1)}) == "waitress at 1,000/s (runs 1 and 2) and 3,000/s (run 1)"
+    assert names(both) == "waitress at 1,000/s"
 
 
 def test_a_run_that_is_not_complete_says_so_above_its_figures(run_dir: Path) -> None:

@@ -73,7 +73,7 @@ def import_group() -> None:
 @click.argument("file", type=FILE)
 @_out
 def har(file: Path, out: Path | None) -> None:
-    """Convert a HAR file saved by a browser to a targets file."""
+    """Convert a browser's HAR file to a targets file."""
     check_destinations(None, out)
     content = _read(file, _MAX_HAR_BYTES)
     with _naming(file):

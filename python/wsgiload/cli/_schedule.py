@@ -67,7 +67,7 @@ schedule_options = together(
         "-c",
         "--connections",
         type=WholeNumber(min=1),
-        help="Number of users of a closed loop (default: 1), or maximum number of connections of an open loop.",
+        help="Number of users of a closed loop (default: 1). In an open loop, the same as --max-connections.",
     ),
     option(
         "Load",

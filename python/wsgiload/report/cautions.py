@@ -306,10 +306,12 @@ def _without_disturbance(measured: _Measured) -> list[str]:
     if not changed and not unknown:
         return []
 
-    lines = [
-        "other processes or the hypervisor disturbed "
-        f"{measured.share(len(changed) + len(unknown))}{_order(measured)}"
-    ]
+    lines = []
+    if not any(_checks(cell, _LENGTHENING) for cell in measured.here):
+        lines.append(
+            "other processes or the hypervisor disturbed "
+            f"{measured.share(len(changed) + len(unknown))}{_order(measured)}"
+        )
     if changed:
         _, budget, cell = max(changed, key=lambda entry: entry[0])
         lines.append(
@@ -321,7 +323,7 @@ def _without_disturbance(measured: _Measured) -> list[str]:
     if unknown:
         servers = words.join_names(list(dict.fromkeys(server_of(cell) for cell in unknown)))
         lines.append(f"Too few undisturbed seconds are left to compute p99 of {servers}")
-    return [". ".join(lines)]
+    return [". ".join([lines[0].replace("Without", "without", 1), *lines[1:]])]
 
 
 def _is_disturbed_throughout(cell: CellResult) -> bool:

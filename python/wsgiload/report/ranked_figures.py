@@ -19,20 +19,23 @@ def aim(level: RankingLevel) -> str:
 
 
 def figure_words(entry: RankingEntry, level: RankingLevel) -> str:
-    """``0.24 ms [95 % CI 0.22 ms, 0.28 ms]``, or a goodput. With two or three runs, the brackets
-    span the intervals of the runs, which do not include run-to-run variation."""
+    """``0.24 ms [95 % CI 0.22 ms, 0.28 ms]``, or a goodput. With two or three runs, the range of
+    the runs' own intervals, which do not include run-to-run variation."""
     if level.rate is None:
         return words.format_measured_per_s(entry.goodput_per_s)
-    spans_runs = 1 < len(entry.cell_ids) < MIN_RUNS
-    return p99_words(entry, "95 % CIs of single runs: " if spans_runs else "95 % CI ")
+    if entry.interval_ns is not None and 1 < len(entry.cell_ids) < MIN_RUNS:
+        spanned = words.format_interval(entry.interval_ns)
+        return f"{_p99(entry)} (range of the runs' 95 % CIs: {spanned})"
+    return p99_words(entry, "95 % CI ")
 
 
 def p99_words(entry: RankingEntry, name: str = "") -> str:
     """``0.24 ms [0.22 ms, 0.28 ms]``, or ``≈ 0.24 ms``."""
-    value = words.rough(
-        words.format_duration_ns(entry.value_ns), is_rough=entry.few_requests_beyond
-    )
-    return f"{value}{interval_words(entry, name)}"
+    return f"{_p99(entry)}{interval_words(entry, name)}"
+
+
+def _p99(entry: RankingEntry) -> str:
+    return words.rough(words.format_duration_ns(entry.value_ns), is_rough=entry.few_requests_beyond)
 
 
 def interval_words(entry: RankingEntry, name: str = "") -> str:

@@ -338,14 +338,17 @@ def _cell_names(cells: Sequence[Cell], sweep: Sweep) -> str:
         runs_at.setdefault(cell.label, {}).setdefault(cell.load, []).append(cell.run)
     names = []
     for label, loads in runs_at.items():
-        shown = [sweep.load_words(load) + _runs(runs, sweep) for load, runs in loads.items()]
+        # Runs after some load levels only would seem to apply to all of them.
+        are_all = all(len(runs) == sweep.runs for runs in loads.values())
+        shown = [
+            sweep.load_words(load) + ("" if are_all else _runs(runs))
+            for load, runs in loads.items()
+        ]
         names.append(f"{label} at {words.join_words(shown)}")
     return "; ".join(names)
 
 
-def _runs(runs: Sequence[int], sweep: Sweep) -> str:
-    if len(runs) == sweep.runs:
-        return ""
+def _runs(runs: Sequence[int]) -> str:
     return (
         f" ({'run' if len(runs) == 1 else 'runs'} {words.join_words([str(run) for run in runs])})"
     )

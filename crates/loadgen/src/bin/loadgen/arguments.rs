@@ -110,8 +110,8 @@ pub struct Arguments {
         conflicts_with_all = ["rate", "ramp", "steps"]
     )]
     replay_speed: f64,
-    /// Number of users of a closed loop (default: 1), or maximum number of connections of an open
-    /// loop
+    /// Number of users of a closed loop (default: 1). In an open loop: the same as
+    /// --max-connections
     #[arg(short, long)]
     connections: Option<usize>,
     /// Duration of the measurement [default: 10s, or the length of the schedule]
@@ -183,8 +183,8 @@ pub struct Arguments {
     /// synonym queue) or drop it (shed)
     #[arg(long, value_enum, default_value_t = OnBusyFlag::Grow)]
     on_busy: OnBusyFlag,
-    /// Maximum number of connections. Ignored in a closed loop [default: 4,096, or fewer if file
-    /// descriptors or ports run out]
+    /// Maximum number of connections of an open loop [default: 4,096, or fewer if there are not
+    /// enough file descriptors or ports]
     #[arg(long)]
     max_connections: Option<usize>,
     /// Maximum number of requests that wait for a connection; further requests are dropped

@@ -84,9 +84,9 @@ pub(super) fn send_lag(evidence: &Evidence, thresholds: &Thresholds) -> CheckRes
 
 fn send_lag_message(impact: &LagImpact) -> String {
     format!(
-        "send lag increased p{} by {} ({})",
-        impact.quantile * 100.0,
+        "send lag may have added up to {} to p{} ({})",
         duration(impact.added_ns),
+        impact.quantile * 100.0,
         percent(impact.share())
     )
 }
@@ -120,8 +120,12 @@ pub(super) fn client_stalls(evidence: &Evidence, thresholds: &Thresholds) -> Che
     let stalls = &evidence.stalls;
     let limits = thresholds.stalls;
     let message = format!(
-        "the generator stalled {} for up to {}, delaying up to {} and {}",
-        plural(stalls.count, "time"),
+        "the generator stalled {} {}, delaying up to {} and {}",
+        if stalls.count == 1 {
+            "once for".to_owned()
+        } else {
+            format!("{} for up to", plural(stalls.count, "time"))
+        },
         duration(stalls.longest_ns),
         plural(stalls.arrivals, "request"),
         plural(stalls.responses, "response")

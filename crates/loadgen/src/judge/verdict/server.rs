@@ -77,8 +77,9 @@ pub(super) fn stationarity(evidence: &Evidence, thresholds: &Thresholds) -> Chec
         Some(State::NonStationary) => {
             let range = measured.p50_range.unwrap_or(0.0);
             let message = format!(
-                "NON-STATIONARY: the median response time changed by {} during the measurement",
-                percent(range)
+                "NON-STATIONARY: the median response time changed by a factor of {:.2} during the \
+                 measurement",
+                1.0 + range
             );
             let finding = warn(range, limits.non_stationary, message);
             match measured.settled_after_ns {
