@@ -335,6 +335,7 @@ def test_the_page_has_every_claim_with_its_command(run: StudyRun) -> None:
     (line,) = (line for line in text.splitlines() if line.startswith("| `bjoern-fastest`"))
     assert "**undecided**: needs a valid run of gunicorn-sync" in line
     assert "| bjoern | – | 100 connections | 2,000 [" in text
+    assert "REQUESTS (per second)" in text
     # A table needs its lines together, and an empty line before it.
     for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         columns = [len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()]
