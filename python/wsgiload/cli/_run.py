@@ -185,7 +185,8 @@ def run(ctx: click.Context, /, file: str, scale: str | None, **flags: Any) -> in
     """Run an experiment FILE.
 
     FILE is a TOML file. Its keys are the options of `wsgiload sweep`, named like the flags, and
-    app, title, source and notes. FILE replaces wsgiload.toml. Command-line options override FILE.
+    app, title, source and notes. FILE replaces wsgiload.toml. Command-line options override FILE;
+    the defaults below apply only to settings that FILE leaves open.
     """
     return run_file(ctx, flags)
 

@@ -78,18 +78,18 @@ class ServerOptions:
     Args:
         profile: Server settings: tuned (equivalent for all servers; see `wsgiload servers show`) or
             stock (each server's defaults).
-        interface: Interface of APP: wsgi, or asgi for frameworks such as FastAPI and Starlette.
+        interface: Interface of the app: wsgi, or asgi for frameworks such as FastAPI and Starlette.
             Only servers with this interface are measured (asgi: granian, hypercorn and uvicorn).
         workers: Number of worker processes per server. Default: set by the profile.
         server_threads: Number of threads per worker process. Default: set by the profile.
         grid: Measure every combination of the given settings, such as workers=1,2,4 threads=1,4,8
             profile=tuned,stock keepalive=on,off. For bundled apps, app=hello,cpu and
             python=3.11,3.13 are possible, too.
-        app_name: Bundled app to measure instead of APP: hello, ok, unsized, json1k, events, echo,
+        app_name: Bundled app to measure instead of yours: hello, ok, unsized, json1k, events, echo,
             cpu, sleep, files, database or upstream.
-        chdir: Directory from which APP is imported. Default: the current directory.
-        pythonpath: Additional import directory for APP, such as src (repeatable).
-        python: Python interpreter for APP. Default: the first of these that exists: an active
+        chdir: Directory from which the app is imported. Default: the current directory.
+        pythonpath: Additional import directory for the app, such as src (repeatable).
+        python: Python interpreter for the app. Default: the first of these that exists: an active
             virtual environment, the project's .venv (also in a parent directory), Poetry's
             environment, an active conda environment, wsgiload's interpreter.
         python_version: Python version for a bundled app, such as 3.13. It must be installed.

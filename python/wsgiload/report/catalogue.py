@@ -149,7 +149,7 @@ def _complaints(results: Iterable[CheckResult]) -> list[str]:
 def markdown_catalogue(catalogue: Catalogue, results: Sequence[CheckResult]) -> str:
     """docs/servers.md: the results of the checks, and the servers that no longer run."""
     checks = [name for name, _ in _CHECKS]
-    headings = ["server", "version", "Python", *checks, "backlog", "framing", "keep-alive"]
+    headings = ["server", "version", "Python", *checks, "listen backlog", "framing", "keep-alive"]
     headings.append("concurrent requests")
     lines = [MARKDOWN_HEAD, _line(headings), _line(["---"] * len(headings))]
     lines += [_line(_markdown_row(result)) for result in results]
@@ -163,7 +163,9 @@ def markdown_catalogue(catalogue: Catalogue, results: Sequence[CheckResult]) -> 
     lines += [f"- `{entry.id}`: {entry.variant.deviation}." for entry in deviating]
 
     lines += _by_reason(
-        "Request heads limited to less than 32 KiB", catalogue, lambda one: one.head_limit
+        "Request heads or header fields limited to less than 32 KiB",
+        catalogue,
+        lambda one: one.head_limit,
     )
     lines += _by_reason(
         "`X-Forwarded-Proto` not trusted", catalogue, lambda one: one.no_trusted_proxies
@@ -212,16 +214,17 @@ MARKDOWN_HEAD = (
     "- **As declared**: the property has the value declared in the server's file in `servers/`.\n"
     "- **1 MiB echoed**: a request body of 1 MiB came back unchanged.\n"
     "- **404, 500**: the app's responses with these statuses reached the client unchanged.\n"
-    "- **PEP 3333**: the environ conforms to PEP 3333. For the variants named `asgi`, the scope "
-    "conforms to the ASGI specification.\n"
-    "- **32 KiB head**: the app received a complete request head of 32 KiB.\n"
+    "- **PEP 3333**: the environ and the handling of the response conform to PEP 3333. For the "
+    "variants named `asgi`, the scope conforms to the ASGI specification.\n"
+    "- **32 KiB head**: the app received a complete request head of 32 KiB, nearly all of it in "
+    "one header field.\n"
     "- **X-Forwarded-Proto trusted**: the app saw the scheme `https` when a proxy on the same host "
     "sent `X-Forwarded-Proto: https`. All servers pass the `X-Forwarded-*` headers to the app.\n"
     "- **No log output**: the server wrote no log line per request.\n"
     "- **No extra processes**: the server ran only its workers and the helper processes declared "
     "in its file.\n"
     "- **Clean stop**: the server obeyed the stop signal and left no process behind.\n"
-    "- **Backlog**: the maximum length of the server's accept queue.\n"
+    "- **Listen backlog**: the maximum length of the server's accept queue.\n"
     "- **Framing**: how the server sends a body if the app sets no Content-Length. `chunked`: with "
     "chunked transfer encoding. `close`: the end of the connection marks the end of "
     "the body. `content-length`: buffered, with a Content-Length.\n"

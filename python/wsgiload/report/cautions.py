@@ -314,9 +314,10 @@ def _without_disturbance(measured: _Measured) -> list[str]:
         )
     if changed:
         _, budget, cell = max(changed, key=lambda entry: entry[0])
+        in_run = f" in run {cell.run}" if any(one.run > 1 for one in measured.here) else ""
         lines.append(
             "Without the disturbed seconds, p99 of "
-            f"{server_of(cell)} at {level_words(cell.rate, cell.connections)} is "
+            f"{server_of(cell)} at {level_words(cell.rate, cell.connections)}{in_run} is "
             f"{words.format_duration_ns(budget.undisturbed)} instead of "
             f"{words.format_duration_ns(budget.value)}"
         )

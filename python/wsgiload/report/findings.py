@@ -403,7 +403,7 @@ def spectrum_caption(sweep: Sweep, loads: Sequence[float]) -> str:
                 ratios.append((tail / middle, label))
         if ratios:
             (least, shortest), (most, longest) = min(ratios), max(ratios)
-            text = f"At {sweep.load_words(load)}, p99 was {words.format_factor(most)}× the median"
+            text = f"At {sweep.load_words(load)}, p99 was {words.format_factor(most)}× p50"
             text += f" for {longest}"
             return text + (
                 f" and {words.format_factor(least)}× for {shortest}."

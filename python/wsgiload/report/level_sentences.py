@@ -29,9 +29,11 @@ def alone(best: RankingEntry, main: RankingLevel) -> str:
 
 def quick_look(best: RankingEntry, main: RankingLevel, contenders: Sequence[RankingEntry]) -> str:
     """The result of too few runs for inference."""
-    runs = words.plural(len(best.cell_ids), "run")
+    count = len(best.cell_ids)
+    runs = words.plural(count, "run")
+    where = f"{main.level} (median over runs)" if count > 1 else main.level
     lead = (
-        f"In {runs}, {best.label}{size_words(best)} had {aim(main)} at {main.level}, "
+        f"In {runs}, {best.label}{size_words(best)} had {aim(main)} at {where}, "
         f"{figure_words(best, main)}"
     )
     tied = [entry for entry in contenders if entry.label in best.tied_with]
@@ -40,7 +42,7 @@ def quick_look(best: RankingEntry, main: RankingLevel, contenders: Sequence[Rank
         verb = "is" if len(tied) == 1 else "are"
         names = words.join_names([entry.label for entry in tied])
         return f"{lead}; {differences} {names} {verb} within the noise.{_lean_words(best, tied)}"
-    verb = "is" if len(best.cell_ids) == 1 else "are"
+    verb = "is" if count == 1 else "are"
     return (
         f"{lead}. Its lead exceeds the noise within a run, but {runs} {verb} too few to estimate "
         "the variation between runs."
