@@ -24,8 +24,8 @@ ORIGINALS: tuple[Original, ...] = (
         "wrk measured six servers with default settings, on two cores with 512 MiB of memory, at "
         "100 to 10,000 connections for 30 s each. Each response had two bytes. Of four runs, the "
         "lowest and the highest result were dropped.",
-        "bjoern and CherryPy support keep-alive. The other servers close every connection, so the "
-        "client ran out of ports. wrk never retries a failed connection. wrk's output omits "
+        "Only bjoern and CherryPy reused connections. The other servers closed every connection, "
+        "so the client ran out of ports. wrk never retries a failed connection. wrk's output omits "
         "aborted runs and connections that were never served. Missing runs counted as 0 in the "
         "averages.",
         "`uwsgi-nginx` is uWSGI behind nginx; the original did not measure it.",
@@ -57,8 +57,8 @@ ORIGINALS: tuple[Original, ...] = (
         "ab measured gunicorn and uWSGI, both with gevent and behind nginx, at 1 to 300 "
         "connections, with 10,000 requests per load level. The app fetches a document from another "
         "server.",
-        "Each server ran different code, and the responses were not checked. The code published "
-        "for uWSGI fails before it calls the other server.",
+        "The app's code differed between the two servers, and the responses were not checked. The "
+        "app published for uWSGI fails before it calls the other server.",
     ),
     Original(
         "slides-2013",
@@ -68,7 +68,7 @@ ORIGINALS: tuple[Original, ...] = (
         "The ranking of the other servers comes from an older comparison (2010).",
         "httperf ran out of file descriptors; the failed requests were counted as server errors. "
         "Nearly every median is 0.5 ms, the middle of httperf's first histogram bin (0 to 1 ms).",
-        "`pypy-gevent-cold` is measured from its first request, `pypy-gevent-warm` after 1,000 "
-        "requests.",
+        "`pypy-gevent-cold` is measured from its first request, without warm-up. "
+        "`pypy-gevent-warm` is measured after a warm-up of at least 1,000 requests.",
     ),
 )
