@@ -233,8 +233,8 @@ def test_the_share_of_its_capacity_is_known_where_a_higher_load_was_too_much() -
     assert saturation_goodputs(cells + above) == {"a": 1250.0, "b": 1100.0}
     first = compare_servers(cells + above)[0]
     assert first.relative_rate == pytest.approx(1000 / 1100)
-    assert drift_factor(first.relative_rate) == pytest.approx(10)
-    assert drift_factor(0.5) == 1
+    assert drift_factor(first.relative_rate) == pytest.approx(11)
+    assert drift_factor(0.5) == 2
     assert drift_factor(1.2) == math.inf
 
 

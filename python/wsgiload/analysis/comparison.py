@@ -487,6 +487,10 @@ def _relative_rate(pair: SamplePair, saturation: Mapping[str, float]) -> float |
 
 
 def drift_factor(share: float) -> float:
-    """The relative change of p99 per relative change of the capacity: rho / (1 - rho) in an M/M/1
-    queue."""
-    return math.inf if share >= 1 else share / (1 - share)
+    """The relative change of p99 per relative change of the saturation throughput.
+
+    In an M/M/1 queue with arrival rate lambda and service rate mu, p99 is ln(100) / (mu - lambda),
+    so the factor is mu / (mu - lambda) = 1 / (1 - rho) (Kleinrock, *Queueing Systems*, volume 1,
+    1975).
+    """
+    return math.inf if share >= 1 else 1 / (1 - share)
