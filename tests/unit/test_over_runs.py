@@ -146,7 +146,7 @@ GOODPUT_SAME = replace(P50, figure="goodput", conclusion="same", margin=0.0)
         (
             {"relative_rate": 0.9},
             "gthread's p99 is 1.31× [1.22, 1.41] sync's at 500/s; warning: at 90 % of the "
-            "saturation throughput, p99 changes by about 9.00 % if this throughput changes by 1 %",
+            "saturation throughput, p99 changes by about 10.0 % if this throughput changes by 1 %",
         ),
         (
             {"relative_rate": 1.2},
