@@ -32,11 +32,11 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     """p99 over all scheduled requests, median over runs. Unit: ns. Source: cells. Null: no finite
     value, or nothing was measured."""
     interval_ns: tuple[NonNegativeFloat, NonNegativeFloat | None] | None
-    """Lower and upper end of the 95 % confidence interval of `value_ns`. With four or more runs,
-    the interval includes run-to-run variation. With fewer runs, the interval spans the confidence
-    intervals of all runs; the generator's contribution to p99 is first subtracted from the lower
-    end of each run's interval. An unbounded upper end is null. Unit: ns. Source: cells. Null:
-    there is no interval."""
+    """Lower and upper end of a 95 % confidence interval of p99. With four or more runs, it is the
+    interval of the geometric mean over runs and includes run-to-run variation. With fewer runs, the
+    interval spans the confidence intervals of all runs; the generator's contribution to p99 is
+    first subtracted from the lower end of each run's interval. An unbounded upper end is null.
+    Unit: ns. Source: cells. Null: there is no interval."""
     goodput_per_s: NonNegativeFloat | None
     """Correct responses per second, median over runs. Unit: 1/s. Source: cells. Null: nothing was
     measured."""

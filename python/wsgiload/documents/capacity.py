@@ -44,8 +44,8 @@ class CapacityTrial(Document, frozen=True, kw_only=True):
     connections: PositiveInt | None
     """Number of connections in the initial closed loop. Unit: connections. Null: open loop."""
     met: bool | None
-    """Whether the trial met the objective. Null: the trial is invalid, too short, or the initial
-    closed loop."""
+    """Whether the trial met the objective. Null: the trial is too short, is the initial closed
+    loop, or was made invalid by the generator, the host or the plan."""
     discarded: bool
     """Whether the trial was discarded and repeated."""
     doubtful: bool
@@ -68,7 +68,8 @@ class ServerCapacity(Document, frozen=True, kw_only=True):
     """Lower and upper bound of the capacity. Unit: 1/s. Null: an entry: the bound was not found."""
     confirmed: tuple[NonNegativeInt, NonNegativeInt] | None
     """Number of confirmation trials that met the objective, and total number of confirmation
-    trials. Unit: trials. Null: no confirmation trials."""
+    trials, both at the last rate that had such trials. Unit: trials. Null: no confirmation
+    trials."""
     verdict: Verdict
     """Whether the rate can be trusted ([Verdict](#verdict))."""
     estimate_per_s: PositiveFloat | None

@@ -21,8 +21,7 @@ class QualifyingFacts(Document, frozen=True, kw_only=True):
     """The short trials that select the servers for a race (`--budget`)."""
 
     rounds: PositiveInt
-    """Number of rounds of short trials, used only for the selection. `runs` of the experiment
-    includes these rounds. Unit: rounds. Source: plan."""
+    """Number of rounds of short trials, used only for the selection. Unit: rounds. Source: plan."""
     max_servers: PositiveInt
     """Maximum number of servers in the race. Unit: servers. Source: plan."""
     duration_s: NonNegativeFloat
@@ -101,7 +100,8 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     check_thresholds: dict[str, float] = msgspec.field(default_factory=dict)
     """Check thresholds that differ from the defaults, such as `send-lag.warn`. Source: plan."""
     runs: PositiveInt
-    """Number of runs of each cell. Unit: runs. Source: plan."""
+    """Number of runs of each cell. In a race, the maximum number of rounds, including rounds of
+    short trials. Unit: runs. Source: plan."""
     settle_s: NonNegativeFloat | None = None
     """Maximum wait for an idle host before each trial. Unit: s. Source: plan. Null: stored by an
     older version."""
@@ -109,8 +109,8 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """Maximum number of reruns per cell and run. Unit: reruns. Source: plan. Null: stored by an
     older version."""
     budget_s: NonNegativeFloat | None = None
-    """Maximum duration of a race between the servers (`--budget`). In a race, `runs` is the maximum
-    number of rounds. Unit: s. Source: plan. Null: no race."""
+    """Maximum duration of a race between the servers (`--budget`). Unit: s. Source: plan. Null: no
+    race."""
     qualifying: QualifyingFacts | None = None
     """The short trials before the race. Source: plan. Null: no short trials."""
     aggregate: Literal["interval", "trim"] = "interval"

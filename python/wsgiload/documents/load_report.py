@@ -189,16 +189,17 @@ class ErrorBudget(Document, frozen=True, kw_only=True):
     """The quantile over the intervals in which the host was not
     [disturbed](terminology.md#validity), excluding the first interval after each disturbed
     interval. Equal to `value` if the host was never disturbed. Unit: ns. Source: intervals, host.
-    Null: the host was not observed (always with `wsgiload load`), or fewer than ten responses are
-    slower than the quantile."""
+    Null: in the JSON of one load; in `summary.json`, the host was not observed, or fewer than ten
+    responses are slower than the quantile."""
     band: tuple[NonNegativeInt, NonNegativeInt | None] | None
     """Range in which the quantile would lie if the generator caused no delay. It is `sampling_95`
     with the lower end reduced by the p50 of the noise floor and by the width of `generator`. Unit:
     ns. Source: derived. Null: `sampling_95` is null."""
     bound_status: Literal["bounded", "upper_bound", "few_responses"]
-    """`bounded` (the true value lies in `band`), `upper_bound` (the generator may have added more
-    than 10 % and 100 µs, so the true value may be lower) or `few_responses` (too few responses for
-    a reliable interval). Source: derived."""
+    """`bounded` (the true value lies in `band`), `upper_bound` (the generator may have increased
+    the quantile by more than 10 % and 100 µs, so the true value may be lower) or `few_responses`
+    (the quantile is [not resolved](#quantileuncertainty), usually because there are too few
+    responses). Source: derived."""
 
 
 class PrecisionReached(Document, frozen=True, kw_only=True):
@@ -269,8 +270,8 @@ class Stationarity(Document, frozen=True, kw_only=True):
     state: Literal["stationary", "drifting", "non_stationary", "unstable"] | None
     """`stationary`; `drifting` (response times changed between the first and the last third,
     confirmed by the KPSS stationarity test); `non_stationary` (the median response time changed by
-    more than 25 %); or `unstable` (the backlog grew, or the queue was full). Source: checks
-    `stationarity` and `backlog-growth`. Null: not checked."""
+    more than 25 % and 50 µs); or `unstable` (the backlog grew, or the queue was full). Source:
+    checks `stationarity` and `backlog-growth`. Null: not checked."""
     reason: str | None
     """Why the response times were not checked. Null: they were checked."""
     slice_ns: NonNegativeInt | None
@@ -814,7 +815,7 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     """Results for each report interval. Source: generator."""
     flights: Flights | None
     """When selected requests were in the system, for finding events that coincided with slow
-    requests. Source: generator. Null: not recorded (always with `wsgiload load`)."""
+    requests. Source: generator. Null: not recorded; `wsgiload load` never records them."""
     clock: ClockReading
     """Readings of two clocks at the start of the load, for converting timestamps to wall-clock
     time. Source: kernel."""

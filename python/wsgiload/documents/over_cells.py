@@ -18,8 +18,9 @@ class AggregateFigure(Document, frozen=True, kw_only=True):
     """Values of the runs, in the order of `runs` ([Aggregate](#aggregate)). Unit: ns, or 1/s.
     Source: cells. Null: an entry: no finite value, or too few requests."""
     median: NonNegativeFloat | None
-    """Median of the runs. A run without a finite value counts as infinite. Unit: ns, or 1/s.
-    Source: values. Null: at least half of the runs have no finite value."""
+    """Median of the runs with enough requests. A run without a finite value counts as infinite.
+    Unit: ns, or 1/s. Source: values. Null: at least half of these runs have no finite value, or no
+    run has enough requests."""
     min: NonNegativeFloat | None
     """Lowest value of the runs. Unit: ns, or 1/s. Source: values. Null: no run has a finite
     value."""
@@ -64,8 +65,8 @@ class ComparedFigure(Document, frozen=True, kw_only=True):
     race, it is adjusted for all pairs and interim analyses (Bonferroni's adjustment). Unit: 0 to 1.
     Source: rounds."""
     margin: NonNegativeFloat
-    """Upper bound on the difference between the two servers, with 95 % confidence, from two
-    one-sided tests. Unit: ratio. Source: rounds."""
+    """Upper bound on the relative difference between the two servers' figures, with 95 %
+    confidence, from two one-sided tests. Unit: ratio. Source: rounds."""
     conclusion: Literal["different", "same", "undecided"]
     """`different`, `same` (equivalent within 5 %) or `undecided`. Source: rounds."""
 
@@ -87,13 +88,15 @@ class Comparison(Document, frozen=True, kw_only=True):
     """The compared figure: by default, `p99` in an open loop and `goodput` in a closed loop.
     Source: plan."""
     rounds: NonNegativeInt
-    """Number of rounds in which both servers have a valid result. Unit: rounds. Source: cells."""
+    """Number of rounds in which both servers have a trial that was not discarded. Unit: rounds.
+    Source: cells."""
     same_server: bool
     """Whether both names refer to the same server (A/A test). Source: catalogue."""
     factor: NonNegativeFloat | None
-    """The first server's figure divided by the second server's. If two stored runs have no
-    confidence interval, `factor` is the ratio of the medians. Unit: ratio. Source: rounds. Null: no
-    conclusion is possible (see `reason`)."""
+    """The first server's figure divided by the second server's; for two stored runs, the second
+    run's figure divided by the first run's. If two stored runs have no confidence interval,
+    `factor` is the ratio of the medians. Unit: ratio. Source: rounds. Null: no conclusion is
+    possible (see `reason`)."""
     interval_95: tuple[NonNegativeFloat, NonNegativeFloat] | None
     """Lower and upper end of the 95 % confidence interval of `factor`. Unit: ratio. Source: rounds.
     Null: no conclusion is possible (see `reason`)."""
@@ -108,9 +111,9 @@ class Comparison(Document, frozen=True, kw_only=True):
     """Largest ratio between the figures of one server under two names (A/A test), with this app at
     this load level. Unit: ratio. Source: rounds. Null: no server was measured under two names."""
     margin: NonNegativeFloat | None = None
-    """Upper bound on the difference between the two servers, with 95 % confidence, from two
-    one-sided tests. Unit: ratio. Source: rounds. Null: stored by an older version, or no conclusion
-    is possible (see `reason`)."""
+    """Upper bound on the relative difference between the two servers' figures, with 95 %
+    confidence, from two one-sided tests. Unit: ratio. Source: rounds. Null: stored by an older
+    version, or no conclusion is possible (see `reason`)."""
     conclusion: Literal["different", "same", "undecided", "no inference"]
     """`different`, `same` (equivalent within 5 %), `undecided` or `no inference`. Source:
     rounds."""
@@ -135,11 +138,12 @@ class RaceDropout(Document, frozen=True, kw_only=True):
     rounds: PositiveInt
     """Number of rounds after which the server dropped out. Unit: rounds. Source: cells."""
     behind: str | None
-    """Name of the server that eliminated this server. Source: cells. Null: this server failed in
-    two rounds."""
+    """Name of the server that eliminated this server. Source: cells. Null: this server failed or
+    missed the objective."""
     factor: NonNegativeFloat | None
     """This server's figure divided by the figure of the server in `behind`, over the rounds that
-    both servers completed. Unit: ratio. Source: cells. Null: this server failed in two rounds."""
+    both servers completed. Unit: ratio. Source: cells. Null: `behind` is null, or the race has an
+    objective."""
     in_qualifying: bool = False
     """Whether the server dropped out in the short trials before the race. If so, `rounds` counts
     rounds of short trials. Source: cells."""
@@ -157,18 +161,21 @@ class Race(Document, frozen=True, kw_only=True):
     """The app of the servers. Source: cells. Null: not recorded."""
     outcome: Literal["winner", "ties", "undecided", "failed"]
     """`winner`, `ties` (further rounds are unlikely to separate the remaining servers), `undecided`
-    (the budget ended before a decision) or `failed` (every server failed). Source: cells."""
+    (the budget ended before a decision) or `failed` (every server failed or, with `--slo`, none
+    meets the objective). Source: cells."""
     contenders: tuple[str, ...]
-    """Servers that did not drop out, the fastest first. Source: cells."""
+    """Servers that did not drop out, the fastest first or, with `--slo`, the leanest first. Source:
+    cells."""
     dropped_out: tuple[RaceDropout, ...]
     """Servers that dropped out. Source: cells."""
     margin: NonNegativeFloat | None
-    """Upper bound on the difference between the first server in `contenders` and the other
-    contenders, with 95 % confidence. Unit: ratio. Source: cells. Null: the race has a winner, or
-    there were too few rounds."""
+    """Upper bound on the relative difference between the figures of the first server in
+    `contenders` and of any other contender, with 95 % confidence. Unit: ratio. Source: cells. Null:
+    the race has a winner or an objective, or there were too few rounds."""
     rounds_left: PositiveInt | None
     """Expected number of further rounds until a decision. Unit: rounds. Source: cells. Null: the
-    race is decided, or a decision would need more than the maximum number of rounds."""
+    race is decided or has an objective, or a decision would need more than the maximum number of
+    rounds."""
 
 
 class OverloadPoint(Document, frozen=True, kw_only=True):
@@ -244,7 +251,8 @@ class InterventionResult(Document, frozen=True, kw_only=True):
     pairs: NonNegativeInt
     """Number of pairs that were started. Unit: pairs."""
     valid_pairs: NonNegativeInt
-    """Number of pairs in which both runs are valid and have a value for `quantile`. Unit: pairs."""
+    """Number of pairs in which neither run is invalid and both have a value for `quantile`. Unit:
+    pairs."""
     quantile: NonNegativeFloat | None
     """The compared quantile: p99 or, if a valid run has too few requests, p90 or the median. Unit:
     0 to 1. Null: no valid pair."""
@@ -289,7 +297,7 @@ class Aggregate(Document, frozen=True, kw_only=True):
     connections: NonNegativeInt | None
     """Number of connections in a closed loop. Unit: connections. Source: plan. Null: open loop."""
     runs: tuple[PositiveInt, ...]
-    """Run numbers of the valid runs. Source: cells."""
+    """Numbers of the runs that have a trial that was not discarded. Source: cells."""
     discarded: NonNegativeInt
     """Number of discarded trials. Unit: trials. Source: cells."""
     figures: AggregateFigures

@@ -81,7 +81,7 @@ class DoctorFinding(Document, frozen=True, kw_only=True):
     message: str
     """The result in one sentence."""
     fix: str | None
-    """Command that fixes the problem. Null: no problem, or no command fixes it."""
+    """How to fix the problem, often a command. Null: no problem, or no fix is known."""
 
 
 class InitialClosedLoop(Document, frozen=True, kw_only=True):
