@@ -41,9 +41,9 @@ pub struct ErrorBudget {
     /// with the lower end reduced by the p50 of the noise floor and by the width of `generator`.
     /// `None`: `sampling_95` is null.
     pub band: Option<Interval>,
-    /// `bounded` (the true value lies in `band`), `upper_bound` (the generator may have added more
-    /// than 10 % and 100 µs, so the true value may be lower) or `few_responses` (too few responses
-    /// for a reliable interval).
+    /// `bounded` (the true value lies in `band`), `upper_bound` (the generator may have increased
+    /// the quantile by more than 10 % and 100 µs, so the true value may be lower) or
+    /// `few_responses` (the quantile is not resolved, usually because there are too few responses).
     pub bound_status: BoundStatus,
 }
 

@@ -63,8 +63,8 @@ pub struct Change {
 pub struct Stationarity {
     /// `stationary`; `drifting` (response times changed between the first and the last third,
     /// confirmed by the KPSS stationarity test); `non_stationary` (the median response time changed
-    /// by more than 25 %); or `unstable` (the backlog grew, or the queue was full). `None`: not
-    /// checked.
+    /// by more than 25 % and 50 µs); or `unstable` (the backlog grew, or the queue was full).
+    /// `None`: not checked.
     pub state: Option<State>,
     /// Why the response times were not checked. `None`: they were checked.
     pub reason: Option<&'static str>,
