@@ -12,7 +12,7 @@ from bench.servers import LogEntry
 
 # Connections are opened and programs warm up in the first part of a load.
 _SETTLING_SHARE = 0.1
-_FEWEST = 100
+_MIN_ARRIVALS = 100
 # Mean number of arrivals in a window of the dispersion.
 _WINDOW_ARRIVALS = 20
 
@@ -52,7 +52,7 @@ def constant_arrivals(log: Sequence[LogEntry], rate_per_s: float) -> dict[str, f
     The schedule starts as late as possible without any arrival being early.
     """
     times_ns, _ = arrival_timestamps(log)
-    if len(times_ns) < _FEWEST:
+    if len(times_ns) < _MIN_ARRIVALS:
         return None
     period_ns = 1e9 / rate_per_s
     errors = [abs(late - early - period_ns) for early, late in itertools.pairwise(times_ns)]
@@ -75,7 +75,7 @@ def poisson_arrivals(log: Sequence[LogEntry], rate_per_s: float) -> dict[str, fl
     arrivals and larger for bursts. Small delays do not change the dispersion.
     """
     times_ns, _ = arrival_timestamps(log)
-    if len(times_ns) < _FEWEST:
+    if len(times_ns) < _MIN_ARRIVALS:
         return None
     gaps_s = sorted((late - early) / 1e9 for early, late in itertools.pairwise(times_ns))
     count = len(gaps_s)

@@ -17,7 +17,7 @@ from bench.placement import Placement
 # Short enough not to be RT-throttled directly after a run that used most of the real-time budget.
 _SECONDS = 0.4
 # A longer time between two readings is a pause; an iteration of the loop takes about 0.1 µs.
-_LEAST_PAUSE_NS = 1_000
+_MIN_PAUSE_NS = 1_000
 _SHARES = (0.5, 0.99, 0.999)
 
 
@@ -36,7 +36,7 @@ def pauses_ns(seconds: float) -> tuple[list[int], int]:
     pauses = []
     while last < end:
         now = read()
-        if now - last > _LEAST_PAUSE_NS:
+        if now - last > _MIN_PAUSE_NS:
             pauses.append(now - last)
         last = now
     return pauses, last - begin

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 _BUILT = ROOT / "target" / "release"
 _PLACES = (_BUILT, _BUILT / "examples", ROOT / "bench" / ".tools" / "bin", Path("/usr/sbin"))
 # A generator that stores every sample needs to know the maximum number.
-_MOST_PER_S = 300_000
+_MAX_RATE_PER_S = 300_000
 
 Call = Callable[[Load], list[str]]
 
@@ -90,7 +90,7 @@ def _h2load_paced(load: Load) -> list[str]:
 
 def _ab(load: Load) -> list[str]:
     # -t sets -n, so -n comes after it.
-    most = str(_MOST_PER_S * load.seconds)
+    most = str(_MAX_RATE_PER_S * load.seconds)
     return ["-q", "-k", "-c", str(load.connections), "-t", str(load.seconds), "-n", most, load.url]
 
 

@@ -33,7 +33,7 @@ from bench.servers import Server, ServerError, ServerSpec, running
 _PATIENCE_S = 30.0
 # Maximum steal time as a share of the time of all cores. Steal time is counted in ticks, and one
 # tick is 0.17 % of 3 s on two cores.
-MOST_STOLEN_SHARE = 0.002
+MAX_STEAL_SHARE = 0.002
 _QUIET_WITHIN_S = 5.0
 
 Record = dict[str, Any]
@@ -66,7 +66,7 @@ def carry_out(
 
 
 def _was_disturbed(record: Record) -> bool:
-    return (record.get("steal_share") or 0.0) > MOST_STOLEN_SHARE
+    return (record.get("steal_share") or 0.0) > MAX_STEAL_SHARE
 
 
 def describe(step: Step) -> str:

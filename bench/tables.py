@@ -22,7 +22,7 @@ from bench.pairs import (
 
 DASH = "–"
 _MIB = 1024 * 1024
-_FEWEST_CALLS = 0.005
+_MIN_CALLS_PER_REQUEST = 0.005
 _HOST_HEADER = ("clock lateness p99 / p99.9", "server lateness p99 / p99.9")
 _TIMES = re.compile(r"(\d)(ns|us|ms|s)\b")
 
@@ -236,7 +236,7 @@ def _most_called(run: Record) -> str:
     return ", ".join(
         f"{name} {count / requests:.2f}"
         for name, count in ordered
-        if count / requests >= _FEWEST_CALLS
+        if count / requests >= _MIN_CALLS_PER_REQUEST
     )
 
 

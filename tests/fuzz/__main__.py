@@ -26,8 +26,8 @@ from .targets import INPUTS, Input, peak_bytes
 KEPT = Path("target/fuzz-failures")
 # For one input; far more than any takes.
 HANGS_AFTER_S = 60.0
-MOST_S = 10.0
-MOST_GROWTH_BYTES = 512 << 20
+MAX_DURATION_S = 10.0
+MAX_GROWTH_BYTES = 512 << 20
 
 
 def fuzz(name: str, seconds: float, seed: int, kept: Path = KEPT) -> tuple[int, str | None]:
@@ -42,7 +42,7 @@ def fuzz(name: str, seconds: float, seed: int, kept: Path = KEPT) -> tuple[int, 
         last.write_bytes(data)  # for whoever looks after a crash
         count += 1
         complaint = complaint_of(one, data)
-        if complaint is None and peak_bytes() - before_bytes > MOST_GROWTH_BYTES:
+        if complaint is None and peak_bytes() - before_bytes > MAX_GROWTH_BYTES:
             complaint = f"memory grew to {peak_bytes() >> 20} MiB"
         if complaint is not None:
             path = kept / f"{name}-{hashlib.sha256(data).hexdigest()[:16]}"
@@ -70,7 +70,7 @@ def complaint_of(one: Input, data: bytes) -> str | None:
     finally:
         faulthandler.cancel_dump_traceback_later()
     took_s = time.monotonic() - began
-    return f"it took {took_s:.1f} s" if complaint is None and took_s > MOST_S else complaint
+    return f"it took {took_s:.1f} s" if complaint is None and took_s > MAX_DURATION_S else complaint
 
 
 def feed_again(names: Sequence[str], data: bytes) -> int:

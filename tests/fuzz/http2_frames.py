@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from .mutation import MOST_BYTES, mutated
+from .mutation import MAX_BYTES, mutated
 
 # Length, type, flags and stream of a frame: RFC 9113, section 4.1.
 HEADER_BYTES = 9
@@ -24,8 +24,8 @@ FLAGS = (0, 1, 4, 5, 8, 0x20, 0x2D, 0xFF)
 STREAMS = (0, 1, 1, 1, 2, 3, 7, 0x7FFFFFFF, 0xFFFFFFFF)
 LENGTHS = (0, 1, 4, 5, 6, 8, 16_384, 16_385, 0xFFFFFF)
 
-MOST_FRAMES = 4_000
-MOST_COPIES = 2_000
+MAX_FRAMES = 4_000
+MAX_COPIES = 2_000
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
@@ -97,7 +97,7 @@ def mutated_frames(corpus: Sequence[bytes], chance: random.Random) -> bytes:
         return mutated(corpus, chance)
     frames = frames_of(chance.choice(corpus))
     for _ in range(1 << chance.randrange(4)):
-        frames = chance.choice(CHANGES)(frames, corpus, chance)[:MOST_FRAMES]
+        frames = chance.choice(CHANGES)(frames, corpus, chance)[:MAX_FRAMES]
     return _joined(frames)
 
 
@@ -106,9 +106,9 @@ def _joined(frames: Sequence[bytes]) -> bytes:
     data = bytearray()
     for one in frames:
         data += one
-        if len(data) >= MOST_BYTES:
+        if len(data) >= MAX_BYTES:
             break
-    return bytes(data[:MOST_BYTES])
+    return bytes(data[:MAX_BYTES])
 
 
 def exchange(frames: list[bytes], corpus: Sequence[bytes], chance: random.Random) -> list[bytes]:
@@ -125,7 +125,7 @@ def drop(frames: list[bytes], corpus: Sequence[bytes], chance: random.Random) ->
 
 def repeat(frames: list[bytes], corpus: Sequence[bytes], chance: random.Random) -> list[bytes]:
     at = chance.randrange(len(frames) + 1)
-    copies = int(MOST_COPIES ** chance.random())
+    copies = int(MAX_COPIES ** chance.random())
     return frames[:at] + frames[at : at + 1] * copies + frames[at:]
 
 

@@ -23,9 +23,9 @@ LOADGEN = BUILT.with_name("loadgen")
 DURATION_S = 0.1
 TIMEOUT_S = 0.15
 # For the start of the process, its report, and what else runs here.
-MOST_LATE_S = 1.0
+MAX_LATE_S = 1.0
 KILLED_AFTER_S = 5.0
-MOST_RESIDENT_BYTES = 64_000_000
+MAX_RESIDENT_BYTES = 64_000_000
 BETWEEN_SAMPLES_S = 0.01
 # Late each time: a busy host makes one load late.
 ATTEMPTS = 3
@@ -71,7 +71,7 @@ class Ended:
 
     def is_late(self) -> bool:
         """Later than its plan, its timeout and a second."""
-        return self.took_s > DURATION_S + TIMEOUT_S + MOST_LATE_S
+        return self.took_s > DURATION_S + TIMEOUT_S + MAX_LATE_S
 
 
 def way_of(data: bytes) -> Way:
@@ -149,7 +149,7 @@ def complaint_of_end(ended: Ended) -> str | None:
         return f"exit code {ended.exit_code}: {ended.messages[-500:]}"
     if ended.is_late():
         return f"it took {ended.took_s:.2f} s, {ATTEMPTS} times"
-    if ended.peak_bytes > MOST_RESIDENT_BYTES:
+    if ended.peak_bytes > MAX_RESIDENT_BYTES:
         return f"{ended.peak_bytes:,} bytes resident"
     if ended.outcomes is None:
         return f"no report: {ended.messages[-500:]}"

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-MOST_BYTES = 64 * 1024
+MAX_BYTES = 64 * 1024
 INTERESTING = (
     *(b"", b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b"\r\n", b"\n\n", b"\xc3\x28", b"\xed\xa0\x80"),
     *(b"\x1b]0;x\x07", b"-1", b"0", b"1e999", b"nan", b"inf", b"18446744073709551616", b"9" * 400),
@@ -26,7 +26,7 @@ def mutated(corpus: Sequence[bytes], chance: random.Random) -> bytes:
     data = chance.choice(corpus)
     for _ in range(1 << chance.randrange(4)):
         change = chance.choice(CHANGES)
-        data = change(data, corpus, chance)[:MOST_BYTES]
+        data = change(data, corpus, chance)[:MAX_BYTES]
     return data
 
 

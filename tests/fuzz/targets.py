@@ -25,7 +25,7 @@ from .http2_frames import mutated_frames
 from .mutation import mutated
 
 HERE = Path(__file__).parent
-MOST_MESSAGE_CHARACTERS = 20_000
+MAX_MESSAGE_CHARACTERS = 20_000
 Feed = Callable[[bytes], str | None]
 
 
@@ -49,7 +49,7 @@ def complaint_of_message(read: Callable[[], object]) -> str | None:
         read()
     except (ValueError, OSError, UsageError) as error:
         text = str(error)
-        if not text or "\n" in text or len(text) > MOST_MESSAGE_CHARACTERS:
+        if not text or "\n" in text or len(text) > MAX_MESSAGE_CHARACTERS:
             return f"a message of {len(text)} characters: {text[:200]!r}"
     return None
 
@@ -79,7 +79,7 @@ def imported_by(convert: Callable[[bytes], ImportedTargets]) -> Feed:
         complaint = complaint_of_message(lambda: made.append(convert(data)))
         if complaint is not None or not made:
             return complaint
-        if any("\n" in note or len(note) > MOST_MESSAGE_CHARACTERS for note in made[0].notes):
+        if any("\n" in note or len(note) > MAX_MESSAGE_CHARACTERS for note in made[0].notes):
             return f"notes that are no lines: {made[0].notes!r}"
         with tempfile.NamedTemporaryFile(prefix="fuzz-") as file:
             file.write(made[0].text.encode())

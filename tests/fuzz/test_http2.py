@@ -19,7 +19,7 @@ from .http2_frames import (
     mutated_frames,
     script_of,
 )
-from .http2_load import LOADGEN, MOST_RESIDENT_BYTES, WAYS, Ended, Way, complaint_of_end, load
+from .http2_load import LOADGEN, MAX_RESIDENT_BYTES, WAYS, Ended, Way, complaint_of_end, load
 
 needs_loadgen = pytest.mark.skipif(
     not LOADGEN.exists(), reason="target/release/loadgen is not built"
@@ -79,7 +79,7 @@ def test_a_server_that_closes_each_connection_fails_each_request() -> None:
         (replace(GOOD, exit_code=-9), "exit code -9"),
         (replace(GOOD, messages="thread 'engine' panicked at"), "panicked"),
         (replace(GOOD, took_s=1.3), "took 1.30 s"),
-        (replace(GOOD, peak_bytes=MOST_RESIDENT_BYTES + 1), "64,000,001 bytes"),
+        (replace(GOOD, peak_bytes=MAX_RESIDENT_BYTES + 1), "64,000,001 bytes"),
         (replace(GOOD, outcomes=None), "no report"),
         (replace(GOOD, outcomes={"scheduled": 10, "ok": 9}), "not the sum"),
         (replace(GOOD, outcomes={"scheduled": 10, "ok": 9, "reset": 2}), "not the sum"),

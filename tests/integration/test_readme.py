@@ -19,7 +19,7 @@ from .reference import needs_reference, reference
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-MOST_WORDS = 700
+MAX_WORDS = 700
 URL = "http://127.0.0.1:8000/"
 OUTSIDE = {"make sweep", "make test"}
 
@@ -81,7 +81,7 @@ RUN_HERE = [line for line in LINES if " ".join(line.words) not in OUTSIDE]
 
 
 def test_readme_has_at_most_700_words() -> None:
-    assert len(README.split()) <= MOST_WORDS
+    assert len(README.split()) <= MAX_WORDS
 
 
 def test_every_line_of_a_console_block_is_a_command_that_is_run_or_left_out_by_name() -> None:

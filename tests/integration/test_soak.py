@@ -28,16 +28,16 @@ CONNECTIONS = int(os.environ.get("WSGILOAD_SOAK_CONNECTIONS", "19000"))
 # As many requests are in flight as arrive while one is held: 5,000 per second for 19,000.
 HOLD_MS = 3_800
 RATE_PER_S = CONNECTIONS * 1_000 // HOLD_MS
-LEAST_CONNECTIONS, MOST_CONNECTIONS = CONNECTIONS * 99 // 100, CONNECTIONS * 203 // 200
+MIN_CONNECTIONS, MAX_CONNECTIONS = CONNECTIONS * 99 // 100, CONNECTIONS * 203 // 200
 # Besides connections: the files of the process itself, and connections that are being closed.
 OTHER_FILES = 64
-LEAST_OPEN_FILES = MOST_CONNECTIONS + 3 * OTHER_FILES
+MIN_OPEN_FILES = MAX_CONNECTIONS + 3 * OTHER_FILES
 
 # Until every connection is open and every buffer has its size.
 SETTLING_S = min(120.0, SECONDS / 3)
 BETWEEN_SAMPLES_S = 5.0
-MOST_RESIDENT_BYTES = 96 << 20
-MOST_GROWTH_BYTES = 4 << 20
+MAX_RESIDENT_BYTES = 96 << 20
+MAX_GROWTH_BYTES = 4 << 20
 TIMEOUT_S = 10.0
 # What the report of a load may take after the last request.
 ENDING_S = 1.0
@@ -49,8 +49,8 @@ pytestmark = [
         "WSGILOAD_LONG_TESTS" not in os.environ, reason="set WSGILOAD_LONG_TESTS=1 for long tests"
     ),
     pytest.mark.skipif(
-        resource.getrlimit(resource.RLIMIT_NOFILE)[1] < LEAST_OPEN_FILES,
-        reason=f"needs {LEAST_OPEN_FILES:,} open files: ulimit -Hn {LEAST_OPEN_FILES}",
+        resource.getrlimit(resource.RLIMIT_NOFILE)[1] < MIN_OPEN_FILES,
+        reason=f"needs {MIN_OPEN_FILES:,} open files: ulimit -Hn {MIN_OPEN_FILES}",
     ),
 ]
 
@@ -91,7 +91,7 @@ def raise_open_files(pid: int) -> None:
 def soak(url: str, report: Path) -> tuple[list[Sample], float]:
     """Send the load. Returns samples of the generator after it has settled, and its duration."""
     load = ("--rate", RATE_PER_S, "--arrivals", "constant", "--duration", f"{SECONDS}s")
-    words = (*load, "--max-connections", MOST_CONNECTIONS, "--timeout", f"{TIMEOUT_S:g}s")
+    words = (*load, "--max-connections", MAX_CONNECTIONS, "--timeout", f"{TIMEOUT_S:g}s")
     argv = [str(LOADGEN), url, *map(str, words), "--quiet", "--json", str(report)]
     samples = []
     began_s = time.monotonic()
@@ -135,7 +135,7 @@ def require_nothing_lost(report: dict[str, Any]) -> None:
     assert scheduled == SECONDS * RATE_PER_S
     assert sum(outcomes.values()) == scheduled, "each request has exactly one outcome"
     assert outcomes["client_error"] == 0
-    assert report["connections"]["peak"] >= LEAST_CONNECTIONS
+    assert report["connections"]["peak"] >= MIN_CONNECTIONS
     if outcomes["ok"] != scheduled and report["verdict"]["blame"] in ("host", "client"):
         inconclusive(f"{outcomes} while {report['verdict']['reasons'][0]['message']}")
     assert outcomes["ok"] == scheduled, outcomes
@@ -151,9 +151,9 @@ def require_nothing_grows(samples: list[Sample]) -> None:
         f"{resident[0]:,} to {max(resident):,} bytes resident, growth {growth:,}\n"
     )
     assert len(samples) >= 2
-    assert max(resident) <= MOST_RESIDENT_BYTES
-    assert growth <= MOST_GROWTH_BYTES
-    assert min(connections) >= LEAST_CONNECTIONS
-    assert max(connections) <= MOST_CONNECTIONS + OTHER_FILES
+    assert max(resident) <= MAX_RESIDENT_BYTES
+    assert growth <= MAX_GROWTH_BYTES
+    assert min(connections) >= MIN_CONNECTIONS
+    assert max(connections) <= MAX_CONNECTIONS + OTHER_FILES
     assert {one.other_files for one in samples} == {samples[0].other_files}
     assert samples[0].other_files <= OTHER_FILES

@@ -43,7 +43,7 @@ VALUES = (
     *("a=b", "=", "a=b,a=c", "@none", "/dev/null", "{host}", "'", "x" * 100_000),
     *("\x1b]0;owned\x07", "\u202e", "\udcff"),
 )
-MOST_CHARACTERS = 20_000
+MAX_CHARACTERS = 20_000
 # As many of a command as take a second; all with WSGILOAD_LONG_TESTS.
 CASES_OF_A_DAY = 300
 
@@ -95,5 +95,5 @@ def test_each_ends_with_a_code_of_the_contract(
         shown = capsys.readouterr()
         assert code in CODES, shown_words
         assert code == EXIT_OK or shown.err or shown.out, shown_words
-        assert len(shown.err) < MOST_CHARACTERS, shown_words
+        assert len(shown.err) < MAX_CHARACTERS, shown_words
         assert not any(raw in shown.err for raw in ("\x1b", "\u202e", "\udcff")), shown_words

@@ -18,7 +18,7 @@ from wsgiload.serving.concurrency import Address, probe_concurrency
 from wsgiload.serving.exchange import Connection, ResponseTooLarge, exchange
 
 TIMEOUT_S = 0.3
-MOST_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 OK = b"HTTP/1.1 200 OK\r\n"
 Send = Callable[[bytes], None]
 
@@ -100,19 +100,19 @@ def test_a_probe_ends_in_time_and_holds_little(name: str) -> None:
         began = time.monotonic()
 
         with pytest.raises((OSError, http.client.HTTPException)):
-            exchange(address, Request(), TIMEOUT_S, MOST_BYTES)
+            exchange(address, Request(), TIMEOUT_S, MAX_BYTES)
 
         took_s = time.monotonic() - began
         _, peak_bytes = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert took_s < TIMEOUT_S + 1
-    assert peak_bytes < 16 * MOST_BYTES
+    assert peak_bytes < 16 * MAX_BYTES
 
 
 def test_the_readiness_probe_names_a_response_that_is_too_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Connection.exchange, "__defaults__", (MOST_BYTES,))
+    monkeypatch.setattr(Connection.exchange, "__defaults__", (MAX_BYTES,))
     with server(HOSTILE["endless body"]) as (_, port):
         answer = readiness.ask(port, Request(), 10.0)
     assert answer.problem == "GET / got a response of more than 1 MiB"
@@ -150,7 +150,7 @@ def test_a_body_that_is_cut_off_is_no_response() -> None:
 
 def test_too_much_is_told_apart_from_too_late() -> None:
     with server(HOSTILE["endless body"]) as address, pytest.raises(ResponseTooLarge):
-        exchange(address, Request(), 10.0, MOST_BYTES)
+        exchange(address, Request(), 10.0, MAX_BYTES)
 
 
 @pytest.mark.parametrize("name", ["endless body", "endless headers", "server-sent events"])

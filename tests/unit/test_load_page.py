@@ -11,7 +11,7 @@ from wsgiload.documents.load_report import LoadReport, Outcomes, RequestCounts
 from wsgiload.documents.page_data import PageData
 from wsgiload.report import load_page
 from wsgiload.report.load_screen import load_screen
-from wsgiload.report.page_parts import LARGEST_DOWNLOAD_BYTES
+from wsgiload.report.page_parts import MAX_DOWNLOAD_BYTES
 from wsgiload.report.run_files import SampleRow
 
 from .report_fixture import EPOCH_NS, make_cell
@@ -120,7 +120,7 @@ def test_the_report_is_inside_while_it_is_small() -> None:
     assert 'download="load.json"' in load_page.render(load_of())
     load = load_of()
     assert load.response_time_ns is not None
-    large = replace(load.response_time_ns, hdr_v2="A" * LARGEST_DOWNLOAD_BYTES)
+    large = replace(load.response_time_ns, hdr_v2="A" * MAX_DOWNLOAD_BYTES)
     source = load_page.render(replace(load, service_time_ns=large))
     assert 'download="load.json"' not in source and "--json FILE writes it" in source
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from tests.vm import image
 
 # On a quiet host each takes two minutes or so; this is for one that does not end at all.
-LONGEST_S = 600.0
+MAX_DURATION_S = 600.0
 MEMORY_MIB = 2048
 KERNEL_OPTIONS = (
     "console=ttyS0 quiet panic=-1 psi=1 cgroup_no_v1=all mitigations=off nokaslr "
@@ -140,7 +140,7 @@ def run_guest(name: str, kernel: Path, initial: Path) -> bool:
             errors="replace",
         ) as machine,
     ):
-        guard = threading.Timer(LONGEST_S, machine.kill)
+        guard = threading.Timer(MAX_DURATION_S, machine.kill)
         guard.start()
         try:
             assert machine.stdout is not None
@@ -162,7 +162,7 @@ def run_guest(name: str, kernel: Path, initial: Path) -> bool:
         if ended
         else f"no result after {took_s:.0f} s"
     )
-    say(f"{name}: {how} in {took_s:.0f} s (at most {LONGEST_S:.0f})")
+    say(f"{name}: {how} in {took_s:.0f} s (at most {MAX_DURATION_S:.0f})")
     return passed
 
 

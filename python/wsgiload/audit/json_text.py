@@ -11,7 +11,7 @@ from wsgiload.errors import UsageError
 
 T = TypeVar("T")
 # The part of the end that shows where the file was cut off.
-MOST_SHOWN_CHARACTERS = 60
+MAX_SHOWN_CHARACTERS = 60
 
 
 def decode(content: str, kind: type[T], tool: str) -> T:
@@ -27,7 +27,7 @@ def decode(content: str, kind: type[T], tool: str) -> T:
         if "truncated" not in str(error):
             raise UsageError(f"not JSON: {error}", "repeat the run, or restore the file") from error
         lines = content.rstrip().split("\n")
-        end = quoted_end(lines[-1], MOST_SHOWN_CHARACTERS)
+        end = quoted_end(lines[-1], MAX_SHOWN_CHARACTERS)
         raise CutOff(
             f"cut off at line {len(lines)} ({end!r}): incomplete JSON",
             "repeat the run, or restore the file",

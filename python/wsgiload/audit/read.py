@@ -16,9 +16,9 @@ from wsgiload.audit.tools import TOOLS
 from wsgiload.documents.audit import Figures
 from wsgiload.errors import UsageError
 
-MOST_FILE_BYTES = 16 << 20
-MOST_FILES = 10_000
-MOST_PARTS = 10_000
+MAX_FILE_BYTES = 16 << 20
+MAX_FILES = 10_000
+MAX_PARTS = 10_000
 # These tools have no option for a rate.
 _ALWAYS_CLOSED = ("wrk", "ab", "locust", "funkload")
 _KNOWN = ", ".join(tool.name for tool in TOOLS)
@@ -50,9 +50,9 @@ def sources(paths: Sequence[Path]) -> Iterator[AuditSource]:
         if not path.is_dir():
             yield AuditSource(path, is_named=True)
             continue
-        files = list(islice(_files_in(path), MOST_FILES + 1))
-        if len(files) > MOST_FILES:
-            raise UsageError(f"{path} has more than {MOST_FILES:,} files", "name a smaller folder")
+        files = list(islice(_files_in(path), MAX_FILES + 1))
+        if len(files) > MAX_FILES:
+            raise UsageError(f"{path} has more than {MAX_FILES:,} files", "name a smaller folder")
         yield from (AuditSource(one, is_named=False) for one in sorted(files))
 
 
@@ -87,20 +87,20 @@ def _parts(tool: AuditTool, content: str) -> Sequence[Part]:
             f"not a readable result of {tool.name} ({type(error).__name__}: {error})",
             "export it again",
         ) from error
-    if len(parts) > MOST_PARTS:
-        raise UsageError(f"it contains more than {MOST_PARTS:,} results", "split the file")
+    if len(parts) > MAX_PARTS:
+        raise UsageError(f"it contains more than {MAX_PARTS:,} results", "split the file")
     return parts
 
 
 def _content(path: Path) -> str:
     try:
         with path.open("rb") as file:  # it may be a pipe, which has no size
-            content = file.read(MOST_FILE_BYTES + 1)
+            content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}") from error
-    if len(content) > MOST_FILE_BYTES:
+    if len(content) > MAX_FILE_BYTES:
         raise UsageError(
-            f"larger than {MOST_FILE_BYTES >> 20} MiB", "audit the summary, not the single requests"
+            f"larger than {MAX_FILE_BYTES >> 20} MiB", "audit the summary, not the single requests"
         )
     return content.decode("utf-8", errors="replace").replace("\r\n", "\n")
 

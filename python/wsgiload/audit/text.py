@@ -26,9 +26,9 @@ NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 DURATION = rf"(?:{NUMBER}(?:ns|us|µs|μs|ms|s|m|h))+"
 _DURATION_PART = re.compile(rf"({NUMBER})(ns|us|µs|μs|ms|s|m|h)")
 # The part of a file that is read for a quotation.
-MOST_CHARACTERS = 4_000
+MAX_CHARACTERS = 4_000
 # A number with more digits is not a number of requests.
-MOST_DIGITS = 18
+MAX_DIGITS = 18
 
 # Error messages of Go, Rust and the kernel, by their meaning; the first match counts.
 _MESSAGES: tuple[tuple[str, ErrorKind], ...] = (
@@ -63,17 +63,17 @@ def milliseconds_ns(text: str) -> int:
 def quoted(content: str) -> str:
     """The beginning of a part of the file, made legible, and without passwords and tokens of
     URLs."""
-    return quotation(public_url(content[:MOST_CHARACTERS]))
+    return quotation(public_url(content[:MAX_CHARACTERS]))
 
 
 def quoted_end(content: str, most_characters: int) -> str:
     """The end of a part of the file, in the same form."""
-    return quotation(public_url(content[-MOST_CHARACTERS:])[-most_characters:])
+    return quotation(public_url(content[-MAX_CHARACTERS:])[-most_characters:])
 
 
 def count(text: str) -> int:
     """A number of requests."""
-    if len(text) > MOST_DIGITS:
+    if len(text) > MAX_DIGITS:
         raise UsageError(f"{quoted(text)} is not a number of requests")
     return int(text)
 

@@ -40,7 +40,7 @@ from wsgiload.experiment.settings import resolve_servers
 from wsgiload.host.cpus import CpuPlan, available_cpus, pinned
 from wsgiload.host.facts import host_facts
 from wsgiload.host.memory_guard import lift_guard
-from wsgiload.loads.options import HIGHEST_RATE_PER_S, Level
+from wsgiload.loads.options import MAX_RATE_PER_S, Level
 from wsgiload.report import write_html
 from wsgiload.report.words import plural
 from wsgiload.results.store import RunDirectory
@@ -309,7 +309,7 @@ def _guess(
     goal = replace(
         plan.goal,
         lowest_per_s=max(guess_per_s * MIN_SHARE, plan.goal.lowest_per_s),
-        highest_per_s=min(guess_per_s * MAX_SHARE, HIGHEST_RATE_PER_S),
+        highest_per_s=min(guess_per_s * MAX_SHARE, MAX_RATE_PER_S),
     )
     active.steps = search(guess_per_s, goal, active.is_time_up)
     active.next_trial = next(active.steps)

@@ -29,7 +29,7 @@ POLL_S = 0.5
 # After a stop, the generator only has to compute its report.
 STOP_TIMEOUT_S = 30.0
 # The end of a crashed generator's output contains the cause.
-MOST_COMPLAINT_BYTES = 16 << 10
+MAX_ERROR_BYTES = 16 << 10
 DEATH_FIX = (
     "check with `dmesg` whether it was OOM-killed, and with `df` whether the directory for "
     "temporary files is full"
@@ -155,7 +155,7 @@ def _result(
 def _death(process: subprocess.Popen[bytes], report_bytes: int, complaints: IO[bytes]) -> str:
     """How a generator ended without a report, and its last output."""
     complaints.seek(0, os.SEEK_END)
-    complaints.seek(max(0, complaints.tell() - MOST_COMPLAINT_BYTES))
+    complaints.seek(max(0, complaints.tell() - MAX_ERROR_BYTES))
     last = complaints.read().decode(errors="replace").strip().splitlines()[-1:]
     code = process.returncode
     end = f"was killed by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"

@@ -19,7 +19,7 @@ from wsgiload.loads.targets_text import (
 
 # The status of the same request without conditions and range.
 _UNCONDITIONAL = {206: 200, 304: 200}
-_LOWEST_ERROR = 500
+_MIN_ERROR_STATUS = 500
 
 
 class _Field(msgspec.Struct):
@@ -96,7 +96,7 @@ def _target(entry: _Entry) -> str:
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
     head = target_text(request.method, path, _fields(request), _body(request))
     status = _UNCONDITIONAL.get(entry.response.status, entry.response.status)
-    is_usual = status == 200 or not 200 <= status < _LOWEST_ERROR
+    is_usual = status == 200 or not 200 <= status < _MIN_ERROR_STATUS
     return head + ("" if is_usual else f"--expect-status {status}\n")
 
 

@@ -39,9 +39,9 @@ DEFAULT_MAX_CONNECTIONS = 1_000
 KEPT_FLIGHTS = 2_000
 
 # A capacity search must stay within the generator's limit.
-HIGHEST_RATE_PER_S = 10_000_000
-MOST_USERS = 1_000_000
-MOST_WARMUP_REQUESTS = 1_000_000_000
+MAX_RATE_PER_S = 10_000_000
+MAX_USERS = 1_000_000
+MAX_WARMUP_REQUESTS = 1_000_000_000
 # The generator rejects longer durations.
 _TOO_LONG_NS = 2**63
 
@@ -77,8 +77,8 @@ class LoadSettings:
     def __post_init__(self) -> None:
         requests = self.warmup_requests
         require(
-            requests is None or 1 <= requests <= MOST_WARMUP_REQUESTS,
-            f"the number of warm-up requests must be between 1 and {MOST_WARMUP_REQUESTS:,}",
+            requests is None or 1 <= requests <= MAX_WARMUP_REQUESTS,
+            f"the number of warm-up requests must be between 1 and {MAX_WARMUP_REQUESTS:,}",
         )
 
     @property
@@ -110,14 +110,13 @@ class Level:
         rate, users = self.rate_per_s, self.connections
         if rate is not None:
             require(
-                0 < rate <= HIGHEST_RATE_PER_S,
-                f"the rate must be above 0 and at most {HIGHEST_RATE_PER_S:,} per second, "
-                f"not {rate:g}",
+                0 < rate <= MAX_RATE_PER_S,
+                f"the rate must be above 0 and at most {MAX_RATE_PER_S:,} per second, not {rate:g}",
             )
         if users is not None:
             require(
-                1 <= users <= MOST_USERS,
-                f"connections must be between 1 and {MOST_USERS:,}, not {users}",
+                1 <= users <= MAX_USERS,
+                f"connections must be between 1 and {MAX_USERS:,}, not {users}",
             )
 
     @property

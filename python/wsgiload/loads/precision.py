@@ -20,8 +20,8 @@ from wsgiload.units import NS_PER_S
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999, "p99.99": 0.9999}
 USUAL_QUANTILE = "p99"
 # The minimum for an interval of a quantile.
-FEWEST_REQUESTS, FEWEST_BEYOND = 300, 10
-WIDEST = 0.5
+MIN_REQUESTS, MIN_BEYOND = 300, 10
+MAX_HALF_WIDTH = 0.5
 
 _FORM = re.compile(r"(?:(?P<quantile>p[0-9.]+):)?(?P<percent>[0-9.]+)%")
 _HOPELESS = {
@@ -54,8 +54,10 @@ def parse_precision(text: str) -> Precision:
         share = float(match["percent"]) / 100
     except ValueError:
         raise UsageError(f"{text!r} is not a precision", fix) from None
-    if not 0 < share <= WIDEST:
-        raise UsageError(f"{text!r}: the precision must be above 0% and at most {WIDEST:.0%}", fix)
+    if not 0 < share <= MAX_HALF_WIDTH:
+        raise UsageError(
+            f"{text!r}: the precision must be above 0% and at most {MAX_HALF_WIDTH:.0%}", fix
+        )
     return Precision(share, name)
 
 
@@ -116,10 +118,10 @@ def half_width(load: LoadReport, quantile: str) -> float | None:
 def _times_for_an_interval(load: LoadReport, probability: float, effective: float | None) -> float:
     """The factor by which a load must be extended to have ten effective requests beyond the
     quantile."""
-    needed = FEWEST_BEYOND / (1 - probability)
+    needed = MIN_BEYOND / (1 - probability)
     if effective:
         return max(1.0, needed / effective)
-    return max(1.0, max(FEWEST_REQUESTS, needed) / load.outcomes.scheduled)
+    return max(1.0, max(MIN_REQUESTS, needed) / load.outcomes.scheduled)
 
 
 def _percent(share: float) -> str:

@@ -32,7 +32,7 @@ _STEPS: tuple[tuple[float, ...], ...] = (
 )
 MAX_COLUMNS = 120
 # Below it, edges would not be whole nanoseconds.
-_LOWEST_EDGE_NS = 1_000
+_MIN_EDGE_NS = 1_000
 _MIN_CLASSES, _MAX_CLASSES = 8, 30
 # A column is marked if at least this share of its slowest requests overlapped with an event.
 MARKED_SHARE = 0.5
@@ -130,7 +130,7 @@ def _edges(low_ns: int, high_ns: int, max_classes: int) -> list[int]:
 def _between(low_ns: int, high_ns: int, steps: Sequence[float]) -> Iterator[int]:
     """The edges from the last one at or below the lowest value to the first one above the
     highest."""
-    power = 10 ** (len(str(max(_LOWEST_EDGE_NS, low_ns))) - 1)
+    power = 10 ** (len(str(max(_MIN_EDGE_NS, low_ns))) - 1)
     before: int | None = None
     while True:
         for step in steps:

@@ -30,7 +30,7 @@ from wsgiload.report import (
 from wsgiload.report.answer_box import AnswerBox
 from wsgiload.report.cells import Sweep, conditions, read_sweep
 from wsgiload.report.load_screen import NOTE, load_screen
-from wsgiload.report.page_parts import LARGEST_DOWNLOAD_BYTES, Download, facts
+from wsgiload.report.page_parts import MAX_DOWNLOAD_BYTES, Download, facts
 from wsgiload.report.run_files import IntervalRow, SampleRow
 from wsgiload.report.strip import Strip, make_strip
 from wsgiload.results.load_cell import cell_of_load
@@ -239,7 +239,7 @@ def _raw(report: LoadReport) -> Download:
     """The whole report, embedded in the page if it is small."""
     text = encode_bytes(report)
     size = words.format_bytes(len(text))
-    if len(text) > LARGEST_DOWNLOAD_BYTES:
+    if len(text) > MAX_DOWNLOAD_BYTES:
         return Download("load.json", "", f"{size}; --json FILE writes it")
     data = base64.b64encode(text).decode("ascii")
     return Download("load.json", f"data:application/json;base64,{data}", size)

@@ -10,7 +10,7 @@ from pathlib import Path
 from wsgiload.report import words
 
 # Raw files up to this size are embedded, so that a page for nine servers stays below 1 MB.
-LARGEST_DOWNLOAD_BYTES = 64 << 10
+MAX_DOWNLOAD_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def download(path: Path, kind: str) -> Download:
     if not path.is_file():
         return Download(path.name, "", "not written by this run")
     size_bytes = path.stat().st_size
-    if size_bytes > LARGEST_DOWNLOAD_BYTES:
+    if size_bytes > MAX_DOWNLOAD_BYTES:
         return Download(
             path.name, "", f"{words.format_bytes(size_bytes)}, in the folder of this page"
         )

@@ -32,7 +32,7 @@ Status = Literal["complete", "interrupted", "failed"]
 _SEVERITY = ("valid", "warn", "invalid")
 _REPEAT = "repeat on an idle machine"
 # Above these shares, a measurement describes the host rather than the server.
-MOST_FOREIGN_CPU, MOST_CPU_WAIT = 0.10, 0.05
+MAX_FOREIGN_CPU, MAX_CPU_WAIT = 0.10, 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,17 +244,17 @@ def _contamination(record: CellRecord) -> Reason | None:
         return None
 
     foreign, waited = attribution.other_cpu_ratio, attribution.cpu_wait_ratio
-    if foreign is not None and foreign > MOST_FOREIGN_CPU:
+    if foreign is not None and foreign > MAX_FOREIGN_CPU:
         message = f"other processes used {100 * foreign:.0f} % of the machine's CPU time"
-        measured, limit = round(foreign, 4), MOST_FOREIGN_CPU
+        measured, limit = round(foreign, 4), MAX_FOREIGN_CPU
         return reason_of("contaminated", "warn", message, measured, limit, _REPEAT)
     shares = any(one.service.shares_server_cores for one in record.services)
-    if waited is not None and waited > MOST_CPU_WAIT and not shares:
+    if waited is not None and waited > MAX_CPU_WAIT and not shares:
         message = (
             f"the server waited {100 * waited:.0f} % of the time for a core that other processes "
             "used"
         )
-        measured, limit = round(waited, 4), MOST_CPU_WAIT
+        measured, limit = round(waited, 4), MAX_CPU_WAIT
         return reason_of("contaminated", "warn", message, measured, limit, _REPEAT)
     return None
 

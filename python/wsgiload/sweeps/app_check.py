@@ -24,7 +24,7 @@ from wsgiload.experiment.plan import Experiment
 from wsgiload.serving.groups import Place, fresh_group
 from wsgiload.units import NS_PER_S
 
-LEAST_MEMORY_BYTES = 1 << 30
+MIN_MEMORY_BYTES = 1 << 30
 
 
 def app_interpreter(experiment: Experiment) -> AppInterpreter:
@@ -68,7 +68,7 @@ def app_failure_of(
         return None
     # The CPU time and memory that the app needs are measured later with the server; here the limit
     # only protects the host.
-    memory_bytes = max(place.limits.memory_bytes or 0, LEAST_MEMORY_BYTES)
+    memory_bytes = max(place.limits.memory_bytes or 0, MIN_MEMORY_BYTES)
     unmeasured = replace(place.limits, cpus=None, memory_bytes=memory_bytes)
     with fresh_group("import", replace(place, limits=unmeasured)) as group:
         timeout_s = experiment.ready_timeout_ns / NS_PER_S

@@ -8,12 +8,12 @@ from wsgiload.audit.run import Run, alarm
 from wsgiload.documents.audit import AuditAlarm
 from wsgiload.report.words import format_duration_ns, plural, quantile_name
 
-FEWEST_QUANTILES = 3
+MIN_QUANTILES = 3
 # If the parts do not differ, their mean proves nothing.
-LEAST_SPREAD = 0.2
+MIN_SPREAD = 0.2
 # The tolerance for rounding, in steps of the tool's resolution.
 TOLERANCE_STEPS = 0.6
-LEAST_TOLERANCE = 0.001
+MIN_TOLERANCE = 0.001
 
 
 def averaged_percentiles(total: Run, parts: Sequence[Run]) -> AuditAlarm | None:
@@ -24,8 +24,8 @@ def averaged_percentiles(total: Run, parts: Sequence[Run]) -> AuditAlarm | None:
     if len(parts) < 2 or not all(part.figures.requests for part in parts):
         return None
 
-    differing = [key for key in sorted(shared, key=float) if _spread(key, parts) >= LEAST_SPREAD]
-    if len(differing) < FEWEST_QUANTILES:
+    differing = [key for key in sorted(shared, key=float) if _spread(key, parts) >= MIN_SPREAD]
+    if len(differing) < MIN_QUANTILES:
         return None
     plain, weighted = [1.0] * len(parts), [float(part.figures.requests or 0) for part in parts]
     for weights, word in ((plain, "plain"), (weighted, "weighted")):
@@ -51,7 +51,7 @@ def _mean(key: str, parts: Sequence[Run], weights: Sequence[float]) -> float:
 def _is_mean(total: Run, key: str, parts: Sequence[Run], weights: Sequence[float]) -> bool:
     mean_ns, shown_ns = _mean(key, parts, weights), total.figures.quantiles_ns[key]
     step_ns = total.figures.resolution_ns or 0
-    return abs(mean_ns - shown_ns) <= max(TOLERANCE_STEPS * step_ns, LEAST_TOLERANCE * mean_ns)
+    return abs(mean_ns - shown_ns) <= max(TOLERANCE_STEPS * step_ns, MIN_TOLERANCE * mean_ns)
 
 
 def _alarm(total: Run, key: str, parts: Sequence[Run], word: str) -> AuditAlarm:

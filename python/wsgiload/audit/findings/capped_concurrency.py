@@ -12,7 +12,7 @@ from wsgiload.report.words import format_count, three_digits
 
 SAME_WITHIN = 0.1
 # The share of the connections at the highest level; if more are served, there is no cap below them.
-MOST_SERVED = 0.5
+MAX_SERVED_SHARE = 0.5
 
 
 def capped_concurrency(runs: Sequence[Run]) -> Iterator[tuple[Run, AuditAlarm]]:
@@ -22,7 +22,7 @@ def capped_concurrency(runs: Sequence[Run]) -> Iterator[tuple[Run, AuditAlarm]]:
     accounted = medians(levels, in_flight)
     if not accounted or spread(accounted) > SAME_WITHIN:
         return
-    if max(accounted.values()) > MOST_SERVED * max(levels):
+    if max(accounted.values()) > MAX_SERVED_SHARE * max(levels):
         return
     yield levels[max(levels)][0], _alarm(accounted)
 

@@ -18,25 +18,25 @@ from wsgiload.units import NS_PER_S
 # A response this many times as slow as the highest quantile up to p99 is a stall.
 STALL_FACTOR = 10
 # The share of time spent in stalls, which is the probability that an independent request meets one.
-MOST_TIME_SHARE = 0.02
-LOWEST, HIGHEST = 0.9, 0.99
+MAX_TIME_SHARE = 0.02
+MIN_QUANTILE, MAX_QUANTILE = 0.9, 0.99
 
 
 def closed_loop_stalls(run: Run) -> AuditAlarm | None:
     """The longest response and the mean show stalls that the quantile does not show."""
     figures = run.figures
     quantiles = {
-        float(key): ns for key, ns in figures.quantiles_ns.items() if float(key) <= HIGHEST
+        float(key): ns for key, ns in figures.quantiles_ns.items() if float(key) <= MAX_QUANTILE
     }
     if figures.load != "closed" or not quantiles or not figures.max_ns or not figures.duration_ns:
         return None
     highest = max(quantiles)
     quantile_ns = max(quantiles[highest], figures.resolution_ns or 1)
-    if highest < LOWEST or figures.max_ns < STALL_FACTOR * quantile_ns:
+    if highest < MIN_QUANTILE or figures.max_ns < STALL_FACTOR * quantile_ns:
         return None
 
     share = _stalled_share(run, quantiles, figures.max_ns / figures.duration_ns)
-    return None if share < MOST_TIME_SHARE else _alarm(run, highest, quantile_ns, share)
+    return None if share < MAX_TIME_SHARE else _alarm(run, highest, quantile_ns, share)
 
 
 def _stalled_share(run: Run, quantiles: dict[float, int], one_stall: float) -> float:
@@ -73,5 +73,5 @@ def _alarm(run: Run, highest: float, quantile_ns: int, share: float) -> AuditAla
         fix="measure in an open loop (`wsgiload load URL -R RATE`), which sends on schedule and "
         "counts every request that waits",
         value=share,
-        limit=MOST_TIME_SHARE,
+        limit=MAX_TIME_SHARE,
     )

@@ -7,7 +7,7 @@ from wsgiload.documents.audit import AuditAlarm
 from wsgiload.report.words import format_duration_ns, format_ratio
 
 # Half a step of the resolution, relative to the median.
-MOST_ROUNDING = 0.1
+MAX_ROUNDING = 0.1
 
 
 def coarse_resolution(run: Run) -> AuditAlarm | None:
@@ -17,7 +17,7 @@ def coarse_resolution(run: Run) -> AuditAlarm | None:
     if median_ns is None or step_ns is None:
         return None
     half_ns = step_ns / 2
-    if median_ns and half_ns / median_ns <= MOST_ROUNDING:
+    if median_ns and half_ns / median_ns <= MAX_ROUNDING:
         return None
 
     rounding = half_ns / median_ns if median_ns else 1.0
@@ -26,8 +26,8 @@ def coarse_resolution(run: Run) -> AuditAlarm | None:
         f"{run.tool_name} reports times in steps of {format_duration_ns(step_ns)}, too coarse "
         "for this median: servers with the same figure may differ severalfold",
         arithmetic=f"± {format_duration_ns(half_ns)} / median {format_duration_ns(median_ns)} = "
-        f"± {format_ratio(rounding)} (at most {format_ratio(MOST_ROUNDING)})",
+        f"± {format_ratio(rounding)} (at most {format_ratio(MAX_ROUNDING)})",
         fix="measure with a tool that records microseconds, such as `wsgiload load`",
         value=rounding,
-        limit=MOST_ROUNDING,
+        limit=MAX_ROUNDING,
     )

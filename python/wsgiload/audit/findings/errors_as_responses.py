@@ -6,7 +6,7 @@ from wsgiload.audit.run import Run, alarm, kinds_of
 from wsgiload.documents.audit import AuditAlarm
 from wsgiload.report.words import format_count, format_ratio
 
-MOST_SHARE = 0.001
+MAX_SHARE = 0.001
 
 
 def errors_as_responses(run: Run) -> AuditAlarm | None:
@@ -17,7 +17,7 @@ def errors_as_responses(run: Run) -> AuditAlarm | None:
         return None
     counted = {kind: n for kind, n in figures.errors.items() if kind in tool.timed_errors}
     failed = sum(counted.values())
-    if failed <= MOST_SHARE * timed:
+    if failed <= MAX_SHARE * timed:
         return None
 
     is_length = set(counted) == {"body"} and tool.name == "ab"
@@ -28,9 +28,9 @@ def errors_as_responses(run: Run) -> AuditAlarm | None:
         "often faster, so throughput and times look better than they are",
         arithmetic=f"{format_count(failed)} failed ({kinds_of(counted)}) / "
         f"{format_count(timed)} requests = {format_ratio(failed / timed)} "
-        f"(at most {format_ratio(MOST_SHARE)})",
+        f"(at most {format_ratio(MAX_SHARE)})",
         fix="compare goodput and the times of correct responses: `wsgiload load` counts a failed "
         f"request as infinitely slow{hint}",
         value=failed / timed,
-        limit=MOST_SHARE,
+        limit=MAX_SHARE,
     )

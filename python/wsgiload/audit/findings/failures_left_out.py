@@ -7,7 +7,7 @@ from wsgiload.audit.run import Run, alarm, kinds_of
 from wsgiload.documents.audit import AuditAlarm
 from wsgiload.report.words import format_count, format_ratio
 
-MOST_SHARE = 0.001
+MAX_SHARE = 0.001
 
 
 def failures_left_out(run: Run) -> AuditAlarm | None:
@@ -23,7 +23,7 @@ def failures_left_out(run: Run) -> AuditAlarm | None:
         left_out.pop("connect", None)
     failed = sum(left_out.values())
     share = failed / (figures.requests + failed)
-    if share <= MOST_SHARE:
+    if share <= MAX_SHARE:
         return None
 
     return alarm(
@@ -32,9 +32,9 @@ def failures_left_out(run: Run) -> AuditAlarm | None:
         "that succeeded",
         arithmetic=f"{format_count(failed)} failed ({kinds_of(left_out)}) / "
         f"{format_count(figures.requests + failed)} requests = {format_ratio(share)} "
-        f"(at most {format_ratio(MOST_SHARE)})",
+        f"(at most {format_ratio(MAX_SHARE)})",
         fix="count a failed request as slower than all others, as `wsgiload load` does, or report "
         "the failures next to each quantile",
         value=share,
-        limit=MOST_SHARE,
+        limit=MAX_SHARE,
     )

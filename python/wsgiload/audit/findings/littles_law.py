@@ -12,10 +12,10 @@ from wsgiload.report.words import (
     three_digits,
 )
 
-LEAST, MOST = 0.9, 1.1
+MIN_RATIO, MAX_RATIO = 0.9, 1.1
 # Connections start and end one after another, which affects the figures if each carries fewer
 # requests.
-FEWEST_PER_CONNECTION = 20
+MIN_PER_CONNECTION = 20
 
 
 def littles_law(run: Run) -> AuditAlarm | None:
@@ -27,20 +27,20 @@ def littles_law(run: Run) -> AuditAlarm | None:
         return None
 
     share, rounding = accounted / connections, _rounding(run, connections)
-    if share + rounding < LEAST and not run.tool.pauses and _is_long_enough(run, accounted):
+    if share + rounding < MIN_RATIO and not run.tool.pauses and _is_long_enough(run, accounted):
         message = (
             f"only {three_digits(accounted)} of {format_count(connections)} connections had a "
             "request in flight on average: the others were starved by the server or idle in the "
             "client, and the response times do not include their waiting"
         )
-        return _alarm(run, message, accounted, LEAST)
+        return _alarm(run, message, accounted, MIN_RATIO)
     # Samples that a tool adds to correct for coordinated omission lengthen the mean.
-    if share - rounding > MOST and not run.tool.back_fills:
+    if share - rounding > MAX_RATIO and not run.tool.back_fills:
         message = (
             f"the response times add up to {three_digits(accounted)} concurrent requests, but "
             f"there were only {plural(connections, 'connection')}"
         )
-        return _alarm(run, message, accounted, MOST)
+        return _alarm(run, message, accounted, MAX_RATIO)
     return None
 
 
@@ -63,7 +63,7 @@ def _rounding(run: Run, connections: int) -> float:
 def _is_long_enough(run: Run, accounted: float) -> bool:
     """Whether the connections that did work carried many requests."""
     requests = run.figures.requests or 0
-    return requests >= FEWEST_PER_CONNECTION * max(1.0, accounted)
+    return requests >= MIN_PER_CONNECTION * max(1.0, accounted)
 
 
 def _alarm(run: Run, message: str, accounted: float, limit: float) -> AuditAlarm:
@@ -74,7 +74,7 @@ def _alarm(run: Run, message: str, accounted: float, limit: float) -> AuditAlarm
         arithmetic=(
             f"{format_per_s(figures.achieved_per_s)} × {format_duration_ns(figures.mean_ns)} = "
             f"{three_digits(accounted)} in flight / {format_count(connections)} connections = "
-            f"{three_digits(accounted / connections)} (expected: {LEAST} to {MOST})"
+            f"{three_digits(accounted / connections)} (expected: {MIN_RATIO} to {MAX_RATIO})"
         ),
         fix="measure at a fixed rate (`wsgiload load URL -R RATE`), or use no more connections "
         "than the server handles at once",

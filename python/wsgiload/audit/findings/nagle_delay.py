@@ -10,13 +10,13 @@ from wsgiload.documents.audit import AuditAlarm
 from wsgiload.report.words import format_duration_ns
 
 # All delayed responses take about the same time.
-MOST_WIDTH_NS = 6_000_000
+MAX_WIDTH_NS = 6_000_000
 # The share of the variance that fast responses would cause.
-LEAST_OF_VARIANCE = 0.5
+MIN_VARIANCE_SHARE = 0.5
 # Jitter is symmetric around the median.
-MOST_OF_JITTER = 2.5
+MAX_JITTER_RATIO = 2.5
 # Relative to the median: the deviation that 1 fast response in 400 causes.
-LEAST_DEVIATION = 0.05
+MIN_DEVIATION = 0.05
 QUEUE_TOLERANCE = 0.1
 
 
@@ -44,7 +44,7 @@ def _delay(run: Run) -> tuple[int | None, str]:
     if figures.transfer_ns is not None:
         return figures.transfer_ns, "on average, the body arrives about 40 ms after the head"
     median_ns = figures.quantiles_ns.get("0.5")
-    if median_ns is None or figures.quantiles_ns.get("0.9", median_ns) - median_ns > MOST_WIDTH_NS:
+    if median_ns is None or figures.quantiles_ns.get("0.9", median_ns) - median_ns > MAX_WIDTH_NS:
         return None, ""
     if figures.min_ns is not None:
         if _is_a_queue(run, median_ns, figures.min_ns):
@@ -71,10 +71,10 @@ def _without_minimum(run: Run, median_ns: int) -> int | None:
     if mean_ns is None or deviation_ns is None:
         return None
     below_ns = median_ns - mean_ns
-    has_fast = below_ns > 0 and deviation_ns**2 > LEAST_OF_VARIANCE * median_ns * below_ns
+    has_fast = below_ns > 0 and deviation_ns**2 > MIN_VARIANCE_SHARE * median_ns * below_ns
     above_ns2 = _variance_above_ns2(run, median_ns)
-    if above_ns2 is not None and deviation_ns > LEAST_DEVIATION * median_ns:
-        has_fast |= deviation_ns**2 > MOST_OF_JITTER * above_ns2
+    if above_ns2 is not None and deviation_ns > MIN_DEVIATION * median_ns:
+        has_fast |= deviation_ns**2 > MAX_JITTER_RATIO * above_ns2
     return median_ns if has_fast else None
 
 

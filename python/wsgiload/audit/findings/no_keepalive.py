@@ -7,10 +7,10 @@ from wsgiload.documents.audit import AuditAlarm
 from wsgiload.report.words import format_count, format_duration_ns
 
 # Responses on reused connections, as a share of all responses.
-LEAST_REUSED = 0.05
-FEWEST_REQUESTS = 20
+MIN_REUSED_SHARE = 0.05
+MIN_REQUESTS = 20
 # Each connection had time for at least this many responses.
-FEWEST_POSSIBLE = 5
+MIN_POSSIBLE_RESPONSES = 5
 _FIX = (
     "enable keep-alive in the server, or measure all servers without it "
     "(`wsgiload load --keepalive off`)"
@@ -20,7 +20,7 @@ _FIX = (
 def no_keepalive(run: Run) -> AuditAlarm | None:
     """Connections carried one request each although the tool requested keep-alive."""
     figures = run.figures
-    if not figures.keepalive or not figures.requests or figures.requests < FEWEST_REQUESTS:
+    if not figures.keepalive or not figures.requests or figures.requests < MIN_REQUESTS:
         return None
     if figures.reused is not None:
         return _closed(run, figures.requests, figures.reused)
@@ -28,7 +28,7 @@ def no_keepalive(run: Run) -> AuditAlarm | None:
 
 
 def _closed(run: Run, requests: int, reused: int) -> AuditAlarm | None:
-    if reused > LEAST_REUSED * requests:
+    if reused > MIN_REUSED_SHARE * requests:
         return None
     return alarm(
         "no-keepalive",
@@ -38,7 +38,7 @@ def _closed(run: Run, requests: int, reused: int) -> AuditAlarm | None:
         "on a reused connection",
         fix=_FIX,
         value=1 - reused / requests,
-        limit=1 - LEAST_REUSED,
+        limit=1 - MIN_REUSED_SHARE,
     )
 
 
@@ -46,7 +46,7 @@ def _cut(run: Run) -> AuditAlarm | None:
     """The server closes connections without announcing it, so each request is followed by a read
     error."""
     requests, read_errors = run.figures.requests or 0, run.figures.errors.get("read", 0)
-    if read_errors < (1 - LEAST_REUSED) * requests:
+    if read_errors < (1 - MIN_REUSED_SHARE) * requests:
         return None
     return alarm(
         "no-keepalive",
@@ -56,7 +56,7 @@ def _cut(run: Run) -> AuditAlarm | None:
         f"{read_errors / requests:.2f}",
         fix=_FIX,
         value=read_errors / requests,
-        limit=1 - LEAST_REUSED,
+        limit=1 - MIN_REUSED_SHARE,
     )
 
 
@@ -67,7 +67,7 @@ def _silent(run: Run) -> AuditAlarm | None:
         return None
     alive = figures.connections - figures.errors.get("connect", 0) + figures.errors.get("read", 0)
     requests, possible = figures.requests or 0, figures.duration_ns / figures.max_ns
-    if requests > (1 + LEAST_REUSED) * alive or possible < FEWEST_POSSIBLE:
+    if requests > (1 + MIN_REUSED_SHARE) * alive or possible < MIN_POSSIBLE_RESPONSES:
         return None
     return alarm(
         "no-keepalive",
@@ -78,5 +78,5 @@ def _silent(run: Run) -> AuditAlarm | None:
         f"within {format_duration_ns(figures.max_ns)}",
         fix=_FIX,
         value=requests / alive,
-        limit=1 + LEAST_REUSED,
+        limit=1 + MIN_REUSED_SHARE,
     )

@@ -7,9 +7,9 @@ from wsgiload.documents.audit import AuditAlarm
 from wsgiload.report.words import format_count, format_duration_ns, format_per_s, format_ratio
 from wsgiload.units import NS_PER_S
 
-LEAST_ACHIEVED = 0.99
+MIN_ACHIEVED_SHARE = 0.99
 # Fewer missing responses may only have been in flight at the end.
-FEWEST_MISSING = 10
+MIN_MISSING = 10
 _FIX = "lower the rate; `wsgiload capacity` finds the highest rate that the server sustains"
 
 
@@ -26,7 +26,7 @@ def rate_not_reached(run: Run) -> AuditAlarm | None:
 
     expected = requested * _sending_ns(run) / NS_PER_S
     responses = (figures.requests or 0) + _failures(run)
-    if responses >= LEAST_ACHIEVED * expected or expected - responses < FEWEST_MISSING:
+    if responses >= MIN_ACHIEVED_SHARE * expected or expected - responses < MIN_MISSING:
         return None
 
     share = responses / expected
@@ -36,10 +36,10 @@ def rate_not_reached(run: Run) -> AuditAlarm | None:
         "so the times do not describe that rate",
         arithmetic=f"{format_count(responses)} responses and failures / {format_count(expected)} "
         f"requests due in {format_duration_ns(_sending_ns(run))} = {format_ratio(share)} (at "
-        f"least {format_ratio(LEAST_ACHIEVED)})",
+        f"least {format_ratio(MIN_ACHIEVED_SHARE)})",
         fix=_FIX,
         value=share,
-        limit=LEAST_ACHIEVED,
+        limit=MIN_ACHIEVED_SHARE,
     )
 
 

@@ -6,9 +6,9 @@ from wsgiload.audit.run import Run, alarm
 from wsgiload.documents.audit import AuditAlarm
 from wsgiload.report.words import format_duration_ns, format_per_s, format_ratio
 
-LEAST_SENT = 0.99
+MIN_SENT_SHARE = 0.99
 # A send is late if its delay exceeds this and a mean response time.
-MOST_LATE_NS = 50_000_000
+MAX_LATE_NS = 50_000_000
 _FIX = (
     "use a faster client or several, on cores that the server does not use, and check its send "
     "lag (`wsgiload load` reports it)"
@@ -22,24 +22,24 @@ def saturated_client(run: Run) -> AuditAlarm | None:
 
 def _too_slow(run: Run) -> AuditAlarm | None:
     requested, sent = run.figures.requested_per_s, run.figures.sent_per_s
-    if requested is None or sent is None or sent >= LEAST_SENT * requested:
+    if requested is None or sent is None or sent >= MIN_SENT_SHARE * requested:
         return None
     return alarm(
         "saturated-client",
         f"{run.tool_name} sent fewer requests than requested: its own limits (workers, CPU, "
         "connections) determined the load",
         arithmetic=f"{format_per_s(sent)} sent / {format_per_s(requested)} requested = "
-        f"{format_ratio(sent / requested)} (at least {format_ratio(LEAST_SENT)})",
+        f"{format_ratio(sent / requested)} (at least {format_ratio(MIN_SENT_SHARE)})",
         fix=_FIX,
         value=sent / requested,
-        limit=LEAST_SENT,
+        limit=MIN_SENT_SHARE,
     )
 
 
 def _too_late(run: Run) -> AuditAlarm | None:
     figures = run.figures
     late_ns, usual_ns = figures.max_send_lag_ns or 0, figures.mean_ns or 0
-    limit_ns = max(MOST_LATE_NS, usual_ns)
+    limit_ns = max(MAX_LATE_NS, usual_ns)
     if late_ns <= limit_ns or figures.requested_per_s is None:
         return None
     burst = late_ns / 1e9 * figures.requested_per_s + 1

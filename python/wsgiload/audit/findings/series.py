@@ -7,11 +7,11 @@ from statistics import median
 
 from wsgiload.audit.run import Run
 
-FEWEST_LEVELS = 3
+MIN_LEVELS = 3
 # The ratio of the highest to the lowest level.
-LEAST_RANGE = 2.0
+MIN_LEVEL_RATIO = 2.0
 # The number of levels that fit into a line of text.
-MOST_SHOWN = 4
+MAX_SHOWN_LEVELS = 4
 
 
 def closed_levels(runs: Sequence[Run]) -> dict[int, list[Run]]:
@@ -22,7 +22,7 @@ def closed_levels(runs: Sequence[Run]) -> dict[int, list[Run]]:
         figures = run.figures
         if figures.connections and figures.achieved_per_s and figures.load == "closed":
             levels.setdefault(figures.connections, []).append(run)
-    if len(levels) < FEWEST_LEVELS or max(levels) < LEAST_RANGE * min(levels):
+    if len(levels) < MIN_LEVELS or max(levels) < MIN_LEVEL_RATIO * min(levels):
         return {}
     return dict(sorted(levels.items()))
 
@@ -49,6 +49,6 @@ def some_levels(values: dict[int, float]) -> list[int]:
     """The levels that fit into a line: all of them, or the lowest, one in the middle, and the
     highest."""
     levels = list(values)
-    if len(levels) <= MOST_SHOWN:
+    if len(levels) <= MAX_SHOWN_LEVELS:
         return levels
     return [levels[0], levels[len(levels) // 2], levels[-1]]

@@ -11,16 +11,18 @@ from wsgiload.report.words import (
     quantile_name,
 )
 
-FEWEST_BEYOND = 10
+MIN_BEYOND = 10
 # Some tools always print higher quantiles, but these are rarely published.
-HIGHEST = 0.99
+MAX_QUANTILE = 0.99
 
 
 def too_few_requests(run: Run) -> AuditAlarm | None:
     """The highest quantile up to p99 is based on too few requests."""
     figures = run.figures
     count = figures.requests if figures.timed_requests is None else figures.timed_requests
-    printed = sorted(float(key) for key in figures.quantiles_ns if 0.5 <= float(key) <= HIGHEST)
+    printed = sorted(
+        float(key) for key in figures.quantiles_ns if 0.5 <= float(key) <= MAX_QUANTILE
+    )
     if not printed or not count or not figures.requests or enough_requests(count, printed[-1]):
         return None
 
@@ -33,8 +35,8 @@ def too_few_requests(run: Run) -> AuditAlarm | None:
         f"{quantile_name(highest)} is based on too few requests: a repeated run may give a very "
         "different value",
         arithmetic=f"{format_count(count)} requests × {1 - highest:.10g} = {beyond:.3g} beyond "
-        f"{quantile_name(highest)} (at least {FEWEST_BEYOND})",
+        f"{quantile_name(highest)} (at least {MIN_BEYOND})",
         fix=f"send at least {format_count(min_requests(highest))} requests{alternative}",
         value=beyond,
-        limit=FEWEST_BEYOND,
+        limit=MIN_BEYOND,
     )

@@ -13,7 +13,7 @@ from wsgiload.documents.audit import ErrorKind, Figures
 # Four decimal places of a second.
 _STEP_NS = 100_000
 # hey keeps the times of at most this many responses.
-MOST_TIMES = 1_000_000
+MAX_TIMES = 1_000_000
 _START = r"^Summary:\s*\n\s+Total:\s+"
 _QUANTILE = re.compile(rf"^\s*(\d+)%+ in ({text.NUMBER}) secs", re.MULTILINE)
 _STATUS = re.compile(r"^\s*\[(\d{3})\]\s+(\d+) responses", re.MULTILINE)
@@ -45,7 +45,7 @@ def _figures(piece: str) -> Figures:
         achieved_per_s=requests * 1e9 / took_ns if took_ns else None,
         duration_ns=took_ns,
         requests=requests,
-        timed_requests=min(requests, MOST_TIMES),
+        timed_requests=min(requests, MAX_TIMES),
         errors=_errors(statuses, broken),
         min_ns=_seconds("Fastest", piece) if requests else None,
         mean_ns=_seconds("Average", piece) if requests else None,

@@ -15,7 +15,7 @@ from wsgiload.loads.targets_text import (
     with_weights,
 )
 
-MOST_NOTED_CHARACTERS = 60
+MAX_NOTE_CHARACTERS = 60
 _NEXT = ("--next", "-:")
 
 
@@ -55,5 +55,5 @@ def _target(request: CurlRequest) -> str:
 
 
 def _ignored_note(ignored: Iterable[str]) -> list[str]:
-    shown = [" ".join(one.split())[:MOST_NOTED_CHARACTERS] for one in dict.fromkeys(ignored)]
+    shown = [" ".join(one.split())[:MAX_NOTE_CHARACTERS] for one in dict.fromkeys(ignored)]
     return [f"ignored: {', '.join(shown)}"] if shown else []

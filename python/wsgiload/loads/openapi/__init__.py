@@ -15,9 +15,9 @@ from wsgiload.loads.targets_text import ImportedTargets
 # These methods change nothing on a server.
 SAFE_METHODS = frozenset(("GET", "HEAD"))
 # The largest number of targets in a plan.
-MOST_TARGETS = 10_000
-MOST_CHARACTERS = 64 << 20
-MOST_NOTED = 100
+MAX_TARGETS = 10_000
+MAX_CHARACTERS = 64 << 20
+MAX_NOTES = 100
 
 
 def targets_of_openapi(content: bytes, methods: Collection[str] = ()) -> ImportedTargets:
@@ -39,10 +39,10 @@ def targets_of_openapi(content: bytes, methods: Collection[str] = ()) -> Importe
         *_base_note(document),
         *credentials_note(document, [one.operation for one in imported]),
         *_methods_note(left_out),
-        *skipped[:MOST_NOTED],
+        *skipped[:MAX_NOTES],
     ]
-    if len(skipped) > MOST_NOTED:
-        notes.append(f"skipped {len(skipped) - MOST_NOTED:,} more")
+    if len(skipped) > MAX_NOTES:
+        notes.append(f"skipped {len(skipped) - MAX_NOTES:,} more")
     return ImportedTargets("\n".join(texts), tuple(notes))
 
 
@@ -53,7 +53,7 @@ def _filled(
     ``skipped``."""
     texts: list[str] = []
     imported: list[Operation] = []
-    room = MOST_CHARACTERS
+    room = MAX_CHARACTERS
     for operation in operations:
         try:
             text = target_of(document, operation)
@@ -61,9 +61,9 @@ def _filled(
             skipped.append(f"skipped {operation.name}: {reason}")
             continue
         room -= len(text)
-        if len(texts) == MOST_TARGETS or room < 0:
+        if len(texts) == MAX_TARGETS or room < 0:
             raise UsageError(
-                f"the targets would exceed {MOST_TARGETS:,} or 64 MiB",
+                f"the targets would exceed {MAX_TARGETS:,} or 64 MiB",
                 "split the description into several files",
             )
         texts.append(text)

@@ -15,11 +15,11 @@ from wsgiload.errors import UsageError
 Object = dict[str, object]
 
 # References followed for one value; a longer chain is a cycle.
-MOST_REFERENCES = 32
+MAX_REFERENCES = 32
 # Nodes visited in one file; a few nested schemas can expand to more values than fit into memory.
-MOST_NODES = 1_000_000
+MAX_NODES = 1_000_000
 _BUNDLE = "bundle it into one file first: npx @redocly/cli bundle FILE -o bundled.json"
-MOST_SHOWN_CHARACTERS = 80
+MAX_SHOWN_CHARACTERS = 80
 
 
 class Unfillable(Exception):
@@ -41,7 +41,7 @@ class ApiDescription:
 
     def object_at(self, value: object) -> Object:
         """The object, or the one to which it refers; an empty one for any other value."""
-        for _ in range(MOST_REFERENCES):
+        for _ in range(MAX_REFERENCES):
             target = mapping(value)
             reference = target.get("$ref")
             if not isinstance(reference, str):
@@ -65,7 +65,7 @@ class ApiDescription:
     def count(self) -> None:
         """Count one visited node."""
         self._nodes += 1
-        if self._nodes > MOST_NODES:
+        if self._nodes > MAX_NODES:
             raise TooLarge("the schemas of the file are too large")
 
     def _referred(self, reference: str) -> object:
@@ -123,6 +123,6 @@ def text_or(value: object, default: str) -> str:
 def shown(text: str) -> str:
     """A text of the file for a message: one line, shortened."""
     line = " ".join(text.split())
-    if len(line) <= MOST_SHOWN_CHARACTERS:
+    if len(line) <= MAX_SHOWN_CHARACTERS:
         return line
-    return f"{line[:MOST_SHOWN_CHARACTERS]}…"
+    return f"{line[:MAX_SHOWN_CHARACTERS]}…"

@@ -10,8 +10,8 @@ from wsgiload.loads.openapi.document import Unfillable
 from wsgiload.loads.openapi.values import Placeholder
 from wsgiload.loads.targets_text import escaped
 
-MOST_DEPTH = 64
-MOST_BODY_CHARACTERS = 1 << 20
+MAX_DEPTH = 64
+MAX_BODY_CHARACTERS = 1 << 20
 
 
 def plain_text(value: object) -> str:
@@ -41,7 +41,7 @@ def form_text(value: object) -> str:
         for one in (field if isinstance(field, list) else [field])
     ]
     text = "&".join(pairs)
-    if len(text) > MOST_BODY_CHARACTERS:
+    if len(text) > MAX_BODY_CHARACTERS:
         raise _too_long()
     return text
 
@@ -64,11 +64,11 @@ class _JsonWriter:
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
-        self._room = MOST_BODY_CHARACTERS
+        self._room = MAX_BODY_CHARACTERS
 
     def write(self, value: object, depth: int) -> None:
         """Append the value's text."""
-        if depth > MOST_DEPTH:
+        if depth > MAX_DEPTH:
             raise Unfillable("its example is nested too deeply")
         if isinstance(value, dict):
             members = [(f"{_json(str(name))}:", one) for name, one in value.items()]

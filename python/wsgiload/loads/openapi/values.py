@@ -17,13 +17,13 @@ from wsgiload.loads.openapi.document import (
     shown,
 )
 
-MOST_DEPTH = 32
-MOST_ITEMS = 100
-MOST_INVENTED_CHARACTERS = 1_000
+MAX_DEPTH = 32
+MAX_ITEMS = 100
+MAX_INVENTED_CHARACTERS = 1_000
 # Without bounds in the schema: the likely ids in a table of test data.
 _FIRST, _NUMBERS = 1, 1_000
 # Some servers round larger integers in JSON.
-_MOST_WHOLE = 2**53
+_MAX_SAFE_INTEGER = 2**53
 _TEXT = "text"
 _UNKNOWN = "its type is not known, and it has no example, default or enum"
 _OF_FORMAT = {
@@ -94,7 +94,7 @@ class Values:
 
     def of(self, schema: object, depth: int = 0) -> object:
         """A value for the schema, including placeholders."""
-        if depth > MOST_DEPTH:
+        if depth > MAX_DEPTH:
             raise Unfillable("its schema is nested too deeply")
         with self.document.inside(schema) as resolved:
             given = given_value(self.document, resolved)
@@ -128,7 +128,7 @@ class Values:
         required = [*items(schema.get("required"))]
         for part in items(schema["allOf"]):
             with self.document.inside(part) as resolved:
-                if depth > MOST_DEPTH:
+                if depth > MAX_DEPTH:
                     raise Unfillable("its schema is nested too deeply")
                 whole = self._merged(resolved, depth + 1) if "allOf" in resolved else resolved
                 properties |= mapping(whole.get("properties"))
@@ -159,14 +159,14 @@ class Values:
         if "pattern" in schema or kind == "binary":
             raise Unfillable("it has a pattern or is binary, and has no example")
         least, most = _length(schema, "minLength", 0), _length(schema, "maxLength", len(_TEXT))
-        if least > MOST_INVENTED_CHARACTERS:
-            raise Unfillable(f"it is longer than {MOST_INVENTED_CHARACTERS} characters")
+        if least > MAX_INVENTED_CHARACTERS:
+            raise Unfillable(f"it is longer than {MAX_INVENTED_CHARACTERS} characters")
         return _TEXT[:most].ljust(least, "x")
 
     def _array(self, schema: Object, depth: int) -> object:
         count = _length(schema, "minItems", 0)
-        if count > MOST_ITEMS:
-            raise Unfillable(f"it has more than {MOST_ITEMS} items")
+        if count > MAX_ITEMS:
+            raise Unfillable(f"it has more than {MAX_ITEMS} items")
         try:
             return [self.of(schema.get("items", {}), depth + 1)] * max(count, 1)
         except TooLarge:
@@ -256,7 +256,7 @@ def _bounds(schema: Object) -> tuple[float, float]:
 def _finite(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value if abs(value) <= _MOST_WHOLE else None
+    return value if abs(value) <= _MAX_SAFE_INTEGER else None
 
 
 def _length(schema: Object, name: str, default: int) -> int:
