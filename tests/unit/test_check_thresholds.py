@@ -14,7 +14,7 @@ from wsgiload import LoadOptions
 from wsgiload.cli import run
 from wsgiload.errors import UsageError
 from wsgiload.loads.thresholds import (
-    OWN,
+    ORCHESTRATOR_THRESHOLDS,
     check_thresholds_of,
     of_generator,
     of_orchestrator,
@@ -37,8 +37,8 @@ def test_they_are_divided_by_who_checks(words: Sequence[str]) -> None:
         "app-calls": {"warn": 0.5, "invalid": 0.0001},
         "kernel-drops": {"warn": 9.0},
     }
-    assert of_orchestrator([]) == OWN
-    assert OWN["app-calls"]["warn"] == 0.0, "the defaults stay"
+    assert of_orchestrator([]) == ORCHESTRATOR_THRESHOLDS
+    assert ORCHESTRATOR_THRESHOLDS["app-calls"]["warn"] == 0.0, "the defaults stay"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.loads.thresholds import OWN
+from wsgiload.loads.thresholds import ORCHESTRATOR_THRESHOLDS
 
 ROOT = Path(__file__).parents[2]
 LOADGEN = ROOT / "target" / "release" / "loadgen"
@@ -25,7 +25,7 @@ def test_every_threshold_is_documented_with_its_default() -> None:
         code: name for name, code in re.findall(r"^\| `([a-z-]+)` \| (C\d+) \|", text, re.MULTILINE)
     }
     assert len(names) == 20
-    thresholds = {**plan["thresholds"], **OWN}
+    thresholds = {**plan["thresholds"], **ORCHESTRATOR_THRESHOLDS}
     defaults = {
         f"{names.get(check, check)}.{key}": float(limit)
         for check, limits in thresholds.items()

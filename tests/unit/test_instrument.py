@@ -58,7 +58,7 @@ from wsgiload.loads import _driver
 
 if sys.argv[1] == "limited":
     resource.setrlimit(resource.RLIMIT_RTTIME, (100_000, 100_000))
-_driver._schedule_ahead()
+_driver._use_real_time_priority()
 print(os.sched_getscheduler(0) == os.SCHED_RR)
 """
 

@@ -24,7 +24,7 @@ from wsgiload.analysis.ground_truth import (
 from wsgiload.catalogue.apps.counted import FOLDER_VARIABLE, counted
 from wsgiload.catalogue.bundled import APPS_FOLDER, BUNDLED
 from wsgiload.documents.load_report import LoadReport, NotChecked
-from wsgiload.loads.thresholds import OWN
+from wsgiload.loads.thresholds import ORCHESTRATOR_THRESHOLDS
 from wsgiload.sampling.external_counters import (
     ExternalCounters,
     ExternalReading,
@@ -191,22 +191,26 @@ def load(answered: int = 1_000, reused: int = 996, opened: int = 4, **others: in
 @pytest.mark.parametrize("answered", [1, 3, 1_000, 999_999, 43_217_891])
 def test_c17_knows_the_responses_of_the_whole_load_exactly(answered: int) -> None:
     one = load(answered, reused=answered - 1, opened=1)
-    assert requests_seen(one, answered, OWN["app-calls"]) is None
-    assert isinstance(requests_seen(one, answered + 1, OWN["app-calls"]), Finding)
-    assert isinstance(requests_seen(one, answered - 1, OWN["app-calls"]), Finding)
+    assert requests_seen(one, answered, ORCHESTRATOR_THRESHOLDS["app-calls"]) is None
+    assert isinstance(
+        requests_seen(one, answered + 1, ORCHESTRATOR_THRESHOLDS["app-calls"]), Finding
+    )
+    assert isinstance(
+        requests_seen(one, answered - 1, ORCHESTRATOR_THRESHOLDS["app-calls"]), Finding
+    )
 
 
 @pytest.mark.parametrize("seen", [900, 950, 1_000])
 def test_c17_allows_what_was_sent_and_not_answered(seen: int) -> None:
-    assert requests_seen(load(answered=900), seen, OWN["app-calls"]) is None
+    assert requests_seen(load(answered=900), seen, ORCHESTRATOR_THRESHOLDS["app-calls"]) is None
 
 
 @pytest.mark.parametrize(
     ("seen", "limits", "level"),
     [
         (1_001, {"warn": 0.0, "invalid": 0.01}, "warn"),
-        (1_001, OWN["app-calls"], "invalid"),
-        (999, OWN["app-calls"], "invalid"),
+        (1_001, ORCHESTRATOR_THRESHOLDS["app-calls"], "invalid"),
+        (999, ORCHESTRATOR_THRESHOLDS["app-calls"], "invalid"),
         (1_002, {"warn": 0.002, "invalid": 0.01}, None),
     ],
 )
@@ -233,7 +237,7 @@ def test_c17_is_a_doubt_of_the_generator(
     ],
 )
 def test_c17_says_why_it_could_not_look(one: LoadReport, seen: int | None, reason: str) -> None:
-    found = requests_seen(one, seen, OWN["app-calls"])
+    found = requests_seen(one, seen, ORCHESTRATOR_THRESHOLDS["app-calls"])
     assert isinstance(found, NotChecked)
     assert reason in found.reason
 
@@ -242,8 +246,11 @@ def test_c17_says_why_it_could_not_look(one: LoadReport, seen: int | None, reaso
 
 
 def test_c18_tells_of_connections_that_were_turned_away() -> None:
-    assert connections_dropped(TcpCounts(3, 0, 0, None), OWN["kernel-drops"]) is None
-    found = connections_dropped(TcpCounts(3, 5, 6, 0), OWN["kernel-drops"])
+    assert (
+        connections_dropped(TcpCounts(3, 0, 0, None), ORCHESTRATOR_THRESHOLDS["kernel-drops"])
+        is None
+    )
+    found = connections_dropped(TcpCounts(3, 5, 6, 0), ORCHESTRATOR_THRESHOLDS["kernel-drops"])
     assert isinstance(found, Finding)
     assert (found.check, found.blame, found.level, found.value) == (
         "kernel-drops",
@@ -261,7 +268,10 @@ def test_c18_tells_of_connections_that_were_turned_away() -> None:
 def test_c18_has_a_threshold_and_says_where_it_could_not_look() -> None:
     assert connections_dropped(TcpCounts(0, 3, 3, 0), {"warn": 3.0}) is None
     assert isinstance(
-        connections_dropped(TcpCounts(9, None, None, None), OWN["kernel-drops"]), NotChecked
+        connections_dropped(
+            TcpCounts(9, None, None, None), ORCHESTRATOR_THRESHOLDS["kernel-drops"]
+        ),
+        NotChecked,
     )
 
 
@@ -275,5 +285,10 @@ def test_c18_only_notes_segments_that_any_connection_of_the_host_may_have_lost()
 
 
 def test_a_load_that_nobody_watched_is_not_judged() -> None:
-    assert check_external_counts(load(), None, OWN) == []
-    assert check_external_counts(load(), ExternalReading(1_000, TcpCounts(0, 0, 0, 0)), OWN) == []
+    assert check_external_counts(load(), None, ORCHESTRATOR_THRESHOLDS) == []
+    assert (
+        check_external_counts(
+            load(), ExternalReading(1_000, TcpCounts(0, 0, 0, 0)), ORCHESTRATOR_THRESHOLDS
+        )
+        == []
+    )

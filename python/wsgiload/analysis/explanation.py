@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from wsgiload.documents.check_names import code_of
-from wsgiload.loads.thresholds import OWN
+from wsgiload.loads.thresholds import ORCHESTRATOR_THRESHOLDS
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,5 +27,5 @@ def explain(name: str, looks_at: str, fires_when: str, fix: str | None = None) -
         looks_at=looks_at,
         fires_when=fires_when,
         fix=fix,
-        thresholds=dict(OWN.get(name, {})),
+        thresholds=dict(ORCHESTRATOR_THRESHOLDS.get(name, {})),
     )

@@ -1,7 +1,7 @@
 """The load generator in a separate process: one JSON line in, one report out.
 
-``drive`` starts it; users never do. When its standard input ends, nobody waits for the report any
-more, so it stops. An orchestrator that dies therefore leaves no load behind.
+``drive`` starts it; users never do. The load stops at the end of standard input, so an orchestrator
+that dies leaves no load behind.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """The driver's output instead of a report, which has no such key."""
+    """The driver's output after a failure. Reports have no key ``error``."""
 
     error: str | None = None
 
@@ -42,7 +42,7 @@ def main() -> int:
     if order.cpus:
         os.sched_setaffinity(0, order.cpus)
     if order.realtime:
-        _schedule_ahead()
+        _use_real_time_priority()
 
     try:
         handle = LoadHandle(bytes(order.plan).decode(), order.progress)
@@ -57,10 +57,10 @@ def main() -> int:
     return 0
 
 
-def _schedule_ahead() -> None:
-    """Use real-time priority on our cores if permitted; otherwise, other programs' time slices of
-    some milliseconds would appear as send lag. The report contains the scheduling policy. With a
-    limit on real-time CPU time, the kernel would kill a generator that hardly sleeps."""
+def _use_real_time_priority() -> None:
+    """Use real-time priority if permitted, because other programs' time slices of some
+    milliseconds would appear as send lag. The report contains the scheduling policy."""
+    # With this limit, the kernel would kill a generator that hardly sleeps.
     if resource.getrlimit(resource.RLIMIT_RTTIME)[0] != resource.RLIM_INFINITY:
         return
     with suppress(PermissionError):

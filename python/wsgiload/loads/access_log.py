@@ -10,14 +10,14 @@ from wsgiload.errors import UsageError
 from wsgiload.loads.recording import read_recording
 from wsgiload.loads.targets_text import ImportedTargets, template_text
 
-# The note on arrival times, which a targets file does not contain.
-_ABOUT_TIMES = "the log has a resolution of"
+# The beginning of the note on arrival times, which a targets file does not contain.
+_TIMES_NOTE = "the log has a resolution of"
 
 
 def targets_of_access_log(path: str | PathLike[str]) -> ImportedTargets:
     """The distinct requests of a log, with their counts as weights; ``-`` is standard input.
 
-    Raises UsageError for a file that is no access log, or has only arrival times.
+    Raises UsageError for a file that is not an access log or contains only arrival times.
     """
     log = read_recording(path)
     if log.requests is None:
@@ -31,12 +31,12 @@ def targets_of_access_log(path: str | PathLike[str]) -> ImportedTargets:
         _target(one.request) + (f"--weight {counts[index]}\n" if counts[index] > 1 else "")
         for index, one in enumerate(log.targets)
     ]
-    notes = tuple(note for note in log.notes if not note.startswith(_ABOUT_TIMES))
+    notes = tuple(note for note in log.notes if not note.startswith(_TIMES_NOTE))
     return ImportedTargets("\n".join(targets), notes)
 
 
 def _target(request: RequestPlan) -> str:
-    """The lines of one request; braces of the log are escaped already."""
+    """The lines of one request. Braces in its URL are already escaped."""
     text = template_text(request.method, request.url, (), b"")
     statuses = request.check.statuses if request.check is not None else ()
     return text + (f"--expect-status {','.join(map(str, statuses))}\n" if statuses else "")

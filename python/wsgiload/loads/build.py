@@ -32,7 +32,7 @@ class LoadSpec:
 
     @property
     def is_open(self) -> bool:
-        """Whether requests follow a schedule, whatever the server does."""
+        """Whether requests are sent on a schedule, without waiting for responses."""
         return not isinstance(self.schedule, Level) or self.schedule.rate_per_s is not None
 
 
@@ -43,8 +43,8 @@ def plan_of(spec: LoadSpec) -> LoadPlan:
     if spec.is_open and load.max_connections is None:
         load = replace(load, max_connections=spec.connections)
     profile = None if isinstance(spec.schedule, Level) else spec.schedule
-    given_ns = None if spec.duration is None else seconds_to_ns(spec.duration)
-    duration_ns = measured_ns(given_ns, profile, seconds_to_ns(load.warmup or 0.0))
+    requested_ns = None if spec.duration is None else seconds_to_ns(spec.duration)
+    duration_ns = measured_ns(requested_ns, profile, seconds_to_ns(load.warmup or 0.0))
 
     settings = load.settings(duration_ns, spec.transport.transport())
     require_of_generator(settings.check_thresholds)
@@ -58,12 +58,12 @@ def plan_of(spec: LoadSpec) -> LoadPlan:
 
 
 def _requests_of(spec: LoadSpec) -> RequestOptions:
-    """The requests; those of an access log come with its arrivals."""
+    """The requests of a replayed access log, or else those of the options."""
     if not isinstance(spec.schedule, Replay) or not spec.schedule.targets:
         return spec.request
-    given = (spec.request.targets, spec.request.sessions, spec.request.body)
+    options = (spec.request.targets, spec.request.sessions, spec.request.body)
     require(
-        all(option is None for option in given),
+        all(option is None for option in options),
         "an access log has its own requests",
         "omit --targets, --sessions and --body",
     )

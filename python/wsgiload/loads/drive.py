@@ -28,7 +28,7 @@ from wsgiload.loads.progress import ProgressFile
 POLL_S = 0.5
 # After a stop, the generator only has to compute its report.
 STOP_TIMEOUT_S = 30.0
-# The end of a crashed generator's output contains the cause.
+# The end of a crashed generator's stderr contains the cause.
 MAX_ERROR_BYTES = 16 << 10
 DEATH_FIX = (
     "check with `dmesg` whether it was OOM-killed, and with `df` whether the directory for "
@@ -63,70 +63,71 @@ def drive(
     share, the generator has real-time priority; on shared cores, it would starve the server. An
     exception while waiting (Ctrl-C) stops the load before it propagates.
     """
-    # A file, because a report can exceed the size of a pipe, which nobody reads during the load.
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as complaints:
+    # Files, because a report can exceed the size of a pipe, which is not read during the load.
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as stderr:
         with unguarded():
-            process = _started(output, complaints, progress)
+            process = _started(output, stderr, progress)
         try:
             on_start(process.pid)
-            _order(process, _order_of(plan, cpu_plan, progress))
+            _send_order(process, _order_of(plan, cpu_plan, progress))
             while not _has_ended(process, POLL_S):
                 if should_stop():
                     _end(process)
         finally:
             _end(process)
-        return _result(process, output, complaints)
+        return _result(process, output, stderr)
 
 
 def _started(
-    output: IO[bytes], complaints: IO[bytes], progress: ProgressFile | None
+    output: IO[bytes], stderr: IO[bytes], progress: ProgressFile | None
 ) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         # -P: nothing is imported from the app's folder.
         [sys.executable, "-P", "-m", "wsgiload.loads._driver"],
         stdin=subprocess.PIPE,
         stdout=output,
-        stderr=complaints,
+        stderr=stderr,
         start_new_session=True,
         pass_fds=() if progress is None else (progress.descriptor,),
     )
 
 
 def _order_of(plan: LoadPlan, cpu_plan: CpuPlan, progress: ProgressFile | None) -> Order:
-    """The order; on shared cores without real-time priority, and busy-waiting only on request."""
+    """The driver's input. On shared cores, the generator has no real-time priority and busy-waits
+    only on request."""
     shared = cpu_plan.shared_cores
-    shared_or_not = msgspec.structs.replace(plan, shares_cores=shared)
+    plan = msgspec.structs.replace(plan, shares_cores=shared)
     return Order(
-        plan=msgspec.Raw(encode(shared_or_not).encode()),
+        plan=msgspec.Raw(encode(plan).encode()),
         cpus=tuple(cpu_plan.client_cpus),
         realtime=not shared,
         progress=None if progress is None else progress.path,
     )
 
 
-def _order(process: subprocess.Popen[bytes], order: Order) -> None:
+def _send_order(process: subprocess.Popen[bytes], order: Order) -> None:
     assert process.stdin is not None
-    # If the generator died at its start, its message is read with the result.
+    # If the generator died at its start, ``_result`` reports its error.
     with suppress(BrokenPipeError):
         process.stdin.write(msgspec.json.encode(order) + b"\n")
         process.stdin.flush()
 
 
 def _has_ended(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
-    """Sleep until the end; ``Popen.wait`` would wake up 80 times a second on the generator's
-    core."""
+    """Whether the process ends within the timeout. ``Popen.wait`` would wake up 80 times a second
+    on the generator's core."""
     if process.poll() is not None:
         return True
-    descriptor = os.pidfd_open(process.pid)
+    pidfd = os.pidfd_open(process.pid)
     try:
-        select.select([descriptor], [], [], timeout_s)
+        select.select([pidfd], [], [], timeout_s)
     finally:
-        os.close(descriptor)
+        os.close(pidfd)
     return process.poll() is not None
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ask for the end by closing the generator's input; kill it if necessary."""
+    """Stop the generator by closing its input; kill it if it does not end."""
     if process.stdin is not None and not process.stdin.closed:
         with suppress(BrokenPipeError):
             process.stdin.close()
@@ -135,15 +136,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _result(
-    process: subprocess.Popen[bytes], output: IO[bytes], complaints: IO[bytes]
-) -> LoadReport:
+def _result(process: subprocess.Popen[bytes], output: IO[bytes], stderr: IO[bytes]) -> LoadReport:
     output.seek(0)
     text = output.read()
     try:
         error = msgspec.json.decode(text, type=Failure).error
     except (msgspec.MsgspecError, UnicodeError):
-        raise LoadError(_death(process, len(text), complaints), DEATH_FIX) from None
+        raise LoadError(_death(process, len(text), stderr), DEATH_FIX) from None
     if error is not None:
         raise LoadError(error)
     try:
@@ -152,15 +151,15 @@ def _result(
         raise LoadError(damaged.cause) from damaged
 
 
-def _death(process: subprocess.Popen[bytes], report_bytes: int, complaints: IO[bytes]) -> str:
-    """How a generator ended without a report, and its last output."""
-    complaints.seek(0, os.SEEK_END)
-    complaints.seek(max(0, complaints.tell() - MAX_ERROR_BYTES))
-    last = complaints.read().decode(errors="replace").strip().splitlines()[-1:]
+def _death(process: subprocess.Popen[bytes], report_bytes: int, stderr: IO[bytes]) -> str:
+    """How a generator ended without a report, with the last line of its stderr."""
+    stderr.seek(0, os.SEEK_END)
+    stderr.seek(max(0, stderr.tell() - MAX_ERROR_BYTES))
+    last = stderr.read().decode(errors="replace").strip().splitlines()[-1:]
     code = process.returncode
     end = f"was killed by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"
-    left = f"after {report_bytes:,} bytes of its" if report_bytes else "without a"
-    return f"the load generator {end} {left} report: {' '.join(last) or 'no error message'}"
+    extent = f"after {report_bytes:,} bytes of its" if report_bytes else "without a"
+    return f"the load generator {end} {extent} report: {' '.join(last) or 'no error message'}"
 
 
 def _signal_name(number: int) -> str:

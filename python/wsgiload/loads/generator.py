@@ -52,8 +52,8 @@ def plan_warnings(
 ) -> tuple[str, ...]:
     """The generator's warnings about options that have no effect on this plan.
 
-    ``given`` are the options that the user set, named like the flags with underscores, because the
-    plan of a closed loop does not contain those of an open one. ``open_by`` is the flag that makes
+    ``given`` are the options that the user set, named like the flags with underscores: the plan of
+    a closed loop does not contain the options of an open loop. ``open_by`` is the flag that selects
     an open loop. Raises UsageError like ``require_possible``.
     """
     try:

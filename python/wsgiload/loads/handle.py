@@ -35,7 +35,7 @@ DistributionName = Literal[
 
 
 class Report:
-    """The report of one load. ``document`` is the whole report, typed; the rest are views of it."""
+    """The report of one load. ``document`` is the whole report, typed; the properties are views."""
 
     __slots__ = ("document",)
 
@@ -105,7 +105,7 @@ class Handle:
         self._report: Report | None = None
 
     def stop(self) -> None:
-        """Stop the load now. Its result contains what was measured and is marked as
+        """Stop the load now. Its result contains the measurements so far and is marked as
         interrupted."""
         self._inner.stop()
 

@@ -17,7 +17,7 @@ from wsgiload.loads.targets_text import (
     with_weights,
 )
 
-# The status of the same request without conditions and range.
+# The status that the request would get without conditions and ranges.
 _UNCONDITIONAL = {206: 200, 304: 200}
 _MIN_ERROR_STATUS = 500
 
@@ -68,19 +68,21 @@ def targets_of_har(content: bytes) -> ImportedTargets:
 
 
 def _entries(content: bytes) -> list[_Entry]:
-    """The entries over HTTP, without data: and WebSocket URLs."""
+    """The entries with HTTP URLs; ``data:`` and WebSocket URLs are skipped."""
     try:
         entries = msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"), type=_Har).log.entries
     except (msgspec.DecodeError, RecursionError) as error:
         raise UsageError(
             f"not a HAR file: {error}", "save one from the network panel of a browser"
         ) from error
-    sent = [entry for entry in entries if entry.request.url.startswith(("http://", "https://"))]
-    if not sent:
+    http_entries = [
+        entry for entry in entries if entry.request.url.startswith(("http://", "https://"))
+    ]
+    if not http_entries:
         raise UsageError(
             "the HAR file has no HTTP request", "record requests with the network panel open"
         )
-    return sent
+    return http_entries
 
 
 def _split(url: str) -> SplitResult:

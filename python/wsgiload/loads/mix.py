@@ -1,5 +1,4 @@
-"""Files of weighted requests and of sessions, in the form of the generator's plan. For their
-format, see docs/requests.md."""
+"""Reads files of weighted requests and of sessions. docs/requests.md describes their formats."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The settings and the level of one load, and the generator's plan.
 
-Nothing here starts, measures or writes anything. The generator decides what is possible when it
-checks the plan.
+Starts, measures and writes nothing. The generator checks whether the plan is possible.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ USUAL_QUANTILE = "p99"
 MIN_REQUESTS, MIN_BEYOND = 300, 10
 MAX_HALF_WIDTH = 0.5
 
-_FORM = re.compile(r"(?:(?P<quantile>p[0-9.]+):)?(?P<percent>[0-9.]+)%")
-_HOPELESS = {
+_PATTERN = re.compile(r"(?:(?P<quantile>p[0-9.]+):)?(?P<percent>[0-9.]+)%")
+_UNREACHABLE = {
     "not_met": "too many requests failed",
     "below_noise_floor": "it is too close to the noise floor",
     "interrupted": "the load was interrupted",
@@ -41,7 +41,7 @@ class Precision:
 
 def parse_precision(text: str) -> Precision:
     """``5%`` of p99, or ``p99.9:2%``."""
-    match = _FORM.fullmatch(text.strip())
+    match = _PATTERN.fullmatch(text.strip())
     fix = "write it like 5% or p99.9:2%"
     if match is None:
         raise UsageError(f"{text!r} is not a precision", fix)
@@ -80,17 +80,17 @@ def precision_sentence(load: LoadReport, target: Precision) -> str:
     """Whether the load reached the requested precision; if not, how long it would take."""
     probability = QUANTILES[target.name]
     missed = f"precision of {target.name} not reached"
-    known = load.uncertainty.offered_quantiles_ns.get(f"{probability:g}")
-    if known is None or not load.outcomes.scheduled:
+    uncertainty = load.uncertainty.offered_quantiles_ns.get(f"{probability:g}")
+    if uncertainty is None or not load.outcomes.scheduled:
         return f"{missed}: nothing was scheduled"
-    if known.reason in _HOPELESS:
-        return f"{missed}: {_HOPELESS[known.reason]}; a longer measurement does not help"
+    if uncertainty.reason in _UNREACHABLE:
+        return f"{missed}: {_UNREACHABLE[uncertainty.reason]}; a longer measurement does not help"
 
     half = half_width(load, f"{probability:g}")
-    effective = known.effective_requests
+    effective = uncertainty.effective_requests
     if half is None:
-        least_ns = load.measured_ns * _times_for_an_interval(load, probability, effective)
-        return f"{missed}: a confidence interval needs at least {_duration(least_ns)}"
+        min_ns = load.measured_ns * _extension_factor(load, probability, effective)
+        return f"{missed}: a confidence interval needs at least {_duration(min_ns)}"
 
     reached = f"{target.name} is known to ± {_percent(half)}"
     if effective is not None:
@@ -98,10 +98,10 @@ def precision_sentence(load: LoadReport, target: Precision) -> str:
     if half <= target.share:
         return reached
     needed_ns = load.measured_ns * (half / target.share) ** 2
-    wish = f"{reached}; ± {_percent(target.share)} needs about {_duration(needed_ns)}"
+    suggestion = f"{reached}; ± {_percent(target.share)} needs about {_duration(needed_ns)}"
     if load.precision is not None:
-        return f"{missed}: {wish} (--max-duration)"
-    return f"{wish} (--duration)"
+        return f"{missed}: {suggestion} (--max-duration)"
+    return f"{suggestion} (--duration)"
 
 
 def half_width(load: LoadReport, quantile: str) -> float | None:
@@ -115,9 +115,9 @@ def half_width(load: LoadReport, quantile: str) -> float | None:
     return None if high_ns is None else (high_ns - low_ns) / 2 / bounds.high
 
 
-def _times_for_an_interval(load: LoadReport, probability: float, effective: float | None) -> float:
-    """The factor by which a load must be extended to have ten effective requests beyond the
-    quantile."""
+def _extension_factor(load: LoadReport, probability: float, effective: float | None) -> float:
+    """The factor by which a load must be extended to have enough requests for an interval of
+    the quantile."""
     needed = MIN_BEYOND / (1 - probability)
     if effective:
         return max(1.0, needed / effective)

@@ -23,11 +23,11 @@ class LoadProgress(msgspec.Struct, frozen=True, kw_only=True):
     measure_from_ns: int
     measure_to_ns: int
     outcomes: Outcomes
-    """Of the measurement so far; requests in the system are only scheduled."""
+    """Outcomes of the measurement so far; requests in the system only count as scheduled."""
     scheduled: int
-    """So far, warm-up and cool-down included."""
+    """Scheduled requests so far, including warm-up and cool-down."""
     answered: int
-    """Complete responses so far, warm-up and cool-down included."""
+    """Complete responses so far, including warm-up and cool-down."""
     p50_ns: int | None
     p99_ns: int | None
 
@@ -39,7 +39,7 @@ class LoadProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProgressFile:
-    """The file of one load. Close it when the load has ended."""
+    """The in-memory file of one load, which exists until the end of the ``with`` block."""
 
     def __init__(self) -> None:
         self.descriptor = os.memfd_create("wsgiload-progress")

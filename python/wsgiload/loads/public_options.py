@@ -2,7 +2,7 @@
 line, durations in seconds.
 
 Their docstrings define the options: the command line takes its help from them. The generator
-decides what is possible when it checks the plan.
+checks whether the plan is possible.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class LoadOptions:
         return replace(self, **missing)
 
     def settings(self, duration_ns: int, transport: Transport | None = None) -> LoadSettings:
-        """The same in the form of the generator's plan."""
+        """The options as ``LoadSettings``, with times in nanoseconds."""
         return LoadSettings(
             duration_ns=duration_ns,
             warmup_ns=seconds_to_ns(self.warmup or 0.0),
@@ -203,10 +203,10 @@ class TransportOptions:
     client_key: str | PathLike[str] | None = None
 
     def transport(self) -> Transport:
-        """The same in the form of the generator's plan."""
+        """The options as ``Transport``."""
         require(not (self.http2 and self.http1_0), "--http2 and --http1.0 are mutually exclusive")
         sources = self.source_addresses
-        # A single text would be taken letter by letter.
+        # Iterating over a string would yield its characters.
         listed = sources.split(",") if isinstance(sources, str) else sources
         return Transport(
             unix_socket=_path(self.unix_socket),

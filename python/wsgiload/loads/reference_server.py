@@ -43,8 +43,8 @@ def find_reference_server(named: Path | None = None) -> Path:
 
 @contextmanager
 def serving_reference(program: Path, hold_ns: int, cpus: tuple[int, ...]) -> Iterator[str]:
-    """Its URL while the block lasts; it delays every response by ``hold_ns`` and runs on these
-    cores."""
+    """Run the server within the block and yield its URL. It delays every response by ``hold_ns``
+    and runs on these cores."""
     with uninterrupted():
         process = _start(program, hold_ns, cpus)
     try:
@@ -71,7 +71,7 @@ def _start(program: Path, hold_ns: int, cpus: tuple[int, ...]) -> subprocess.Pop
         f"{hold_ns}ns" if hold_ns else "0",
     ]
     before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cpus)  # what it starts inherits it
+    os.sched_setaffinity(0, cpus)  # inherited by the child process
     try:
         with unguarded():
             return subprocess.Popen(

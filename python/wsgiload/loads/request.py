@@ -77,8 +77,7 @@ class Request:
 
     @property
     def first(self) -> Request:
-        """The request itself, or the first of several, which a server gets before it is
-        measured."""
+        """The request itself, or the first of several; sent to a server before it is measured."""
         requests = [target.request for target in self.targets]
         requests += [step.request for session in self.sessions for step in session.steps]
         if not requests:
@@ -139,17 +138,17 @@ def header_pairs(
 
 
 def is_token(text: str) -> bool:
-    """Whether it is a valid name of a method or header field."""
+    """Whether the text is a valid name of a method or header field."""
     return _TOKEN.fullmatch(text) is not None
 
 
 def is_field_value(text: str) -> bool:
-    """Whether it is a valid value of a header field."""
+    """Whether the text is a valid value of a header field."""
     return _FIELD_VALUE.fullmatch(text) is not None
 
 
 def parse_header(text: str) -> tuple[str, str]:
-    """``Name: value``."""
+    """The name and the value of ``Name: value``."""
     name, colon, value = text.partition(":")
     if not colon or not is_token(name.strip()):
         raise UsageError(f"{text!r} is not a header field", "write it as 'Name: value'")

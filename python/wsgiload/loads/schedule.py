@@ -1,7 +1,7 @@
 """Open loops with a varying rate: a ramp, steps, or recorded arrivals.
 
-Times in seconds, rates per second over all threads. The generator makes the arrivals, and judges
-whether it can.
+Times in seconds, rates per second over all threads. The generator creates the arrivals and
+checks whether the schedule is possible.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Ramp:
 
     @property
     def length_ns(self) -> int | None:
-        """How long it lasts by itself."""
+        """The duration of the ramp in nanoseconds; None for the whole measurement."""
         return None if self.over is None else seconds_to_ns(self.over)
 
     def onto(self, policy: OpenLoop) -> OpenLoop:
@@ -76,7 +76,7 @@ class Steps:
 
     @property
     def length_ns(self) -> int | None:
-        """How long they last together."""
+        """The total duration of the steps in nanoseconds."""
         return sum(seconds_to_ns(seconds) for _, seconds in self.steps)
 
     def onto(self, policy: OpenLoop) -> OpenLoop:
@@ -124,7 +124,7 @@ class Replay:
 
     @classmethod
     def of(cls, recording: Recording, speed: float = 1.0) -> Replay:
-        """The replay of what was read from a file."""
+        """The replay of a recording."""
         return cls(
             tuple(offset_ns / NS_PER_S for offset_ns in recording.offsets_ns),
             speed,
@@ -134,8 +134,8 @@ class Replay:
 
     @property
     def length_ns(self) -> int | None:
-        """To one mean gap after the last arrival, as the generator has it; None for arrivals that
-        are all at one time."""
+        """The last arrival plus one mean inter-arrival time in nanoseconds, as in the generator;
+        None if all arrivals have the same time."""
         first_ns, last_ns = (round(self.offsets[place] * NS_PER_S) for place in (0, -1))
         gaps = len(self.offsets) - 1
         if last_ns <= first_ns:
@@ -158,11 +158,11 @@ def _require_rates(*rates: float) -> None:
         require(0 <= rate < math.inf, f"a rate must be 0 or more, not {rate:g}")
 
 
-def measured_ns(given_ns: int | None, profile: LoadProfile | None, warmup_ns: int) -> int:
-    """How long to measure: as long as requested, or else as the schedule lasts. A trace begins with
-    the warm-up."""
-    if given_ns is not None:
-        return given_ns
+def measured_ns(requested_ns: int | None, profile: LoadProfile | None, warmup_ns: int) -> int:
+    """The duration of the measurement: the requested one, or else that of the schedule. A trace
+    includes the warm-up."""
+    if requested_ns is not None:
+        return requested_ns
     length_ns = profile.length_ns if profile else None
     if length_ns is None:
         return DEFAULT_DURATION_NS

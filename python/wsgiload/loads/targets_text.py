@@ -18,7 +18,7 @@ Fields = Sequence[tuple[str, str]]
 
 # Fields that the generator sets, that belong to one connection, or that turn a response into "not
 # modified".
-_OWN_FIELDS = frozenset(
+_SKIPPED_FIELDS = frozenset(
     [
         "host",
         "content-length",
@@ -41,7 +41,7 @@ _SECRET_FIELDS = frozenset(
 _NOT_IN_A_LINE = re.compile("[\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
 # Visible ASCII characters without those that are not allowed in URLs.
 _KEPT_IN_URLS = "".join(map(chr, range(0x21, 0x7F))).translate(dict.fromkeys(map(ord, '"<>\\`')))
-# Prefixes of other kinds of lines.
+# Prefixes of comments and options.
 _OTHER_LINES = ("#", "--")
 
 
@@ -79,8 +79,8 @@ def url_text(path: str) -> str:
 
 
 def is_imported(name: str) -> bool:
-    """Whether a header field belongs to the request itself."""
-    return not name.startswith(":") and name.lower() not in _OWN_FIELDS
+    """Whether targets keep this header field."""
+    return not name.startswith(":") and name.lower() not in _SKIPPED_FIELDS
 
 
 def with_weights(targets: Iterable[str]) -> str:
@@ -108,7 +108,7 @@ def hosts_note(imported: int, total: int, host: str) -> list[str]:
 
 
 def _require_single_lines(method: str, path: str, fields: Fields) -> None:
-    """Refuse line breaks, with which the source file could add lines to the targets file."""
+    """Reject line breaks, which could add lines to the targets file."""
     require(is_token(method), f"{method!r} is not a request method", "write one like GET")
     if _NOT_IN_A_LINE.search(path) or not path.startswith("/"):
         raise UsageError(f"{path!r} is not a URL path", "percent-encode it")

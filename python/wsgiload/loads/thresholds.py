@@ -15,7 +15,7 @@ from wsgiload.errors import UsageError
 Thresholds = tuple[tuple[str, float], ...]
 
 # Thresholds of the checks that only the orchestrator can perform.
-OWN: Mapping[str, Mapping[str, float]] = {
+ORCHESTRATOR_THRESHOLDS: Mapping[str, Mapping[str, float]] = {
     "app-calls": {"warn": 0.0, "invalid": 0.0001},
     "kernel-drops": {"warn": 0.0},
 }
@@ -48,8 +48,8 @@ def _threshold(name: str, limit: float) -> tuple[str, float]:
         raise UsageError(f"the threshold {name} must be 0 or more, not {limit:g}")
     if not (dot and key):
         raise UsageError(f"{name!r} is not a threshold", "write it like send-lag.warn")
-    if check in OWN and key not in OWN[check]:
-        keys = " or ".join(OWN[check])
+    if check in ORCHESTRATOR_THRESHOLDS and key not in ORCHESTRATOR_THRESHOLDS[check]:
+        keys = " or ".join(ORCHESTRATOR_THRESHOLDS[check])
         raise UsageError(f"{check} has no threshold {key!r}", f"choose {keys}")
     return f"{check}.{key}", float(limit)
 
@@ -58,7 +58,7 @@ def require_of_generator(thresholds: Iterable[tuple[str, float]]) -> None:
     """Raise UsageError for thresholds of checks that require a server launched by wsgiload."""
     for name, _ in thresholds:
         check = name.partition(".")[0]
-        if check in OWN:
+        if check in ORCHESTRATOR_THRESHOLDS:
             raise UsageError(f"{name}: only `wsgiload sweep` runs the check {check}", "omit it")
 
 
@@ -67,14 +67,14 @@ def of_generator(thresholds: Iterable[tuple[str, float]]) -> dict[str, dict[str,
     plan: dict[str, dict[str, float]] = {}
     for name, limit in thresholds:
         check, _, key = name.partition(".")
-        if check not in OWN:
+        if check not in ORCHESTRATOR_THRESHOLDS:
             plan.setdefault(check, {})[key] = limit
     return plan
 
 
 def of_orchestrator(thresholds: Iterable[tuple[str, float]]) -> dict[str, dict[str, float]]:
     """The thresholds of the orchestrator's checks: the defaults, with overrides."""
-    merged = {check: dict(limits) for check, limits in OWN.items()}
+    merged = {check: dict(limits) for check, limits in ORCHESTRATOR_THRESHOLDS.items()}
     for name, limit in thresholds:
         check, _, key = name.partition(".")
         if check in merged:

@@ -20,8 +20,8 @@ _NEXT = ("--next", "-:")
 
 
 def targets_of_curl(text: str, read: Callable[[str], bytes]) -> ImportedTargets:
-    """The requests to the host of the first request; ``read`` returns the content of files that the
-    commands name."""
+    """Targets for all requests to the host of the first request; ``read`` returns the content of
+    files that the commands name."""
     commands = commands_in(text)
     flags = [flags_of(words) for command in commands.words for words in _parts(command)]
     requests = [request for one in flags for request in requests_of(one, read)]
@@ -39,7 +39,7 @@ def targets_of_curl(text: str, read: Callable[[str], bytes]) -> ImportedTargets:
 
 
 def _parts(words: Sequence[str]) -> Iterator[list[str]]:
-    """The command, split at the flags that begin a new one."""
+    """The words of each command, split at ``--next``."""
     part: list[str] = []
     for word in words:
         if word in _NEXT:

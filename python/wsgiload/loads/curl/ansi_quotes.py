@@ -1,4 +1,4 @@
-"""The text between ``$'`` and ``'``, the quotes in which browsers copy commands for bash. Pure."""
+"""Decodes bash's ``$'…'`` quotes, which browsers use when they copy commands. Pure."""
 
 from __future__ import annotations
 
@@ -19,26 +19,27 @@ _NAMED = {
     "v": "\v", "\\": "\\", "'": "'", '"': '"', "?": "?",
 }  # fmt: skip
 _REPLACEMENT = 0xFFFD
-_LAST = 0x10FFFF
+_MAX_CODE_POINT = 0x10FFFF
 
 
 def ansi_text(quoted: str) -> str:
-    """The text as bash sends it; bytes that are not UTF-8 are surrogates, as in ``sys.argv``."""
+    """The text as bash decodes it. Bytes that are not UTF-8 become surrogates, as in ``sys.argv``."""
     parts, position = [], 0
     for escape in _ESCAPE.finditer(quoted):
-        parts += [_bytes(quoted[position : escape.start()]), _meant(escape)]
+        parts += [_bytes(quoted[position : escape.start()]), _decoded(escape)]
         position = escape.end()
     parts.append(_bytes(quoted[position:]))
     return b"".join(parts).decode(errors="surrogateescape")
 
 
-def _meant(escape: re.Match[str]) -> bytes:
-    if escape["high"]:  # two UTF-16 units, as browsers write characters such as emoji
+def _decoded(escape: re.Match[str]) -> bytes:
+    if escape["high"]:  # a surrogate pair, as browsers write characters such as emoji
         high, low = int(escape["high"], 16), int(escape["low"], 16)
         return chr(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00)).encode()
     if code := escape["short"] or escape["long"]:
         number = int(code, 16)
-        return chr(number if number <= _LAST else _REPLACEMENT).encode(errors="surrogatepass")
+        number = number if number <= _MAX_CODE_POINT else _REPLACEMENT
+        return chr(number).encode(errors="surrogatepass")
     if code := escape["hexadecimal"]:
         return bytes([int(code, 16)])
     if code := escape["octal"]:

@@ -42,7 +42,7 @@ _IGNORED_VALUES = frozenset([
     "trace-ascii", "write-out",
 ])  # fmt: skip
 # Flags for which a load has a replacement, or behaves differently.
-_REMARKS = {
+_HINTS = {
     "compressed": "no Accept-Encoding is sent",
     "insecure": "use `wsgiload load --insecure`",
     "cacert": "use `wsgiload load --ca-file`",
@@ -80,15 +80,15 @@ class Flags:
     """The flags of one command line that affect its requests, in order, by long names."""
 
     urls: list[str] = field(default_factory=list)
-    given: list[tuple[str, str]] = field(default_factory=list)
+    entries: list[tuple[str, str]] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
 
     def values(self, name: str) -> list[str]:
         """The values of a flag, in order."""
-        return [value for flag, value in self.given if flag == name]
+        return [value for flag, value in self.entries if flag == name]
 
     def last(self, name: str) -> str | None:
-        """The last value of a flag, which counts."""
+        """The last value of a flag, which overrides the earlier ones."""
         return next(iter(reversed(self.values(name))), None)
 
     def has(self, name: str) -> bool:
@@ -104,16 +104,16 @@ def flags_of(words: Sequence[str]) -> Flags:
         if word == "--":
             flags.urls.extend(rest)
         elif word.startswith("--"):
-            _take(flags, word, word[2:], None, rest)
+            _process(flags, word, word[2:], None, rest)
         elif word.startswith("-") and word != "-":
-            _take_letters(flags, word, rest)
+            _process_letters(flags, word, rest)
         else:
             flags.urls.append(word)
     flags.urls.extend(flags.values("url"))
     return flags
 
 
-def _take_letters(flags: Flags, word: str, rest: Iterator[str]) -> None:
+def _process_letters(flags: Flags, word: str, rest: Iterator[str]) -> None:
     """Several switches in one word; a flag with a value takes the rest of the word or the next
     word."""
     letters = word[1:]
@@ -122,16 +122,16 @@ def _take_letters(flags: Flags, word: str, rest: Iterator[str]) -> None:
         name = _LETTERS.get(letter)
         if name is None:
             raise _unknown(f"-{letter}")
-        if _take(flags, f"-{letter}", name, letters or None, rest):
+        if _process(flags, f"-{letter}", name, letters or None, rest):
             return
 
 
-def _take(flags: Flags, written: str, name: str, value: str | None, rest: Iterator[str]) -> bool:
-    """Whether this flag takes a value."""
+def _process(flags: Flags, written: str, name: str, value: str | None, rest: Iterator[str]) -> bool:
+    """Process one flag; returns whether it takes a value."""
     if name in _REFUSED:
         raise UsageError(f"{written} of curl cannot be imported", _REFUSED[name])
     if name in _SWITCHES:
-        flags.given.append((name, ""))
+        flags.entries.append((name, ""))
         return False
     if name in _IGNORED_SWITCHES:
         flags.ignored.append(_ignored(written, name))
@@ -143,15 +143,15 @@ def _take(flags: Flags, written: str, name: str, value: str | None, rest: Iterat
     if value is None:
         raise UsageError(f"{written} of curl needs a value", "paste the whole command")
     if name in _VALUES:
-        flags.given.append((name, value))
+        flags.entries.append((name, value))
     else:
         flags.ignored.append(_ignored(written, name))
     return True
 
 
 def _ignored(written: str, name: str) -> str:
-    remark = _REMARKS.get(name)
-    return f"{written} ({remark})" if remark else written
+    hint = _HINTS.get(name)
+    return f"{written} ({hint})" if hint else written
 
 
 def _unknown(written: str) -> UsageError:

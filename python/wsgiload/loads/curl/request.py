@@ -17,7 +17,7 @@ Field = tuple[str, str]
 
 _DATA = ("data", "data-ascii", "data-binary", "data-raw", "data-urlencode", "json")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-# What curl expands to several URLs.
+# Characters that curl expands to several URLs.
 _GLOBS = re.compile(r"[\[\]{}]")
 # Some browsers write this HTTP/2 field without its colon.
 _NOT_SENT = frozenset(("authority",))
@@ -30,7 +30,7 @@ class CurlRequest:
     host: str
     method: str
     path: str
-    """With its query."""
+    """Includes the query."""
     fields: tuple[Field, ...]
     body: bytes
 
@@ -84,9 +84,9 @@ def _url(written: str, is_literal: bool) -> SplitResult:
 
 
 def _data(flags: Flags, read: Read) -> bytes | None:
-    """The combined data flags; ``None`` without any."""
+    """The body from all data flags; None without data flags."""
     has_data, body = False, b""
-    for name, value in flags.given:
+    for name, value in flags.entries:
         if name in _DATA:
             has_data = True
             separator = b"&" if body and name != "json" else b""
@@ -106,8 +106,8 @@ def _data_part(name: str, value: str, read: Read) -> bytes:
 
 
 def _encoded(value: str, read: Read) -> str:
-    """``content``, ``=content``, ``name=content``, ``@file`` and ``name@file``, with the content
-    encoded."""
+    """Form-encode the content of ``content``, ``=content``, ``name=content``, ``@file`` or
+    ``name@file``."""
     place = value.find("=")
     place = value.find("@") if place < 0 else place
     if place < 0:
@@ -149,7 +149,7 @@ def _given_fields(flags: Flags, read: Read) -> tuple[list[Field], set[str]]:
             name, colon, value = line.partition(":")
             is_empty = not colon and line.rstrip().endswith(";")
             name = line.rstrip()[:-1] if is_empty else name
-            if not (colon or is_empty):  # it may be a secret
+            if not (colon or is_empty):  # the message omits the line, which may be a secret
                 raise UsageError(
                     "a header field (-H of curl) has no colon", "write it as 'Name: value'"
                 )

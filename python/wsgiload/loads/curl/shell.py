@@ -1,5 +1,5 @@
-"""Splits a text with curl commands into the words of each command. Pure: nothing is run, and
-anything that needs a shell is refused."""
+"""Splits a text with curl commands into the words of each command. Pure: runs nothing, and
+rejects everything that needs a shell."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import PurePath
 from wsgiload.errors import UsageError
 from wsgiload.loads.curl.ansi_quotes import ansi_text
 
-# Characters with a meaning outside of quotes, and everything in quotes.
+# Quoted text, and characters with a special meaning outside of quotes.
 _PIECE = re.compile(
     r"""
       (?P<continued>\\\r?\n)
@@ -72,7 +72,7 @@ def _segments(text: str, ignored: list[str]) -> Iterator[tuple[str, bool]]:
 
 
 def _rewritten(piece: re.Match[str]) -> str:
-    """This piece, rewritten so that shlex reads it as a shell does."""
+    """The piece, rewritten so that shlex parses it like a shell."""
     kind, text = piece.lastgroup, piece.group()
     if kind in ("escaped", "literal"):
         return text
@@ -91,7 +91,7 @@ def _rewritten(piece: re.Match[str]) -> str:
         raise UsageError(
             "the command is quoted for cmd.exe", "copy it as cURL (bash) from the browser"
         )
-    return ""  # a comment, or a line that goes on
+    return ""  # a comment or a line continuation
 
 
 def _in_double_quotes(match: re.Match[str]) -> str:

@@ -21,8 +21,8 @@ MAX_NOTES = 100
 
 
 def targets_of_openapi(content: bytes, methods: Collection[str] = ()) -> ImportedTargets:
-    """Every operation with a safe method, or with one of ``methods``, whose values can be filled
-    in."""
+    """Targets for the operations with a safe method, or with one of ``methods``, whose values can
+    be filled in."""
     document = document_of(content)
     methods_to_import = SAFE_METHODS | set(methods)
     entries = list(operations_in(document))

@@ -1,4 +1,4 @@
-"""The body of an operation, in its first media type that can be sent."""
+"""The body of an operation, in the preferred media type that can be sent."""
 
 from __future__ import annotations
 

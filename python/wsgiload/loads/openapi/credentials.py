@@ -1,4 +1,4 @@
-"""The credentials that the operations of a description need. It never contains any."""
+"""Which credentials the operations of a description need. Descriptions contain none."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def credentials_note(document: ApiDescription, operations: Sequence[Object]) -> 
 
 
 def _scheme_of(document: ApiDescription, operation: Object) -> str | None:
-    """The name of the first required scheme."""
+    """The name of the first required scheme; None if no scheme is required."""
     requirements = items(operation.get("security", document.root.get("security")))
     alternatives = [mapping(one) for one in requirements]
     if not alternatives or {} in alternatives:

@@ -14,7 +14,7 @@ from wsgiload.errors import UsageError
 
 Object = dict[str, object]
 
-# References followed for one value; a longer chain is a cycle.
+# References followed for one value; a longer chain is treated as a cycle.
 MAX_REFERENCES = 32
 # Nodes visited in one file; a few nested schemas can expand to more values than fit into memory.
 MAX_NODES = 1_000_000
@@ -27,7 +27,7 @@ class Unfillable(Exception):
 
 
 class TooLarge(Unfillable):
-    """The rest of the file is ignored."""
+    """The schemas are too large; the rest of the file is ignored."""
 
 
 @dataclass(slots=True)
@@ -40,18 +40,18 @@ class ApiDescription:
     _open: list[str] = field(default_factory=list, init=False)
 
     def object_at(self, value: object) -> Object:
-        """The object, or the one to which it refers; an empty one for any other value."""
+        """The object, with references resolved; an empty object for any other value."""
         for _ in range(MAX_REFERENCES):
             target = mapping(value)
             reference = target.get("$ref")
             if not isinstance(reference, str):
                 return target
-            value = self._referred(reference)
+            value = self._resolved(reference)
         raise Unfillable("its references are circular")
 
     @contextmanager
     def inside(self, value: object) -> Iterator[Object]:
-        """The same object; within the block, references to it are refused."""
+        """The same object; within the block, references to it are rejected."""
         self.count()
         reference = str(mapping(value).get("$ref", ""))
         if reference and reference in self._open:
@@ -68,7 +68,7 @@ class ApiDescription:
         if self._nodes > MAX_NODES:
             raise TooLarge("the schemas of the file are too large")
 
-    def _referred(self, reference: str) -> object:
+    def _resolved(self, reference: str) -> object:
         if not reference.startswith("#"):
             raise Unfillable(f"it refers to {shown(reference)}, outside of the file; {_BUNDLE}")
         value: object = self.root
@@ -121,7 +121,7 @@ def text_or(value: object, default: str) -> str:
 
 
 def shown(text: str) -> str:
-    """A text of the file for a message: one line, shortened."""
+    """A text from the file for messages: one line, shortened."""
     line = " ".join(text.split())
     if len(line) <= MAX_SHOWN_CHARACTERS:
         return line

@@ -61,7 +61,7 @@ def operations_in(document: ApiDescription) -> Iterator[Operation | tuple[str, U
 
 
 def target_of(document: ApiDescription, operation: Operation) -> str:
-    """The lines of its request in a targets file."""
+    """The lines of the operation's request in a targets file."""
     if not _TEMPLATE.fullmatch(operation.template):
         raise Unfillable("its path is not a valid URL path")
     parameters = described(document, operation.item, operation.operation)
@@ -74,8 +74,8 @@ def target_of(document: ApiDescription, operation: Operation) -> str:
     path = values.path(base + operation.template)
     text = template_text(operation.method, path, fields, body.content if body else b"")
 
-    named = f"--name {operation.name}\n" if path != operation.template else ""
-    return text + named + _expectation(document, operation.operation)
+    name_line = f"--name {operation.name}\n" if path != operation.template else ""
+    return text + name_line + _expectation(document, operation.operation)
 
 
 def base_path(document: ApiDescription, *levels: Object) -> str:
@@ -100,7 +100,7 @@ def _server_path(server: Object) -> str:
 
 
 def _expectation(document: ApiDescription, operation: Object) -> str:
-    """The success statuses that the operation lists."""
+    """The line with the listed success statuses, or else redirects; empty for only 200 or none."""
     codes = [str(code) for code in mapping(operation.get("responses"))]
     statuses = sorted(filter(_SUCCESS.fullmatch, codes))
     statuses = statuses or sorted(filter(_REDIRECT.fullmatch, codes))

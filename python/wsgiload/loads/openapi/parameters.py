@@ -124,8 +124,8 @@ def _in_path(parameter: Object, value: object) -> str:
 def _in_query(parameter: Object, name: str, value: object) -> list[str]:
     written = quote(name, safe="")
     style = text_or(parameter.get("style", parameter.get("collectionFormat")), "")
-    is_old = "schema" not in parameter and "content" not in parameter
-    style = style or ("csv" if is_old else "form")
+    is_version_2 = "schema" not in parameter and "content" not in parameter
+    style = style or ("csv" if is_version_2 else "form")
     one_each = style == _ONE_EACH or (style == "form" and parameter.get("explode") is not False)
     if isinstance(value, dict):
         if style == "deepObject":

@@ -1,4 +1,4 @@
-"""Values as texts of a request. Braces are escaped, except in placeholders."""
+"""Encodes values for requests. Braces are escaped, except in placeholders."""
 
 from __future__ import annotations
 
@@ -54,13 +54,12 @@ def json_text(value: object) -> str:
 
 
 def json_value(value: object) -> str:
-    """JSON for a part of a URL, where it is encoded."""
+    """JSON as the value of a parameter, whose braces are escaped later."""
     return json_text(value).replace("{{{{", "{{")
 
 
 class _JsonWriter:
-    """Writes JSON within bounds, because repeated items can make a small value expand to much
-    text."""
+    """Writes JSON of limited length: repeated items can expand a small value to a long text."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
