@@ -46,7 +46,7 @@ def read_files(paths: Sequence[Path], stated: Stated) -> Files:
 
 def audit(files: Files) -> AuditReport:
     """The findings of each run, in the order of the files."""
-    alarms: dict[int, list[AuditAlarm]] = {id(run): _of_one(run) for run in files.runs}
+    alarms: dict[int, list[AuditAlarm]] = {id(run): _alarms_of(run) for run in files.runs}
     for series in _series(files.runs):
         of_series = (*capped_concurrency(series), *flat_throughput(series))
         for run, one in (*of_series, *missing_runs(series, len(files.runs))):
@@ -59,7 +59,7 @@ def audit(files: Files) -> AuditReport:
     return AuditReport(schema_version=2, files=tuple(audited), rejected=tuple(files.rejected))
 
 
-def _of_one(run: Run) -> list[AuditAlarm]:
+def _alarms_of(run: Run) -> list[AuditAlarm]:
     return [one for finding in FINDINGS if (one := finding(run)) is not None]
 
 

@@ -10,13 +10,13 @@ from wsgiload.audit.text import CutOff, quoted_end
 from wsgiload.errors import UsageError
 
 T = TypeVar("T")
-# The part of the end that shows where the file was cut off.
+# The length of the quoted end of a truncated file.
 MAX_SHOWN_CHARACTERS = 60
 
 
 def decode(content: str, kind: type[T], tool: str) -> T:
-    """The content as this type. Raises UsageError for anything else; if the file was cut off, the
-    error shows its end."""
+    """The content as this type. Raises UsageError for anything else, or CutOff, which quotes the
+    end, for a truncated file."""
     try:
         return msgspec.json.decode(content.strip(), type=kind)
     except msgspec.ValidationError as error:

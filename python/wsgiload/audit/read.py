@@ -106,7 +106,7 @@ def _content(path: Path) -> str:
 
 
 def _with_stated(part: Part, tool: AuditTool, stated: Stated) -> Part:
-    """The figures, completed by what the user states; the file takes precedence."""
+    """The figures, completed by the user's facts; the file takes precedence."""
     figures = part.figures
     connections = figures.connections or stated.connections
     rate_per_s = figures.requested_per_s

@@ -28,7 +28,7 @@ class Part:
     figures: Figures
     name: str | None = None
     is_total: bool = False
-    """Whether it sums up the other parts of its file."""
+    """Whether it aggregates the other parts of its file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class AuditTool:
     parse: Callable[[str], Sequence[Part]]
     timed_errors: frozenset[ErrorKind] = field(default=ERROR_RESPONSES)
     """Kinds of failed requests whose times are among the response times."""
-    back_fills: bool = False
-    """Whether it adds invented samples for the requests that a stall kept it from sending."""
+    corrects_omission: bool = False
+    """Whether it adds samples for requests not sent during a stall (coordinated omission)."""
     pauses: bool = False
     """Whether its users may pause between requests."""
     keeps_failed_connections: bool = False

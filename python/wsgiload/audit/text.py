@@ -61,14 +61,14 @@ def milliseconds_ns(text: str) -> int:
 
 
 def quoted(content: str) -> str:
-    """The beginning of a part of the file, made legible, and without passwords and tokens of
+    """The beginning of a text from the file: printable, and without passwords and tokens in
     URLs."""
     return quotation(public_url(content[:MAX_CHARACTERS]))
 
 
-def quoted_end(content: str, most_characters: int) -> str:
-    """The end of a part of the file, in the same form."""
-    return quotation(public_url(content[-MAX_CHARACTERS:])[-most_characters:])
+def quoted_end(content: str, max_characters: int) -> str:
+    """The end of a text from the file, in the same form."""
+    return quotation(public_url(content[-MAX_CHARACTERS:])[-max_characters:])
 
 
 def count(text: str) -> int:

@@ -14,12 +14,12 @@ from wsgiload.errors import WsgiloadError
 from wsgiload.experiment.procedure import SETTLE_BEFORE_RERUN_NS
 from wsgiload.interrupts import uninterrupted
 from wsgiload.report import words
-from wsgiload.results.load_attempts import Attempt, longest_s, needs_repeat
+from wsgiload.results.load_attempts import Attempt, max_duration_s, needs_repeat
 
 
 def longest_sentence(plan: LoadPlan, reruns: int) -> str:
     """A sentence on the maximum duration of the load with its reruns."""
-    whole = words.format_span(longest_s(plan, reruns))
+    whole = words.format_span(max_duration_s(plan, reruns))
     attempts = words.plural(1 + reruns, "attempt")
     return f"if the host disturbs the load: up to {attempts}, {whole} in total"
 

@@ -20,19 +20,19 @@ _TEXTS = ("cell", "service")
 
 
 def damages(folder: Path) -> list[str]:
-    """A line for each damaged file. An unreadable summary.json is left to its reader. A folder with
-    neither a readable summary.json nor a manifest is not a run directory, so nothing in it is
-    damaged."""
+    """A line for each damaged file, except for an unreadable summary.json, which its reader reports.
+    A folder with neither a readable summary.json nor a manifest is not a run directory, so nothing
+    in it is damaged."""
     is_summary_readable = _is_summary_readable(folder)
     if not is_summary_readable and not (folder / NAME).exists():
         return []
 
-    complaints = {name: f"{folder / name} {complaint}" for name, complaint in changed_files(folder)}
+    problems = {name: f"{folder / name} {problem}" for name, problem in changed_files(folder)}
     for name, cause in [*_documents(folder), *_tables(folder)]:
-        complaints[name] = cause  # more specific than a checksum mismatch
+        problems[name] = cause  # more specific than a checksum mismatch
     if not is_summary_readable:
-        complaints.pop("summary.json", None)
-    return [complaints[name] for name in sorted(complaints)]
+        problems.pop("summary.json", None)
+    return [problems[name] for name in sorted(problems)]
 
 
 def _is_summary_readable(folder: Path) -> bool:
@@ -74,15 +74,15 @@ def _tables(folder: Path) -> Iterator[tuple[str, str]]:
     for name, columns in CSV_COLUMNS.items():
         path = folder / name
         try:
-            complaint = _table_complaint(path, columns) if path.exists() else None
+            problem = _table_problem(path, columns) if path.exists() else None
         except (OSError, UnicodeError, csv.Error) as error:
-            complaint = f"cannot be read: {error}"
-        if complaint is not None:
-            yield name, f"{path} {complaint}"
+            problem = f"cannot be read: {error}"
+        if problem is not None:
+            yield name, f"{path} {problem}"
 
 
-def _table_complaint(path: Path, columns: tuple[str, ...]) -> str | None:
-    """What is wrong with the first damaged line; older runs have fewer columns."""
+def _table_problem(path: Path, columns: tuple[str, ...]) -> str | None:
+    """The problem of the first damaged line, or None. Older runs have fewer columns."""
     with path.open(newline="", encoding="utf-8") as file:
         rows = csv.reader(file)
         heading = next(rows, None)

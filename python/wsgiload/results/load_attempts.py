@@ -28,7 +28,7 @@ from wsgiload.results.load_cell import cell_of_load
 from wsgiload.sampling.sampler import Sample
 from wsgiload.units import NS_PER_S
 
-# The wait for a quiet host includes one more look after its time is over.
+# Waiting for a quiet host ends with one more check after the time limit.
 WAIT_NS = SETTLE_BEFORE_RERUN_NS + WATCH_NS
 
 
@@ -42,14 +42,14 @@ class Attempt:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether it was interrupted."""
+        """Whether the load was interrupted."""
         return any(reason.check == "interrupted" for reason in self.report.verdict.reasons)
 
     @property
     def disturbance(self) -> str | None:
         """Why the load should be repeated; None if it should not."""
-        is_reason = is_discarded(self.cell) or is_disturbed(self.cell)
-        return reason_of_repeat(self.cell) if is_reason else None
+        needs_rerun = is_discarded(self.cell) or is_disturbed(self.cell)
+        return reason_of_repeat(self.cell) if needs_rerun else None
 
     def document(self, *, is_reported: bool) -> LoadAttempt:
         """The attempt's entry in the report."""
@@ -85,18 +85,18 @@ def needs_repeat(attempts: Sequence[Attempt]) -> bool:
 def reported(attempts: Sequence[Attempt]) -> Attempt:
     """The attempt to report; its report lists all attempts."""
     best = _best(attempts)
-    account = tuple(one.document(is_reported=one is best) for one in attempts)
-    return Attempt(msgspec.structs.replace(best.report, attempts=account), best.cell, best.samples)
+    entries = tuple(one.document(is_reported=one is best) for one in attempts)
+    return Attempt(msgspec.structs.replace(best.report, attempts=entries), best.cell, best.samples)
 
 
 def _best(attempts: Sequence[Attempt]) -> Attempt:
     """The least disturbed attempt; an interrupted one only if there is no other."""
-    whole = [one for one in attempts if not one.is_interrupted] or list(attempts)
-    counted = counted_attempt([one.cell for one in whole])
-    return next(one for one in whole if one.cell is counted)
+    completed = [one for one in attempts if not one.is_interrupted] or list(attempts)
+    counted = counted_attempt([one.cell for one in completed])
+    return next(one for one in completed if one.cell is counted)
 
 
-def longest_s(plan: LoadPlan, reruns: int) -> float:
+def max_duration_s(plan: LoadPlan, reruns: int) -> float:
     """The maximum duration of the load in seconds, with this many reruns."""
     phases = plan.phases
     measure_ns = phases.measure_ns if plan.precision is None else plan.precision.max_duration_ns

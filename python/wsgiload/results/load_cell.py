@@ -45,7 +45,7 @@ def cell_of_load(report: LoadReport, name: str, *, server: str = "url", run: int
 
 
 def _limits(attached: AttachedResources) -> AppliedLimits:
-    """The limits already in force; attaching sets none."""
+    """The limits already in force. wsgiload sets none on an attached server."""
     memory_bytes = attached.effective_memory_bytes
     return AppliedLimits(
         backend="none" if attached.source == "processes" else attached.source,

@@ -12,7 +12,7 @@ import msgspec
 from wsgiload.documents.manifest import FileDigest, Manifest
 
 NAME = "manifest.json"
-PIECE_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 20
 SCHEMA_VERSION = 1
 
 
@@ -33,7 +33,7 @@ class Digests:
         self._bytes[name] = self._bytes.get(name, 0) + len(data)
 
     def take(self, folder: Path, name: str) -> None:
-        """Read the checksum of the existing file."""
+        """Compute the checksum of an existing file."""
         self._sha256[name], self._bytes[name] = _digest(folder / name, None)
 
     def size_bytes(self, name: str) -> int | None:
@@ -55,7 +55,7 @@ class Digests:
 
 
 def changed_files(folder: Path) -> Iterator[tuple[str, str]]:
-    """Each file that differs from what was written, and how; empty if a run has no manifest."""
+    """Each file that has changed since it was written, and how; none without a manifest."""
     path = folder / NAME
     if not path.is_file():
         return
@@ -68,11 +68,11 @@ def changed_files(folder: Path) -> Iterator[tuple[str, str]]:
         yield NAME, f"has schema version {manifest.schema_version}; this version reads 1"
         return
     for name, written in manifest.files.items():
-        if (complaint := _complaint(folder, name, written)) is not None:
-            yield name, complaint
+        if (problem := _problem(folder, name, written)) is not None:
+            yield name, problem
 
 
-def _complaint(folder: Path, name: str, written: FileDigest) -> str | None:
+def _problem(folder: Path, name: str, written: FileDigest) -> str | None:
     path = folder / name
     try:
         if not path.resolve().is_relative_to(folder.resolve()):
@@ -91,16 +91,18 @@ def _complaint(folder: Path, name: str, written: FileDigest) -> str | None:
     return None
 
 
-def _digest(path: Path, most_bytes: int | None) -> tuple[hashlib._Hash, int]:
-    """The checksum of the file or of its first ``most_bytes``, and the number of bytes that it
+def _digest(path: Path, max_bytes: int | None) -> tuple[hashlib._Hash, int]:
+    """The checksum of the file or of its first ``max_bytes``, and the number of bytes that it
     covers."""
     digest, size_bytes = hashlib.sha256(), 0
     with path.open("rb") as file:
-        while most_bytes is None or size_bytes < most_bytes:
-            left = PIECE_BYTES if most_bytes is None else min(PIECE_BYTES, most_bytes - size_bytes)
-            piece = file.read(left)
-            if not piece:
+        while max_bytes is None or size_bytes < max_bytes:
+            chunk_bytes = (
+                CHUNK_BYTES if max_bytes is None else min(CHUNK_BYTES, max_bytes - size_bytes)
+            )
+            chunk = file.read(chunk_bytes)
+            if not chunk:
                 break
-            digest.update(piece)
-            size_bytes += len(piece)
+            digest.update(chunk)
+            size_bytes += len(chunk)
     return digest, size_bytes

@@ -68,8 +68,8 @@ class ServiceSamples:
 
 @dataclass(slots=True)
 class CellRecord:
-    """Everything measured for one cell. It is filled step by step, so a failure keeps the earlier
-    steps."""
+    """Everything measured for one cell, filled step by step. After a failure, it contains the
+    earlier steps."""
 
     cell: Cell
     environment: Environment | None = None
@@ -86,7 +86,7 @@ class CellRecord:
     keepalive_honoured: bool | None = None
     cache: CacheProbe | None = None
     external: ExternalReading | None = None
-    backlog: int | None = None  # read from the kernel; of one listening socket
+    backlog: int | None = None  # of one listening socket, as read from the kernel
     attribution: AttributionResult | None = None
     host: HostSeconds | None = None
     concurrency: MeasuredConcurrency | None = None
@@ -95,7 +95,7 @@ class CellRecord:
     server_exit: ServerExit | None = None
     settings: ServerSettings | None = None
     failure: CellFailure | None = None
-    # Whether the load finished and the server survived it; only its stop may be missing.
+    # Whether the load finished and the server survived it. The server may not have stopped yet.
     measured: bool = False
     interrupted: bool = False
     notes: list[str] = field(default_factory=list)

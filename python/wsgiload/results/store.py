@@ -59,7 +59,7 @@ class RunDirectory:
         stamp = self.started_utc.strftime("%Y%m%dT%H%M%SZ")
         self.path = (folder / f"{stamp}-{name}-{secrets.token_hex(2)}").absolute()
         try:
-            # What an app logs and receives is private.
+            # Logs and requests may contain private data.
             self.path.mkdir(parents=True, mode=0o700)
             (self.path / "server").mkdir()
             (self.path / "load").mkdir()
@@ -76,29 +76,29 @@ class RunDirectory:
         self._has_latency_log = False
 
     @classmethod
-    def reopen(cls, path: Path, kept: Collection[str], *, stores_secrets: bool = False) -> Self:
+    def reopen(cls, path: Path, cell_ids: Collection[str], *, stores_secrets: bool = False) -> Self:
         """An existing run directory to continue, reduced to the cells in its summary.
 
-        If a process was killed while it wrote a cell, the other files contain a part of that cell.
+        A process that was killed while writing a cell left a part of it in the other files.
         """
         directory = cls.__new__(cls)
         directory.path = path.absolute()
         directory._digests = Digests()
         directory._stores_secrets = stores_secrets
         directory.started_utc = _started(path / "run.json")
-        # Its checksums are those of files that change now.
+        # The files change now, so its checksums become wrong.
         (path / manifest.NAME).unlink(missing_ok=True)
         for name, cell_of in _CELL_OF_LINE.items():
-            directory._keep_lines(name, cell_of, kept)
+            directory._keep_lines(name, cell_of, cell_ids)
         for file in [*(path / "load").glob("*.json"), *(path / "server").glob("*.log")]:
-            if file.stem not in kept:
+            if file.stem not in cell_ids:
                 file.unlink()
         directory._has_latency_log = (path / "latency.hlog").is_file()
         directory._take_digests()
         return directory
 
     def _keep_lines(
-        self, name: str, cell_of: Callable[[str], str | None], kept: Collection[str]
+        self, name: str, cell_of: Callable[[str], str | None], cell_ids: Collection[str]
     ) -> None:
         path = self.path / name
         if not path.is_file():
@@ -106,7 +106,7 @@ class RunDirectory:
         cell, lines = None, []
         for line in _text_of(path).splitlines():
             cell = cell_of(line) or cell  # a line that names no cell belongs to the one before it
-            if cell is None or cell in kept:
+            if cell is None or cell in cell_ids:
                 lines.append(line)
         self._replace(name, "\n".join(lines))
 
@@ -124,7 +124,7 @@ class RunDirectory:
         self._replace_listed("run.json", encode(run, indent=1))
 
     def write_summary(self, summary: Summary) -> None:
-        """summary.json, as a whole."""
+        """summary.json: all cells so far."""
         self._replace_listed("summary.json", encode(summary, indent=1))
 
     def write_capacity(self, document: CapacityResult) -> None:

@@ -23,7 +23,7 @@ from wsgiload.host.cpus import CpuPlan
 from wsgiload.host.revision import revision_of
 from wsgiload.loads.public_options import RequestOptions
 
-# The facts that figures depend on; other facts of the host may change within hours.
+# Facts that results depend on; other facts about the host may change during a run.
 HOST_FACTS = (
     "kernel",
     "machine",
@@ -35,7 +35,7 @@ HOST_FACTS = (
     "generator",
 )
 # Parts of a plan that may differ in a resumed run.
-_ELSEWHERE = ("out", "slo", "app_revision", "store_secrets", "title", "source", "notes")
+_MAY_DIFFER = ("out", "slo", "app_revision", "store_secrets", "title", "source", "notes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ def _path(kind: type, value: object) -> Path:
 
 
 def _unknown(stored: object, known: object) -> Iterator[str]:
-    """Keys that this version would not have written; decoding ignores them."""
+    """Keys that this version does not know; decoding ignores them."""
     if isinstance(stored, dict) and isinstance(known, dict):
         yield from stored.keys() - known.keys()
         for name in stored.keys() & known.keys():
@@ -130,7 +130,7 @@ def _flat(plan: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, o
     for name, value in plan.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name}.")
-        elif name not in _ELSEWHERE:
+        elif name not in _MAY_DIFFER:
             yield prefix + name, value
 
 

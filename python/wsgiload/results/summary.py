@@ -68,7 +68,7 @@ def summarise_sweep(
 def facts_of(
     experiment: Experiment, servers: tuple[str, ...], cpu_plan: CpuPlan
 ) -> ExperimentFacts:
-    """The experiment in the form of a summary, with the cores of both sides."""
+    """The experiment in the form of a summary, with the cores of server and generator."""
     return msgspec.structs.replace(
         experiment_facts(experiment, servers),
         server_cpus=cpu_plan.server_cpus,
@@ -138,8 +138,8 @@ def _settings(record: CellRecord) -> ServerSettings | None:
     observed."""
     if record.settings is None:
         return None
-    kept = {None: None, True: "on", False: "off"}[record.keepalive_honoured]
-    return msgspec.structs.replace(record.settings, backlog=record.backlog, keepalive=kept)
+    keepalive = {None: None, True: "on", False: "off"}[record.keepalive_honoured]
+    return msgspec.structs.replace(record.settings, backlog=record.backlog, keepalive=keepalive)
 
 
 def _server_exit(record: CellRecord) -> ExitStatus | None:
@@ -226,8 +226,8 @@ def _unsettled(record: CellRecord, setting: Setting) -> Reason | None:
         f"the host was not idle when this trial began (waited {settled.waited_s:.0f} s): "
         f"{' and '.join(settled.disturbances)}"
     )
-    longest_s = setting.experiment.procedure.settle_ns / NS_PER_S
-    return reason_of("host-not-idle", "warn", message, round(settled.waited_s, 1), longest_s)
+    limit_s = setting.experiment.procedure.settle_ns / NS_PER_S
+    return reason_of("host-not-idle", "warn", message, round(settled.waited_s, 1), limit_s)
 
 
 def _missing_limits(record: CellRecord) -> Reason | None:
@@ -238,7 +238,7 @@ def _missing_limits(record: CellRecord) -> Reason | None:
 
 
 def _contamination(record: CellRecord) -> Reason | None:
-    """Whether other processes used the machine while this cell was measured."""
+    """The reason if other processes used the machine during the measurement."""
     attribution = record.attribution
     if attribution is None:
         return None
@@ -306,8 +306,8 @@ def _disturbance(record: CellRecord) -> str | None:
     if record.host is None or record.load is None or not record.host.disturbed_s:
         return None
     whole_s = record.load.measured_ns / NS_PER_S
-    calm_ns = record.host.undisturbed_ns.get(0.99)
-    rest = f"; p99 of the undisturbed seconds: {milliseconds(calm_ns)}" if calm_ns else ""
+    p99_ns = record.host.undisturbed_ns.get(0.99)
+    rest = f"; p99 of the undisturbed seconds: {milliseconds(p99_ns)}" if p99_ns else ""
     return (
         f"other processes or the hypervisor disturbed {record.host.disturbed_s:g} of {whole_s:g} s"
         f"{rest}"
@@ -332,7 +332,7 @@ def exit_code(
     undecided threshold, then failed threshold."""
     if summary.status == "interrupted":
         return EXIT_INTERRUPTED
-    # A short trial only selects, but a server that failed in it has failed.
+    # Short trials only qualify servers for a race, but a failure in one counts.
     broken = [cell for cell in counted_attempts(summary.cells) if cell.failure is not None]
     cells = counted_attempts(after_qualifying(summary.cells, summary.experiment))
     if any(_has_failed(cell) for cell in (*broken, *cells)):

@@ -9,9 +9,9 @@ from wsgiload.documents.audit import AuditAlarm
 from wsgiload.report.words import format_duration_ns, plural, quantile_name
 
 MIN_QUANTILES = 3
-# If the parts do not differ, their mean proves nothing.
+# If the parts differ less, their mean proves nothing.
 MIN_SPREAD = 0.2
-# The tolerance for rounding, in steps of the tool's resolution.
+# The tolerance for rounding, in steps of the tool's resolution, or relative to the mean.
 TOLERANCE_STEPS = 0.6
 MIN_TOLERANCE = 0.001
 

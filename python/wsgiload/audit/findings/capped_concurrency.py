@@ -11,7 +11,7 @@ from wsgiload.documents.audit import AuditAlarm
 from wsgiload.report.words import format_count, three_digits
 
 SAME_WITHIN = 0.1
-# The share of the connections at the highest level; if more are served, there is no cap below them.
+# If more than this share of the most connections is in flight, there is no cap.
 MAX_SERVED_SHARE = 0.5
 
 

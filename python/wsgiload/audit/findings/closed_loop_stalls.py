@@ -40,8 +40,8 @@ def closed_loop_stalls(run: Run) -> AuditAlarm | None:
 
 
 def _stalled_share(run: Run, quantiles: dict[float, int], one_stall: float) -> float:
-    """The share of time spent in stalls: a single stall of all connections, unless the mean is too
-    low for one, or several stalls, if only they explain a high mean."""
+    """The share of time spent in stalls. One stall of all connections is assumed, unless the mean
+    is too low for one, or high enough to imply several."""
     mean_ns = run.figures.mean_ns
     if not mean_ns:
         return one_stall

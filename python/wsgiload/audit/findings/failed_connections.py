@@ -16,7 +16,7 @@ def failed_connections(run: Run) -> AuditAlarm | None:
     """All connections of the run failed, or some connections of a tool that does not reconnect."""
     figures = run.figures
     if figures.requests == 0 and run.failures:
-        return _nothing(run)
+        return _no_response(run)
 
     failed = figures.errors.get("connect", 0)
     if not failed or not figures.connections or not run.tool:
@@ -42,7 +42,7 @@ def failed_connections(run: Run) -> AuditAlarm | None:
     )
 
 
-def _nothing(run: Run) -> AuditAlarm:
+def _no_response(run: Run) -> AuditAlarm:
     return alarm(
         "failed-connections",
         "no request got a response, so this run says nothing about the server",

@@ -16,7 +16,7 @@ def failures_left_out(run: Run) -> AuditAlarm | None:
     if tool is None or not figures.requests:
         return None
     left_out = {kind: n for kind, n in figures.errors.items() if kind not in tool.timed_errors}
-    # These connections lost no request.
+    # These errors are closed or failed connections, not lost requests.
     if no_keepalive(run) is not None:
         left_out.pop("read", None)
     if tool.keeps_failed_connections:

@@ -13,8 +13,7 @@ from wsgiload.report.words import (
 )
 
 MIN_RATIO, MAX_RATIO = 0.9, 1.1
-# Connections start and end one after another, which affects the figures if each carries fewer
-# requests.
+# With fewer requests, the staggered start and end of the connections distort the figures.
 MIN_PER_CONNECTION = 20
 
 
@@ -34,8 +33,8 @@ def littles_law(run: Run) -> AuditAlarm | None:
             "client, and the response times do not include their waiting"
         )
         return _alarm(run, message, accounted, MIN_RATIO)
-    # Samples that a tool adds to correct for coordinated omission lengthen the mean.
-    if share - rounding > MAX_RATIO and not run.tool.back_fills:
+    # Samples added to correct for coordinated omission increase the mean.
+    if share - rounding > MAX_RATIO and not run.tool.corrects_omission:
         message = (
             f"the response times add up to {three_digits(accounted)} concurrent requests, but "
             f"there were only {plural(connections, 'connection')}"
@@ -61,7 +60,7 @@ def _rounding(run: Run, connections: int) -> float:
 
 
 def _is_long_enough(run: Run, accounted: float) -> bool:
-    """Whether the connections that did work carried many requests."""
+    """Whether each active connection carried enough requests, on average."""
     requests = run.figures.requests or 0
     return requests >= MIN_PER_CONNECTION * max(1.0, accounted)
 

@@ -13,7 +13,7 @@ from wsgiload.report.words import format_duration_ns
 MAX_WIDTH_NS = 6_000_000
 # The share of the variance that fast responses would cause.
 MIN_VARIANCE_SHARE = 0.5
-# Jitter is symmetric around the median.
+# The variance relative to the part above the median; symmetric jitter gives at most 2.
 MAX_JITTER_RATIO = 2.5
 # Relative to the median: the deviation that 1 fast response in 400 causes.
 MIN_DEVIATION = 0.05
@@ -47,7 +47,7 @@ def _delay(run: Run) -> tuple[int | None, str]:
     if median_ns is None or figures.quantiles_ns.get("0.9", median_ns) - median_ns > MAX_WIDTH_NS:
         return None, ""
     if figures.min_ns is not None:
-        if _is_a_queue(run, median_ns, figures.min_ns):
+        if _is_queueing(run, median_ns, figures.min_ns):
             return None, ""
         what = "half of the responses take 40 ms longer than the fastest"
         return median_ns - figures.min_ns, what
@@ -55,7 +55,7 @@ def _delay(run: Run) -> tuple[int | None, str]:
     return _without_minimum(run, median_ns), what
 
 
-def _is_a_queue(run: Run, median_ns: int, min_ns: int) -> bool:
+def _is_queueing(run: Run, median_ns: int, min_ns: int) -> bool:
     """Whether a queue explains the difference as well: half of the requests wait until all others
     in flight have been served, one by one."""
     queued_ns = (in_flight(run) or 0) * min_ns

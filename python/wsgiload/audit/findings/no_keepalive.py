@@ -23,11 +23,11 @@ def no_keepalive(run: Run) -> AuditAlarm | None:
     if not figures.keepalive or not figures.requests or figures.requests < MIN_REQUESTS:
         return None
     if figures.reused is not None:
-        return _closed(run, figures.requests, figures.reused)
-    return _cut(run) or _silent(run)
+        return _no_reuse(run, figures.requests, figures.reused)
+    return _unannounced_close(run) or _idle_connections(run)
 
 
-def _closed(run: Run, requests: int, reused: int) -> AuditAlarm | None:
+def _no_reuse(run: Run, requests: int, reused: int) -> AuditAlarm | None:
     if reused > MIN_REUSED_SHARE * requests:
         return None
     return alarm(
@@ -42,7 +42,7 @@ def _closed(run: Run, requests: int, reused: int) -> AuditAlarm | None:
     )
 
 
-def _cut(run: Run) -> AuditAlarm | None:
+def _unannounced_close(run: Run) -> AuditAlarm | None:
     """The server closes connections without announcing it, so each request is followed by a read
     error."""
     requests, read_errors = run.figures.requests or 0, run.figures.errors.get("read", 0)
@@ -60,7 +60,7 @@ def _cut(run: Run) -> AuditAlarm | None:
     )
 
 
-def _silent(run: Run) -> AuditAlarm | None:
+def _idle_connections(run: Run) -> AuditAlarm | None:
     """Each connection carried one request and then nothing more."""
     figures = run.figures
     if not figures.connections or figures.duration_ns is None or not figures.max_ns:

@@ -7,7 +7,7 @@ from wsgiload.documents.audit import AuditAlarm
 from wsgiload.report.words import format_duration_ns, format_per_s, format_ratio
 
 MIN_SENT_SHARE = 0.99
-# A send is late if its delay exceeds this and a mean response time.
+# A send is late if its delay exceeds this and the mean response time.
 MAX_LATE_NS = 50_000_000
 _FIX = (
     "use a faster client or several, on cores that the server does not use, and check its send "

@@ -93,8 +93,8 @@ def _errors(piece: str) -> dict[ErrorKind, int]:
 
 
 def _times(piece: str, *, is_one_call: bool) -> Figures:
-    """The mean of the replies. With one call per connection, the other times are those of the
-    connections; httperf has no others."""
+    """The mean reply time. httperf has no other reply times, so with one call per connection, the
+    others are connection times."""
     reply = text.find(_REPLY_TIME, piece)
     parts = [text.milliseconds_ns(one) for one in reply.groups()] if reply else []
     mean_ns, transfer_ns = (sum(parts), parts[1]) if parts else (None, None)

@@ -13,7 +13,7 @@ from wsgiload.audit.run import ALL_ERRORS, AuditTool, Part
 from wsgiload.documents.audit import Figures
 
 _QUANTILE = re.compile(r"p\((\d+(?:\.\d+)?)\)")
-# By name; one format puts them into an inner object, next to texts.
+# The numbers of a metric by name; in one format, they are in an object inside the metric.
 Numbers = dict[str, float]
 
 

@@ -18,18 +18,18 @@ _SOCKET_ERRORS = r"Socket errors: connect (\d+), read (\d+), write (\d+), timeou
 _STATUS_ERRORS = r"Non-2xx or 3xx responses: (\d+)"
 _RATE = rf"^Requests/sec:\s+({text.NUMBER})"
 _COUNTED = r"^#\[Max\s+=.*Total count\s+=\s+(\d+)\]"
-_OF_WRK2 = re.compile(r"Thread calibration: |Detailed Percentile spectrum|HdrHistogram")
+_WRK2_ONLY = re.compile(r"Thread calibration: |Detailed Percentile spectrum|HdrHistogram")
 _UNABLE = re.compile(r"^unable to (?:connect|resolve|create)", re.MULTILINE)
 _SOCKET_KINDS: tuple[ErrorKind, ...] = ("connect", "read", "write", "timeout")
 
 
 def _is_wrk2(content: str) -> bool:
-    return bool(re.search(_START, content, re.MULTILINE)) and bool(_OF_WRK2.search(content))
+    return bool(re.search(_START, content, re.MULTILINE)) and bool(_WRK2_ONLY.search(content))
 
 
 def _is_wrk(content: str) -> bool:
     is_output = bool(re.search(_START, content, re.MULTILINE))
-    return (is_output or bool(_UNABLE.match(content))) and not _OF_WRK2.search(content)
+    return (is_output or bool(_UNABLE.match(content))) and not _WRK2_ONLY.search(content)
 
 
 def _parse_closed(content: str) -> Sequence[Part]:
@@ -96,7 +96,7 @@ WRK = AuditTool(
     _is_wrk,
     _parse_closed,
     ERROR_RESPONSES,
-    back_fills=True,
+    corrects_omission=True,
     keeps_failed_connections=True,
 )
 WRK2 = AuditTool("wrk2", _is_wrk2, _parse_open, ERROR_RESPONSES, keeps_failed_connections=True)

@@ -23,7 +23,7 @@ _MAX_CODE_POINT = 0x10FFFF
 
 
 def ansi_text(quoted: str) -> str:
-    """The text as bash decodes it. Bytes that are not UTF-8 become surrogates, as in ``sys.argv``."""
+    """The text as bash decodes it; bytes that are not UTF-8 are surrogates, as in ``sys.argv``."""
     parts, position = [], 0
     for escape in _ESCAPE.finditer(quoted):
         parts += [_bytes(quoted[position : escape.start()]), _decoded(escape)]
