@@ -18,7 +18,7 @@ from wsgiload.report.load_screen import load_screen
 from wsgiload.results.load_attempts import (
     Attempt,
     attempt_of,
-    longest_s,
+    max_duration_s,
     needs_repeat,
     reported,
 )
@@ -95,10 +95,10 @@ def plan(**parts: object) -> LoadPlan:
 
 
 def test_the_maximum_duration_includes_all_attempts_and_waits() -> None:
-    assert longest_s(plan(), 0) == SECONDS + 2
-    assert longest_s(plan(), 2) == 3 * (SECONDS + 2) + 2 * 12
+    assert max_duration_s(plan(), 0) == SECONDS + 2
+    assert max_duration_s(plan(), 2) == 3 * (SECONDS + 2) + 2 * 12
     extended = PrecisionTarget(quantile=0.99, half_width=0.05, max_duration_ns=60 * NS_PER_S)
-    assert longest_s(plan(precision=extended), 1) == 2 * 62 + 12
+    assert max_duration_s(plan(precision=extended), 1) == 2 * 62 + 12
 
 
 class Loads:

@@ -61,9 +61,9 @@ def test_a_server_that_is_clearly_slower_is_not_measured_again_and_that_is_said_
     cells = _cells(2)
     race = _race(cells)
     assert not race.wants(_next("slow", 3), cells)
-    (news,) = [text for text in race.news(_next("slow", 3), cells) if "slow" in text]
+    (news,) = [text for text in race.new_drops(_next("slow", 3), cells) if "slow" in text]
     assert news.startswith("1000: slow dropped out after 2 rounds: ")
-    assert race.news(_next("slow", 3), cells) == []
+    assert race.new_drops(_next("slow", 3), cells) == []
 
 
 def test_who_leads_is_said_once_a_round_is_complete() -> None:
@@ -157,6 +157,6 @@ def test_who_did_not_qualify_is_said_in_one_line() -> None:
         cell("slow", 1, 400 * MS, rate=2000.0),
     ]
     race = _objective_race(cells)
-    assert race.news(_at(2000, "fast", 2), cells) == [
+    assert race.new_drops(_at(2000, "fast", 2), cells) == [
         "2000: 1 dropped out after short trials; left: fast, near"
     ]

@@ -20,7 +20,7 @@ _TEXTS = ("cell", "service")
 
 
 def damages(folder: Path) -> list[str]:
-    """A line for each damaged file, except for an unreadable summary.json, which its reader reports.
+    """A line for each damaged file, except an unreadable summary.json, which its reader reports.
     A folder with neither a readable summary.json nor a manifest is not a run directory, so nothing
     in it is damaged."""
     is_summary_readable = _is_summary_readable(folder)

@@ -1,6 +1,6 @@
 """Checks that the app can be imported before anything is installed or measured.
 
-Importing runs the app's code, so it happens in a new control group, which is removed afterwards.
+Importing runs the app's code, so it happens in a new cgroup, which is removed afterwards.
 """
 
 from __future__ import annotations
@@ -62,18 +62,18 @@ def app_failure_of(
     experiment: Experiment, interpreters: Interpreters, place: Place
 ) -> AppImportError | None:
     """Why the app cannot be imported; None if it can. Raises UsageError for a name that does not
-    exist. Other failures apply to every cell of the catalogue's servers."""
+    exist. The returned error applies to every cell of the catalogue's servers."""
     interpreter = interpreters.get(None)
     if experiment.bundled or experiment.app is None or interpreter is None:
         return None
     # The CPU time and memory that the app needs are measured later with the server; here the limit
     # only protects the host.
     memory_bytes = max(place.limits.memory_bytes or 0, MIN_MEMORY_BYTES)
-    unmeasured = replace(place.limits, cpus=None, memory_bytes=memory_bytes)
-    with fresh_group("import", replace(place, limits=unmeasured)) as group:
+    limits = replace(place.limits, cpus=None, memory_bytes=memory_bytes)
+    with fresh_group("import", replace(place, limits=limits)) as group:
         timeout_s = experiment.ready_timeout_ns / NS_PER_S
         variables = {**os.environ, **experiment.variables}
-        around = ImportContext(
+        context = ImportContext(
             interpreter,
             variables,
             group.spawn,
@@ -82,7 +82,7 @@ def app_failure_of(
             experiment.interface,
         )
         try:
-            check_app(experiment.app, experiment.app_dir, around)
+            check_app(experiment.app, experiment.app_dir, context)
         except AppImportError as error:
             if group.oom_kills():
                 return out_of_memory(experiment.app, memory_bytes)

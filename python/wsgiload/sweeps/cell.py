@@ -56,7 +56,7 @@ USUAL_CONNECTIONS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What the cells of a sweep share: the setting, and the means to limit a server."""
+    """What the cells of a sweep share: settings, limit backend, services and progress events."""
 
     setting: Setting
     backend: Backend
@@ -103,7 +103,7 @@ def run_cell(
         record.interrupted = True
     except WsgiloadError as error:
         record.failure = _failure(error, variant, experiment)
-    _take_over(served, record)
+    _copy_server_facts(served, record)
     measured = _measured(record, setting)
     record.attribution = attribute(measured)
     record.host = host_seconds(measured.load, host_of(measured))
@@ -151,7 +151,7 @@ def _measure(
                 load_plan(url, request, load, cell.level, cell.seed),
                 noise_floor=floor_of_plan(load.keepalive),
             )
-            limits = _held_limits(bench, record)
+            limits = _enforced_limits(bench, record)
             with watched(bench.events, plan, sampler, limits) as progress:
                 record.load = drive(
                     plan,
@@ -173,7 +173,7 @@ def _measure(
     _require_survived(server, record)
 
 
-def _held_limits(bench: Bench, record: CellRecord) -> tuple[float | None, int | None]:
+def _enforced_limits(bench: Bench, record: CellRecord) -> tuple[float | None, int | None]:
     """The enforced limits on CPUs and memory; None if not enforced."""
     limits, enforcement = bench.setting.limits, record.enforcement
     missing = enforcement.not_enforced if enforcement is not None else ()
@@ -204,7 +204,7 @@ def load_settings_of(variant: ServerVariant, planned: LoadSettings) -> LoadSetti
 def _sampling(
     services: Sequence[RunningService], record: CellRecord, interval_ns: int
 ) -> Iterator[None]:
-    """Sample the supporting services while the block runs."""
+    """Sample the supporting services within the block."""
     with ExitStack() as stack:
         samplers = [Sampler(one.group, interval_ns=interval_ns) for one in services]
         for sampler in samplers:
@@ -263,8 +263,8 @@ def launch_context(
     cpus = requested_cpus if requested_cpus is not None else len(setting.cpu_plan.server_cpus)
     budget, served = budget_of(variant, cpus, profile), experiment.served(variant.app)
     users = [level.connections for level in experiment.levels if level.connections is not None]
-    longest_ns = max(experiment.load.load_ns_at(level) for level in experiment.levels)
-    most = max([experiment.load.max_connections or 0, *users, USUAL_CONNECTIONS])
+    max_load_ns = max(experiment.load.load_ns_at(level) for level in experiment.levels)
+    max_load_connections = max([experiment.load.max_connections or 0, *users, USUAL_CONNECTIONS])
     # The user's command names its app itself, and a bundled app needs no other folder.
     app = served.app or ""
     pythonpath = experiment.pythonpath if variant.app is None else ()
@@ -281,9 +281,9 @@ def launch_context(
         workers=budget.workers,
         threads=budget.threads,
         backlog=launch.tuned_backlog() if is_tuned else None,
-        max_connections=most + SPARE_CONNECTIONS if is_tuned else None,
+        max_connections=max_load_connections + SPARE_CONNECTIONS if is_tuned else None,
         profile=profile,
-        run_s=(longest_ns + experiment.load.timeout_ns) / NS_PER_S,
+        run_s=(max_load_ns + experiment.load.timeout_ns) / NS_PER_S,
         version=environment.version,
     )
 
@@ -314,8 +314,8 @@ def _environment_notes(environment: Environment) -> list[str]:
     ]
 
 
-def _take_over(served: Served, record: CellRecord) -> None:
-    """Copy the facts of the server's life into the record. An OOM kill at the very end is a
+def _copy_server_facts(served: Served, record: CellRecord) -> None:
+    """Copy the facts about the server's run into the record. An OOM kill after the measurement is a
     failure, too."""
     record.enforcement, record.ready_s = served.enforcement, served.ready_s
     record.settings = served.settings

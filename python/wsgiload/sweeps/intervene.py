@@ -78,10 +78,10 @@ def intervene(
 def _run_pair(cell: Cell, pair: Pair, experiment: Experiment, number: int, run: RunHalf) -> None:
     halves: list[Half] = ["limited", "lifted"]
     for half in halves if pair.first == "limited" else halves[::-1]:
-        # Run numbers after those of the sweep name the files.
-        place = experiment.runs + 2 * number + (1 if half == "limited" else 2)
+        # Run numbers that follow those of the sweep, for unique file names.
+        run_number = experiment.runs + 2 * number + (1 if half == "limited" else 2)
         summary = run(
-            replace(cell, run=place, seed=_seed(experiment.seed, cell.id, number + 1)), half
+            replace(cell, run=run_number, seed=_seed(experiment.seed, cell.id, number + 1)), half
         )
         if half == "limited":
             pair.limited = summary

@@ -18,7 +18,7 @@ from wsgiload.statistics.race import RaceState
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What follows the trial that begins, and the standings; None: unknown."""
+    """The trial after the one that begins, and the standings; None if unknown."""
 
     upcoming: Cell | None = None
     standing: str | None = None

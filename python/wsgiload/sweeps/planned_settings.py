@@ -27,7 +27,7 @@ _PINNED = r"^{name}==(?P<version>[^\s;]+)"
 
 @dataclass(frozen=True, slots=True)
 class _NotInstalled(Environment):
-    """An environment that is not installed, with the paths that it would have."""
+    """An environment that is not installed; its paths are placeholders."""
 
     def environ(self, app_dir: Path, inherited: Mapping[str, str] | None = None) -> dict[str, str]:
         return {}

@@ -1,7 +1,8 @@
 """``--budget``: decides which cells of the plan are still worth measuring.
 
-The plan remains complete blocks in a stored order; a race skips cells of it. The decision depends
-only on the stored cells, so an interrupted race continues as it would have without the interrupt.
+The plan still consists of complete blocks in a stored order; a race skips some of the cells. The
+decision depends only on the stored cells, so an interrupted race continues as it would have without
+the interrupt.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ class RaceSchedule:
     """A race in progress, within its budget."""
 
     experiment: Experiment
-    # The servers that compete with each other, by their app.
+    # The servers that compete with each other, by app.
     rivals: Mapping[str | None, Sequence[str]]
     budget_ns: int
     began_s: float
     # The approximate time of the trials before an interrupt.
     spent_s: float = 0.0
-    # The longest duration of a trial, including a slow start or stop of the server: of short trials
-    # (True) and of full ones (False).
+    # The longest duration of a trial, including start and stop of the server; True: of short
+    # trials, False: of full ones.
     slowest_s: dict[bool, float] = field(default_factory=dict)
     clock_s: Callable[[], float] = time.monotonic
     _states: dict[tuple[Track, int], RaceState] = field(default_factory=dict)
@@ -97,15 +98,15 @@ class RaceSchedule:
         self.slowest_s[stage] = max(self.slowest_s.get(stage, 0.0), trial_s)
 
     def standing(self, cell: Cell, cells: Sequence[CellResult]) -> str | None:
-        """Who leads this cell's race; None before there is a leader."""
+        """The standings of this cell's race; None before there is a leader."""
         state, first = self.state(cell, cells), self.experiment.qualifying
         if cell.run == 1 or state.leader is None:
             return None
         rounds = cell.run - 1 - (first.rounds if first is not None else 0)
         return race_words(state, max(0, rounds), by_objective=bool(self.experiment.slo))
 
-    def news(self, cell: Cell, cells: Sequence[CellResult]) -> list[str]:
-        """The servers that dropped out since the last call, and why."""
+    def new_drops(self, cell: Cell, cells: Sequence[CellResult]) -> list[str]:
+        """A line for each server that dropped out since the last call, with the reason."""
         track = self.track(cell)
         drops = self.state(cell, cells).dropped
         new = [drop for drop in drops if (track, drop.server) not in self._reported]
@@ -136,19 +137,21 @@ def race_schedule(
     for server, variant in variants.items():
         rivals.setdefault(experiment.served(variant.app).app, []).append(server)
     levels = {(level.rate_per_s, level.connections): level for level in experiment.levels}
-    made = [Cell(server_of(one), levels[one.rate, one.connections], one.run, 0) for one in cells]
-    spent_s = experiment_s(made, experiment)
+    earlier = [Cell(server_of(one), levels[one.rate, one.connections], one.run, 0) for one in cells]
+    spent_s = experiment_s(earlier, experiment)
     return RaceSchedule(experiment, rivals, experiment.budget_ns, began_s, spent_s)
 
 
-def drop_lines(level: str, drops: Sequence[Drop], left: Sequence[str], failed: str) -> list[str]:
+def drop_lines(
+    level: str, drops: Sequence[Drop], remaining: Sequence[str], failed: str
+) -> list[str]:
     """One line for each server that dropped out of the race, and one for all that did not
     qualify."""
     early = [drop for drop in drops if drop.in_qualifying]
     late = [drop for drop in drops if not drop.in_qualifying]
     lines = [f"{level}: {drop_words(drop, failed)}" for drop in late]
     if early:
-        names = ", ".join(left) if left else "none"
+        names = ", ".join(remaining) if remaining else "none"
         lines.insert(0, f"{level}: {len(early)} dropped out after short trials; left: {names}")
     return lines
 

@@ -112,7 +112,7 @@ class SweepEvents(LoadEvents):
         """The cell is measured again, with or without its CPU limit."""
 
     def ended(self) -> None:
-        """Nothing more will be reported; a cell that began and did not end was interrupted."""
+        """The last event. A cell that began and did not end was interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ class _Sweep:
             return True
         if not is_discarded(best) and not is_disturbed(best):
             return False
-        # A race plans more trials than it makes.
+        # A race plans more trials than it runs.
         planned = len(self.order) if self.race is None else len(self.cells)
         return repeated(self.cells, self.experiment.runs) < max_reruns(planned)
 
@@ -236,7 +236,11 @@ def plan_cpus(limits: ResourceLimits) -> tuple[CpuPlan, Limits]:
     is_limited = limits.policy != "none"
     cpus = limits.cpus if is_limited else None
     cpu_plan = assign_cpus(
-        available_cpus(), _possible(cpus), limits.server_cpus, limits.client_cpus, read_topology()
+        available_cpus(),
+        _require_available(cpus),
+        limits.server_cpus,
+        limits.client_cpus,
+        read_topology(),
     )
     return cpu_plan, Limits(
         cpus=cpus,
@@ -247,7 +251,7 @@ def plan_cpus(limits: ResourceLimits) -> tuple[CpuPlan, Limits]:
     )
 
 
-def _possible(cpus: float | None) -> float | None:
+def _require_available(cpus: float | None) -> float | None:
     if cpus is not None and cpus > len(available_cpus()):
         raise UsageError(
             f"--cpus {cpus:g} exceeds the {len(available_cpus())} CPUs of this machine",
@@ -264,8 +268,8 @@ def run_sweep(
     """Measure every cell and write the run directory.
 
     Raises UsageError before anything starts if the plan cannot be used. A failed server is a cell
-    with a failure; Ctrl-C ends the sweep with the results so far. A budget began at ``began_s`` of
-    the monotonic clock, or begins now.
+    with a failure; Ctrl-C ends the sweep with the results so far. A budget starts at ``began_s`` on
+    the monotonic clock, or now.
     """
     if not experiment.bundled:
         experiment = replace(experiment, app_revision=revision_of(experiment.app_dir))
@@ -378,15 +382,15 @@ def _carry_out(
 def services_of(
     experiment: Experiment, place: Place, cpu_plan: CpuPlan, log: Callable[[str], None]
 ) -> AbstractContextManager[tuple[RunningService, ...]]:
-    """The supporting services of an experiment, which run while the block lasts."""
-    around = ServiceContext(
+    """The supporting services of an experiment, which run within the block."""
+    context = ServiceContext(
         place=place,
         server_cpus=cpu_plan.server_cpus,
         client_cpus=cpu_plan.client_cpus,
         variables={**os.environ, **experiment.variables},
         timeout_ns=experiment.ready_timeout_ns,
     )
-    return running_services(experiment.services, around, log)
+    return running_services(experiment.services, context, log)
 
 
 def _versions(environments: Environments) -> dict[str, tuple[str | None, str | None]]:
@@ -398,17 +402,18 @@ def _versions(environments: Environments) -> dict[str, tuple[str | None, str | N
 
 
 def _run_cells(sweep: _Sweep, environments: Environments) -> Status:
-    left = [cell for cell in sweep.order if not sweep.is_done(cell)]
+    remaining = [cell for cell in sweep.order if not sweep.is_done(cell)]
     further = further_runs(sweep.order, sweep.experiment)
-    _announce(sweep, left + further)
+    _announce(sweep, remaining + further)
     began_s = time.monotonic()
     with pinned(sweep.bench.setting.cpu_plan.orchestrator_cpus):
-        for number, cell in enumerate(left, start=1):
-            if not _is_worth(sweep, cell):
+        for number, cell in enumerate(remaining, start=1):
+            if not _should_run(sweep, cell):
                 continue
 
             def estimate(
-                done: Sequence[Cell] = left[:number], rest: Sequence[Cell] = left[number:] + further
+                done: Sequence[Cell] = remaining[:number],
+                rest: Sequence[Cell] = remaining[number:] + further,
             ) -> float:
                 if sweep.race is not None:
                     return sweep.race.left_s()
@@ -427,20 +432,20 @@ def _announce(sweep: _Sweep, planned: Sequence[Cell]) -> None:
         sweep.events.planned(len(planned), experiment_s(planned, experiment), longest)
         return
     first = experiment.qualifying
-    of_race = experiment.runs - (first.rounds if first is not None else 0)
+    rounds = experiment.runs - (first.rounds if first is not None else 0)
     sweep.events.message(
-        f"racing {len(sweep.variants)} servers: at most {plural(of_race, 'round')}, "
+        f"racing {len(sweep.variants)} servers: at most {plural(rounds, 'round')}, "
         f"{sweep.race.left_s():.0f} s of budget left"
     )
 
 
-def _is_worth(sweep: _Sweep, cell: Cell) -> bool:
+def _should_run(sweep: _Sweep, cell: Cell) -> bool:
     """Whether the cell is to be measured; only a race skips cells."""
     if sweep.race is None:
         return True
     if not sweep.race.fits(cell):
         return False
-    for text in sweep.race.news(cell, sweep.cells):
+    for text in sweep.race.new_drops(cell, sweep.cells):
         sweep.events.message(text)
     return sweep.race.wants(cell, sweep.cells)
 
@@ -478,7 +483,7 @@ def _run_place(
 
 
 def _outlook(sweep: _Sweep, cell: Cell) -> Outlook:
-    """What comes next, as far as known; a race may still skip it."""
+    """The next trial and the standings. A race may still skip the trial."""
     race, later = sweep.race, sweep.order[sweep.order.index(cell) + 1 :]
     upcoming = next((one for one in later if _may_try(sweep, one)), None)
     if race is not None:
@@ -507,10 +512,10 @@ def _run_one(sweep: _Sweep, cell: Cell, environment: Environment | WsgiloadError
 
 def _settle(sweep: _Sweep, run: int, attempt: int = 1) -> Settled | None:
     experiment = sweep.experiment
-    longest_ns = experiment.procedure_of(run).settle_before_ns(attempt)
-    if not longest_ns:
+    limit_ns = experiment.procedure_of(run).settle_before_ns(attempt)
+    if not limit_ns:
         return None
-    return sweep.patience.settle(longest_ns, lambda: watch_host(experiment.port))
+    return sweep.patience.settle(limit_ns, lambda: watch_host(experiment.port))
 
 
 def _intervene(sweep: _Sweep, environments: Environments) -> Status:
@@ -551,13 +556,13 @@ def _intervene(sweep: _Sweep, environments: Environments) -> Status:
 def _concurrency(
     sweep: _Sweep, variant: ServerVariant, environment: Environment
 ) -> Concurrency | None:
-    """The measured concurrency of a server in the stock profile, whose defaults decide it; measured
-    before its first cell."""
+    """The concurrency of a server in the stock profile, whose defaults decide it; measured before
+    its first cell. None for other servers and after a failure."""
     profile, setting = variant.profile or sweep.experiment.profile, sweep.bench.setting
     if profile != "stock" or variant.server.user_server is not None:
         return None
 
-    # The measurement uses the app ``conformance``, whatever the cells serve.
+    # The measurement always uses the app ``conformance``, so all apps share the result.
     server = replace(variant, app=None).id
     if server not in sweep.concurrencies:
         place = Place(setting.limits, sweep.bench.backend, sweep.bench.janitor)
