@@ -24,7 +24,7 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 
 def settled(log: Sequence[LogEntry]) -> list[LogEntry]:
-    """The requests that arrived after the first tenth of the time."""
+    """The requests that arrived after the first tenth of the log's duration."""
     if not log:
         return []
     first, last = log[0].arrive_ns, log[-1].arrive_ns
@@ -115,7 +115,7 @@ def _dispersion(times_ns: Sequence[int], window_ns: float) -> float:
     counts = [0] * int((times_ns[-1] - times_ns[0]) // window_ns)
     for time_ns in times_ns:
         window = int((time_ns - times_ns[0]) // window_ns)
-        # The last window is cut off.
+        # The last window is incomplete, so it is ignored.
         if window < len(counts):
             counts[window] += 1
     return statistics.variance(counts) / statistics.mean(counts)

@@ -19,8 +19,8 @@ class Point:
     label: str
     group: str
     median: float
-    least: float
-    most: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def _drawn(panel: Panel, top: float, colours: dict[str, str]) -> list[str]:
     pitch = (_WIDTH - _LEFT - _RIGHT) / len(panel.points)
     for number, point in enumerate(panel.points):
         x, colour = round(_LEFT + pitch * (number + 0.5), 1), colours[point.group]
-        lines.append(_line(x, y(point.least), x, y(point.most), colour))
+        lines.append(_line(x, y(point.low), x, y(point.high), colour))
         lines.append(f'<circle cx="{x}" cy="{y(point.median)}" r="4" fill="{colour}"/>')
         if point.median > panel.top:
             lines.append(

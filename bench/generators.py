@@ -18,7 +18,7 @@ from bench.load import Load, Output
 ROOT = Path(__file__).resolve().parent.parent
 _BUILT = ROOT / "target" / "release"
 _PLACES = (_BUILT, _BUILT / "examples", ROOT / "bench" / ".tools" / "bin", Path("/usr/sbin"))
-# A generator that stores every sample needs to know the maximum number.
+# ab allocates its samples in advance, so it needs a maximum number of requests.
 _MAX_RATE_PER_S = 300_000
 
 Call = Callable[[Load], list[str]]
@@ -45,7 +45,7 @@ class Dialect:
     # It has options for the spin window and the inter-arrival distribution.
     paces: bool = False
     # It reports no latencies for shorter loads.
-    least_seconds: int = 1
+    min_seconds: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Generator:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A generator that is not installed, with the message."""
+    """A generator that is not installed, with a message that says how to install it."""
 
     name: str
     reason: str
@@ -90,8 +90,8 @@ def _h2load_paced(load: Load) -> list[str]:
 
 def _ab(load: Load) -> list[str]:
     # -t sets -n, so -n comes after it.
-    most = str(_MAX_RATE_PER_S * load.seconds)
-    return ["-q", "-k", "-c", str(load.connections), "-t", str(load.seconds), "-n", most, load.url]
+    limit = str(_MAX_RATE_PER_S * load.seconds)
+    return ["-q", "-k", "-c", str(load.connections), "-t", str(load.seconds), "-n", limit, load.url]
 
 
 def _oha(load: Load) -> list[str]:
@@ -212,7 +212,7 @@ DIALECTS = {
             None,
             _wrk2,
             version=("-v",),
-            least_seconds=13,
+            min_seconds=13,
         ),
         Dialect("zrk", "--generator zrk=PATH", outputs.parse_zrk, _zrk, _zrk),
     )
@@ -230,7 +230,7 @@ def find_program(name: str) -> Path | None:
 
 
 def find_generators(given: list[Generator]) -> tuple[list[Generator], list[Missing]]:
-    """The installed generators and those given by path, which have precedence."""
+    """The installed generators and those given by path, which take precedence."""
     named = {generator.name: generator for generator in given}
     missing = []
     for dialect in DIALECTS.values():

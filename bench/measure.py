@@ -21,7 +21,7 @@ _ESTABLISHED = "01"
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The time that a finished child used, including its startup, and its output."""
+    """CPU time and wall time of a finished child, including its startup, and its output."""
 
     code: int
     wall_s: float
@@ -89,11 +89,11 @@ def _wait(
     handle = os.pidfd_open(process.pid)
     try:
         while True:
-            left = deadline - time.monotonic()
-            if left <= 0:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
                 signal.pidfd_send_signal(handle, signal.SIGKILL)
                 break
-            ready, _, _ = select.select([handle], [], [], min(left, _TICK_S) if tick else left)
+            ready, _, _ = select.select([handle], [], [], min(left_s, _TICK_S) if tick else left_s)
             if ready:
                 break
             if tick:

@@ -19,8 +19,8 @@ class Spread:
     """Median, minimum and maximum over rounds."""
 
     median: float
-    least: float
-    most: float
+    low: float
+    high: float
     rounds: int
 
 

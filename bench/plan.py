@@ -16,8 +16,8 @@ SECTIONS = ("closed", "syscalls", "memory", "open", "accuracy")
 _CONNECTIONS = 64
 _MANY = 10_000
 _FEW = 100
-# How long the server of `accuracy` spins before each response, and the share of a core from which
-# it would spin all the time.
+# How long the server of `accuracy` spins before each response, and the maximum share of a core
+# that it may spin.
 _SERVER_SPIN_US = 60
 _SPINNING_SHARE = 0.8
 # Duration of a run in addition to its load: start, stop, reading the log.
@@ -104,8 +104,8 @@ def duration_s(planned: Sequence[Step]) -> float:
 
 
 def rotated(ones: Sequence[T], by: int) -> list[T]:
-    """The elements, starting with a different one for each ``by``, so that the first generator
-    changes from round to round."""
+    """The elements, rotated by ``by`` places, so that the first generator changes from round to
+    round."""
     start = by % len(ones) if ones else 0
     return [*ones[start:], *ones[:start]]
 
@@ -161,7 +161,7 @@ def _open(scope: Scope, generators: Sequence[Generator]) -> Iterator[Step]:
 def _accuracy(scope: Scope, generators: Sequence[Generator]) -> Iterator[Step]:
     contenders = _contenders(generators, scope.spins)
     for rate in scope.accuracy_rates_per_s:
-        # If the server would spin all the time, it sleeps; delays by sleeping are in its log, too.
+        # Above that share, the server sleeps; its log contains the delays by sleeping, too.
         spins = rate * _SERVER_SPIN_US / 1e6 < _SPINNING_SHARE
         server = refsrv_holding("2ms", f"{_SERVER_SPIN_US}us" if spins else "0s", logs=True)
         load = Load("", _CONNECTIONS, scope.open_seconds, rate)
@@ -171,7 +171,7 @@ def _accuracy(scope: Scope, generators: Sequence[Generator]) -> Iterator[Step]:
 
 
 def _paced(section: str, number: int, contender: Contender, server: ServerSpec, load: Load) -> Step:
-    seconds = max(load.seconds, contender.generator.dialect.least_seconds)
+    seconds = max(load.seconds, contender.generator.dialect.min_seconds)
     paced = replace(load, seconds=seconds, spin=contender.spin, seed=number)
     return Step(section, number, contender.generator, server, paced)
 

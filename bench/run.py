@@ -41,7 +41,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Placement of client and server, and the maximum repetitions of a disturbed run."""
+    """Placement of client and server, and the maximum number of reruns of a disturbed run."""
 
     client: Placement
     server: Placement
@@ -51,14 +51,14 @@ class Bench:
 def carry_out(
     planned: Sequence[Step], bench: Bench, report_progress: Callable[[str], None]
 ) -> Iterator[Record]:
-    """One record for each run. The records of disturbed runs precede those of their repetitions;
+    """One record for each run. The records of disturbed runs precede those of their reruns;
     ``report_progress`` gets a line before each run."""
     with _Servers(bench.server) as servers:
         for number, step in enumerate(planned, start=1):
-            for repetitions_left in range(bench.again, -1, -1):
+            for reruns_left in range(bench.again, -1, -1):
                 report_progress(f"[{number}/{len(planned)}] {describe(step)}")
                 record = _record(step, bench, servers)
-                is_last = not repetitions_left or not _was_disturbed(record)
+                is_last = not reruns_left or not _was_disturbed(record)
                 yield record if is_last else record | {"superseded": True}
                 if is_last:
                     break

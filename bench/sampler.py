@@ -28,7 +28,7 @@ from bench.tables import render
 INTERVALS_MS = (0, 100, 10)
 RATE_PER_S = 1_000
 _PROGRAM = Path(__file__).with_name("sampled_server.py")
-# More than enough time for start and end.
+# Additional time for start and end.
 _SPARE_S = 30.0
 
 Record = dict[str, Any]
@@ -116,7 +116,7 @@ def run(interval_ms: int, seconds: int, cores: tuple[int, int]) -> Record:
 
 
 def _pid_sender(sampled: subprocess.Popen[str]) -> Callable[[int], None]:
-    """Sends the client's pid to the sampler, once: its threads are sampled, too."""
+    """A function that sends the client's pid to the sampler once, to sample its threads, too."""
     sent: list[int] = []
 
     def send(pid: int) -> None:

@@ -110,7 +110,7 @@ def refsrv_holding(hold: str, spin: str, *, logs: bool, stamps: bool = False) ->
 
 @contextlib.contextmanager
 def running(spec: ServerSpec, placement: Placement) -> Iterator[Server]:
-    """The server runs until the end of the block; then its log is read."""
+    """Run the server within the block, then read its log."""
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         start = _nginx if spec.name == "nginx" else _refsrv
         process, server = start(spec, Path(directory), placement)

@@ -45,7 +45,7 @@ def new_path(directory: Path, name: str) -> Path:
 
 
 def write(path: Path, results: Mapping[str, Any], page: str) -> None:
-    """The results at ``path``, the page under the same name."""
+    """Write the results to ``path``, and the page next to it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     facts = {name: value for name, value in results.items() if name != "runs"}
     # One run per line, so results can be compared and searched as text.

@@ -60,14 +60,13 @@ def ranged(value: Spread | None, digits: int = 2) -> str:
     if value is None:
         return DASH
     return (
-        f"{number(value.median, digits)} "
-        f"[{number(value.least, digits)}–{number(value.most, digits)}]"
+        f"{number(value.median, digits)} [{number(value.low, digits)}–{number(value.high, digits)}]"
     )
 
 
-def _decimals(value: float, most: int) -> int:
+def _decimals(value: float, max_digits: int) -> int:
     whole = len(f"{abs(value):.0f}")
-    return most if abs(value) < 1 else max(min(most, 3 - whole), 0)
+    return max_digits if abs(value) < 1 else max(min(max_digits, 3 - whole), 0)
 
 
 def groups(runs: Sequence[Record], *keys: str) -> dict[tuple[Any, ...], list[Record]]:
@@ -132,7 +131,7 @@ def _head(results: Mapping[str, Any], runs: Sequence[Record]) -> str:
         f"- Scheduling: {_scheduling(results['priority'])}; "
         f"{'idle cores kept awake; ' if results.get('awake') else ''}load average at the start: "
         f"{host['load_average']}; "
-        f"{_stolen(runs)}{_repeated(results['runs'])}",
+        f"{_steal_time(runs)}{_repeated(results['runs'])}",
         f"- Client on core {results['client_core']}, server on core {results['server_core']}",
         "- Versions: "
         + ", ".join(
@@ -157,13 +156,12 @@ def _scheduling(priority: str) -> str:
     return priority.replace("real-time (SCHED_RR)", "SCHED_RR").replace("ordinary", "SCHED_OTHER")
 
 
-def _stolen(runs: Sequence[Record]) -> str:
-    stolen = spread(run.get("steal_share") for run in runs)
-    if stolen is None:
+def _steal_time(runs: Sequence[Record]) -> str:
+    steal = spread(run.get("steal_share") for run in runs)
+    if steal is None:
         return "steal time unknown"
     return (
-        f"steal time {stolen.median * 100:.1f} % (median run), {stolen.most * 100:.1f} % "
-        "(worst run)"
+        f"steal time {steal.median * 100:.1f} % (median run), {steal.high * 100:.1f} % (worst run)"
     )
 
 

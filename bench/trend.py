@@ -73,19 +73,19 @@ def index(results: Mapping[str, Results]) -> str:
 
 def chart(results: Iterable[Results]) -> str:
     """CPU time relative to wrk, and the error of the reported p99, in the order of the commits."""
-    kept = list(results)
+    ordered = list(results)
     return svg(
         [
             Panel(
                 f"CPU time per request relative to wrk ({_CONNECTIONS} connections, closed loop)",
-                _points(kept, cpu_to_wrk),
+                _points(ordered, cpu_to_wrk),
                 top=1.5,
                 step=0.25,
                 reference=1.0,
             ),
             Panel(
                 "Error of the reported p99 at 1,000 requests per second, µs (spin window of 60 µs)",
-                _points(kept, p99_error_us),
+                _points(ordered, p99_error_us),
                 top=250.0,
                 step=50.0,
             ),
@@ -139,7 +139,7 @@ def _cost(results: Results) -> str | None:
     ratio = cpu_to_wrk(results)
     if ratio is None:
         return None
-    brackets = f"[{ratio.least:.2f}–{ratio.most:.2f}]"
+    brackets = f"[{ratio.low:.2f}–{ratio.high:.2f}]"
     return f"{ratio.median:.2f}× {brackets} wrk's CPU time per request"
 
 
@@ -191,7 +191,7 @@ def _points(results: Sequence[Results], figure: Callable[[Results], Spread | Non
             group = processor_maker(one["host"]) + (
                 ", cores kept awake" if one.get("awake") else ""
             )
-            points.append(Point(label, group, value.median, value.least, value.most))
+            points.append(Point(label, group, value.median, value.low, value.high))
     return points
 
 

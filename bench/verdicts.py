@@ -116,7 +116,7 @@ def nothing(running: Running) -> None:
 
 
 def stop_client(*pauses_s: float) -> Callable[[Running], None]:
-    """The generator is stopped for these times, spread evenly over the load."""
+    """Stop the generator for these times, spread evenly over the load."""
 
     def act(running: Running) -> None:
         for pause_s in pauses_s:
@@ -129,7 +129,7 @@ def stop_client(*pauses_s: float) -> Callable[[Running], None]:
 
 
 def stop_server(pause_s: float) -> Callable[[Running], None]:
-    """The server is stopped once. Its log contains this delay."""
+    """Stop the server once. Its log contains this delay."""
 
     def act(running: Running) -> None:
         time.sleep(DURATION_S / 2)
@@ -141,7 +141,7 @@ def stop_server(pause_s: float) -> Callable[[Running], None]:
 
 
 def hog(place: int, length_s: float, *, urgent: bool = False) -> Callable[[Running], None]:
-    """Another process runs on the generator's core (0) or on the server's (1)."""
+    """Run another process on the generator's core (0) or on the server's (1)."""
 
     def act(running: Running) -> None:
         time.sleep(0.5)
@@ -370,7 +370,7 @@ def path_ns(loads: Sequence[Load]) -> float:
 
 
 def print_shares(loads: Sequence[Load]) -> None:
-    """Print the shares."""
+    """Print the shares that the module docstring lists."""
     path = max(0.0, path_ns(loads))
     published = sum(len(load.bounded()) for load in loads)
     outside = sum(len(load.outside(path)) for load in loads)
@@ -417,7 +417,7 @@ def _line(load: Load) -> str:
 
 
 def main() -> int:
-    """The exit code is always 0."""
+    """Run the loads and print the results; the exit code is always 0."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
