@@ -226,4 +226,4 @@ def resume(
 ) -> SweepResult:
     """Resume an interrupted sweep with its stored plan and cell order. ``request`` contains
     the secrets that were not stored. Raises UsageError if the run cannot be resumed."""
-    return resume_sweep(Path(run_dir), events, given=request)
+    return resume_sweep(Path(run_dir), events, secrets=request)

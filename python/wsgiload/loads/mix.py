@@ -19,18 +19,18 @@ Targets = str | PathLike[str] | Sequence[WeightedRequest] | Sequence[Mapping[str
 Sessions = str | PathLike[str] | Sequence[SessionPlan] | Sequence[Mapping[str, object]]
 
 
-def targets_of(given: Targets | None) -> tuple[WeightedRequest, ...]:
-    """The weighted requests of a file, or the given ones."""
-    if isinstance(given, str | PathLike):
-        return _from_file(fspath(given), read_targets, WeightedRequest)
-    return tuple(_entry(entry, WeightedRequest) for entry in given or ())
+def targets_of(targets: Targets | None) -> tuple[WeightedRequest, ...]:
+    """The weighted requests of a file, or those passed directly."""
+    if isinstance(targets, str | PathLike):
+        return _from_file(fspath(targets), read_targets, WeightedRequest)
+    return tuple(_entry(entry, WeightedRequest) for entry in targets or ())
 
 
-def sessions_of(given: Sessions | None) -> tuple[SessionPlan, ...]:
-    """The sessions of a file, or the given ones."""
-    if isinstance(given, str | PathLike):
-        return _from_file(fspath(given), read_sessions, SessionPlan)
-    return tuple(_entry(entry, SessionPlan) for entry in given or ())
+def sessions_of(sessions: Sessions | None) -> tuple[SessionPlan, ...]:
+    """The sessions of a file, or those passed directly."""
+    if isinstance(sessions, str | PathLike):
+        return _from_file(fspath(sessions), read_sessions, SessionPlan)
+    return tuple(_entry(entry, SessionPlan) for entry in sessions or ())
 
 
 def _from_file(path: str, read: Callable[[str], str], kind: type[Entry]) -> tuple[Entry, ...]:
@@ -41,10 +41,10 @@ def _from_file(path: str, read: Callable[[str], str], kind: type[Entry]) -> tupl
     return msgspec.json.decode(entries, type=tuple[kind, ...])  # type: ignore[valid-type]
 
 
-def _entry(given: Entry | Mapping[str, object], kind: type[Entry]) -> Entry:
-    if isinstance(given, kind):
-        return given
+def _entry(entry: Entry | Mapping[str, object], kind: type[Entry]) -> Entry:
+    if isinstance(entry, kind):
+        return entry
     try:
-        return msgspec.convert(given, type=kind)
+        return msgspec.convert(entry, type=kind)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{given!r} is not an entry: {error}", "see docs/requests.md") from error
+        raise UsageError(f"{entry!r} is not an entry: {error}", "see docs/requests.md") from error

@@ -18,7 +18,7 @@ from wsgiload.units import NS_PER_S
 
 # The quantiles for which a report has intervals.
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999, "p99.99": 0.9999}
-USUAL_QUANTILE = "p99"
+DEFAULT_QUANTILE = "p99"
 # The minimum for an interval of a quantile.
 MIN_REQUESTS, MIN_BEYOND = 300, 10
 MAX_HALF_WIDTH = 0.5
@@ -36,7 +36,7 @@ class Precision:
     """A quantile, and the relative half-width of its 95 % interval."""
 
     share: float
-    name: str = USUAL_QUANTILE
+    name: str = DEFAULT_QUANTILE
 
 
 def parse_precision(text: str) -> Precision:
@@ -45,7 +45,7 @@ def parse_precision(text: str) -> Precision:
     fix = "write it like 5% or p99.9:2%"
     if match is None:
         raise UsageError(f"{text!r} is not a precision", fix)
-    name = match["quantile"] or USUAL_QUANTILE
+    name = match["quantile"] or DEFAULT_QUANTILE
     if name not in QUANTILES:
         raise UsageError(
             f"{text!r}: {name} has no confidence interval", f"choose one of {', '.join(QUANTILES)}"

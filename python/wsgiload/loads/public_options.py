@@ -82,7 +82,7 @@ class LoadOptions:
     check_thresholds: Mapping[str, float] = field(default_factory=dict)
 
     def filled(self, defaults: LoadOptions) -> LoadOptions:
-        """The options, with a command's defaults for those that were not given."""
+        """The options, with a command's defaults for those that are not set."""
         names = ("warmup", "cooldown", "max_connections", "seed")
         missing = {name: getattr(defaults, name) for name in names if getattr(self, name) is None}
         return replace(self, **missing)
@@ -101,9 +101,9 @@ class LoadOptions:
             think_time_ns=seconds_to_ns(self.think_time),
             keepalive=self.keepalive,
             timeout_ns=seconds_to_ns(self.timeout),
-            deadline_ns=_ns_if_given(self.deadline),
+            deadline_ns=_optional_ns(self.deadline),
             threads=self.threads,
-            spin_window_ns=_ns_if_given(self.spin),
+            spin_window_ns=_optional_ns(self.spin),
             receive_stamps=self.receive_stamps,
             check_thresholds=check_thresholds_of(self.check_thresholds),
             transport=transport or Transport(),
@@ -142,7 +142,7 @@ class RequestOptions:
     expect_sha256: str | None = None
     expect_regex: str | None = None
 
-    def request(self, path: str = "/", usual_body: bytes | None = None) -> Request:
+    def request(self, path: str = "/", default_body: bytes | None = None) -> Request:
         """The request; path and expected body default to the app's."""
         self._require_one_kind()
         status = self.expect_status
@@ -152,7 +152,7 @@ class RequestOptions:
             headers=header_pairs(self.headers),
             body=self.body,
             statuses=(status,) if isinstance(status, int) else tuple(status),
-            expected_body=usual_body if self.expect_body is None else self.expect_body,
+            expected_body=default_body if self.expect_body is None else self.expect_body,
             expected_length=self.expect_length,
             expected_sha256=self.expect_sha256,
             expected_regex=self.expect_regex,
@@ -164,10 +164,10 @@ class RequestOptions:
         """Targets and sessions have their own paths and bodies."""
         kinds = {"targets": self.targets, "sessions": self.sessions}
         parts = {"path": self.path, "body": self.body}
-        given = [f"--{name}" for name, value in (kinds | parts).items() if value is not None]
+        flags = [f"--{name}" for name, value in (kinds | parts).items() if value is not None]
         is_mix = any(value is not None for value in kinds.values())
         require(
-            not (is_mix and len(given) > 1), f"{' and '.join(given[:2])} are mutually exclusive"
+            not (is_mix and len(flags) > 1), f"{' and '.join(flags[:2])} are mutually exclusive"
         )
 
 
@@ -222,9 +222,9 @@ class TransportOptions:
         )
 
 
-def _path(given: str | PathLike[str] | None) -> str | None:
-    return None if given is None else fspath(given)
+def _path(path: str | PathLike[str] | None) -> str | None:
+    return None if path is None else fspath(path)
 
 
-def _ns_if_given(seconds: float | None) -> int | None:
+def _optional_ns(seconds: float | None) -> int | None:
     return None if seconds is None else seconds_to_ns(seconds)

@@ -66,10 +66,10 @@ def raw_plan(plan: object) -> msgspec.Raw:
 
 
 def read_plan(
-    run_dir: Path, given: RequestOptions | None = None
+    run_dir: Path, secrets: RequestOptions | None = None
 ) -> tuple[Experiment, list[str], HostFacts]:
-    """The experiment of a run directory, its order, and its host. ``given`` holds the secrets that
-    were not stored."""
+    """The experiment of a run directory, its order, and its host. ``secrets`` contains the values
+    that were not stored."""
     path = run_dir / "run.json"
     run = read(RunInfo, path)
 
@@ -82,7 +82,7 @@ def read_plan(
 
     names = [field.name for field in fields(Experiment)]
     experiment = Experiment(**{name: getattr(stored, name) for name in names})
-    request = restore_secrets(experiment.request, given or RequestOptions())
+    request = restore_secrets(experiment.request, secrets or RequestOptions())
     experiment = replace(experiment.with_secrets(), request=request)
     return experiment, list(stored.order), run.host
 

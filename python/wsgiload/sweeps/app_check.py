@@ -39,8 +39,8 @@ def app_interpreter(experiment: Experiment) -> AppInterpreter:
 def interpreters_of(experiment: Experiment, variants: Mapping[str, ServerVariant]) -> Interpreters:
     """The interpreters of all configurations; that of the app only if a server of the catalogue
     imports it."""
-    usual = {None: app_interpreter(experiment)} if needs_app(variants) else {}
-    return usual | named_interpreters(variants)
+    of_app = {None: app_interpreter(experiment)} if needs_app(variants) else {}
+    return of_app | named_interpreters(variants)
 
 
 def environment_note(experiment: Experiment, interpreters: Interpreters) -> str | None:

@@ -281,15 +281,15 @@ def resume_sweep(
     events: SweepEvents | None = None,
     requested: Experiment | None = None,
     slo: tuple[str, ...] = (),
-    given: RequestOptions | None = None,
+    secrets: RequestOptions | None = None,
 ) -> SweepResult:
     """Resume an interrupted experiment from its stored plan.
 
     ``requested`` must describe the same experiment. ``slo`` replaces the stored objective, and
-    ``given`` holds the secrets that were not stored. Raises UsageError if the run is complete, or
-    if the plan, the host or a version has changed.
+    ``secrets`` contains the values that were not stored. Raises UsageError if the run is complete,
+    or if the plan, the host or a version has changed.
     """
-    experiment, order, host = read_plan(run_dir, given)
+    experiment, order, host = read_plan(run_dir, secrets)
     if requested is not None:
         require_same_plan(experiment, requested)
     require_same_host(host, host_facts())

@@ -38,8 +38,8 @@ def _too_slow(run: Run) -> AuditAlarm | None:
 
 def _too_late(run: Run) -> AuditAlarm | None:
     figures = run.figures
-    late_ns, usual_ns = figures.max_send_lag_ns or 0, figures.mean_ns or 0
-    limit_ns = max(MAX_LATE_NS, usual_ns)
+    late_ns, mean_ns = figures.max_send_lag_ns or 0, figures.mean_ns or 0
+    limit_ns = max(MAX_LATE_NS, mean_ns)
     if late_ns <= limit_ns or figures.requested_per_s is None:
         return None
     burst = late_ns / 1e9 * figures.requested_per_s + 1

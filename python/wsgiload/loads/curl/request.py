@@ -126,21 +126,21 @@ def _query_part(value: str, read: Read) -> str:
 def _fields(flags: Flags, url: SplitResult, read: Read, has_body: bool) -> tuple[Field, ...]:
     """The fields of the command, and those implied by other flags, unless the command sets or
     removes them."""
-    given, mentioned = _given_fields(flags, read)
+    explicit, names = _header_flag_fields(flags, read)
     host = url.netloc.rpartition("@")[2]
-    kept = [
+    sent = [
         (name, value)
-        for name, value in given
+        for name, value in explicit
         if (is_imported(name) and name.lower() not in _NOT_SENT)
         or (name.lower() == "host" and value != host)
     ]
-    added = _added_fields(flags, url, has_body)
-    return (*kept, *(one for one in added if one[0].lower() not in mentioned))
+    implied = _implied_fields(flags, url, has_body)
+    return (*sent, *(one for one in implied if one[0].lower() not in names))
 
 
-def _given_fields(flags: Flags, read: Read) -> tuple[list[Field], set[str]]:
+def _header_flag_fields(flags: Flags, read: Read) -> tuple[list[Field], set[str]]:
     """The fields of ``-H``, and the names of the fields that it sets or removes."""
-    fields, mentioned = [], set()
+    fields, names = [], set()
     for header in flags.values("header"):
         lines = _text(read(header[1:])).splitlines() if header.startswith("@") else [header]
         for line in lines:
@@ -153,13 +153,13 @@ def _given_fields(flags: Flags, read: Read) -> tuple[list[Field], set[str]]:
                 raise UsageError(
                     "a header field (-H of curl) has no colon", "write it as 'Name: value'"
                 )
-            mentioned.add(name.strip().lower())
+            names.add(name.strip().lower())
             if value.strip() or is_empty:
                 fields.append((name.strip(), value.strip()))
-    return fields, mentioned
+    return fields, names
 
 
-def _added_fields(flags: Flags, url: SplitResult, has_body: bool) -> list[Field]:
+def _implied_fields(flags: Flags, url: SplitResult, has_body: bool) -> list[Field]:
     fields = []
     for name, flag in (("User-Agent", "user-agent"), ("Referer", "referer")):
         if value := flags.last(flag):

@@ -8,13 +8,13 @@ from wsgiload.loads.openapi.document import (
     ApiDescription,
     Object,
     Unfillable,
+    excerpt,
     items,
     mapping,
-    shown,
     text_or,
 )
 from wsgiload.loads.openapi.texts import form_text, json_text, plain_text
-from wsgiload.loads.openapi.values import MISSING, Values, given_value
+from wsgiload.loads.openapi.values import MISSING, Values, specified_value
 
 _JSON, _FORM, _ANY = "application/json", "application/x-www-form-urlencoded", "*/*"
 
@@ -69,7 +69,7 @@ def _body_2(document: ApiDescription, operation: Object, parameters: list[Object
     if not required:
         return None
     if consumes and _FORM not in consumes:
-        raise Unfillable(f"{shown(consumes[0])} bodies are not supported")
+        raise Unfillable(f"{excerpt(consumes[0])} bodies are not supported")
     properties = {text_or(one.get("name"), ""): one for one in fields}
     schema: Object = {"type": "object", "properties": properties, "required": required}
     return _body(document, _FORM, {"schema": schema})
@@ -89,7 +89,7 @@ def _is_json(media_type: str) -> bool:
 def _body(document: ApiDescription, media_type: str, medium: Object) -> Body:
     if media_type.startswith("multipart/"):
         raise Unfillable("multipart bodies are not supported")
-    value = given_value(document, medium)
+    value = specified_value(document, medium)
     if value is MISSING:
         value = Values(document, invents_text=True).of(medium.get("schema"))
     if media_type == _FORM:
@@ -98,5 +98,5 @@ def _body(document: ApiDescription, media_type: str, medium: Object) -> Body:
         media_type = _JSON if "*" in media_type else media_type
         return Body(json_text(value).encode(), media_type)
     if "*" in media_type or not isinstance(value, str):
-        raise Unfillable(f"{shown(media_type)} needs a string as an example")
+        raise Unfillable(f"{excerpt(media_type)} needs a string as an example")
     return Body(plain_text(value).encode(), media_type)

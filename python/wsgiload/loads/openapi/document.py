@@ -70,7 +70,7 @@ class ApiDescription:
 
     def _resolved(self, reference: str) -> object:
         if not reference.startswith("#"):
-            raise Unfillable(f"it refers to {shown(reference)}, outside of the file; {_BUNDLE}")
+            raise Unfillable(f"it refers to {excerpt(reference)}, outside of the file; {_BUNDLE}")
         value: object = self.root
         for part in unquote(reference[1:]).split("/")[1:]:
             key = part.replace("~1", "/").replace("~0", "~")
@@ -79,7 +79,7 @@ class ApiDescription:
             elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
                 value = value[int(key)]
             else:
-                raise Unfillable(f"it refers to {shown(reference)}, which is not in the file")
+                raise Unfillable(f"it refers to {excerpt(reference)}, which is not in the file")
         return value
 
 
@@ -100,7 +100,7 @@ def document_of(content: bytes) -> ApiDescription:
         return ApiDescription(description, 2)
     if version:
         raise UsageError(
-            f"version {shown(version)} of OpenAPI is not supported", "use 2.0, 3.0 or 3.1"
+            f"version {excerpt(version)} of OpenAPI is not supported", "use 2.0, 3.0 or 3.1"
         )
     raise UsageError("not an OpenAPI description: it has neither 'openapi' nor 'swagger'")
 
@@ -120,7 +120,7 @@ def text_or(value: object, default: str) -> str:
     return value if isinstance(value, str) else default
 
 
-def shown(text: str) -> str:
+def excerpt(text: str) -> str:
     """A text from the file for messages: one line, shortened."""
     line = " ".join(text.split())
     if len(line) <= MAX_SHOWN_CHARACTERS:

@@ -12,12 +12,12 @@ from wsgiload.loads.openapi.document import (
     ApiDescription,
     Object,
     Unfillable,
+    excerpt,
     items,
     mapping,
-    shown,
     text_or,
 )
-from wsgiload.loads.openapi.parameters import described, filled
+from wsgiload.loads.openapi.parameters import fill, parameters_of
 from wsgiload.loads.targets_text import template_text
 
 # The names of methods in requests; in the description, they are in lower case.
@@ -41,7 +41,7 @@ class Operation:
     @property
     def name(self) -> str:
         """The name in messages and reports."""
-        return f"{self.method} {shown(self.template)}"
+        return f"{self.method} {excerpt(self.template)}"
 
 
 def operations_in(document: ApiDescription) -> Iterator[Operation | tuple[str, Unfillable]]:
@@ -52,7 +52,7 @@ def operations_in(document: ApiDescription) -> Iterator[Operation | tuple[str, U
         try:
             item = document.object_at(described_path)
         except Unfillable as unfillable:
-            yield shown(template), unfillable
+            yield excerpt(template), unfillable
             continue
         for method in METHODS:
             if method.lower() in item:
@@ -64,8 +64,8 @@ def target_of(document: ApiDescription, operation: Operation) -> str:
     """The lines of the operation's request in a targets file."""
     if not _TEMPLATE.fullmatch(operation.template):
         raise Unfillable("its path is not a valid URL path")
-    parameters = described(document, operation.item, operation.operation)
-    values = filled(document, parameters)
+    parameters = parameters_of(document, operation.item, operation.operation)
+    values = fill(document, parameters)
     body = None
     if operation.method not in _BODILESS:
         body = body_of(document, operation.operation, parameters)

@@ -10,13 +10,13 @@ from wsgiload.loads.openapi.document import (
     ApiDescription,
     Object,
     Unfillable,
+    excerpt,
     items,
     mapping,
-    shown,
     text_or,
 )
 from wsgiload.loads.openapi.texts import joined_part, json_value, plain_text, url_part
-from wsgiload.loads.openapi.values import MISSING, Values, given_value
+from wsgiload.loads.openapi.values import MISSING, Values, specified_value
 from wsgiload.loads.targets_text import url_text
 
 _IN_PATH = re.compile(r"\{([^{}]+)\}")
@@ -48,7 +48,7 @@ class Filled:
 
         def part(match: re.Match[str]) -> str:
             if match[1] not in self.in_path:
-                raise Unfillable(f"path parameter {shown(match[1])} is not described")
+                raise Unfillable(f"path parameter {excerpt(match[1])} is not described")
             return self.in_path[match[1]]
 
         pieces, position = [], 0
@@ -59,7 +59,7 @@ class Filled:
         return f"{path}?{'&'.join(self.query)}" if self.query else path
 
 
-def described(document: ApiDescription, *levels: Object) -> list[Object]:
+def parameters_of(document: ApiDescription, *levels: Object) -> list[Object]:
     """The parameters of the path and of the operation; the latter take precedence."""
     by_name: dict[tuple[object, object], Object] = {}
     for level in levels:
@@ -69,7 +69,7 @@ def described(document: ApiDescription, *levels: Object) -> list[Object]:
     return list(by_name.values())
 
 
-def filled(document: ApiDescription, parameters: list[Object]) -> Filled:
+def fill(document: ApiDescription, parameters: list[Object]) -> Filled:
     """The required parameters with their values."""
     result = Filled()
     for parameter in parameters:
@@ -79,7 +79,7 @@ def filled(document: ApiDescription, parameters: list[Object]) -> Filled:
         try:
             _fill(document, parameter, (place, name), result)
         except Unfillable as unfillable:
-            raise Unfillable(f"{shown(place)} parameter {shown(name)}: {unfillable}") from None
+            raise Unfillable(f"{excerpt(place)} parameter {excerpt(name)}: {unfillable}") from None
     if result.cookies:
         result.fields.append(("Cookie", "; ".join(result.cookies)))
     return result
@@ -100,21 +100,21 @@ def _fill(
 
 
 def _value(document: ApiDescription, parameter: Object) -> object:
-    given = given_value(document, parameter)
-    if given is not MISSING:
-        return given
+    specified = specified_value(document, parameter)
+    if specified is not MISSING:
+        return specified
     for medium in mapping(parameter.get("content")).values():
-        given = given_value(document, document.object_at(medium))
-        if given is MISSING:
+        specified = specified_value(document, document.object_at(medium))
+        if specified is MISSING:
             raise Unfillable("its content has no example")
-        return json_value(given)
+        return json_value(specified)
     return Values(document, invents_text=False).of(parameter.get("schema", parameter))
 
 
 def _in_path(parameter: Object, value: object) -> str:
     style = parameter.get("style", "simple")
     if style != "simple":
-        raise Unfillable(f"style {shown(str(style))} is not supported")
+        raise Unfillable(f"style {excerpt(str(style))} is not supported")
     text = joined_part(value, ",")
     if not text:
         raise Unfillable("its value is empty")
@@ -136,7 +136,7 @@ def _in_query(parameter: Object, name: str, value: object) -> list[str]:
     if isinstance(value, list) and one_each:
         return [f"{written}={url_part(one)}" for one in value]
     if style not in _SEPARATORS:
-        raise Unfillable(f"style {shown(style)} is not supported")
+        raise Unfillable(f"style {excerpt(style)} is not supported")
     return [f"{written}={joined_part(value, _SEPARATORS[style])}"]
 
 

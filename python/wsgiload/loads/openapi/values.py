@@ -12,9 +12,9 @@ from wsgiload.loads.openapi.document import (
     Object,
     TooLarge,
     Unfillable,
+    excerpt,
     items,
     mapping,
-    shown,
 )
 
 MAX_DEPTH = 32
@@ -60,7 +60,7 @@ class _Missing:
 MISSING: Final = _Missing()
 
 
-def given_value(document: ApiDescription, holder: Object) -> object:
+def specified_value(document: ApiDescription, holder: Object) -> object:
     """The value that a parameter, a body or a schema specifies: an example, the default, the only
     value, or the first of several."""
     for name in ("example", "x-example"):
@@ -97,9 +97,9 @@ class Values:
         if depth > MAX_DEPTH:
             raise Unfillable("its schema is nested too deeply")
         with self.document.inside(schema) as resolved:
-            given = given_value(self.document, resolved)
-            if given is not MISSING:
-                return given
+            specified = specified_value(self.document, resolved)
+            if specified is not MISSING:
+                return specified
             if "allOf" in resolved:
                 return self.of(self._merged(resolved, depth), depth + 1)
             for choices in ("oneOf", "anyOf"):
@@ -182,23 +182,25 @@ class Values:
         properties, required = mapping(schema.get("properties")), items(schema.get("required"))
         for name in required:
             if not isinstance(name, str) or name not in properties:
-                raise Unfillable(f"its property {shown(str(name))} is not described")
+                raise Unfillable(f"its property {excerpt(str(name))} is not described")
         values: Object = {}
-        for name, described in properties.items():
+        for name, property_schema in properties.items():
             try:
-                value = self._property(described, name in required, depth)
+                value = self._property(property_schema, name in required, depth)
             except Unfillable as unfillable:
-                raise type(unfillable)(f"its property {shown(name)}: {unfillable}") from None
+                raise type(unfillable)(f"its property {excerpt(name)}: {unfillable}") from None
             if value is not MISSING:
                 values[name] = value
         return values
 
-    def _property(self, described: object, is_required: bool, depth: int) -> object:
+    def _property(self, schema: object, is_required: bool, depth: int) -> object:
         self.document.count()
-        schema = mapping(described) if not is_required else self.document.object_at(described)
-        if schema.get("readOnly") is True:
+        resolved = mapping(schema) if not is_required else self.document.object_at(schema)
+        if resolved.get("readOnly") is True:
             return MISSING
-        return self.of(described, depth + 1) if is_required else given_value(self.document, schema)
+        if is_required:
+            return self.of(schema, depth + 1)
+        return specified_value(self.document, resolved)
 
 
 def _type_of(schema: Object) -> object:
