@@ -293,9 +293,19 @@ def test_swagger_2_with_its_base_path_and_its_reasons(tmp_path: Path) -> None:
             "/{{random:1:8}}",
         ),
         ({"schema": {"type": "integer", "maximum": -3}}, "/{{random:-1002:-3}}"),
-        ({"schema": {"type": "integer", "minimum": 2000.5}}, "/{{random:2001:2999}}"),
+        ({"schema": {"type": "integer", "minimum": 2000.5}}, "/{{random:2001:3000}}"),
         ({"schema": {"type": "integer", "multipleOf": 7, "minimum": 8}}, "/14"),
         ({"schema": {"type": "number", "minimum": 0.25, "maximum": 0.75}}, "/0.5"),
+        ({"schema": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}}, "/0.5"),
+        ({"schema": {"type": "number", "exclusiveMinimum": 0, "maximum": 0.5}}, "/0.25"),
+        (
+            {"schema": {"type": "number", "exclusiveMinimum": 0, "multipleOf": 0.25}},
+            "/0.25",
+        ),
+        (
+            {"schema": {"type": "integer", "exclusiveMinimum": 7, "exclusiveMaximum": 9}},
+            "/{{random:8:8}}",
+        ),
         ({"schema": {"type": ["null", "integer"]}}, "/{{random:1:1000}}"),
         (
             {"schema": {"allOf": [{"type": "integer"}, {"minimum": 7, "maximum": 7}]}},

@@ -232,26 +232,30 @@ def _number(schema: Object, is_whole: bool) -> object:
     if is_whole:
         raise Unfillable("no whole number is within its bounds")
     if low <= high:
-        return (low + high) / 2
+        middle = (low + high) / 2
+        short = float(f"{middle:.12g}")
+        return short if low <= short <= high else middle
     raise Unfillable("no number is within its bounds")
 
 
 def _bounds(schema: Object) -> tuple[float, float]:
-    """The smallest and the largest number; exclusive bounds are narrowed by one."""
+    """The smallest and the largest number. The next number after an exclusive bound replaces it."""
     low, high = _finite(schema.get("minimum")), _finite(schema.get("maximum"))
     over, under = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
     if over is True and low is not None:
-        low += 1
+        low = math.nextafter(low, math.inf)
     elif (bound := _finite(over)) is not None:
-        low = bound + 1 if low is None else max(low, bound + 1)
+        bound = math.nextafter(bound, math.inf)
+        low = bound if low is None else max(low, bound)
     if under is True and high is not None:
-        high -= 1
+        high = math.nextafter(high, -math.inf)
     elif (bound := _finite(under)) is not None:
-        high = bound - 1 if high is None else min(high, bound - 1)
+        bound = math.nextafter(bound, -math.inf)
+        high = bound if high is None else min(high, bound)
 
     if low is None:
-        low = _FIRST if high is None or high >= _FIRST else high - _NUMBERS + 1
-    return low, low + _NUMBERS - 1 if high is None else high
+        low = _FIRST if high is None or high >= _FIRST else math.floor(high) - _NUMBERS + 1
+    return low, math.ceil(low) + _NUMBERS - 1 if high is None else high
 
 
 def _finite(value: object) -> float | None:
