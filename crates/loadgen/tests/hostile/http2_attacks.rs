@@ -317,7 +317,8 @@ fn ends() -> Vec<Attack> {
         closes("the end of half a response", half.clone()),
         closes("the end after GOAWAY", half_and(go_away(STREAM))),
         sends("a reset within the body", half_and(reset(STREAM)), Reset).others_end_as(Timeout),
-        sends("GOAWAY within the body", half_and(go_away(STREAM)), Timeout),
+        // The server has refused streams that were opened before the GOAWAY arrived (RFC 9113, 6.8).
+        sends("GOAWAY within the body", half_and(go_away(STREAM)), Timeout).others_end_as(Reset),
         sends("a response", whole_response(), Outcome::Ok).once_per_connection(),
     ]
 }
