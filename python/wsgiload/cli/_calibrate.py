@@ -77,7 +77,7 @@ def calibrate_command(
     """Measure this machine's noise floor: the response times of a server that responds immediately.
 
     Later reports show the stored noise floor, but never subtract it. Two additional loads, with
-    responses delayed by 1 ms and by 10 ms, measure the error of the median.
+    responses delayed by 1 ms and by 10 ms, show how far the median is from the true delay.
     """
     check_destinations(json_file)
     plan = _plan(refsrv, rate, flags)
