@@ -278,8 +278,7 @@ def test_order_matters_where_the_end_of_a_round_differs_from_its_start(
     found = next(one.judgement for one in results if one.claim.name == "order-irrelevant")
     assert found.status == status
     text = (
-        "throughput relative to the start of a round: "
-        f"{end:.2f}× [{end:.2f}×, {end:.2f}×] at its end"
+        f"throughput at the end of a round: {end:.2f}× [{end:.2f}×, {end:.2f}×] that at its start"
     )
     assert (found.ours or "").startswith(text)
     assert (found.ours or "").endswith("over 4 rounds")

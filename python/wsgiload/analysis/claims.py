@@ -145,7 +145,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "nginx-irrelevant",
         _APPDYNAMICS,
-        "nginx in front of uWSGI cannot account for the difference between uWSGI and bjoern",
+        "uWSGI remains far slower than bjoern even behind nginx",
         "not measured",
         does_not_explain("uwsgi-nginx", "uwsgi-http", "bjoern"),
         ("uwsgi-nginx", "uwsgi-http", "bjoern"),

@@ -149,7 +149,7 @@ class SweepOptions:
         settle: Maximum wait for an idle host before each trial. Default: 0s if --runs is 1,
             otherwise 2m.
         reruns: Maximum number of reruns of a trial that is disturbed by the host, or invalid
-            because of the generator or the host. Default: 1 if --runs is 1, otherwise 3.
+            because of the generator, the host or the plan. Default: 1 if --runs is 1, otherwise 3.
         intervene: Add pairs of runs with and without the CPU limit for each server at each load
             level. The number of pairs is --runs, or 6 if --runs is 1.
         sample_interval: Interval between samples of the server's resource use.
