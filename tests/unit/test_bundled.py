@@ -252,7 +252,7 @@ def test_targets_have_their_own_bodies() -> None:
 
 
 def test_every_app_is_in_all_lists_of_apps(capsys: pytest.CaptureFixture[str]) -> None:
-    listed = descriptions(ServerOptions)["app_name"].partition("APP: ")[2]
+    listed = descriptions(ServerOptions)["app_name"].partition("yours: ")[2]
     assert re.findall(r"\w+", listed.replace(" or ", ", ")) == list(BUNDLED)
     rows = re.findall(r"^\| `(\w+)` \|", (DOCS / "apps.md").read_text(), re.MULTILINE)
     assert rows == list(BUNDLED)
