@@ -446,7 +446,7 @@ fn a_response_without_the_captured_value_is_incorrect_and_ends_its_session() {
             let reason = report.wrong_responses[0].reason.as_deref();
             assert_eq!(
                 reason,
-                Some("no value for {{id}}: no value .user.id in a JSON body")
+                Some("no value for {{id}}: the body is not JSON or has no .user.id")
             );
         }
     }
