@@ -40,6 +40,7 @@ from wsgiload.cli._options import (
     DURATION,
     FILE,
     ConfiguredCommand,
+    duration_option,
     load_options,
     load_options_of,
     output_options,
@@ -91,16 +92,7 @@ EXAMPLES = (
 @click.command(cls=ConfiguredCommand, examples=EXAMPLES)
 @click.argument("url")
 @schedule_options
-@option(
-    "Load",
-    "-d",
-    "-z",
-    "--duration",
-    type=DURATION,
-    default="10s",
-    show_default=False,
-    help="Duration of the measurement.  [default: 10s, or the length of the schedule]",
-)
+@duration_option("10s, or the length of the schedule")
 @load_options
 @option(
     "Load",

@@ -289,15 +289,20 @@ request_options = together(
     ),
 )
 
-duration_option = option(
-    "Load",
-    "-d",
-    "-z",
-    "--duration",
-    type=DURATION,
-    default="10s",
-    help="Duration of the measurement.",
-)
+
+def duration_option(default_words: str = "10s") -> Callable[[Decorated], Decorated]:
+    """``--duration``; the help gives the default in these words."""
+    return option(
+        "Load",
+        "-d",
+        "-z",
+        "--duration",
+        type=DURATION,
+        default="10s",
+        show_default=False,
+        help=f"Duration of the measurement.  [default: {default_words}]",
+    )
+
 
 load_options = together(
     option(

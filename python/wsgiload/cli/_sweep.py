@@ -296,7 +296,7 @@ _procedure_options = together(
 @click.command(cls=GridCommand, examples=EXAMPLES)
 @click.argument("app", required=False)
 @_level_options
-@duration_option
+@duration_option()
 @load_options
 @_server_options
 @_limit_options
