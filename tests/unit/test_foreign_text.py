@@ -42,6 +42,9 @@ HOSTILE = {
     "line separator": "\u2028",
     "lone surrogate": "\udc80",
     "tag": "\U000e0041",
+    "zero-width space": "\u200b",
+    "soft hyphen": "\u00ad",
+    "word joiner": "\u2060",
 }
 EVERYTHING = "".join(HOSTILE.values())
 RAW = [text[0] for text in HOSTILE.values() if text != "\rfine"] + ["\r"]
@@ -58,7 +61,7 @@ def test_each_is_an_escape_that_names_it(name: str) -> None:
     assert not planted_in(shown)
 
 
-@pytest.mark.parametrize("text", ["plain", "two\nlines\tand a tab", "Grüße, 漢字, עברית, 🙂", "–"])
+@pytest.mark.parametrize("text", ["plain", "two\nlines\tand a tab", "Grüße, 漢字, עברית, 🙂", "می\u200cخواهم", "–"])
 def test_ordinary_text_stays(text: str) -> None:
     assert visible(text) == text
 

@@ -20,7 +20,8 @@ _UNSAFE = re.compile(
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters except tab and newline
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional formatting
     "\u2028\u2029"  # line and paragraph separators
-    "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # invisible
+    # Invisible. Joiners (U+200C, U+200D) stay: words of some scripts and emoji need them.
+    "\u00ad\u180e\u200b\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
     "\ud800-\udfff"  # surrogates, which cannot be encoded
     "]"
 )

@@ -59,7 +59,8 @@ fn replaced(text: &str, escape: impl Fn(char, &mut String)) -> Cow<'_, str> {
 }
 
 /// Control characters except tab and newline, characters that change the text direction, other line
-/// separators, and invisible characters.
+/// separators, and invisible characters. Joiners (U+200C, U+200D) are safe: words of some scripts
+/// and emoji need them.
 fn is_unsafe(character: char) -> bool {
     match character {
         '\t' | '\n' => false,
@@ -67,6 +68,9 @@ fn is_unsafe(character: char) -> bool {
             true
         }
         '\u{2028}' | '\u{2029}' => true,
+        '\u{ad}' | '\u{180e}' | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{206a}'..='\u{206f}' => {
+            true
+        }
         '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' => true,
         _ => character.is_control(),
     }
@@ -77,12 +81,12 @@ mod tests {
     use super::*;
 
     const HOSTILE: &str =
-        "\u{1b}]0;owned\u{7}\r\u{9b}31m\u{7f}\u{202e}gnp\u{2066}\u{2028}\u{feff}\u{e0041}";
+        "\u{1b}]0;owned\u{7}\r\u{9b}31m\u{7f}\u{202e}gnp\u{2066}\u{2028}\u{feff}\u{e0041}\u{200b}";
 
     #[test]
     fn unsafe_characters_are_shown_as_escapes() {
         let expected =
-            "\\x1b]0;owned\\x07\\x0d\\x9b31m\\x7f\\u202egnp\\u2066\\u2028\\ufeff\\U000e0041";
+            "\\x1b]0;owned\\x07\\x0d\\x9b31m\\x7f\\u202egnp\\u2066\\u2028\\ufeff\\U000e0041\\u200b";
         assert_eq!(visible(HOSTILE), expected);
         for ordinary in ["plain", "two\nlines\tand a tab", "Grüße, 漢字, עברית, 🙂"] {
             assert!(matches!(visible(ordinary), Cow::Borrowed(text) if text == ordinary));
