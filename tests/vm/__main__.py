@@ -3,9 +3,9 @@ nothing else.
 
     python -m tests.vm [GUEST...]
 
-``direct`` runs them as root without systemd, ``systemd`` as a user without rights; ``systemd-root``
-runs whole sweeps as root where systemd rules. All by default. Exits with 0 when all passed, or when
-there is no qemu; then it says so.
+``direct`` runs them as root without systemd, ``systemd`` as an unprivileged user under systemd, and
+``systemd-root`` runs whole sweeps as root under systemd. Default: all three, one after the other.
+Exits with 0 if all passed, or if qemu is missing (and prints what to install).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 
 from tests.vm import image
 
-# On a quiet host each takes two minutes or so; this is for one that does not end at all.
+# Each takes about two minutes on a quiet host.
 MAX_DURATION_S = 600.0
 MEMORY_MIB = 2048
 KERNEL_OPTIONS = (
@@ -36,14 +36,14 @@ GUESTS: Mapping[str, str] = {
     "systemd": f"{SYSTEMD}=wsgiload-tests.service",
     "systemd-root": f"{SYSTEMD}=wsgiload-tests-as-root.service",
 }
-# Program and the Debian package that brings it.
+# Program: the Debian package that contains it.
 NEEDED = {
     "qemu-system-x86_64": "qemu-system-x86",
     "mmdebstrap": "mmdebstrap",
     "dpkg-deb": "dpkg",
     "apt-get": "apt",
 }
-# A server whose environment the sweeps of the guests use, which have no network.
+# Installed on the host, because the guests have no network.
 SERVERS = ("wsgiref", "waitress")
 
 
@@ -51,23 +51,35 @@ def main(names: list[str]) -> int:
     """Run these guests, one after the other."""
     unknown = sorted(set(names) - set(GUESTS))
     if unknown:
-        say(f"there is no guest {unknown[0]}; choose from {', '.join(GUESTS)}")
+        say(f"unknown guest {unknown[0]}; choose from {', '.join(GUESTS)}")
         return 2
-    missing = [package for program, package in NEEDED.items() if shutil.which(program) is None]
-    if missing or image.release()[0] not in image.KERNEL_PACKAGES:
-        what = f"{', '.join(missing)} missing; as root run: apt-get install {' '.join(missing)}"
-        say(f"not run: {what if missing else 'this is neither Debian nor Ubuntu'}")
+
+    reason = unmet_requirement()
+    if reason:
+        say(f"not run: {reason}")
         return 0
+
     image.CACHE.mkdir(parents=True, exist_ok=True)
     with (image.CACHE / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two at a time would write the same images
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a second test-vm would overwrite the images
         kernel, initial = make_images()
         failed = [name for name in names or GUESTS if not run_guest(name, kernel, initial)]
     return 1 if failed else 0
 
 
+def unmet_requirement() -> str:
+    """Why the guests cannot run on this host, or an empty text."""
+    missing = [package for program, package in NEEDED.items() if shutil.which(program) is None]
+    if missing:
+        packages = " ".join(missing)
+        return f"{packages} missing; install with: apt-get install {packages}"
+    if image.release()[0] not in image.KERNEL_PACKAGES:
+        return f"the guests need one of the distributions {', '.join(image.KERNEL_PACKAGES)}"
+    return ""
+
+
 def make_images() -> tuple[Path, Path]:
-    """The kernel, and its first file system: the base and the project, one after the other."""
+    """Write the kernel and the initial file system (the base followed by the project)."""
     began_s = time.monotonic()
     base, kernel = image.base_image(), image.kernel()
     project = image.project_image(base, install_servers())
@@ -77,12 +89,12 @@ def make_images() -> tuple[Path, Path]:
             with part.open("rb") as source:
                 shutil.copyfileobj(source, stream)
     project.unlink()
-    say(f"images of {initial.stat().st_size >> 20} MiB made in {time.monotonic() - began_s:.0f} s")
+    say(f"wrote {initial.stat().st_size >> 20} MiB of images in {time.monotonic() - began_s:.0f} s")
     return kernel, initial
 
 
 def install_servers() -> Path:
-    """The environments of the servers, in a cache of their own."""
+    """Install the servers in a separate cache, and return its path."""
     cache = image.CACHE / "cache"
     command = [sys.executable, "-P", "-m", "wsgiload", "servers", "install", *SERVERS]
     subprocess.run(
@@ -92,43 +104,32 @@ def install_servers() -> Path:
 
 
 def run_guest(name: str, kernel: Path, initial: Path) -> bool:
-    """Boot one machine, show what it prints, and say whether its tests passed."""
+    """Boot one machine, print its console, and return whether its tests passed."""
     began_s = time.monotonic()
-    command = [
-        "qemu-system-x86_64",
-        *(
-            "-accel",
-            "tcg,thread=multi",
-            "-M",
-            "q35",
-            "-cpu",
-            "max",
-            "-smp",
-            "2",
-            "-m",
-            str(MEMORY_MIB),
-        ),
-        *(
-            "-kernel",
-            str(kernel),
-            "-initrd",
-            str(initial),
-            "-append",
-            f"{KERNEL_OPTIONS} {GUESTS[name]}",
-        ),
-        *(
-            "-nodefaults",
-            "-no-user-config",
-            "-display",
-            "none",
-            "-serial",
-            "stdio",
-            "-no-reboot",
-            "-nic",
-            "none",
-        ),
-    ]
-    said = []
+    console = boot(name, machine_command(GUESTS[name], kernel, initial))
+    duration_s = time.monotonic() - began_s
+
+    ended = re.search(r"TESTS ENDED WITH (\d+)", console)
+    if ended is None:
+        say(f"{name}: no result after {duration_s:.0f} s (limit {MAX_DURATION_S:.0f} s)")
+        return False
+    passed = ended[1] == "0"
+    say(f"{name}: {'passed' if passed else f'failed with {ended[1]}'} in {duration_s:.0f} s")
+    return passed
+
+
+def machine_command(options: str, kernel: Path, initial: Path) -> list[str]:
+    """The qemu command of a machine with two emulated CPUs, no network and no disk."""
+    hardware = f"-accel tcg,thread=multi -M q35 -cpu max -smp 2 -m {MEMORY_MIB}"
+    devices = "-nodefaults -no-user-config -display none -serial stdio -no-reboot -nic none"
+    command = ["qemu-system-x86_64", *hardware.split(), *devices.split()]
+    command += ["-kernel", str(kernel), "-initrd", str(initial)]
+    return [*command, "-append", f"{KERNEL_OPTIONS} {options}"]
+
+
+def boot(name: str, command: list[str]) -> str:
+    """The console output of a machine, which is also printed and written to a log. The machine is
+    killed after ``MAX_DURATION_S``."""
     with (
         (image.CACHE / f"{name}.log").open("w") as log,
         subprocess.Popen(
@@ -142,32 +143,22 @@ def run_guest(name: str, kernel: Path, initial: Path) -> bool:
     ):
         guard = threading.Timer(MAX_DURATION_S, machine.kill)
         guard.start()
+        lines = []
         try:
             assert machine.stdout is not None
             for line in machine.stdout:
                 sys.stdout.write(f"{name}: {line}")
                 sys.stdout.flush()
                 log.write(line)
-                said.append(line)
+                lines.append(line)
         finally:
             guard.cancel()
             machine.kill()
-    took_s = time.monotonic() - began_s
-    ended = re.search(r"TESTS ENDED WITH (\d+)", "".join(said))
-    passed = ended is not None and ended[1] == "0"
-    how = (
-        "passed"
-        if passed
-        else f"failed with {ended[1]}"
-        if ended
-        else f"no result after {took_s:.0f} s"
-    )
-    say(f"{name}: {how} in {took_s:.0f} s (at most {MAX_DURATION_S:.0f})")
-    return passed
+    return "".join(lines)
 
 
 def say(text: str) -> None:
-    """One line for whoever waits."""
+    """Print one line at once."""
     sys.stdout.write(f"test-vm: {text}\n")
     sys.stdout.flush()
 

@@ -1,8 +1,7 @@
-"""What a guest is made of: a small Debian from the package archive, kept, and this checkout on top,
-made anew.
+"""Builds a guest's file system: a minimal Debian (cached), followed by this checkout.
 
-The guest runs the interpreter, the environment and the sources of this machine under their own
-names, so its Debian must be of this machine's release: both then have the same C library.
+The guest runs this machine's interpreter, virtual environment and sources at the same paths. Its
+distribution and release are therefore those of this machine, so that the C libraries match.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ GUEST_FILES = Path(__file__).parent / "guest"
 USER = "tester"
 USER_ID = 1000
 PACKAGES = "systemd,systemd-sysv,dbus-user-session,libpam-systemd,iproute2"
-LEFT_OUT_OF_DEBIAN = ("/usr/share/man/*", "/usr/share/doc/*", "/usr/share/locale/*")
+EXCLUDED_FROM_DEBIAN = ("/usr/share/man/*", "/usr/share/doc/*", "/usr/share/locale/*")
 KERNEL_PACKAGES = {"debian": "linux-image-cloud-amd64", "ubuntu": "linux-image-virtual"}
-# What of the project is needed to run its tests; the rest is large.
+# The parts that the tests need.
 PROJECT_PARTS = ("python", "servers", "tests", "pyproject.toml", ".venv")
-# Nothing that a guest runs needs these.
+# Files and directories that no test in a guest needs.
 UNWANTED = frozenset(
     {
         "test",
@@ -47,7 +46,7 @@ UNWANTED = frozenset(
     }
 )
 STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
-# Of the C library the guest has its own, of the same release.
+# The guest has its own C library, of the same release.
 C_LIBRARY = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv))\.so.*")
 
 
@@ -58,7 +57,7 @@ def release() -> tuple[str, str]:
 
 
 def base_image() -> Path:
-    """The archive of a Debian without any of our files; made once."""
+    """The cached archive of a minimal Debian without files of this project."""
     codename = release()[1]
     tar, image = CACHE / f"{codename}.tar", CACHE / f"{codename}.cpio"
     if image.exists():
@@ -77,32 +76,32 @@ def base_image() -> Path:
     with Archive(unfinished) as archive:
         archive.add_tar(tar)
     tar.unlink()
-    _folders_file(image).write_text(json.dumps(sorted(archive.directories)))
+    _directories_file(image).write_text(json.dumps(sorted(archive.directories)))
     unfinished.rename(image)
     return image
 
 
 def _hooks() -> Iterator[str]:
-    for pattern in LEFT_OUT_OF_DEBIAN:
+    for pattern in EXCLUDED_FROM_DEBIAN:
         yield f"--dpkgopt=path-exclude={pattern}"
     yield (
         f'--customize-hook=chroot "$1" useradd --create-home --uid {USER_ID} --shell /bin/sh {USER}'
     )
-    # a service manager of the user's own from the start, without anybody logging in
+    # Start the user's service manager at boot, without a login.
     yield (
         '--customize-hook=mkdir -p "$1/var/lib/systemd/linger" && touch '
         f'"$1/var/lib/systemd/linger/{USER}"'
     )
-    # a checkout may lie below /tmp, which would be emptied at the start
+    # Do not empty /tmp at boot: the checkout may be in it.
     yield '--customize-hook=ln -s /dev/null "$1/etc/tmpfiles.d/tmp.conf"'
 
 
-def _folders_file(image: Path) -> Path:
-    return image.with_suffix(".folders")
+def _directories_file(image: Path) -> Path:
+    return image.with_suffix(".directories")
 
 
 def kernel() -> Path:
-    """A kernel of the same release; fetched once."""
+    """The cached kernel of the same release."""
     distribution, codename = release()
     image = CACHE / f"{codename}.kernel"
     if image.exists():
@@ -111,9 +110,7 @@ def kernel() -> Path:
     depends = _run("apt-cache", "depends", KERNEL_PACKAGES[distribution])
     found = re.search(r"Depends: (linux-image-\S+)", depends)
     if found is None:
-        raise RuntimeError(
-            f"{KERNEL_PACKAGES[distribution]} is no known package; run: apt-get update"
-        )
+        raise RuntimeError(f"unknown package {KERNEL_PACKAGES[distribution]}; run: apt-get update")
     for old in CACHE.glob("linux-image-*.deb"):
         old.unlink()
     _run("apt-get", "--quiet=2", "download", found[1], cwd=CACHE)
@@ -124,12 +121,12 @@ def kernel() -> Path:
 
 
 def _file_of(package: Path, name: str) -> bytes:
-    """The first file in a Debian package whose name has this in it."""
+    """The content of the first file in a Debian package whose path contains ``name``."""
     with (
         subprocess.Popen(
             ["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE
-        ) as unpacking,
-        tarfile.open(fileobj=unpacking.stdout, mode="r|") as tar,
+        ) as extraction,
+        tarfile.open(fileobj=extraction.stdout, mode="r|") as tar,
     ):
         contents = [
             content.read()
@@ -140,9 +137,9 @@ def _file_of(package: Path, name: str) -> bytes:
 
 
 def project_image(base: Path, environments: Path) -> Path:
-    """The archive of the interpreter, the project and the servers' environments of this moment."""
+    """Write the archive of the interpreter, the project and the servers' environments."""
     image = CACHE / "project.cpio"
-    with Archive(image, set(json.loads(_folders_file(base).read_text()))) as archive:
+    with Archive(image, set(json.loads(_directories_file(base).read_text()))) as archive:
         for part in PROJECT_PARTS:
             _add(archive, PROJECT / part)
         for folder in (STANDARD_LIBRARY, environments):
@@ -176,7 +173,7 @@ def _interpreter() -> Path:
 
 
 def _links_to(program: Path) -> Iterator[Path]:
-    """The program, and the names by which the environment knows it."""
+    """The program and the symbolic links to it."""
     yield program
     base = Path(sys.base_prefix) / "bin"
     yield from (
@@ -187,19 +184,18 @@ def _links_to(program: Path) -> Iterator[Path]:
 
 
 def _native_modules(archive: Archive) -> Iterator[Path]:
-    """Everything below the folders of the archive that is linked with libraries of the system."""
+    """The extension modules in the archive."""
     for folder in sorted(archive.directories):
         if folder.startswith((str(PROJECT), sys.base_prefix + "/lib/python")):
             yield from Path(folder).glob("*.so")
 
 
 def _libraries(programs: Iterable[Path]) -> set[Path]:
-    """The shared libraries that these programs load, under the names by which they are looked
-    for."""
-    answer = subprocess.run(
+    """The shared libraries that these programs load, under all names that the loader looks up."""
+    listing = subprocess.run(
         ["ldd", *map(str, programs)], capture_output=True, text=True, check=False
     ).stdout
-    found = {Path(name) for name in re.findall(r"=> (/\S+)", answer)}
+    found = {Path(name) for name in re.findall(r"=> (/\S+)", listing)}
     return {
         Path(os.path.realpath(path.parent)) / name
         for path in found
