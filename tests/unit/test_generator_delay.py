@@ -8,11 +8,12 @@ import msgspec
 import pytest
 
 from wsgiload.analysis.comparison import compare_runs, compare_servers
+from wsgiload.analysis.disturbance import duration_words
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.analysis.threshold import failed_thresholds, parse_threshold, undecided_thresholds
 from wsgiload.documents.cell_result import CellResult
-from wsgiload.documents.load_report import ErrorBudget
+from wsgiload.documents.load_report import Blame, ErrorBudget
 from wsgiload.report.over_runs import comparison_lines
 
 from .filled import filled_summary, verdict
@@ -135,3 +136,30 @@ def test_a_trial_near_its_limit_is_doubtful_if_the_generator_was_late() -> None:
     assert near.disturbance == "the generator's delay may account for up to 12 ms of p99"
     assert (far.met, far.is_doubtful) == (False, False)
     assert (punctual.met, punctual.disturbance) == (False, None)
+
+
+@pytest.mark.parametrize(("blame", "met"), [("client", None), ("server", False)])
+def test_a_trial_that_another_check_made_invalid_is_not_judged_by_its_figures(
+    blame: Blame, met: bool | None
+) -> None:
+    late = msgspec.structs.replace(_late(12, value_ms=40), verdict=verdict("invalid", blame))
+
+    judgement = parse_objective(["p99<50ms"]).judge(late)
+
+    assert (judgement.met, judgement.disturbance) == (met, None)
+
+
+@pytest.mark.parametrize(
+    ("duration_ns", "text"),
+    [
+        (500, "500 ns"),
+        (817_000, "817 µs"),
+        (999_600, "1 ms"),
+        (1_444_000, "1.44 ms"),
+        (1_440_000_000, "1.44 s"),
+    ],
+)
+def test_a_duration_has_the_largest_unit_of_which_it_is_at_least_one(
+    duration_ns: int, text: str
+) -> None:
+    assert duration_words(duration_ns) == text

@@ -71,10 +71,11 @@ class Objective:
         if verdict is None:
             return Judgement(None, "nothing was measured")
 
-        disturbance = disturbance_of(verdict) or self._delay(result)
+        disturbance = disturbance_of(verdict)
         if verdict.status == "invalid" and disturbance is None:
             return _judge_invalid(verdict)
 
+        disturbance = disturbance or self._delay(result)
         judgement = self._judge_figures(result, verdict)
         if disturbance is None:
             return judgement
