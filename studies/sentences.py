@@ -40,7 +40,7 @@ def _count(
 ) -> str:
     undecided, gone = _with_status(claims, "undecided"), _with_status(claims, "not reproducible")
     return (
-        f"Five published comparisons of WSGI servers make {len(claims)} claims. wsgiload tested "
+        f"Five published comparisons of WSGI servers make {len(claims)} claims. wsgiload judged "
         "all claims with one method and current server versions: "
         f"**{_are(confirmed, 'confirmed')}, {_are(refuted, 'refuted')}**, "
         f"{_are(undecided, 'undecided')} and {_are(gone, 'not reproducible')}."
@@ -65,15 +65,18 @@ def _cause(runs: Runs) -> list[str]:
     if not widest:
         return []
     study = max(widest, key=lambda one: widest[one].factor)
-    before, after = widest[study], spreads(runs[study.name + FAIR])
+    run, fair = runs[study.name], runs[study.name + FAIR]
+    before, after = widest[study], spreads(fair)
     if before.factor < FAR_APART * min(one.factor for one in after):
         return []
+    fair_loads = [load_words(fair, load) for load in sorted({one.load for one in after})]
     return [
-        f"Settings matter: with the original settings of {study.heading.partition(',')[0]}, the "
-        f"fastest server ({before.fastest}) has {three_digits(before.factor)} times the throughput "
-        f"of the slowest ({before.slowest}). With fair settings (equivalent for all servers), "
-        f"this factor is {_between(after)}, depending on keep-alive and on whether the app sends "
-        "a Content-Length."
+        f"Settings matter: with the original settings of {study.heading.partition(',')[0]} at "
+        f"{load_words(run, before.load)}, the fastest server ({before.fastest}) has "
+        f"{three_digits(before.factor)} times the throughput of the slowest ({before.slowest}). "
+        f"With fair settings (equivalent for all servers) at {' and '.join(fair_loads)}, this "
+        f"factor is {_between(after)}, depending on keep-alive and on whether the app sends a "
+        "Content-Length."
     ]
 
 

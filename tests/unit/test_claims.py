@@ -189,6 +189,63 @@ def test_a_ranking_is_refuted_by_one_pair() -> None:
     assert "tornado 1,000/s" in (found.ours or "")
 
 
+def varied(server: str, per_s: tuple[float, float, float, float]) -> list[CellResult]:
+    """The servers of the slides, one of them with these throughputs in its runs; the others serve
+    every request in every run."""
+    name, _, variant = server.partition("/")
+    return [
+        msgspec.structs.replace(one, rate_result=rates(per_s[one.run - 1]))
+        if (one.server, one.variant) == (name, variant or "default")
+        else one
+        for one in same_throughput(slides(cold=2000))
+    ]
+
+
+HIGHER = "a higher load, such as --rates 6000"
+
+
+@pytest.mark.parametrize(
+    ("name", "server", "per_s", "because"),
+    [
+        ("ranking", "tornado", (2440, 3000, 3000, 3000), HIGHER),
+        ("ranking", "tornado", (2500, 2960, 2900, 2940), "more runs, such as --runs 6"),
+        ("pypy-needs-warm-up", "pypy/gevent-warm", (2860, 2640, 3130, 3240), HIGHER),
+        (
+            "pypy-needs-warm-up",
+            "pypy/gevent-warm",
+            (2500, 2960, 2900, 2940),
+            "more runs, such as --runs 6",
+        ),
+    ],
+)
+def test_servers_that_serve_the_offered_rate_need_a_higher_load(
+    name: str, server: str, per_s: tuple[float, float, float, float], because: str
+) -> None:
+    found = judgement("slides-2013", name, varied(server, per_s))
+    assert (found.status, found.because) == ("undecided", because)
+
+
+@pytest.mark.parametrize(
+    ("per_s", "is_open", "count", "because"),
+    [
+        (2000, True, 4, "a higher load, such as --rates 4000"),
+        (2000, True, 3, "more runs, such as --runs 6, and a higher load, such as --rates 4000"),
+        (900, True, 4, "more runs, such as --runs 6"),
+        (2000, False, 4, "more runs, such as --runs 6"),
+    ],
+)
+def test_equal_throughputs_need_a_higher_load_only_at_the_offered_rate(
+    per_s: float, is_open: bool, count: int, because: str
+) -> None:
+    cells = [
+        one
+        for server in ("uwsgi/gevent", "gunicorn/gevent")
+        for one in runs(server, 2000, per_s, is_open=is_open, count=count)
+    ]
+    found = judgement("kgriffs-2012", "uwsgi-ahead", cells)
+    assert (found.status, found.because) == ("undecided", because)
+
+
 def test_erratic_is_more_spread_from_second_to_second(tmp_path: Path) -> None:
     stored = read_load(write_run(tmp_path / "run"), "waitress@1000#1")
     one = stored.intervals[0]
@@ -215,7 +272,7 @@ def test_erratic_is_more_spread_from_second_to_second(tmp_path: Path) -> None:
     assert status(short).because == "longer runs, such as --duration 10s"
     steady = load(500, 500, 500)
     even = {cell.id: steady if cell.server == "uwsgi" else calm for cell in cells}
-    assert status(even).because == "a load that saturates the servers"
+    assert status(even).because == "a higher load, such as --connections 4000"
     assert status(even).ours == "uwsgi-gevent had a constant throughput at 2,000 connections"
 
 

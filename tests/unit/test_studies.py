@@ -312,9 +312,9 @@ def test_the_first_paragraph_blames_the_configuration_where_fair_settings_close_
     fair = msgspec.structs.replace(far, name=f"{run.name}-fair", rows=near)
     text = first_paragraph({far.name: far, fair.name: fair})
     assert (
-        "with the original settings of AppDynamics, the fastest server (bjoern) has 50.0 times the "
-        "throughput of the slowest (uwsgi-http). With fair settings (equivalent for all servers), "
-        "this factor is 1.50," in text
+        "with the original settings of AppDynamics at 100 connections, the fastest server (bjoern) "
+        "has 50.0 times the throughput of the slowest (uwsgi-http). With fair settings (equivalent "
+        "for all servers) at 100 connections, this factor is 1.50," in text
     )
     same = msgspec.structs.replace(fair, rows=far.rows)
     assert "fair settings" not in first_paragraph({far.name: far, same.name: same})

@@ -35,6 +35,12 @@ def not_reproducible(why: str) -> Judge:
     return lambda results: ClaimJudgement("not reproducible", because=why)
 
 
+def higher_load(results: Results, load: float) -> str:
+    """Twice this load, as an option."""
+    option = "--rates" if results.is_open else "--connections"
+    return f"a higher load, such as {option} {2 * load:g}"
+
+
 def needs_runs(ours: str) -> ClaimJudgement:
     """Undecided until there are more runs."""
     return ClaimJudgement("undecided", ours, MORE_RUNS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 
 from wsgiload.analysis.claim_judgement import (
@@ -14,6 +15,7 @@ from wsgiload.analysis.claim_judgement import (
     above,
     absent,
     all_above,
+    higher_load,
     lowest,
     needs_runs,
 )
@@ -55,7 +57,12 @@ def ahead(first: str, rivals: tuple[str, ...], *, app: str | None = None) -> Jud
         }
         nearest = min(ratios, key=lambda name: lowest(ratios[name]))
         ours = f"{ratios[nearest].text} the throughput of {nearest} {results.at(load)}"
-        return all_above(ours, list(ratios.values()), 1.0)
+
+        found = all_above(ours, list(ratios.values()), 1.0)
+        if found.status != "undecided":
+            return found
+        pairs = {(first, name): ratio for name, ratio in ratios.items()}
+        return _undecided(ours, results, load, pairs, 1.0, app)
 
     return judge
 
@@ -100,9 +107,7 @@ def in_order(servers: tuple[str, ...]) -> Judge:
         # A server that serves every request is not slower than another that does.
         if len(bounds) == len(ratios) and all(low > SERVED for low, _ in bounds):
             return ClaimJudgement("confirmed", ours)
-        return ClaimJudgement(
-            "undecided", ours, f"{MORE_RUNS}, and a load that saturates every server"
-        )
+        return _undecided(ours, results, load, ratios, SERVED)
 
     return judge
 
@@ -122,7 +127,7 @@ def erratic(server: str, peer: str) -> Judge:
         if not all(middles.values()):
             steady = " and ".join(name for name, one in middles.items() if not one)
             ours = f"{steady} had a constant throughput {results.at(load)}"
-            return ClaimJudgement("undecided", ours, "a load that saturates the servers")
+            return ClaimJudgement("undecided", ours, higher_load(results, load))
         ratio = ratio_of(runs[server], runs[peer], results.variation)
         ours = (
             f"standard deviation of the throughput: {ratio.text} that of {peer} {results.at(load)}"
@@ -169,15 +174,49 @@ def slow_until_warm(cold: str, warm: str, peer: str) -> Judge:
             f"{warms.text} the throughput of {peer}; slowest response of {cold}: "
             f"{as_count(slowest_ms)} ms"
         )
+        pairs = {(warm, peer): warms, (cold, warm): colds}
         if warms.bounds is None or colds.bounds is None:
-            return needs_runs(ours)
+            return _undecided(ours, results, load, pairs, SERVED)
         is_refuted = warms.bounds[1] < SERVED or colds.bounds[0] > SERVED
         is_confirmed = warms.bounds[0] > SERVED and colds.bounds[1] < SERVED
         if is_refuted or is_confirmed:
             return ClaimJudgement("refuted" if is_refuted else "confirmed", ours)
-        return needs_runs(ours)
+        return _undecided(ours, results, load, pairs, SERVED)
 
     return judge
+
+
+def _undecided(
+    ours: str,
+    results: Results,
+    load: float,
+    ratios: Mapping[tuple[str, str], Estimate],
+    border: float,
+    app: str | None = None,
+) -> ClaimJudgement:
+    """What is needed to decide these ratios of throughputs, each between two servers. If both
+    servers serve the offered rate, only a higher load can show which one is faster."""
+    undecided = {
+        pair: ratio
+        for pair, ratio in ratios.items()
+        if ratio.bounds is None or ratio.bounds[0] <= border <= ratio.bounds[1]
+    }
+    has_too_few_runs = any(ratio.bounds is None for ratio in undecided.values())
+    is_load_too_low = any(
+        all(_serves(results, name, load, app) for name in pair) for pair in undecided
+    )
+
+    needs = [MORE_RUNS] if has_too_few_runs or not is_load_too_low else []
+    if is_load_too_low:
+        needs.append(higher_load(results, load))
+    return ClaimJudgement("undecided", ours, ", and ".join(needs))
+
+
+def _serves(results: Results, server: str, load: float, app: str | None) -> bool:
+    """Whether the median throughput of a server reaches the offered rate. False in a closed
+    loop."""
+    served = median_of(results.runs(server, load, app), goodput)
+    return results.is_open and served is not None and served >= SERVED * load
 
 
 # --- failures
