@@ -522,7 +522,7 @@ def test_the_help_opens_with_three_examples_that_can_be_parsed(
 def test_the_help_is_the_docstring_of_the_options_object(name: str) -> None:
     """The exceptions say more, or name flags that the object does not know."""
     own_words = {"check_thresholds", "headers", "path", "precision", "max_duration", "cooldown"}
-    own_words |= {"expect_body", "seed"}
+    own_words |= {"expect_body", "seed", "max_connections"}
     options = {
         flag.lstrip("-").replace("-", "_"): param.help
         for param in COMMANDS[name].params
@@ -535,3 +535,19 @@ def test_the_help_is_the_docstring_of_the_options_object(name: str) -> None:
             assert options[field] == described(kind, field)
             compared += 1
     assert compared > 15
+
+
+@pytest.mark.parametrize(
+    ("name", "default"),
+    [
+        ("load", "4,096, or fewer if there are not enough file descriptors or ports"),
+        *((name, "1,000") for name in ("sweep", "run", "reproduce", "capacity")),
+    ],
+)
+def test_the_help_shows_only_the_default_of_the_command(name: str, default: str) -> None:
+    (text,) = [
+        param.help
+        for param in COMMANDS[name].params
+        if isinstance(param, click.Option) and "--max-connections" in param.opts
+    ]
+    assert text == f"Maximum number of connections of an open loop.  [default: {default}]"

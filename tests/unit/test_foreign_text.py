@@ -61,7 +61,9 @@ def test_each_is_an_escape_that_names_it(name: str) -> None:
     assert not planted_in(shown)
 
 
-@pytest.mark.parametrize("text", ["plain", "two\nlines\tand a tab", "Grüße, 漢字, עברית, 🙂", "می\u200cخواهم", "–"])
+@pytest.mark.parametrize(
+    "text", ["plain", "two\nlines\tand a tab", "Grüße, 漢字, עברית, 🙂", "می\u200cخواهم", "–"]
+)
 def test_ordinary_text_stays(text: str) -> None:
     assert visible(text) == text
 

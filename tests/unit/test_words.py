@@ -201,9 +201,10 @@ def test_small_words() -> None:
         "p99",
         "p99.9",
     ]
-    assert [words.format_seconds(seconds) for seconds in (10, 0.25, None)] == [
+    assert [words.format_seconds(seconds) for seconds in (10, 0.25, 0.0005, None)] == [
         "10 s",
         "250 ms",
+        "500 µs",
         "–",
     ]
     assert [words.format_cpu_list(cpus) for cpus in ("0-1", (0, 1), None)] == ["0-1", "0,1", "any"]

@@ -12,6 +12,7 @@ from statistics import fmean, stdev
 
 from wsgiload.analysis.aggregate import server_of
 from wsgiload.analysis.alarm import Alarm
+from wsgiload.analysis.disturbance import duration_words
 from wsgiload.analysis.limiting_variable import limiting_variables
 from wsgiload.analysis.ranking import level_words
 from wsgiload.analysis.response_alarms import wrong_responses
@@ -160,8 +161,8 @@ def client_exhausted(load: LoadReport) -> Alarm | None:
     errors = load.outcomes.client_error
     if errors:
         message = (
-            f"{errors:,} requests failed in the client: it ran out of ports, file descriptors "
-            "or memory"
+            f"{errors:,} requests failed in the client, usually because ports, file descriptors "
+            "or memory ran out"
         )
         fix = "raise `ulimit -n`, or add --source-addresses"
         return Alarm("network-resources", "client", message, errors, 0, source, fix)
@@ -329,7 +330,7 @@ def cached_response(use: ServerUse) -> Alarm | None:
         "cached-response",
         "method",
         "every request hit the same URL, and the app caches its response: on an idle server, this "
-        f"URL takes {same_ns / 1e6:.1f} ms and a new one {new_ns / 1e6:.1f} ms",
+        f"URL takes {duration_words(same_ns)} and a new one {duration_words(new_ns)}",
         factor,
         MIN_CACHE_FACTOR,
         "the speed of a cache reported as the speed of the app",

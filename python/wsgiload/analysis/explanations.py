@@ -200,7 +200,8 @@ _ALARMS = (
     ),
     _one(
         "closed-loop-stalls",
-        "closed loop: the share of the users' time spent on responses slower than ten times p99",
+        "closed loop: the share of the users' waiting time spent on responses slower than ten "
+        "times p99",
         "The share is at least 2 %. Users send nothing while they wait, so a stall adds only one "
         "slow response per user and does not affect p99.",
         "measure in an open loop (-R), which keeps sending during a stall",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from wsgiload.analysis.alarm import Alarm
-from wsgiload.analysis.disturbance import milliseconds
+from wsgiload.analysis.disturbance import duration_words
 from wsgiload.documents.histograms import histogram_of
 from wsgiload.documents.load_report import LoadReport
 
@@ -85,9 +85,9 @@ def hidden_stalls(load: LoadReport) -> Alarm | None:
     longest_ns = max(value for value, _ in stalled)
     responses = sum(count for _, count in stalled) / len(histogram)
     message = (
-        f"stalls of up to {milliseconds(longest_ns)} took {share * 100:.0f} % of the users' time "
-        f"but are only {responses * 100:.2g} % of the responses, because closed-loop users send "
-        "nothing while they wait; p99 does not show them"
+        f"stalls of up to {duration_words(longest_ns)} took {share * 100:.0f} % of the users' "
+        f"waiting time but are only {responses * 100:.2g} % of the responses, because closed-loop "
+        "users send nothing while they wait; p99 does not show them"
     )
     return Alarm(
         "closed-loop-stalls",

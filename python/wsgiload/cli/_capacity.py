@@ -216,7 +216,7 @@ def _parse_width(text: str) -> float:
         type=DURATION,
         help=(
             "Maximum duration of the whole search. It determines the number and duration of the "
-            "trials and sets --width to 4 %."
+            "trials, sets --width to 4 %, and reduces the default --warmup to 1s."
         ),
     ),
     option(

@@ -30,6 +30,8 @@ def descriptions(kind: type) -> dict[str, str]:
     return fields
 
 
-def described(kind: type, field: str) -> str:
-    """The help text of a field's option. A default in words is formatted like click's defaults."""
-    return _DEFAULT.sub(r"  [default: \1]", descriptions(kind).get(field, ""))
+def described(kind: type, field: str, default: str | None = None) -> str:
+    """The help text of a field's option. A default in words is formatted like click's defaults;
+    ``default`` replaces it."""
+    text = descriptions(kind).get(field, "")
+    return _DEFAULT.sub(lambda found: f"  [default: {default or found[1]}]", text)

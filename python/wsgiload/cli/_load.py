@@ -93,7 +93,7 @@ EXAMPLES = (
 @click.argument("url")
 @schedule_options
 @duration_option("10s, or the length of the schedule")
-@load_options
+@load_options("4,096, or fewer if there are not enough file descriptors or ports")
 @option(
     "Load",
     "--seed",

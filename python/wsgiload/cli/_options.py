@@ -235,8 +235,8 @@ def together(*options: Option[Any]) -> Option[Any]:
     return decorate
 
 
-def _load(field: str) -> str:
-    return described(LoadOptions, field)
+def _load(field: str, default: str | None = None) -> str:
+    return described(LoadOptions, field, default)
 
 
 def _request(field: str) -> str:
@@ -304,55 +304,58 @@ def duration_option(default_words: str = "10s") -> Callable[[Decorated], Decorat
     )
 
 
-load_options = together(
-    option(
-        "Load",
-        "--arrivals",
-        type=click.Choice(get_args(Arrivals)),
-        default="poisson",
-        help=_load("arrivals"),
-    ),
-    option("Load", "--keepalive", type=KEEPALIVE, default="on", help=_load("keepalive")),
-    option(
-        "Load",
-        "--on-busy",
-        type=click.Choice(get_args(OnBusy)),
-        default="grow",
-        help=_load("on_busy"),
-    ),
-    option(
-        "Load",
-        "--max-connections",
-        type=WholeNumber(min=1),
-        help=_load("max_connections"),
-    ),
-    option("Load", "--max-pending", type=WholeNumber(min=0), help=_load("max_pending")),
-    option("Load", "--think-time", type=DURATION, default="0s", help=_load("think_time")),
-    option("Load", "--timeout", type=DURATION, default="10s", help=_load("timeout")),
-    option("Load", "--deadline", type=DURATION, help=_load("deadline")),
-    option(
-        "Load",
-        "--precision",
-        type=PRECISION,
-        metavar="[QUANTILE:]PERCENT",
-        help=f"{_load('precision')} The report states the duration needed for this precision.",
-    ),
-    option("Load", "--threads", type=int, default=1, help=_load("threads")),
-    option(
-        "Procedure",
-        "--check-threshold",
-        multiple=True,
-        type=CHECK_THRESHOLD,
-        metavar="CHECK.KEY=LIMIT",
-        help="Override the threshold of a check, such as send-lag.warn=0.02 (repeatable). See docs/checks.md.",
-    ),
-    click.option(
-        "-t", "ambiguous_t", hidden=True, expose_value=False, callback=_refuse(AMBIGUOUS_T)
-    ),
-    click.option(
-        "-D", "ambiguous_d", hidden=True, expose_value=False, callback=_refuse(DASHED_BODY)
-    ),
-)
+def load_options(max_connections: str) -> Option[Any]:
+    """The options of a load; the help of ``--max-connections`` gives the default in these words."""
+    return together(
+        option(
+            "Load",
+            "--arrivals",
+            type=click.Choice(get_args(Arrivals)),
+            default="poisson",
+            help=_load("arrivals"),
+        ),
+        option("Load", "--keepalive", type=KEEPALIVE, default="on", help=_load("keepalive")),
+        option(
+            "Load",
+            "--on-busy",
+            type=click.Choice(get_args(OnBusy)),
+            default="grow",
+            help=_load("on_busy"),
+        ),
+        option(
+            "Load",
+            "--max-connections",
+            type=WholeNumber(min=1),
+            help=_load("max_connections", max_connections),
+        ),
+        option("Load", "--max-pending", type=WholeNumber(min=0), help=_load("max_pending")),
+        option("Load", "--think-time", type=DURATION, default="0s", help=_load("think_time")),
+        option("Load", "--timeout", type=DURATION, default="10s", help=_load("timeout")),
+        option("Load", "--deadline", type=DURATION, help=_load("deadline")),
+        option(
+            "Load",
+            "--precision",
+            type=PRECISION,
+            metavar="[QUANTILE:]PERCENT",
+            help=f"{_load('precision')} The report states the duration needed for this precision.",
+        ),
+        option("Load", "--threads", type=int, default=1, help=_load("threads")),
+        option(
+            "Procedure",
+            "--check-threshold",
+            multiple=True,
+            type=CHECK_THRESHOLD,
+            metavar="CHECK.KEY=LIMIT",
+            help="Override the threshold of a check, such as send-lag.warn=0.02 (repeatable). See docs/checks.md.",
+        ),
+        click.option(
+            "-t", "ambiguous_t", hidden=True, expose_value=False, callback=_refuse(AMBIGUOUS_T)
+        ),
+        click.option(
+            "-D", "ambiguous_d", hidden=True, expose_value=False, callback=_refuse(DASHED_BODY)
+        ),
+    )
+
 
 json_option = option(
     "Output",
@@ -377,7 +380,7 @@ output_options = together(
         "Output",
         "--threshold",
         multiple=True,
-        help="Pass/fail condition on the result, such as 'p99<50ms', 'error_rate<0.1%' or 'goodput>=1000' (repeatable). The exit code is 99 if it fails, and 98 if there are too few requests to evaluate it.",
+        help="Pass/fail condition on the result, such as 'p99<50ms', 'error_rate<0.1%' or 'goodput>=1000' (repeatable). The exit code is 99 if it fails, and 98 if the result is too uncertain to decide it.",
     ),
     json_option,
     option(

@@ -74,7 +74,7 @@ from wsgiload.experiment.public_options import ServerOptions, SweepOptions
 from wsgiload.experiment.settings import resolve_servers
 from wsgiload.limits import enter_scope
 from wsgiload.limits.model import Policy
-from wsgiload.loads.options import load_plan
+from wsgiload.loads.options import DEFAULT_MAX_CONNECTIONS, load_plan
 from wsgiload.loads.public_options import LoadOptions, RequestOptions
 from wsgiload.report import preflight_lines, print_first_screen, print_sweep, terminal
 from wsgiload.report.words import trial_words
@@ -297,7 +297,7 @@ _procedure_options = together(
 @click.argument("app", required=False)
 @_level_options
 @duration_option()
-@load_options
+@load_options(f"{DEFAULT_MAX_CONNECTIONS:,}")
 @_server_options
 @_limit_options
 @_procedure_options

@@ -136,18 +136,18 @@ class SweepOptions:
         name: Name of the experiment, used in the name of the run directory. Default: the app's
             name.
         runs: Number of runs of each server at each load level, in random order and with new server
-            processes. Default: 1, or at least 6 with --compare.
+            processes. Default: 1, at least 6 with --compare, or as many as --budget allows.
         compare: Measure enough runs to compare the servers, at least 6.
         budget: Compare the servers within this time (a race). Clearly slower servers drop out, and
             the others get more runs. With --slo, the configuration that meets the objective with
             the least memory wins.
-        aggregate: Method for combining the runs of each cell: interval (mean with confidence
-            interval) or trim (adds a trimmed mean).
+        aggregate: Method for combining the runs of each server at each load level: interval (mean
+            with confidence interval) or trim (adds a trimmed mean).
         slo: Objective, such as 'p99<50ms' (repeatable). The report recommends the configuration
             that meets it at the highest rate; a tie is broken by the least memory. Implies
             --compare unless --budget is given.
-        settle: Maximum wait for an idle host before each trial. Default: 0s if --runs is 1,
-            otherwise 2m.
+        settle: Maximum wait for an idle host before each trial. Default: 0s if --runs is 1, 10s
+            with --budget, otherwise 2m.
         reruns: Maximum number of reruns of a trial that is disturbed by the host, or invalid
             because of the generator, the host or the plan. Default: 1 if --runs is 1, otherwise 3.
         intervene: Add pairs of runs with and without the CPU limit for each server at each load

@@ -35,8 +35,8 @@ class LoadOptions:
         arrivals: Inter-arrival distribution.
         on_busy: Action if the maximum number of connections is in use: queue the request (grow, or
             its synonym queue) or drop it (shed).
-        max_connections: Maximum number of connections of an open loop. Default: 1,000
-            (`load`: 4,096, or fewer if there are not enough file descriptors or ports).
+        max_connections: Maximum number of connections of an open loop. Default: 1,000 in a sweep;
+            4,096 in a load, or fewer if there are not enough file descriptors or ports.
         max_pending: Maximum number of requests that wait for a connection; further requests are
             dropped. Default: 10 s worth of requests, at least 10 per connection.
         think_time: Mean pause of each user between a response and the next request. Ignored in an

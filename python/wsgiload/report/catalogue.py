@@ -215,7 +215,7 @@ MARKDOWN_HEAD = (
     "- **1 MiB echoed**: a request body of 1 MiB came back unchanged.\n"
     "- **404, 500**: the app's responses with these statuses reached the client unchanged.\n"
     "- **PEP 3333**: the environ and the handling of the response conform to PEP 3333. For the "
-    "variants named `asgi`, the scope conforms to the ASGI specification.\n"
+    "`-asgi` variants, the scope conforms to the ASGI specification.\n"
     "- **32 KiB head**: the app received a complete request head of 32 KiB, nearly all of it in "
     "one header field.\n"
     "- **X-Forwarded-Proto trusted**: the app saw the scheme `https` when a proxy on the same host "

@@ -19,7 +19,7 @@ def aim(level: RankingLevel) -> str:
 
 
 def figure_words(entry: RankingEntry, level: RankingLevel) -> str:
-    """``0.24 ms [95 % CI 0.22 ms, 0.28 ms]``, or a goodput. With two or three runs, the range of
+    """``240 µs [95 % CI 220 µs, 280 µs]``, or a goodput. With two or three runs, the range of
     the runs' own intervals, which do not include run-to-run variation."""
     if level.rate is None:
         return words.format_measured_per_s(entry.goodput_per_s)
@@ -30,7 +30,7 @@ def figure_words(entry: RankingEntry, level: RankingLevel) -> str:
 
 
 def p99_words(entry: RankingEntry, name: str = "") -> str:
-    """``0.24 ms [0.22 ms, 0.28 ms]``, or ``≈ 0.24 ms``."""
+    """``240 µs [220 µs, 280 µs]``, or ``≈ 240 µs``."""
     return f"{_p99(entry)}{interval_words(entry, name)}"
 
 
@@ -39,7 +39,7 @@ def _p99(entry: RankingEntry) -> str:
 
 
 def interval_words(entry: RankingEntry, name: str = "") -> str:
-    """`` [0.22 ms, 0.28 ms]``, after its name, if any; empty without an interval."""
+    """`` [220 µs, 280 µs]``, after its name, if any; empty without an interval."""
     if entry.interval_ns is None:
         return ""
     low, high = entry.interval_ns

@@ -58,11 +58,14 @@ def format_duration_ns(duration_ns: float | None) -> str:
 
 
 def format_seconds(duration_s: float | None) -> str:
-    """A planned duration without trailing zeros: 10 becomes "10 s", 0.25 becomes "250 ms"."""
+    """A planned duration without trailing zeros: 10 becomes "10 s", 0.25 becomes "250 ms", 0.0005
+    becomes "500 µs"."""
     if duration_s is None:
         return MISSING
     if not float(duration_s).is_integer():
         duration_s = float(f"{duration_s:.3g}")  # a duration that was derived from a budget
+    if 0 < duration_s < 0.001:
+        return f"{duration_s * 1e6:g} µs"
     return f"{duration_s * 1000:g} ms" if 0 < duration_s < 1 else f"{duration_s:g} s"
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from wsgiload.analysis.alarms import ServerUse, alarms_of_cell
 from wsgiload.analysis.attempts import counted_attempts
-from wsgiload.analysis.disturbance import milliseconds
+from wsgiload.analysis.disturbance import duration_words
 from wsgiload.analysis.ground_truth import Finding, check_external_counts, retransmissions
 from wsgiload.analysis.races import after_qualifying
 from wsgiload.catalogue.names import ServerVariant
@@ -307,7 +307,7 @@ def _disturbance(record: CellRecord) -> str | None:
         return None
     whole_s = record.load.measured_ns / NS_PER_S
     p99_ns = record.host.undisturbed_ns.get(0.99)
-    rest = f"; p99 of the undisturbed seconds: {milliseconds(p99_ns)}" if p99_ns else ""
+    rest = f"; p99 of the undisturbed seconds: {duration_words(p99_ns)}" if p99_ns else ""
     return (
         f"other processes or the hypervisor disturbed {record.host.disturbed_s:g} of {whole_s:g} s"
         f"{rest}"
