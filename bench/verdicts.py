@@ -1,7 +1,7 @@
 """Tests verdicts and error budgets with known disturbances, against a server that logs its times.
 
 Examples:
-    python -m bench.verdicts                 six servers, eleven disturbances
+    python -m bench.verdicts                 six servers, with and without nine disturbances
     python -m bench.verdicts --rounds 2      the same, twice
     python -m bench.verdicts --idle          undisturbed loads only: how many are invalid?
 

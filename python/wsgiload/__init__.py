@@ -4,7 +4,7 @@ memory limits.
     import wsgiload
 
     report = wsgiload.load("http://127.0.0.1:8000/", rate=2000, duration=10)
-    report.response_time.quantile(0.99)  # nanoseconds, from the scheduled send
+    report.response_time.quantile(0.99)  # p99 of correct responses, in nanoseconds
     report.document.outcomes.ok  # the whole report, typed
 
     options = wsgiload.LoadOptions(warmup=2, deadline=1)
