@@ -76,7 +76,7 @@ def test_a_winner_is_the_answer_and_who_dropped_out_is_said() -> None:
     assert (answer.status, answer.needs) == ("decided", None)
     assert re.match(
         r"fast has the lowest p99 at 1,000/s: .*; near's p99 is 1\.\d\d× \[.*\] this value \(8 "
-        r"runs each\)\. Dropped out: slow \([56]\.\d\d× the value of fast after 2 rounds\)\.",
+        r"runs each\)\. Dropped out: slow \(behind fast by a factor of [56]\.\d\d after 2 rounds\)\.",
         answer.sentence,
     )
     assert answer.sentence in markdown(msgspec.structs.replace(summary, answer=answer))
@@ -174,7 +174,7 @@ def test_who_did_not_qualify_is_counted_and_no_figure_rests_on_short_trials() ->
     )
 
     answer = answer_of(summary)
-    assert "Dropped out: mid (1." in answer.sentence
+    assert "Dropped out: mid (behind fast by a factor of 1." in answer.sentence
     assert " and 2 configurations after short trials." in answer.sentence
     assert answer.question.startswith("Which of 5 servers has the lowest p99")
     assert [entry.label for entry in answer.ranking[0].entries] == ["fast", "near", "mid"]

@@ -41,7 +41,7 @@ def open_words(names: Sequence[str], aim: str, lead: str) -> str:
 
 
 def dropped_words(dropped: Sequence[RaceDropout]) -> str:
-    """``Dropped out: c (2.31× the value of a after 2 rounds).``; empty if no server did."""
+    """``Dropped out: c (behind a by a factor of 2.31 after 2 rounds).``; empty if no server did."""
     if not dropped:
         return ""
     late = [drop for drop in dropped if not drop.in_qualifying]
@@ -71,7 +71,7 @@ def _why(drop: RaceDropout) -> str:
     if drop.factor is None:
         return "failed twice"
     rounds = words.plural(drop.rounds, "round")
-    return f"{drop.factor:.2f}× the value of {drop.behind} after {rounds}"
+    return f"behind {drop.behind} by a factor of {drop.factor:.2f} after {rounds}"
 
 
 def race_needs(race: Race, experiment: ExperimentFacts) -> str:
