@@ -22,12 +22,14 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     label: str
     """Name of the server, as in the identifiers of its trials. Source: cells."""
     cell_ids: tuple[str, ...]
-    """Identifiers of the trials on which this entry is based. Source: cells."""
+    """Identifiers of the trials on which this entry is based, without discarded trials. Empty if
+    all trials were discarded; the figures are then those of the discarded trials. Source: cells."""
     status: Literal["ranked", "overloaded", "invalid", "failed"]
-    """`ranked`; `overloaded` (in at least one run, the goodput was below 95 % of the offered rate,
-    or fewer than 99 % of the requests got a correct response); `invalid` (the server responded, but
-    the generator, the host or the plan made every run invalid); or `failed` (no result). Source:
-    cells."""
+    """`ranked`; `overloaded` (in at least one run, the cell failed, the goodput was below 95 % of
+    the offered rate (open loop), or fewer than 99 % of the requests got a correct response);
+    `invalid` (the server responded, but the generator, the host or the plan made every run
+    invalid); or `failed` (in every run, the cell failed or no request got a correct response).
+    Source: cells."""
     value_ns: NonNegativeFloat | None
     """p99 over all scheduled requests, median over runs. Unit: ns. Source: cells. Null: no finite
     value, or nothing was measured."""
@@ -50,14 +52,16 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     measured."""
     workers: PositiveInt | None
     """Number of worker processes that the settings request. Unit: processes. Source: settings.
-    Null: the server has no such setting, or its default applies."""
+    Null: the server has no such setting, its default applies, or the number for the user's own
+    server is unknown."""
     threads: PositiveInt | None
     """Number of threads per worker that the settings request. Unit: threads. Source: settings.
-    Null: the server has no such setting, or its default applies."""
+    Null: the server has no such setting, its default applies, or the number for the user's own
+    server is unknown."""
     tied_with: tuple[str, ...]
     """Ranked servers at this load level whose difference from this server is within the noise.
     Source: comparisons; with fewer than four runs, overlapping confidence intervals or, in a closed
-    loop, goodputs within 10 %."""
+    loop, goodputs within 10 %; in a race, its contenders if no server won."""
     few_requests_beyond: bool = False
     """Whether, in at least one run, fewer than ten requests were slower than the p99 of the run.
     Source: cells."""
@@ -75,10 +79,10 @@ class RankingLevel(Document, frozen=True, kw_only=True):
     connections: NonNegativeInt | None
     """Number of connections in a closed loop. Unit: connections. Source: plan. Null: open loop."""
     app: str | None
-    """The app of the servers. Source: cells. Null: not recorded."""
+    """The app of the servers. Source: cells. Null: unknown."""
     entries: tuple[RankingEntry, ...]
-    """Results of the servers, the best first: by p99 or, in a closed loop, by goodput. Servers that
-    are not ranked come last."""
+    """Results of the servers, the best first: by p99 or, in a closed loop, by goodput. In a race,
+    the servers that dropped out follow the contenders. Servers that are not ranked come last."""
 
 
 class Answer(Document, frozen=True, kw_only=True):
@@ -93,10 +97,12 @@ class Answer(Document, frozen=True, kw_only=True):
     """The conclusion as text."""
     command_line: str | None
     """Commands that start the recommended server with its settings, one per line. The last command
-    starts the server; the others prepare the start. Source: settings. Null: stored by an older
-    version, or no single server is recommended."""
+    starts the server; the others prepare the start. With several apps and an objective, the
+    commands start the recommended server of the first app that has one. Source: settings. Null:
+    stored by an older version, no server is recommended, or several apps without an objective."""
     needs: str | None
-    """What is needed for a decision. Null: `status` is `decided`."""
+    """What is needed for a decision. Null: `status` is `decided`, nothing was measured, or the
+    report suggests no way to separate tied servers."""
     warnings: tuple[str, ...]
     """Warnings about the conclusion, the most important first."""
     ranking: tuple[RankingLevel, ...]

@@ -13,11 +13,13 @@ class ShareInterval(Document, frozen=True, kw_only=True):
     value: NonNegativeFloat
     """The share or ratio. Unit: 0 to 1, or ratio."""
     low: NonNegativeFloat | None
-    """Lower end of the 95 % confidence interval. Unit: 0 to 1, or ratio. Source: bootstrap over the
-    seconds of the measurement. Null: the measurement is shorter than 5 s."""
+    """Lower end of the 95 % confidence interval. Unit: 0 to 1, or ratio. Source: bootstrap over
+    blocks of at least 1 s. Null: the measurement is shorter than 5 s, or `risk_ratio` is undefined
+    in a bootstrap sample."""
     high: NonNegativeFloat | None
-    """Upper end of the 95 % confidence interval. Unit: 0 to 1, or ratio. Source: bootstrap over the
-    seconds of the measurement. Null: the measurement is shorter than 5 s."""
+    """Upper end of the 95 % confidence interval. Unit: 0 to 1, or ratio. Source: bootstrap over
+    blocks of at least 1 s. Null: the measurement is shorter than 5 s, or `risk_ratio` is undefined
+    in a bootstrap sample."""
 
 
 class ExposureResult(Document, frozen=True, kw_only=True):
@@ -36,8 +38,8 @@ class ExposureResult(Document, frozen=True, kw_only=True):
     """Share of all requests that overlapped an event. Unit: 0 to 1. Source: samples, `flights`."""
     risk_ratio: ShareInterval | None
     """Probability that a request was among the slowest if it overlapped an event, divided by the
-    probability if it overlapped no event. Unit: ratio. Source: `slowest` and `all`. Null: every
-    request overlapped an event, or no request did."""
+    probability if it overlapped no event. Unit: ratio. Source: `slowest` and `all`. Null: `slowest`
+    is 1, or `all` is 0 or 1."""
 
 
 class FingerprintResult(Document, frozen=True, kw_only=True):
@@ -52,9 +54,9 @@ class FingerprintResult(Document, frozen=True, kw_only=True):
     source: str
     """Counters from which the value was calculated."""
     value: float
-    """Measured value. Unit: as in `rule`. Source: as in `source`."""
+    """Measured value. Unit: depends on the fingerprint. Source: as in `source`."""
     limit: float
-    """Threshold in the rule. Unit: as in `rule`."""
+    """Threshold for `value`. Unit: depends on the fingerprint."""
 
 
 class AttributionResult(Document, frozen=True, kw_only=True):
@@ -62,8 +64,8 @@ class AttributionResult(Document, frozen=True, kw_only=True):
     [attribution.md](attribution.md) has the rules."""
 
     slowest: NonNegativeInt | None
-    """Number of requests that count as the slowest: 1 % of all requests, but at least ten. Unit:
-    requests. Source: load. Null: the load has no `flights`."""
+    """Number of requests that count as the slowest: 1 % of all requests, but at least ten and at
+    most 2,000. Unit: requests. Source: load. Null: the load has no `flights`."""
     slowest_ratio: Share | None
     """`slowest` divided by the number of all requests. Unit: 0 to 1. Source: load. Null: the load
     has no `flights`."""
@@ -76,7 +78,7 @@ class AttributionResult(Document, frozen=True, kw_only=True):
     worker_imbalance: NonNegativeFloat | None
     """Imbalance of CPU time between the workers: 0 if all workers use the same CPU time, 1 if a
     single worker uses all CPU time. Unit: 0 to 1. Source: processes.csv. Null: fewer than two
-    workers."""
+    workers, or they were observed for less than 0.5 s."""
     other_cpu_ratio: Share | None
     """Share of the machine's CPU time used by processes other than the server, its services, the
     generator and wsgiload. Unit: 0 to 1. Source: `/proc/stat` in ticks, cgroup, client.csv. Null:
@@ -84,4 +86,5 @@ class AttributionResult(Document, frozen=True, kw_only=True):
     cpu_wait_ratio: NonNegativeFloat | None
     """Share of the measurement in which all runnable tasks of the server waited for a CPU, without
     throttling or memory pressure. Unit: 0 to 1. Source: `cpu.pressure`. Null: no PSI (pressure
-    stall information)."""
+    stall information), or the server was throttled or waited for memory throughout the
+    measurement."""

@@ -28,7 +28,7 @@ class Figures(Document, frozen=True, kw_only=True):
 
     load: Literal["closed", "open"] | None = None
     """`closed` (each connection sends its next request after the previous response) or `open`
-    (requests are sent on a schedule). Source: file. Null: not in the file."""
+    (requests are sent on a schedule). Source: file, or `--rate`. Null: not in the file."""
     connections: PositiveInt | None = None
     """Number of connections or users. Source: file, or `--connections`. Null: not in the file."""
     requested_per_s: PositiveFloat | None = None
@@ -129,4 +129,5 @@ class AuditReport(Document, frozen=True, kw_only=True):
     files: tuple[AuditedRun, ...]
     """The runs in the audited files, with their findings."""
     rejected: tuple[RejectedFile, ...]
-    """Files that could not be audited."""
+    """Files that could not be audited. In a directory, files of unknown tools are skipped
+    instead."""

@@ -79,7 +79,8 @@ class Calibration(Document, frozen=True, kw_only=True):
     rate_per_s: PositiveFloat
     """Offered rate of the loads. Unit: 1/s. Source: plan."""
     keepalive: Literal["on", "off"] | PositiveInt
-    """Connection reuse: `on`, `off`, or a number of requests per connection. Source: plan."""
+    """Connection reuse: `on`, `off`, or a maximum number of requests per connection. Source:
+    plan."""
     threads: PositiveInt
     """Number of generator threads. Unit: threads. Source: plan."""
     server_cpus: tuple[NonNegativeInt, ...]

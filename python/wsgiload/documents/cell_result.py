@@ -33,7 +33,7 @@ class ExternalCounts(Document, frozen=True, kw_only=True):
     requests_seen: NonNegativeInt | None
     """Number of calls to the app, over all server processes. Unit: requests. Source: bundled app,
     through shared memory. Null: not a bundled app, or the server does not pass its environment to
-    the app."""
+    the app or cannot write files."""
     retransmitted_segments: NonNegativeInt | None
     """TCP segments that the host retransmitted. Unit: segments. Source: `/proc/net/snmp`:
     RetransSegs. Null: not readable."""
@@ -156,7 +156,7 @@ class AppliedLimits(Document, frozen=True, kw_only=True):
     that is pinned like the server. Unit: as in the file. Source: cgroup. Null: an entry: no limit,
     or not readable."""
     not_enforced: tuple[str, ...]
-    """Limits that were requested but could not be set. Source: cgroup."""
+    """Limits that were requested but could not be enforced. Source: cgroup."""
 
 
 class ExitStatus(Document, frozen=True, kw_only=True):
@@ -192,7 +192,8 @@ class ServiceUse(Document, frozen=True, kw_only=True):
     """Number of cores that the service may use. Unit: cores. Source: plan, cgroup. Null:
     unknown."""
     shares_server_cores: bool
-    """Whether the server runs on the same cores as the service. Source: plan."""
+    """Whether the server runs on the same cores as the service. Always false for a service with
+    `attach`, whose cores are unknown. Source: plan."""
     resources: ResourceUse
     """Resource use of the service. Source: cgroup, or the processes of the service."""
 
@@ -236,14 +237,15 @@ class CellResult(Document, frozen=True, kw_only=True):
     """Version of the Python that ran the server. Source: the server's environment. Null: the
     environment could not be built, or the version of the user's own server is unknown."""
     rate: NonNegativeFloat | None
-    """Offered rate. Unit: 1/s. Source: plan. Null: closed loop."""
+    """Offered rate; with sessions, sessions per second. Unit: 1/s. Source: plan. Null: closed
+    loop."""
     connections: NonNegativeInt | None
     """Number of connections in a closed loop. Unit: connections. Source: plan. Null: open loop."""
     run: PositiveInt
     """Number of the run, from 1. Source: plan."""
     verdict: Verdict | None
     """Whether the figures can be trusted ([Verdict](#verdict)). Source: checks. Null: nothing was
-    measured."""
+    measured, and the cell did not fail."""
     rate_result: Rates | None
     """Rates over the measurement ([Rates](#rates)). Unit: 1/s. Source: load. Null: nothing was
     measured."""
@@ -312,7 +314,7 @@ class CellResult(Document, frozen=True, kw_only=True):
     concurrency: MeasuredConcurrency | None = None
     """How many requests and connections the server handles at once
     ([MeasuredConcurrency](#measuredconcurrency)). Source: probe before the server's first cell.
-    Null: tuned profile, the user's own server, or the probe failed."""
+    Null: tuned profile, the user's own server, a run in `interventions`, or the probe failed."""
     notes: tuple[str, ...]
     """Notes that reports show with the result."""
     attribution: AttributionResult | None = None

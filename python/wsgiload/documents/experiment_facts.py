@@ -32,7 +32,8 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """The plan of the sweep, including default values."""
 
     name: str | None
-    """Name of the experiment. Source: plan. Null: no name was given."""
+    """Name of the experiment (`--name`); by default, the name of the app or of the user's own
+    servers. Source: plan."""
     title: str | None = None
     """Title of the experiment. Source: experiment file. Null: no title was given."""
     source: str | None = None
@@ -54,22 +55,22 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """Checked-out commit of the app, with `+changes` if tracked files were modified. Source: git.
     Null: the app is not in a git work tree, or it is a bundled app."""
     path: str | tuple[str, ...] | None
-    """Path of the requests. A list if the apps of a grid have different paths. Source: plan. Null:
-    several targets."""
+    """Path of the requests; targets and sessions have their own paths. A list if the apps of a grid
+    have different paths. Source: plan."""
     method: str | None = None
-    """Method of the requests. Source: plan. Null: stored by an older version, or the apps of a grid
-    have different methods."""
+    """Method of the requests; targets and sessions have their own methods. Source: plan. Null:
+    stored by an older version, or the apps of a grid have different methods."""
     targets: PositiveInt | None = None
     """Number of targets (different requests with weights). Unit: targets. Source: plan. Null: a
-    single request."""
+    single request, or sessions."""
     sessions: PositiveInt | None = None
     """Number of different sessions in the plan. Unit: sessions. Source: plan. Null: a load without
     sessions."""
     rates: tuple[PositiveFloat, ...] | None
-    """Offered rates. Unit: 1/s. Source: plan. Null: closed loop."""
+    """Offered rates; with sessions, sessions per second. Unit: 1/s. Source: plan. Null: closed
+    loop."""
     connections: tuple[PositiveInt, ...] | int | None
-    """Numbers of connections in a closed loop, or the fixed number in an open loop. Unit:
-    connections. Source: plan. Null: open loop without a fixed number."""
+    """Numbers of connections in a closed loop. Unit: connections. Source: plan. Null: open loop."""
     arrivals: Literal["poisson", "constant"] | None
     """Inter-arrival distribution: `poisson` or `constant`. Source: plan. Null: closed loop."""
     on_busy: Literal["grow", "queue", "shed"] | None
@@ -82,8 +83,8 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """Maximum number of requests waiting for a connection. Unit: requests. Source: plan. Null:
     closed loop, or the default applies (10 s worth of requests, at least 10 per connection)."""
     keepalive: Keepalive | tuple[Keepalive, ...] | None = None
-    """Connection reuse: `on`, `off`, or a number of requests per connection. A list if a grid
-    combines several values. Source: plan. Null: stored by an older version."""
+    """Connection reuse: `on`, `off`, or a maximum number of requests per connection. A list if a
+    grid combines several values. Source: plan. Null: stored by an older version."""
     think_time_s: NonNegativeFloat | None = None
     """Mean think time of a user. Unit: s. Source: plan. Null: open loop."""
     duration_s: NonNegativeFloat
@@ -103,14 +104,14 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """Number of runs of each cell. In a race, the maximum number of rounds, including rounds of
     short trials. Unit: runs. Source: plan."""
     settle_s: NonNegativeFloat | None = None
-    """Maximum wait for an idle host before each trial. Unit: s. Source: plan. Null: stored by an
-    older version."""
+    """Maximum wait for an idle host before each trial; before a rerun, at least 10 s. Unit: s.
+    Source: plan. Null: stored by an older version."""
     reruns: NonNegativeInt | None = None
     """Maximum number of reruns per cell and run. Unit: reruns. Source: plan. Null: stored by an
     older version."""
     budget_s: NonNegativeFloat | None = None
-    """Maximum duration of a race between the servers (`--budget`). Unit: s. Source: plan. Null: no
-    race."""
+    """Time budget for the races at all load levels (`--budget`), from the start of the command.
+    Unit: s. Source: plan. Null: no race."""
     qualifying: QualifyingFacts | None = None
     """The short trials before the race. Source: plan. Null: no short trials."""
     aggregate: Literal["interval", "trim"] = "interval"
@@ -128,8 +129,8 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     Null: no limit."""
     limits_policy: Literal["strict", "best-effort", "none"] | None = None
     """What happens if a limit cannot be enforced: `strict` (the sweep does not start),
-    `best-effort` (the limit is listed in `not_enforced`) or `none` (no limits). Source: plan. Null:
-    stored by an older version."""
+    `best-effort` (the limit is listed in `not_enforced`) or `none` (`cpus`, `memory_bytes` and
+    `pids` are not applied). Source: plan. Null: stored by an older version."""
     server_cpus: str | tuple[NonNegativeInt, ...] | None
     """CPUs to which the server is pinned. Unit: CPU numbers. Source: plan. Null: not pinned."""
     client_cpus: str | tuple[NonNegativeInt, ...] | None

@@ -109,8 +109,8 @@ class Phases(Document, frozen=True, kw_only=True):
     """Maximum wait for responses after the last send. Unit: ns. Null: not set; the request timeout
     plus 500 ms."""
     cooldown_ns: NonNegativeInt = 0
-    """Duration of the cool-down, which keeps the server under load until the last measured
-    response. Unit: ns."""
+    """Duration of the cool-down: load after the measurement, so that the server is still under load
+    while it handles the last measured requests. Unit: ns."""
 
 
 class ResponseCheck(Document, frozen=True, kw_only=True):
@@ -194,10 +194,10 @@ class SessionPlan(Document, frozen=True, kw_only=True):
 
 
 class KeepaliveLimit(Document, frozen=True, kw_only=True):
-    """A fixed number of requests per connection."""
+    """A maximum number of requests per connection."""
 
     requests: PositiveInt
-    """Requests per connection."""
+    """Maximum number of requests per connection."""
 
 
 class TlsOptions(Document, frozen=True, kw_only=True):
@@ -228,8 +228,8 @@ class NoiseFloor(Document, frozen=True, kw_only=True):
 
 
 class PrecisionTarget(Document, frozen=True, kw_only=True):
-    """The target precision. The measurement is extended until the target or the maximum duration is
-    reached."""
+    """The target precision. The duration of the measurement is doubled until the target is reached
+    or another doubling would exceed `max_duration_ns`."""
 
     quantile: float
     """Quantile to which the target applies, over all scheduled requests. Unit: ratio."""
@@ -252,7 +252,7 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     """Host and port to connect to, instead of those in the URL. Null: not set; those in the URL are
     used."""
     method: str = "GET"
-    """Method of every request."""
+    """Method of the request; `targets` and `sessions` have their own methods."""
     headers: tuple[tuple[str, str], ...] = ()
     """Additional header fields, in order. Unless `--store-secrets` is given, reports of `wsgiload`
     contain hashes instead of [secrets](../SECURITY.md#secrets)."""
@@ -274,7 +274,7 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     """Number of slowest requests in the report's `flights`; the random sample has the same size.
     Unit: requests."""
     keepalive: Literal["on", "off"] | KeepaliveLimit = "on"
-    """Connection reuse: `on`, `off`, or a fixed number of requests per connection."""
+    """Connection reuse: `on`, `off`, or a maximum number of requests per connection."""
     timeout_ns: NonNegativeInt = 10_000_000_000
     """Timeout of a request, including connection setup. Unit: ns."""
     deadline_ns: NonNegativeInt | None = None

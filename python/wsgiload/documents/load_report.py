@@ -92,7 +92,8 @@ class Outcomes(Document, frozen=True, kw_only=True):
     """Requests on a reused connection that was lost before the first byte of the response. Unit:
     requests. Source: generator."""
     refused: NonNegativeInt
-    """Requests whose connection was refused. Unit: requests. Source: generator."""
+    """Requests whose connection attempt failed: refused, host unreachable, or TLS certificate or
+    handshake rejected. Unit: requests. Source: generator."""
     connect_timeout: NonNegativeInt
     """Requests whose connection was not established within the timeout. Unit: requests. Source:
     generator."""
@@ -104,11 +105,12 @@ class Outcomes(Document, frozen=True, kw_only=True):
     were busy (`--on-busy shed`) or the deadline passed (`--deadline`). Unit: requests. Source:
     generator."""
     unfinished: NonNegativeInt
-    """Requests that were still in the system when the drain ended. Unit: requests. Source:
-    generator."""
+    """Requests that were still in the system when the drain ended or the load was interrupted.
+    Unit: requests. Source: generator."""
     client_error: NonNegativeInt
-    """Requests that failed because the generator ran out of file descriptors, ports or memory. The
-    measurement is then invalid. Unit: requests. Source: generator."""
+    """Requests that failed because the generator ran out of file descriptors, ports or memory, or
+    because a captured value made the URL too long. The measurement is invalid if more than 0.1 % of
+    the requests failed for these reasons. Unit: requests. Source: generator."""
 
 
 class Distribution(Document, frozen=True, kw_only=True):
@@ -207,7 +209,7 @@ class PrecisionReached(Document, frozen=True, kw_only=True):
 
     half_width: NonNegativeFloat | None
     """Half-width of the quantile's 95 % confidence interval, relative to the quantile. Unit: ratio.
-    Source: `uncertainty`. Null: the interval is unknown or unbounded."""
+    Source: `uncertainty`. Null: the quantile is not resolved, or the interval is unbounded."""
     is_reached: bool
     """Whether the target was reached: `half_width` is at most `plan.precision.half_width`. Source:
     derived."""
@@ -225,7 +227,7 @@ class QuantileUncertainty(Document, frozen=True, kw_only=True):
     over 30, 60 and 120 batches. Null: fewer than 300 requests, or interrupted load."""
     resolution_status: Literal["headline", "resolved", "not_resolved"]
     """`headline` (at least 100 effective requests are slower than the quantile), `resolved` (at
-    least 10) or `not_resolved`. Source: derived."""
+    least 10) or `not_resolved` (see `reason`). Source: derived."""
     reason: (
         Literal[
             "too_few_requests",
@@ -270,8 +272,9 @@ class Stationarity(Document, frozen=True, kw_only=True):
     state: Literal["stationary", "drifting", "non_stationary", "unstable"] | None
     """`stationary`; `drifting` (response times changed between the first and the last third,
     confirmed by the KPSS stationarity test); `non_stationary` (the median response time changed by
-    more than 25 % and 50 µs); or `unstable` (the backlog grew, or the queue was full). Source:
-    checks `stationarity` and `backlog-growth`. Null: not checked."""
+    more than 25 % and 50 µs); or `unstable` (the backlog grew, or more than 1 % of the requests
+    were dropped because the queue was full). Source: checks `stationarity` and `backlog-growth`.
+    Null: not checked."""
     reason: str | None
     """Why the response times were not checked. Null: they were checked."""
     slice_ns: NonNegativeInt | None
@@ -284,14 +287,14 @@ class Stationarity(Document, frozen=True, kw_only=True):
     measurement. Unit: ratio. Source: time slices. Null: not checked."""
     p99_drift: float | None
     """Relative change of the p99 response time between the first and the last third of the
-    measurement. Unit: ratio. Source: time slices. Null: not checked, or too few responses per
-    slice."""
+    measurement. Unit: ratio. Source: time slices. Null: not checked, or the measurement was divided
+    into shorter slices (`slice_ns`)."""
     p50_kpss: NonNegativeFloat | None
     """KPSS statistic of the logarithms of the slices' median response times. It exceeds 0.739 in 1
     % of stationary series. Source: time slices. Null: not checked."""
     p99_kpss: NonNegativeFloat | None
     """KPSS statistic of the logarithms of the slices' p99 response times. It exceeds 0.739 in 1 %
-    of stationary series. Source: time slices. Null: not checked, or too few responses per slice."""
+    of stationary series. Source: time slices. Null: as for `p99_drift`."""
     p50_range: NonNegativeFloat | None
     """Difference between the highest and the lowest median response time of the segments, relative
     to the lowest. The changes of the median response time divide the measurement into segments.
@@ -406,7 +409,7 @@ class RequestsPerConnection(Document, frozen=True, kw_only=True):
 
 
 class ConnectionCounts(Document, frozen=True, kw_only=True):
-    """How connections were used."""
+    """How connections were used, including warm-up and cool-down."""
 
     opened: NonNegativeInt
     """Connections that the generator opened. Unit: connections. Source: generator."""
@@ -417,8 +420,9 @@ class ConnectionCounts(Document, frozen=True, kw_only=True):
     """Connections that the server closed. Unit: connections. Source: generator. Null: not
     recorded."""
     peak: NonNegativeInt | None
-    """Highest number of connections open at the same time. Unit: connections. Source: generator.
-    Null: not recorded."""
+    """Highest number of connections open at the same time; with several threads, the sum of the
+    threads' highest numbers, which may be too high. Unit: connections. Source: generator. Null: not
+    recorded."""
     max_connections: PositiveInt
     """Maximum number of connections allowed at the same time. Unit: connections. Source: plan, file
     descriptor limit, free ports."""
@@ -429,8 +433,8 @@ class ConnectionCounts(Document, frozen=True, kw_only=True):
     """Lowest limit that the server set for the concurrent streams of a connection. Unit: streams.
     Source: the server's HTTP/2 settings. Null: every limit is at least `plan.streams`."""
     failures: dict[str, PositiveInt]
-    """Number of failed connections by cause, in all phases. After the first eight causes, all
-    others count as `further causes`. Unit: connections. Source: kernel, TLS."""
+    """Number of failed connections by cause. After the first eight causes, all others count as
+    `further causes`. Unit: connections. Source: kernel, TLS."""
     local_ports: LocalPorts | None
     """Local ports before the first connection ([transports.md](transports.md)). Source: kernel.
     Null: Unix socket, or no `/proc`."""
@@ -479,7 +483,8 @@ class WrongResponse(Document, frozen=True, kw_only=True):
     location: str | None
     """`Location` header of the response. Source: server. Null: no such header."""
     content_encoding: str | None
-    """`Content-Encoding` header of the response. Source: server. Null: no such header."""
+    """`Content-Encoding` header of the response. Source: server. Null: no such header, or
+    `identity`."""
     body: str | None
     """The first 300 bytes of the response body, as text. Source: server. Null: the body has a
     content encoding, or the response head could not be read."""
@@ -601,7 +606,7 @@ class LoadAttempt(Document, frozen=True, kw_only=True):
     """Status of the attempt's verdict. Source: checks."""
     rerun_reason: str | None
     """Why the load should be repeated after this attempt. Source: checks, host. Null: the attempt
-    is neither invalid nor disturbed."""
+    is neither discarded nor disturbed."""
     disturbed_s: NonNegativeFloat | None
     """Total length of the intervals in which the host was disturbed. Without `--attach-cgroup` or
     `--attach-pid`, only disturbances by the hypervisor count. Unit: s. Source: host counters. Null:
@@ -657,7 +662,8 @@ class RejectedTimestamps(Document, frozen=True, kw_only=True):
 
 
 class GeneratorUsage(Document, frozen=True, kw_only=True):
-    """The generator's resource use, and disturbances of the generator."""
+    """The generator's resource use, including warm-up and cool-down, and disturbances of the
+    generator."""
 
     cpu_seconds: NonNegativeFloat | None
     """CPU time of the generator. Unit: s. Source: kernel, per-thread clock. Null: not readable."""
@@ -668,9 +674,9 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     """Time in which generator threads were runnable but had no CPU. Unit: ns. Source:
     `/proc/self/task/*/schedstat`. Null: not readable."""
     max_send_lag_ns: NonNegativeInt | None
-    """Largest send lag of all requests, including failed requests. For a request dropped at its
-    deadline, the send lag is the delay until the drop. Unit: ns. Source: generator. Null: no
-    request was sent, or dropped at its deadline."""
+    """Largest send lag of all requests of the measurement, including failed requests. For a request
+    dropped at its deadline, the send lag is the delay until the drop. Unit: ns. Source: generator.
+    Null: no request was sent, or dropped at its deadline."""
     busy_share: NonNegativeFloat
     """CPU time of the busiest generator thread, without busy-waiting before sends, divided by the
     elapsed time. Unit: ratio. Source: kernel, per-thread clock."""
@@ -716,10 +722,10 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     read the data), or `sampled` (like `user`, but one connection in 16 also has kernel timestamps,
     for `receive_delay_ns`). Source: generator."""
     user_timestamps: NonNegativeInt
-    """Correct responses timestamped by the generator; their response times may include the
-    generator's delays. If `receive_stamps` is `kernel`, only close-delimited responses and
-    responses without a usable kernel timestamp are counted. Otherwise, all correct responses are
-    counted. Unit: requests. Source: generator."""
+    """Correct responses of the measurement that the generator timestamped, such as close-delimited
+    responses and responses without a usable kernel timestamp. Their response times may include the
+    generator's delays. If `receive_stamps` is `sampled`, all correct responses are counted. Unit:
+    requests. Source: generator."""
     rejected_timestamps: RejectedTimestamps
     """Kernel timestamps that were not used. The affected responses have the generator's timestamps
     instead. Source: generator."""
@@ -743,8 +749,9 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     """Checks that could not run, with the reasons. [checks.md](checks.md) lists all checks and
     thresholds. Source: checks."""
     measured_ns: NonNegativeInt
-    """Actual duration of the measurement; shorter than planned if the load was interrupted or the
-    server died. Unit: ns. Source: generator."""
+    """Actual duration of the measurement: longer than `plan.phases.measure_ns` if it was extended
+    (`plan.precision`), shorter if the load was interrupted, the server died, or a closed loop
+    reached `plan.requests`. Unit: ns. Source: generator."""
     rate: Rates
     """Rates over the measurement."""
     outcomes: Outcomes

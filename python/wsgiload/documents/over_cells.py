@@ -25,8 +25,8 @@ class AggregateFigure(Document, frozen=True, kw_only=True):
     """Lowest value of the runs. Unit: ns, or 1/s. Source: values. Null: no run has a finite
     value."""
     max: NonNegativeFloat | None
-    """Highest value of the runs. Unit: ns, or 1/s. Source: values. Null: a run has no finite
-    value."""
+    """Highest value of the runs. Unit: ns, or 1/s. Source: values. Null: a run has no finite value,
+    or no run has enough requests."""
     mean: NonNegativeFloat | None
     """Geometric mean of the runs. Unit: ns, or 1/s. Source: values. Null: there is no confidence
     interval (see `reason`)."""
@@ -40,23 +40,25 @@ class AggregateFigure(Document, frozen=True, kw_only=True):
     between_run_share: Share | None = None
     """Share of the variance (of logarithms) that is due to differences between runs. The rest of
     the variance is the sampling error within runs. Unit: 0 to 1. Source: values, `uncertainty` of
-    the cells. Null: the figure is the goodput, a run has no confidence interval, or the runs
-    together have no confidence interval (see `reason`)."""
+    the cells. Null: the figure is the goodput, the confidence interval within a run is unknown or
+    unbounded, or the runs together have no confidence interval (see `reason`)."""
     trimmed_mean: NonNegativeFloat | None
     """Arithmetic mean without the lowest and the highest run. Unit: ns, or 1/s. Source: values.
-    Null: not requested (`--aggregate trim`), or fewer than three runs."""
+    Null: not requested (`--aggregate trim`), fewer than three runs, or an entry of `values` is
+    null."""
     reason: str | None
     """Why there is no confidence interval. Source: values. Null: there is a confidence interval."""
 
 
 class ComparedFigure(Document, frozen=True, kw_only=True):
-    """An additional comparison of the two servers in a [Comparison](#comparison), by another figure
-    but with the same statistical tests."""
+    """An additional comparison of the servers (or stored runs) in a [Comparison](#comparison), by
+    another figure but with the same statistical tests."""
 
     figure: Literal["p50", "p99", "p99.9", "goodput"]
-    """The compared figure: `p50`, `p99`, `p99.9` or `goodput`. Source: plan."""
+    """The compared figure: `p50`, `p99` or `goodput`. Source: plan."""
     factor: NonNegativeFloat
-    """The first server's figure divided by the second server's. Unit: ratio. Source: rounds."""
+    """Ratio of the two figures, in the same direction as `factor` in [Comparison](#comparison).
+    Unit: ratio. Source: rounds."""
     interval_95: tuple[NonNegativeFloat, NonNegativeFloat]
     """Lower and upper end of the 95 % confidence interval of `factor`. Unit: ratio. Source:
     rounds."""
@@ -65,14 +67,15 @@ class ComparedFigure(Document, frozen=True, kw_only=True):
     race, it is adjusted for all pairs and interim analyses (Bonferroni's adjustment). Unit: 0 to 1.
     Source: rounds."""
     margin: NonNegativeFloat
-    """Upper bound on the relative difference between the two servers' figures, with 95 %
-    confidence, from two one-sided tests. Unit: ratio. Source: rounds."""
+    """Upper bound on the relative difference between the two figures, with 95 % confidence, from
+    two one-sided tests. Unit: ratio. Source: rounds."""
     conclusion: Literal["different", "same", "undecided"]
     """`different`, `same` (equivalent within 5 %) or `undecided`. Source: rounds."""
 
 
 class Comparison(Document, frozen=True, kw_only=True):
-    """A comparison of two servers with one app at one load level, paired by round."""
+    """A comparison of two servers with one app at one load level, paired by round; or a comparison
+    of one server at one load level between two stored runs, without pairs."""
 
     first: str
     """Name of the first server. Source: cells."""
@@ -83,37 +86,44 @@ class Comparison(Document, frozen=True, kw_only=True):
     connections: NonNegativeInt | None
     """Number of connections in a closed loop. Unit: connections. Source: plan. Null: open loop."""
     app: str | None = None
-    """The app of both servers. Source: cells. Null: two stored runs with different apps."""
+    """The app of both servers. Source: cells. Null: unknown, or two stored runs with different
+    apps."""
     figure: Literal["p50", "p99", "p99.9", "goodput"]
-    """The compared figure: by default, `p99` in an open loop and `goodput` in a closed loop.
-    Source: plan."""
+    """The compared figure: by default, `p99` in an open loop and `goodput` in a closed loop; for
+    two stored runs with too few requests for p99, `p50`. Source: plan."""
     rounds: NonNegativeInt
-    """Number of rounds in which both servers have a trial that was not discarded. Unit: rounds.
-    Source: cells."""
+    """Number of rounds in which both servers have a trial that was not discarded. For the last two
+    servers of a race, only the rounds after all others dropped out count, if there are at least
+    four. For two stored runs: the number of repetitions of the cell in the stored run with fewer
+    repetitions. Unit: rounds. Source: cells."""
     same_server: bool
-    """Whether both names refer to the same server (A/A test). Source: catalogue."""
+    """Whether both names refer to the same server (A/A test). Always false for two stored runs.
+    Source: catalogue."""
     factor: NonNegativeFloat | None
     """The first server's figure divided by the second server's; for two stored runs, the second
     run's figure divided by the first run's. If two stored runs have no confidence interval,
     `factor` is the ratio of the medians. Unit: ratio. Source: rounds. Null: no conclusion is
     possible (see `reason`)."""
     interval_95: tuple[NonNegativeFloat, NonNegativeFloat] | None
-    """Lower and upper end of the 95 % confidence interval of `factor`. Unit: ratio. Source: rounds.
-    Null: no conclusion is possible (see `reason`)."""
+    """Lower and upper end of the 95 % confidence interval of `factor`; in a race, adjusted for the
+    interim analyses. Unit: ratio. Source: rounds. Null: no conclusion is possible (see
+    `reason`)."""
     p: Share | None
-    """p-value of a two-sided paired t test or, for two stored runs, of a permutation test. Unit: 0
-    to 1. Source: rounds. Null: no conclusion is possible (see `reason`)."""
+    """p-value of a two-sided paired t test or, for two stored runs, of a permutation test. In a
+    race, it is adjusted for the interim analyses. Unit: 0 to 1. Source: rounds. Null: no conclusion
+    is possible (see `reason`)."""
     p_adjusted: Share | None
     """p-value, adjusted for all pairs with this app at this load level (Holm's adjustment). In a
     race, it is adjusted for all pairs and interim analyses (Bonferroni's adjustment). Unit: 0 to 1.
     Source: rounds. Null: no conclusion is possible (see `reason`)."""
     aa_factor: float | None
     """Largest ratio between the figures of one server under two names (A/A test), with this app at
-    this load level. Unit: ratio. Source: rounds. Null: no server was measured under two names."""
+    this load level. Unit: ratio. Source: rounds. Null: a race, two stored runs, or no A/A test gave
+    a result."""
     margin: NonNegativeFloat | None = None
-    """Upper bound on the relative difference between the two servers' figures, with 95 %
-    confidence, from two one-sided tests. Unit: ratio. Source: rounds. Null: stored by an older
-    version, or no conclusion is possible (see `reason`)."""
+    """Upper bound on the relative difference between the two figures, with 95 % confidence, from
+    two one-sided tests. Unit: ratio. Source: rounds. Null: stored by an older version, or no
+    conclusion is possible (see `reason`)."""
     conclusion: Literal["different", "same", "undecided", "no inference"]
     """`different`, `same` (equivalent within 5 %), `undecided` or `no inference`. Source:
     rounds."""
@@ -122,8 +132,9 @@ class Comparison(Document, frozen=True, kw_only=True):
     generator's delay may explain a significant difference. Source: rounds. Null: any other
     conclusion."""
     relative_rate: NonNegativeFloat | None
-    """The offered rate divided by the lower of the two servers' maximum goodputs. Unit: ratio.
-    Source: cells. Null: closed loop, sessions, or a server that was never saturated."""
+    """The offered rate divided by the lower of the two servers' maximum goodputs; for two stored
+    runs, by the server's maximum goodput. Unit: ratio. Source: cells. Null: closed loop, sessions,
+    a race, or a server that was never saturated."""
     others: tuple[ComparedFigure, ...] = ()
     """Comparisons by the other figures (p50, p99, goodput), if both servers have a value in every
     round. Source: rounds."""
@@ -141,7 +152,8 @@ class RaceDropout(Document, frozen=True, kw_only=True):
     """Name of the server that eliminated this server. Source: cells. Null: this server failed or
     missed the objective."""
     factor: NonNegativeFloat | None
-    """This server's figure divided by the figure of the server in `behind`, over the rounds that
+    """This server's p99 divided by the p99 of the server in `behind`; in a closed loop, the goodput
+    of the server in `behind` divided by this server's goodput. Geometric mean over the rounds that
     both servers completed. Unit: ratio. Source: cells. Null: `behind` is null, or the race has an
     objective."""
     in_qualifying: bool = False
@@ -158,11 +170,12 @@ class Race(Document, frozen=True, kw_only=True):
     connections: NonNegativeInt | None
     """Number of connections in a closed loop. Unit: connections. Source: plan. Null: open loop."""
     app: str | None
-    """The app of the servers. Source: cells. Null: not recorded."""
+    """The app of the servers. Source: cells. Null: unknown."""
     outcome: Literal["winner", "ties", "undecided", "failed"]
     """`winner`, `ties` (further rounds are unlikely to separate the remaining servers), `undecided`
-    (the budget ended before a decision) or `failed` (every server failed or, with `--slo`, none
-    meets the objective). Source: cells."""
+    (the budget or the number of rounds was used up before a decision, or the generator's delay may
+    explain the difference) or `failed` (every server failed or, with `--slo`, none meets the
+    objective). Source: cells."""
     contenders: tuple[str, ...]
     """Servers that did not drop out, the fastest first or, with `--slo`, the leanest first. Source:
     cells."""
@@ -171,11 +184,12 @@ class Race(Document, frozen=True, kw_only=True):
     margin: NonNegativeFloat | None
     """Upper bound on the relative difference between the figures of the first server in
     `contenders` and of any other contender, with 95 % confidence. Unit: ratio. Source: cells. Null:
-    the race has a winner or an objective, or there were too few rounds."""
+    the race has a winner or an objective, there were too few rounds, or the generator's delay may
+    explain the difference."""
     rounds_left: PositiveInt | None
     """Expected number of further rounds until a decision. Unit: rounds. Source: cells. Null: the
-    race is decided or has an objective, or a decision would need more than the maximum number of
-    rounds."""
+    race is decided or has an objective, there were too few rounds, a decision would need more than
+    the maximum number of rounds, or the generator's delay may explain the difference."""
 
 
 class OverloadPoint(Document, frozen=True, kw_only=True):
@@ -243,7 +257,7 @@ class InterventionResult(Document, frozen=True, kw_only=True):
     limit: Literal["cpu"]
     """The limit that was removed: `cpu`. Source: plan."""
     server: str
-    """Name of the server, with its variant and size. Source: plan."""
+    """Name of the server, as in the identifiers of its trials. Source: plan."""
     rate: NonNegativeFloat | None
     """Offered rate. Unit: 1/s. Source: plan. Null: closed loop."""
     connections: NonNegativeInt | None
@@ -269,9 +283,10 @@ class InterventionResult(Document, frozen=True, kw_only=True):
     sentences: tuple[str, ...]
     """The result as sentences."""
     with_limit: tuple[CellResult, ...]
-    """Runs with the limit, in the order of the pairs ([CellResult](#cellresult))."""
+    """Runs with the limit, one for each complete pair ([CellResult](#cellresult))."""
     without_limit: tuple[CellResult, ...]
-    """Runs without the limit, in the order of the pairs ([CellResult](#cellresult))."""
+    """Runs without the limit, one for each complete pair, in the same order as in `with_limit`
+    ([CellResult](#cellresult))."""
 
 
 class AggregateFigures(Document, frozen=True, kw_only=True):
@@ -288,7 +303,8 @@ class AggregateFigures(Document, frozen=True, kw_only=True):
 
 
 class Aggregate(Document, frozen=True, kw_only=True):
-    """The results of one server at one load level over all runs, excluding discarded trials."""
+    """The results of one server at one load level over all runs, excluding discarded trials and the
+    short trials before a race."""
 
     server: str
     """Name of the server, as in the identifiers of its trials. Source: cells."""
@@ -297,9 +313,10 @@ class Aggregate(Document, frozen=True, kw_only=True):
     connections: NonNegativeInt | None
     """Number of connections in a closed loop. Unit: connections. Source: plan. Null: open loop."""
     runs: tuple[PositiveInt, ...]
-    """Numbers of the runs that have a trial that was not discarded. Source: cells."""
+    """Numbers of the runs with a trial that was not discarded. Source: cells."""
     discarded: NonNegativeInt
-    """Number of discarded trials. Unit: trials. Source: cells."""
+    """Number of trials that the generator, the host or the plan made invalid. Unit: trials. Source:
+    cells."""
     figures: AggregateFigures
     """Quantiles over all scheduled requests (upper [bounds](terminology.md#statistics)), and
     goodput. Source: cells."""
@@ -321,7 +338,8 @@ class ExperimentValidity(Document, frozen=True, kw_only=True):
     """`invalid` if the experiment has several runs, and the generator, the host or the plan made
     more than 20 % of the trials invalid; otherwise `valid`. Source: cells."""
     trials: NonNegativeInt
-    """Number of trials, including reruns. Unit: trials. Source: cells."""
+    """Number of trials, including reruns, but without the short trials before a race. Unit: trials.
+    Source: cells."""
     discarded: tuple[DiscardedTrial, ...]
-    """All discarded trials: trials that the generator, the host or the plan invalidated, and all
+    """All discarded trials: trials that the generator, the host or the plan made invalid, and all
     but the least disturbed attempt of a repeated trial. Source: cells."""

@@ -27,8 +27,8 @@ class MemoryHeadroom(Document, frozen=True, kw_only=True):
     """Peak memory and memory limit of the recommended configuration."""
 
     peak_bytes: NonNegativeInt | None
-    """Peak memory of the server: at any rate in a sweep, at the confirmed rate in a capacity
-    search. Unit: bytes. Source: cgroup. Null: not measured."""
+    """Peak memory of the server: in a sweep, at any rate; in a race with an objective or a capacity
+    search, at the recommended rate. Unit: bytes. Source: cgroup. Null: not measured."""
     limit_bytes: NonNegativeInt | None
     """Memory limit of the server. Unit: bytes. Source: cgroup. Null: no limit."""
 
@@ -37,10 +37,11 @@ class CpuHeadroom(Document, frozen=True, kw_only=True):
     """CPU use and CPU limit of the recommended configuration."""
 
     cores_mean: NonNegativeFloat | None
-    """CPU use at the recommended rate, mean over runs. Unit: cores. Source: cgroup. Null: not
-    measured."""
+    """CPU use at the recommended rate, mean over runs; in a capacity search, maximum over trials.
+    Unit: cores. Source: cgroup. Null: not measured."""
     limit_cores: NonNegativeFloat | None
-    """CPU limit of the server. Unit: cores. Source: cgroup. Null: no limit."""
+    """CPU limit of the server. Unit: cores. Source: cgroup. Null: no limit, or a capacity
+    search."""
 
 
 class RecommendedConfiguration(Document, frozen=True, kw_only=True):
@@ -61,21 +62,24 @@ class RecommendedConfiguration(Document, frozen=True, kw_only=True):
     could not be estimated."""
     interval_95: tuple[NonNegativeFloat, NonNegativeFloat] | None
     """Lower and upper end of the 95 % confidence interval of `estimate`; for a quantile, a
-    [confidence interval over runs](terminology.md#statistics) (Student's t). Unit: ns, or 1/s.
-    Source: cells. Null: unknown or unbounded."""
+    [confidence interval over runs](terminology.md#statistics) (Student's t; in a race with an
+    objective, adjusted for the interim analyses). Unit: ns, or 1/s. Source: cells. Null: unknown or
+    unbounded."""
     runs: PositiveInt
-    """Number of runs in the estimate. Unit: runs. Source: cells."""
+    """Number of conclusive runs at `rate_per_s`; in a capacity search, planned number of
+    confirmation trials. Unit: runs, or trials. Source: cells."""
     disturbed: NonNegativeInt
-    """Number of runs that met the objective although the generator or the host was disturbed. Unit:
-    runs. Source: cells."""
+    """Number of runs that met the objective although the generator or the host was disturbed; in a
+    capacity search, always 0. Unit: runs. Source: cells."""
     memory: MemoryHeadroom
     """Peak memory and memory limit. Unit: bytes. Source: cgroup."""
     runner_up: str | None
-    """Name of the next best configuration. Source: cells. Null: no other configuration is
-    comparable."""
+    """Name of the configuration with the second-highest `rate_per_s`. Source: cells. Null:
+    `also_meets` is not empty, no other configuration meets the objective at any rate, or a race
+    with an objective."""
     tied: tuple[str, ...]
-    """Configurations that also meet the objective and need the same resources. Their differences in
-    performance are within the noise. Source: cells."""
+    """Configurations that also meet the objective and need about the same resources. Their
+    differences in performance are within the noise. Source: cells."""
     min_requests_beyond: NonNegativeInt | None
     """Number of requests slower than the quantile in `figure`, minimum over runs. Reports show this
     number if it is below ten. Unit: requests. Source: cells. Null: the objective has no quantile,
@@ -96,7 +100,7 @@ class Recommendation(Document, frozen=True, kw_only=True):
     ([capacity.md](capacity.md#choosing-a-configuration))."""
 
     app: str | None
-    """The app as `module:callable`. Source: cells. Null: not recorded."""
+    """The app as `module:callable`. Source: cells. Null: unknown."""
     objective: tuple[str, ...]
     """The conditions of the objective. Source: plan."""
     recommended: RecommendedConfiguration | None

@@ -9,25 +9,29 @@ class ResourceUse(Document, frozen=True, kw_only=True):
     """Resource use of a server during the measurement, sampled every 100 ms by default."""
 
     cpu_cores_mean: NonNegativeFloat | None
-    """Mean CPU use. Unit: cores. Source: CPU time of the cgroup. Null: no cgroup."""
+    """Mean CPU use. Unit: cores. Source: CPU time of the cgroup or the processes. Null: not
+    readable."""
     cpu_cores_peak: NonNegativeFloat | None
-    """Highest CPU use between two samples. Unit: cores. Source: CPU time of the cgroup. Null: no
-    cgroup."""
+    """Highest CPU use between two samples. Unit: cores. Source: CPU time of the cgroup or the
+    processes. Null: not readable."""
     cpu_ns_per_request: NonNegativeFloat | None
-    """CPU time per correct response. Unit: ns. Source: CPU time of the cgroup. Null: no correct
-    response, or samples for only part of the measurement."""
+    """CPU time per correct response. Unit: ns. Source: CPU time of the cgroup or the processes.
+    Null: no correct response, or samples for only part of the measurement."""
     memory_peak_bytes: NonNegativeInt | None
-    """Peak memory, including file cache. Unit: bytes. Source: memory usage of the cgroup. Null: no
-    cgroup."""
+    """Peak memory, including file cache. In a cgroup created by `wsgiload`, it is the peak since
+    the server's start, if the kernel reports it. Without a cgroup, it is the resident memory of the
+    processes, and shared pages count once per process. Unit: bytes. Source: memory usage of the
+    cgroup or the processes. Null: not readable."""
     memory_mean_bytes: NonNegativeFloat | None
-    """Mean memory, including file cache. Unit: bytes. Source: memory usage of the cgroup. Null: no
-    cgroup."""
+    """Mean memory, including file cache. Without a cgroup, it is the resident memory of the
+    processes, as for `memory_peak_bytes`. Unit: bytes. Source: memory usage of the cgroup or the
+    processes. Null: not readable."""
     throttled_period_ratio: Share | None
     """Share of CPU periods that were throttled. Unit: ratio. Source: `cpu.stat`: nr_throttled /
     nr_periods. Null: no CPU limit."""
     oom_kills: NonNegativeInt | None
-    """Number of OOM-killed processes. Unit: processes. Source: memory events of the cgroup. Null:
-    no cgroup."""
+    """Number of OOM-killed processes since the cgroup was created. Unit: processes. Source: memory
+    events of the cgroup. Null: no cgroup."""
     psi_cpu_some_ratio: Share | None
     """Share of the measurement in which at least one task waited for a CPU. Unit: ratio. Source:
     `cpu.pressure` of the cgroup. Null: no PSI (pressure stall information)."""
@@ -41,8 +45,8 @@ class ResourceUse(Document, frozen=True, kw_only=True):
     succeed. ListenDrops covers all sockets. Unit: connections. Source: socket diagnostics, kernel
     counters. Null: not readable."""
     processes_peak: NonNegativeInt | None
-    """Highest number of processes and threads. Unit: processes and threads. Source: cgroup. Null:
-    no cgroup."""
+    """Highest number of processes and threads; without a cgroup, of processes only. Unit: processes
+    and threads. Source: cgroup or processes. Null: not readable."""
     pss_before_bytes: NonNegativeInt | None = None
     """Memory (PSS) of the server's processes before the load. Shared pages are counted once. Unit:
     bytes. Source: `smaps_rollup`. Null: not readable."""

@@ -54,7 +54,8 @@ class HostFacts(Document, frozen=True, kw_only=True):
     cpu_governor: str | None = None
     """CPU frequency governor. Source: sysfs. Null: not visible."""
     smt: str | None = None
-    """Whether simultaneous multithreading is active. Source: sysfs. Null: not visible."""
+    """Whether simultaneous multithreading is active: `1` (yes) or `0` (no). Source: sysfs. Null:
+    not visible."""
     clocksource: str | None = None
     """Clock source of the kernel. Source: sysfs. Null: not visible."""
     tcp_congestion_control: str | None = None
@@ -64,13 +65,14 @@ class HostFacts(Document, frozen=True, kw_only=True):
     port_range: str | None = None
     """Range of local ports. Source: sysctl. Null: not visible."""
     load_average: str | None = None
-    """Load average at the start of the experiment. Source: `/proc/loadavg`. Null: not visible."""
+    """Load average when `run.json` was written (see [RunInfo](#runinfo)). Source: `/proc/loadavg`.
+    Null: not visible."""
     timens_offsets: str | None = None
     """Clock offsets of this time namespace. Source: `/proc`. Null: not visible."""
 
 
 class DoctorFinding(Document, frozen=True, kw_only=True):
-    """A result of `wsgiload doctor` before the experiment."""
+    """A result of `wsgiload doctor`."""
 
     check: str
     """What `wsgiload doctor` checked."""
@@ -85,7 +87,7 @@ class DoctorFinding(Document, frozen=True, kw_only=True):
 
 
 class InitialClosedLoop(Document, frozen=True, kw_only=True):
-    """A short closed loop that determined the rates of the measurement."""
+    """A short closed loop that determined the rates of a sweep."""
 
     server: str
     """Name of the server."""
@@ -94,7 +96,8 @@ class InitialClosedLoop(Document, frozen=True, kw_only=True):
 
 
 class RunInfo(Document, frozen=True, kw_only=True):
-    """Everything about an experiment except the results."""
+    """Everything about an experiment except the results. `host` and `doctor` describe the machine
+    at the end of the experiment or, if wsgiload was killed, at its start."""
 
     schema_version: Literal[2]
     """Version of the document format: 2."""
@@ -108,7 +111,9 @@ class RunInfo(Document, frozen=True, kw_only=True):
     host: HostFacts
     """The machine on which wsgiload ran."""
     doctor: tuple[DoctorFinding, ...] = ()
-    """Results of `wsgiload doctor` before the experiment."""
+    """Results of the checks of `wsgiload doctor` that only read files. Empty for a capacity search
+    and for the closed loops in `closed_loops`."""
     closed_loops: tuple[InitialClosedLoop, ...] = ()
-    """Short closed loops that determined the rates of the measurement. Empty if rates were
-    given."""
+    """Short closed loops that determined the rates of a sweep with `--slo` but without `--rates`.
+    These closed loops have their own run directory, whose name contains `-rates-`; the list is
+    empty in every other run directory."""

@@ -21,8 +21,10 @@ from wsgiload.documents.recommendation import Recommendation
 
 
 class Summary(Document, frozen=True, kw_only=True):
-    """The summary of a sweep. Times are integer nanoseconds of CLOCK_MONOTONIC, sizes are bytes,
-    and rates are per second. Unknown values are null, never 0."""
+    """The summary of a sweep. Unless a key states another unit, times are in nanoseconds,
+    timestamps are readings of CLOCK_MONOTONIC, sizes are in bytes, and rates are per second.
+    Unknown values are null, never 0. For a capacity search, `summary.json` contains only the
+    trials: all keys after `cells` are null."""
 
     schema_version: Literal[2]
     """Version of the document format: 2."""
@@ -33,15 +35,15 @@ class Summary(Document, frozen=True, kw_only=True):
     order: tuple[str, ...]
     """Identifiers of the planned trials, in the planned order. Source: seed."""
     seed: int | None
-    """Seed of the order and of the arrivals. Source: plan. Null: no fixed seed."""
+    """Seed of the order and of the arrivals. Source: plan."""
     cells: tuple[CellResult, ...]
     """Results of all trials."""
     aggregates: tuple[Aggregate, ...] | None = None
     """Results of each server at each load level, over all runs. Source: cells. Null: the sweep has
     not ended."""
     comparisons: tuple[Comparison, ...] | None = None
-    """Comparisons of two servers at one load level; empty with fewer than four runs. Source: cells.
-    Null: the sweep has not ended."""
+    """Comparisons of two servers at one load level; empty with fewer than four runs, except in a
+    race. Source: cells. Null: the sweep has not ended."""
     races: tuple[Race, ...] | None = None
     """The race at each load level. Source: cells. Null: no `--budget`, or the sweep has not
     ended."""
@@ -62,4 +64,4 @@ class Summary(Document, frozen=True, kw_only=True):
     the sweep has not ended."""
     interventions: tuple[InterventionResult, ...] | None = None
     """The effect of removing a limit, for each server and load level. Source: `--intervene`. Null:
-    not requested."""
+    not requested, or the sweep was interrupted before its first pair of runs."""

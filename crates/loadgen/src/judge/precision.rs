@@ -11,7 +11,7 @@ use crate::plan::Precision;
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct PrecisionReport {
     /// Half-width of the quantile's 95 % confidence interval, relative to the quantile. `None`: the
-    /// interval is unknown or unbounded.
+    /// quantile is not resolved, or the interval is unbounded.
     pub half_width: Option<f64>,
     /// Whether the target was reached: `half_width` is at most `plan.precision.half_width`.
     pub is_reached: bool,

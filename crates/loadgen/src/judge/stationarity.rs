@@ -63,8 +63,8 @@ pub struct Change {
 pub struct Stationarity {
     /// `stationary`; `drifting` (response times changed between the first and the last third,
     /// confirmed by the KPSS stationarity test); `non_stationary` (the median response time changed
-    /// by more than 25 % and 50 µs); or `unstable` (the backlog grew, or the queue was full).
-    /// `None`: not checked.
+    /// by more than 25 % and 50 µs); or `unstable` (the backlog grew, or more than 1 % of the
+    /// requests were dropped because the queue was full). `None`: not checked.
     pub state: Option<State>,
     /// Why the response times were not checked. `None`: they were checked.
     pub reason: Option<&'static str>,
@@ -76,13 +76,14 @@ pub struct Stationarity {
     /// measurement. `None`: not checked.
     pub p50_drift: Option<f64>,
     /// Relative change of the p99 response time between the first and the last third of the
-    /// measurement. `None`: not checked, or too few responses per slice.
+    /// measurement. `None`: not checked, or the measurement was divided into shorter slices
+    /// (`slice_ns`).
     pub p99_drift: Option<f64>,
     /// KPSS statistic of the logarithms of the slices' median response times. It exceeds 0.739 in 1
     /// % of stationary series. `None`: not checked.
     pub p50_kpss: Option<f64>,
     /// KPSS statistic of the logarithms of the slices' p99 response times. It exceeds 0.739 in 1 %
-    /// of stationary series. `None`: not checked, or too few responses per slice.
+    /// of stationary series. `None`: as for `p99_drift`.
     pub p99_kpss: Option<f64>,
     /// Difference between the highest and the lowest median response time of the segments, relative
     /// to the lowest. The changes of the median response time divide the measurement into segments.

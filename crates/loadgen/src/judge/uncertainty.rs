@@ -40,7 +40,7 @@ pub struct QuantileUncertainty {
     /// Number of effective requests. `None`: fewer than 300 requests, or interrupted load.
     pub effective_requests: Option<f64>,
     /// `headline` (at least 100 effective requests are slower than the quantile), `resolved` (at
-    /// least 10) or `not_resolved`.
+    /// least 10) or `not_resolved` (see `reason`).
     pub resolution_status: ResolutionStatus,
     /// Why the quantile is not resolved: `too_few_requests` (fewer than 300),
     /// `too_few_effective_requests` (fewer than 10 are slower than the quantile), `not_met` (too

@@ -59,7 +59,7 @@ pub struct LoadPlan {
     /// requests and for TLS. `None`: not set; those in the URL are used.
     #[serde(default)]
     pub connect_to: Option<String>,
-    /// Method of every request.
+    /// Method of the request; `targets` and `sessions` have their own methods.
     #[serde(default = "default_method")]
     pub method: String,
     /// Additional header fields, in order. `Host` is set from the URL unless it is given here.

@@ -14,8 +14,8 @@ pub struct Phases {
     pub warmup_ns: u64,
     /// Duration of the measurement.
     pub measure_ns: u64,
-    /// Duration of the cool-down, which keeps the server under load until the last measured
-    /// response.
+    /// Duration of the cool-down: load after the measurement, so that the server is still under
+    /// load while it handles the last measured requests.
     #[serde(default)]
     pub cooldown_ns: u64,
     /// Maximum wait for responses after the last send. `None`: not set; the request timeout plus

@@ -124,7 +124,7 @@ pub enum Keepalive {
     On,
     /// One request per connection.
     Off,
-    /// This many requests per connection.
+    /// At most this many requests per connection.
     Requests(u32),
 }
 

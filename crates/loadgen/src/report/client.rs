@@ -13,7 +13,8 @@ use crate::plan::{LoadPlan, ReceiveStamps};
 use crate::record::exchange::Outcome;
 use crate::record::recorder::{Phase, Recorder};
 
-/// The generator's resource use, and disturbances of the generator.
+/// The generator's resource use, including warm-up and cool-down, and disturbances of the
+/// generator.
 #[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct Client {
     /// CPU time of the generator. `None`: not readable.
@@ -23,9 +24,9 @@ pub struct Client {
     pub cpu_per_request_ns: Option<f64>,
     /// Time in which generator threads were runnable but had no CPU. `None`: not readable.
     pub run_queue_wait_ns: Option<u64>,
-    /// Largest send lag of all requests, including failed requests. For a request dropped at its
-    /// deadline, the send lag is the delay until the drop. `None`: no request was sent, or dropped
-    /// at its deadline.
+    /// Largest send lag of all requests of the measurement, including failed requests. For a
+    /// request dropped at its deadline, the send lag is the delay until the drop. `None`: no
+    /// request was sent, or dropped at its deadline.
     pub max_send_lag_ns: Option<u64>,
     /// CPU time of the busiest generator thread, without busy-waiting before sends, divided by the
     /// elapsed time.
@@ -64,10 +65,9 @@ pub struct Client {
     /// read the data), or `sampled` (like `user`, but one connection in 16 also has kernel
     /// timestamps, for `receive_delay_ns`).
     pub receive_stamps: ReceiveStamps,
-    /// Correct responses timestamped by the generator; their response times may include the
-    /// generator's delays. If `receive_stamps` is `kernel`, only close-delimited responses and
-    /// responses without a usable kernel timestamp are counted. Otherwise, all correct responses
-    /// are counted.
+    /// Correct responses of the measurement that the generator timestamped, such as close-delimited
+    /// responses and responses without a usable kernel timestamp. Their response times may include
+    /// the generator's delays. If `receive_stamps` is `sampled`, all correct responses are counted.
     pub user_timestamps: u64,
     /// Kernel timestamps that were not used. The affected responses have the generator's timestamps
     /// instead.

@@ -61,8 +61,9 @@ pub struct LoadReport {
     pub diagnostics: Vec<Diagnostic>,
     /// Checks that could not run, with the reasons. checks.md lists all checks and thresholds.
     pub not_checked: Vec<NotChecked>,
-    /// Actual duration of the measurement; shorter than planned if the load was interrupted or the
-    /// server died.
+    /// Actual duration of the measurement: longer than `plan.phases.measure_ns` if it was extended
+    /// (`plan.precision`), shorter if the load was interrupted, the server died, or a closed loop
+    /// reached `plan.requests`.
     pub measured_ns: u64,
     /// Rates over the measurement.
     pub rate: Rate,
@@ -188,7 +189,8 @@ pub struct Outcomes {
     pub reset: u64,
     /// Requests on a reused connection that was lost before the first byte of the response.
     pub stale: u64,
-    /// Requests whose connection was refused.
+    /// Requests whose connection attempt failed: refused, host unreachable, or TLS certificate or
+    /// handshake rejected.
     pub refused: u64,
     /// Requests whose connection was not established within the timeout.
     pub connect_timeout: u64,
@@ -198,10 +200,11 @@ pub struct Outcomes {
     /// Requests that were never sent because the queue was full (`--max-pending`), all connections
     /// were busy (`--on-busy shed`) or the deadline passed (`--deadline`).
     pub dropped: u64,
-    /// Requests that were still in the system when the drain ended.
+    /// Requests that were still in the system when the drain ended or the load was interrupted.
     pub unfinished: u64,
-    /// Requests that failed because the generator ran out of file descriptors, ports or memory. The
-    /// measurement is then invalid.
+    /// Requests that failed because the generator ran out of file descriptors, ports or memory, or
+    /// because a captured value made the URL too long. The measurement is invalid if more than
+    /// 0.1 % of the requests failed for these reasons.
     pub client_error: u64,
 }
 
@@ -255,7 +258,7 @@ pub struct Rate {
     pub goodput_per_s: Option<f64>,
 }
 
-/// How connections were used.
+/// How connections were used, including warm-up and cool-down.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Connections {
     /// Connections that the generator opened.
@@ -264,15 +267,16 @@ pub struct Connections {
     pub reused: u64,
     /// Connections that the server closed. `None`: not recorded.
     pub closed_by_server: u64,
-    /// Highest number of connections open at the same time. `None`: not recorded.
+    /// Highest number of connections open at the same time; with several threads, the sum of the
+    /// threads' highest numbers, which may be too high. `None`: not recorded.
     pub peak: u64,
     /// Maximum number of connections allowed at the same time.
     pub max_connections: usize,
     /// Lowest limit that the server set for the concurrent streams of a connection. `None`: every
     /// limit is at least `plan.streams`.
     pub allowed_streams: Option<usize>,
-    /// Number of failed connections by cause, in all phases. After the first eight causes, all
-    /// others count as `further causes`.
+    /// Number of failed connections by cause. After the first eight causes, all others count as
+    /// `further causes`.
     pub failures: BTreeMap<String, u64>,
     /// Local ports before the first connection. `None`: Unix socket, or no `/proc`.
     pub local_ports: Option<SourcePorts>,

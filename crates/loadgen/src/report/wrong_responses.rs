@@ -28,7 +28,7 @@ pub struct WrongResponseReport {
     pub first_line: String,
     /// `Location` header of the response. `None`: no such header.
     pub location: Option<String>,
-    /// `Content-Encoding` header of the response. `None`: no such header.
+    /// `Content-Encoding` header of the response. `None`: no such header, or `identity`.
     pub content_encoding: Option<String>,
     /// The first 300 bytes of the response body, as text. `None`: the body has a content encoding,
     /// or the response head could not be read.
