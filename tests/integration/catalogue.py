@@ -1,4 +1,4 @@
-"""A server of the catalogue by itself, as a user would have started it before ``wsgiload load``."""
+"""Starts a catalogue server on its own, as a user would before ``wsgiload load``."""
 
 from __future__ import annotations
 
@@ -23,25 +23,27 @@ from .target import unused_port
 
 @contextmanager
 def catalogue_server(name: str, profile: Profile, folder: Path) -> Iterator[str]:
-    """The URL of this server on the bundled app hello, without limits; its log is in ``folder``."""
-    (found,) = load_catalogue().select([name])
-    server, variant, app, port = found.server, found.variant, BUNDLED["hello"], unused_port()
+    """Serve the bundled app hello without limits, logging to ``folder``; yields the URL."""
+    (entry,) = load_catalogue().select([name])
+    server, variant, app, port = entry.server, entry.variant, BUNDLED["hello"], unused_port()
+
     environment = provision(server, bundled_app_interpreter(), log=lambda text: None)
     paths = (environment.python, environment.bin, "127.0.0.1", port, app.app, app.app_dir, folder)
     stock = dict.fromkeys(("workers", "threads", "backlog", "max_connections"))
     sizes = stock if profile == "stock" else {"backlog": tuned_backlog()}
     context = LaunchContext(*paths, profile=profile, **sizes)
     variables = environment.environ(app.app_dir) | server.environ(variant, context)
+
     with (folder / "server.log").open("wb") as log:
-        words = server.command(variant, context)
+        argv = server.command(variant, context)
         process = subprocess.Popen(
-            words, cwd=app.app_dir, env=variables, stdout=log, stderr=log, start_new_session=True
+            argv, cwd=app.app_dir, env=variables, stdout=log, stderr=log, start_new_session=True
         )
     try:
-        until(lambda: bool(listener_pids(port)), f"{name} on its port")
+        until(lambda: bool(listener_pids(port)), f"{name} to listen")
         yield f"http://127.0.0.1:{port}/"
     finally:
         process.terminate()
         process.wait(timeout=30)
-        with suppress(ProcessLookupError):  # what it left of its group
+        with suppress(ProcessLookupError):  # unless the whole process group has ended
             os.killpg(process.pid, signal.SIGKILL)

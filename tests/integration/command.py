@@ -1,5 +1,5 @@
-"""Runs the command line as a user does, and knows what it left behind: processes, control groups,
-temporary files."""
+"""Runs the command line as a user would, and finds the processes, control groups and temporary
+files that it leaves behind."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from typing import Any
 
 SCRIPT = Path(sys.executable).with_name("wsgiload")
 CGROUPS = Path("/sys/fs/cgroup")
-# Every process that a command starts inherits this variable, so that none of another test is ever
-# touched.
+# Every process that a command starts inherits this variable, so that a test finds only its own.
 MARK = "STARTED_BY_TEST"
 TIMEOUT_S = 120.0
 POLL_S = 0.02
 
 
 def until(holds: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
-    """Wait for something that must come; how long it takes is no claim of the test."""
+    """Wait until a condition holds. The timeout only ends a hung test."""
     end = time.monotonic() + timeout_s
     while not holds():
-        assert time.monotonic() < end, f"not within {timeout_s} s: {what}"
+        assert time.monotonic() < end, f"timed out after {timeout_s} s waiting for {what}"
         time.sleep(POLL_S)
 
 
 def groups_made_by(pid: int, places: Iterable[Path] = (CGROUPS,)) -> list[Path]:
-    """The control groups that this process made and that are still there.
+    """The remaining control groups of this process.
 
-    Groups of others come and go meanwhile: a walk passes over what has vanished, which
-    ``Path.rglob`` fails at.
+    Other processes remove groups meanwhile: ``os.walk`` skips those, ``Path.rglob`` would fail.
     """
-    folders = ((Path(folder), names) for place in places for folder, names, _ in os.walk(place))
+    directories = (
+        (Path(directory), names) for place in places for directory, names, _ in os.walk(place)
+    )
     return [
-        folder / name
-        for folder, names in folders
+        directory / name
+        for directory, names in directories
         for name in names
         if name.startswith(f"wsgiload-{pid}-")
     ]
@@ -50,7 +50,7 @@ def groups_made_by(pid: int, places: Iterable[Path] = (CGROUPS,)) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A command that has ended."""
+    """A completed command."""
 
     code: int
     out: str
@@ -58,43 +58,41 @@ class Done:
 
     @property
     def complaints(self) -> list[str]:
-        """The lines on standard error that are no progress."""
+        """The messages of wsgiload on stderr, without progress output."""
         return [line for line in self.err.splitlines() if line.startswith("wsgiload: ")]
 
     @property
     def run_dir(self) -> Path:
-        """The run directory that it named."""
+        """The run directory named on stdout."""
         (line,) = [line for line in self.out.splitlines() if line.startswith("run directory: ")]
         return Path(line.removeprefix("run directory: "))
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The summary in that directory."""
+        """The summary in the run directory."""
         return read_json(self.run_dir / "summary.json")
 
     @property
     def cells(self) -> dict[str, dict[str, Any]]:
-        """Its cells by their id."""
+        """The cells of the summary by ID."""
         return {cell["id"]: cell for cell in self.summary["cells"]}
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object in a file."""
+    """Read a JSON object from a file."""
     content: dict[str, Any] = json.loads(path.read_text())
     return content
 
 
 class Running:
-    """A command that was started and may be interrupted; its output goes to files, which can be
-    read meanwhile."""
+    """A running command. Its output goes to files, so that tests can read it meanwhile."""
 
     def __init__(
         self, words: list[str], folder: Path, cwd: Path, environment: dict[str, str]
     ) -> None:
         self._out, self._err = folder / "stdout.txt", folder / "stderr.txt"
         with self._out.open("wb") as out, self._err.open("wb") as err:
-            # A session of its own, as the foreground job of a terminal has a process group of its
-            # own.
+            # A separate process group, like that of the foreground job in a terminal.
             self.process = subprocess.Popen(
                 words,
                 cwd=cwd,
@@ -107,33 +105,34 @@ class Running:
 
     @property
     def pid(self) -> int:
-        """The command's own process."""
+        """The process ID of the command."""
         return self.process.pid
 
     @property
     def err(self) -> str:
-        """Standard error so far."""
+        """The output on stderr so far."""
         return self._err.read_text()
 
     def press_ctrl_c(self) -> float:
-        """What the terminal does: SIGINT to the whole foreground group. Returns the seconds until
-        the end."""
+        """Send SIGINT to the whole process group, as a terminal does; returns the seconds until the
+        command exits."""
         started = time.monotonic()
         os.killpg(self.pid, signal.SIGINT)
         self.process.wait(TIMEOUT_S)
         took_s = time.monotonic() - started
-        sys.stdout.write(f"from Ctrl-C to the end: {took_s:.3f} s\n")
+
+        sys.stdout.write(f"exited {took_s:.3f} s after Ctrl-C\n")
         return took_s
 
     def end(self, timeout_s: float = TIMEOUT_S) -> Done:
-        """Wait for its end."""
+        """Wait for the command to exit."""
         code = self.process.wait(timeout_s)
         return Done(code, self._out.read_text(), self.err)
 
 
 def _with_tables(words: Sequence[object]) -> list[object]:
-    """The words with ``--verbose`` where a command prints an answer instead of tables: most tests
-    read the tables. ``--no-verbose`` leaves the answer."""
+    """Add ``--verbose`` to commands that print a short summary by default, because most tests read
+    the tables; ``--no-verbose`` selects the short summary."""
     if words[:1] not in (("sweep",), ("report",), ("load",), ("capacity",)):
         return list(words)
     if "--no-verbose" in words:
@@ -142,7 +141,7 @@ def _with_tables(words: Sequence[object]) -> list[object]:
 
 
 class Command:
-    """Starts commands from one folder, and tells and removes what they left."""
+    """Runs commands in one folder, and finds and kills the processes that they leave behind."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -154,34 +153,37 @@ class Command:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables of this process without settings of ours or Python's; the cache of servers
-        stays."""
-        kept = {
+        """The environment of this process without settings for wsgiload (except the cache of
+        servers) and Python."""
+        inherited = {
             name: value
             for name, value in os.environ.items()
             if name == "WSGILOAD_CACHE_DIR"
             or not name.startswith(("WSGILOAD_", "VIRTUAL_ENV", "PYTHON"))
         }
-        return kept | {
+        return inherited | {
             MARK: self._mark,
             "TMPDIR": str(self.temporary),
             "COLUMNS": "200",
             "NO_COLOR": "1",
-            # Otherwise what else runs on this host decides how many trials there are.
+            # Otherwise the number of trials would depend on what else this host runs.
             "WSGILOAD_RERUNS": "0",
         }
 
     def start(
         self, *words: object, cwd: Path | None = None, program: list[str] | None = None
     ) -> Running:
-        """Start ``wsgiload`` (or another program) with these words."""
+        """Start ``wsgiload`` (or another program) with these arguments."""
         self._count += 1
         folder = self.folder / f"command-{self._count}"
         folder.mkdir()
+
         argv = [*(program or [str(SCRIPT)]), *map(str, _with_tables(words))]
         environment = self.environment
         if words[:1] == ("capacity",):
-            del environment["WSGILOAD_RERUNS"]  # a search ends at its first spoiled trial without
+            # Without reruns, a search ends at its first disturbed trial.
+            del environment["WSGILOAD_RERUNS"]
+
         running = Running(argv, folder, cwd or self.folder, environment)
         self._pids.append(running.pid)
         return running
@@ -189,41 +191,39 @@ class Command:
     def run(
         self, *words: object, cwd: Path | None = None, program: list[str] | None = None
     ) -> Done:
-        """Run it to its end, and insist that it shows no traceback and leaves nothing."""
+        """Run a command to completion; fails if it prints a traceback or leaves anything behind."""
         done = self.start(*words, cwd=cwd, program=program).end()
         assert "Traceback (most recent call last)" not in done.err, done.err
         self.require_nothing_left()
         return done
 
     def processes(self) -> dict[int, str]:
-        """The living processes of all commands, with their command lines."""
-        return dict(self._living())
+        """The command lines of all running processes of the commands, by process ID."""
+        return dict(self._running_processes())
 
-    def _living(self) -> Iterator[tuple[int, str]]:
-        wanted = f"{MARK}={self._mark}".encode()
-        for folder in Path("/proc").glob("[0-9]*"):
+    def _running_processes(self) -> Iterator[tuple[int, str]]:
+        variable = f"{MARK}={self._mark}".encode()
+        for directory in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
-                if wanted in (folder / "environ").read_bytes().split(b"\0"):
-                    yield (
-                        int(folder.name),
-                        (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(),
-                    )
+                if variable in (directory / "environ").read_bytes().split(b"\0"):
+                    command_line = (directory / "cmdline").read_bytes()
+                    yield int(directory.name), command_line.replace(b"\0", b" ").decode()
 
     def groups(self) -> list[Path]:
-        """The control groups that the commands made and that are still there."""
+        """The remaining control groups of the commands."""
         return [path for pid in self._pids for path in groups_made_by(pid)]
 
     def temporary_files(self) -> list[str]:
-        """What lies in their folder for temporary files."""
+        """The names in the directory for temporary files."""
         return sorted(path.name for path in self.temporary.iterdir())
 
     def require_nothing_left(self) -> None:
-        """Nothing runs, no group is there, and no temporary file."""
-        left = [*self.processes().values(), *map(str, self.groups()), *self.temporary_files()]
-        assert not left, f"left behind: {left}"
+        """Fail if a process, a control group or a temporary file remains."""
+        leftovers = [*self.processes().values(), *map(str, self.groups()), *self.temporary_files()]
+        assert not leftovers, f"left behind: {leftovers}"
 
     def clean_up(self) -> None:
-        """For tests that fail: end what is left, by process id."""
+        """Kill the remaining processes; only a failed test has any."""
         for pid in self.processes():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

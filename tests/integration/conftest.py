@@ -1,5 +1,5 @@
-"""What the end-to-end tests share: a command line that cleans up, a target, and whether limits can
-be set here."""
+"""Fixtures of the integration tests: the command line, a target server, and whether limits can be
+enforced."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from .target import CountingServer
 
 @pytest.fixture
 def command(tmp_path: Path) -> Iterator[Command]:
-    """The command line, in an empty folder; whatever is left at the end fails the test, and is
-    ended."""
+    """The command line in an empty folder. Remaining processes or control groups fail the test."""
     command = Command(tmp_path / "command")
     try:
         yield command
@@ -30,14 +29,14 @@ def command(tmp_path: Path) -> Iterator[Command]:
 
 @pytest.fixture
 def target() -> Iterator[CountingServer]:
-    """A server that counts its answers."""
+    """A server that counts its responses."""
     with CountingServer() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def limits_refused() -> str | None:
-    """Why limits cannot be enforced here, None where they can."""
+    """Why this host cannot enforce limits; None if it can."""
     try:
         select_backend(Limits(cpus=0.5, memory_bytes=2**26, pids=64))
     except LimitsError as error:
@@ -46,8 +45,8 @@ def limits_refused() -> str | None:
 
 
 @pytest.fixture(autouse=True)
-def skip_where_limits_are_refused(request: pytest.FixtureRequest) -> None:
-    """Tests marked ``limits`` need them."""
+def skip_without_limits(request: pytest.FixtureRequest) -> None:
+    """Skip tests marked ``limits`` if this host cannot enforce limits."""
     if request.node.get_closest_marker("limits") is not None:
         refused = request.getfixturevalue("limits_refused")
         if refused is not None:

@@ -1,7 +1,7 @@
-"""Other load generators: runs those that are installed, and has stored output of the others.
+"""Runs other load generators, or returns their stored output if they are not installed.
 
-The stored output is real: ``RECORD_FOREIGN=1`` writes what the installed tools print to
-``foreign/``, with their command lines in ``foreign/commands.txt``.
+The stored output is real: with ``RECORD_FOREIGN=1``, the output of the installed tools is written
+to ``foreign/``, and their command lines to ``foreign/commands.txt``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bench.generators import DIALECTS, find_program
 STORED = Path(__file__).parent / "foreign"
 COMMANDS = STORED / "commands.txt"
 TIMEOUT_S = 60
-# How each is installed that `make bench` does not use.
+# How to install the tools that `make bench` does not use.
 INSTALL = {"httperf": "apt-get install httperf"}
 Meanwhile = Callable[["subprocess.Popen[bytes]"], None]
 
@@ -33,21 +33,23 @@ def output_of(
     meanwhile: Meanwhile | None = None,
     then: Sequence[str] = (),
 ) -> str:
-    """What the tool prints when it is run with these words; what it once printed for this case
-    where it is not installed. ``then`` are the words of a second call that reads the first one's
-    output."""
+    """Run the tool and return its output; if it is not installed, the stored output of this case.
+
+    ``then`` are the arguments of a second call, which reads the output of the first one.
+    """
     stored = STORED / f"{tool}-{case}.txt"
     program = find_program(tool)
     if program is None:
-        return _stored(tool, stored)
+        return _read_stored(tool, stored)
 
     argv = [str(program), *map(str, words)]
-    printed = _run(argv, stdin.encode(), preexec, meanwhile)
+    output = _run(argv, stdin.encode(), preexec, meanwhile)
     if then:
-        printed = _run([str(program), *then], printed)
+        output = _run([str(program), *then], output)
+
     if os.environ.get("RECORD_FOREIGN"):
-        _record(stored, printed, argv, stdin, then)
-    return printed.decode()
+        _record(stored, output, argv, stdin, then)
+    return output.decode()
 
 
 def _run(
@@ -63,36 +65,38 @@ def _run(
     try:
         if meanwhile is not None:
             meanwhile(process)
-        printed, _ = process.communicate(stdin, timeout=TIMEOUT_S)
+        output, _ = process.communicate(stdin, timeout=TIMEOUT_S)
     finally:
         process.kill()
         process.wait()
-    return printed
+    return output
 
 
 def stored_output(tool: str, case: str) -> str:
-    """What the tool once printed for a case that needs more than the tool to be repeated."""
-    return _stored(tool, STORED / f"{tool}-{case}.txt")
+    """The stored output of a case that this test cannot reproduce with the tool alone."""
+    return _read_stored(tool, STORED / f"{tool}-{case}.txt")
 
 
-def _stored(tool: str, stored: Path) -> str:
-    how = INSTALL.get(tool) or DIALECTS[tool].install
+def _read_stored(tool: str, stored: Path) -> str:
+    install = INSTALL.get(tool) or DIALECTS[tool].install
     if not stored.exists():
-        pytest.skip(f"{tool} is not installed and there is no stored output: {how}")
+        pytest.skip(f"{tool} is not installed and there is no stored output: {install}")
     return stored.read_text()
 
 
 def _record(
-    stored: Path, printed: bytes, argv: Sequence[str], stdin: str, then: Sequence[str]
+    stored: Path, output: bytes, argv: Sequence[str], stdin: str, then: Sequence[str]
 ) -> None:
     STORED.mkdir(exist_ok=True)
-    stored.write_bytes(printed)
+    stored.write_bytes(output)
+
     words = [Path(argv[0]).name, *argv[1:]]
     line = f"{stored.name}: {' '.join(words)}"
     if stdin:
         line = f"{line} <<< {stdin.strip()!r}"
     if then:
         line = f"{line} | {Path(argv[0]).name} {' '.join(then)}"
-    known = COMMANDS.read_text().splitlines() if COMMANDS.exists() else []
-    others = [one for one in known if not one.startswith(f"{stored.name}: ")]
+
+    recorded = COMMANDS.read_text().splitlines() if COMMANDS.exists() else []
+    others = [other for other in recorded if not other.startswith(f"{stored.name}: ")]
     COMMANDS.write_text("\n".join(sorted([*others, line])) + "\n")

@@ -1,7 +1,8 @@
-"""The rows of the kill table, and what must hold after each.
+"""Runs the rows of the kill table and checks the outcome of each.
 
-A row is a step of a cell's life and the processes that are killed while the orchestrator stands
-there. Every row resumes a copy of one run, of which a cell is finished and another is not.
+A row is a step in the lifecycle of a cell and the processes that are killed while the orchestrator
+is paused there. Every row resumes a copy of the same run, which has one finished and one
+unfinished cell.
 """
 
 from __future__ import annotations
@@ -34,24 +35,25 @@ SERVER = "waitress"
 CELLS = (f"{SERVER}@40#1", f"{SERVER}@50#1")
 BRIEFLY = ("--duration", "1s", "--warmup", "0s", "--cooldown", "0s", "--settle", "0s", "--quiet")
 STOPPING = Path(__file__).with_name("stopping.py")
-SECONDS_TO_GO = 5.0
-# Most rows are cleaned up by what every command does before it starts a server.
+CLEANUP_TIMEOUT_S = 5.0
+# One row in five resumes the run afterwards; the others only run the cleanup that every command
+# begins with.
 ROWS_PER_RESUMED = 5
-HOW_COMMANDS_BEGIN = """
+STARTUP_CLEANUP = """
 from wsgiload.limits import Limits, select_backend
 from wsgiload.scratch import remove_stale_scratch
 remove_stale_scratch()
 select_backend(Limits())
 """
-# One report at a time: they share standard output.
-READING = threading.Lock()
-# Whatever else the host does.
-PATIENCE_S = 120.0
+# One report at a time, because the redirection of stdout and stderr is global.
+REPORT_LOCK = threading.Lock()
+# Long enough for a busy host.
+TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Who is killed where, in this order."""
+    """The processes to kill at a step, in this order."""
 
     step: str
     killed: tuple[str, ...]
@@ -62,16 +64,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What is wrong after a row, and how long it took until nothing was left."""
+    """The problems found after a row, and the seconds until nothing was left."""
 
     row: Row
-    complaints: tuple[str, ...]
+    problems: tuple[str, ...]
     seconds: float
 
 
 def rows_at(step: str, living: frozenset[str]) -> Iterator[Row]:
-    """Every subset of those that live there, the janitor first and the orchestrator last; these two
-    also the other way round where others are left."""
+    """Every subset of the processes alive at a step, killed with the janitor first and the
+    orchestrator last. If other processes are alive, these two are also killed in reverse order."""
     present = [role for role in ROLES if role in living]
     for count in range(1, len(present) + 1):
         for killed in itertools.combinations(present, count):
@@ -81,8 +83,8 @@ def rows_at(step: str, living: frozenset[str]) -> Iterator[Row]:
 
 
 def roles_of(processes: Mapping[int, str], orchestrator: int) -> dict[str, list[int]]:
-    """The living processes by what they are; whatever else there is belongs to the server."""
-    found: dict[str, list[int]] = {}
+    """The process IDs by role; processes without another role belong to the server."""
+    roles: dict[str, list[int]] = {}
     for pid, line in processes.items():
         if pid == orchestrator:
             role = "orchestrator"
@@ -92,12 +94,12 @@ def roles_of(processes: Mapping[int, str], orchestrator: int) -> dict[str, list[
             role = "generator"
         else:
             role = "server"
-        found.setdefault(role, []).append(pid)
-    return found
+        roles.setdefault(role, []).append(pid)
+    return roles
 
 
-class Stopped:
-    """A sweep that stands at one step, or at one after the other."""
+class PausedSweep:
+    """A sweep that pauses at one step, or at every step."""
 
     def __init__(self, command: Command, place: Place, step: str, run: Path) -> None:
         self.command = command
@@ -106,29 +108,29 @@ class Stopped:
         self.running = command.start("sweep", "--quiet", "--resume", run, program=program)
 
     def wait(self) -> str | None:
-        """The step where it stands now; None where it has ended."""
+        """Wait for the next pause and return its step; None if the sweep has ended."""
         until(
             lambda: self._file.exists() or self.running.process.poll() is not None,
             "the step",
-            PATIENCE_S,
+            TIMEOUT_S,
         )
         return self._file.read_text() if self._file.exists() else None
 
-    def go_on(self) -> None:
+    def proceed(self) -> None:
         self._file.unlink()
 
     def roles(self) -> dict[str, list[int]]:
         return roles_of(self.command.processes(), self.running.pid)
 
     def kill(self, roles: tuple[str, ...]) -> None:
-        """In this order: each has died before the next is killed."""
-        found = self.roles()
+        """Kill the processes of these roles in this order, each after the previous one is dead."""
+        pids_by_role = self.roles()
         for role in roles:
-            for pid in found.get(role, ()):
+            for pid in pids_by_role.get(role, ()):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            for pid in found.get(role, ()):
-                until(lambda pid=pid: is_dead(pid), f"the end of {role}", PATIENCE_S)  # type: ignore[misc]
+            for pid in pids_by_role.get(role, ()):
+                until(lambda pid=pid: is_dead(pid), f"the end of {role}", TIMEOUT_S)  # type: ignore[misc]
 
 
 def is_dead(pid: int) -> bool:
@@ -138,13 +140,13 @@ def is_dead(pid: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where rows are run: in control groups of their own, so that no other command removes what one
-    of them left, or where this process is."""
+    """The control groups in which a row runs. Parallel rows need separate ones, so that no row
+    cleans up after another; without any, a row runs in those of this process."""
 
     groups: tuple[Path, ...] = ()
 
     def program(self, *words: str) -> list[str]:
-        """The command, run here."""
+        """A command line that runs the program in these control groups."""
         entries = [str(group / "cgroup.procs") for group in self.groups]
         return ["/bin/sh", "-c", ENTER_SCRIPT, "enter", *entries, "--", *words]
 
@@ -154,31 +156,33 @@ ENTER_SCRIPT = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 126; shift; done;
 
 @contextmanager
 def place_of_its_own(number: int) -> Iterator[Place]:
-    """Such a place, gone at the end of the block."""
-    made = []
+    """Create separate control groups, and remove them afterwards."""
+    groups = []
     for base in bases_of():
         group = base / f"kill-table-{os.getpid()}-{number}"
         group.mkdir()
-        made.append(group)
-        for name in ("cpuset.mems", "cpuset.cpus"):  # without, nothing may enter a v1 cpuset
+        groups.append(group)
+        for name in ("cpuset.mems", "cpuset.cpus"):  # an empty v1 cpuset accepts no process
             if (group / name).exists():
                 (group / name).write_text((base / name).read_text())
     try:
-        yield Place(tuple(made))
+        yield Place(tuple(groups))
     finally:
-        for group in made:
+        for group in groups:
             until(lambda group=group: remove_directory(group), f"the end of {group}")  # type: ignore[misc]
 
 
 def make_template(command: Command) -> Path:
-    """A run that was killed after its first cell, in the second."""
+    """A run that was killed in its second cell."""
     words = ("--servers", SERVER, "--rates", "40,50", *BRIEFLY)
     running = command.start("sweep", *words)
     (runs,) = [command.folder / ".wsgiload" / "runs"]
     until(lambda: [len(cells_of(run)) for run in runs.glob("*")] == [1], "the first cell")
+
     os.kill(running.pid, signal.SIGKILL)
     running.end()
-    until(lambda: leftovers(command, running.pid) == [], "the end of everything")
+    until(lambda: leftovers(command, running.pid) == [], "the cleanup")
+
     (run,) = runs.iterdir()
     return run
 
@@ -192,109 +196,116 @@ def cells_of(run: Path) -> list[str]:
 
 
 def leftovers(command: Command, pid: int) -> list[str]:
-    """Processes, groups and folders that are still there."""
+    """The remaining processes, control groups and temporary files."""
     shared = SHARED_MEMORY.glob(f"{scratch_prefix(pid)}*")
-    others = [*command.groups(), *shared]
-    return [*command.processes().values(), *map(str, others), *command.temporary_files()]
+    paths = [*command.groups(), *shared]
+    return [*command.processes().values(), *map(str, paths), *command.temporary_files()]
 
 
-def carry_out(
+def run_row(
     row: Row, template: Path, folder: Path, place: Place, *, is_resumed: bool
 ) -> Outcome | None:
-    """Kill, and look what is left; None where one of them does not live at that step this time."""
+    """Run one row; None if one of its processes was not alive at that step this time."""
     command = Command(folder)
     run = folder / "run"
     shutil.copytree(template, run)
     try:
-        stopped = Stopped(command, place, row.step, run)
-        if stopped.wait() is None or not set(row.killed) <= set(stopped.roles()):
+        paused = PausedSweep(command, place, row.step, run)
+        if paused.wait() is None or not set(row.killed) <= set(paused.roles()):
             return None
-        stopped.kill(row.killed)
-        return judge(row, stopped, run, place, is_resumed=is_resumed)
+        paused.kill(row.killed)
+        return check_outcome(row, paused, run, place, is_resumed=is_resumed)
     finally:
         command.clean_up()
         until(lambda: command.processes() == {}, "the end of every process")
         shutil.rmtree(folder)
 
 
-def judge(row: Row, stopped: Stopped, run: Path, place: Place, *, is_resumed: bool) -> Outcome:
-    complaints, finished = [], cells_of(run)
+def check_outcome(
+    row: Row, paused: PausedSweep, run: Path, place: Place, *, is_resumed: bool
+) -> Outcome:
+    problems, finished = [], cells_of(run)
     is_killed = "orchestrator" in row.killed
     if not is_killed:
-        stopped.go_on()
-    done = stopped.running.end(PATIENCE_S)
-    if not is_killed and (done.code not in (0, 97, 98) or "Traceback" in done.err):
-        complaints.append(f"exit code {done.code}: {done.err[-2000:]}")
+        paused.proceed()
+    result = paused.running.end(TIMEOUT_S)
+    if not is_killed and (result.code not in (0, 97, 98) or "Traceback" in result.err):
+        problems.append(f"exit code {result.code}: {result.err[-2000:]}")
 
-    began = time.monotonic()
+    started = time.monotonic()
     both = {"orchestrator", "janitor"} <= set(row.killed)
-    left = wait_until_gone(stopped, only_processes=both)
-    seconds = time.monotonic() - began
-    if left:
-        complaints.append(f"left after {SECONDS_TO_GO} s: {left}")
+    remaining = wait_for_cleanup(paused, only_processes=both)
+    seconds = time.monotonic() - started
+    if remaining:
+        problems.append(f"left after {CLEANUP_TIMEOUT_S} s: {remaining}")
+
     if both:
-        complaints += next_command(stopped, run, place, is_resumed=is_resumed)
-    complaints += read_again(run, finished)
-    return Outcome(row, tuple(complaints), seconds)
+        problems += run_next_command(paused, run, place, is_resumed=is_resumed)
+    problems += check_stored_cells(run, finished)
+    return Outcome(row, tuple(problems), seconds)
 
 
-def wait_until_gone(stopped: Stopped, *, only_processes: bool) -> list[str]:
-    """What is left after the time that there is."""
-    command, pid = stopped.command, stopped.running.pid
-    deadline = time.monotonic() + SECONDS_TO_GO
+def wait_for_cleanup(paused: PausedSweep, *, only_processes: bool) -> list[str]:
+    """Wait until nothing is left; returns the leftovers at the timeout."""
+    command, pid = paused.command, paused.running.pid
+    deadline = time.monotonic() + CLEANUP_TIMEOUT_S
 
-    def left() -> list[str]:
+    def find_leftovers() -> list[str]:
         lines = list(command.processes().values())
         return lines if only_processes else leftovers(command, pid)
 
-    while (found := left()) and time.monotonic() < deadline:
+    while (remaining := find_leftovers()) and time.monotonic() < deadline:
         time.sleep(0.02)
-    return found
+    return remaining
 
 
-def next_command(stopped: Stopped, run: Path, place: Place, *, is_resumed: bool) -> list[str]:
-    """The next command removes what nobody was there to remove; one that resumes the run completes
-    it."""
-    command, pid = stopped.command, stopped.running.pid
+def run_next_command(
+    paused: PausedSweep, run: Path, place: Place, *, is_resumed: bool
+) -> list[str]:
+    """The next command removes the leftovers if the janitor was killed, too; if it resumes the run,
+    it completes the run."""
+    command, pid = paused.command, paused.running.pid
     if is_resumed:
         program = place.program(str(SCRIPT))
-        done = command.start("sweep", "--quiet", "--resume", run, program=program).end()
+        result = command.start("sweep", "--quiet", "--resume", run, program=program).end()
     else:
-        done = command.start(program=place.program(sys.executable, "-c", HOW_COMMANDS_BEGIN)).end()
-    if done.code not in (0, 98) or "Traceback" in done.err:
-        return [f"the next command ended with exit code {done.code}: {done.err[-2000:]}"]
+        result = command.start(program=place.program(sys.executable, "-c", STARTUP_CLEANUP)).end()
+
+    if result.code not in (0, 98) or "Traceback" in result.err:
+        return [f"the next command ended with exit code {result.code}: {result.err[-2000:]}"]
     if is_resumed and sorted(cells_of(run)) != sorted(CELLS):
         return [f"resumed with the cells {cells_of(run)}"]
-    left = leftovers(command, pid)
-    return [f"left after the next command: {left}"] if left else []
+    remaining = leftovers(command, pid)
+    return [f"left after the next command: {remaining}"] if remaining else []
 
 
-def read_again(run: Path, finished: list[str]) -> list[str]:
-    """What was finished can be read, and nothing of it is taken for damaged."""
+def check_stored_cells(run: Path, finished: list[str]) -> list[str]:
+    """Finished cells are still stored, and all stored files are intact."""
     out, err = io.StringIO(), io.StringIO()
-    with READING, redirect_stdout(out), redirect_stderr(err):
+    with REPORT_LOCK, redirect_stdout(out), redirect_stderr(err):
         code = cli.run(["report", str(run)])
-    said = err.getvalue()
-    complaints = [f"the report: {code}, {said}"] if code or said else []
-    complaints += [f"not stored: {cell}" for cell in finished if cell not in cells_of(run)]
+    messages = err.getvalue()
+
+    problems = [f"the report: {code}, {messages}"] if code or messages else []
+    problems += [f"not stored: {cell}" for cell in finished if cell not in cells_of(run)]
     for cell in cells_of(run):
         if (run / "load" / f"{cell}.json").exists():
             read_load(run / "load" / f"{cell}.json")
-    return complaints
+    return problems
 
 
 def steps_of(template: Path, folder: Path, place: Place) -> list[tuple[str, frozenset[str]]]:
-    """Every step in its order, and who lives there."""
+    """Every step in order, with the roles of the processes that are alive there."""
     command = Command(folder)
     shutil.copytree(template, folder / "run")
-    stopped, steps = Stopped(command, place, "every", folder / "run"), []
+    paused, steps = PausedSweep(command, place, "every", folder / "run"), []
     try:
-        while (step := stopped.wait()) is not None:
-            steps.append((step, frozenset(stopped.roles())))
-            stopped.go_on()
-        done = stopped.running.end(PATIENCE_S)
-        assert done.code in (0, 98), done.err
-        assert leftovers(command, stopped.running.pid) == []
+        while (step := paused.wait()) is not None:
+            steps.append((step, frozenset(paused.roles())))
+            paused.proceed()
+        result = paused.running.end(TIMEOUT_S)
+        assert result.code in (0, 98), result.err
+        assert leftovers(command, paused.running.pid) == []
     finally:
         command.clean_up()
     return steps
@@ -303,29 +314,27 @@ def steps_of(template: Path, folder: Path, place: Place) -> list[tuple[str, froz
 def carry_out_all(
     rows: Sequence[Row], template: Path, folder: Path, jobs: int
 ) -> list[Outcome | None]:
-    """The outcomes of all rows, so many at a time."""
-    free: SimpleQueue[Place] = SimpleQueue()
+    """Run all rows, ``jobs`` at a time."""
+    free_places: SimpleQueue[Place] = SimpleQueue()
 
-    def one(number: int, row: Row) -> Outcome | None:
-        place = free.get()
+    def run_one(number: int, row: Row) -> Outcome | None:
+        place = free_places.get()
         try:
-            where, is_resumed = folder / f"row-{number}", number % ROWS_PER_RESUMED == 0
-            outcome = carry_out(row, template, where, place, is_resumed=is_resumed)
-            complaints = ["not carried out"] if outcome is None else outcome.complaints
-            sys.stdout.write(
-                f"{number + 1} of {len(rows)}: {row}: {complaints or 'nothing left'}\n"
-            )
+            row_folder, is_resumed = folder / f"row-{number}", number % ROWS_PER_RESUMED == 0
+            outcome = run_row(row, template, row_folder, place, is_resumed=is_resumed)
+            problems = ["skipped"] if outcome is None else outcome.problems
+            sys.stdout.write(f"{number + 1} of {len(rows)}: {row}: {problems or 'nothing left'}\n")
             sys.stdout.flush()
             return outcome
         finally:
-            free.put(place)
+            free_places.put(place)
 
     with ExitStack() as stack:
         for number in range(jobs):
-            free.put(stack.enter_context(place_of_its_own(number)) if jobs > 1 else Place())
+            free_places.put(stack.enter_context(place_of_its_own(number)) if jobs > 1 else Place())
         with ThreadPoolExecutor(jobs) as pool:
             try:
-                return list(pool.map(one, range(len(rows)), rows))
+                return list(pool.map(run_one, range(len(rows)), rows))
             except KeyboardInterrupt:
                 pool.shutdown(cancel_futures=True)
                 raise

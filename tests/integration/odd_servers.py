@@ -1,4 +1,4 @@
-"""Servers that misbehave as published comparisons have met it. Each runs in this process, on a free
+"""Servers that misbehave like those in published comparisons. Each runs in this process, on a free
 port of the loopback interface."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Serve = Callable[[socket.socket], None]
 
 
 def _request(connection: socket.socket) -> bool:
-    """Read one request without a body; False at the end."""
+    """Read one request without a body; False at the end of the connection."""
     data = b""
     while not data.endswith(b"\r\n\r\n"):
         received = connection.recv(4096)
@@ -34,7 +34,7 @@ def _serve_all(connection: socket.socket) -> None:
 
 @contextmanager
 def _listening(accept: Callable[[socket.socket, list[socket.socket]], None]) -> Iterator[str]:
-    """The URL of a socket whose connections this function accepts, until it is closed."""
+    """Run ``accept`` in a thread on a listening socket; yields the URL."""
     opened: list[socket.socket] = []
     with socket.create_server(("127.0.0.1", 0), backlog=BACKLOG) as listener:
         port = listener.getsockname()[1]
@@ -50,7 +50,7 @@ def _listening(accept: Callable[[socket.socket, list[socket.socket]], None]) -> 
         finally:
             with suppress(OSError):
                 listener.shutdown(socket.SHUT_RDWR)
-            # A thread that waits for one of its connections to end can accept another one meanwhile.
+            # The end of a connection can make the thread accept another one, hence twice.
             _shut_down(opened)
             accepting.join()
             _shut_down(opened)
@@ -59,7 +59,7 @@ def _listening(accept: Callable[[socket.socket, list[socket.socket]], None]) -> 
 
 
 def _shut_down(connections: list[socket.socket]) -> None:
-    """Whoever reads from them or writes to them ends."""
+    """End the threads that read from these connections or write to them."""
     for connection in list(connections):
         with suppress(OSError):
             connection.shutdown(socket.SHUT_RDWR)
@@ -77,8 +77,7 @@ def _in_threads(serve: Serve) -> Callable[[socket.socket, list[socket.socket]], 
 
 @contextmanager
 def serving_few_connections(threads: int) -> Iterator[str]:
-    """So many threads, each of which keeps its connection to its end: all other connections
-    starve."""
+    """Serve each connection in one of ``threads`` threads until it closes: all others starve."""
     free = threading.Semaphore(threads)
 
     def accept(listener: socket.socket, opened: list[socket.socket]) -> None:
@@ -87,8 +86,8 @@ def serving_few_connections(threads: int) -> Iterator[str]:
             connection, _ = listener.accept()
             opened.append(connection)
 
-            def serve(own: socket.socket) -> None:
-                _serve_all(own)
+            def serve(accepted: socket.socket) -> None:
+                _serve_all(accepted)
                 free.release()
 
             threading.Thread(target=serve, args=(connection,), daemon=True).start()
@@ -99,7 +98,7 @@ def serving_few_connections(threads: int) -> Iterator[str]:
 
 @contextmanager
 def serving_one_request_each() -> Iterator[str]:
-    """Each connection gets one response; it stays open and gets no other."""
+    """Respond once per connection, and keep it open without further responses."""
 
     def serve(connection: socket.socket) -> None:
         with suppress(OSError):
@@ -112,7 +111,7 @@ def serving_one_request_each() -> Iterator[str]:
 
 @contextmanager
 def refusing_after(connections: int) -> Iterator[str]:
-    """So many connections are accepted, and all others refused."""
+    """Accept this many connections and refuse all others."""
 
     def accept(listener: socket.socket, opened: list[socket.socket]) -> None:
         for _ in range(connections):

@@ -1,5 +1,4 @@
-"""What the tests of secrets and hostile text plant, the apps that repeat it, and the search for
-it."""
+"""Secrets and hostile text for tests, apps that repeat them, and searches for them."""
 
 from __future__ import annotations
 
@@ -10,41 +9,41 @@ from time import sleep
 
 from .command import Command, Done, Running
 
-# Strings that would steer a terminal, reorder a line or end it.
+# Strings that control a terminal, or reorder or end a line.
 RAW = ("\x1b]0;owned", "\x07", "\u202egnp", "\u2028", "\x9b31m")
-# As Python source writes them.
+# The same in Python source.
 PLANTED = "\\x1b]0;owned\\x07 \\u202egnp \\u2028 \\x9b31m"
 HOSTILE = PLANTED.encode().decode("unicode_escape")
-# Those that are no bytes of a program by chance.
+# Those that do not occur in binary files by chance.
 DISTINCT = ("\x1b]0;owned", "owned\x07", "\u202egnp", "\x9b31m")
 
 TOKEN, COOKIE, KEY = "tok-5e3c7e7a11", "cook-5e3c7e7a12", "key-5e3c7e7a13"
 PARAMETER, BODY = "par-5e3c7e7a14", "body-5e3c7e7a15"
 VARIABLE, PASSWORD = "var-5e3c7e7a16", "pass-5e3c7e7a17"
 SECRETS = (TOKEN, COOKIE, KEY, PARAMETER, BODY, VARIABLE, PASSWORD)
-# As a plan holds a body.
+# The request body as it is stored in a plan.
 ENCODED = base64.b64encode(f"pin={BODY}".encode()).decode()
 
 HEADERS = f"Authorization: Bearer {TOKEN}\nCookie: id={COOKIE}\nX-Api-Key: {KEY}\n"
 VARIABLES = f"API_TOKEN={VARIABLE}\nDATABASE_URL=postgres://shop:{PASSWORD}@db/shop\n"
-# Repeats in its log, its responses and its exceptions what it is sent and what it was started with.
+# Repeats its requests and its environment variables in its log, responses and exceptions.
 REPEATS = f"""
 import os, sys
 
 sys.stderr.write(f"{{os.environ['API_TOKEN']}} {{os.environ['DATABASE_URL']}}\\n")
-asked = 0
+requests = 0
 
 def app(environ, start_response):
-    global asked
-    asked += 1
+    global requests
+    requests += 1
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)).decode()
-    said = " ".join(value for value in environ.values() if isinstance(value, str)) + body
-    sys.stderr.write(f"{{said}} {PLANTED}\\n")
+    received = " ".join(value for value in environ.values() if isinstance(value, str)) + body
+    sys.stderr.write(f"{{received}} {PLANTED}\\n")
     sys.stderr.flush()
-    if asked > 8 and asked % 3 == 0:
-        raise RuntimeError(f"{{said}} {PLANTED}")
-    start_response("200 OK", [("Set-Cookie", said.replace("\\r", "").replace("\\n", ""))])
-    return [f"{{said}} {PLANTED}".encode()]
+    if requests > 8 and requests % 3 == 0:
+        raise RuntimeError(f"{{received}} {PLANTED}")
+    start_response("200 OK", [("Set-Cookie", received.replace("\\r", "").replace("\\n", ""))])
+    return [f"{{received}} {PLANTED}".encode()]
 """
 FAILS = "import os\nraise RuntimeError(os.environ['API_TOKEN'] + os.environ['DATABASE_URL'])\n"
 FILES = {
@@ -54,54 +53,57 @@ FILES = {
     "repeats.py": REPEATS,
     "fails.py": FAILS,
 }
-# The options that take the secrets from these files.
+# Options that read the secrets from these files.
 REQUEST = ("-H", "@headers", "-X", "POST", "--body-file", "body")
 SWEEP = ("--env-file", "vars", *REQUEST)
 
 
 def plant(folder: Path) -> None:
-    """Write the files with the secrets, and the apps that repeat them."""
+    """Write the files with the secrets and the apps that repeat them."""
     for name, text in FILES.items():
         (folder / name).write_text(text)
 
 
 def texts_in(places: Iterable[Path]) -> Iterator[tuple[str, str]]:
-    """Name and content of each file; folders are searched. All are UTF-8."""
+    """The name and content of each file, folders searched recursively. All are UTF-8."""
     for place in places:
         for path in (place, *place.rglob("*")):
             if path.is_file():
                 yield path.name, path.read_text()
 
 
-def require_clean(done: Done, *places: Path, typed: Sequence[str] = ()) -> None:
-    """Neither secrets nor raw hostile strings in what was printed and in these files, but for what
-    the user typed."""
-    texts = [("stdout", done.out), ("stderr", done.err), *texts_in(places)]
-    searched = [*RAW, *(one for one in SECRETS if one not in typed), ENCODED]
-    found = [(name, one) for name, text in texts for one in searched if one in text]
-    assert found == [], found
+def require_clean(result: Done, *places: Path, typed: Sequence[str] = ()) -> None:
+    """Neither the output nor these files contain a raw hostile string, or a secret other than those
+    typed by the user."""
+    texts = [("stdout", result.out), ("stderr", result.err), *texts_in(places)]
+    forbidden = [*RAW, *(secret for secret in SECRETS if secret not in typed), ENCODED]
+    leaks = [(name, string) for name, text in texts for string in forbidden if string in text]
+    assert leaks == [], leaks
 
 
 def require_clean_cache(cache: Path) -> None:
-    """The same in a cache, which also holds programs."""
-    searched = [one.encode() for one in (*DISTINCT, *SECRETS, ENCODED)]
+    """No file of a cache, which may be binary, contains a secret or a distinct hostile string."""
+    forbidden = [string.encode() for string in (*DISTINCT, *SECRETS, ENCODED)]
     files = [path for path in cache.rglob("*") if path.is_file() and not path.is_symlink()]
     contents = ((path, path.read_bytes()) for path in files)
-    found = [(path.name, one) for path, content in contents for one in searched if one in content]
-    assert files and found == [], found
+    leaks = [
+        (path.name, item) for path, content in contents for item in forbidden if item in content
+    ]
+    assert files and leaks == [], leaks
 
 
 def until_it_ends(running: Running, command: Command) -> tuple[Done, set[str]]:
-    """Its end, and every command line that was seen meanwhile."""
-    seen: set[str] = set()
+    """Wait for the command to exit; returns also the command lines of all processes seen
+    meanwhile."""
+    command_lines: set[str] = set()
     while running.process.poll() is None:
-        seen |= set(command.processes().values())
+        command_lines |= set(command.processes().values())
         sleep(0.005)
-    return running.end(), seen
+    return running.end(), command_lines
 
 
 def require_unseen(lines: Iterable[str], typed: Sequence[str] = ()) -> None:
-    """No secret on a command line but on that of the user, which holds what was typed."""
-    others = [line for line in lines if not any(one in line for one in typed)]
-    found = [(line, one) for line in others for one in SECRETS if one in line]
-    assert found == [], found
+    """No command line contains a secret, except that of the user, which contains ``typed``."""
+    others = [line for line in lines if not any(secret in line for secret in typed)]
+    leaks = [(line, secret) for line in others for secret in SECRETS if secret in line]
+    assert leaks == [], leaks

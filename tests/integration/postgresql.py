@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the test's own: Debian's, on a cluster that is made for it."""
+"""Runs Debian's PostgreSQL server on a new cluster for a test."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ import pytest
 
 from wsgiload.serving.launch import free_port
 
-# It refuses to run as root, so root hands it to the user whom nothing else belongs to.
+# PostgreSQL refuses to run as root; tests run as root start it as the user nobody.
 NOBODY = 65534
-# Debian leaves the programs of the server out of PATH.
+# Debian does not add the server's programs to PATH.
 DEBIAN = "usr/lib/postgresql/*/bin"
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """An initialised cluster, and how its programs are started."""
+    """An initialised cluster, and the commands of its programs."""
 
     folder: Path
     programs: Path
     port: int
 
     def command(self, *words: object) -> str:
-        """One of its programs with these words, as its user."""
-        program, *rest = map(str, words)
-        return shlex.join([*as_its_user(), str(self.programs / program), *rest])
+        """The command line that runs a program with these arguments as the server's user."""
+        program, *arguments = map(str, words)
+        return shlex.join([*as_server_user(), str(self.programs / program), *arguments])
 
     @property
     def serve(self) -> str:
@@ -44,21 +44,21 @@ class Cluster:
 
     @property
     def is_ready(self) -> str:
-        """The command that exits with 0 once it accepts queries."""
+        """The command that exits with 0 once the server accepts queries."""
         return self.command("pg_isready", "-q", "-h", "127.0.0.1", "-p", self.port)
 
 
-def as_its_user() -> list[str]:
-    """What a command line begins with, so that it does not run as root."""
+def as_server_user() -> list[str]:
+    """The prefix of a command line that must not run as root."""
     if os.geteuid() != 0:
         return []
     return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 
 
 def programs_folder() -> Path:
-    """Where the server's programs are; without them the test is skipped."""
-    found = shutil.which("initdb")
-    folders = [Path(found).resolve().parent] if found else sorted(Path("/").glob(DEBIAN))
+    """The directory of the server's programs; skips the test if there is none."""
+    initdb = shutil.which("initdb")
+    folders = [Path(initdb).resolve().parent] if initdb else sorted(Path("/").glob(DEBIAN))
     if not folders:
         pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
     return folders[-1]
@@ -66,13 +66,14 @@ def programs_folder() -> Path:
 
 @contextmanager
 def fresh_cluster() -> Iterator[Cluster]:
-    """A cluster whose only user is called shop and needs no password."""
+    """A new cluster, whose only user is named shop and needs no password."""
     programs = programs_folder()
-    # Not below pytest's folder, which only its owner may enter.
+    # Not in pytest's temporary directory, which only its owner can access.
     folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
     try:
         if os.geteuid() == 0:
             os.chown(folder, NOBODY, NOBODY)
+
         cluster = Cluster(folder, programs, free_port())
         options = ("--username=shop", "--auth=trust", "--no-sync", "--locale=C.UTF-8")
         initdb = cluster.command("initdb", "--pgdata", folder / "data", *options)

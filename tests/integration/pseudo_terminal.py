@@ -1,4 +1,4 @@
-"""Runs the command line on a terminal of a given size, and shows what a person would see there."""
+"""Runs a command on a terminal of a given size, and returns what a user would see."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ READ_BYTES = 65_536
 
 
 class Terminal:
-    """A command on a pseudo terminal, whose output an emulator draws."""
+    """A command on a pseudoterminal, whose output is drawn by a terminal emulator."""
 
     def __init__(
         self,
@@ -33,40 +33,41 @@ class Terminal:
         columns, lines = size
         self.screen = pyte.HistoryScreen(columns, lines, history=10_000)
         self._stream = pyte.ByteStream(self.screen)
-        self.descriptor, theirs = pty.openpty()
+        self.descriptor, subordinate = pty.openpty()
         self.output = b""
         self._resize(columns, lines)
+
         self.process = subprocess.Popen(
             [str(word) for word in words],
             cwd=cwd,
             env=environment,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
+            stdin=subordinate,
+            stdout=subordinate,
+            stderr=subordinate,
             start_new_session=True,
         )
-        os.close(theirs)
+        os.close(subordinate)
 
     def _resize(self, columns: int, lines: int) -> None:
         fcntl.ioctl(self.descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def resize(self, columns: int, lines: int) -> None:
-        """The person drags the corner of the window."""
+        """Resize the window."""
         self.screen.resize(lines, columns)
         self._resize(columns, lines)
 
     def press_ctrl_c(self) -> None:
-        """SIGINT to the foreground job."""
+        """Send SIGINT to the foreground job."""
         os.killpg(self.process.pid, signal.SIGINT)
 
     @property
     def shown(self) -> list[str]:
-        """What stands on the screen, without the empty end of each line."""
+        """The lines on the screen, without trailing blanks."""
         return [line.rstrip() for line in self.screen.display]
 
     @property
     def scrolled(self) -> list[str]:
-        """Everything from the first line on, that which has left the screen included."""
+        """All lines since the start, including those that have scrolled off the screen."""
         above = [
             "".join(line[column].data for column in range(self.screen.columns)).rstrip()
             for line in self.screen.history.top
@@ -74,29 +75,30 @@ class Terminal:
         return [*above, *self.shown]
 
     def watch(self, until: Callable[[], bool], timeout_s: float = 120.0) -> bool:
-        """Draw what comes until something is true; False if the command ended first."""
+        """Draw the output until ``until`` returns true; False if the command ended first."""
         end_s = time.monotonic() + timeout_s
         while time.monotonic() < end_s:
             if until():
                 return True
             if not self._draw():
                 return until()
+
         raise AssertionError("\n".join(self.shown))
 
     def end(self, timeout_s: float = 120.0) -> int:
-        """Draw until the command ends; its exit code."""
+        """Draw the output until the command ends; returns its exit code."""
         self.watch(lambda: False, timeout_s)
         os.close(self.descriptor)
         return self.process.wait(timeout_s)
 
     def _draw(self) -> bool:
-        """Whether there may be more."""
+        """Draw the available output; False at its end."""
         ready, _, _ = select.select([self.descriptor], [], [], POLL_S)
         if not ready:
             return True
         try:
             piece = os.read(self.descriptor, READ_BYTES)
-        except OSError:  # nobody has the other end any more
+        except OSError:  # no process has the other end open
             return False
         self.output += piece
         self._stream.feed(piece)

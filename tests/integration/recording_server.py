@@ -1,4 +1,4 @@
-"""A server that keeps every request of every connection, to compare clients with each other."""
+"""A server that records the requests of every connection, to compare clients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BODY = b"recorded"
 
 @dataclass(frozen=True)
 class Received:
-    """One request; names of header fields in lower case, in alphabetical order."""
+    """A request; its header fields have lower-case names and are sorted by name."""
 
     method: str
     target: str
@@ -23,20 +23,20 @@ class Received:
     headers: tuple[tuple[str, str], ...]
     body: bytes
 
-    def says(self, option: str) -> bool:
-        """Whether its Connection field has this value."""
+    def has_connection(self, option: str) -> bool:
+        """Whether the Connection field has this value."""
         return dict(self.headers).get("connection", "").lower() == option
 
     @property
     def is_last(self) -> bool:
-        """Whether the connection ends after it, by the rules of its version."""
+        """Whether the connection closes after this request, by the rules of its HTTP version."""
         if self.version == "HTTP/1.0":
-            return not self.says("keep-alive")
-        return self.says("close")
+            return not self.has_connection("keep-alive")
+        return self.has_connection("close")
 
 
 class RecordingServer(socketserver.ThreadingTCPServer):
-    """Responds to everything with 200, and keeps a connection as long as its client wants."""
+    """Responds to every request with 200, and keeps connections alive if the client asks for it."""
 
     daemon_threads = True
     request_queue_size = 1024
@@ -49,24 +49,24 @@ class RecordingServer(socketserver.ThreadingTCPServer):
 
     @property
     def port(self) -> int:
-        """Where it listens, on 127.0.0.1."""
+        """The port on 127.0.0.1."""
         port: int = self.server_address[1]
         return port
 
-    def connected(self) -> list[Received]:
-        """The record of a new connection."""
+    def new_record(self) -> list[Received]:
+        """The list for the requests of a new connection."""
         with self._lock:
             self._connections.append([])
             return self._connections[-1]
 
     @property
     def requests(self) -> Counter[Received]:
-        """How often each request came."""
-        return Counter(one for connection in self._connections for one in connection)
+        """The number of times each request was received."""
+        return Counter(request for connection in self._connections for request in connection)
 
     @property
     def lengths(self) -> Counter[int]:
-        """How many connections carried how many requests; those without any are not counted."""
+        """The number of connections by number of requests, without unused connections."""
         return Counter(len(connection) for connection in self._connections if connection)
 
     def __enter__(self) -> Self:
@@ -91,8 +91,8 @@ class _Connection(socketserver.StreamRequestHandler):
     connection: socket.socket
 
     def handle(self) -> None:
-        """Answer until either side ends the connection."""
-        record = self.server.connected()
+        """Respond until either side closes the connection."""
+        record = self.server.new_record()
         try:
             while (request := _read(self.rfile)) is not None:
                 record.append(request)
@@ -108,15 +108,17 @@ def _read(stream: BinaryIO) -> Received | None:
     if not line.endswith(b"\r\n"):
         return None
     method, target, version = line.decode("ascii").split()
+
     headers = []
     while (line := stream.readline()) not in (b"\r\n", b""):
         name, _, value = line.decode("ascii").partition(":")
         headers.append((name.lower(), value.strip()))
+
     length = int(dict(headers).get("content-length", 0))
     return Received(method, target, version, tuple(sorted(headers)), stream.read(length))
 
 
 def _response(request: Received) -> bytes:
-    agreed = b"Connection: Keep-Alive\r\n" if request.says("keep-alive") else b""
-    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n%s\r\n" % (len(BODY), agreed)
+    keep_alive = b"Connection: Keep-Alive\r\n" if request.has_connection("keep-alive") else b""
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n%s\r\n" % (len(BODY), keep_alive)
     return head if request.method == "HEAD" else head + BODY

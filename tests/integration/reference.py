@@ -1,8 +1,8 @@
-"""The reference server as a target, and what a test says when the host was too disturbed to
-tell."""
+"""The reference server as a target, and the outcome of a test on a host that was too disturbed."""
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,22 +21,15 @@ needs_reference = pytest.mark.skipif(
 def reference_process(
     *words: object, longest: str = "20min"
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A reference server that was started with these words, and its URL; it ends by itself if the
-    test cannot end it."""
-    argv = [
-        str(BUILT),
-        "--listen",
-        "127.0.0.1:0",
-        "--no-stamps",
-        "--for",
-        longest,
-        *map(str, words),
-    ]
+    """Run a reference server with these options; yields the process and its URL. The server exits
+    after ``longest`` even if the test is killed."""
+    argv = [str(BUILT), *shlex.split("--listen 127.0.0.1:0 --no-stamps --for"), longest]
+    argv += map(str, words)
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        listening = process.stdout.readline().strip().removeprefix("listening on ")
-        yield process, f"http://{listening}/"
+        address = process.stdout.readline().strip().removeprefix("listening on ")
+        yield process, f"http://{address}/"
     finally:
         process.terminate()
         process.communicate(timeout=10)
@@ -44,11 +37,11 @@ def reference_process(
 
 @contextmanager
 def reference(*words: object, longest: str = "20min") -> Iterator[str]:
-    """The URL of such a server."""
+    """Run a reference server with these options; yields its URL."""
     with reference_process(*words, longest=longest) as (_, url):
         yield url
 
 
 def inconclusive(why: object) -> NoReturn:
-    """Neither pass nor failure: this machine was disturbed."""
+    """Skip the rest of the test: the host was too disturbed to pass or fail it."""
     pytest.skip(f"INCONCLUSIVE(host): {why}")

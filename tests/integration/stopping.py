@@ -1,10 +1,10 @@
-"""Runs ``wsgiload`` and stops it at the first time that it comes to a statement of a cell's life.
+"""Runs ``wsgiload`` and pauses it the first time it reaches a given step in the lifecycle of a cell.
 
     stopping.py STEP FILE ARGUMENTS…
 
-The step is then in the file, and whoever removes the file lets it go on; ``every`` stops at each.
-The steps are the statements of the functions below: what is added to one of them is another row of
-the table.
+During the pause, FILE contains the step; removing FILE ends the pause. With ``every``, it pauses at
+every step. The steps are the statements of the functions listed below, so a statement added to one
+of them adds rows to the kill table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from wsgiload.serving.groups import Place
 from wsgiload.sweeps import sweep
 
 PREFIX = f"{Path(wsgiload.__file__).parent}/"
-# Where a cell, and what is around it, is made, stored and undone: functions by module.
+# The functions that set up, store and clean up a cell and its environment, by module.
 STEPS_OF = {
     "serving/groups.py": {"chosen_place", "fresh_group"},
     "serving/preparation.py": {"prepared"},
@@ -50,15 +50,15 @@ POLL_S = 0.005
 
 
 def statements_of(source: str) -> dict[int, int]:
-    """Of each line the first line of the statement that it is in, the innermost."""
-    found: dict[int, tuple[int, int]] = {}
+    """The first line of the innermost statement that contains each line, by line."""
+    innermost: dict[int, tuple[int, int]] = {}
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.stmt):
             length = (node.end_lineno or node.lineno) - node.lineno
             for line in range(node.lineno, node.lineno + length + 1):
-                if line not in found or length < found[line][0]:
-                    found[line] = (length, node.lineno)
-    return {line: first for line, (_, first) in found.items()}
+                if line not in innermost or length < innermost[line][0]:
+                    innermost[line] = (length, node.lineno)
+    return {line: first for line, (_, first) in innermost.items()}
 
 
 @functools.cache
@@ -67,7 +67,7 @@ def statements(path: str) -> dict[int, int]:
 
 
 def place_of(code: CodeType) -> str | None:
-    """The module and function, if its statements are steps."""
+    """The module and name of a function whose statements are steps; None for other functions."""
     names = NAMES_IN.get(code.co_filename)
     if names is None or code.co_qualname not in names:
         return None
@@ -75,48 +75,50 @@ def place_of(code: CodeType) -> str | None:
 
 
 def tracing(reached: Callable[[str], None]) -> Callable[[FrameType, str, Any], Any]:
-    """Has each step reported at its first time."""
+    """A trace function that calls ``reached`` the first time each step is executed."""
     seen: set[str] = set()
-    # A group is also made to see whether that is possible, before there is a cell.
-    began = ""
+    # Before the first cell, a control group is created to test whether that is possible.
+    prefix = ""
 
-    def at_a_line(frame: FrameType, event: str, argument: Any) -> Any:
-        nonlocal began
+    def trace_line(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal prefix
         place = place_of(frame.f_code)
-        began = began or ("cell:" if place == CELL else "")
-        step = f"{began}{place}:{statements(frame.f_code.co_filename)[frame.f_lineno]}"
+        prefix = prefix or ("cell:" if place == CELL else "")
+        step = f"{prefix}{place}:{statements(frame.f_code.co_filename)[frame.f_lineno]}"
         if event == "line" and step not in seen:
             seen.add(step)
             reached(step)
-        return at_a_line
+        return trace_line
 
-    def at_a_call(frame: FrameType, event: str, argument: Any) -> Any:
-        return at_a_line if place_of(frame.f_code) is not None else None
+    def trace_call(frame: FrameType, event: str, argument: Any) -> Any:
+        return trace_line if place_of(frame.f_code) is not None else None
 
-    return at_a_call
+    return trace_call
 
 
-def trace_from_place_to_report(act: Callable[[FrameType, str, Any], Any]) -> None:
-    """Trace nothing else: it makes everything slower."""
-    choose_place, write_html = sweep.chosen_place, sweep.write_html
+def trace_from_place_to_report(trace: Callable[[FrameType, str, Any], Any]) -> None:
+    """Trace only this part of a sweep, because tracing is slow."""
+    chosen_place, write_html = sweep.chosen_place, sweep.write_html
 
-    def chosen_place(limits: Limits) -> AbstractContextManager[Place]:
-        sys.settrace(act)
-        return choose_place(limits)
+    def start_tracing(limits: Limits) -> AbstractContextManager[Place]:
+        sys.settrace(trace)
+        return chosen_place(limits)
 
-    def written_html(run: Path) -> Path:
+    def stop_tracing(run: Path) -> Path:
         sys.settrace(None)
         return write_html(run)
 
-    sweep.chosen_place, sweep.write_html = chosen_place, written_html  # type: ignore[assignment]
+    sweep.chosen_place, sweep.write_html = start_tracing, stop_tracing  # type: ignore[assignment]
 
 
-def stopping(wanted: str, file: Path) -> Callable[[str], None]:
-    """At the wanted step, or at every one, it is in the file, until somebody removes that."""
+def pausing(pause_at: str, file: Path) -> Callable[[str], None]:
+    """Pause at the given step, or at every step: write the step to the file, and wait until the
+    file is removed."""
 
     def reached(step: str) -> None:
-        if wanted not in (step, EVERY):
+        if pause_at not in (step, EVERY):
             return
+
         unfinished = file.with_suffix(".unfinished")
         unfinished.write_text(step)
         unfinished.rename(file)
@@ -127,7 +129,7 @@ def stopping(wanted: str, file: Path) -> Callable[[str], None]:
 
 
 if __name__ == "__main__":
-    wanted, file, *words = sys.argv[1:]
-    sys.argv[1:] = words
-    trace_from_place_to_report(tracing(stopping(wanted, Path(file))))
+    pause_at, file, *arguments = sys.argv[1:]
+    sys.argv[1:] = arguments
+    trace_from_place_to_report(tracing(pausing(pause_at, Path(file))))
     main()

@@ -1,4 +1,4 @@
-"""Reads what a command stored, for every test that looks into a run directory."""
+"""Reads and checks the files of a run directory."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from .command import Command
 
 
 def schema_errors(name: str, document: dict[str, Any]) -> list[str]:
-    """Where a document is not as its schema says."""
+    """The paths at which a document violates its schema."""
     return [
         error.json_path for error in Draft202012Validator(load_schema(name)).iter_errors(document)
     ]
 
 
 def rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV file, by column."""
+    """The rows of a CSV file."""
     return list(csv.DictReader(path.read_text().splitlines()))
 
 
 def only_run(command: Command) -> Path:
-    """The only run directory that there is."""
+    """The only run directory of a command."""
     (run_dir,) = (command.folder / ".wsgiload" / "runs").iterdir()
     return run_dir
 
 
 def expected_code(summary: dict[str, Any]) -> int:
-    """Of a sweep in which no server failed: the verdicts alone decide."""
+    """The exit code of a sweep without failed cells, which depends only on the verdicts."""
     assert [cell["failure"] for cell in summary["cells"]] == [None] * len(summary["cells"])
     return 98 if any(cell["verdict"]["status"] == "invalid" for cell in summary["cells"]) else 0

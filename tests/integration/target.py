@@ -1,5 +1,4 @@
-"""A small HTTP/1.1 server in this process that counts what it answers; a target whose every answer
-is known."""
+"""A small HTTP/1.1 server in this process that records its requests."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ BODY = b"counted\n"
 
 
 class CountingServer(ThreadingHTTPServer):
-    """Answers ``/`` with 200, ``/missing`` with 404, and ``/never`` not before it is closed."""
+    """Responds to ``/missing`` with 404, to ``/never`` not at all, and to other paths with 200."""
 
     daemon_threads = True
     block_on_close = False
@@ -32,17 +31,17 @@ class CountingServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """The URL of the server."""
         return f"http://127.0.0.1:{self.server_address[1]}/"
 
     def count(self, seen: tuple[str, str, dict[str, str], bytes]) -> None:
-        """One more answer."""
+        """Record one request that gets a response."""
         with self._lock:
             self.answered += 1
             self.seen.append(seen)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that goes away is no news."""
+        """Ignore clients that close their connection."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -66,63 +65,57 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = -1  # head and body in one segment
     server: CountingServer
 
-    def _answer(self) -> None:
+    def _respond(self) -> None:
         length = int(self.headers.get("Content-Length", 0))
         body = self.rfile.read(length)
         if self.path == "/never":
             self.server.closing.wait(60)
             self.close_connection = True
             return
-        self.server.count(
-            (
-                self.command,
-                self.path,
-                {name.lower(): value for name, value in self.headers.items()},
-                body,
-            )
-        )
+
+        fields = {name.lower(): value for name, value in self.headers.items()}
+        self.server.count((self.command, self.path, fields, body))
         self.send_response(404 if self.path == "/missing" else 200)
         self.send_header("Content-Length", str(len(BODY)))
         self.end_headers()
         self.wfile.write(BODY)
 
-    do_GET = do_POST = _answer
+    do_GET = do_POST = _respond
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Drop the line."""
+        """Do not log."""
 
 
 class TwoWrites(_Handler):
-    """As ``http.server`` has it unless told otherwise: head and body apart, and Nagle's algorithm
-    on."""
+    """The default of ``http.server``: separate writes for head and body, with Nagle's algorithm."""
 
     disable_nagle_algorithm = False
     wbufsize = 0
 
 
 class SomeInTwoWrites(_Handler):
-    """Every fifth response like that, whatever connection asks for it."""
+    """Sends every fifth response like ``TwoWrites``, on any connection."""
 
     disable_nagle_algorithm = False
 
     def end_headers(self) -> None:
-        """The head, at once for every fifth response."""
+        """Flush the head of every fifth response."""
         super().end_headers()
         if self.server.answered % 5 == 0:
             self.wfile.flush()
 
 
 def unused_port() -> int:
-    """A port of the loopback interface on which nothing listens."""
+    """A port of the loopback interface without a listener."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
     return port
 
 
-def wait_for(server: CountingServer, answers: int, timeout_s: float = 30.0) -> None:
-    """Wait until it has answered so often."""
+def wait_for(server: CountingServer, responses: int, timeout_s: float = 30.0) -> None:
+    """Wait until the server has sent this many responses."""
     end = time.monotonic() + timeout_s
-    while server.answered < answers:
-        assert time.monotonic() < end, f"only {server.answered} of {answers} answers"
+    while server.answered < responses:
+        assert time.monotonic() < end, f"only {server.answered} of {responses} responses"
         time.sleep(0.01)

@@ -61,6 +61,6 @@ def test_whoever_is_killed_at_whichever_step(command: Command, tmp_path: Path) -
         f"{len(steps)} steps, {len(table)} rows, {len(made)} of {len(rows)} carried out, "
         f"nothing left after at most {slowest:.2f} s\n"
     )
-    failed = [f"{one.row}: {'; '.join(one.complaints)}" for one in made if one.complaints]
+    failed = [f"{one.row}: {'; '.join(one.problems)}" for one in made if one.problems]
     assert failed == [], "\n".join(failed)
     assert len(made) >= 0.9 * len(rows), "the others did not live at their step this time"

@@ -1,4 +1,4 @@
-"""One database connection for each thread of each worker, opened when first needed and kept."""
+"""Keeps one database connection per thread of each worker, opened on its first request."""
 
 import os
 import socket
@@ -9,13 +9,13 @@ local = threading.local()
 
 
 def connection():
-    if not hasattr(local, "it"):
-        found = socket.create_connection(("127.0.0.1", int(os.environ["DB_PORT"])))
-        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if not found.recv(64).startswith(b"READY"):
+    if not hasattr(local, "connection"):
+        opened = socket.create_connection(("127.0.0.1", int(os.environ["DB_PORT"])))
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if not opened.recv(64).startswith(b"READY"):
             raise RuntimeError("too many connections")
-        local.it = found
-    return local.it
+        local.connection = opened
+    return local.connection
 
 
 def application(environ, start_response):

@@ -1,4 +1,4 @@
-"""A "database" that takes 4 connections and turns further ones away, as a small hosted one does."""
+"""A "database" that accepts 4 connections and refuses more, like a small hosted database."""
 
 import socket
 import sys
@@ -7,7 +7,7 @@ import threading
 slots = threading.Semaphore(4)
 
 
-def talk(connection):
+def serve(connection):
     if not slots.acquire(blocking=False):
         connection.sendall(b"FATAL too many connections\n")
         connection.close()
@@ -26,4 +26,4 @@ def talk(connection):
 listener = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=64)
 while True:
     connection, _ = listener.accept()
-    threading.Thread(target=talk, args=(connection,), daemon=True).start()
+    threading.Thread(target=serve, args=(connection,), daemon=True).start()

@@ -1,4 +1,4 @@
-"""An app factory: nothing at module level is a WSGI callable."""
+"""An app factory; the module has no WSGI callable of its own."""
 
 import os
 

@@ -4,7 +4,7 @@ POOL = None
 
 
 def connect():
-    """Called by gunicorn's post_fork hook: without it nothing can be answered."""
+    """Called by gunicorn's post_fork hook; without it, every request fails."""
     global POOL
     POOL = os.environ["POOL_URL"]
 

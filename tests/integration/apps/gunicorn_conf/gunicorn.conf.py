@@ -1,4 +1,4 @@
-# A team's own settings: they want to know how THIS configuration does.
+# The settings of a team that wants to measure exactly this configuration.
 workers = 3
 threads = 2
 worker_class = "gthread"

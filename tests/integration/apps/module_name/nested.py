@@ -1,5 +1,5 @@
 class Site:
-    """As a dashboard framework does: the WSGI callable is an attribute of an object."""
+    """As in a dashboard framework, the WSGI callable is an attribute of an object."""
 
     @staticmethod
     def server(environ, start_response):

@@ -1,4 +1,5 @@
-"""A service that works for 5 ms on each question, one at a time, as a database on one core does."""
+"""A service that needs 5 ms of CPU per request and serves one at a time, like a database on one
+core."""
 
 import socketserver
 import sys

@@ -1,4 +1,4 @@
-"""A server whose every response waits for a service."""
+"""A server that calls a service for every response."""
 
 import http.server
 import socket

@@ -7,7 +7,7 @@ INSTALLED_APPS = ["shop"]
 USE_TZ = True
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# Of each worker process.
+# Connections per worker process.
 POOL_SIZE = int(os.environ["POOL_SIZE"])
 DATABASES = {
     "default": {

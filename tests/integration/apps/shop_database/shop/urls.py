@@ -6,8 +6,8 @@ from shop.models import Item, Order
 
 
 def order(request, item_id):
-    """Reads and writes, and keeps its connection for 80 ms while the database has nothing to do, as
-    it does where a row is locked or a disk is slow."""
+    """Read and write a row, and hold the connection for 80 ms while the database is idle, as with a
+    locked row or a slow disk."""
     with transaction.atomic(), connection.cursor() as cursor:
         item = Item.objects.get(pk=item_id)
         Order.objects.create(item=item)

@@ -4,7 +4,7 @@ import flask
 from core import ANSWER
 
 application = flask.Flask(__name__)
-# A file named from the project's root, as many projects do.
+# A path relative to the project's root, as in many projects.
 TEXT = Path("data/greeting.txt").read_text()
 
 
