@@ -88,13 +88,13 @@ class Running:
     """A running command. Its output goes to files, so that tests can read it meanwhile."""
 
     def __init__(
-        self, words: list[str], folder: Path, cwd: Path, environment: dict[str, str]
+        self, args: list[str], folder: Path, cwd: Path, environment: dict[str, str]
     ) -> None:
         self._out, self._err = folder / "stdout.txt", folder / "stderr.txt"
         with self._out.open("wb") as out, self._err.open("wb") as err:
             # A separate process group, like that of the foreground job in a terminal.
             self.process = subprocess.Popen(
-                words,
+                args,
                 cwd=cwd,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -130,14 +130,14 @@ class Running:
         return Done(code, self._out.read_text(), self.err)
 
 
-def _with_tables(words: Sequence[object]) -> list[object]:
+def _with_tables(args: Sequence[object]) -> list[object]:
     """Add ``--verbose`` to commands that print a short summary by default, because most tests read
     the tables; ``--no-verbose`` selects the short summary."""
-    if words[:1] not in (("sweep",), ("report",), ("load",), ("capacity",)):
-        return list(words)
-    if "--no-verbose" in words:
-        return [word for word in words if word != "--no-verbose"]
-    return [words[0], "--verbose", *words[1:]]
+    if args[:1] not in (("sweep",), ("report",), ("load",), ("capacity",)):
+        return list(args)
+    if "--no-verbose" in args:
+        return [word for word in args if word != "--no-verbose"]
+    return [args[0], "--verbose", *args[1:]]
 
 
 class Command:
@@ -171,16 +171,16 @@ class Command:
         }
 
     def start(
-        self, *words: object, cwd: Path | None = None, program: list[str] | None = None
+        self, *args: object, cwd: Path | None = None, program: list[str] | None = None
     ) -> Running:
         """Start ``wsgiload`` (or another program) with these arguments."""
         self._count += 1
         folder = self.folder / f"command-{self._count}"
         folder.mkdir()
 
-        argv = [*(program or [str(SCRIPT)]), *map(str, _with_tables(words))]
+        argv = [*(program or [str(SCRIPT)]), *map(str, _with_tables(args))]
         environment = self.environment
-        if words[:1] == ("capacity",):
+        if args[:1] == ("capacity",):
             # Without reruns, a search ends at its first disturbed trial.
             del environment["WSGILOAD_RERUNS"]
 
@@ -188,11 +188,9 @@ class Command:
         self._pids.append(running.pid)
         return running
 
-    def run(
-        self, *words: object, cwd: Path | None = None, program: list[str] | None = None
-    ) -> Done:
+    def run(self, *args: object, cwd: Path | None = None, program: list[str] | None = None) -> Done:
         """Run a command to completion; fails if it prints a traceback or leaves anything behind."""
-        done = self.start(*words, cwd=cwd, program=program).end()
+        done = self.start(*args, cwd=cwd, program=program).end()
         assert "Traceback (most recent call last)" not in done.err, done.err
         self.require_nothing_left()
         return done

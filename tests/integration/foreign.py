@@ -26,7 +26,7 @@ Meanwhile = Callable[["subprocess.Popen[bytes]"], None]
 def output_of(
     tool: str,
     case: str,
-    words: Sequence[object],
+    args: Sequence[object],
     *,
     stdin: str = "",
     preexec: Callable[[], None] | None = None,
@@ -42,7 +42,7 @@ def output_of(
     if program is None:
         return _read_stored(tool, stored)
 
-    argv = [str(program), *map(str, words)]
+    argv = [str(program), *map(str, args)]
     output = _run(argv, stdin.encode(), preexec, meanwhile)
     if then:
         output = _run([str(program), *then], output)
@@ -90,8 +90,8 @@ def _record(
     STORED.mkdir(exist_ok=True)
     stored.write_bytes(output)
 
-    words = [Path(argv[0]).name, *argv[1:]]
-    line = f"{stored.name}: {' '.join(words)}"
+    args = [Path(argv[0]).name, *argv[1:]]
+    line = f"{stored.name}: {' '.join(args)}"
     if stdin:
         line = f"{line} <<< {stdin.strip()!r}"
     if then:

@@ -145,10 +145,10 @@ class Place:
 
     groups: tuple[Path, ...] = ()
 
-    def program(self, *words: str) -> list[str]:
+    def program(self, *args: str) -> list[str]:
         """A command line that runs the program in these control groups."""
         entries = [str(group / "cgroup.procs") for group in self.groups]
-        return ["/bin/sh", "-c", ENTER_SCRIPT, "enter", *entries, "--", *words]
+        return ["/bin/sh", "-c", ENTER_SCRIPT, "enter", *entries, "--", *args]
 
 
 ENTER_SCRIPT = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 126; shift; done; shift; exec "$@"'
@@ -174,8 +174,8 @@ def place_of_its_own(number: int) -> Iterator[Place]:
 
 def make_template(command: Command) -> Path:
     """A run that was killed in its second cell."""
-    words = ("--servers", SERVER, "--rates", "40,50", *BRIEFLY)
-    running = command.start("sweep", *words)
+    args = ("--servers", SERVER, "--rates", "40,50", *BRIEFLY)
+    running = command.start("sweep", *args)
     (runs,) = [command.folder / ".wsgiload" / "runs"]
     until(lambda: [len(cells_of(run)) for run in runs.glob("*")] == [1], "the first cell")
 

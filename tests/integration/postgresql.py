@@ -30,9 +30,9 @@ class Cluster:
     programs: Path
     port: int
 
-    def command(self, *words: object) -> str:
+    def command(self, *args: object) -> str:
         """The command line that runs a program with these arguments as the server's user."""
-        program, *arguments = map(str, words)
+        program, *arguments = map(str, args)
         return shlex.join([*as_server_user(), str(self.programs / program), *arguments])
 
     @property

@@ -25,7 +25,7 @@ class Terminal:
 
     def __init__(
         self,
-        words: Sequence[object],
+        args: Sequence[object],
         cwd: Path,
         environment: dict[str, str],
         size: tuple[int, int],
@@ -38,7 +38,7 @@ class Terminal:
         self._resize(columns, lines)
 
         self.process = subprocess.Popen(
-            [str(word) for word in words],
+            [str(word) for word in args],
             cwd=cwd,
             env=environment,
             stdin=subordinate,

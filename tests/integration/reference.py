@@ -19,12 +19,12 @@ needs_reference = pytest.mark.skipif(
 
 @contextmanager
 def reference_process(
-    *words: object, longest: str = "20min"
+    *args: object, longest: str = "20min"
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Run a reference server with these options; yields the process and its URL. The server exits
     after ``longest`` even if the test is killed."""
     argv = [str(BUILT), *shlex.split("--listen 127.0.0.1:0 --no-stamps --for"), longest]
-    argv += map(str, words)
+    argv += map(str, args)
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -36,9 +36,9 @@ def reference_process(
 
 
 @contextmanager
-def reference(*words: object, longest: str = "20min") -> Iterator[str]:
+def reference(*args: object, longest: str = "20min") -> Iterator[str]:
     """Run a reference server with these options; yields its URL."""
-    with reference_process(*words, longest=longest) as (_, url):
+    with reference_process(*args, longest=longest) as (_, url):
         yield url
 
 
