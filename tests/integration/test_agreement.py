@@ -1,4 +1,4 @@
-"""What the generator alone refuses, the commands of wsgiload refuse too, before anything starts."""
+"""The commands of wsgiload reject the same options as the generator, before anything starts."""
 
 from __future__ import annotations
 
@@ -12,17 +12,13 @@ from wsgiload import cli
 from .test_load import LOADGEN, needs_loadgen
 
 URL = "http://127.0.0.1:1/"
-# A URL has at most 65,534 bytes.
+# The maximum length of a URL is 65,534 bytes.
 LONG = "/" + "a" * 65_534
-REFUSED = (
+INVALID = (
     *(("-X", "GET /"), ("-X", ""), ("-H", "no colon"), ("-H", "Bad Name: x"), ("-H", "A: b\nC: d")),
     *(("-H", "Content-Length: 5"), ("-H", "Transfer-Encoding: chunked"), ("-H", "@none")),
-    *(
-        ("--timeout", "0s"),
-        ("--timeout", "-1s"),
-        ("--timeout", "nan"),
-        ("--timeout", "1 fortnight"),
-    ),
+    *(("--timeout", "0s"), ("--timeout", "-1s")),
+    *(("--timeout", "nan"), ("--timeout", "1 fortnight")),
     *(("-d", "0s"), ("-d", "inf"), ("--warmup", "nan"), ("--cooldown", "-1s")),
     *(("--keepalive", "0"), ("--keepalive", "maybe"), ("--arrivals", "weekly")),
     *(("--expect-status", "abc"),),
@@ -37,28 +33,28 @@ REFUSED = (
 
 
 @needs_loadgen
-@pytest.mark.parametrize("words", REFUSED, ids=" ".join)
-def test_what_the_generator_refuses_is_refused_before_anything_starts(
-    words: tuple[str, str],
+@pytest.mark.parametrize("args", INVALID, ids=" ".join)
+def test_options_rejected_by_the_generator_are_rejected_before_anything_starts(
+    args: tuple[str, str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    rate = () if words[0] in ("--ramp", "--steps", "--replay") else ("--rate", "50")
+    rate = () if args[0] in ("--ramp", "--steps", "--replay") else ("--rate", "50")
     alone = subprocess.run(
-        [LOADGEN, URL, *rate, *words], capture_output=True, text=True, check=False, timeout=60
+        [LOADGEN, URL, *rate, *args], capture_output=True, text=True, check=False, timeout=60
     )
     assert alone.returncode == 2, alone.stdout + alone.stderr
 
     sweep = ("sweep", "--servers", "wsgiref", "--limits", "none")
     rates = ("--rates", "50") if rate else ()
-    for command in (("load", URL, *rate, *words), (*sweep, *rates, *words)):
+    for command in (("load", URL, *rate, *args), (*sweep, *rates, *args)):
         assert cli.run(list(command)) == 2, command
-        shown = capsys.readouterr()
-        assert shown.out == ""
-        complaint = shown.err.splitlines()[-1]
-        assert complaint.startswith("wsgiload: "), shown.err
+        output = capsys.readouterr()
+        assert output.out == ""
+        message = output.err.splitlines()[-1]
+        assert message.startswith("wsgiload: "), output.err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -66,33 +62,35 @@ def test_what_the_generator_refuses_is_refused_before_anything_starts(
 @pytest.mark.parametrize(
     "path", ["/a b", "/\x00", "a", LONG], ids=["space", "nul", "no-slash", "long"]
 )
-def test_a_path_that_cannot_be_sent_starts_no_server(
+def test_an_invalid_path_starts_no_server(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    if "\x00" not in path:  # which no command line can hold
-        words = [LOADGEN, f"http://127.0.0.1:1{path}", "-R", "50"]
-        alone = subprocess.run(words, capture_output=True, check=False, timeout=60)
+
+    if "\x00" not in path:  # a command line cannot contain NUL
+        args = [LOADGEN, f"http://127.0.0.1:1{path}", "-R", "50"]
+        alone = subprocess.run(args, capture_output=True, check=False, timeout=60)
         assert alone.returncode == 2
-    words = ["sweep", "--servers", "wsgiref", "--limits", "none", "--rates", "50", "--path", path]
-    assert cli.run(words) == 2
+
+    args = ["sweep", "--servers", "wsgiref", "--limits", "none", "--rates", "50", "--path", path]
+    assert cli.run(args) == 2
     assert list(tmp_path.iterdir()) == []
 
 
 @needs_loadgen
-def test_values_too_long_for_an_http2_url_are_refused_before_anything_is_sent(
+def test_values_too_long_for_an_http2_url_are_rejected_before_anything_is_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    # Percent-encoded, the second cell has 65,540 bytes.
+    # The second value has 65,540 bytes after percent-encoding.
     (tmp_path / "values.csv").write_text(f"v\na\n{'é' * 10_923}aa\n")
-    words = [f"{URL}{{{{csv:values.csv:v}}}}", "-R", "50", "-d", "100ms"]
+    args = [f"{URL}{{{{csv:values.csv:v}}}}", "-R", "50", "-d", "100ms"]
     expected = "url of up to 65,541 bytes with placeholder values"
 
     for versions, code in (([], 97), (["--http2"], 2)):
-        command = [LOADGEN, *words, *versions]
+        command = [LOADGEN, *args, *versions]
         alone = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
         assert alone.returncode == code, alone.stderr
-        assert cli.run(["load", *words, *versions]) == code
-        said = capsys.readouterr().err
-        assert (expected in said) == (expected in alone.stderr) == (code == 2)
+        assert cli.run(["load", *args, *versions]) == code
+        err = capsys.readouterr().err
+        assert (expected in err) == (expected in alone.stderr) == (code == 2)

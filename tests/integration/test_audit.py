@@ -1,5 +1,5 @@
-"""Each finding of ``wsgiload audit``, in what the tools really print when its cause is there; and
-none when it is not."""
+"""``wsgiload audit`` reports each finding for real output of other tools if its cause is present,
+and only then."""
 
 from __future__ import annotations
 
@@ -29,18 +29,20 @@ Audit = Callable[..., dict[str, str]]
 
 @pytest.fixture
 def audit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Audit:
-    """The findings about an output, by name, each with its sentence and its arithmetic; the exit
-    code must fit."""
+    """Audits an output: returns the message and arithmetic of each finding by name, and checks the
+    exit code."""
 
-    def findings(printed: str, *options: str) -> dict[str, str]:
+    def findings(output: str, *options: str) -> dict[str, str]:
         path = tmp_path / "output.txt"
-        path.write_text(printed)
+        path.write_text(output)
+
         code = run(["audit", str(path), "--json", *options])
-        shown = capsys.readouterr()
-        assert shown.err == "", shown.err + printed
-        (audited,) = json.loads(shown.out)["files"]
+        audit_output = capsys.readouterr()
+        assert audit_output.err == "", audit_output.err + output
+        (file,) = json.loads(audit_output.out)["files"]
         found = {
-            one["alarm"]: f"{one['message']} | {one['arithmetic']}" for one in audited["alarms"]
+            alarm["alarm"]: f"{alarm['message']} | {alarm['arithmetic']}"
+            for alarm in file["alarms"]
         }
         assert code == (98 if found else 0)
         return found
@@ -52,23 +54,23 @@ def target_of(url: str) -> str:
     return f"GET {url}\n"
 
 
-def httperf_words(url: str, *words: str) -> list[str]:
+def httperf_args(url: str, *args: str) -> list[str]:
     host, _, port = url.removeprefix("http://").rstrip("/").partition(":")
-    return [f"--server={host}", f"--port={port}", "--uri=/", "--hog", *words]
+    return [f"--server={host}", f"--port={port}", "--uri=/", "--hog", *args]
 
 
 def closed_loop(tool: str, case: str, url: str, connections: int, seconds: int) -> str:
-    """The output of a tool that keeps so many requests in flight for so long."""
-    words = {
+    """The output of a tool that runs a closed loop."""
+    args = {
         "wrk": ["-t1", f"-c{connections}", f"-d{seconds}s", "--latency", url],
         "hey": ["-z", f"{seconds}s", "-c", str(connections), url],
         "oha": ["-z", f"{seconds}s", "-c", str(connections), *OHA, url],
     }
-    return output_of(tool, case, words[tool])
+    return output_of(tool, case, args[tool])
 
 
-def vegeta(case: str, url: str, *words: str, **options: Any) -> str:
-    call = ["attack", *words]
+def vegeta(case: str, url: str, *args: str, **options: Any) -> str:
+    call = ["attack", *args]
     report = ["report", "-type", "json"]
     return output_of("vegeta", case, call, stdin=target_of(url), then=report, **options)
 
@@ -77,147 +79,152 @@ def limit_files(files: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
 
 
-def stated(tool: str, connections: int, rate: str = "") -> list[str]:
-    """What the user must say because the tool does not."""
-    words = ["--connections", str(connections)] if tool in ("hey", "oha") else []
-    return [*words, "--rate", rate] if rate else words
+def options_for(tool: str, connections: int, rate: str = "") -> list[str]:
+    """The options for facts that the output of the tool does not contain."""
+    args = ["--connections", str(connections)] if tool in ("hey", "oha") else []
+    return [*args, "--rate", rate] if rate else args
 
 
-# --- undisturbed results
+# --- healthy results
 
 
 @needs_reference
 @pytest.mark.parametrize("tool", ALL)
-def test_a_correct_result_has_no_finding(tool: str, audit: Audit) -> None:
+def test_a_healthy_result_has_no_findings(tool: str, audit: Audit) -> None:
     with reference(*HOLD) as url:
         match tool:
             case "ab":
-                printed = output_of(tool, "healthy", ["-c", "10", "-n", "1500", url])
+                output = output_of(tool, "healthy", ["-c", "10", "-n", "1500", url])
             case "httperf":
-                words = httperf_words(url, "--rate=150", "--num-conns=450")
-                printed = output_of(tool, "healthy", words)
+                args = httperf_args(url, "--rate=150", "--num-conns=450")
+                output = output_of(tool, "healthy", args)
             case "vegeta":
-                printed = vegeta("healthy", url, "-rate", "500", "-duration", "3s")
+                output = vegeta("healthy", url, "-rate", "500", "-duration", "3s")
             case _:
-                printed = closed_loop(tool, "healthy", url, 10, 3)
-    found = audit(printed, *stated(tool, 10, "500" if tool == "vegeta" else ""))
+                output = closed_loop(tool, "healthy", url, 10, 3)
+    found = audit(output, *options_for(tool, 10, "500" if tool == "vegeta" else ""))
     if set(found) == {"saturated-client"}:
         inconclusive(found)
+
     assert found == {}
 
 
 @needs_reference
-def test_vegeta_as_text_says_the_same(audit: Audit) -> None:
+def test_a_healthy_text_report_of_vegeta_has_no_findings(audit: Audit) -> None:
     with reference(*HOLD) as url:
-        words = ["attack", "-rate", "500", "-duration", "3s"]
-        printed = output_of("vegeta", "healthy-text", words, stdin=target_of(url), then=["report"])
-    assert audit(printed, "--rate", "500") == {}
+        args = ["attack", "-rate", "500", "-duration", "3s"]
+        output = output_of("vegeta", "healthy-text", args, stdin=target_of(url), then=["report"])
+    assert audit(output, "--rate", "500") == {}
 
 
 # --- connections
 
 
 @pytest.mark.parametrize("tool", ["wrk", "ab", "oha"])
-def test_starved_connections_break_littles_law(tool: str, audit: Audit) -> None:
+def test_starved_connections_violate_littles_law(tool: str, audit: Audit) -> None:
     with serving_few_connections(2) as url:
         if tool == "ab":
-            printed = output_of(tool, "starved", ["-k", "-c", "20", "-t", "3", "-n", "100000", url])
+            output = output_of(tool, "starved", ["-k", "-c", "20", "-t", "3", "-n", "100000", url])
         else:
-            printed = closed_loop(tool, "starved", url, 20, 3)
-    found = audit(printed, *stated(tool, 20))
+            output = closed_loop(tool, "starved", url, 20, 3)
+
+    found = audit(output, *options_for(tool, 20))
     assert "of 20 connections had a request in flight" in found["littles-law"]
+
     in_flight = float(found["littles-law"].split("only ")[1].split(" of")[0])
     assert 1.5 <= in_flight <= 2.5
 
 
 @needs_reference
-def test_wrk_against_a_server_that_closes_without_saying_so(audit: Audit) -> None:
+def test_unannounced_closes_are_found_in_wrk_output(audit: Audit) -> None:
     with reference("--hold", "5ms", "--requests-per-connection", "1", "--no-announce-close") as url:
-        printed = closed_loop("wrk", "closes", url, 10, 2)
-    found = audit(printed)
+        output = closed_loop("wrk", "closes", url, 10, 2)
+    found = audit(output)
     assert "without announcing it" in found["no-keepalive"]
-    assert "failures-left-out" not in found, "no request was lost"
+    assert "failures-left-out" not in found, "no request failed"
 
 
-def test_wrk_against_a_server_that_serves_each_connection_once(audit: Audit) -> None:
+def test_one_request_per_connection_is_found_in_wrk_output(audit: Audit) -> None:
     with serving_one_request_each() as url:
-        printed = closed_loop("wrk", "one-each", url, 50, 2)
-    assert "each connection carried a single request" in audit(printed)["no-keepalive"]
+        output = closed_loop("wrk", "one-each", url, 50, 2)
+    assert "each connection carried a single request" in audit(output)["no-keepalive"]
 
 
 @needs_reference
-def test_ab_with_k_against_a_server_without_keepalive(audit: Audit) -> None:
+def test_missing_keepalive_is_found_in_ab_output(audit: Audit) -> None:
     with reference(*HOLD, "--requests-per-connection", "1") as url:
-        printed = output_of("ab", "closes", ["-k", "-c", "10", "-n", "1000", url])
-    assert "0 of 1,000 responses" in audit(printed)["no-keepalive"]
+        output = output_of("ab", "closes", ["-k", "-c", "10", "-n", "1000", url])
+    assert "0 of 1,000 responses" in audit(output)["no-keepalive"]
 
 
 @needs_reference
-def test_httperf_with_several_calls_against_a_server_that_closes(audit: Audit) -> None:
+def test_missing_keepalive_is_found_in_httperf_output(audit: Audit) -> None:
     with reference("--hold", "5ms", "--requests-per-connection", "1") as url:
-        words = httperf_words(url, "--rate=100", "--num-conns=200", "--num-calls=5")
-        printed = output_of("httperf", "closes", words)
-    assert "0 of 200 responses" in audit(printed)["no-keepalive"]
+        args = httperf_args(url, "--rate=100", "--num-conns=200", "--num-calls=5")
+        output = output_of("httperf", "closes", args)
+    assert "0 of 200 responses" in audit(output)["no-keepalive"]
 
 
-def test_wrk_that_is_refused_connections(audit: Audit) -> None:
-    """It counts a refused connection as a write error, and tries again at once."""
+def test_refused_connections_are_found_in_wrk_output(audit: Audit) -> None:
+    """wrk counts a refused connection as a write error and retries immediately."""
     with refusing_after(6) as url:
-        printed = closed_loop("wrk", "refused", url, 20, 2)
-    found = audit(printed)
+        output = closed_loop("wrk", "refused", url, 20, 2)
+    found = audit(output)
     assert " read, " in found["failures-left-out"]
     assert "of 20 connections had a request in flight" in found["littles-law"]
 
 
-def test_wrk_whose_connections_fail_in_the_client(audit: Audit) -> None:
+def test_connections_that_failed_in_the_client_are_found_in_wrk_output(audit: Audit) -> None:
     with reference(*HOLD) as url:
-        words = ["-t1", "-c20", "-d1s", "--latency", url]
-        printed = output_of("wrk", "few-files", words, preexec=lambda: limit_files(12))
-    found = audit(printed)["failed-connections"]
+        args = ["-t1", "-c20", "-d1s", "--latency", url]
+        output = output_of("wrk", "few-files", args, preexec=lambda: limit_files(12))
+    found = audit(output)["failed-connections"]
     assert "connections failed and stayed unused: the load was lower" in found
     assert "failed / 20 connections = " in found
 
 
-def test_wrk_all_of_whose_connections_fail(audit: Audit) -> None:
-    """It ran out of local ports: from then on it sent nothing."""
+def test_failure_of_all_connections_is_found_in_wrk_output(audit: Audit) -> None:
+    """wrk ran out of local ports and then sent no more requests."""
     found = audit(stored_output("wrk", "ports"))
     assert set(found) == {"failed-connections", "too-few-requests"}
     assert "all connections had failed before the end" in found["failed-connections"]
 
 
 @pytest.mark.parametrize("tool", ["httperf", "hey", "oha", "vegeta"])
-def test_a_closed_port(tool: str, audit: Audit) -> None:
+def test_a_closed_port_is_reported_as_failed_connections(tool: str, audit: Audit) -> None:
     url = f"http://127.0.0.1:{unused_port()}/"
     match tool:
         case "httperf":
-            words = httperf_words(url, "--rate=100", "--num-conns=50")
-            printed = output_of(tool, "refused", words)
+            args = httperf_args(url, "--rate=100", "--num-conns=50")
+            output = output_of(tool, "refused", args)
         case "hey":
-            printed = output_of(tool, "refused", ["-n", "50", "-c", "5", url])
+            output = output_of(tool, "refused", ["-n", "50", "-c", "5", url])
         case "oha":
-            printed = output_of(tool, "refused", ["-n", "50", "-c", "5", *OHA, url])
+            output = output_of(tool, "refused", ["-n", "50", "-c", "5", *OHA, url])
         case _:
-            printed = vegeta("refused", url, "-rate", "50", "-duration", "1s")
-    found = audit(printed)
+            output = vegeta("refused", url, "-rate", "50", "-duration", "1s")
+
+    found = audit(output)
     assert "0 responses, 50 failures (50 connect)" in found["failed-connections"]
 
 
 @pytest.mark.parametrize("tool", ["httperf", "hey", "vegeta"])
-def test_a_client_out_of_file_descriptors(tool: str, audit: Audit) -> None:
+def test_a_client_out_of_file_descriptors_is_reported(tool: str, audit: Audit) -> None:
     with CountingServer() as server:
         never = f"{server.url}never"
         match tool:
             case "httperf":
-                words = httperf_words(server.url, "--rate=300", "--num-conns=150", "--timeout=1")
-                words[2] = "--uri=/never"
-                printed = output_of(tool, "few-files", words, preexec=lambda: limit_files(40))
+                args = httperf_args(server.url, "--rate=300", "--num-conns=150", "--timeout=1")
+                args[2] = "--uri=/never"
+                output = output_of(tool, "few-files", args, preexec=lambda: limit_files(40))
             case "hey":
-                words = ["-n", "100", "-c", "100", "-t", "1", never]
-                printed = output_of(tool, "few-files", words, preexec=lambda: limit_files(40))
+                args = ["-n", "100", "-c", "100", "-t", "1", never]
+                output = output_of(tool, "few-files", args, preexec=lambda: limit_files(40))
             case _:
                 options = ("-rate", "150", "-duration", "1s", "-timeout", "1s")
-                printed = vegeta("few-files", never, *options, preexec=lambda: limit_files(40))
-    assert "file descriptors or ports" in audit(printed)["network-resources"]
+                output = vegeta("few-files", never, *options, preexec=lambda: limit_files(40))
+
+    assert "file descriptors or ports" in audit(output)["network-resources"]
 
 
 # --- rates
@@ -225,130 +232,137 @@ def test_a_client_out_of_file_descriptors(tool: str, audit: Audit) -> None:
 
 @needs_reference
 @pytest.mark.parametrize("tool", ["httperf", "hey", "oha"])
-def test_a_rate_that_is_not_reached(tool: str, audit: Audit) -> None:
+def test_a_rate_that_was_not_reached_is_reported(tool: str, audit: Audit) -> None:
     with reference("--hold", "10ms", "--servers", "1") as url:
         match tool:
             case "httperf":
-                words = httperf_words(url, "--rate=300", "--num-conns=600")
-                printed = output_of(tool, "too-fast", words)
+                args = httperf_args(url, "--rate=300", "--num-conns=600")
+                output = output_of(tool, "too-fast", args)
             case "hey":
-                printed = output_of(tool, "too-fast", ["-z", "2s", "-c", "5", "-q", "60", url])
+                output = output_of(tool, "too-fast", ["-z", "2s", "-c", "5", "-q", "60", url])
             case _:
-                words = ["-z", "2s", "-c", "5", "-q", "300", *OHA, url]
-                printed = output_of(tool, "too-fast", words)
-    found = audit(printed, *stated(tool, 5, "" if tool == "httperf" else "300"))
+                args = ["-z", "2s", "-c", "5", "-q", "300", *OHA, url]
+                output = output_of(tool, "too-fast", args)
+
+    found = audit(output, *options_for(tool, 5, "" if tool == "httperf" else "300"))
     assert "of the requested 300/s was achieved" in found["rate-not-reached"]
 
 
 @needs_reference
 def test_vegeta_without_enough_workers_is_a_saturated_client(audit: Audit) -> None:
     with reference(*HOLD) as url:
-        words = ("-rate", "200", "-duration", "2s", "-workers", "1", "-max-workers", "1")
-        printed = vegeta("one-worker", url, *words)
-    found = audit(printed, "--rate", "200")
+        args = ("-rate", "200", "-duration", "2s", "-workers", "1", "-max-workers", "1")
+        output = vegeta("one-worker", url, *args)
+    found = audit(output, "--rate", "200")
     assert "vegeta sent fewer requests than requested" in found["saturated-client"]
 
 
 @needs_reference
-def test_httperf_that_was_stopped_for_a_while_is_a_saturated_client(audit: Audit) -> None:
-    def stop_for_a_while(process: subprocess.Popen[bytes]) -> None:
+def test_httperf_that_was_paused_is_a_saturated_client(audit: Audit) -> None:
+    def pause(process: subprocess.Popen[bytes]) -> None:
         time.sleep(0.7)
         process.send_signal(signal.SIGSTOP)
         time.sleep(0.5)
         process.send_signal(signal.SIGCONT)
 
     with reference("--hold", "5ms") as url:
-        words = httperf_words(url, "--rate=400", "--num-conns=1200")
-        printed = output_of("httperf", "stopped", words, meanwhile=stop_for_a_while)
-    assert "fell behind its schedule" in audit(printed)["saturated-client"]
+        args = httperf_args(url, "--rate=400", "--num-conns=1200")
+        output = output_of("httperf", "stopped", args, meanwhile=pause)
+    assert "fell behind its schedule" in audit(output)["saturated-client"]
 
 
 # --- times
 
 
 @pytest.mark.parametrize("tool", ["wrk", "hey", "oha", "vegeta"])
-def test_delayed_acknowledgements(tool: str, audit: Audit) -> None:
+def test_delayed_acknowledgements_are_reported(tool: str, audit: Audit) -> None:
     with CountingServer(TwoWrites) as server:
         if tool == "vegeta":
-            words = ("-rate", "50", "-duration", "3s", "-workers", "4", "-max-workers", "4")
-            printed = vegeta("nagle", server.url, *words)
+            args = ("-rate", "50", "-duration", "3s", "-workers", "4", "-max-workers", "4")
+            output = vegeta("nagle", server.url, *args)
         else:
-            printed = closed_loop(tool, "nagle", server.url, 4, 3)
-    assert "delayed ACK" in audit(printed, *stated(tool, 4))["nagle-delay"]
+            output = closed_loop(tool, "nagle", server.url, 4, 3)
+    assert "delayed ACK" in audit(output, *options_for(tool, 4))["nagle-delay"]
 
 
 @needs_reference
 @pytest.mark.parametrize("tool", ALL)
-def test_a_server_that_takes_43_ms_is_no_delayed_acknowledgement(tool: str, audit: Audit) -> None:
+def test_a_hold_of_43_ms_is_not_reported_as_delayed_acknowledgements(
+    tool: str, audit: Audit
+) -> None:
     with reference("--hold", "43ms") as url:
         match tool:
             case "ab":
-                printed = output_of(tool, "slow", ["-c", "30", "-n", "1500", url])
+                output = output_of(tool, "slow", ["-c", "30", "-n", "1500", url])
             case "httperf":
-                words = httperf_words(url, "--rate=400", "--num-conns=1000")
-                printed = output_of(tool, "slow", words)
+                args = httperf_args(url, "--rate=400", "--num-conns=1000")
+                output = output_of(tool, "slow", args)
             case "vegeta":
-                printed = vegeta("slow", url, "-rate", "500", "-duration", "3s")
+                output = vegeta("slow", url, "-rate", "500", "-duration", "3s")
             case _:
-                printed = closed_loop(tool, "slow", url, 30, 3)
-    assert "nagle-delay" not in audit(printed, *stated(tool, 30))
+                output = closed_loop(tool, "slow", url, 30, 3)
+
+    assert "nagle-delay" not in audit(output, *options_for(tool, 30))
 
 
 @needs_reference
 @pytest.mark.parametrize("tool", ["ab", "httperf", "hey"])
-def test_times_below_the_resolution(tool: str, audit: Audit) -> None:
+def test_coarse_resolution_is_reported(tool: str, audit: Audit) -> None:
     with reference() as url:
         match tool:
             case "ab":
-                printed = output_of(tool, "fast", ["-c", "1", "-n", "1500", url])
+                output = output_of(tool, "fast", ["-c", "1", "-n", "1500", url])
             case "httperf":
-                words = httperf_words(url, "--rate=100", "--num-conns=200")
-                printed = output_of(tool, "fast", words)
+                args = httperf_args(url, "--rate=100", "--num-conns=200")
+                output = output_of(tool, "fast", args)
             case _:
-                printed = output_of(tool, "fast", ["-n", "1500", "-c", "1", url])
+                output = output_of(tool, "fast", ["-n", "1500", "-c", "1", url])
+
     step = "100 µs" if tool == "hey" else "1.00 ms"
-    assert f"{tool} reports times in steps of {step}" in audit(printed)["coarse-resolution"]
+    assert f"{tool} reports times in steps of {step}" in audit(output)["coarse-resolution"]
 
 
 @needs_reference
 @pytest.mark.parametrize("tool", ["wrk", "ab", "hey", "oha", "vegeta"])
-def test_quantiles_of_few_requests(tool: str, audit: Audit) -> None:
+def test_quantiles_of_too_few_requests_are_reported(tool: str, audit: Audit) -> None:
     with reference(*HOLD) as url:
         match tool:
             case "ab":
-                printed = output_of(tool, "few", ["-c", "5", "-n", "200", url])
+                output = output_of(tool, "few", ["-c", "5", "-n", "200", url])
             case "hey":
-                printed = output_of(tool, "few", ["-c", "5", "-n", "200", url])
+                output = output_of(tool, "few", ["-c", "5", "-n", "200", url])
             case "oha":
-                printed = output_of(tool, "few", ["-c", "5", "-n", "200", *OHA, url])
+                output = output_of(tool, "few", ["-c", "5", "-n", "200", *OHA, url])
             case "vegeta":
-                printed = vegeta("few", url, "-rate", "100", "-duration", "2s")
+                output = vegeta("few", url, "-rate", "100", "-duration", "2s")
             case _:
-                printed = closed_loop(tool, "few", url, 4, 1)
-    found = audit(printed)
+                output = closed_loop(tool, "few", url, 4, 1)
+
+    found = audit(output)
     assert "beyond p99 (at least 10)" in found["too-few-requests"]
+
     if tool != "wrk":
         assert "200 requests × 0.01 = 2 beyond p99" in found["too-few-requests"]
 
 
 @needs_reference
 @pytest.mark.parametrize("tool", ALL)
-def test_errors_among_the_responses(tool: str, audit: Audit) -> None:
+def test_errors_counted_as_responses_are_reported(tool: str, audit: Audit) -> None:
     with reference("--hold", "5ms", "--fault", "503@every:5") as url:
         match tool:
             case "ab":
-                printed = output_of(tool, "errors", ["-l", "-c", "5", "-n", "500", url])
+                output = output_of(tool, "errors", ["-l", "-c", "5", "-n", "500", url])
             case "httperf":
-                words = httperf_words(url, "--rate=200", "--num-conns=500")
-                printed = output_of(tool, "errors", words)
+                args = httperf_args(url, "--rate=200", "--num-conns=500")
+                output = output_of(tool, "errors", args)
             case "vegeta":
-                printed = vegeta("errors", url, "-rate", "250", "-duration", "2s")
+                output = vegeta("errors", url, "-rate", "250", "-duration", "2s")
             case "hey" | "oha":
-                words = ["-n", "500", "-c", "5", *(OHA if tool == "oha" else ()), url]
-                printed = output_of(tool, "errors", words)
+                args = ["-n", "500", "-c", "5", *(OHA if tool == "oha" else ()), url]
+                output = output_of(tool, "errors", args)
             case _:
-                printed = closed_loop(tool, "errors", url, 5, 1)
-    found = audit(printed)["errors-as-responses"]
+                output = closed_loop(tool, "errors", url, 5, 1)
+    found = audit(output)["errors-as-responses"]
     if tool == "wrk":
         assert float(found.split("requests = ")[1].split(" %")[0]) == pytest.approx(20, abs=0.5)
     else:
@@ -357,77 +371,89 @@ def test_errors_among_the_responses(tool: str, audit: Audit) -> None:
 
 @needs_reference
 @pytest.mark.parametrize("tool", ["httperf", "hey", "oha"])
-def test_failures_that_the_times_leave_out(tool: str, audit: Audit) -> None:
+def test_failures_excluded_from_the_times_are_reported(tool: str, audit: Audit) -> None:
     with reference("--hold", "5ms", "--fault", "reset@every:10") as url:
         match tool:
             case "httperf":
-                words = httperf_words(url, "--rate=200", "--num-conns=500")
-                printed = output_of(tool, "resets", words)
+                args = httperf_args(url, "--rate=200", "--num-conns=500")
+                output = output_of(tool, "resets", args)
             case _:
-                # A client repeats a request whose kept connection broke.
+                # With keep-alive, the clients would retry requests on broken connections.
                 off = "-disable-keepalive" if tool == "hey" else "--disable-keepalive"
-                words = ["-n", "500", "-c", "5", off, *(OHA if tool == "oha" else ()), url]
-                printed = output_of(tool, "resets", words)
-    found = audit(printed)["failures-left-out"]
+                args = ["-n", "500", "-c", "5", off, *(OHA if tool == "oha" else ()), url]
+                output = output_of(tool, "resets", args)
+
+    found = audit(output)["failures-left-out"]
     assert "50 failed" in found
     assert "500 requests = 10.0 %" in found
 
 
 @needs_reference
 @pytest.mark.parametrize("tool", ["ab", "hey", "oha"])
-def test_a_closed_loop_that_hides_stalls(tool: str, audit: Audit) -> None:
+def test_stalls_hidden_by_a_closed_loop_are_reported(tool: str, audit: Audit) -> None:
     with reference("--hold", "2ms", "--stall", "400ms/2s") as url:
         if tool == "ab":
-            printed = output_of(tool, "stalls", ["-c", "1", "-n", "1500", url])
+            output = output_of(tool, "stalls", ["-c", "1", "-n", "1500", url])
         else:
-            printed = closed_loop(tool, "stalls", url, 1, 5)
-    found = audit(printed, *stated(tool, 1))["closed-loop-stalls"]
+            output = closed_loop(tool, "stalls", url, 1, 5)
+
+    found = audit(output, *options_for(tool, 1))["closed-loop-stalls"]
     assert "hides stalls of up to 4" in found
+
     share = float(found.split("stalls take up to ")[1].split(" %")[0])
-    assert 5 < share < 30, "at least one stall of 400 ms, at most one in 2 s"
+    assert 5 < share < 30, "expected between one stall of 400 ms and one every 2 s"
 
 
 # --- several results
 
 
 @needs_reference
-def test_throughput_that_does_not_grow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_constant_throughput_is_reported_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with reference("--hold", "8ms", "--servers", "2") as url:
         for connections in (4, 8, 16):
-            printed = closed_loop("wrk", f"flat-{connections}", url, connections, 2)
-            (tmp_path / f"wrk-{connections}.txt").write_text(printed)
+            output = closed_loop("wrk", f"flat-{connections}", url, connections, 2)
+            (tmp_path / f"wrk-{connections}.txt").write_text(output)
+
     assert run(["audit", str(tmp_path)]) == 98
-    shown = capsys.readouterr().out
-    assert "flat-throughput: throughput stays the same from 4 to 16 connections" in shown
-    assert shown.count("flat-throughput") == 1
+    out = capsys.readouterr().out
+    assert "flat-throughput: throughput stays the same from 4 to 16 connections" in out
+    assert out.count("flat-throughput") == 1
 
 
 @needs_reference
-def test_throughput_that_grows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_growing_throughput_is_not_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with reference("--hold", "10ms") as url:
         for connections in (2, 4, 8):
-            printed = closed_loop("wrk", f"grows-{connections}", url, connections, 1)
-            (tmp_path / f"wrk-{connections}.txt").write_text(printed)
+            output = closed_loop("wrk", f"grows-{connections}", url, connections, 1)
+            (tmp_path / f"wrk-{connections}.txt").write_text(output)
+
     run(["audit", str(tmp_path)])
     assert "flat-throughput" not in capsys.readouterr().out
 
 
 @needs_reference
-def test_a_run_that_left_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_without_a_result_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with reference(*HOLD) as url:
         (tmp_path / "wrk-1.txt").write_text(closed_loop("wrk", "healthy", url, 10, 3))
     url = f"http://127.0.0.1:{unused_port()}/"
     (tmp_path / "wrk-2.txt").write_text(closed_loop("wrk", "no-server", url, 10, 1))
+
     assert run(["audit", str(tmp_path)]) == 98
-    shown = capsys.readouterr().out
-    assert "missing-run: this run has no result" in shown
-    assert "1 finding in 1 of 2 results" in shown
+    out = capsys.readouterr().out
+    assert "missing-run: this run has no result" in out
+    assert "1 finding in 1 of 2 results" in out
 
 
 # --- stored output
 
-# What the user states about the runs whose tools do not say it.
-STATED = {
+# Options for facts that the output of the tool does not contain.
+OPTIONS = {
     "hey-healthy": ["--connections", "10"],
     "hey-nagle": ["--connections", "4"],
     "hey-slow": ["--connections", "30"],
@@ -516,6 +542,6 @@ EXPECTED: dict[str, set[str]] = {
 
 @pytest.mark.parametrize("name", [path.stem for path in sorted(STORED.glob("*-*.txt"))])
 def test_stored_output_has_exactly_these_findings(name: str, audit: Audit) -> None:
-    """However disturbed this host is: the output was recorded."""
-    printed = (STORED / f"{name}.txt").read_text()
-    assert set(audit(printed, *STATED.get(name, []))) == EXPECTED[name]
+    """Stored output makes this test independent of the load on this host."""
+    output = (STORED / f"{name}.txt").read_text()
+    assert set(audit(output, *OPTIONS.get(name, []))) == EXPECTED[name]

@@ -1,5 +1,4 @@
-"""The bundled apps, served: every response is the one that they promise, with threads and with
-greenlets."""
+"""The bundled apps send correct responses on servers with threads and with greenlets."""
 
 from __future__ import annotations
 
@@ -19,36 +18,40 @@ BRIEFLY = ("--duration", "500ms", "--warmup", "200ms", "--cooldown", "0s")
 
 @pytest.mark.timeout(400)
 def test_every_app_gets_only_correct_responses(command: Command) -> None:
-    words = ("--connections", 4, "--servers", "waitress,gunicorn-gevent", *BRIEFLY)
-    done = command.run("sweep", "--grid", f"app={','.join(BUNDLED)}", *words)
-    assert len(done.cells) == 2 * len(BUNDLED)
-    for name, cell in done.cells.items():
+    args = ("--connections", 4, "--servers", "waitress,gunicorn-gevent", *BRIEFLY)
+    result = command.run("sweep", "--grid", f"app={','.join(BUNDLED)}", *args)
+
+    assert len(result.cells) == 2 * len(BUNDLED)
+
+    for name, cell in result.cells.items():
         assert cell["failure"] is None, name
         outcomes = cell["outcomes"]
-        # Those of the last moment are unfinished.
+        # Requests that were in flight at the end are unfinished.
         assert outcomes["ok"] > 0, name
         assert outcomes["scheduled"] - outcomes["ok"] == outcomes["unfinished"], name
-    (source,) = {cell["services"][0]["name"] for cell in done.cells.values()}
-    assert source == "upstream"
-    assert done.err.count("starting upstream on CPU") == 1
+
+    (service,) = {cell["services"][0]["name"] for cell in result.cells.values()}
+    assert service == "upstream"
+    assert result.err.count("starting upstream on CPU") == 1
 
 
 def test_the_apps_of_the_circus_comparison_run_on_its_servers(command: Command) -> None:
-    words = ("--connections", 2, "--servers", "circus-meinheld,circus-gevent", *BRIEFLY)
-    # circus has Unix sockets in it, whose paths must be short.
-    with tempfile.TemporaryDirectory() as short:
-        command.temporary = Path(short)
-        done = command.run("sweep", "--grid", "app=files,database", *words)
-    assert len(done.cells) == 4
-    for name, cell in done.cells.items():
+    args = ("--connections", 2, "--servers", "circus-meinheld,circus-gevent", *BRIEFLY)
+    # circus creates Unix sockets in the temporary directory, whose paths must be short.
+    with tempfile.TemporaryDirectory() as short_path:
+        command.temporary = Path(short_path)
+        result = command.run("sweep", "--grid", "app=files,database", *args)
+
+    assert len(result.cells) == 4
+    for name, cell in result.cells.items():
         assert cell["failure"] is None, name
         assert cell["outcomes"]["ok"] > 0, name
 
 
-def test_a_body_of_the_users_comes_back(command: Command) -> None:
+def test_the_app_echo_returns_the_body_given_by_the_user(command: Command) -> None:
     (command.folder / "body").write_bytes(bytes(range(256)) * 400)
-    words = ("--app-name", "echo", "--body-file", "body", "--rates", 50, "--servers", "waitress")
-    done = command.run("sweep", *words, *BRIEFLY)
-    outcomes = done.cells["waitress@50#1"]["outcomes"]
+    args = ("--app-name", "echo", "--body-file", "body", "--rates", 50, "--servers", "waitress")
+    result = command.run("sweep", *args, *BRIEFLY)
+    outcomes = result.cells["waitress@50#1"]["outcomes"]
     assert outcomes["ok"] == outcomes["scheduled"] > 0
-    assert done.summary["experiment"]["method"] == "POST"
+    assert result.summary["experiment"]["method"] == "POST"

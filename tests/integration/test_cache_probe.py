@@ -1,4 +1,4 @@
-"""The probe for a cache, against servers in this process."""
+"""The probe for response caches, against servers in this process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def address_of(server: CountingServer) -> tuple[str, int]:
     return str(host), int(port)
 
 
-def test_each_url_of_a_pair_is_asked_for_and_new_ones_differ() -> None:
+def test_the_probe_alternates_between_the_url_and_new_urls() -> None:
     with CountingServer() as server:
         probe = probe_cache(address_of(server), Request(path="/?a=1"))
     assert probe is not None and probe.slowest_same_ns > 0 < probe.fastest_new_ns
@@ -38,13 +38,13 @@ def test_each_url_of_a_pair_is_asked_for_and_new_ones_differ() -> None:
     ],
     ids=["POST", "targets", "unexpected status"],
 )
-def test_what_cannot_be_compared_is_unknown(request_of_load: Request) -> None:
+def test_a_load_without_comparable_responses_has_no_probe_result(request_of_load: Request) -> None:
     with CountingServer() as server:
         assert probe_cache(address_of(server), request_of_load) is None
 
 
-def test_a_server_that_does_not_answer_costs_one_timeout() -> None:
+def test_a_probe_without_a_response_ends_after_one_timeout() -> None:
     with CountingServer() as server:
-        began_s = time.monotonic()
+        started_s = time.monotonic()
         assert probe_cache(address_of(server), replace(Request(), path="/never")) is None
-    assert time.monotonic() - began_s < 2.0
+    assert time.monotonic() - started_s < 2.0
