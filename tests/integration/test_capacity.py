@@ -1,11 +1,12 @@
-"""A capacity search from the command line: its contract, its bounds on servers whose limit is
-known, its end."""
+"""Capacity searches from the command line: documents, exit codes, interrupts, and the capacity of
+servers whose limit is known."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
+import shlex
 import signal
 import textwrap
 from pathlib import Path
@@ -18,26 +19,14 @@ from .reference import inconclusive, needs_reference, reference
 from .stored import schema_errors
 from .target import unused_port
 
-# Searches of a minute and more, which only a quiet host repeats.
+# Searches of a minute or more, whose results are reproducible only on a quiet host.
 long = pytest.mark.skipif(
     "WSGILOAD_LONG_TESTS" not in os.environ, reason="set WSGILOAD_LONG_TESTS=1 for long tests"
 )
 
-BRIEFLY = (
-    "--duration",
-    "2s",
-    "--warmup",
-    "200ms",
-    "--cooldown",
-    "0s",
-    "--trials",
-    1,
-    "--width",
-    "10%",
-    "--settle",
-    "0s",
+BRIEFLY = shlex.split(
+    "--duration 2s --warmup 200ms --cooldown 0s --trials 1 --width 10% --settle 0s"
 )
-# 4 threads of 20 ms.
 SLEEPING = """
     import time
 
@@ -47,12 +36,13 @@ SLEEPING = """
         start_response("200 OK", [("Content-Length", "2")])
         return [b"ok"]
 """
+# With 4 threads.
 LIMIT_PER_S = 4 / 0.020
 
 
 @pytest.fixture
 def sleeping(tmp_path: Path) -> Path:
-    """A folder with an app that holds a thread for 20 ms."""
+    """A folder with an app that sleeps for 20 ms per request."""
     (tmp_path / "sleeping.py").write_text(textwrap.dedent(SLEEPING))
     return tmp_path
 
@@ -63,106 +53,97 @@ def only_server(document: dict[str, Any]) -> dict[str, Any]:
     return server
 
 
-def require_undisturbed(done: Done, server: dict[str, Any]) -> None:
-    if done.code == 98 and server["verdict"]["blame"] in ("host", "client"):
+def require_undisturbed(result: Done, server: dict[str, Any]) -> None:
+    if result.code == 98 and server["verdict"]["blame"] in ("host", "client"):
         inconclusive(server["verdict"]["reasons"][0]["message"])
 
 
 @needs_reference
-def test_a_url_is_searched_and_everything_is_kept(command: Command) -> None:
-    """Four servers of 20 ms each behind one queue serve 200 a second."""
+def test_a_search_against_a_url_stores_all_results(command: Command) -> None:
+    """Four servers of 20 ms each behind one queue serve 200 requests per second."""
     with reference("--hold", "20ms", "--servers", 4) as url:
-        words = (
-            "--url",
-            url,
-            "--slo",
-            "p99<400ms",
-            "--confirmations",
-            1,
-            "--confirm-duration",
-            "2s",
-        )
-        done = command.run("capacity", *words, *BRIEFLY, "--json", "found.json")
+        args = shlex.split(f"--url {url} --slo p99<400ms --confirmations 1 --confirm-duration 2s")
+        result = command.run("capacity", *args, *BRIEFLY, "--json", "found.json")
+
     document = read_json(command.folder / "found.json")
     server = only_server(document)
-    require_undisturbed(done, server)
+    require_undisturbed(result, server)
     assert schema_errors("capacity-2", document) == []
     assert (document["schema_version"], document["slo"]) == (2, ["p99<400ms", "error_rate<=0.1%"])
-    assert document["recommendations"] == [], "of one there is nothing to choose"
+    assert document["recommendations"] == [], "a single server needs no recommendation"
+
     low, high = server["bracket"]
-    # In trials of 2 s the number of arrivals alone varies by 5 %.
+    # In trials of 2 s, the number of arrivals alone varies by 5 %.
     assert LIMIT_PER_S * 0.75 <= low < high <= LIMIT_PER_S * 1.35
-    run_dir = done.run_dir
+
+    run_dir = result.run_dir
     assert read_json(run_dir / "capacity.json") == document
     assert read_json(run_dir / "run.json")["status"] == "complete"
     assert {path.stem for path in (run_dir / "load").iterdir()} == {
         trial["cell"] for trial in server["trials"]
     }
     assert server["trials"][0]["stage"] == "initial"
-    assert "p99 depends on the" in done.out, "short trials say what they cost"
-    assert "searching 1 server, about " in done.err.splitlines()[0]
+    assert "p99 depends on the" in result.out, "no warning about short trials"
+    assert "searching 1 server, about " in result.err.splitlines()[0]
 
 
-def test_a_url_that_nobody_serves_is_the_servers_fault(command: Command) -> None:
-    done = command.run(
+def test_a_url_without_a_server_is_blamed_on_the_server(command: Command) -> None:
+    result = command.run(
         "capacity", "--url", f"http://127.0.0.1:{unused_port()}/", "--slo", "p99<50ms", *BRIEFLY
     )
-    assert done.code == 97
-    assert "16 closed-loop users got no correct response" in done.out
+    assert result.code == 97
+    assert "16 closed-loop users got no correct response" in result.out
 
 
 @pytest.mark.servers
 @pytest.mark.limits
-def test_a_server_is_searched_with_a_fresh_process_for_each_trial(
+def test_a_search_starts_a_new_server_process_for_each_trial(
     command: Command, sleeping: Path
 ) -> None:
-    words = ("sleeping:app", "--chdir", sleeping, "--servers", "waitress", "--slo", "p99<400ms")
-    done = command.run("capacity", *words, *BRIEFLY, "--confirmations", 0, "--json", "found.json")
+    args = ("sleeping:app", "--chdir", sleeping, "--servers", "waitress", "--slo", "p99<400ms")
+    result = command.run("capacity", *args, *BRIEFLY, "--confirmations", 0, "--json", "found.json")
+
     server = only_server(read_json(command.folder / "found.json"))
-    require_undisturbed(done, server)
+    require_undisturbed(result, server)
+
     low, high = server["bracket"]
     assert LIMIT_PER_S * 0.75 <= low < high <= LIMIT_PER_S * 1.35
     assert (server["rate_per_s"], server["confirmed"]) == (low, None)
     assert 0 < server["at_rate"]["memory_peak_bytes"] < server["at_rate"]["memory_limit_bytes"]
-    summary = done.summary
+
+    summary = result.summary
     assert schema_errors("summary-2", summary) == []
-    assert schema_errors("capacity-2", read_json(done.run_dir / "capacity.json")) == []
+    assert schema_errors("capacity-2", read_json(result.run_dir / "capacity.json")) == []
     assert {cell["id"] for cell in summary["cells"]} == {
         trial["cell"] for trial in server["trials"] if trial["stage"] != "initial"
     }
-    assert {path.stem for path in (done.run_dir / "server").iterdir()} == {
-        one["cell"] for one in server["trials"]
+    assert {path.stem for path in (result.run_dir / "server").iterdir()} == {
+        trial["cell"] for trial in server["trials"]
     }
-    assert command.run("report", done.run_dir).code == 0
+    assert command.run("report", result.run_dir).code == 0
 
 
 @pytest.mark.servers
-def test_which_server_to_run_is_part_of_the_document_or_why_none_is_named(
-    command: Command, tmp_path: Path
-) -> None:
+def test_the_document_states_why_no_server_is_recommended(command: Command, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("raise RuntimeError('no licence')\n")
-    words = (
-        "broken:app",
-        "--chdir",
-        tmp_path,
-        "--servers",
-        "wsgiref,waitress",
-        "--slo",
-        "p99<50ms",
-    )
-    done = command.run("capacity", *words, *BRIEFLY)
-    assert done.code == 97
-    document = read_json(done.run_dir / "capacity.json")
+    args = ("broken:app", "--chdir", tmp_path)
+    args += ("--servers", "wsgiref,waitress", "--slo", "p99<50ms")
+    result = command.run("capacity", *args, *BRIEFLY)
+
+    assert result.code == 97
+
+    document = read_json(result.run_dir / "capacity.json")
     assert schema_errors("capacity-2", document) == []
-    (choice,) = document["recommendations"]
-    assert (choice["app"], choice["objective"], choice["recommended"]) == (
-        "broken:app",
-        document["slo"],
-        None,
-    )
-    assert f"No recommendation: {choice['no_recommendation']['reason']}. " in done.out
-    assert "the search failed on every server" in done.out
-    assert "no licence" in choice["no_recommendation"]["reason"]
+
+    (recommendation,) = document["recommendations"]
+    assert recommendation["app"] == "broken:app"
+    assert recommendation["objective"] == document["slo"]
+    assert recommendation["recommended"] is None
+
+    reason = recommendation["no_recommendation"]["reason"]
+    assert f"No recommendation: {reason}. " in result.out
+    assert "the search failed on every server" in result.out
+    assert "no licence" in reason
 
 
 @pytest.mark.servers
@@ -174,44 +155,39 @@ def test_an_interrupt_keeps_the_finished_trials(command: Command, number: signal
     )
     until(lambda: "doubling" in running.err, "the first trial of the search")
     os.killpg(running.pid, number)
-    done = running.end()
-    assert done.code == 130
-    assert "Traceback" not in done.err
+    result = running.end()
+
+    assert result.code == 130
+    assert "Traceback" not in result.err
     command.require_nothing_left()
-    document = read_json(done.run_dir / "capacity.json")
+
+    document = read_json(result.run_dir / "capacity.json")
     assert schema_errors("capacity-2", document) == []
     assert [server["rate_per_s"] for server in document["servers"]] == [None, None]
     assert sum(len(server["trials"]) for server in document["servers"]) >= 2
-    assert document["recommendations"] == [], "what was cut off says nothing of the choice"
+    assert document["recommendations"] == [], "an interrupted search recommends nothing"
     assert document["status"] == "interrupted"
     assert {server["verdict"]["status"] for server in document["servers"]} == {"invalid"}
-    assert read_json(done.run_dir / "run.json")["status"] == done.summary["status"] == "interrupted"
+    assert (
+        read_json(result.run_dir / "run.json")["status"]
+        == result.summary["status"]
+        == "interrupted"
+    )
 
 
 @long
 @pytest.mark.timeout(2700)
 @needs_reference
-def test_f19_the_rate_of_an_exponential_queue(command: Command) -> None:
-    """M/M/1 with 2 ms: the p99 is 20 ms at exactly 269.74 requests per second."""
+def test_f19_the_capacity_of_an_exponential_queue_matches_the_formula(command: Command) -> None:
+    """M/M/1 with 2 ms: p99 is 20 ms at exactly 269.74 requests per second."""
     exact_per_s = 500 - math.log(100) / 0.020
     with reference("--hold", "exp:2ms", "--servers", 1, longest="45min") as url:
-        words = (
-            "--url",
-            url,
-            "--slo",
-            "p99<=20ms",
-            "--duration",
-            "30s",
-            "--warmup",
-            "1s",
-            "--cooldown",
-            "0s",
-        )
-        done = command.start(
-            "capacity", *words, "--confirm-duration", "30s", "--json", "found.json"
-        ).end(2600)
+        args = shlex.split(f"--url {url} --slo p99<=20ms --json found.json")
+        args += shlex.split("--duration 30s --warmup 1s --cooldown 0s --confirm-duration 30s")
+        result = command.start("capacity", *args).end(2600)
+
     server = only_server(read_json(command.folder / "found.json"))
-    require_undisturbed(done, server)
+    require_undisturbed(result, server)
     assert server["estimate_per_s"] == pytest.approx(exact_per_s, rel=0.03)
 
 
@@ -220,30 +196,21 @@ def test_f19_the_rate_of_an_exponential_queue(command: Command) -> None:
 @pytest.mark.servers
 @pytest.mark.limits
 @pytest.mark.parametrize("name", ["waitress", "gunicorn-gthread"])
-def test_a_pool_of_threads_serves_threads_by_service_time_and_does_so_twice(
+def test_two_searches_find_the_capacity_of_a_thread_pool(
     command: Command, sleeping: Path, name: str
 ) -> None:
+    """The capacity is the number of threads divided by the service time."""
     intervals = []
     for seed in (1, 2):
-        words = (
-            "sleeping:app",
-            "--chdir",
-            sleeping,
-            "--servers",
-            name,
-            "--slo",
-            "p99<300ms",
-            "--seed",
-            seed,
-        )
-        more = ("--duration", "10s", "--warmup", "1s", "--cooldown", "0s", "--confirmations", 0)
-        done = command.start("capacity", *words, *more, "--json", "found.json").end(800)
+        args = ("sleeping:app", "--chdir", sleeping, "--servers", name, "--slo", "p99<300ms")
+        more = shlex.split("--duration 10s --warmup 1s --cooldown 0s --confirmations 0 --seed")
+        result = command.start("capacity", *args, *more, seed, "--json", "found.json").end(800)
+
         server = only_server(json.loads((command.folder / "found.json").read_text()))
-        require_undisturbed(done, server)
+        require_undisturbed(result, server)
         low, high = server["bracket"]
         assert LIMIT_PER_S * 0.9 <= low < high <= LIMIT_PER_S * 1.1
         intervals.append(server["interval_95"])
+
     (low, high), (other_low, other_high) = intervals
-    assert max(low, other_low) <= min(high, other_high), (
-        "the same search again gives another answer"
-    )
+    assert max(low, other_low) <= min(high, other_high), "the confidence intervals are disjoint"

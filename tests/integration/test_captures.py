@@ -1,5 +1,5 @@
-"""Sessions that send what an earlier response gave them: a server that gives each login a token of
-its own and accepts no other request without one."""
+"""Sessions that send values captured from earlier responses, against a server that issues a token
+for each login and requires it for all other requests."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ class _Handler(BaseHTTPRequestHandler):
     server: _LoginServer
 
     def do_POST(self) -> None:
-        """A new token."""
+        """Issue a token."""
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         token = secrets.token_hex(8)
         self.server.tokens.add(token)
-        self._answer(200, json.dumps({"token": token}))
+        self._respond(200, json.dumps({"token": token}))
 
     def do_GET(self) -> None:
-        """Whether the token is one of ours."""
+        """Accept only tokens issued by this server."""
         bearer = self.headers.get("Authorization", "").removeprefix("Bearer ")
-        is_known = bearer in self.server.tokens
-        self.server.accepted += [bearer] if is_known else []
-        self._answer(200 if is_known else 401, "me")
+        is_valid = bearer in self.server.tokens
+        self.server.accepted += [bearer] if is_valid else []
+        self._respond(200 if is_valid else 401, "me")
 
-    def _answer(self, status: int, text: str) -> None:
+    def _respond(self, status: int, text: str) -> None:
         fields = {name.lower(): value for name, value in self.headers.items()}
         self.server.count((self.command, self.path, fields, b""))
         self.send_response(status)
@@ -54,7 +54,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(text.encode())
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Drop the line."""
+        """Do not log."""
 
 
 @pytest.fixture
@@ -65,46 +65,46 @@ def server() -> Iterator[_LoginServer]:
 
 def _load(command: Command, server: _LoginServer, sessions: str) -> tuple[Done, dict[str, Any]]:
     (command.folder / "me.sessions").write_text(sessions)
-    words = ("load", server.url, "--rate", "50", "--duration", "1s", "--sessions", "me.sessions")
-    done = command.run(*words, "--json", "out.json")
-    return done, json.loads((command.folder / "out.json").read_text())
+    args = ("load", server.url, "--rate", "50", "--duration", "1s", "--sessions", "me.sessions")
+    result = command.run(*args, "--json", "out.json")
+    return result, json.loads((command.folder / "out.json").read_text())
 
 
-def test_each_session_sends_the_token_that_it_was_given(
-    command: Command, server: _LoginServer
-) -> None:
-    _, told = _load(command, server, SESSIONS.read_text())
-    login, me = told["targets"]
+def test_each_session_sends_its_own_token(command: Command, server: _LoginServer) -> None:
+    _, report = _load(command, server, SESSIONS.read_text())
+    login, me = report["targets"]
     assert (login["failed"], me["failed"]) == (0, 0)
     assert me["ok"] == len(server.accepted) > 20
-    assert len(set(server.accepted)) == len(server.accepted), "no token is sent twice"
-    assert told["sessions"]["failed"] == 0
+    assert len(set(server.accepted)) == len(server.accepted), "a token was sent twice"
+    assert report["sessions"]["failed"] == 0
 
 
-def test_a_missing_value_is_a_failure_with_its_reason(
+def test_a_missing_captured_value_is_a_failure_with_its_reason(
     command: Command, server: _LoginServer
 ) -> None:
     misspelled = SESSIONS.read_text().replace(".token", ".tokn")
-    done, told = _load(command, server, misspelled)
+    result, report = _load(command, server, misspelled)
     reason = "no value for {{token}}: the body is not JSON or has no .tokn"
-    (wrong,) = told["wrong_responses"]
+    (wrong,) = report["wrong_responses"]
+
     assert (wrong["outcome"], wrong["status"], wrong["reason"]) == ("bad_body", 200, reason)
-    assert wrong["body"].startswith('{"token": "'), "the response itself is the example"
-    login, me = told["targets"]
-    assert (login["ok"], me["scheduled"]) == (0, 0), "later steps are not sent"
-    assert told["sessions"]["failed"] == told["sessions"]["started"] > 20
+    assert wrong["body"].startswith('{"token": "'), "the example is not the response"
+
+    login, me = report["targets"]
+    assert (login["ok"], me["scheduled"]) == (0, 0), "later steps were sent"
+    assert report["sessions"]["failed"] == report["sessions"]["started"] > 20
     assert not any(method == "GET" for method, *_ in server.seen)
-    assert reason in done.out + done.err
+    assert reason in result.out + result.err
 
 
-def test_a_value_that_no_step_captures_is_refused_before_anything_is_sent(
+def test_a_value_that_no_step_captures_is_rejected_before_anything_is_sent(
     command: Command, server: _LoginServer
 ) -> None:
     text = SESSIONS.read_text().replace("--capture token=json:.token\n", "")
     (command.folder / "me.sessions").write_text(text)
-    done = command.run("load", server.url, "--rate", "50", "--sessions", "me.sessions")
-    assert done.code == 2
-    (line,) = done.complaints
-    assert "user[2] GET /me" in line
-    assert "--capture token=json:.token" in line
+    result = command.run("load", server.url, "--rate", "50", "--sessions", "me.sessions")
+    assert result.code == 2
+    (message,) = result.complaints
+    assert "user[2] GET /me" in message
+    assert "--capture token=json:.token" in message
     assert server.answered == 0

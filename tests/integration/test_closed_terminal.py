@@ -1,5 +1,4 @@
-"""A terminal that is closed while a command runs in it: nobody reads any more, and what was
-measured is kept."""
+"""Commands keep their measurements if their terminal is closed."""
 
 from __future__ import annotations
 
@@ -18,52 +17,55 @@ from .target import CountingServer, wait_for
 
 
 class Terminal:
-    """A terminal with one command in it."""
+    """A terminal that runs one command."""
 
-    def __init__(self, command: Command, words: Sequence[str]) -> None:
-        self._window, inside = os.openpty()
+    def __init__(self, command: Command, args: Sequence[str]) -> None:
+        self._window, tty = os.openpty()
         self.process = subprocess.Popen(
-            [str(SCRIPT), *words],
+            [str(SCRIPT), *args],
             cwd=command.folder,
             env=command.environment,
-            stdin=inside,
-            stdout=inside,
-            stderr=inside,
+            stdin=tty,
+            stdout=tty,
+            stderr=tty,
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
-        os.close(inside)
+        os.close(tty)
         os.set_blocking(self._window, False)
-        self._shown = b""
+        self._output = b""
 
     @property
-    def shown(self) -> str:
-        """What is to be read in it so far."""
+    def output(self) -> str:
+        """The output so far."""
         with suppress(OSError):
-            self._shown += os.read(self._window, 1 << 16)
-        return self._shown.decode()
+            self._output += os.read(self._window, 1 << 16)
+        return self._output.decode()
 
     def close(self) -> None:
-        """The kernel sends SIGHUP, and no write succeeds from now on."""
+        """Close the terminal: the kernel sends SIGHUP, and all further writes fail."""
         os.close(self._window)
 
 
 @contextmanager
-def terminal(command: Command, *words: str) -> Iterator[Terminal]:
-    started = Terminal(command, words)
+def terminal(command: Command, *args: str) -> Iterator[Terminal]:
+    window = Terminal(command, args)
     try:
-        yield started
+        yield window
     finally:
-        started.process.kill()
-        started.process.wait()
+        window.process.kill()
+        window.process.wait()
 
 
-def test_a_load_keeps_its_report(target: CountingServer, command: Command) -> None:
-    words = ("load", target.url, "-R", "200", "-d", "60s", "--json", "out.json")
-    with terminal(command, *words) as window:
+def test_a_load_writes_its_report_after_the_terminal_closes(
+    target: CountingServer, command: Command
+) -> None:
+    args = ("load", target.url, "-R", "200", "-d", "60s", "--json", "out.json")
+    with terminal(command, *args) as window:
         wait_for(target, 20)
         window.close()
         assert window.process.wait(30) == 130
+
     report = read_json(command.folder / "out.json")
     assert report["outcomes"]["ok"] >= 20
     assert "interrupted" in {reason["check"] for reason in report["verdict"]["reasons"]}
@@ -71,14 +73,15 @@ def test_a_load_keeps_its_report(target: CountingServer, command: Command) -> No
 
 
 @pytest.mark.servers
-def test_a_sweep_keeps_its_finished_cells(command: Command) -> None:
+def test_a_sweep_keeps_its_finished_cells_after_the_terminal_closes(command: Command) -> None:
     briefly = ("--duration", "1s", "--warmup", "0s", "--cooldown", "0s", "--limits", "none")
-    words = ("sweep", "--servers", "wsgiref", "--rates", "50,60", *briefly)
+    args = ("sweep", "--servers", "wsgiref", "--rates", "50,60", *briefly)
     files = ("--json", "out.json", "--html", "out.html")
-    with terminal(command, *words, *files) as window:
-        until(lambda: "[2/2]" in window.shown, "the second cell")
+    with terminal(command, *args, *files) as window:
+        until(lambda: "[2/2]" in window.output, "the second cell")
         window.close()
         assert window.process.wait(30) == 130
+
     summary = read_json(only_run(command) / "summary.json")
     assert [cell["id"] for cell in summary["cells"]] == summary["order"][:1]
     assert summary["status"] == "interrupted"

@@ -1,4 +1,4 @@
-"""A Django app with a real PostgreSQL beside it: what limits it is named, the pool or the
+"""A Django app with PostgreSQL: the report names the bottleneck, the connection pool or the
 database."""
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> Path:
-    """The app with its environment, and a configuration with two sizes of the pool."""
+    """The app with its environment, and a configuration with two pool sizes."""
     folder = make_project(tmp_path_factory.mktemp("database") / "shop", *PACKAGES)
     shutil.copytree(APP, folder, dirs_exist_ok=True)
     servers = "".join(SERVER.format(size=size, port=cluster.port) for size in (1, 8))
@@ -55,11 +55,11 @@ def project(tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> Path:
     return folder
 
 
-def sweep(command: Command, project: Path, *words: object) -> Done:
-    done = command.start("sweep", *BRIEFLY, *words, cwd=project).end(timeout_s=300)
-    assert done.cells, done.err
+def sweep(command: Command, project: Path, *args: object) -> Done:
+    result = command.start("sweep", *BRIEFLY, *args, cwd=project).end(timeout_s=300)
+    assert result.cells, result.err
     command.require_nothing_left()
-    return done
+    return result
 
 
 def checks(cell: dict[str, Any]) -> dict[str, str]:
@@ -71,41 +71,44 @@ def goodput(cell: dict[str, Any]) -> float:
     return value
 
 
-def test_a_pool_that_is_too_small_is_told_from_a_busy_database(
+def test_a_small_connection_pool_is_distinguished_from_a_busy_database(
     command: Command, project: Path
 ) -> None:
-    """A connection is taken for 80 ms, so each in a pool carries at most 12 requests a second."""
-    words = ("--grid", "workers=1,2", "--path", "/order/1", "--rates", 18, "--no-verbose")
-    done = sweep(command, project, "--expect-regex", "^ordered kettle$", *words)
-    cells = {name.partition("@")[0]: cell for name, cell in done.cells.items()}
+    """A request holds a connection for 80 ms, so one connection serves at most 12 requests per
+    second."""
+    args = ("--grid", "workers=1,2", "--path", "/order/1", "--rates", 18, "--no-verbose")
+    result = sweep(command, project, "--expect-regex", "^ordered kettle$", *args)
+    cells = {name.partition("@")[0]: cell for name, cell in result.cells.items()}
     assert set(cells) == {"pool-1-w1", "pool-1-w2", "pool-8-w1", "pool-8-w2"}
     small = cells.pop("pool-1-w1")
     assert goodput(small) < 13
     large = {name: goodput(cell) for name, cell in cells.items() if name.startswith("pool-8")}
     if min(large.values()) < 16:
-        inconclusive(f"also the larger pool fell behind: {large}")
+        inconclusive(f"the larger pool fell behind, too: {large}")
 
     (db,) = small["services"]
     assert 0 < db["resources"]["cpu_cores_mean"] < 0.5
     assert "db used 0." in checks(small)["idle-server"]
     assert "busy-service" not in checks(small)
-    assert "db CPU" in done.out
-    assert "the connection pool are the bottleneck" in done.out
-    assert "POOL_SIZE is the bottleneck of pool-1-w1" in done.out
-    assert "pool-8-w1 with 8 responds" in done.out
+    assert "db CPU" in result.out
+    assert "the connection pool are the bottleneck" in result.out
+    assert "POOL_SIZE is the bottleneck of pool-1-w1" in result.out
+    assert "pool-8-w1 with 8 responds" in result.out
 
 
 def test_a_busy_database_is_named_as_the_bottleneck(command: Command, project: Path) -> None:
-    words = ("--servers", "pool-8", "--workers", 1, "--path", "/report", "--rates", 60)
-    done = sweep(command, project, "--expect-regex", "^counted 200000$", *words, "--no-verbose")
-    (cell,) = done.cells.values()
+    args = ("--servers", "pool-8", "--workers", 1, "--path", "/report", "--rates", 60)
+    result = sweep(command, project, "--expect-regex", "^counted 200000$", *args, "--no-verbose")
+    (cell,) = result.cells.values()
+
     (db,) = cell["services"]
-    used, server = db["resources"]["cpu_cores_mean"], cell["resources"]["cpu_cores_mean"]
-    assert used > server
+    db_cores = db["resources"]["cpu_cores_mean"]
+    assert db_cores > cell["resources"]["cpu_cores_mean"]
     if "busy-service" not in checks(cell):
-        inconclusive(f"others used the database's core: {used:.2f} of {db['cpus']}")
+        inconclusive(f"other processes used the database's CPU: {db_cores:.2f} of {db['cpus']}")
+
     assert "db is the bottleneck" in checks(cell)["busy-service"]
-    assert "db is the bottleneck (busy-service)" in " ".join(done.out.split())
-    page = (done.run_dir / "report.html").read_text()
+    assert "db is the bottleneck (busy-service)" in " ".join(result.out.split())
+    page = (result.run_dir / "report.html").read_text()
     assert "CPU cores used by db (mean)" in page
-    assert (done.run_dir / "services.csv").read_text().count(",db,") > 20
+    assert (result.run_dir / "services.csv").read_text().count(",db,") > 20

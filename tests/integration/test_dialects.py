@@ -1,13 +1,15 @@
-"""``loadgen --as TOOL`` sends what the tool itself sends: both drive a server that keeps every
-request, and the records are compared."""
+"""``loadgen --as TOOL`` sends the same requests as the tool itself. Both send to a server that
+records its requests, and the recordings are compared."""
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,13 +24,13 @@ pytestmark = needs_loadgen
 EQUIVALENT = "loadgen: equivalent: "
 PACKAGES = {"wrk": "wrk", "ab": "apache2-utils", "httperf": "httperf"}
 HTTPERF = ("--server=127.0.0.1", "--port={port}", "--hog")
-# Any file without placeholders.
+# An arbitrary file without placeholders.
 BODY = str(Path(__file__).with_name("recording_server.py"))
 TIMEOUT_S = 60
 
 
-def filled(words: Sequence[str], port: int) -> list[str]:
-    return [word.replace("{port}", str(port)) for word in words]
+def with_port(args: Sequence[str], port: int) -> list[str]:
+    return [arg.replace("{port}", str(port)) for arg in args]
 
 
 def program_of(tool: str) -> str:
@@ -38,64 +40,65 @@ def program_of(tool: str) -> str:
     return str(program)
 
 
-def traffic_of(argv: Sequence[str], words: Sequence[str]) -> RecordingServer:
-    """What a server received from this command."""
+def traffic_of(argv: Sequence[str], args: Sequence[str]) -> RecordingServer:
+    """Run this command against a recording server, and return the server."""
     with RecordingServer() as server:
-        command = [*argv, *filled(words, server.port)]
-        ended = subprocess.run(
+        command = [*argv, *with_port(args, server.port)]
+        completed = subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S
         )
-        # A host that is not quiet makes our figures invalid, but not what we send.
-        assert ended.returncode in (0, 98), ended.stdout + ended.stderr
+        # On a disturbed host, the figures are invalid, but the requests are the same.
+        assert completed.returncode in (0, 98), completed.stdout + completed.stderr
     return server
 
 
-def as_sent_to(port: int, requests: Counter[Received]) -> set[Received]:
-    """The different requests, as if both servers had the same port."""
+def without_port(port: int, requests: Counter[Received]) -> set[Received]:
+    """The distinct requests, with the port of the server replaced."""
     return {
-        Received(
-            one.method,
-            one.target,
-            one.version,
-            tuple((name, value.replace(f":{port}", ":PORT")) for name, value in one.headers),
-            one.body,
+        replace(
+            request,
+            headers=tuple(
+                (name, value.replace(f":{port}", ":PORT")) for name, value in request.headers
+            ),
         )
-        for one in requests
+        for request in requests
     }
 
 
-def both(tool: str, words: Sequence[str]) -> tuple[RecordingServer, RecordingServer]:
-    """What the tool sent and what we sent for the same words: the same requests."""
-    theirs = traffic_of([program_of(tool)], words)
-    ours = traffic_of([str(LOADGEN), "--as", tool], words)
-    sent = as_sent_to(ours.port, ours.requests)
-    assert sent == as_sent_to(theirs.port, theirs.requests)
-    assert len(sent) == 1, "a load of equal requests"
+def both(tool: str, args: Sequence[str]) -> tuple[RecordingServer, RecordingServer]:
+    """Run the tool and loadgen with the same arguments, require equal requests, and return both
+    recording servers."""
+    theirs = traffic_of([program_of(tool)], args)
+    ours = traffic_of([str(LOADGEN), "--as", tool], args)
+
+    sent = without_port(ours.port, ours.requests)
+    assert sent == without_port(theirs.port, theirs.requests)
+    assert len(sent) == 1, "the requests differ from each other"
     return theirs, ours
 
 
-# --- the same as the tool itself
+# --- compared with the tool itself
 
 
 @pytest.mark.parametrize(
-    "words", [(), ("-H", "X-A: {{b}}", "--latency"), ("-H", "Host: shop.example")], ids=" ".join
+    "args", [(), ("-H", "X-A: {{b}}", "--latency"), ("-H", "Host: shop.example")], ids=" ".join
 )
-def test_wrk_keeps_its_connections(words: tuple[str, ...]) -> None:
+def test_wrk_keeps_its_connections(args: tuple[str, ...]) -> None:
     url = "http://127.0.0.1:{port}/a?b=c"
-    for server in both("wrk", ["-t2", "-c5", "-d1s", *words, url]):
-        assert server.lengths.total() == 4, "two for each thread"
+    for server in both("wrk", ["-t2", "-c5", "-d1s", *args, url]):
+        assert server.lengths.total() == 4, "expected two connections per thread"
         assert min(server.lengths) > 10
 
 
-def test_wrk_that_says_close_opens_a_connection_for_each_request() -> None:
-    words = ["-t1", "-c2", "-d1s", "-H", "Connection: close", "http://127.0.0.1:{port}/"]
-    for server in both("wrk", words):
+def test_wrk_with_connection_close_opens_a_connection_for_each_request() -> None:
+    args = ["-t1", "-c2", "-d1s", "-H", "Connection: close", "http://127.0.0.1:{port}/"]
+    for server in both("wrk", args):
         assert set(server.lengths) == {1}
         assert server.lengths[1] > 10
 
 
 @pytest.mark.parametrize(
-    "words",
+    "args",
     [
         (),
         ("-i",),
@@ -105,23 +108,23 @@ def test_wrk_that_says_close_opens_a_connection_for_each_request() -> None:
         ("-A", "user:password", "-C", "a=b"),
         ("-H", "Accept: text/html", "-H", "X-A: b", "-H", "User-Agent: me"),
     ],
-    ids=lambda words: words[0] if words else "plain",
+    ids=lambda args: args[0] if args else "plain",
 )
-def test_ab_opens_a_connection_for_each_of_its_requests(words: tuple[str, ...]) -> None:
+def test_ab_opens_a_connection_for_each_request(args: tuple[str, ...]) -> None:
     url = "http://127.0.0.1:{port}/a?b=c"
-    for server in both("ab", ["-n", "41", "-c", "4", *words, url]):
+    for server in both("ab", ["-n", "41", "-c", "4", *args, url]):
         assert server.lengths == {1: 41}
 
 
-def test_ab_with_k_keeps_its_connections() -> None:
-    words = ["-k", "-n", "41", "-c", "4", "http://127.0.0.1:{port}/"]
-    theirs, ours = both("ab", words)
+def test_ab_with_keepalive_keeps_its_connections() -> None:
+    args = ["-k", "-n", "41", "-c", "4", "http://127.0.0.1:{port}/"]
+    theirs, ours = both("ab", args)
     assert ours.requests.total() == 41
-    assert 41 <= theirs.requests.total() < 41 + 4, "ab abandons requests when it has enough"
+    assert 41 <= theirs.requests.total() < 41 + 4, "ab abandons requests at the end"
     assert ours.lengths.total() == theirs.lengths.total() == 4
 
 
-def test_ab_ends_when_its_time_is_over() -> None:
+def test_ab_ends_after_its_time_limit() -> None:
     url = "http://127.0.0.1:{port}/"
     for server in both("ab", ["-c", "2", "-t", "1", "-n", "1000000", "-k", url]):
         assert server.lengths.total() == 2
@@ -130,60 +133,51 @@ def test_ab_ends_when_its_time_is_over() -> None:
 
 @pytest.mark.parametrize("calls", [1, 3])
 @pytest.mark.parametrize(
-    "words",
+    "args",
     [
         (),
         ("--method=HEAD", "--server-name=shop.example"),
         ("--add-header=X-A: b\\nX-B: c\\n",),
         ("--http-version=1.0",),
     ],
-    ids=lambda words: words[0] if words else "plain",
+    ids=lambda args: args[0] if args else "plain",
 )
-def test_httperf_makes_its_calls_on_each_of_its_connections(
-    words: tuple[str, ...], calls: int
-) -> None:
+def test_httperf_sends_all_calls_on_each_connection(args: tuple[str, ...], calls: int) -> None:
     rate = ("--rate=50", "--num-conns=25", f"--num-calls={calls}", "--uri=/a?b=c")
-    for server in both("httperf", [*HTTPERF, *rate, *words]):
+    for server in both("httperf", [*HTTPERF, *rate, *args]):
         assert server.lengths == {calls: 25}
 
 
-# --- by its source: it does not run on a current Python
+# --- FunkLoad: derived from its source, because it does not run on a current Python
 
 
 def test_funkload_runs_a_closed_loop_for_each_number_of_users(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
-    words = [
-        "--users",
-        "2,5",
-        "-D",
-        "0.5",
-        "-u",
-        "http://127.0.0.1:{port}/a",
-        "--json",
-        str(report),
-    ]
-    server = traffic_of([str(LOADGEN), "--as", "funkload"], words)
+    args = shlex.split("--users 2,5 -D 0.5 -u http://127.0.0.1:{port}/a --json")
+    args.append(str(report))
+    server = traffic_of([str(LOADGEN), "--as", "funkload"], args)
     headers = (("host", f"127.0.0.1:{server.port}"), ("user-agent", "FunkLoad/1.17.1"))
     assert set(server.requests) == {Received("GET", "/a", "HTTP/1.0", headers, b"")}
     assert set(server.lengths) == {1}
 
     ok = 0
     for users in (2, 5):
-        one = json.loads((tmp_path / f"report-{users}.json").read_text())
-        assert one["plan"]["load"]["closed"]["connections"] == users
-        ok += one["outcomes"]["ok"]
+        report_of_level = json.loads((tmp_path / f"report-{users}.json").read_text())
+        assert report_of_level["plan"]["load"]["closed"]["connections"] == users
+        ok += report_of_level["outcomes"]["ok"]
     assert ok == server.requests.total()
 
 
-def test_a_check_that_fails_is_a_failure_in_funkload_mode() -> None:
+def test_a_failed_body_check_is_a_failure_in_funkload_mode() -> None:
     with RecordingServer() as server:
         url = f"http://127.0.0.1:{server.port}/"
-        words = ["-c", "2", "-D", "0.2", url, "--expect-regex", "something else"]
-        ended = subprocess.run(
-            [LOADGEN, "--as", "funkload", *words], capture_output=True, text=True, check=False
+        args = ["-c", "2", "-D", "0.2", url, "--expect-regex", "something else"]
+        completed = subprocess.run(
+            [LOADGEN, "--as", "funkload", *args], capture_output=True, text=True, check=False
         )
-    outcomes = json.loads(ended.stdout)["outcomes"]
-    assert (outcomes["ok"], ended.returncode) == (0, 97), ended.stderr
+
+    outcomes = json.loads(completed.stdout)["outcomes"]
+    assert (outcomes["ok"], completed.returncode) == (0, 97), completed.stderr
     assert outcomes["bad_body"] > 0
 
 
@@ -191,24 +185,25 @@ def test_a_check_that_fails_is_a_failure_in_funkload_mode() -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "args",
     [
         ("wrk", "-t2", "-c4", "-d1s", "-H", "X-It's: a b", "http://127.0.0.1:9/?a=1&b=2"),
         ("ab", "-n", "50", "-c", "5", "http://127.0.0.1:9/"),
         ("httperf", *HTTPERF, "--rate=333", "--num-conns=100", "--num-calls=4"),
         ("funkload", "--users", "7", "-m", "1", "-M", "2", "http://127.0.0.1:9/"),
     ],
-    ids=lambda words: words[0],
+    ids=lambda args: args[0],
 )
-def test_the_printed_command_is_the_same_load(words: tuple[str, ...]) -> None:
-    ended = subprocess.run(
-        [LOADGEN, "--as", *filled(words, 9), "--dry-run"],
+def test_the_printed_equivalent_command_runs_the_same_load(args: tuple[str, ...]) -> None:
+    completed = subprocess.run(
+        [LOADGEN, "--as", *with_port(args, 9), "--dry-run"],
         capture_output=True,
         text=True,
         check=True,
         timeout=TIMEOUT_S,
     )
-    (line,) = [one for one in ended.stderr.splitlines() if one.startswith(EQUIVALENT)]
+    (line,) = [line for line in completed.stderr.splitlines() if line.startswith(EQUIVALENT)]
+
     path = f"{LOADGEN.parent}{os.pathsep}{os.environ['PATH']}"
     pasted = subprocess.run(
         ["bash", "-c", line.removeprefix(EQUIVALENT)],
@@ -218,31 +213,32 @@ def test_the_printed_command_is_the_same_load(words: tuple[str, ...]) -> None:
         check=True,
         timeout=TIMEOUT_S,
     )
-    assert json.loads(ended.stdout) == json.loads(pasted.stdout)
+    assert json.loads(completed.stdout) == json.loads(pasted.stdout)
 
 
 def test_secrets_are_not_printed() -> None:
-    words = ["-A", "user:password", "-C", "session=planted", "http://127.0.0.1:9/", "--dry-run"]
-    ended = subprocess.run(
-        [LOADGEN, "--as", "ab", *words], capture_output=True, text=True, check=True
+    args = ["-A", "user:password", "-C", "session=planted", "http://127.0.0.1:9/", "--dry-run"]
+    completed = subprocess.run(
+        [LOADGEN, "--as", "ab", *args], capture_output=True, text=True, check=True
     )
-    assert "dXNlcjpwYXNzd29yZA==" in ended.stdout, "the plan has them"
-    assert "dXNlcjpwYXNzd29yZA==" not in ended.stderr
-    assert "planted" not in ended.stderr
+    assert "dXNlcjpwYXNzd29yZA==" in completed.stdout, "the plan must contain the secrets"
+    assert "dXNlcjpwYXNzd29yZA==" not in completed.stderr
+    assert "planted" not in completed.stderr
 
 
-def test_what_a_mode_does_not_know_is_refused_before_anything_is_sent() -> None:
-    for words, said in (
+def test_unsupported_options_of_a_tool_are_rejected_before_anything_is_sent() -> None:
+    for args, message in (
         (("wrk", "-s", "x.lua", "http://127.0.0.1:9/"), "Lua scripts cannot run"),
         (("ab", "--rate", "5", "http://127.0.0.1:9/"), "closest loadgen option: --rate"),
         (("siege", "http://127.0.0.1:9/"), "--as wrk, --as ab, --as httperf or --as funkload"),
     ):
-        ended = subprocess.run(
-            [LOADGEN, "--as", *words], capture_output=True, text=True, check=False
+        completed = subprocess.run(
+            [LOADGEN, "--as", *args], capture_output=True, text=True, check=False
         )
-        assert (ended.returncode, ended.stdout) == (2, "")
-        assert said in ended.stderr
-    late = [LOADGEN, "http://127.0.0.1:9/", "--as", "wrk"]
-    ended = subprocess.run(late, capture_output=True, text=True, check=False)
-    assert ended.returncode == 2
-    assert "--as must be the first option" in ended.stderr
+        assert (completed.returncode, completed.stdout) == (2, "")
+        assert message in completed.stderr
+
+    as_last = [LOADGEN, "http://127.0.0.1:9/", "--as", "wrk"]
+    completed = subprocess.run(as_last, capture_output=True, text=True, check=False)
+    assert completed.returncode == 2
+    assert "--as must be the first option" in completed.stderr

@@ -1,8 +1,9 @@
-"""However a sweep ends, what was finished is kept and nothing is left behind."""
+"""However a sweep ends, it keeps the finished cells and leaves nothing behind."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import textwrap
 import time
@@ -18,25 +19,16 @@ pytestmark = [pytest.mark.servers, pytest.mark.limits]
 BRIEFLY = ("--warmup", "0s", "--cooldown", "0s", "--quiet")
 
 
-def start_in_the_middle_of_the_second_cell(command: Command, limits: str = "strict") -> Running:
-    """A sweep whose first cell is finished and whose second is under load."""
-    words = (
-        "--servers",
-        "wsgiref",
-        "--rates",
-        "50,60,70",
-        "--duration",
-        "1s",
-        "--warmup",
-        "0s",
-        "--cooldown",
-        "0s",
-    )
-    running = command.start("sweep", *words, "--limits", limits)
+def start_until_second_cell(command: Command, limits: str = "strict") -> Running:
+    """Start a sweep, and wait until its second cell is under load."""
+    args = shlex.split("--servers wsgiref --rates 50,60,70")
+    args += shlex.split(f"--duration 1s --warmup 0s --cooldown 0s --limits {limits}")
+    running = command.start("sweep", *args)
+
     until(lambda: "[2/3]" in running.err, "the second cell")
     until(
         lambda: any("wsgiload.loads._driver" in line for line in command.processes().values()),
-        "its load",
+        "the load",
     )
     return running
 
@@ -46,42 +38,48 @@ def press_ctrl_c(running: Running) -> None:
 
 
 def terminate(running: Running) -> None:
-    """What a service manager does: SIGTERM to the command alone."""
+    """Send SIGTERM to the command alone, as a service manager does."""
     os.kill(running.pid, signal.SIGTERM)
 
 
 def hang_up(running: Running) -> None:
-    """What a terminal does that is closed."""
+    """Send SIGHUP, as a closed terminal does."""
     os.kill(running.pid, signal.SIGHUP)
 
 
-each_request_to_end = pytest.mark.parametrize("ask", [press_ctrl_c, terminate, hang_up])
+each_interrupt = pytest.mark.parametrize("interrupt", [press_ctrl_c, terminate, hang_up])
 
 
-@each_request_to_end
+@each_interrupt
 @pytest.mark.parametrize("limits", ["strict", "none"])
 def test_an_interrupt_keeps_the_finished_cells_and_leaves_nothing_running(
-    command: Command, ask: Callable[[Running], None], limits: str
+    command: Command, interrupt: Callable[[Running], None], limits: str
 ) -> None:
-    running = start_in_the_middle_of_the_second_cell(command, limits)
-    ask(running)
-    done = running.end()
-    assert done.code == 130
-    assert "Traceback" not in done.err
-    assert done.complaints == [f"wsgiload: interrupted; partial results are in {done.run_dir}"]
+    running = start_until_second_cell(command, limits)
+    interrupt(running)
+    result = running.end()
+
+    assert result.code == 130
+    assert "Traceback" not in result.err
+    assert result.complaints == [f"wsgiload: interrupted; partial results are in {result.run_dir}"]
     command.require_nothing_left()
-    assert done.run_dir == only_run(command)
-    assert done.summary["status"] == read_json(done.run_dir / "run.json")["status"] == "interrupted"
-    assert [cell["id"] for cell in done.summary["cells"]] == done.summary["order"][:1]
-    assert done.summary["cells"][0]["outcomes"]["ok"] > 0
-    assert {row["cell"] for row in rows(done.run_dir / "intervals.csv")} == set(
-        done.summary["order"][:1]
+
+    assert result.run_dir == only_run(command)
+    assert (
+        result.summary["status"]
+        == read_json(result.run_dir / "run.json")["status"]
+        == "interrupted"
     )
-    assert schema_errors("summary-2", done.summary) == []
-    assert (done.run_dir / "report.html").is_file()
+    assert [cell["id"] for cell in result.summary["cells"]] == result.summary["order"][:1]
+    assert result.summary["cells"][0]["outcomes"]["ok"] > 0
+    assert {row["cell"] for row in rows(result.run_dir / "intervals.csv")} == set(
+        result.summary["order"][:1]
+    )
+    assert schema_errors("summary-2", result.summary) == []
+    assert (result.run_dir / "report.html").is_file()
 
 
-# Slow only inside the server: the app is imported once before that, to see whether it can be.
+# Slow only in the server, because wsgiload imports the app before to check it.
 SLOW_START = """
     import subprocess, sys, time
 
@@ -101,46 +99,49 @@ FAILS_UNDER_LOAD = """
 """
 
 
-@each_request_to_end
+@each_interrupt
 @pytest.mark.parametrize("limits", ["strict", "none"])
-def test_an_interrupt_while_a_server_starts_leaves_nothing_either(
-    command: Command, ask: Callable[[Running], None], limits: str
+def test_an_interrupt_during_server_startup_leaves_nothing_behind(
+    command: Command, interrupt: Callable[[Running], None], limits: str
 ) -> None:
     (command.folder / "slow.py").write_text(textwrap.dedent(SLOW_START))
-    words = ("--servers", "gunicorn-sync", "--rates", 50, "--limits", limits)
-    running = command.start("sweep", "slow:app", *words)
+    args = ("--servers", "gunicorn-sync", "--rates", 50, "--limits", limits)
+    running = command.start("sweep", "slow:app", *args)
     until(
         lambda: any("sleep 600" in line for line in command.processes().values()),
         "a child of the app",
     )
-    ask(running)
+
+    interrupt(running)
     assert running.end().code == 130
     command.require_nothing_left()
 
 
 @pytest.mark.parametrize("limits", ["strict", "none"])
-def test_a_server_that_fails_leaves_nothing_either(command: Command, limits: str) -> None:
+def test_a_failed_server_leaves_nothing_behind(command: Command, limits: str) -> None:
     (command.folder / "fails.py").write_text(textwrap.dedent(FAILS_UNDER_LOAD))
-    done = command.run(
+    result = command.run(
         "sweep", "fails:app", "--servers", "wsgiref", "--rates", 50, "--limits", limits, *BRIEFLY
     )
-    assert done.code == 97  # and nothing is left: `run` insists on that
+    assert result.code == 97  # `run` also checks that nothing is left
 
 
 @pytest.mark.parametrize("limits", ["strict", "none"])
-def test_a_sweep_that_is_killed_leaves_no_server_and_no_group(
+def test_a_killed_sweep_leaves_no_process_and_no_control_group(
     command: Command, limits: str
 ) -> None:
-    """The janitor is another process: it sees the end of the orchestrator, whatever ended it."""
-    running = start_in_the_middle_of_the_second_cell(command, limits)
+    """The janitor, a separate process, cleans up when the orchestrator dies."""
+    running = start_until_second_cell(command, limits)
     assert (command.groups() != []) is (limits == "strict")
+
     os.kill(running.pid, signal.SIGKILL)
     assert running.end().code == -signal.SIGKILL
-    killed = time.monotonic()
+    killed_s = time.monotonic()
     until(lambda: command.processes() == {}, "the end of every process", timeout_s=20)
-    assert time.monotonic() - killed < 5
-    until(lambda: command.groups() == [], "the end of every group", timeout_s=20)
+    assert time.monotonic() - killed_s < 5
+    until(lambda: command.groups() == [], "the removal of every control group", timeout_s=20)
+
     summary = read_json(only_run(command) / "summary.json")
     assert [cell["id"] for cell in summary["cells"]] == summary["order"][:1]
     assert summary["status"] != "complete"
-    until(lambda: command.temporary_files() == [], "the end of every folder", timeout_s=20)
+    until(lambda: command.temporary_files() == [], "the removal of temporary files", timeout_s=20)

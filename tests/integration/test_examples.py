@@ -1,4 +1,4 @@
-"""Every program in ``examples/`` does what its first line says, against servers on this machine."""
+"""Runs every program in ``examples/`` against servers on this machine."""
 
 from __future__ import annotations
 
@@ -21,19 +21,18 @@ def app(environ, start_response):
 """
 
 
-def run(command: Command, name: str, *words: object, pytest_runs_it: bool = False) -> Done:
-    program = [
-        sys.executable,
-        *(["-m", "pytest", "-q", "-p", "no:cacheprovider"] if pytest_runs_it else []),
-    ]
-    return command.run(EXAMPLES / name, *words, program=program)
+def run(command: Command, name: str, *args: object, with_pytest: bool = False) -> Done:
+    program = [sys.executable]
+    if with_pytest:
+        program += ["-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    return command.run(EXAMPLES / name, *args, program=program)
 
 
-def test_there_is_a_test_for_every_example() -> None:
-    here = Path(__file__).read_text()
+def test_every_example_has_a_test() -> None:
+    source = Path(__file__).read_text()
     names = sorted(path.name for path in EXAMPLES.glob("*.py"))
     assert len(names) == 5
-    assert [name for name in names if f'command, "{name}"' not in here] == []
+    assert [name for name in names if f'command, "{name}"' not in source] == []
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
@@ -44,53 +43,58 @@ def test_examples_stay_short(path: Path) -> None:
 @needs_reference
 def test_a_load_meets_its_threshold(command: Command) -> None:
     with reference("--hold", "1ms") as url:
-        done = run(command, "load_with_threshold.py", url, 1_000)
-    assert "p99 of correct responses: " in done.out
-    assert "failed requests: 0" in done.out
-    assert done.code == (98 if "verdict: invalid" in done.out else 0)
+        result = run(command, "load_with_threshold.py", url, 1_000)
+    assert "p99 of correct responses: " in result.out
+    assert "failed requests: 0" in result.out
+    assert result.code == (98 if "verdict: invalid" in result.out else 0)
 
 
 @needs_reference
 def test_a_load_fails_its_threshold(command: Command) -> None:
     with reference("--hold", "20ms") as url:
-        done = run(command, "load_with_threshold.py", url, 1)
-    assert done.code == (98 if "verdict: invalid" in done.out else 99)
+        result = run(command, "load_with_threshold.py", url, 1)
+    assert result.code == (98 if "verdict: invalid" in result.out else 99)
 
 
 @needs_reference
-def test_a_staircase_ends_where_the_server_falls_behind(command: Command) -> None:
-    # One request at a time, each for 10 ms: a capacity of 100 per second.
+def test_a_rate_staircase_ends_where_the_server_falls_behind(command: Command) -> None:
+    # One request at a time, 10 ms each: a capacity of 100 requests per second.
     with reference("--hold", "10ms", "--servers", 1) as url:
-        done = run(command, "rate_staircase.py", url, 20, 400, 800)
-    assert done.code == 0, done.err
-    assert "The server falls behind at 400 requests per second." in done.out
-    assert len(re.findall(r"  (?:valid|warn|invalid)$", done.out, re.MULTILINE)) == 2
+        result = run(command, "rate_staircase.py", url, 20, 400, 800)
+    assert result.code == 0, result.err
+    assert "The server falls behind at 400 requests per second." in result.out
+    assert len(re.findall(r"  (?:valid|warn|invalid)$", result.out, re.MULTILINE)) == 2
 
 
-def test_a_test_suite_embeds_a_load(command: Command) -> None:
-    done = run(command, "test_under_load.py", pytest_runs_it=True)
-    assert done.code == 0, done.out
-    assert "1 passed" in done.out
+def test_a_load_runs_in_a_test_suite(command: Command) -> None:
+    result = run(command, "test_under_load.py", with_pytest=True)
+    assert result.code == 0, result.out
+    assert "1 passed" in result.out
 
 
 @pytest.mark.servers
 @pytest.mark.limits
-def test_two_servers_are_measured_and_one_is_named(command: Command) -> None:
+def test_the_server_with_the_lower_p99_is_named(command: Command) -> None:
     (command.folder / "myapp.py").write_text(APP)
-    done = run(command, "better_server.py", "myapp:app")
-    assert done.code == 0, done.err
-    p99 = dict(re.findall(r"^(\S+): p99 (\S+) ms at 200/s", done.out, re.MULTILINE))
+    result = run(command, "better_server.py", "myapp:app")
+    assert result.code == 0, result.err
+    p99 = dict(re.findall(r"^(\S+): p99 (\S+) ms at 200/s", result.out, re.MULTILINE))
     assert set(p99) == {"gunicorn-gthread", "waitress"}
-    assert f"lower p99 in this run: {min(p99, key=lambda name: float(p99[name]))}\n" in done.out
+    assert f"lower p99 in this run: {min(p99, key=lambda name: float(p99[name]))}\n" in result.out
 
 
 @needs_reference
 def test_histograms_of_two_loads_are_merged(command: Command) -> None:
-    with reference("--hold", "1ms") as quick, reference("--hold", "30ms") as slow:
-        done = run(command, "merge_histograms.py", quick, slow)
-    assert done.code == 0, done.err
-    rows = re.findall(r"^(\w+) +(\d+) requests, p50 (\S+) ms, p99 (\S+) ms", done.out, re.MULTILINE)
+    with reference("--hold", "1ms") as fast, reference("--hold", "30ms") as slow:
+        result = run(command, "merge_histograms.py", fast, slow)
+
+    assert result.code == 0, result.err
+
+    rows = re.findall(
+        r"^(\w+) +(\d+) requests, p50 (\S+) ms, p99 (\S+) ms", result.out, re.MULTILINE
+    )
+
     figures = {name: (int(count), float(p50), float(p99)) for name, count, p50, p99 in rows}
     assert figures["merged"][0] == figures["first"][0] + figures["second"][0]
-    # Half of all requests took 30 ms, so the merged p99 is that of the slow server, and not the mean.
+    # Half of all requests took 30 ms, so the merged p99 is that of the slow server, not the mean.
     assert figures["merged"][2] >= 30 > figures["first"][1]

@@ -1,6 +1,8 @@
-"""An experiment file, measured: its title, notes and tables are where the results are."""
+"""Experiment files and studies: their title, notes and tables are stored with the results."""
 
 from __future__ import annotations
+
+import shlex
 
 import pytest
 
@@ -25,52 +27,59 @@ connections = 2
 """
 
 
-def test_an_experiment_file_is_measured_and_shown_as_published(command: Command) -> None:
+def test_the_report_of_an_experiment_file_has_its_title_notes_and_tables(command: Command) -> None:
     (command.folder / "mine.toml").write_text(FILE)
-    done = command.run("run", "mine.toml", "--scale", "one")
-    says = "scale one: connections 2 instead of 2,4"
-    assert f"wsgiload: {says}" in done.err.splitlines()
-    assert list(done.cells) == ["waitress@c2#1"]
-    assert done.run_dir.name.split("-")[1] == "mine"
+    result = command.run("run", "mine.toml", "--scale", "one")
 
-    experiment = done.summary["experiment"]
+    scale_note = "scale one: connections 2 instead of 2,4"
+    assert f"wsgiload: {scale_note}" in result.err.splitlines()
+    assert list(result.cells) == ["waitress@c2#1"]
+    assert result.run_dir.name.split("-")[1] == "mine"
+
+    experiment = result.summary["experiment"]
     assert (experiment["title"], experiment["source"]) == ("Two levels", "a wiki")
-    assert experiment["notes"] == ["The first note.", says]
-    page = (done.run_dir / "report.html").read_text()
-    assert all(text in page for text in ("Two levels", "Source: a wiki", "The first note.", says))
-    assert "Two levels" in done.out.splitlines()
+    assert experiment["notes"] == ["The first note.", scale_note]
+    page = (result.run_dir / "report.html").read_text()
+    assert all(
+        text in page for text in ("Two levels", "Source: a wiki", "The first note.", scale_note)
+    )
+    assert "Two levels" in result.out.splitlines()
 
-    tables = (done.run_dir / "tables.md").read_text()
+    tables = (result.run_dir / "tables.md").read_text()
     assert tables.splitlines()[0] == "# Two levels"
-    assert tables in done.out
+    assert tables in result.out
     (row,) = [line for line in tables.splitlines() if line.startswith("| 2 |")]
     requests = float(row.split("|")[2])
-    assert requests == done.cells["waitress@c2#1"]["outcomes"]["ok"] > 0
+    assert requests == result.cells["waitress@c2#1"]["outcomes"]["ok"] > 0
 
 
-def test_a_study_is_reproduced_at_a_size_of_ones_own(command: Command) -> None:
-    words = ("--connections", 4, "--duration", "500ms", "--servers", "gunicorn-gthread,gevent")
-    words += ("--runs", 1)
-    done = command.run("reproduce", "dyedov-2012-fair", *words)
-    assert sorted(done.cells) == ["gevent-pywsgi@c4#1", "gunicorn-gthread-t64@c4#1"]
-    for cell in done.cells.values():
+def test_options_change_the_scale_of_a_reproduced_study(command: Command) -> None:
+    args = shlex.split(
+        "--connections 4 --duration 500ms --servers gunicorn-gthread,gevent --runs 1"
+    )
+    result = command.run("reproduce", "dyedov-2012-fair", *args)
+
+    assert sorted(result.cells) == ["gevent-pywsgi@c4#1", "gunicorn-gthread-t64@c4#1"]
+    for cell in result.cells.values():
         assert cell["failure"] is None
         assert cell["outcomes"]["ok"] > 0
         assert cell["services"][0]["name"] == "upstream"
-    assert (done.run_dir / "tables.md").read_text().count("Requests per second") == 2
-    assert "scale quick: " in done.err
+    assert (result.run_dir / "tables.md").read_text().count("Requests per second") == 2
+    assert "scale quick: " in result.err
 
 
-def test_the_claims_of_an_original_are_judged(command: Command) -> None:
-    words = ("--servers", "cherrypy", "--rates", 100, "--duration", "500ms", "--runs", 1)
-    done = command.run("reproduce", "slides-2013", *words, "--warmup-requests", 20)
-    (cell,) = done.cells.values()
+def test_a_reproduction_evaluates_the_claims_of_the_original_study(command: Command) -> None:
+    args = ("--servers", "cherrypy", "--rates", 100, "--duration", "500ms", "--runs", 1)
+    result = command.run("reproduce", "slides-2013", *args, "--warmup-requests", 20)
+
+    (cell,) = result.cells.values()
     assert (cell["server"], cell["failure"], cell["profile"]) == ("cherrypy", None, "stock")
-    rows = [line for line in done.out.splitlines() if line.startswith("| `")]
+
+    rows = [line for line in result.out.splitlines() if line.startswith("| `")]
     assert [row.split("`")[1] for row in rows] == [
         "ranking",
         "pypy-needs-warm-up",
         "cherrypy-saturates",
     ]
     assert rows[2].endswith("| – | **undecided**: needs a valid run of cherrypy at 3,000/s |")
-    assert rows[2] in (done.run_dir / "tables.md").read_text()
+    assert rows[2] in (result.run_dir / "tables.md").read_text()
