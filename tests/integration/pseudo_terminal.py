@@ -38,7 +38,7 @@ class Terminal:
         self._resize(columns, lines)
 
         self.process = subprocess.Popen(
-            [str(word) for word in args],
+            [str(arg) for arg in args],
             cwd=cwd,
             env=environment,
             stdin=subordinate,

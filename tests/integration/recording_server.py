@@ -66,7 +66,7 @@ class RecordingServer(socketserver.ThreadingTCPServer):
 
     @property
     def lengths(self) -> Counter[int]:
-        """The number of connections by number of requests, without unused connections."""
+        """How many connections carried each number of requests, without unused connections."""
         return Counter(len(connection) for connection in self._connections if connection)
 
     def __enter__(self) -> Self:

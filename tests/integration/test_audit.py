@@ -32,7 +32,7 @@ def audit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Audit:
     """Audits an output: returns the message and arithmetic of each finding by name, and checks the
     exit code."""
 
-    def findings(output: str, *options: str) -> dict[str, str]:
+    def run_audit(output: str, *options: str) -> dict[str, str]:
         path = tmp_path / "output.txt"
         path.write_text(output)
 
@@ -40,14 +40,14 @@ def audit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Audit:
         audit_output = capsys.readouterr()
         assert audit_output.err == "", audit_output.err + output
         (file,) = json.loads(audit_output.out)["files"]
-        found = {
+        findings = {
             alarm["alarm"]: f"{alarm['message']} | {alarm['arithmetic']}"
             for alarm in file["alarms"]
         }
-        assert code == (98 if found else 0)
-        return found
+        assert code == (98 if findings else 0)
+        return findings
 
-    return findings
+    return run_audit
 
 
 def target_of(url: str) -> str:
@@ -102,11 +102,11 @@ def test_a_healthy_result_has_no_findings(tool: str, audit: Audit) -> None:
                 output = vegeta("healthy", url, "-rate", "500", "-duration", "3s")
             case _:
                 output = closed_loop(tool, "healthy", url, 10, 3)
-    found = audit(output, *options_for(tool, 10, "500" if tool == "vegeta" else ""))
-    if set(found) == {"saturated-client"}:
-        inconclusive(found)
+    findings = audit(output, *options_for(tool, 10, "500" if tool == "vegeta" else ""))
+    if set(findings) == {"saturated-client"}:
+        inconclusive(findings)
 
-    assert found == {}
+    assert findings == {}
 
 
 @needs_reference
@@ -128,10 +128,10 @@ def test_starved_connections_violate_littles_law(tool: str, audit: Audit) -> Non
         else:
             output = closed_loop(tool, "starved", url, 20, 3)
 
-    found = audit(output, *options_for(tool, 20))
-    assert "of 20 connections had a request in flight" in found["littles-law"]
+    findings = audit(output, *options_for(tool, 20))
+    assert "of 20 connections had a request in flight" in findings["littles-law"]
 
-    in_flight = float(found["littles-law"].split("only ")[1].split(" of")[0])
+    in_flight = float(findings["littles-law"].split("only ")[1].split(" of")[0])
     assert 1.5 <= in_flight <= 2.5
 
 
@@ -139,9 +139,9 @@ def test_starved_connections_violate_littles_law(tool: str, audit: Audit) -> Non
 def test_unannounced_closes_are_found_in_wrk_output(audit: Audit) -> None:
     with reference("--hold", "5ms", "--requests-per-connection", "1", "--no-announce-close") as url:
         output = closed_loop("wrk", "closes", url, 10, 2)
-    found = audit(output)
-    assert "without announcing it" in found["no-keepalive"]
-    assert "failures-left-out" not in found, "no request failed"
+    findings = audit(output)
+    assert "without announcing it" in findings["no-keepalive"]
+    assert "failures-left-out" not in findings, "no request failed"
 
 
 def test_one_request_per_connection_is_found_in_wrk_output(audit: Audit) -> None:
@@ -169,25 +169,25 @@ def test_refused_connections_are_found_in_wrk_output(audit: Audit) -> None:
     """wrk counts a refused connection as a write error and retries immediately."""
     with refusing_after(6) as url:
         output = closed_loop("wrk", "refused", url, 20, 2)
-    found = audit(output)
-    assert " read, " in found["failures-left-out"]
-    assert "of 20 connections had a request in flight" in found["littles-law"]
+    findings = audit(output)
+    assert " read, " in findings["failures-left-out"]
+    assert "of 20 connections had a request in flight" in findings["littles-law"]
 
 
 def test_connections_that_failed_in_the_client_are_found_in_wrk_output(audit: Audit) -> None:
     with reference(*HOLD) as url:
         args = ["-t1", "-c20", "-d1s", "--latency", url]
         output = output_of("wrk", "few-files", args, preexec=lambda: limit_files(12))
-    found = audit(output)["failed-connections"]
-    assert "connections failed and stayed unused: the load was lower" in found
-    assert "failed / 20 connections = " in found
+    findings = audit(output)["failed-connections"]
+    assert "connections failed and stayed unused: the load was lower" in findings
+    assert "failed / 20 connections = " in findings
 
 
 def test_failure_of_all_connections_is_found_in_wrk_output(audit: Audit) -> None:
     """wrk ran out of local ports and then sent no more requests."""
-    found = audit(stored_output("wrk", "ports"))
-    assert set(found) == {"failed-connections", "too-few-requests"}
-    assert "all connections had failed before the end" in found["failed-connections"]
+    findings = audit(stored_output("wrk", "ports"))
+    assert set(findings) == {"failed-connections", "too-few-requests"}
+    assert "all connections had failed before the end" in findings["failed-connections"]
 
 
 @pytest.mark.parametrize("tool", ["httperf", "hey", "oha", "vegeta"])
@@ -204,8 +204,8 @@ def test_a_closed_port_is_reported_as_failed_connections(tool: str, audit: Audit
         case _:
             output = vegeta("refused", url, "-rate", "50", "-duration", "1s")
 
-    found = audit(output)
-    assert "0 responses, 50 failures (50 connect)" in found["failed-connections"]
+    findings = audit(output)
+    assert "0 responses, 50 failures (50 connect)" in findings["failed-connections"]
 
 
 @pytest.mark.parametrize("tool", ["httperf", "hey", "vegeta"])
@@ -244,8 +244,8 @@ def test_a_rate_that_was_not_reached_is_reported(tool: str, audit: Audit) -> Non
                 args = ["-z", "2s", "-c", "5", "-q", "300", *OHA, url]
                 output = output_of(tool, "too-fast", args)
 
-    found = audit(output, *options_for(tool, 5, "" if tool == "httperf" else "300"))
-    assert "of the requested 300/s was achieved" in found["rate-not-reached"]
+    findings = audit(output, *options_for(tool, 5, "" if tool == "httperf" else "300"))
+    assert "of the requested 300/s was achieved" in findings["rate-not-reached"]
 
 
 @needs_reference
@@ -253,8 +253,8 @@ def test_vegeta_without_enough_workers_is_a_saturated_client(audit: Audit) -> No
     with reference(*HOLD) as url:
         args = ("-rate", "200", "-duration", "2s", "-workers", "1", "-max-workers", "1")
         output = vegeta("one-worker", url, *args)
-    found = audit(output, "--rate", "200")
-    assert "vegeta sent fewer requests than requested" in found["saturated-client"]
+    findings = audit(output, "--rate", "200")
+    assert "vegeta sent fewer requests than requested" in findings["saturated-client"]
 
 
 @needs_reference
@@ -338,11 +338,11 @@ def test_quantiles_of_too_few_requests_are_reported(tool: str, audit: Audit) -> 
             case _:
                 output = closed_loop(tool, "few", url, 4, 1)
 
-    found = audit(output)
-    assert "beyond p99 (at least 10)" in found["too-few-requests"]
+    findings = audit(output)
+    assert "beyond p99 (at least 10)" in findings["too-few-requests"]
 
     if tool != "wrk":
-        assert "200 requests × 0.01 = 2 beyond p99" in found["too-few-requests"]
+        assert "200 requests × 0.01 = 2 beyond p99" in findings["too-few-requests"]
 
 
 @needs_reference
@@ -362,11 +362,11 @@ def test_errors_counted_as_responses_are_reported(tool: str, audit: Audit) -> No
                 output = output_of(tool, "errors", args)
             case _:
                 output = closed_loop(tool, "errors", url, 5, 1)
-    found = audit(output)["errors-as-responses"]
+    findings = audit(output)["errors-as-responses"]
     if tool == "wrk":
-        assert float(found.split("requests = ")[1].split(" %")[0]) == pytest.approx(20, abs=0.5)
+        assert float(findings.split("requests = ")[1].split(" %")[0]) == pytest.approx(20, abs=0.5)
     else:
-        assert "100 failed (100 error status) / 500 requests = 20.0 %" in found
+        assert "100 failed (100 error status) / 500 requests = 20.0 %" in findings
 
 
 @needs_reference
@@ -383,9 +383,9 @@ def test_failures_excluded_from_the_times_are_reported(tool: str, audit: Audit) 
                 args = ["-n", "500", "-c", "5", off, *(OHA if tool == "oha" else ()), url]
                 output = output_of(tool, "resets", args)
 
-    found = audit(output)["failures-left-out"]
-    assert "50 failed" in found
-    assert "500 requests = 10.0 %" in found
+    findings = audit(output)["failures-left-out"]
+    assert "50 failed" in findings
+    assert "500 requests = 10.0 %" in findings
 
 
 @needs_reference
@@ -397,10 +397,10 @@ def test_stalls_hidden_by_a_closed_loop_are_reported(tool: str, audit: Audit) ->
         else:
             output = closed_loop(tool, "stalls", url, 1, 5)
 
-    found = audit(output, *options_for(tool, 1))["closed-loop-stalls"]
-    assert "hides stalls of up to 4" in found
+    findings = audit(output, *options_for(tool, 1))["closed-loop-stalls"]
+    assert "hides stalls of up to 4" in findings
 
-    share = float(found.split("stalls take up to ")[1].split(" %")[0])
+    share = float(findings.split("stalls take up to ")[1].split(" %")[0])
     assert 5 < share < 30, "expected between one stall of 400 ms and one every 2 s"
 
 

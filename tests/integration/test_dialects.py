@@ -65,7 +65,7 @@ def without_port(port: int, requests: Counter[Received]) -> set[Received]:
     }
 
 
-def both(tool: str, args: Sequence[str]) -> tuple[RecordingServer, RecordingServer]:
+def compare_requests(tool: str, args: Sequence[str]) -> tuple[RecordingServer, RecordingServer]:
     """Run the tool and loadgen with the same arguments, require equal requests, and return both
     recording servers."""
     theirs = traffic_of([program_of(tool)], args)
@@ -85,14 +85,14 @@ def both(tool: str, args: Sequence[str]) -> tuple[RecordingServer, RecordingServ
 )
 def test_wrk_keeps_its_connections(args: tuple[str, ...]) -> None:
     url = "http://127.0.0.1:{port}/a?b=c"
-    for server in both("wrk", ["-t2", "-c5", "-d1s", *args, url]):
+    for server in compare_requests("wrk", ["-t2", "-c5", "-d1s", *args, url]):
         assert server.lengths.total() == 4, "expected two connections per thread"
         assert min(server.lengths) > 10
 
 
 def test_wrk_with_connection_close_opens_a_connection_for_each_request() -> None:
     args = ["-t1", "-c2", "-d1s", "-H", "Connection: close", "http://127.0.0.1:{port}/"]
-    for server in both("wrk", args):
+    for server in compare_requests("wrk", args):
         assert set(server.lengths) == {1}
         assert server.lengths[1] > 10
 
@@ -112,13 +112,13 @@ def test_wrk_with_connection_close_opens_a_connection_for_each_request() -> None
 )
 def test_ab_opens_a_connection_for_each_request(args: tuple[str, ...]) -> None:
     url = "http://127.0.0.1:{port}/a?b=c"
-    for server in both("ab", ["-n", "41", "-c", "4", *args, url]):
+    for server in compare_requests("ab", ["-n", "41", "-c", "4", *args, url]):
         assert server.lengths == {1: 41}
 
 
 def test_ab_with_keepalive_keeps_its_connections() -> None:
     args = ["-k", "-n", "41", "-c", "4", "http://127.0.0.1:{port}/"]
-    theirs, ours = both("ab", args)
+    theirs, ours = compare_requests("ab", args)
     assert ours.requests.total() == 41
     assert 41 <= theirs.requests.total() < 41 + 4, "ab abandons requests at the end"
     assert ours.lengths.total() == theirs.lengths.total() == 4
@@ -126,7 +126,7 @@ def test_ab_with_keepalive_keeps_its_connections() -> None:
 
 def test_ab_ends_after_its_time_limit() -> None:
     url = "http://127.0.0.1:{port}/"
-    for server in both("ab", ["-c", "2", "-t", "1", "-n", "1000000", "-k", url]):
+    for server in compare_requests("ab", ["-c", "2", "-t", "1", "-n", "1000000", "-k", url]):
         assert server.lengths.total() == 2
         assert 10 < server.requests.total() < 1_000_000
 
@@ -144,7 +144,7 @@ def test_ab_ends_after_its_time_limit() -> None:
 )
 def test_httperf_sends_all_calls_on_each_connection(args: tuple[str, ...], calls: int) -> None:
     rate = ("--rate=50", "--num-conns=25", f"--num-calls={calls}", "--uri=/a?b=c")
-    for server in both("httperf", [*HTTPERF, *rate, *args]):
+    for server in compare_requests("httperf", [*HTTPERF, *rate, *args]):
         assert server.lengths == {calls: 25}
 
 
