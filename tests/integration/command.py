@@ -49,7 +49,7 @@ def groups_made_by(pid: int, places: Iterable[Path] = (CGROUPS,)) -> list[Path]:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class CommandResult:
     """A completed command."""
 
     code: int
@@ -57,7 +57,7 @@ class Done:
     err: str
 
     @property
-    def complaints(self) -> list[str]:
+    def messages(self) -> list[str]:
         """The messages of wsgiload on stderr, without progress output."""
         return [line for line in self.err.splitlines() if line.startswith("wsgiload: ")]
 
@@ -84,7 +84,7 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-class Running:
+class RunningCommand:
     """A running command. Its output goes to files, so that tests can read it meanwhile."""
 
     def __init__(
@@ -124,10 +124,10 @@ class Running:
         sys.stdout.write(f"exited {took_s:.3f} s after Ctrl-C\n")
         return took_s
 
-    def end(self, timeout_s: float = TIMEOUT_S) -> Done:
+    def end(self, timeout_s: float = TIMEOUT_S) -> CommandResult:
         """Wait for the command to exit."""
         code = self.process.wait(timeout_s)
-        return Done(code, self._out.read_text(), self.err)
+        return CommandResult(code, self._out.read_text(), self.err)
 
 
 def _with_tables(args: Sequence[object]) -> list[object]:
@@ -172,7 +172,7 @@ class Command:
 
     def start(
         self, *args: object, cwd: Path | None = None, program: list[str] | None = None
-    ) -> Running:
+    ) -> RunningCommand:
         """Start ``wsgiload`` (or another program) with these arguments."""
         self._count += 1
         folder = self.folder / f"command-{self._count}"
@@ -184,15 +184,17 @@ class Command:
             # Without reruns, a search ends at its first disturbed trial.
             del environment["WSGILOAD_RERUNS"]
 
-        running = Running(argv, folder, cwd or self.folder, environment)
+        running = RunningCommand(argv, folder, cwd or self.folder, environment)
         self._pids.append(running.pid)
         return running
 
-    def run(self, *args: object, cwd: Path | None = None, program: list[str] | None = None) -> Done:
+    def run(
+        self, *args: object, cwd: Path | None = None, program: list[str] | None = None
+    ) -> CommandResult:
         """Run a command to completion; fails if it prints a traceback or leaves anything behind."""
         done = self.start(*args, cwd=cwd, program=program).end()
         assert "Traceback (most recent call last)" not in done.err, done.err
-        self.require_nothing_left()
+        self.require_no_leftovers()
         return done
 
     def processes(self) -> dict[int, str]:
@@ -215,7 +217,7 @@ class Command:
         """The names in the directory for temporary files."""
         return sorted(path.name for path in self.temporary.iterdir())
 
-    def require_nothing_left(self) -> None:
+    def require_no_leftovers(self) -> None:
         """Fail if a process, a control group or a temporary file remains."""
         leftovers = [*self.processes().values(), *map(str, self.groups()), *self.temporary_files()]
         assert not leftovers, f"left behind: {leftovers}"

@@ -35,7 +35,7 @@ def target() -> Iterator[CountingServer]:
 
 
 @pytest.fixture(scope="session")
-def limits_refused() -> str | None:
+def limits_error() -> str | None:
     """Why this host cannot enforce limits; None if it can."""
     try:
         select_backend(Limits(cpus=0.5, memory_bytes=2**26, pids=64))
@@ -48,6 +48,6 @@ def limits_refused() -> str | None:
 def skip_without_limits(request: pytest.FixtureRequest) -> None:
     """Skip tests marked ``limits`` if this host cannot enforce limits."""
     if request.node.get_closest_marker("limits") is not None:
-        refused = request.getfixturevalue("limits_refused")
+        refused = request.getfixturevalue("limits_error")
         if refused is not None:
             pytest.skip(refused)

@@ -155,7 +155,7 @@ ENTER_SCRIPT = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 126; shift; done;
 
 
 @contextmanager
-def place_of_its_own(number: int) -> Iterator[Place]:
+def separate_place(number: int) -> Iterator[Place]:
     """Create separate control groups, and remove them afterwards."""
     groups = []
     for base in bases_of():
@@ -294,7 +294,7 @@ def check_stored_cells(run: Path, finished: list[str]) -> list[str]:
     return problems
 
 
-def steps_of(template: Path, folder: Path, place: Place) -> list[tuple[str, frozenset[str]]]:
+def record_steps(template: Path, folder: Path, place: Place) -> list[tuple[str, frozenset[str]]]:
     """Every step in order, with the roles of the processes that are alive there."""
     command = Command(folder)
     shutil.copytree(template, folder / "run")
@@ -311,9 +311,7 @@ def steps_of(template: Path, folder: Path, place: Place) -> list[tuple[str, froz
     return steps
 
 
-def carry_out_all(
-    rows: Sequence[Row], template: Path, folder: Path, jobs: int
-) -> list[Outcome | None]:
+def run_rows(rows: Sequence[Row], template: Path, folder: Path, jobs: int) -> list[Outcome | None]:
     """Run all rows, ``jobs`` at a time."""
     free_places: SimpleQueue[Place] = SimpleQueue()
 
@@ -331,7 +329,7 @@ def carry_out_all(
 
     with ExitStack() as stack:
         for number in range(jobs):
-            free_places.put(stack.enter_context(place_of_its_own(number)) if jobs > 1 else Place())
+            free_places.put(stack.enter_context(separate_place(number)) if jobs > 1 else Place())
         with ThreadPoolExecutor(jobs) as pool:
             try:
                 return list(pool.map(run_one, range(len(rows)), rows))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from time import sleep
 
-from .command import Command, Done, Running
+from .command import Command, CommandResult, RunningCommand
 
 # Strings that control a terminal, or reorder or end a line.
 RAW = ("\x1b]0;owned", "\x07", "\u202egnp", "\u2028", "\x9b31m")
@@ -58,7 +58,7 @@ REQUEST = ("-H", "@headers", "-X", "POST", "--body-file", "body")
 SWEEP = ("--env-file", "vars", *REQUEST)
 
 
-def plant(folder: Path) -> None:
+def write_planted_files(folder: Path) -> None:
     """Write the files with the secrets and the apps that repeat them."""
     for name, text in FILES.items():
         (folder / name).write_text(text)
@@ -72,7 +72,7 @@ def texts_in(places: Iterable[Path]) -> Iterator[tuple[str, str]]:
                 yield path.name, path.read_text()
 
 
-def require_clean(result: Done, *places: Path, typed: Sequence[str] = ()) -> None:
+def require_clean(result: CommandResult, *places: Path, typed: Sequence[str] = ()) -> None:
     """Neither the output nor these files contain a raw hostile string, or a secret other than those
     typed by the user."""
     texts = [("stdout", result.out), ("stderr", result.err), *texts_in(places)]
@@ -92,7 +92,7 @@ def require_clean_cache(cache: Path) -> None:
     assert files and leaks == [], leaks
 
 
-def until_it_ends(running: Running, command: Command) -> tuple[Done, set[str]]:
+def wait_and_watch(running: RunningCommand, command: Command) -> tuple[CommandResult, set[str]]:
     """Wait for the command to exit; returns also the command lines of all processes seen
     meanwhile."""
     command_lines: set[str] = set()
@@ -102,7 +102,7 @@ def until_it_ends(running: Running, command: Command) -> tuple[Done, set[str]]:
     return running.end(), command_lines
 
 
-def require_unseen(lines: Iterable[str], typed: Sequence[str] = ()) -> None:
+def require_no_secrets_in(lines: Iterable[str], typed: Sequence[str] = ()) -> None:
     """No command line contains a secret, except that of the user, which contains ``typed``."""
     others = [line for line in lines if not any(secret in line for secret in typed)]
     leaks = [(line, secret) for line in others for secret in SECRETS if secret in line]

@@ -61,33 +61,33 @@ class Terminal:
         os.killpg(self.process.pid, signal.SIGINT)
 
     @property
-    def shown(self) -> list[str]:
+    def visible_lines(self) -> list[str]:
         """The lines on the screen, without trailing blanks."""
         return [line.rstrip() for line in self.screen.display]
 
     @property
-    def scrolled(self) -> list[str]:
+    def all_lines(self) -> list[str]:
         """All lines since the start, including those that have scrolled off the screen."""
         above = [
             "".join(line[column].data for column in range(self.screen.columns)).rstrip()
             for line in self.screen.history.top
         ]
-        return [*above, *self.shown]
+        return [*above, *self.visible_lines]
 
-    def watch(self, until: Callable[[], bool], timeout_s: float = 120.0) -> bool:
-        """Draw the output until ``until`` returns true; False if the command ended first."""
+    def wait_until(self, condition: Callable[[], bool], timeout_s: float = 120.0) -> bool:
+        """Draw the output until ``condition`` returns true; False if the command ended first."""
         end_s = time.monotonic() + timeout_s
         while time.monotonic() < end_s:
-            if until():
+            if condition():
                 return True
             if not self._draw():
-                return until()
+                return condition()
 
-        raise AssertionError("\n".join(self.shown))
+        raise AssertionError("\n".join(self.visible_lines))
 
     def end(self, timeout_s: float = 120.0) -> int:
         """Draw the output until the command ends; returns its exit code."""
-        self.watch(lambda: False, timeout_s)
+        self.wait_until(lambda: False, timeout_s)
         os.close(self.descriptor)
         return self.process.wait(timeout_s)
 

@@ -14,14 +14,14 @@ BETWEEN_PIECES_S = 0.002
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class RawResponse:
     """The bytes of a response, and whether the server closes the connection afterwards."""
 
     pieces: Sequence[bytes]
     closes: bool = False
 
 
-Respond = Callable[[bytes], Reply]
+Respond = Callable[[bytes], RawResponse]
 
 
 def serve(connection: socket.socket, respond: Respond) -> None:

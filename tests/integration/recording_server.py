@@ -65,7 +65,7 @@ class RecordingServer(socketserver.ThreadingTCPServer):
         return Counter(request for connection in self._connections for request in connection)
 
     @property
-    def lengths(self) -> Counter[int]:
+    def requests_per_connection(self) -> Counter[int]:
         """How many connections carried each number of requests, without unused connections."""
         return Counter(len(connection) for connection in self._connections if connection)
 

@@ -22,8 +22,8 @@ class CountingServer(ThreadingHTTPServer):
     def __init__(self, handler: type[BaseHTTPRequestHandler] | None = None) -> None:
         super().__init__(("127.0.0.1", 0), handler or _Handler)
         self._lock = threading.Lock()
-        self.answered = 0
-        self.seen: list[tuple[str, str, dict[str, str], bytes]] = []
+        self.response_count = 0
+        self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
         self.closing = threading.Event()
         self._thread = threading.Thread(
             target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
@@ -34,11 +34,11 @@ class CountingServer(ThreadingHTTPServer):
         """The URL of the server."""
         return f"http://127.0.0.1:{self.server_address[1]}/"
 
-    def count(self, seen: tuple[str, str, dict[str, str], bytes]) -> None:
+    def record(self, request: tuple[str, str, dict[str, str], bytes]) -> None:
         """Record one request that gets a response."""
         with self._lock:
-            self.answered += 1
-            self.seen.append(seen)
+            self.response_count += 1
+            self.requests.append(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Ignore clients that close their connection."""
@@ -74,7 +74,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
 
         fields = {name.lower(): value for name, value in self.headers.items()}
-        self.server.count((self.command, self.path, fields, body))
+        self.server.record((self.command, self.path, fields, body))
         self.send_response(404 if self.path == "/missing" else 200)
         self.send_header("Content-Length", str(len(BODY)))
         self.end_headers()
@@ -101,7 +101,7 @@ class SomeInTwoWrites(_Handler):
     def end_headers(self) -> None:
         """Flush the head of every fifth response."""
         super().end_headers()
-        if self.server.answered % 5 == 0:
+        if self.server.response_count % 5 == 0:
             self.wfile.flush()
 
 
@@ -113,9 +113,9 @@ def unused_port() -> int:
     return port
 
 
-def wait_for(server: CountingServer, responses: int, timeout_s: float = 30.0) -> None:
+def wait_for_responses(server: CountingServer, responses: int, timeout_s: float = 30.0) -> None:
     """Wait until the server has sent this many responses."""
     end = time.monotonic() + timeout_s
-    while server.answered < responses:
-        assert time.monotonic() < end, f"only {server.answered} of {responses} responses"
+    while server.response_count < responses:
+        assert time.monotonic() < end, f"only {server.response_count} of {responses} responses"
         time.sleep(0.01)

@@ -26,7 +26,7 @@ from wsgiload.environments.system import install_command, missing_packages
 from wsgiload.loads.reference_server import BUILT
 
 from .catalogue import catalogue_server
-from .command import SCRIPT, Command, Done, until
+from .command import SCRIPT, Command, CommandResult, until
 from .reference import inconclusive, needs_reference, reference
 from .target import CountingServer, SomeInTwoWrites, TwoWrites
 
@@ -98,13 +98,13 @@ HOLDS_ITS_THREAD = """
 """
 
 
-def alarms(result: Done) -> set[str]:
+def alarms(result: CommandResult) -> set[str]:
     """The names of the alarms raised by a load."""
-    names = re.findall(r"\(([a-z0-9-]+)\)", "\n".join(result.complaints))
+    names = re.findall(r"\(([a-z0-9-]+)\)", "\n".join(result.messages))
     return set(names) & ALARMS
 
 
-def checks(result: Done) -> set[str]:
+def checks(result: CommandResult) -> set[str]:
     """The names of all checks in the verdicts of a sweep's cells."""
     return {
         reason["check"] for cell in result.cells.values() for reason in cell["verdict"]["reasons"]
@@ -116,7 +116,7 @@ def write_app(command: Command, text: str) -> str:
     return "made:app"
 
 
-def load(command: Command, url: str, *args: object) -> Done:
+def load(command: Command, url: str, *args: object) -> CommandResult:
     return command.run("load", url, "--duration", "2s", *args)
 
 
@@ -217,7 +217,7 @@ def test_v5_a_shortage_of_file_descriptors_raises_an_alarm(command: Command) -> 
         result = running.end()
 
     assert "Traceback (most recent call last)" not in result.err, result.err
-    command.require_nothing_left()
+    command.require_no_leftovers()
     assert "network-resources" in alarms(result), result.err
     assert result.code == 98
     assert "invalid: client" in result.out

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .command import Command, Done, read_json
+from .command import Command, CommandResult, read_json
 
 # A sweep tests whether limits can be enforced before it validates anything else.
 pytestmark = pytest.mark.limits
@@ -44,7 +44,7 @@ def write(path: Path, text: str) -> None:
     path.write_text(textwrap.dedent(text))
 
 
-def error_of(result: Done) -> str:
+def error_of(result: CommandResult) -> str:
     """The one-line error of a sweep that was rejected."""
     assert result.code == 2
     assert result.out == ""
@@ -53,7 +53,7 @@ def error_of(result: Done) -> str:
     return line
 
 
-def require_every_cell_failed(result: Done, count: int, step: str) -> str:
+def require_every_cell_failed(result: CommandResult, count: int, step: str) -> str:
     """All cells failed at this step and are stored; returns their error message, which stderr
     contains, too."""
     assert result.code == 97

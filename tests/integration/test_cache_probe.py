@@ -23,7 +23,7 @@ def test_the_probe_alternates_between_the_url_and_new_urls() -> None:
     with CountingServer() as server:
         probe = probe_cache(address_of(server), Request(path="/?a=1"))
     assert probe is not None and probe.slowest_same_ns > 0 < probe.fastest_new_ns
-    paths = [path for _, path, _, _ in server.seen]
+    paths = [path for _, path, _, _ in server.requests]
     assert paths[::2] == ["/?a=1"] * PAIRS
     assert len(set(paths[1::2])) == PAIRS
     assert all(path.startswith("/?a=1&wsgiload=") for path in paths[1::2])

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from .command import Command, Done, read_json, until
+from .command import Command, CommandResult, read_json, until
 from .reference import inconclusive, needs_reference, reference
 from .stored import schema_errors
 from .target import unused_port
@@ -53,7 +53,7 @@ def only_server(document: dict[str, Any]) -> dict[str, Any]:
     return server
 
 
-def require_undisturbed(result: Done, server: dict[str, Any]) -> None:
+def require_undisturbed(result: CommandResult, server: dict[str, Any]) -> None:
     if result.code == 98 and server["verdict"]["blame"] in ("host", "client"):
         inconclusive(server["verdict"]["reasons"][0]["message"])
 
@@ -159,7 +159,7 @@ def test_an_interrupt_keeps_the_finished_trials(command: Command, number: signal
 
     assert result.code == 130
     assert "Traceback" not in result.err
-    command.require_nothing_left()
+    command.require_no_leftovers()
 
     document = read_json(result.run_dir / "capacity.json")
     assert schema_errors("capacity-2", document) == []

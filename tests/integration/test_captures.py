@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from .command import Command, Done
+from .command import Command, CommandResult
 from .target import CountingServer
 
 SESSIONS = Path(__file__).parent / "traffic" / "me.sessions"
@@ -47,7 +47,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _respond(self, status: int, text: str) -> None:
         fields = {name.lower(): value for name, value in self.headers.items()}
-        self.server.count((self.command, self.path, fields, b""))
+        self.server.record((self.command, self.path, fields, b""))
         self.send_response(status)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
@@ -63,7 +63,9 @@ def server() -> Iterator[_LoginServer]:
         yield server
 
 
-def _load(command: Command, server: _LoginServer, sessions: str) -> tuple[Done, dict[str, Any]]:
+def _load(
+    command: Command, server: _LoginServer, sessions: str
+) -> tuple[CommandResult, dict[str, Any]]:
     (command.folder / "me.sessions").write_text(sessions)
     args = ("load", server.url, "--rate", "50", "--duration", "1s", "--sessions", "me.sessions")
     result = command.run(*args, "--json", "out.json")
@@ -93,7 +95,7 @@ def test_a_missing_captured_value_is_a_failure_with_its_reason(
     login, me = report["targets"]
     assert (login["ok"], me["scheduled"]) == (0, 0), "later steps were sent"
     assert report["sessions"]["failed"] == report["sessions"]["started"] > 20
-    assert not any(method == "GET" for method, *_ in server.seen)
+    assert not any(method == "GET" for method, *_ in server.requests)
     assert reason in result.out + result.err
 
 
@@ -104,7 +106,7 @@ def test_a_value_that_no_step_captures_is_rejected_before_anything_is_sent(
     (command.folder / "me.sessions").write_text(text)
     result = command.run("load", server.url, "--rate", "50", "--sessions", "me.sessions")
     assert result.code == 2
-    (message,) = result.complaints
+    (message,) = result.messages
     assert "user[2] GET /me" in message
     assert "--capture token=json:.token" in message
-    assert server.answered == 0
+    assert server.response_count == 0

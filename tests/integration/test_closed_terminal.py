@@ -13,7 +13,7 @@ import pytest
 
 from .command import SCRIPT, Command, read_json, until
 from .stored import only_run
-from .target import CountingServer, wait_for
+from .target import CountingServer, wait_for_responses
 
 
 class Terminal:
@@ -62,14 +62,14 @@ def test_a_load_writes_its_report_after_the_terminal_closes(
 ) -> None:
     args = ("load", target.url, "-R", "200", "-d", "60s", "--json", "out.json")
     with terminal(command, *args) as window:
-        wait_for(target, 20)
+        wait_for_responses(target, 20)
         window.close()
         assert window.process.wait(30) == 130
 
     report = read_json(command.folder / "out.json")
     assert report["outcomes"]["ok"] >= 20
     assert "interrupted" in {reason["check"] for reason in report["verdict"]["reasons"]}
-    command.require_nothing_left()
+    command.require_no_leftovers()
 
 
 @pytest.mark.servers
@@ -87,4 +87,4 @@ def test_a_sweep_keeps_its_finished_cells_after_the_terminal_closes(command: Com
     assert summary["status"] == "interrupted"
     assert read_json(command.folder / "out.json") == summary
     assert (command.folder / "out.html").is_file()
-    command.require_nothing_left()
+    command.require_no_leftovers()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from .command import Command, Done
+from .command import Command, CommandResult
 from .postgresql import Cluster, fresh_cluster
 from .reference import inconclusive
 from .test_user_apps import make_project
@@ -55,10 +55,10 @@ def project(tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> Path:
     return folder
 
 
-def sweep(command: Command, project: Path, *args: object) -> Done:
+def sweep(command: Command, project: Path, *args: object) -> CommandResult:
     result = command.start("sweep", *BRIEFLY, *args, cwd=project).end(timeout_s=300)
     assert result.cells, result.err
-    command.require_nothing_left()
+    command.require_no_leftovers()
     return result
 
 

@@ -86,15 +86,15 @@ def compare_requests(tool: str, args: Sequence[str]) -> tuple[RecordingServer, R
 def test_wrk_keeps_its_connections(args: tuple[str, ...]) -> None:
     url = "http://127.0.0.1:{port}/a?b=c"
     for server in compare_requests("wrk", ["-t2", "-c5", "-d1s", *args, url]):
-        assert server.lengths.total() == 4, "expected two connections per thread"
-        assert min(server.lengths) > 10
+        assert server.requests_per_connection.total() == 4, "expected two connections per thread"
+        assert min(server.requests_per_connection) > 10
 
 
 def test_wrk_with_connection_close_opens_a_connection_for_each_request() -> None:
     args = ["-t1", "-c2", "-d1s", "-H", "Connection: close", "http://127.0.0.1:{port}/"]
     for server in compare_requests("wrk", args):
-        assert set(server.lengths) == {1}
-        assert server.lengths[1] > 10
+        assert set(server.requests_per_connection) == {1}
+        assert server.requests_per_connection[1] > 10
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_wrk_with_connection_close_opens_a_connection_for_each_request() -> None
 def test_ab_opens_a_connection_for_each_request(args: tuple[str, ...]) -> None:
     url = "http://127.0.0.1:{port}/a?b=c"
     for server in compare_requests("ab", ["-n", "41", "-c", "4", *args, url]):
-        assert server.lengths == {1: 41}
+        assert server.requests_per_connection == {1: 41}
 
 
 def test_ab_with_keepalive_keeps_its_connections() -> None:
@@ -121,13 +121,13 @@ def test_ab_with_keepalive_keeps_its_connections() -> None:
     theirs, ours = compare_requests("ab", args)
     assert ours.requests.total() == 41
     assert 41 <= theirs.requests.total() < 41 + 4, "ab abandons requests at the end"
-    assert ours.lengths.total() == theirs.lengths.total() == 4
+    assert ours.requests_per_connection.total() == theirs.requests_per_connection.total() == 4
 
 
 def test_ab_ends_after_its_time_limit() -> None:
     url = "http://127.0.0.1:{port}/"
     for server in compare_requests("ab", ["-c", "2", "-t", "1", "-n", "1000000", "-k", url]):
-        assert server.lengths.total() == 2
+        assert server.requests_per_connection.total() == 2
         assert 10 < server.requests.total() < 1_000_000
 
 
@@ -145,7 +145,7 @@ def test_ab_ends_after_its_time_limit() -> None:
 def test_httperf_sends_all_calls_on_each_connection(args: tuple[str, ...], calls: int) -> None:
     rate = ("--rate=50", "--num-conns=25", f"--num-calls={calls}", "--uri=/a?b=c")
     for server in compare_requests("httperf", [*HTTPERF, *rate, *args]):
-        assert server.lengths == {calls: 25}
+        assert server.requests_per_connection == {calls: 25}
 
 
 # --- FunkLoad: derived from its source, because it does not run on a current Python
@@ -158,7 +158,7 @@ def test_funkload_runs_a_closed_loop_for_each_number_of_users(tmp_path: Path) ->
     server = traffic_of([str(LOADGEN), "--as", "funkload"], args)
     headers = (("host", f"127.0.0.1:{server.port}"), ("user-agent", "FunkLoad/1.17.1"))
     assert set(server.requests) == {Received("GET", "/a", "HTTP/1.0", headers, b"")}
-    assert set(server.lengths) == {1}
+    assert set(server.requests_per_connection) == {1}
 
     ok = 0
     for users in (2, 5):

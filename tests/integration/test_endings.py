@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from .command import Command, Running, read_json, until
+from .command import Command, RunningCommand, read_json, until
 from .stored import only_run, rows, schema_errors
 
 pytestmark = [pytest.mark.servers, pytest.mark.limits]
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.servers, pytest.mark.limits]
 BRIEFLY = ("--warmup", "0s", "--cooldown", "0s", "--quiet")
 
 
-def start_until_second_cell(command: Command, limits: str = "strict") -> Running:
+def start_until_second_cell(command: Command, limits: str = "strict") -> RunningCommand:
     """Start a sweep, and wait until its second cell is under load."""
     args = shlex.split("--servers wsgiref --rates 50,60,70")
     args += shlex.split(f"--duration 1s --warmup 0s --cooldown 0s --limits {limits}")
@@ -33,16 +33,16 @@ def start_until_second_cell(command: Command, limits: str = "strict") -> Running
     return running
 
 
-def press_ctrl_c(running: Running) -> None:
+def press_ctrl_c(running: RunningCommand) -> None:
     running.press_ctrl_c()
 
 
-def terminate(running: Running) -> None:
+def terminate(running: RunningCommand) -> None:
     """Send SIGTERM to the command alone, as a service manager does."""
     os.kill(running.pid, signal.SIGTERM)
 
 
-def hang_up(running: Running) -> None:
+def hang_up(running: RunningCommand) -> None:
     """Send SIGHUP, as a closed terminal does."""
     os.kill(running.pid, signal.SIGHUP)
 
@@ -53,7 +53,7 @@ each_interrupt = pytest.mark.parametrize("interrupt", [press_ctrl_c, terminate, 
 @each_interrupt
 @pytest.mark.parametrize("limits", ["strict", "none"])
 def test_an_interrupt_keeps_the_finished_cells_and_leaves_nothing_running(
-    command: Command, interrupt: Callable[[Running], None], limits: str
+    command: Command, interrupt: Callable[[RunningCommand], None], limits: str
 ) -> None:
     running = start_until_second_cell(command, limits)
     interrupt(running)
@@ -61,8 +61,8 @@ def test_an_interrupt_keeps_the_finished_cells_and_leaves_nothing_running(
 
     assert result.code == 130
     assert "Traceback" not in result.err
-    assert result.complaints == [f"wsgiload: interrupted; partial results are in {result.run_dir}"]
-    command.require_nothing_left()
+    assert result.messages == [f"wsgiload: interrupted; partial results are in {result.run_dir}"]
+    command.require_no_leftovers()
 
     assert result.run_dir == only_run(command)
     assert (
@@ -102,7 +102,7 @@ FAILS_UNDER_LOAD = """
 @each_interrupt
 @pytest.mark.parametrize("limits", ["strict", "none"])
 def test_an_interrupt_during_server_startup_leaves_nothing_behind(
-    command: Command, interrupt: Callable[[Running], None], limits: str
+    command: Command, interrupt: Callable[[RunningCommand], None], limits: str
 ) -> None:
     (command.folder / "slow.py").write_text(textwrap.dedent(SLOW_START))
     args = ("--servers", "gunicorn-sync", "--rates", 50, "--limits", limits)
@@ -114,7 +114,7 @@ def test_an_interrupt_during_server_startup_leaves_nothing_behind(
 
     interrupt(running)
     assert running.end().code == 130
-    command.require_nothing_left()
+    command.require_no_leftovers()
 
 
 @pytest.mark.parametrize("limits", ["strict", "none"])

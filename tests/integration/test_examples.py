@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .command import Command, Done
+from .command import Command, CommandResult
 from .reference import needs_reference, reference
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -21,7 +21,7 @@ def app(environ, start_response):
 """
 
 
-def run(command: Command, name: str, *args: object, with_pytest: bool = False) -> Done:
+def run(command: Command, name: str, *args: object, with_pytest: bool = False) -> CommandResult:
     program = [sys.executable]
     if with_pytest:
         program += ["-m", "pytest", "-q", "-p", "no:cacheprovider"]

@@ -16,7 +16,7 @@ from wsgiload import LoadOptions, RequestOptions, ResourceLimits, SweepOptions
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.documents.codec import to_plain
 
-from .command import Command, Running, read_json, until
+from .command import Command, RunningCommand, read_json, until
 from .stored import expected_code, only_run, rows, schema_errors
 
 pytestmark = [pytest.mark.servers, pytest.mark.limits]
@@ -26,7 +26,7 @@ ARGS = shlex.split("--servers wsgiref,again=wsgiref --rates 100 --runs 2 --seed 
 BRIEFLY = ("--warmup", "0s", "--cooldown", "0s", "--settle", "0s", "--reruns", 0)
 
 
-def wait_for_load(command: Command, running: Running, cell: int) -> None:
+def wait_for_load(command: Command, running: RunningCommand, cell: int) -> None:
     """Wait until this cell of the experiment is under load."""
     until(lambda: f"[{cell}/4]" in running.err, f"cell {cell}")
     until(

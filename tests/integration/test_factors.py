@@ -11,7 +11,7 @@ from wsgiload.catalogue.bundled import BUNDLED
 from wsgiload.catalogue.names import load_catalogue
 from wsgiload.environments.versions import installed_interpreters, supports
 
-from .command import Command, Done, read_json, until
+from .command import Command, CommandResult, read_json, until
 from .stored import expected_code, only_run, schema_errors
 
 pytestmark = [pytest.mark.servers, pytest.mark.limits]
@@ -31,7 +31,7 @@ BRIEFLY = (
 )
 
 
-def require_right_answers(done: Done, app: str, name: str) -> None:
+def require_right_answers(done: CommandResult, app: str, name: str) -> None:
     """Everything was answered with the body of this app, and nothing else would have counted."""
     cell, load = done.cells[name], read_json(done.run_dir / "load" / f"{name}.json")
     assert cell["app"] == f"{app}:app"

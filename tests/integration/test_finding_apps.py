@@ -14,7 +14,7 @@ from uv import find_uv_bin
 
 from wsgiload.environments.interpreter import bundled_app_interpreter
 
-from .command import SCRIPT, Command, Done
+from .command import SCRIPT, Command, CommandResult
 from .test_user_apps import DJANGO_SETTINGS, DJANGO_URLS, DJANGO_WSGI, make_project
 
 pytestmark = [pytest.mark.servers, pytest.mark.limits]
@@ -43,14 +43,14 @@ def copied(command: Command, name: str) -> Path:
     return folder
 
 
-def require_ok(done: Done, servers: int) -> None:
+def require_ok(done: CommandResult, servers: int) -> None:
     assert len(done.cells) == servers, done.err
     for cell in done.cells.values():
         assert cell["failure"] is None
         assert cell["outcomes"]["ok"] == cell["outcomes"]["scheduled"] > 0
 
 
-def failure(done: Done) -> str:
+def failure(done: CommandResult) -> str:
     """Why the only cell was not measured."""
     assert done.code == 97
     (cell,) = done.cells.values()
@@ -87,8 +87,8 @@ def test_what_cannot_be_served_gets_a_fix_to_paste(
     folder = copied(command, name)
     done = command.run("sweep", app.format(folder=folder), *BRIEFLY, cwd=folder)
     assert done.code == 2
-    assert done.complaints == done.err.splitlines()
-    assert done.complaints[0].endswith(fix)
+    assert done.messages == done.err.splitlines()
+    assert done.messages[0].endswith(fix)
 
 
 def test_helpers_named_like_the_standard_library_act_as_under_the_plain_server(
@@ -126,8 +126,8 @@ def test_a_package_of_a_workspace_finds_the_environment_around_it(
     words = ("web.wsgi:application", "--servers", "waitress,gunicorn-gthread", *BRIEFLY)
     done = command.run("sweep", *words, cwd=folder)
     assert done.code == 2
-    assert done.complaints[0].endswith("did you mean `--pythonpath src web.wsgi:application`?")
-    assert f"{workspace}/.venv/bin/python" in done.complaints[0]
+    assert done.messages[0].endswith("did you mean `--pythonpath src web.wsgi:application`?")
+    assert f"{workspace}/.venv/bin/python" in done.messages[0]
 
     body = ("--expect-regex", "^hi 42$")
     done = command.run("sweep", "--pythonpath", "src", *body, *words, cwd=folder)
@@ -148,7 +148,7 @@ def test_pythonpath_is_named_with_the_option_that_replaces_it(command: Command) 
     assert message.endswith("did you mean `--pythonpath lib web:app`?")
 
     done = command.run("sweep", "--pythonpath", "lib", *words, cwd=folder, program=program)
-    assert not done.complaints
+    assert not done.messages
     require_ok(done, 1)
 
 
@@ -180,8 +180,8 @@ def test_django_is_found_by_its_manage_py(
 ) -> None:
     done = command.run("sweep", app, *BRIEFLY, cwd=django / place)
     assert done.code == 2
-    assert done.complaints == done.err.splitlines()
-    assert done.complaints[0].endswith(fix)
+    assert done.messages == done.err.splitlines()
+    assert done.messages[0].endswith(fix)
 
 
 def test_what_is_suggested_for_django_is_measured(command: Command, django: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from .command import Command, Done, until
+from .command import Command, CommandResult, until
 
 pytestmark = [pytest.mark.servers, pytest.mark.limits]
 
@@ -97,7 +97,7 @@ def write_app(command: Command, text: str) -> str:
     return "made:app"
 
 
-def found(done: Done) -> dict[str, Any]:
+def found(done: CommandResult) -> dict[str, Any]:
     """The attribution of the only cell."""
     (cell,) = done.cells.values()
     attribution: dict[str, Any] = cell["attribution"]
@@ -105,7 +105,7 @@ def found(done: Done) -> dict[str, Any]:
     return attribution
 
 
-def require_only(done: Done, name: str) -> dict[str, Any]:
+def require_only(done: CommandResult, name: str) -> dict[str, Any]:
     """That fingerprint and no other; whatever a disturbed host adds or hides is not held against
     it."""
     attribution = found(done)
@@ -117,7 +117,7 @@ def require_only(done: Done, name: str) -> dict[str, Any]:
     return attribution
 
 
-def skip_if_disturbed(done: Done, names: set[str]) -> None:
+def skip_if_disturbed(done: CommandResult, names: set[str]) -> None:
     """INCONCLUSIVE where others, or the hypervisor, had enough of the machine to be what was
     found."""
     (cell,) = done.cells.values()
@@ -132,7 +132,7 @@ def skip_if_disturbed(done: Done, names: set[str]) -> None:
             pytest.skip(f"INCONCLUSIVE(host): {reason['message']}; found {sorted(names)}")
 
 
-def under_load(command: Command, *words: object, act: Callable[[], None]) -> Done:
+def under_load(command: Command, *words: object, act: Callable[[], None]) -> CommandResult:
     """A sweep of one cell in whose load something is done to the server, a second after it
     began."""
     running = command.start("sweep", *words, *BRIEFLY)
@@ -143,7 +143,7 @@ def under_load(command: Command, *words: object, act: Callable[[], None]) -> Don
     time.sleep(1.0)
     act()
     done = running.end()
-    command.require_nothing_left()
+    command.require_no_leftovers()
     return done
 
 

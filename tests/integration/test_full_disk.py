@@ -12,7 +12,7 @@ import pytest
 
 from wsgiload.results.integrity import damages, read_load
 
-from .command import SCRIPT, Command, Done, read_json
+from .command import SCRIPT, Command, CommandResult, read_json
 
 pytestmark = pytest.mark.servers
 
@@ -31,7 +31,7 @@ def needs_mounts() -> None:
         pytest.skip("needs root, and mount namespaces")
 
 
-def sweep_onto(command: Command, options: str, *words: object) -> tuple[Done, Path]:
+def sweep_onto(command: Command, options: str, *words: object) -> tuple[CommandResult, Path]:
     """A sweep whose runs are on a file system mounted like this, and a copy of that."""
     folder, copy = command.folder / "disk", command.folder / "copy"
     folder.mkdir()
@@ -45,7 +45,7 @@ def sweep_onto(command: Command, options: str, *words: object) -> tuple[Done, Pa
 def test_a_read_only_disk_is_named_before_anything_is_measured(command: Command) -> None:
     done, copy = sweep_onto(command, "ro", "--rates", 50, *BRIEFLY)
     assert done.code == 2
-    (line,) = done.complaints
+    (line,) = done.messages
     assert line.startswith(f"wsgiload: cannot create the run directory {command.folder}/disk/")
     assert line.endswith("Read-only file system; choose another directory with --out")
     assert list(copy.iterdir()) == []
@@ -56,7 +56,7 @@ def test_a_full_disk_costs_only_the_cell_under_way(command: Command, kibibytes: 
     rates = ",".join(str(rate) for rate in range(50, 66))
     done, copy = sweep_onto(command, f"size={kibibytes}k", "--rates", rates, *BRIEFLY)
     assert done.code == 2, done.err
-    line = done.complaints[-1]
+    line = done.messages[-1]
     assert "No space left on device" in line and f"{command.folder}/disk/" in line
     assert "every cell before this one is stored" in line
     assert "free disk space, then continue with `wsgiload sweep --resume " in line

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .command import Command, Done, read_json
+from .command import Command, CommandResult, read_json
 from .planted import HOSTILE, PLANTED, RAW
 from .target import CountingServer
 from .test_load import LOADGEN, needs_loadgen
@@ -37,7 +37,7 @@ def files_with_raw_text(run: Path) -> list[str]:
     return [path.name for path, text in texts.items() if any(raw in text for raw in RAW)]
 
 
-def require_escaped(done: Done) -> None:
+def require_escaped(done: CommandResult) -> None:
     assert not [raw for raw in RAW if raw in done.out + done.err]
 
 
@@ -106,7 +106,7 @@ def test_a_name_in_a_file_is_refused_escaped(
         assert done.code == 2, done.err
         require_escaped(done)
         assert ESCAPED.search(done.err), done.err
-    assert target.answered == 0
+    assert target.response_count == 0
 
 
 @needs_loadgen

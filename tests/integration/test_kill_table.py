@@ -22,11 +22,11 @@ from .command import Command
 from .kill_table import (
     Place,
     Row,
-    carry_out_all,
     make_template,
-    place_of_its_own,
+    record_steps,
     rows_at,
-    steps_of,
+    run_rows,
+    separate_place,
 )
 
 pytestmark = [pytest.mark.servers, pytest.mark.limits]
@@ -47,13 +47,13 @@ def part_of_today(rows: list[Row]) -> list[Row]:
 @pytest.mark.timeout(4 * 3600)
 def test_whoever_is_killed_at_whichever_step(command: Command, tmp_path: Path) -> None:
     template = make_template(command)
-    with place_of_its_own(99) if IS_V1 else nullcontext(Place()) as place:
-        steps = steps_of(template, tmp_path / "steps", place)
+    with separate_place(99) if IS_V1 else nullcontext(Place()) as place:
+        steps = record_steps(template, tmp_path / "steps", place)
     table = [row for step, living in steps for row in rows_at(step, living)]
     random.Random(len(table)).shuffle(table)  # so that a part tells of all of it
     rows = table if IS_WHOLE else part_of_today(table)
 
-    outcomes = carry_out_all(rows, template, tmp_path, JOBS)
+    outcomes = run_rows(rows, template, tmp_path, JOBS)
 
     made = [outcome for outcome in outcomes if outcome is not None]
     slowest = max(outcome.seconds for outcome in made)

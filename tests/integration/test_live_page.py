@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from .command import Command, Running, until
+from .command import Command, RunningCommand, until
 from .target import CountingServer
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +35,7 @@ SWEEP = (
 BRIEFLY = ("--duration", "12s", "--warmup", "1s", "--cooldown", "0s", "--limits", "best-effort")
 
 
-def address_of(running: Running) -> str:
+def address_of(running: RunningCommand) -> str:
     """Where the command says that its page is."""
 
     def found() -> str | None:
@@ -117,4 +117,4 @@ def test_a_port_in_use_is_an_error_before_anything_starts(
         f"wsgiload: --live cannot listen on 127.0.0.1:{port}: Address already in use; "
         "use --live 0 for any free port\n"
     )
-    assert target.answered == 0
+    assert target.response_count == 0

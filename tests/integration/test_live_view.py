@@ -40,7 +40,7 @@ def start(command: Command, size: tuple[int, int], *words: object, **variables: 
 def rows_of(terminal: Terminal) -> dict[str, str]:
     """The lines of the view by their label."""
     labels = ("now", "next", "rate", "latency", "failures", "server", "standing")
-    found = [line.split(maxsplit=1) for line in terminal.shown if line]
+    found = [line.split(maxsplit=1) for line in terminal.visible_lines if line]
     return {words[0]: words[1] for words in found if len(words) == 2 and words[0] in labels}
 
 
@@ -55,20 +55,20 @@ def require_measured(terminal: Terminal) -> dict[str, str]:
             and "–" not in shown.get("rate", "–")
         )
 
-    assert terminal.watch(is_complete), "\n".join(terminal.shown)
+    assert terminal.wait_until(is_complete), "\n".join(terminal.visible_lines)
     return rows_of(terminal)
 
 
 def keep(terminal: Terminal, name: str) -> None:
     """What stands on the screen, to be looked at."""
     PICTURES.mkdir(parents=True, exist_ok=True)
-    text = "\n".join(terminal.shown).rstrip()
+    text = "\n".join(terminal.visible_lines).rstrip()
     (PICTURES / f"{name}.txt").write_text(text + "\n")
 
 
 def require_gone(terminal: Terminal) -> None:
     """Nothing of the view is left, and the cursor is back."""
-    left = [line for line in terminal.scrolled if re.match(r"(now|next|latency|failures) ", line)]
+    left = [line for line in terminal.all_lines if re.match(r"(now|next|latency|failures) ", line)]
     assert left == []
     assert not terminal.screen.cursor.hidden
 
@@ -89,11 +89,11 @@ def test_a_sweep_is_followed(command: Command, columns: int) -> None:
     assert re.match(r"p50 [\d.,]+ (µs|ms|s), p99 .* \([\d,]+ requests so far\)", shown["latency"])
     assert shown["failures"]
     assert re.match(r"CPU [\d.–]+ (of 1 core|cores), memory ", shown["server"])
-    assert max(map(len, terminal.shown)) <= columns
+    assert max(map(len, terminal.visible_lines)) <= columns
 
     assert terminal.end() in (0, 98)
     require_gone(terminal)
-    results = [line for line in terminal.scrolled if re.match(r"\[[12]/2\] ", line)]
+    results = [line for line in terminal.all_lines if re.match(r"\[[12]/2\] ", line)]
     assert len(results) == 2 and all(" … p" in line for line in results), results
 
 
@@ -111,7 +111,7 @@ def test_a_load_is_followed_and_ctrl_c_gives_the_terminal_back(
     assert terminal.screen.cursor.hidden
 
     terminal.press_ctrl_c()
-    terminal.watch(lambda: b"\x1b[?25h" in terminal.output)
+    terminal.wait_until(lambda: b"\x1b[?25h" in terminal.output)
     after = termios.tcgetattr(terminal.descriptor)
     assert terminal.end() == 130
     assert after == before
@@ -126,9 +126,9 @@ def test_a_terminal_that_changes_its_size(command: Command, target: CountingServ
     for columns in (60, 100):
         terminal.resize(columns, LINES)
         seen = len(terminal.output)
-        terminal.watch(lambda seen=seen: len(terminal.output) > seen + 200)
+        terminal.wait_until(lambda seen=seen: len(terminal.output) > seen + 200)
         assert rows_of(terminal)["now"].startswith("loading ")
-        assert sum(line.startswith("now ") for line in terminal.shown) == 1
+        assert sum(line.startswith("now ") for line in terminal.visible_lines) == 1
 
     assert terminal.end() in (0, 98)
     require_gone(terminal)
@@ -155,7 +155,7 @@ def test_no_view_where_nobody_could_see_it(
     terminal = start(command, (80, LINES), *words, **variables)
     assert terminal.end() in (0, 98)
     assert b"\x1b[?25l" not in terminal.output
-    assert any(line.startswith("loading ") for line in terminal.scrolled)
+    assert any(line.startswith("loading ") for line in terminal.all_lines)
 
 
 def test_no_colors_where_none_are_wanted(command: Command, target: CountingServer) -> None:
@@ -178,7 +178,7 @@ def test_what_a_load_showed_last_is_what_it_reports(target: CountingServer, thre
 
     assert shown is not None
     assert shown.outcomes == report.outcomes
-    assert shown.ended == report.outcomes.scheduled <= shown.answered == target.answered
+    assert shown.ended == report.outcomes.scheduled <= shown.answered == target.response_count
     assert shown.measure_to_ns - shown.measure_from_ns == NS_PER_S
     assert report.response_time_ns is not None and shown.p50_ns is not None
     median_ns = report.response_time_ns.quantiles["0.5"]

@@ -20,7 +20,7 @@ from wsgiload import LoadOptions, Ramp, Replay, RequestOptions, Steps
 from wsgiload.documents.schema import load_schema
 
 from .command import SCRIPT, Command, until
-from .target import BODY, CountingServer, unused_port, wait_for
+from .target import BODY, CountingServer, unused_port, wait_for_responses
 
 LOADGEN = Path(__file__).parents[2] / "target" / "release" / "loadgen"
 needs_loadgen = pytest.mark.skipif(
@@ -64,8 +64,8 @@ def test_an_open_loop_sends_what_was_scheduled_and_counts_as_the_server_does(
     report = wsgiload.load(target.url, rate=500, duration=1, request=request)
     told = report.to_dict()
     require_whole(told)
-    assert report.outcomes["ok"] == report.outcomes["scheduled"] == target.answered > 300
-    assert told["status_codes"] == {"200": target.answered}
+    assert report.outcomes["ok"] == report.outcomes["scheduled"] == target.response_count > 300
+    assert told["status_codes"] == {"200": target.response_count}
     assert told["tool"]["name"] == "wsgiload"
     assert told["plan"]["load"]["open"]["rate_per_s"] == 500
     assert report.rate["offered_per_s"] == report.outcomes["scheduled"]
@@ -127,7 +127,7 @@ def test_a_load_that_varies_offers_what_was_asked_for_second_by_second(
     told = report.to_dict()
     require_whole(told)
     assert [interval["scheduled"] for interval in told["intervals"]] == by_interval
-    assert report.outcomes["ok"] == target.answered == sum(by_interval)
+    assert report.outcomes["ok"] == target.response_count == sum(by_interval)
     assert report.rate["offered_per_s"] == pytest.approx(sum(by_interval) / len(by_interval))
     assert ("mixed-rates" in reasons(told)) == (not isinstance(offered["schedule"], Replay))
     assert "arrival-count" not in reasons(told)
@@ -142,7 +142,7 @@ def test_a_closed_loop_never_has_more_users_than_asked_for(target: CountingServe
     assert told["connections"]["opened"] == told["connections"]["peak"] == 3
     assert report.outcomes["ok"] > 0
     # Each user may have had one request under way when the measurement ended.
-    assert 0 <= target.answered - report.outcomes["ok"] <= 3
+    assert 0 <= target.response_count - report.outcomes["ok"] <= 3
 
 
 def test_the_request_is_the_one_asked_for(target: CountingServer) -> None:
@@ -152,8 +152,8 @@ def test_the_request_is_the_one_asked_for(target: CountingServer) -> None:
         duration=0.1,
         request=RequestOptions(method="POST", body=b"data", headers={"X-Sent": "a b"}),
     )
-    assert target.answered > 0
-    for method, path, headers, body in target.seen:
+    assert target.response_count > 0
+    for method, path, headers, body in target.requests:
         assert (method, path, body) == ("POST", "/x?y=1", b"data")
         assert headers["x-sent"] == "a b"
         assert headers["host"] == target.url.removeprefix("http://").removesuffix("/")
@@ -163,7 +163,7 @@ def test_warm_up_is_sent_and_not_measured(target: CountingServer) -> None:
     options = LoadOptions(warmup=0.5, arrivals="constant")
     report = wsgiload.load(target.url, rate=200, duration=0.5, options=options)
     assert report.outcomes["ok"] == 100
-    assert target.answered == 200
+    assert target.response_count == 200
 
 
 def test_without_keepalive_each_request_has_a_connection_of_its_own(target: CountingServer) -> None:
@@ -260,7 +260,7 @@ def test_a_load_can_be_awaited_while_other_tasks_run(target: CountingServer) -> 
 def test_cancelling_the_task_stops_the_load(target: CountingServer) -> None:
     async def cancel() -> None:
         task = asyncio.create_task(wsgiload.aload(target.url, rate=100, duration=60))
-        while target.answered < 5:
+        while target.response_count < 5:
             await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -327,7 +327,7 @@ def test_only_the_generator_of_a_python_program_has_real_time_priority(
 
 def test_leaving_the_block_stops_the_load(target: CountingServer) -> None:
     with wsgiload.start(target.url, rate=100, duration=60) as handle:
-        wait_for(target, 5)
+        wait_for_responses(target, 5)
     assert handle.done()
 
 
@@ -339,7 +339,7 @@ def test_the_command_writes_the_same_document(target: CountingServer, command: C
     report = json.loads(done.out)
     require_whole(report)
     assert done.code == expected_code(report)
-    assert report["outcomes"]["ok"] == target.answered
+    assert report["outcomes"]["ok"] == target.response_count
     assert report["tool"]["name"] == "wsgiload"
     assert done.err.splitlines() == [f"loading {target.url} …"]
 
@@ -376,7 +376,7 @@ def test_a_threshold_that_fails_is_named_and_ends_with_99_where_the_measurement_
     done = command.run(*words, "--threshold", "error_rate<=0")
     report = json.loads((command.folder / "out.json").read_text())
     assert done.code == (expected_code(report) or 99)
-    told = [line for line in done.complaints if not line.startswith("wsgiload: V")]
+    told = [line for line in done.messages if not line.startswith("wsgiload: V")]
     assert told == ["wsgiload: threshold goodput>=1000000 failed"]
 
 
@@ -386,7 +386,7 @@ def test_a_threshold_that_three_requests_cannot_decide_ends_with_98(
     words = ("load", target.url, "-R", 3, "-d", "1s", "--arrivals", "constant")
     done = command.run(*words, "--threshold", "p99.9<500ms")
     assert done.code == 98
-    (told,) = [line for line in done.complaints if "threshold" in line]
+    (told,) = [line for line in done.messages if "threshold" in line]
     assert told.startswith("wsgiload: threshold p99.9<500ms undecided: p99.9 needs 10,000 requests")
 
 
@@ -439,7 +439,7 @@ def test_ctrl_c_ends_the_command_with_130_and_what_was_measured(
     target: CountingServer, command: Command
 ) -> None:
     running = command.start("load", target.url, "-R", 200, "-d", "60s", "--json", "out.json")
-    wait_for(target, 50)
+    wait_for_responses(target, 50)
     took_s = running.press_ctrl_c()
     done = running.end()
     assert took_s < CLEARLY_HALF_A_SECOND_S
@@ -449,7 +449,7 @@ def test_ctrl_c_ends_the_command_with_130_and_what_was_measured(
     require_whole(report)
     assert "interrupted" in reasons(report)
     assert report["outcomes"]["ok"] >= 50
-    command.require_nothing_left()
+    command.require_no_leftovers()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -459,7 +459,7 @@ def test_a_signal_to_end_is_heeded_like_ctrl_c(
     running = command.start(
         "load", target.url, "-R", 200, "-d", "60s", "--json", "out.json", "--quiet"
     )
-    wait_for(target, 20)
+    wait_for_responses(target, 20)
     os.kill(running.pid, number)
     assert running.end().code == 130
     assert "interrupted" in reasons(json.loads((command.folder / "out.json").read_text()))
@@ -470,7 +470,7 @@ def test_ctrl_c_ends_a_load_of_a_python_program_within_half_a_second(
 ) -> None:
     text = f"import wsgiload; wsgiload.load({target.url!r}, rate=200, duration=30)"
     running = command.start("-c", text, program=[sys.executable])
-    wait_for(target, 20)
+    wait_for_responses(target, 20)
     took_s = running.press_ctrl_c()
     done = running.end()
     assert took_s < CLEARLY_HALF_A_SECOND_S
@@ -489,7 +489,7 @@ def test_an_interrupt_during_result_stops_the_load_behind_it(
         "handle.done())\n"
     )
     running = command.start("-c", text, program=[sys.executable])
-    wait_for(target, 20)
+    wait_for_responses(target, 20)
     running.press_ctrl_c()
     done = running.end()
     assert (done.code, done.out) == (0, "True True\n")
@@ -511,7 +511,7 @@ def test_the_generator_alone_refuses_a_place_where_its_report_could_not_be_writt
         )
         assert (done.code, done.out) == (2, "")
         assert f"cannot write {place}: {why}" in done.err
-    assert target.answered == 0
+    assert target.response_count == 0
 
 
 @needs_loadgen
@@ -521,7 +521,7 @@ def test_the_generator_alone_writes_the_same_document(target: CountingServer) ->
     report = json.loads(done.stdout)
     require_whole(report)
     assert done.returncode == expected_code(report)
-    assert report["outcomes"]["ok"] == target.answered
+    assert report["outcomes"]["ok"] == target.response_count
 
 
 @needs_loadgen
@@ -570,7 +570,7 @@ def test_ctrl_c_ends_the_generator_alone_with_130(target: CountingServer, comman
     running = command.start(
         target.url, "-R", 200, "-d", "60s", "--json", "out.json", program=[str(LOADGEN)]
     )
-    wait_for(target, 20)
+    wait_for_responses(target, 20)
     running.press_ctrl_c()
     assert running.end().code == 130
     until((command.folder / "out.json").exists, "a partial report")
@@ -584,7 +584,7 @@ def test_the_generator_alone_keeps_its_report_when_it_is_asked_to_end(
     running = command.start(
         target.url, "-R", 200, "-d", "60s", "--json", "out.json", program=[str(LOADGEN)]
     )
-    wait_for(target, 20)
+    wait_for_responses(target, 20)
     os.kill(running.pid, signal.SIGTERM)
     assert running.end().code == 130
     require_whole(json.loads((command.folder / "out.json").read_text()))
@@ -600,7 +600,10 @@ def test_remarks_that_nobody_reads_end_no_load(target: CountingServer) -> None:
     )
     os.close(writing)
     report = json.loads(done.stdout)
-    assert (done.returncode, report["outcomes"]["ok"]) == (expected_code(report), target.answered)
+    assert (done.returncode, report["outcomes"]["ok"]) == (
+        expected_code(report),
+        target.response_count,
+    )
 
 
 @needs_loadgen
@@ -609,7 +612,7 @@ def test_a_process_without_descriptors_for_a_connection_is_told_so(target: Count
     done = subprocess.run(
         ["bash", "-c", shell], capture_output=True, text=True, check=False, timeout=60
     )
-    assert (done.returncode, target.answered) == (2, 0)
+    assert (done.returncode, target.response_count) == (2, 0)
     assert done.stderr.strip().endswith("raise the limit with: ulimit -n 65")
 
 
@@ -661,4 +664,4 @@ def test_a_page_that_cannot_be_written_is_refused_before_the_load(
 ) -> None:
     done = command.run("load", target.url, "-R", 300, "--html", "nowhere/load.html")
     assert done.code == 2 and "does not exist" in done.err
-    assert target.answered == 0
+    assert target.response_count == 0

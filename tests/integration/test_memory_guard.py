@@ -56,7 +56,7 @@ def test_a_leak_ends_a_sweep_and_keeps_its_cells(
     program = [sys.executable, "-c", LEAKS.replace("{leaked}", leaked)]
     words = ("sweep", "--servers", "wsgiref", "--rates", "50,60", *BRIEFLY)
     done = command.run(*words, program=program)
-    assert (done.code, done.complaints[-1]) == (98, SAYS)
+    assert (done.code, done.messages[-1]) == (98, SAYS)
     assert "MemoryError" not in done.err
     summary = read_json(only_run(command) / "summary.json")
     assert summary["status"] == status
@@ -70,7 +70,7 @@ def test_a_leak_ends_a_capacity_search_and_keeps_its_trials(command: Command) ->
     done = command.run(
         *("capacity", "--servers", "wsgiref", "--slo", "p99<1s", *BRIEFLY), program=program
     )
-    assert (done.code, done.complaints[-1]) == (98, SAYS)
+    assert (done.code, done.messages[-1]) == (98, SAYS)
     assert len(list((only_run(command) / "load").glob("*.json"))) == 1
 
 
@@ -85,7 +85,7 @@ def test_a_server_does_not_inherit_the_limit(command: Command) -> None:
 def test_a_limit_that_is_none_is_a_usage_error(command: Command) -> None:
     program = [sys.executable, "-c", LEAKS.replace("400MiB", "much")]
     done = command.run("explain", "send-lag", program=program)
-    assert (done.code, done.complaints) == (
+    assert (done.code, done.messages) == (
         2,
         ["wsgiload: 'much' is not a size; write it like 512MiB or 1GiB"],
     )

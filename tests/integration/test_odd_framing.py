@@ -9,7 +9,7 @@ import pytest
 
 import wsgiload
 
-from .raw import Reply, raw_server
+from .raw import RawResponse, raw_server
 from .test_load import LOADGEN, needs_loadgen
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -62,10 +62,10 @@ REJECTED: dict[str, tuple[bytes, bool, str]] = {
 }
 
 
-def _respond(head: bytes) -> Reply:
+def _respond(head: bytes) -> RawResponse:
     name = head.split(b" ")[1].decode().lstrip("/")
     response, closes = ACCEPTED[name] if name in ACCEPTED else REJECTED[name][:2]
-    return Reply([response], closes)
+    return RawResponse([response], closes)
 
 
 @pytest.fixture(scope="module")

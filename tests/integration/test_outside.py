@@ -13,7 +13,7 @@ import pytest
 import wsgiload
 from wsgiload.analysis.ground_truth import max_sent_requests, total_responses
 
-from .command import Command, Done, until
+from .command import Command, CommandResult, until
 from .target import CountingServer, unused_port
 
 BRIEFLY = ("--duration", "2s", "--warmup", "500ms", "--cooldown", "200ms", "--quiet")
@@ -24,7 +24,7 @@ OF_A_USER = """
 """
 
 
-def only_cell(done: Done) -> dict[str, Any]:
+def only_cell(done: CommandResult) -> dict[str, Any]:
     (cell,) = done.cells.values()
     return cell
 
@@ -40,15 +40,15 @@ def test_the_report_tells_what_was_sent_and_answered_in_all_phases(
 ) -> None:
     options = wsgiload.LoadOptions(warmup=0.5, keepalive=keepalive)
     report = wsgiload.load(target.url, rate=300, duration=1.0, options=options).document
-    assert report.outcomes.ok < target.answered, "the warm-up was answered, too"
-    assert total_responses(report) == target.answered == max_sent_requests(report)
+    assert report.outcomes.ok < target.response_count, "the warm-up was answered, too"
+    assert total_responses(report) == target.response_count == max_sent_requests(report)
 
 
 def test_a_load_says_how_well_it_knows_a_quantile(command: Command, target: CountingServer) -> None:
     done = command.run(
         "load", target.url, "--rate", 100, "--duration", "1s", "--precision", "p50:5%"
     )
-    (told,) = [line for line in done.complaints if "p50" in line]
+    (told,) = [line for line in done.messages if "p50" in line]
     assert told.startswith(
         "wsgiload: precision of p50 not reached: a confidence interval needs at least "
     )
@@ -59,7 +59,7 @@ def test_a_load_goes_on_for_a_quantile_and_says_where_it_never_knew_it(
 ) -> None:
     options = wsgiload.LoadOptions(arrivals="constant", precision="p99.9:1%", max_duration=2.5)
     report = wsgiload.load(target.url, rate=400, duration=1.0, options=options).to_dict()
-    assert (report["measured_ns"], report["outcomes"]["scheduled"], target.answered) == (
+    assert (report["measured_ns"], report["outcomes"]["scheduled"], target.response_count) == (
         2 * 10**9,
         800,
         800,
@@ -68,7 +68,7 @@ def test_a_load_goes_on_for_a_quantile_and_says_where_it_never_knew_it(
     words = ("--rate", 400, "--duration", "1s", "--precision", "p99.9:1%", "--max-duration", "2.5s")
     done = command.run("load", target.url, *words)
     assert any(
-        line.startswith("wsgiload: precision of p99.9 not reached: ") for line in done.complaints
+        line.startswith("wsgiload: precision of p99.9 not reached: ") for line in done.messages
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from .command import SCRIPT, Command, Done, read_json, until
+from .command import SCRIPT, Command, CommandResult, read_json, until
 from .test_user_apps import fingerprint, make_project
 
 pytestmark = [pytest.mark.servers, pytest.mark.limits]
@@ -34,7 +34,7 @@ def activated(project: Path) -> list[str]:
     return ["env", f"VIRTUAL_ENV={folder}", f"PATH={path}", str(SCRIPT)]
 
 
-def cells_of(done: Done, server: str) -> list[dict[str, Any]]:
+def cells_of(done: CommandResult, server: str) -> list[dict[str, Any]]:
     return [cell for name, cell in done.cells.items() if name.startswith(f"{server}@")]
 
 

@@ -17,8 +17,8 @@ UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a
 
 def _sent(target: CountingServer) -> list[tuple[str, str, bytes]]:
     """Path, one header field and body of every request, in any order."""
-    sent = [(path, headers.get("x-id", ""), body) for _, path, headers, body in target.seen]
-    target.seen.clear()
+    sent = [(path, headers.get("x-id", ""), body) for _, path, headers, body in target.requests]
+    target.requests.clear()
     return sorted(sent)
 
 
@@ -61,12 +61,12 @@ def test_an_unknown_placeholder_is_refused_before_anything_starts(
 ) -> None:
     done = command.run("load", f"{target.url}{{{{user}}}}", *BRIEFLY)
     assert done.code == 2
-    (line,) = done.complaints
+    (line,) = done.messages
     assert "{{user}} is unknown; use {{seq:1}}" in line
     done = command.run("sweep", "--path", "/{{csv:missing.csv:id}}", "--rates", "10")
     assert done.code == 2
     assert "missing.csv" in done.err
-    assert target.answered == 0
+    assert target.response_count == 0
 
 
 def test_a_sweep_fills_in_its_path(command: Command) -> None:

@@ -191,7 +191,7 @@ def test_what_a_log_does_not_have_is_said(command: Command, server: NotingServer
     done = command.run("load", server.url, "--replay", "log", cwd=command.folder)
     assert done.code in (0, 98), done.err
     assert [request for _, request in server.seen] == ["GET /a", "POST /b"]
-    assert done.complaints[:2] == [
+    assert done.messages[:2] == [
         "wsgiload: skipped 1 of 3 lines without a request that can be sent",
         "wsgiload: 1 of 2 requests (POST, PUT or PATCH) are sent without a body, because logs "
         "do not contain bodies",

@@ -52,7 +52,8 @@ def require_mix(told: Mapping[str, Any], target: CountingServer) -> None:
     """Both ends counted the same, request by request."""
     require_whole(told)
     seen = Counter(
-        (method, path, headers.get("x-kind"), body) for method, path, headers, body in target.seen
+        (method, path, headers.get("x-kind"), body)
+        for method, path, headers, body in target.requests
     )
     kinds = [
         ("GET", "/", None, b""),
@@ -73,7 +74,7 @@ def test_what_a_plan_says_can_be_given_instead_of_a_file(
     target: CountingServer, targets: Path
 ) -> None:
     plan = loaded(target, targets)["plan"]
-    target.seen.clear()
+    target.requests.clear()
     require_mix(loaded(target, plan["targets"]), target)
     misspelled = RequestOptions(targets=[{"request": {"url": "/"}, "wieght": 1}])
     with pytest.raises(wsgiload.UsageError, match="unknown field `wieght`"):
@@ -159,7 +160,9 @@ def test_a_session_is_counted_as_a_whole(command: Command, target: CountingServe
     )
     assert (sessions["failed"], told["connections"]["opened"]) == (0, sessions["started"])
     assert [row["name"] for row in told["targets"]] == ["browse[1] GET /", "browse[2] GET /cart"]
-    assert sum(row["ok"] for row in told["targets"]) == target.answered == told["outcomes"]["ok"]
+    assert (
+        sum(row["ok"] for row in told["targets"]) == target.response_count == told["outcomes"]["ok"]
+    )
     assert f"sessions: started {sessions['started']}, completed {sessions['completed']}" in done.out
     durations = sessions["duration_ns"]
     assert durations["count"] == sessions["completed"]
@@ -227,5 +230,5 @@ def test_a_mistake_is_one_line_with_its_cause(
         (command.folder / name).write_text(text)
     done = command.run("load", "http://127.0.0.1:9/", "-d", "100ms", *words)
     assert done.code == 2
-    (complaint,) = done.complaints
+    (complaint,) = done.messages
     assert says in complaint

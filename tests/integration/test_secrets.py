@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from .command import Command, Done, read_json, until
+from .command import Command, CommandResult, read_json, until
 from .planted import (
     DISTINCT,
     HOSTILE,
@@ -24,13 +24,13 @@ from .planted import (
     SECRETS,
     SWEEP,
     TOKEN,
-    plant,
     require_clean,
     require_clean_cache,
-    require_unseen,
-    until_it_ends,
+    require_no_secrets_in,
+    wait_and_watch,
+    write_planted_files,
 )
-from .raw import Reply, raw_server
+from .raw import RawResponse, raw_server
 from .stored import only_run
 from .target import CountingServer
 from .test_live_page import address_of, events_of
@@ -81,7 +81,7 @@ SERVER = Server(
 @pytest.fixture
 def planted(command: Command) -> Command:
     """A folder with secrets in files, and apps that repeat them."""
-    plant(command.folder)
+    write_planted_files(command.folder)
     return command
 
 
@@ -91,7 +91,7 @@ def test_a_sweep_keeps_them_to_itself(planted: Command) -> None:
     words = ("sweep", "repeats:app", "--servers", "wsgiref,waitress", "--rates", 40, *BRIEFLY)
     words += ("--json", "out.json", "--html", "out.html")
     running = planted.start(*words, *SWEEP, "--path", f"/x?token={PARAMETER}")
-    done, lines = until_it_ends(running, planted)
+    done, lines = wait_and_watch(running, planted)
 
     assert done.code in (0, 98), done.err
     require_clean(done, done.run_dir, planted.folder / "out.json", planted.folder / "out.html")
@@ -99,7 +99,7 @@ def test_a_sweep_keeps_them_to_itself(planted: Command) -> None:
         log = (done.run_dir / "server" / f"{server}@40#1.log").read_text()
         assert "(redacted-" in log and "owned" in log, "the app has repeated what it got"
     assert any("_driver" in line for line in lines) and any("waitress" in line for line in lines)
-    require_unseen(lines, typed=[PARAMETER])
+    require_no_secrets_in(lines, typed=[PARAMETER])
 
     _read_again(planted, done.run_dir)
 
@@ -153,18 +153,18 @@ def test_a_capacity_search_keeps_them_to_itself(planted: Command) -> None:
     words = ("capacity", "repeats:app", "--servers", "wsgiref", "--slo", "p99<50ms")
     quickly = (*BRIEFLY, "--trials", 1, "--confirmations", 0, "--width", "50%", "--settle", "0s")
     running = planted.start(*words, *quickly, "--limits", "none", *SWEEP, "--json", "out.json")
-    done, lines = until_it_ends(running, planted)
+    done, lines = wait_and_watch(running, planted)
     require_clean(done, only_run(planted), planted.folder / "out.json")
     assert any("_driver" in line for line in lines)
-    require_unseen(lines)
+    require_no_secrets_in(lines)
 
 
-def _repeats() -> Callable[[bytes], Reply]:
+def _repeats() -> Callable[[bytes], RawResponse]:
     """Responses that repeat the request: in the body, in the head, and with a redirection."""
     location = f"Location: http://u:{PASSWORD}@h/?token={PARAMETER}\r\n".encode()
     numbers = count()
 
-    def respond(request: bytes) -> Reply:
+    def respond(request: bytes) -> RawResponse:
         said = HOSTILE.encode() + request.replace(b"\r\n", b" ")
         first_line, more = [
             (b"500 Error", b""),
@@ -172,7 +172,7 @@ def _repeats() -> Callable[[bytes], Reply]:
             (b"302 Found", location),
         ][next(numbers) % 3]
         head = b"HTTP/1.1 %s\r\nContent-Length: %d\r\n%s\r\n" % (first_line, len(said), more)
-        return Reply([head, said])
+        return RawResponse([head, said])
 
     return respond
 
@@ -193,7 +193,7 @@ def test_a_load_and_its_live_page_keep_them_to_themselves(planted: Command) -> N
     with raw_server(_repeats()) as url, ThreadPoolExecutor(1) as pool:
         running = planted.start("load", f"{url}/x?token={PARAMETER}", *words)
         address = address_of(running)
-        watching = pool.submit(until_it_ends, running, planted)
+        watching = pool.submit(wait_and_watch, running, planted)
         seen = list(events_of(address))
         done, lines = watching.result()
     assert any(" load " in line for line in lines), lines
@@ -204,14 +204,14 @@ def test_a_load_and_its_live_page_keep_them_to_themselves(planted: Command) -> N
     shown = "\n".join(strings_in(seen))
     assert "token=(redacted-" in shown and "p99" in shown
     for out in (done.out, shown):
-        require_clean(Done(done.code, out, done.err), planted.folder / "out.json")
-    require_unseen(lines, typed=[PARAMETER])
+        require_clean(CommandResult(done.code, out, done.err), planted.folder / "out.json")
+    require_no_secrets_in(lines, typed=[PARAMETER])
 
 
 def test_a_load_sends_them_all_the_same(planted: Command, target: CountingServer) -> None:
     words = ("load", target.url, "-R", 100, "-d", "300ms", "--json", "out.json", *REQUEST)
     planted.run(*words, "--store-secrets")
-    assert target.seen[0][2]["authorization"] == f"Bearer {TOKEN}"
+    assert target.requests[0][2]["authorization"] == f"Bearer {TOKEN}"
     plan = read_json(planted.folder / "out.json")["plan"]
     assert ["Authorization", f"Bearer {TOKEN}"] in plan["headers"]
 
@@ -226,7 +226,7 @@ def test_a_client_key_stays_in_its_file(planted: Command) -> None:
 
     for name, code in (("usable.pem", 97), ("damaged.pem", 2)):
         running = planted.start(*words, "--client-cert", pair, "--client-key", name)
-        done, lines = until_it_ends(running, planted)
+        done, lines = wait_and_watch(running, planted)
         assert done.code == code, done.err
         stored = [path.read_text() for path in planted.folder.glob("out.json")]
         for secret in (*key.splitlines()[:2], TOKEN):
@@ -254,16 +254,16 @@ def test_a_sweep_is_resumed_with_its_secrets(planted: Command) -> None:
     ):
         refused = planted.run("sweep", "--resume", run, *given)
         assert refused.code == 2
-        (line,) = refused.complaints
+        (line,) = refused.messages
         assert says in line
 
     resumed = planted.start("sweep", "--resume", run, "-H", "@headers", "--body-file", "body")
-    done, lines = until_it_ends(resumed, planted)
+    done, lines = wait_and_watch(resumed, planted)
     assert done.code in (0, 98), done.err
     assert len(done.cells) == 2
     require_clean(done, run)
     assert any("_driver" in line for line in lines), "it was watched while it sent the secrets"
-    require_unseen(lines)
+    require_no_secrets_in(lines)
 
 
 def test_the_machine_and_the_environment_say_none(
@@ -316,7 +316,7 @@ def test_an_audit_repeats_none(planted: Command) -> None:
         (results / name).write_text(text)
 
     done = planted.run("audit", results, "--json", "audit.json")
-    assert done.code == 2 and len(done.complaints) == 1 + 2, done.err
+    assert done.code == 2 and len(done.messages) == 1 + 2, done.err
     assert "owned" in done.out and "cut off at line 1" in done.err
     require_clean(done, planted.folder / "audit.json")
     require_clean(planted.run("audit", results, "--json"))

@@ -74,4 +74,4 @@ def test_a_service_that_does_not_start_is_named(command: Command, tmp_path: Path
     done = command.run("sweep", "--config", config, "--servers", "wsgiref", *BRIEFLY)
     assert done.code == 97
     says = "the service db exited with code 3: no data folder; correct [services.db]"
-    assert says in done.complaints[-1]
+    assert says in done.messages[-1]

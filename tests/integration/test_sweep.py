@@ -18,7 +18,7 @@ import wsgiload
 from wsgiload import LoadOptions, ResourceLimits, SweepOptions
 from wsgiload.documents.codec import to_plain
 
-from .command import Command, Done, read_json
+from .command import Command, CommandResult, read_json
 from .stored import expected_code, rows, schema_errors
 
 pytestmark = [pytest.mark.servers, pytest.mark.limits]
@@ -61,11 +61,11 @@ HUNGRY_AT_REQUEST = """
 
 @pytest.fixture(scope="module")
 def hello(
-    tmp_path_factory: pytest.TempPathFactory, limits_refused: str | None
-) -> Iterator[tuple[Command, Done]]:
+    tmp_path_factory: pytest.TempPathFactory, limits_error: str | None
+) -> Iterator[tuple[Command, CommandResult]]:
     """The bundled hello on three servers at two rates."""
-    if limits_refused is not None:
-        pytest.skip(limits_refused)
+    if limits_error is not None:
+        pytest.skip(limits_error)
     command = Command(tmp_path_factory.mktemp("hello") / "command")
     try:
         words = (
@@ -88,7 +88,7 @@ def hello(
         command.clean_up()
 
 
-def cell_of(hello: tuple[Command, Done], name: str) -> dict[str, Any]:
+def cell_of(hello: tuple[Command, CommandResult], name: str) -> dict[str, Any]:
     return hello[1].cells[name]
 
 
@@ -96,7 +96,7 @@ each_cell = pytest.mark.parametrize("name", CELLS)
 
 
 def test_it_ends_as_its_verdicts_say_and_tells_where_everything_is(
-    hello: tuple[Command, Done],
+    hello: tuple[Command, CommandResult],
 ) -> None:
     command, done = hello
     assert done.code == expected_code(done.summary)
@@ -111,18 +111,22 @@ def test_it_ends_as_its_verdicts_say_and_tells_where_everything_is(
         assert word in done.out
 
 
-def test_progress_goes_to_standard_error_one_line_per_cell(hello: tuple[Command, Done]) -> None:
+def test_progress_goes_to_standard_error_one_line_per_cell(
+    hello: tuple[Command, CommandResult],
+) -> None:
     lines = [line for line in hello[1].err.splitlines() if line.startswith("[")]
     assert [line.partition("]")[0] for line in lines] == [f"[{place}/6" for place in range(1, 7)]
     shown = {re.sub(r"^\[\S+ (\S+) at (\d+)/s, run (\d+) .*", r"\1@\2#\3", line) for line in lines}
     assert shown == set(CELLS)
 
 
-def test_nothing_is_left_behind(hello: tuple[Command, Done]) -> None:
-    hello[0].require_nothing_left()
+def test_nothing_is_left_behind(hello: tuple[Command, CommandResult]) -> None:
+    hello[0].require_no_leftovers()
 
 
-def test_the_run_directory_holds_every_file_of_the_contract(hello: tuple[Command, Done]) -> None:
+def test_the_run_directory_holds_every_file_of_the_contract(
+    hello: tuple[Command, CommandResult],
+) -> None:
     run_dir = hello[1].run_dir
     assert re.fullmatch(r"[0-9]{8}T[0-9]{6}Z-[A-Za-z0-9_.-]+-[0-9a-f]{4}", run_dir.name)
     files = {str(path.relative_to(run_dir)) for path in run_dir.rglob("*") if path.is_file()}
@@ -143,7 +147,9 @@ def test_the_run_directory_holds_every_file_of_the_contract(hello: tuple[Command
     }
 
 
-def test_the_summary_keeps_its_schema_and_every_cell_is_in_it(hello: tuple[Command, Done]) -> None:
+def test_the_summary_keeps_its_schema_and_every_cell_is_in_it(
+    hello: tuple[Command, CommandResult],
+) -> None:
     summary = hello[1].summary
     assert schema_errors("summary-2", summary) == []
     assert summary["status"] == "complete"
@@ -152,7 +158,7 @@ def test_the_summary_keeps_its_schema_and_every_cell_is_in_it(hello: tuple[Comma
     assert summary["experiment"]["rates"] == [100, 200]
 
 
-def test_the_run_file_tells_plan_and_host(hello: tuple[Command, Done]) -> None:
+def test_the_run_file_tells_plan_and_host(hello: tuple[Command, CommandResult]) -> None:
     run = read_json(hello[1].run_dir / "run.json")
     assert (run["schema_version"], run["status"]) == (2, "complete")
     assert run["plan"]["cpu_plan"]["server_cpus"] == hello[1].summary["experiment"]["server_cpus"]
@@ -162,7 +168,7 @@ def test_the_run_file_tells_plan_and_host(hello: tuple[Command, Done]) -> None:
     assert run["host"]["wsgiload"]
 
 
-def test_the_copies_asked_for_are_copies(hello: tuple[Command, Done]) -> None:
+def test_the_copies_asked_for_are_copies(hello: tuple[Command, CommandResult]) -> None:
     command, done = hello
     assert (command.folder / "copy.html").read_bytes() == (
         done.run_dir / "report.html"
@@ -172,7 +178,7 @@ def test_the_copies_asked_for_are_copies(hello: tuple[Command, Done]) -> None:
 
 @each_cell
 def test_every_request_of_a_cell_was_answered_rightly_and_accounted_for(
-    hello: tuple[Command, Done], name: str
+    hello: tuple[Command, CommandResult], name: str
 ) -> None:
     cell = cell_of(hello, name)
     outcomes = cell["outcomes"]
@@ -185,7 +191,9 @@ def test_every_request_of_a_cell_was_answered_rightly_and_accounted_for(
     assert load["response_time_ns"] == cell["response_time_ns"]
 
 
-def test_every_server_met_the_same_arrivals_at_one_rate(hello: tuple[Command, Done]) -> None:
+def test_every_server_met_the_same_arrivals_at_one_rate(
+    hello: tuple[Command, CommandResult],
+) -> None:
     for rate in RATES:
         cells = [cell_of(hello, f"{server}@{rate}#1") for server in SERVERS]
         assert len({cell["outcomes"]["scheduled"] for cell in cells}) == 1
@@ -196,7 +204,7 @@ def test_every_server_met_the_same_arrivals_at_one_rate(hello: tuple[Command, Do
 
 
 @each_cell
-def test_a_cell_knows_what_was_measured(hello: tuple[Command, Done], name: str) -> None:
+def test_a_cell_knows_what_was_measured(hello: tuple[Command, CommandResult], name: str) -> None:
     cell = cell_of(hello, name)
     server = name.partition("@")[0]
     assert cell["server"] == server.partition("-")[0]
@@ -211,7 +219,9 @@ def test_a_cell_knows_what_was_measured(hello: tuple[Command, Done], name: str) 
 
 
 @each_cell
-def test_a_cell_ran_inside_the_limits_that_it_names(hello: tuple[Command, Done], name: str) -> None:
+def test_a_cell_ran_inside_the_limits_that_it_names(
+    hello: tuple[Command, CommandResult], name: str
+) -> None:
     limits = cell_of(hello, name)["limits"]
     assert limits["backend"] in ("cgroup-v1", "cgroup-v2")
     assert (limits["cpus"], limits["memory_bytes"], limits["pids"]) == (1, 512 * MIB, 512)
@@ -222,7 +232,7 @@ def test_a_cell_ran_inside_the_limits_that_it_names(hello: tuple[Command, Done],
 
 
 @each_cell
-def test_a_cell_tells_what_its_server_used(hello: tuple[Command, Done], name: str) -> None:
+def test_a_cell_tells_what_its_server_used(hello: tuple[Command, CommandResult], name: str) -> None:
     resources = cell_of(hello, name)["resources"]
     assert 0 < resources["cpu_cores_mean"] <= 1.1
     assert resources["cpu_cores_peak"] >= resources["cpu_cores_mean"]
@@ -234,14 +244,14 @@ def test_a_cell_tells_what_its_server_used(hello: tuple[Command, Done], name: st
 
 
 @each_cell
-def test_a_server_was_stopped_cleanly(hello: tuple[Command, Done], name: str) -> None:
+def test_a_server_was_stopped_cleanly(hello: tuple[Command, CommandResult], name: str) -> None:
     ended = cell_of(hello, name)["server_exit"]
     assert ended["clean"] is True
     assert (ended["code"] is None) != (ended["signal"] is None)
 
 
 @each_cell
-def test_the_tables_have_rows_of_each_cell(hello: tuple[Command, Done], name: str) -> None:
+def test_the_tables_have_rows_of_each_cell(hello: tuple[Command, CommandResult], name: str) -> None:
     run_dir, cell = hello[1].run_dir, cell_of(hello, name)
     intervals = [row for row in rows(run_dir / "intervals.csv") if row["cell"] == name]
     assert ",".join(intervals[0]) == INTERVAL_COLUMNS
@@ -258,7 +268,7 @@ def test_the_tables_have_rows_of_each_cell(hello: tuple[Command, Done], name: st
 
 
 def test_the_interval_log_is_read_by_another_tool_with_the_counts_of_each_cell(
-    hello: tuple[Command, Done],
+    hello: tuple[Command, CommandResult],
 ) -> None:
     reader = HistogramLogReader(
         str(hello[1].run_dir / "latency.hlog"), HdrHistogram(1, 3_600_000_000_000, 3)
@@ -270,20 +280,22 @@ def test_the_interval_log_is_read_by_another_tool_with_the_counts_of_each_cell(
     assert counts == {name: cell_of(hello, name)["outcomes"]["ok"] for name in CELLS}
 
 
-def test_the_percentile_text_has_each_cell(hello: tuple[Command, Done]) -> None:
+def test_the_percentile_text_has_each_cell(hello: tuple[Command, CommandResult]) -> None:
     text = (hello[1].run_dir / "latency.hgrm").read_text()
     assert [line for line in text.splitlines() if "@" in line] == [
         f"#[{name}]" for name in hello[1].summary["order"]
     ]
 
 
-def test_the_report_stands_alone_and_names_each_server(hello: tuple[Command, Done]) -> None:
+def test_the_report_stands_alone_and_names_each_server(
+    hello: tuple[Command, CommandResult],
+) -> None:
     text = (hello[1].run_dir / "report.html").read_text()
     assert all(server in text for server in SERVERS)
     assert not re.findall(r'(?:src|href)="https?://[^"]+\.(?:js|css|png|svg)"', text)
 
 
-def test_a_report_is_built_again_from_what_is_stored(hello: tuple[Command, Done]) -> None:
+def test_a_report_is_built_again_from_what_is_stored(hello: tuple[Command, CommandResult]) -> None:
     command, first = hello
     (first.run_dir / "report.html").unlink()
     again = command.run("report", first.run_dir)
@@ -292,7 +304,7 @@ def test_a_report_is_built_again_from_what_is_stored(hello: tuple[Command, Done]
     assert (first.run_dir / "report.html").stat().st_size > 10_000
 
 
-def test_without_verbose_the_answer_comes_first(hello: tuple[Command, Done]) -> None:
+def test_without_verbose_the_answer_comes_first(hello: tuple[Command, CommandResult]) -> None:
     command, first = hello
     answer = first.summary["answer"]
     said = command.run("report", first.run_dir, "--no-verbose").out
@@ -303,7 +315,7 @@ def test_without_verbose_the_answer_comes_first(hello: tuple[Command, Done]) -> 
     assert all(any(server in line for line in lines) for server in SERVERS)
 
 
-def test_each_cell_says_with_which_settings_it_ran(hello: tuple[Command, Done]) -> None:
+def test_each_cell_says_with_which_settings_it_ran(hello: tuple[Command, CommandResult]) -> None:
     for cell in hello[1].cells.values():
         settings = cell["settings"]
         assert any("127.0.0.1" in word or word.isdigit() for word in settings["command"])

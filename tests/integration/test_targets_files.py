@@ -33,7 +33,7 @@ def _address(target: CountingServer) -> str:
 
 def _kinds(target: CountingServer) -> set[tuple[str, str, bytes]]:
     """The different requests that arrived."""
-    return {(method, path, body) for method, path, _, body in target.seen}
+    return {(method, path, body) for method, path, _, body in target.requests}
 
 
 @pytest.mark.parametrize(
@@ -61,12 +61,12 @@ def test_header_fields_come_with_their_request(
     command: Command, target: CountingServer, inputs: Path
 ) -> None:
     command.run("load", target.url, *BRIEFLY, "--targets", "crlf.targets", cwd=inputs)
-    fields = {path: headers for _, path, headers, _ in target.seen}
+    fields = {path: headers for _, path, headers, _ in target.requests}
     assert fields["/a"]["x-one"] == "1"
     assert fields["/b"]["content-type"] == "application/json"
-    target.seen.clear()
+    target.requests.clear()
     command.run("load", target.url, *BRIEFLY, "--targets", "lines.json", cwd=inputs)
-    fields = {path: headers for _, path, headers, _ in target.seen}
+    fields = {path: headers for _, path, headers, _ in target.requests}
     assert fields["/b"]["content-type"] == "application/json"
 
 
@@ -84,7 +84,7 @@ def test_a_mistake_in_standard_input_is_named_with_its_line(
     words = " ".join(("load", target.url, *BRIEFLY, "--targets", "-"))
     done = command.run(program=["/bin/sh", "-c", f"exec {SCRIPT} {words} < wrong"])
     assert done.code == 2
-    assert done.complaints == [
+    assert done.messages == [
         "wsgiload: standard input:2: unknown option --wieght; see docs/requests.md"
     ]
 
@@ -94,8 +94,8 @@ def test_a_target_that_no_server_takes_is_refused_in_few_words(
 ) -> None:
     (command.folder / "long").write_text(f"GET /{'x' * 5_000_000}\n")
     done = command.run("load", target.url, *BRIEFLY, "--targets", "long")
-    assert (done.code, target.answered) == (2, 0)
-    (complaint,) = done.complaints
+    assert (done.code, target.response_count) == (2, 0)
+    (complaint,) = done.messages
     assert "url of 5,000,001 bytes: at most 65,534 can be sent" in complaint
     assert len(complaint) < 5_000
 
@@ -105,11 +105,11 @@ def test_two_hosts_are_refused_before_anything_is_sent(
 ) -> None:
     done = command.run("load", target.url, *BRIEFLY, "--targets", "two-hosts.targets", cwd=inputs)
     assert done.code == 2
-    (complaint,) = done.complaints
+    (complaint,) = done.messages
     assert "127.0.0.1:18401/other" in complaint
     assert f"its host is not {_address(target)}" in complaint
     assert "into a separate file" in complaint
-    assert not target.seen
+    assert not target.requests
 
 
 def test_a_recording_of_a_browser_is_imported_and_sent(
@@ -123,7 +123,7 @@ def test_a_recording_of_a_browser_is_imported_and_sent(
     done = command.run("load", target.url, *BRIEFLY, "--targets", "recorded.targets", cwd=inputs)
     assert done.code != 2, done.err
     assert _kinds(target) == {("GET", "/a", b"")}
-    assert {headers["accept"] for _, _, headers, _ in target.seen} == {"*/*"}
+    assert {headers["accept"] for _, _, headers, _ in target.requests} == {"*/*"}
 
 
 def test_targets_that_are_a_recording_name_the_command_that_reads_it(
@@ -139,14 +139,14 @@ def test_commands_of_curl_are_imported_and_sent(command: Command, target: Counti
 curl {target.url}orders --json '{{"item": "{{{{7}}}}"}}'"""
     done = command.run("import", "curl", text, "-o", "shop.targets")
     assert (done.code, done.out) == (0, "")
-    assert len(done.complaints) == 1 and "ignored: --compressed" in done.err
+    assert len(done.messages) == 1 and "ignored: --compressed" in done.err
     done = command.run("load", target.url, *BRIEFLY, "--targets", "shop.targets")
     assert done.code != 2, done.err
     assert _kinds(target) == {
         ("GET", "/cart?add=7", b""),
         ("POST", "/orders", b'{"item": "{{7}}"}'),
     }
-    fields = {path: headers for _, path, headers, _ in target.seen}
+    fields = {path: headers for _, path, headers, _ in target.requests}
     assert fields["/cart?add=7"]["x-one"] == "1"
     assert fields["/orders"]["content-type"] == "application/json"
 
@@ -169,10 +169,10 @@ def test_operations_of_an_api_are_imported_and_sent(
     done = command.run("load", target.url, *BRIEFLY, "--targets", "shop.targets")
     assert done.code != 2, done.err
 
-    paths = [path for method, path, _, _ in target.seen if method == "GET"]
+    paths = [path for method, path, _, _ in target.requests if method == "GET"]
     numbers = {int(path.removeprefix("/items/")) for path in paths}
     assert len(numbers) > 5 and min(numbers) >= 1 and max(numbers) <= 1000
-    bodies = [body for method, _, _, body in target.seen if method == "POST"]
+    bodies = [body for method, _, _, body in target.requests if method == "POST"]
     assert len(bodies) == len({uuid.UUID(json.loads(body)["id"]) for body in bodies}) > 5
 
 

@@ -15,7 +15,7 @@ from uv import find_uv_bin
 
 from wsgiload.environments.interpreter import bundled_app_interpreter
 
-from .command import Command, Done
+from .command import Command, CommandResult
 
 pytestmark = [pytest.mark.servers, pytest.mark.limits]
 
@@ -77,7 +77,7 @@ def fingerprint(folder: Path) -> dict[str, str]:
     }
 
 
-def sweep_unchanged(command: Command, project: Path, *words: object) -> Done:
+def sweep_unchanged(command: Command, project: Path, *words: object) -> CommandResult:
     """Sweep from the project's folder, and insist that its environment is what it was, byte for
     byte."""
     before = fingerprint(project / ".venv")
@@ -87,7 +87,7 @@ def sweep_unchanged(command: Command, project: Path, *words: object) -> Done:
     return done
 
 
-def require_all_ok(done: Done, cells: list[str]) -> None:
+def require_all_ok(done: CommandResult, cells: list[str]) -> None:
     """Each cell was measured and every answer was right; whether the host was quiet is the host's
     business."""
     invalid = any(cell["verdict"]["status"] == "invalid" for cell in done.cells.values())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .command import SCRIPT, Command, Done
+from .command import SCRIPT, Command, CommandResult
 from .test_finding_apps import APPS, require_ok
 from .test_user_apps import make_project
 
@@ -29,12 +29,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def sweep(command: Command, site: Path, *words: object, variables: tuple[str, ...] = ()) -> Done:
+def sweep(
+    command: Command, site: Path, *words: object, variables: tuple[str, ...] = ()
+) -> CommandResult:
     program = ["env", *SETTINGS, *variables, str(SCRIPT)]
     return command.run("sweep", *DJANGO, *words, *BRIEFLY, cwd=site, program=program)
 
 
-def failure(done: Done) -> str:
+def failure(done: CommandResult) -> str:
     """The message of the first cell, which failed before it was measured."""
     assert done.code == 97
     cell = next(iter(done.cells.values()))

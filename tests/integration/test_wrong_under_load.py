@@ -8,8 +8,8 @@ from itertools import count
 
 import pytest
 
-from .command import Command, Done, read_json
-from .raw import Reply, raw_server
+from .command import Command, CommandResult, read_json
+from .raw import RawResponse, raw_server
 from .stored import schema_errors
 
 BRIEFLY = ("--rate", 50, "--duration", "1s", "--warmup", "0s")
@@ -17,21 +17,21 @@ STATUS = b'{"status": "ok"}'
 TOKEN = "tok-5e3c7e7a11"
 
 
-def response(head: str, body: bytes, *, pieces: int = 1) -> Reply:
+def response(head: str, body: bytes, *, pieces: int = 1) -> RawResponse:
     head_bytes = f"HTTP/1.1 {head}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
     whole = head_bytes + body
     size = -(-len(whole) // pieces)
-    return Reply([whole[start : start + size] for start in range(0, len(whole), size)])
+    return RawResponse([whole[start : start + size] for start in range(0, len(whole), size)])
 
 
-def compressing(head: bytes) -> Reply:
+def compressing(head: bytes) -> RawResponse:
     """As a server that compresses where the client accepts it."""
     if b"accept-encoding: gzip" in head.lower():
         return response("200 OK\r\nContent-Encoding: gzip", gzip.compress(STATUS))
     return response("200 OK", STATUS)
 
 
-def load(command: Command, url: str, *words: object) -> Done:
+def load(command: Command, url: str, *words: object) -> CommandResult:
     done = command.run("load", url, *BRIEFLY, *words, "--json", "load.json")
     report = read_json(command.folder / "load.json")
     assert schema_errors("load-2", report) == []
@@ -49,8 +49,8 @@ def wrong_responses(command: Command) -> list[dict[str, object]]:
     return found
 
 
-def alarm(done: Done) -> str:
-    (line,) = [line for line in done.complaints if "(wrong-responses)" in line]
+def alarm(done: CommandResult) -> str:
+    (line,) = [line for line in done.messages if "(wrong-responses)" in line]
     return line
 
 
@@ -71,7 +71,7 @@ def mixed() -> Iterator[str]:
     secret, and a wrong body with hostile text."""
     numbers = count()
 
-    def respond(head: bytes) -> Reply:
+    def respond(head: bytes) -> RawResponse:
         number = next(numbers)
         if number % 3:
             return response("200 OK", STATUS)

@@ -23,7 +23,7 @@ def command(tmp_path: Path) -> Iterator[Command]:
     command = Command(tmp_path / "command")
     try:
         yield command
-        command.require_nothing_left()
+        command.require_no_leftovers()
     finally:
         command.clean_up()
 
