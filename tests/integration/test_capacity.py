@@ -126,8 +126,8 @@ def test_a_search_starts_a_new_server_process_for_each_trial(
 @pytest.mark.servers
 def test_the_document_states_why_no_server_is_recommended(command: Command, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("raise RuntimeError('no licence')\n")
-    args = ("broken:app", "--chdir", tmp_path)
-    args += ("--servers", "wsgiref,waitress", "--slo", "p99<50ms")
+    options = shlex.split("--servers wsgiref,waitress --slo p99<50ms")
+    args = ("broken:app", "--chdir", tmp_path, *options)
     result = command.run("capacity", *args, *BRIEFLY)
 
     assert result.code == 97
