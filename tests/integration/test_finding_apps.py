@@ -1,5 +1,5 @@
-"""Apps as users name them and lay them out: factories, odd module names and paths, workspaces and
-Django projects, on every kind of server."""
+"""APP arguments and project layouts: factories, odd module names and paths, workspaces and Django
+projects, on servers of every kind."""
 
 from __future__ import annotations
 
@@ -31,29 +31,28 @@ if __name__ == "__main__":
     execute_from_command_line(sys.argv)
 """
 BRIEFLY = ("--rates", 20, "--duration", "500ms", "--warmup", "0s", "--cooldown", "0s", "--quiet")
-# One for each way in which a server is given an app: its own command line, a runner, a file of
-# settings.
+# One for each way to pass an app to a server: the command line, a runner, a settings file.
 SERVERS = "gunicorn-gthread,granian,waitress,uvicorn,hypercorn,wsgiref"
 
 
 def copied(command: Command, name: str) -> Path:
-    """A fresh copy of one of the apps."""
+    """A fresh copy of this directory of ``apps``."""
     folder = command.folder / name
     shutil.copytree(APPS / name, folder)
     return folder
 
 
-def require_ok(done: CommandResult, servers: int) -> None:
-    assert len(done.cells) == servers, done.err
-    for cell in done.cells.values():
+def require_ok(result: Done, servers: int) -> None:
+    assert len(result.cells) == servers, result.err
+    for cell in result.cells.values():
         assert cell["failure"] is None
         assert cell["outcomes"]["ok"] == cell["outcomes"]["scheduled"] > 0
 
 
-def failure(done: CommandResult) -> str:
-    """Why the only cell was not measured."""
-    assert done.code == 97
-    (cell,) = done.cells.values()
+def failure(result: Done) -> str:
+    """The failure message of the only cell."""
+    assert result.code == 97
+    (cell,) = result.cells.values()
     message: str = cell["failure"]["message"]
     return message
 
@@ -61,15 +60,15 @@ def failure(done: CommandResult) -> str:
 def test_a_factory_is_called_by_every_kind_of_server(command: Command) -> None:
     folder = copied(command, "factory")
     words = ("shop:create_app('a greeting')", "--servers", SERVERS)
-    done = command.run("sweep", *words, "--expect-regex", "^a greeting$", *BRIEFLY, cwd=folder)
-    require_ok(done, 6)
+    result = command.run("sweep", *words, "--expect-regex", "^a greeting$", *BRIEFLY, cwd=folder)
+    require_ok(result, 6)
 
 
 @pytest.mark.parametrize("app", ["my-app:app", "nested:site.server"])
-def test_odd_names_are_served(command: Command, app: str) -> None:
+def test_odd_module_names_are_served(command: Command, app: str) -> None:
     folder = copied(command, "module_name")
-    done = command.run("sweep", app, "--servers", "waitress,granian", *BRIEFLY, cwd=folder)
-    require_ok(done, 2)
+    result = command.run("sweep", app, "--servers", "waitress,granian", *BRIEFLY, cwd=folder)
+    require_ok(result, 2)
 
 
 @pytest.mark.parametrize(
@@ -81,17 +80,17 @@ def test_odd_names_are_served(command: Command, app: str) -> None:
         ("module_name", "{folder}/api/main:app", "write it as `--chdir api main:app`"),
     ],
 )
-def test_what_cannot_be_served_gets_a_fix_to_paste(
+def test_an_unusable_app_argument_is_refused_with_a_fix(
     command: Command, name: str, app: str, fix: str
 ) -> None:
     folder = copied(command, name)
-    done = command.run("sweep", app.format(folder=folder), *BRIEFLY, cwd=folder)
-    assert done.code == 2
-    assert done.messages == done.err.splitlines()
-    assert done.messages[0].endswith(fix)
+    result = command.run("sweep", app.format(folder=folder), *BRIEFLY, cwd=folder)
+    assert result.code == 2
+    assert result.complaints == result.err.splitlines()
+    assert result.complaints[0].endswith(fix)
 
 
-def test_helpers_named_like_the_standard_library_act_as_under_the_plain_server(
+def test_a_module_named_json_breaks_only_servers_that_import_it(
     command: Command,
 ) -> None:
     folder = copied(command, "factory")
@@ -99,17 +98,17 @@ def test_helpers_named_like_the_standard_library_act_as_under_the_plain_server(
     words = ("sweep", "shop:create_app()", *BRIEFLY, "--servers")
     require_ok(command.run(*words, "granian,waitress", cwd=folder), 2)
 
-    # gunicorn puts the app's folder first before it imports its worker.
-    done = command.run(*words, "gunicorn-gthread", cwd=folder)
-    assert done.code == 97
-    (cell,) = done.cells.values()
+    # gunicorn puts the app's directory first on sys.path before it imports its worker.
+    result = command.run(*words, "gunicorn-gthread", cwd=folder)
+    assert result.code == 97
+    (cell,) = result.cells.values()
     assert "not the json that servers import" in cell["failure"]["log_tail"]
 
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace of two packages whose environment lies in its root, as uv makes it; the package
-    with the app is not installed."""
+    """A uv workspace of two packages with one environment, in its root; the package with the app is
+    not installed."""
     folder = tmp_path_factory.mktemp("workspace") / "layout"
     shutil.copytree(APPS / "layout", folder)
     python = str(bundled_app_interpreter().base_executable)
@@ -118,48 +117,52 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_package_of_a_workspace_finds_the_environment_around_it(
+def test_a_workspace_package_uses_the_environment_of_its_workspace(
     command: Command, workspace: Path
 ) -> None:
-    """Its modules lie below src, its data beside that, its dependencies in the workspace."""
+    """Its modules are in src, its data is beside src, its dependencies are in the workspace."""
     folder = workspace / "packages" / "web"
     words = ("web.wsgi:application", "--servers", "waitress,gunicorn-gthread", *BRIEFLY)
-    done = command.run("sweep", *words, cwd=folder)
-    assert done.code == 2
-    assert done.messages[0].endswith("did you mean `--pythonpath src web.wsgi:application`?")
-    assert f"{workspace}/.venv/bin/python" in done.messages[0]
+    result = command.run("sweep", *words, cwd=folder)
+    assert result.code == 2
+    assert result.complaints[0].endswith("did you mean `--pythonpath src web.wsgi:application`?")
+    assert f"{workspace}/.venv/bin/python" in result.complaints[0]
 
     body = ("--expect-regex", "^hi 42$")
-    done = command.run("sweep", "--pythonpath", "src", *body, *words, cwd=folder)
-    require_ok(done, 2)
+    result = command.run("sweep", "--pythonpath", "src", *body, *words, cwd=folder)
+    require_ok(result, 2)
 
 
-def test_pythonpath_is_named_with_the_option_that_replaces_it(command: Command) -> None:
+def test_pythonpath_is_not_passed_on_and_the_warning_names_the_option(command: Command) -> None:
     folder = copied(command, "factory")
     (folder / "lib").mkdir()
     (folder / "lib" / "greeting.py").write_text("TEXT = 'hi'\n")
     (folder / "web.py").write_text("import greeting, shop\napp = shop.create_app(greeting.TEXT)\n")
     words = ("web:app", "--servers", "wsgiref", "--expect-regex", "^hi$", *BRIEFLY[:-1])
     program = ["env", "PYTHONPATH=lib", str(SCRIPT)]
-    done = command.run("sweep", *words, cwd=folder, program=program)
-    assert "PYTHONPATH is not passed to APP; add its directories with --pythonpath lib" in done.err
-    message = failure(done)
+
+    result = command.run("sweep", *words, cwd=folder, program=program)
+    assert (
+        "PYTHONPATH is not passed to APP; add its directories with --pythonpath lib" in result.err
+    )
+    message = failure(result)
     assert "No module named 'greeting'" in message
     assert message.endswith("did you mean `--pythonpath lib web:app`?")
 
-    done = command.run("sweep", "--pythonpath", "lib", *words, cwd=folder, program=program)
-    assert not done.messages
-    require_ok(done, 1)
+    result = command.run("sweep", "--pythonpath", "lib", *words, cwd=folder, program=program)
+    assert not result.complaints
+    require_ok(result, 1)
 
 
 @pytest.fixture(scope="module")
 def django(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a Django project below it, which has an environment of its own."""
+    """A directory with a Django project in ``site``, which has its own environment."""
     folder = tmp_path_factory.mktemp("django")
     package = make_project(folder / "site", "django") / "shop"
     package.mkdir()
-    texts = {"settings": DJANGO_SETTINGS, "urls": DJANGO_URLS, "wsgi": DJANGO_WSGI}
-    for name, text in texts.items():
+
+    modules = {"settings": DJANGO_SETTINGS, "urls": DJANGO_URLS, "wsgi": DJANGO_WSGI}
+    for name, text in modules.items():
         (package / f"{name}.py").write_text(textwrap.dedent(text))
     (package.parent / "manage.py").write_text(DJANGO_MANAGE)
     return folder
@@ -175,55 +178,56 @@ def django(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("site", "shop.wsgi.application", "did you mean shop.wsgi:application?"),
     ],
 )
-def test_django_is_found_by_its_manage_py(
+def test_the_hint_for_a_django_project_names_its_application(
     command: Command, django: Path, place: str, app: str, fix: str
 ) -> None:
-    done = command.run("sweep", app, *BRIEFLY, cwd=django / place)
-    assert done.code == 2
-    assert done.messages == done.err.splitlines()
-    assert done.messages[0].endswith(fix)
+    result = command.run("sweep", app, *BRIEFLY, cwd=django / place)
+    assert result.code == 2
+    assert result.complaints == result.err.splitlines()
+    assert result.complaints[0].endswith(fix)
 
 
-def test_what_is_suggested_for_django_is_measured(command: Command, django: Path) -> None:
+def test_the_application_from_the_django_hint_is_measured(command: Command, django: Path) -> None:
     words = ("--chdir", "site", "shop.wsgi:application", "--path", "/items/")
-    done = command.run("sweep", *words, "--servers", "waitress", *BRIEFLY, cwd=django)
-    require_ok(done, 1)
+    result = command.run("sweep", *words, "--servers", "waitress", *BRIEFLY, cwd=django)
+    require_ok(result, 1)
 
 
 @pytest.fixture(scope="module")
 def production(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Django project as it is deployed: settings and secrets come from variables."""
+    """A Django project that reads its settings module and its secret from environment variables."""
     folder = make_project(tmp_path_factory.mktemp("production") / "site", "django")
     shutil.copytree(APPS / "django_hosts", folder, dirs_exist_ok=True)
     return folder
 
 
-def test_variables_that_an_app_lacks_are_named(command: Command, production: Path) -> None:
+def test_missing_environment_variables_are_named(command: Command, production: Path) -> None:
     words = ("site_config.wsgi:application", "--servers", "waitress", *BRIEFLY)
-    done = command.run("sweep", *words, cwd=production)
+    result = command.run("sweep", *words, cwd=production)
     settings = "DJANGO_SETTINGS_MODULE=site_config.settings.production"
-    assert failure(done).endswith(f"add --env {settings}")
+    assert failure(result).endswith(f"add --env {settings}")
 
-    done = command.run("sweep", *words, "--env", settings, cwd=production)
-    assert failure(done).endswith("add --env APP_SECRET_KEY=VALUE")
+    result = command.run("sweep", *words, "--env", settings, cwd=production)
+    assert failure(result).endswith("add --env APP_SECRET_KEY=VALUE")
 
 
-def test_an_import_may_take_as_long_as_the_start(command: Command) -> None:
+def test_the_ready_timeout_limits_the_import_of_the_app(command: Command) -> None:
     folder = copied(command, "factory")
     (folder / "slow.py").write_text("import shop, time\ntime.sleep(3)\napp = shop.create_app()\n")
     words = ("slow:app", "--servers", "waitress", *BRIEFLY)
     require_ok(command.run("sweep", *words, cwd=folder), 1)
-    done = command.run("sweep", *words, "--ready-timeout", "1s", cwd=folder)
-    assert done.code == 97
-    assert "importing slow did not finish within 1 s; raise --ready-timeout" in done.out
+
+    result = command.run("sweep", *words, "--ready-timeout", "1s", cwd=folder)
+    assert result.code == 97
+    assert "importing slow did not finish within 1 s; raise --ready-timeout" in result.out
 
 
-def test_an_import_that_eats_memory_is_ended_and_named(command: Command) -> None:
+def test_an_import_that_exceeds_the_memory_limit_is_reported(command: Command) -> None:
     folder = copied(command, "factory")
-    (folder / "greedy.py").write_text("eaten = b'x' * (2 << 30)\n")
-    done = command.run("sweep", "greedy:app", "--servers", "waitress", *BRIEFLY, cwd=folder)
-    assert done.code == 97
-    assert "importing greedy exceeds the memory limit of 1,024 MiB" in done.out
+    (folder / "greedy.py").write_text("data = b'x' * (2 << 30)\n")
+    result = command.run("sweep", "greedy:app", "--servers", "waitress", *BRIEFLY, cwd=folder)
+    assert result.code == 97
+    assert "importing greedy exceeds the memory limit of 1,024 MiB" in result.out
 
 
 def test_a_dry_run_imports_the_app_and_starts_no_server(command: Command) -> None:
@@ -232,23 +236,26 @@ def test_a_dry_run_imports_the_app_and_starts_no_server(command: Command) -> Non
 
     fine = command.run("sweep", "fine:app", "--servers", "wsgiref", "--rates", 20, "--dry-run")
     assert (fine.code, fine.err) == (0, "")
+
     broken = command.run("sweep", "broken:app", "--servers", "wsgiref", "--rates", 20, "--dry-run")
     assert (broken.code, json.loads(broken.out)["app"]) == (97, "broken:app")
     assert "no database" in broken.err and broken.err.count("\n") == 1
+
     missing = command.run("capacity", "missing:app", "--slo", "p99<1s", "--dry-run")
     assert missing.code == 2 and "no module 'missing'" in missing.err
+
     assert not (command.folder / ".wsgiload").exists()
 
 
-def test_a_dry_run_imports_no_app_that_may_need_a_service(command: Command) -> None:
+def test_a_dry_run_does_not_import_an_app_with_services(command: Command) -> None:
     (command.folder / "needy.py").write_text("raise ConnectionError('no database')\n")
     (command.folder / "wsgiload.toml").write_text('[services.db]\ncommand = "sleep 60"\n')
-    done = command.run("sweep", "needy:app", "--servers", "wsgiref", "--rates", 20, "--dry-run")
-    assert (done.code, done.err) == (0, "")
+    result = command.run("sweep", "needy:app", "--servers", "wsgiref", "--rates", 20, "--dry-run")
+    assert (result.code, result.err) == (0, "")
 
 
-def test_a_dry_run_without_limits_accepts_what_the_sweep_does(command: Command) -> None:
+def test_a_dry_run_without_limits_accepts_more_cpus_than_the_host_has(command: Command) -> None:
     (command.folder / "fine.py").write_text("def app(environ, start_response): return []\n")
     words = ("--servers", "wsgiref", "--rates", 20, "--cpus", 4096, "--limits", "none")
-    done = command.run("sweep", "fine:app", *words, "--dry-run")
-    assert (done.code, json.loads(done.out)["app"]) == (0, "fine:app"), done.err
+    result = command.run("sweep", "fine:app", *words, "--dry-run")
+    assert (result.code, json.loads(result.out)["app"]) == (0, "fine:app"), result.err

@@ -1,4 +1,4 @@
-"""Large heads: of requests as browsers send them, and of responses with many or long fields."""
+"""Large heads: requests with large cookies, responses with many or long fields."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from .test_finding_apps import BRIEFLY, copied, require_ok
 
 pytestmark = [pytest.mark.servers, pytest.mark.limits]
 
-
 SERVERS = ("app:app", "--servers", "gunicorn-gthread,uwsgi,waitress,granian")
 
 
 @pytest.mark.parametrize("length", [5_000, 30_000])
-def test_servers_take_large_cookies(command: Command, length: int) -> None:
+def test_servers_accept_large_cookies(command: Command, length: int) -> None:
     folder = copied(command, "headers")
     cookie = ("-H", f"Cookie: s={'a' * length}")
     require_ok(command.run("sweep", *SERVERS, *cookie, *BRIEFLY, cwd=folder), 4)
 
 
 @pytest.mark.parametrize("path", ["/many", "/wide"])
-def test_large_heads_of_responses_are_read(command: Command, path: str) -> None:
+def test_large_response_heads_are_read(command: Command, path: str) -> None:
     folder = copied(command, "headers")
     require_ok(command.run("sweep", *SERVERS, "--path", path, *BRIEFLY, cwd=folder), 4)

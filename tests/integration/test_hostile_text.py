@@ -1,5 +1,5 @@
-"""What an app raises, logs and sends, and the names in files of others, as strings that would steer
-a terminal: raw in no output and in no file of the run."""
+"""Terminal control strings in exceptions, logs, responses and input files: all output and all files
+of the run contain them only escaped."""
 
 from __future__ import annotations
 
@@ -15,41 +15,42 @@ from .test_load import LOADGEN, needs_loadgen
 
 BRIEFLY = ("--rates", 50, "--duration", "300ms", "--warmup", "0s", "--cooldown", "0s")
 RAISES = f"raise RuntimeError('{PLANTED} \\udc80 ' + 'x' * 5_000_000)\n"
-SPEAKS = f"""
+LOGS_AND_RESPONDS = f"""
 import sys
 
-asked = 0
+count = 0
 
 def app(environ, start_response):
-    global asked
-    asked += 1
+    global count
+    count += 1
     sys.stderr.write('{PLANTED} in the log\\n')
     sys.stderr.flush()
-    # Correct while it is probed, so that the failures are those of the load.
-    start_response('200 OK' if asked < 8 else '500 Error', [('X-Planted', '\\x9b31m')])
+    # The probes succeed, so that only the load fails.
+    start_response('200 OK' if count < 8 else '500 Error', [('X-Planted', '\\x9b31m')])
     return ['{PLANTED} in the body'.encode()]
 """
 
 
 def files_with_raw_text(run: Path) -> list[str]:
-    """The files that hold one of the planted strings as it was."""
+    """The names of files that contain a planted string unescaped."""
     texts = {path: path.read_text() for path in run.rglob("*") if path.is_file()}
     return [path.name for path, text in texts.items() if any(raw in text for raw in RAW)]
 
 
-def require_escaped(done: CommandResult) -> None:
-    assert not [raw for raw in RAW if raw in done.out + done.err]
+def require_escaped(result: Done) -> None:
+    """The output contains no planted string unescaped."""
+    assert not [raw for raw in RAW if raw in result.out + result.err]
 
 
 @pytest.mark.limits
 def test_an_exception_at_import_is_shown_escaped_and_short(command: Command) -> None:
     (command.folder / "hostile.py").write_text(RAISES)
 
-    done = command.run("sweep", "hostile:app", "--servers", "wsgiref", *BRIEFLY)
+    result = command.run("sweep", "hostile:app", "--servers", "wsgiref", *BRIEFLY)
 
-    require_escaped(done)
-    assert "\\x1b]0;owned\\x07 \\u202egnp" in done.out + done.err
-    assert len(done.out) + len(done.err) < 20_000
+    require_escaped(result)
+    assert "\\x1b]0;owned\\x07 \\u202egnp" in result.out + result.err
+    assert len(result.out) + len(result.err) < 20_000
     for run in (command.folder / ".wsgiload" / "runs").glob("*"):
         assert files_with_raw_text(run) == []
         assert sum(path.stat().st_size for path in run.rglob("*")) < 1_000_000
@@ -57,21 +58,22 @@ def test_an_exception_at_import_is_shown_escaped_and_short(command: Command) -> 
 
 @pytest.mark.limits
 def test_logs_and_responses_are_stored_escaped(command: Command) -> None:
-    (command.folder / "hostile.py").write_text(SPEAKS)
+    (command.folder / "hostile.py").write_text(LOGS_AND_RESPONDS)
 
-    done = command.run("sweep", "hostile:app", "--servers", "wsgiref", *BRIEFLY)
-    require_escaped(done)
-    assert files_with_raw_text(done.run_dir) == []
-    assert "owned" in "".join(log.read_text() for log in done.run_dir.glob("server/*.log"))
-    (cell,) = done.cells.values()
+    result = command.run("sweep", "hostile:app", "--servers", "wsgiref", *BRIEFLY)
+
+    require_escaped(result)
+    assert files_with_raw_text(result.run_dir) == []
+    assert "owned" in "".join(log.read_text() for log in result.run_dir.glob("server/*.log"))
+    (cell,) = result.cells.values()
     assert cell["outcomes"]["http_status"] > 0
 
 
-# By the boundary, or by a message that quotes.
+# As the output escapes control characters, or as Rust quotes them.
 ESCAPED = re.compile(r"\\x1b]0;owned|\\u{1b}]0;owned|\\u{9b}31m")
 
-# A file of targets or sessions for each kind of name.
-NAMED = {
+# For each kind of name, a file of targets or sessions with a hostile one.
+FILES = {
     "placeholder": f"GET /\nA: {{{{{HOSTILE}}}}}\n",
     "column": f"GET /\nA: {{{{csv:users.csv:x{HOSTILE}}}}}\n",
     "columns of a file": "GET /{{csv:users.csv:none}}\n",
@@ -88,43 +90,45 @@ NAMED = {
 
 
 @needs_loadgen
-@pytest.mark.parametrize("name", NAMED)
-def test_a_name_in_a_file_is_refused_escaped(
+@pytest.mark.parametrize("name", FILES)
+def test_a_hostile_name_in_a_file_is_refused_and_escaped(
     name: str, command: Command, target: CountingServer
 ) -> None:
-    (command.folder / "named").write_text(NAMED[name])
+    (command.folder / "named").write_text(FILES[name])
     (command.folder / "users.csv").write_text(f"id,{HOSTILE}\n1,2\n")
     (command.folder / f"{HOSTILE}.csv").write_text("id,x\n1,2\n3\n")
-    kind = "--sessions" if NAMED[name].startswith("[") else "--targets"
+    kind = "--sessions" if FILES[name].startswith("[") else "--targets"
 
     words = (target.url, "-R", 50, "-d", "200ms", kind, "named")
-    for done in (
+    for result in (
         command.run("load", *words),
         command.run(*words, program=[str(LOADGEN)]),
         command.run("sweep", "--servers", "wsgiref", "--rates", 50, kind, "named"),
     ):
-        assert done.code == 2, done.err
-        require_escaped(done)
-        assert ESCAPED.search(done.err), done.err
-    assert target.response_count == 0
+        assert result.code == 2, result.err
+        require_escaped(result)
+        assert ESCAPED.search(result.err), result.err
+    assert target.answered == 0
 
 
 @needs_loadgen
-def test_the_name_of_a_request_is_shown_and_stored_escaped(
+def test_a_hostile_request_name_is_shown_and_stored_escaped(
     command: Command, target: CountingServer
 ) -> None:
     (command.folder / "named").write_text(f"GET /\n--name {HOSTILE}\n\nGET /b\n")
 
     words = (target.url, "-R", 50, "-d", "500ms", "--targets", "named")
-    stored = command.folder / "out.json"
+    document = command.folder / "out.json"
     shown = command.run("load", *words)
-    for done in (
-        command.run("load", *words, "--json", stored),
-        command.run(*words, "--json", stored, program=[str(LOADGEN)]),
+
+    for result in (
+        command.run("load", *words, "--json", document),
+        command.run(*words, "--json", document, program=[str(LOADGEN)]),
         command.run(*words, program=[str(LOADGEN)]),
     ):
-        require_escaped(done)
-        assert not [raw for raw in RAW if raw in stored.read_text()]
-        assert HOSTILE in [one["name"] for one in read_json(stored)["targets"]]
+        require_escaped(result)
+        assert not [raw for raw in RAW if raw in document.read_text()]
+        assert HOSTILE in [request["name"] for request in read_json(document)["targets"]]
+
     require_escaped(shown)
     assert "\\x1b]0;owned" in shown.out

@@ -1,5 +1,5 @@
-"""The live view on a terminal: what it shows, that it leaves nothing behind, and where it stays
-away."""
+"""The live view on a terminal: what it shows, how it restores the terminal, and where it is
+disabled."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from .command import SCRIPT, Command
 from .pseudo_terminal import Terminal
 from .target import CountingServer
 
-LINES = 30
+LINE_COUNT = 30
 SWEEP = ("sweep", "--servers", "wsgiref,waitress", "--rates", "200", "--duration", "6s")
 BRIEFLY = ("--warmup", "1s", "--cooldown", "0s", "--limits", "best-effort")
-PICTURES = Path(__file__).parents[2] / "target" / "live"
+SCREENS = Path(__file__).parents[2] / "target" / "live"
 
 
 def start(command: Command, size: tuple[int, int], *words: object, **variables: str) -> Terminal:
-    kept = {
+    inherited = {
         name: value
         for name, value in command.environment.items()
         if name not in ("CI", "NO_COLOR", "COLUMNS", "LINES", "FORCE_COLOR")
     }
     return Terminal(
-        [SCRIPT, *words], command.folder, kept | {"TERM": "xterm-256color"} | variables, size
+        [SCRIPT, *words], command.folder, inherited | {"TERM": "xterm-256color"} | variables, size
     )
 
 
 def rows_of(terminal: Terminal) -> dict[str, str]:
-    """The lines of the view by their label."""
+    """The lines of the view, by label."""
     labels = ("now", "next", "rate", "latency", "failures", "server", "standing")
-    found = [line.split(maxsplit=1) for line in terminal.visible_lines if line]
-    return {words[0]: words[1] for words in found if len(words) == 2 and words[0] in labels}
+    lines = [line.split(maxsplit=1) for line in terminal.shown if line]
+    return {words[0]: words[1] for words in lines if len(words) == 2 and words[0] in labels}
 
 
 def require_measured(terminal: Terminal) -> dict[str, str]:
-    """Wait for the view of a measurement with figures of everything."""
+    """Wait until the view of a measurement shows all figures; returns its lines."""
 
     def is_complete() -> bool:
         shown = rows_of(terminal)
@@ -59,27 +59,29 @@ def require_measured(terminal: Terminal) -> dict[str, str]:
     return rows_of(terminal)
 
 
-def keep(terminal: Terminal, name: str) -> None:
-    """What stands on the screen, to be looked at."""
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    text = "\n".join(terminal.visible_lines).rstrip()
-    (PICTURES / f"{name}.txt").write_text(text + "\n")
+def store_screen(terminal: Terminal, name: str) -> None:
+    """Store the text on the screen for inspection."""
+    SCREENS.mkdir(parents=True, exist_ok=True)
+    text = "\n".join(terminal.shown).rstrip()
+    (SCREENS / f"{name}.txt").write_text(text + "\n")
 
 
-def require_gone(terminal: Terminal) -> None:
-    """Nothing of the view is left, and the cursor is back."""
-    left = [line for line in terminal.all_lines if re.match(r"(now|next|latency|failures) ", line)]
-    assert left == []
+def require_removed(terminal: Terminal) -> None:
+    """No line of the view is left, and the cursor is visible."""
+    remaining = [
+        line for line in terminal.scrolled if re.match(r"(now|next|latency|failures) ", line)
+    ]
+    assert remaining == []
     assert not terminal.screen.cursor.hidden
 
 
 @pytest.mark.servers
 @pytest.mark.parametrize("columns", [80, 200])
-def test_a_sweep_is_followed(command: Command, columns: int) -> None:
-    terminal = start(command, (columns, LINES), *SWEEP, *BRIEFLY)
+def test_the_view_follows_a_sweep(command: Command, columns: int) -> None:
+    terminal = start(command, (columns, LINE_COUNT), *SWEEP, *BRIEFLY)
 
     shown = require_measured(terminal)
-    keep(terminal, f"sweep-{columns}")
+    store_screen(terminal, f"sweep-{columns}")
     assert re.fullmatch(
         r"\[1/2\] (wsgiref|waitress)\S* at 200/s, run 1: measuring, \d of 6 s", shown["now"]
     )
@@ -92,20 +94,20 @@ def test_a_sweep_is_followed(command: Command, columns: int) -> None:
     assert max(map(len, terminal.visible_lines)) <= columns
 
     assert terminal.end() in (0, 98)
-    require_gone(terminal)
-    results = [line for line in terminal.all_lines if re.match(r"\[[12]/2\] ", line)]
+    require_removed(terminal)
+    results = [line for line in terminal.scrolled if re.match(r"\[[12]/2\] ", line)]
     assert len(results) == 2 and all(" … p" in line for line in results), results
 
 
-def test_a_load_is_followed_and_ctrl_c_gives_the_terminal_back(
+def test_the_view_of_a_load_restores_the_terminal_after_ctrl_c(
     command: Command, target: CountingServer
 ) -> None:
     words = ("load", target.url, "-R", "100", "-d", "60s")
-    terminal = start(command, (80, LINES), *words)
+    terminal = start(command, (80, LINE_COUNT), *words)
     before = termios.tcgetattr(terminal.descriptor)
 
     shown = require_measured(terminal)
-    keep(terminal, "load-80")
+    store_screen(terminal, "load-80")
     assert shown["now"].startswith(f"loading {target.url}: measuring, ")
     assert "server" not in shown
     assert terminal.screen.cursor.hidden
@@ -115,28 +117,28 @@ def test_a_load_is_followed_and_ctrl_c_gives_the_terminal_back(
     after = termios.tcgetattr(terminal.descriptor)
     assert terminal.end() == 130
     assert after == before
-    require_gone(terminal)
+    require_removed(terminal)
 
 
-def test_a_terminal_that_changes_its_size(command: Command, target: CountingServer) -> None:
+def test_the_view_adapts_to_a_resized_terminal(command: Command, target: CountingServer) -> None:
     words = ("load", target.url, "-R", "100", "-d", "6s")
-    terminal = start(command, (120, LINES), *words)
+    terminal = start(command, (120, LINE_COUNT), *words)
     require_measured(terminal)
 
     for columns in (60, 100):
-        terminal.resize(columns, LINES)
+        terminal.resize(columns, LINE_COUNT)
         seen = len(terminal.output)
         terminal.wait_until(lambda seen=seen: len(terminal.output) > seen + 200)
         assert rows_of(terminal)["now"].startswith("loading ")
         assert sum(line.startswith("now ") for line in terminal.visible_lines) == 1
 
     assert terminal.end() in (0, 98)
-    require_gone(terminal)
+    require_removed(terminal)
 
 
-def test_a_search_is_followed(command: Command, target: CountingServer) -> None:
+def test_the_view_follows_a_capacity_search(command: Command, target: CountingServer) -> None:
     words = ("capacity", "--url", target.url, "--slo", "p99<900ms", "--duration", "3s")
-    terminal = start(command, (80, LINES), *words, "--warmup", "0s", "--settle", "0s")
+    terminal = start(command, (80, LINE_COUNT), *words, "--warmup", "0s", "--settle", "0s")
 
     shown = require_measured(terminal)
     assert shown["now"].startswith("url at ") and "trial 1, closed loop: measuring" in shown["now"]
@@ -144,35 +146,40 @@ def test_a_search_is_followed(command: Command, target: CountingServer) -> None:
 
     terminal.press_ctrl_c()
     assert terminal.end() == 130
-    require_gone(terminal)
+    require_removed(terminal)
 
 
 @pytest.mark.parametrize("variables", [{"CI": "true"}, {"TERM": "dumb"}])
-def test_no_view_where_nobody_could_see_it(
+def test_there_is_no_view_in_ci_or_on_a_dumb_terminal(
     command: Command, target: CountingServer, variables: dict[str, str]
 ) -> None:
     words = ("load", target.url, "-R", "100", "-d", "1s")
-    terminal = start(command, (80, LINES), *words, **variables)
+    terminal = start(command, (80, LINE_COUNT), *words, **variables)
+
     assert terminal.end() in (0, 98)
     assert b"\x1b[?25l" not in terminal.output
     assert any(line.startswith("loading ") for line in terminal.all_lines)
 
 
-def test_no_colors_where_none_are_wanted(command: Command, target: CountingServer) -> None:
+def test_no_color_disables_colors(command: Command, target: CountingServer) -> None:
     words = ("load", target.url, "-R", "100", "-d", "2s")
-    terminal = start(command, (80, LINES), *words, NO_COLOR="1")
+    terminal = start(command, (80, LINE_COUNT), *words, NO_COLOR="1")
     require_measured(terminal)
+
     assert terminal.end() in (0, 98)
-    assert not re.search(rb"\x1b\[[\d;]*3\d", terminal.output), "a foreground color"
+    assert not re.search(rb"\x1b\[[\d;]*3\d", terminal.output), "the output sets a foreground color"
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_what_a_load_showed_last_is_what_it_reports(target: CountingServer, threads: int) -> None:
+def test_the_last_progress_of_a_load_matches_its_report(
+    target: CountingServer, threads: int
+) -> None:
     load = LoadSettings(duration_ns=NS_PER_S, warmup_ns=NS_PER_S // 4, threads=threads)
     plan = load_plan(target.url, Request(), load, Level(rate_per_s=400.0), 1)
     cores = CpuPlan((), available_cpus(), shared_cores=True)
+
     with ProgressFile() as file:
-        assert file.read(threads) is None, "nothing was shown yet"
+        assert file.read(threads) is None, "no progress before the load"
         report = drive(plan, cores, progress=file)
         shown = file.read(threads)
 
