@@ -1,4 +1,4 @@
-"""One load from Python and from both command lines, against a target that counts for itself."""
+"""Single loads from Python and from both command lines, on a target that counts its requests."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ needs_loadgen = pytest.mark.skipif(
 )
 
 CONSTANT = LoadOptions(arrivals="constant")
-CLEARLY_HALF_A_SECOND_S = 1.5  # what half a second may become on a busy machine
+MAX_END_S = 1.5  # half a second, with a margin for a busy machine
 
 
-def require_whole(report: Mapping[str, Any]) -> None:
-    """The document keeps its schema, and the outcomes and the intervals account for every
-    arrival."""
+def require_consistent_report(report: Mapping[str, Any]) -> None:
+    """The document matches its schema, and its outcomes and intervals account for every request."""
     assert [
         error.json_path for error in Draft202012Validator(load_schema("load-2")).iter_errors(report)
     ] == []
+
     outcomes = dict(report["outcomes"])
     scheduled = outcomes.pop("scheduled")
     assert scheduled == sum(outcomes.values())
@@ -45,48 +45,51 @@ def require_whole(report: Mapping[str, Any]) -> None:
 
 
 def reasons(report: Mapping[str, Any]) -> set[str]:
+    """The checks that fired."""
     return {reason["check"] for reason in report["verdict"]["reasons"]}
 
 
 def expected_code(report: dict[str, Any]) -> int:
-    """Whether the host was quiet enough is the host's business; the code must say what the verdict
-    says."""
+    """The exit code that follows from the verdict, which depends on how quiet the host was."""
     return 98 if report["verdict"]["status"] == "invalid" else 0
 
 
 # --- from Python
 
 
-def test_an_open_loop_sends_what_was_scheduled_and_counts_as_the_server_does(
+def test_an_open_loop_sends_every_scheduled_request(
     target: CountingServer,
 ) -> None:
     request = RequestOptions(expect_body=BODY)
     report = wsgiload.load(target.url, rate=500, duration=1, request=request)
-    told = report.to_dict()
-    require_whole(told)
-    assert report.outcomes["ok"] == report.outcomes["scheduled"] == target.response_count > 300
-    assert told["status_codes"] == {"200": target.response_count}
-    assert told["tool"]["name"] == "wsgiload"
-    assert told["plan"]["load"]["open"]["rate_per_s"] == 500
+
+    document = report.to_dict()
+    require_consistent_report(document)
+    assert report.outcomes["ok"] == report.outcomes["scheduled"] == target.answered > 300
+    assert document["status_codes"] == {"200": target.answered}
+    assert document["tool"]["name"] == "wsgiload"
+    assert document["plan"]["load"]["open"]["rate_per_s"] == 500
     assert report.rate["offered_per_s"] == report.outcomes["scheduled"]
 
 
 def test_the_views_of_a_report_agree_with_its_document(target: CountingServer) -> None:
     report = wsgiload.load(target.url, rate=300, duration=1)
-    told = report.to_dict()
+    document = report.to_dict()
+
     for view, name in (
         (report.response_time, "response_time_ns"),
         (report.service_time, "service_time_ns"),
         (report.send_lag, "send_lag_ns"),
     ):
         assert view is not None
-        assert view.count == told[name]["count"] == report.outcomes["ok"]
-        assert view.quantile(0.5) == told[name]["quantiles"]["0.5"]
-        assert view.quantile(0.9) == told[name]["quantiles"]["0.9"]
-    assert report.verdict.status == told["verdict"]["status"]
-    assert {reason.check for reason in report.verdict.reasons} == reasons(told)
-    bounds = told["offered_quantiles_ns"]["0.5"]
-    assert bounds["low"] == bounds["high"] == told["response_time_ns"]["quantiles"]["0.5"], (
+        assert view.count == document[name]["count"] == report.outcomes["ok"]
+        assert view.quantile(0.5) == document[name]["quantiles"]["0.5"]
+        assert view.quantile(0.9) == document[name]["quantiles"]["0.9"]
+    assert report.verdict.status == document["verdict"]["status"]
+    assert {reason.check for reason in report.verdict.reasons} == reasons(document)
+
+    bounds = document["offered_quantiles_ns"]["0.5"]
+    assert bounds["low"] == bounds["high"] == document["response_time_ns"]["quantiles"]["0.5"], (
         "nothing failed"
     )
 
@@ -99,10 +102,10 @@ def test_the_same_seed_schedules_the_same_arrivals(target: CountingServer) -> No
         for seed in (5, 5, 6, 7)
     ]
     assert counts[0] == counts[1]
-    assert len(set(counts)) > 1, "three seeds, one number of arrivals"
+    assert len(set(counts)) > 1, "different seeds schedule different arrivals"
 
 
-def test_constant_arrivals_are_exactly_as_many_as_the_rate_says(target: CountingServer) -> None:
+def test_constant_arrivals_match_the_rate_exactly(target: CountingServer) -> None:
     report = wsgiload.load(target.url, rate=200, duration=0.5, options=CONSTANT)
     assert report.outcomes["scheduled"] == report.outcomes["ok"] == 100
 
@@ -120,64 +123,69 @@ HUNDREDTHS = [0.01 * arrival for arrival in range(200)]
         ({"schedule": Replay(HUNDREDTHS, speed=2)}, [200]),
     ],
 )
-def test_a_load_that_varies_offers_what_was_asked_for_second_by_second(
+def test_a_varying_load_offers_its_rate_in_every_interval(
     target: CountingServer, offered: dict[str, Any], by_interval: list[int]
 ) -> None:
     report = wsgiload.load(target.url, options=CONSTANT, **offered)
-    told = report.to_dict()
-    require_whole(told)
-    assert [interval["scheduled"] for interval in told["intervals"]] == by_interval
-    assert report.outcomes["ok"] == target.response_count == sum(by_interval)
+
+    document = report.to_dict()
+    require_consistent_report(document)
+    assert [interval["scheduled"] for interval in document["intervals"]] == by_interval
+    assert report.outcomes["ok"] == target.answered == sum(by_interval)
     assert report.rate["offered_per_s"] == pytest.approx(sum(by_interval) / len(by_interval))
-    assert ("mixed-rates" in reasons(told)) == (not isinstance(offered["schedule"], Replay))
-    assert "arrival-count" not in reasons(told)
+    assert ("mixed-rates" in reasons(document)) == (not isinstance(offered["schedule"], Replay))
+    assert "arrival-count" not in reasons(document)
 
 
-def test_a_closed_loop_never_has_more_users_than_asked_for(target: CountingServer) -> None:
+def test_a_closed_loop_uses_the_requested_number_of_connections(target: CountingServer) -> None:
     report = wsgiload.load(target.url, connections=3, duration=0.5)
-    told = report.to_dict()
-    require_whole(told)
-    assert told["rate"]["offered_per_s"] is None
-    assert told["plan"]["load"] == {"closed": {"connections": 3, "think_time_ns": 0}}
-    assert told["connections"]["opened"] == told["connections"]["peak"] == 3
+
+    document = report.to_dict()
+    require_consistent_report(document)
+    assert document["rate"]["offered_per_s"] is None
+    assert document["plan"]["load"] == {"closed": {"connections": 3, "think_time_ns": 0}}
+    assert document["connections"]["opened"] == document["connections"]["peak"] == 3
     assert report.outcomes["ok"] > 0
-    # Each user may have had one request under way when the measurement ended.
-    assert 0 <= target.response_count - report.outcomes["ok"] <= 3
+    # Each user may have had one request in flight when the measurement ended.
+    assert 0 <= target.answered - report.outcomes["ok"] <= 3
 
 
-def test_the_request_is_the_one_asked_for(target: CountingServer) -> None:
+def test_the_server_receives_the_specified_request(target: CountingServer) -> None:
     wsgiload.load(
         f"{target.url}x?y=1",
         connections=1,
         duration=0.1,
         request=RequestOptions(method="POST", body=b"data", headers={"X-Sent": "a b"}),
     )
-    assert target.response_count > 0
-    for method, path, headers, body in target.requests:
+
+    assert target.answered > 0
+    for method, path, headers, body in target.seen:
         assert (method, path, body) == ("POST", "/x?y=1", b"data")
         assert headers["x-sent"] == "a b"
         assert headers["host"] == target.url.removeprefix("http://").removesuffix("/")
 
 
-def test_warm_up_is_sent_and_not_measured(target: CountingServer) -> None:
+def test_warm_up_requests_are_sent_but_not_measured(target: CountingServer) -> None:
     options = LoadOptions(warmup=0.5, arrivals="constant")
     report = wsgiload.load(target.url, rate=200, duration=0.5, options=options)
     assert report.outcomes["ok"] == 100
     assert target.response_count == 200
 
 
-def test_without_keepalive_each_request_has_a_connection_of_its_own(target: CountingServer) -> None:
+def test_without_keepalive_each_request_opens_a_connection(target: CountingServer) -> None:
     options = LoadOptions(arrivals="constant", keepalive="off")
     report = wsgiload.load(target.url, rate=100, duration=0.5, options=options)
-    told = report.to_dict()
-    assert told["connections"]["opened"] == told["connect_time_ns"]["count"] == 50
-    assert told["connections"]["reused"] == 0
+
+    document = report.to_dict()
+    assert document["connections"]["opened"] == document["connect_time_ns"]["count"] == 50
+    assert document["connections"]["reused"] == 0
 
 
-def test_another_status_or_body_is_no_right_answer(target: CountingServer) -> None:
+def test_an_unexpected_status_or_body_is_a_failure(target: CountingServer) -> None:
     missing = wsgiload.load(f"{target.url}missing", rate=100, duration=0.3, options=CONSTANT)
     assert (missing.outcomes["http_status"], missing.outcomes["ok"]) == (30, 0)
     assert missing.response_time is None
+
     accepted = wsgiload.load(
         f"{target.url}missing",
         rate=100,
@@ -186,6 +194,7 @@ def test_another_status_or_body_is_no_right_answer(target: CountingServer) -> No
         request=RequestOptions(expect_status=404),
     )
     assert accepted.outcomes["ok"] == 30
+
     wrong = wsgiload.load(
         target.url,
         rate=100,
@@ -196,7 +205,7 @@ def test_another_status_or_body_is_no_right_answer(target: CountingServer) -> No
     assert (wrong.outcomes["bad_body"], wrong.outcomes["ok"]) == (30, 0)
 
 
-def test_an_answer_that_never_comes_is_a_timeout_and_bounds_the_quantiles_from_below(
+def test_timeouts_are_lower_bounds_of_the_quantiles(
     target: CountingServer,
 ) -> None:
     report = wsgiload.load(
@@ -205,26 +214,28 @@ def test_an_answer_that_never_comes_is_a_timeout_and_bounds_the_quantiles_from_b
         duration=0.5,
         options=LoadOptions(arrivals="constant", timeout=0.3),
     )
-    told = report.to_dict()
-    require_whole(told)
+
+    document = report.to_dict()
+    require_consistent_report(document)
     assert report.outcomes["timeout"] == report.outcomes["scheduled"] == 10
-    bounds = told["offered_quantiles_ns"]["0.5"]
+    bounds = document["offered_quantiles_ns"]["0.5"]
     assert bounds["high"] is None
     assert bounds["low"] >= 300_000_000
 
 
-def test_a_url_where_nobody_listens_is_refused_every_time_and_no_quantile_is_made_up() -> None:
+def test_without_a_listener_all_requests_are_refused_and_quantiles_are_unknown() -> None:
     report = wsgiload.load(f"http://127.0.0.1:{unused_port()}/", rate=100, duration=0.5)
-    told = report.to_dict()
-    require_whole(told)
+
+    document = report.to_dict()
+    require_consistent_report(document)
     assert report.outcomes["refused"] == report.outcomes["scheduled"] > 0
-    assert told["offered_quantiles_ns"]["0.5"] == {"low": None, "high": None}
-    assert told["response_time_ns"] is None
+    assert document["offered_quantiles_ns"]["0.5"] == {"low": None, "high": None}
+    assert document["response_time_ns"] is None
     assert report.response_time is None
 
 
 @pytest.mark.parametrize(
-    ("url", "says"),
+    ("url", "message"),
     [
         ("nonsense", "only http:// and https:// are supported"),
         ("ftp://127.0.0.1/", "only http:// and https:// are supported"),
@@ -232,13 +243,13 @@ def test_a_url_where_nobody_listens_is_refused_every_time_and_no_quantile_is_mad
         ("http://does-not-exist.invalid/", "cannot resolve does-not-exist.invalid"),
     ],
 )
-def test_a_url_that_cannot_be_driven_is_a_usage_error(url: str, says: str) -> None:
-    with pytest.raises(wsgiload.UsageError, match=says):
+def test_an_unusable_url_is_a_usage_error(url: str, message: str) -> None:
+    with pytest.raises(wsgiload.UsageError, match=message):
         wsgiload.load(url, rate=10, duration=1)
 
 
 def test_a_load_can_be_awaited_while_other_tasks_run(target: CountingServer) -> None:
-    async def both() -> tuple[wsgiload.Report, int]:
+    async def load_beside_others() -> tuple[wsgiload.Report, int]:
         turns = 0
 
         async def others() -> None:
@@ -252,9 +263,9 @@ def test_a_load_can_be_awaited_while_other_tasks_run(target: CountingServer) -> 
         task.cancel()
         return report, turns
 
-    report, turns = asyncio.run(both())
+    report, turns = asyncio.run(load_beside_others())
     assert report.outcomes["ok"] == 50
-    assert turns > 10, "the event loop stood still"
+    assert turns > 10, "the load blocks the event loop"
 
 
 def test_cancelling_the_task_stops_the_load(target: CountingServer) -> None:
@@ -269,23 +280,24 @@ def test_cancelling_the_task_stops_the_load(target: CountingServer) -> None:
     asyncio.run(asyncio.wait_for(cancel(), 30))
 
 
-def test_a_load_that_is_stopped_reports_what_it_measured_and_that_it_was_interrupted(
+def test_a_stopped_load_reports_its_measurement_as_interrupted(
     target: CountingServer,
 ) -> None:
-    """Requests that were due and not answered are accounted for as unfinished."""
+    """Requests without a response count as unfinished."""
     handle = wsgiload.start(f"{target.url}never", rate=200, duration=60, options=CONSTANT)
     with handle:
         assert not handle.wait(0.5)
         assert not handle.done()
         handle.stop()
         report = handle.result()
+
     assert handle.done()
-    told = report.to_dict()
-    require_whole(told)
+    document = report.to_dict()
+    require_consistent_report(document)
     assert (report.verdict.status, report.verdict.blame) == ("invalid", "method")
-    assert "interrupted" in reasons(told)
+    assert "interrupted" in reasons(document)
     assert report.outcomes["unfinished"] == report.outcomes["scheduled"] > 0
-    assert handle.result() is report, "a report may be asked for again"
+    assert handle.result() is report, "result() returns the same report again"
 
 
 POLICIES_DURING_A_LOAD = """
@@ -293,7 +305,7 @@ import os, sys
 from pathlib import Path
 import wsgiload
 
-os.setpriority(os.PRIO_PROCESS, 0, 0)  # a niceness that was chosen would be kept
+os.setpriority(os.PRIO_PROCESS, 0, 0)  # with another niceness, the generator keeps its policy
 with wsgiload.start(sys.argv[1], rate=100, duration=60) as handle:
     handle.wait(0.5)
     for task in Path("/proc/self/task").iterdir():
@@ -304,22 +316,25 @@ with wsgiload.start(sys.argv[1], rate=100, duration=60) as handle:
 """
 
 
-def may_be_real_time() -> bool:
-    """Whether a child process may take real-time priority, and has a core to spare."""
+def can_use_real_time_priority() -> bool:
+    """Whether a child process may use real-time priority and has more than one core."""
     script = (
         "import os; os.setpriority(os.PRIO_PROCESS, 0, 0); "
         "os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))"
     )
-    tried = subprocess.run([sys.executable, "-c", script], stderr=subprocess.DEVNULL)
-    return tried.returncode == 0 and len(os.sched_getaffinity(0)) > 1
+    result = subprocess.run([sys.executable, "-c", script], stderr=subprocess.DEVNULL)
+    return result.returncode == 0 and len(os.sched_getaffinity(0)) > 1
 
 
-@pytest.mark.skipif(not may_be_real_time(), reason="real-time priority is not permitted here")
-def test_only_the_generator_of_a_python_program_has_real_time_priority(
+@pytest.mark.skipif(
+    not can_use_real_time_priority(), reason="real-time priority is not permitted here"
+)
+def test_only_the_generator_thread_of_a_python_program_has_real_time_priority(
     target: CountingServer,
 ) -> None:
     words = [sys.executable, "-c", POLICIES_DURING_A_LOAD, target.url]
     output = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
     is_real_time = dict(line.rsplit(" ", 1) for line in output.splitlines())
     assert is_real_time.pop("loadgen-0") == is_real_time.pop("reported") == "True"
     assert set(is_real_time.values()) == {"False"}
@@ -335,132 +350,121 @@ def test_leaving_the_block_stops_the_load(target: CountingServer) -> None:
 
 
 def test_the_command_writes_the_same_document(target: CountingServer, command: Command) -> None:
-    done = command.run("load", target.url, "-R", 500, "-d", "1s", "--json")
-    report = json.loads(done.out)
-    require_whole(report)
-    assert done.code == expected_code(report)
-    assert report["outcomes"]["ok"] == target.response_count
+    result = command.run("load", target.url, "-R", 500, "-d", "1s", "--json")
+
+    report = json.loads(result.out)
+    require_consistent_report(report)
+    assert result.code == expected_code(report)
+    assert report["outcomes"]["ok"] == target.answered
     assert report["tool"]["name"] == "wsgiload"
-    assert done.err.splitlines() == [f"loading {target.url} …"]
+    assert result.err.splitlines() == [f"loading {target.url} …"]
 
 
 def test_the_command_shows_a_table(target: CountingServer, command: Command) -> None:
-    done = command.run("load", target.url, "-c", 2, "-d", "300ms", "--quiet")
-    assert done.code in (0, 98)
-    assert done.err == ""
+    result = command.run("load", target.url, "-c", 2, "-d", "300ms", "--quiet")
+    assert result.code in (0, 98)
+    assert result.err == ""
     for word in ("response time", "service time", "p99", "requests: scheduled ", ", ok "):
-        assert word in done.out
+        assert word in result.out
 
 
-def test_it_also_runs_as_a_module(target: CountingServer, command: Command) -> None:
+def test_the_command_also_runs_as_a_module(target: CountingServer, command: Command) -> None:
     words = ("load", target.url, "-c", 1, "-d", "100ms", "--json", "-", "--quiet")
-    done = command.run(*words, program=[sys.executable, "-m", "wsgiload"])
-    require_whole(json.loads(done.out))
+    result = command.run(*words, program=[sys.executable, "-m", "wsgiload"])
+    require_consistent_report(json.loads(result.out))
 
 
-def test_a_threshold_that_fails_is_named_and_ends_with_99_where_the_measurement_stands(
+def test_a_failed_threshold_is_named_and_gives_exit_code_99_if_the_measurement_is_valid(
     target: CountingServer, command: Command
 ) -> None:
-    words = (
-        "load",
-        target.url,
-        "-R",
-        100,
-        "-d",
-        "500ms",
-        "--json",
-        "out.json",
-        "--threshold",
-        "goodput>=1000000",
-    )
-    done = command.run(*words, "--threshold", "error_rate<=0")
+    load = ("load", target.url, "-R", 100, "-d", "500ms", "--json", "out.json")
+    thresholds = ("--threshold", "goodput>=1000000", "--threshold", "error_rate<=0")
+    result = command.run(*load, *thresholds)
+
     report = json.loads((command.folder / "out.json").read_text())
-    assert done.code == (expected_code(report) or 99)
-    told = [line for line in done.messages if not line.startswith("wsgiload: V")]
-    assert told == ["wsgiload: threshold goodput>=1000000 failed"]
+    assert result.code == (expected_code(report) or 99)
+    complaints = [line for line in result.complaints if not line.startswith("wsgiload: V")]
+    assert complaints == ["wsgiload: threshold goodput>=1000000 failed"]
 
 
-def test_a_threshold_that_three_requests_cannot_decide_ends_with_98(
+def test_a_threshold_with_too_few_requests_is_undecided_and_gives_exit_code_98(
     target: CountingServer, command: Command
 ) -> None:
     words = ("load", target.url, "-R", 3, "-d", "1s", "--arrivals", "constant")
-    done = command.run(*words, "--threshold", "p99.9<500ms")
-    assert done.code == 98
-    (told,) = [line for line in done.messages if "threshold" in line]
-    assert told.startswith("wsgiload: threshold p99.9<500ms undecided: p99.9 needs 10,000 requests")
+    result = command.run(*words, "--threshold", "p99.9<500ms")
+    assert result.code == 98
+    (complaint,) = [line for line in result.complaints if "threshold" in line]
+    assert complaint.startswith(
+        "wsgiload: threshold p99.9<500ms undecided: p99.9 needs 10,000 requests"
+    )
 
 
-def test_a_target_that_refuses_everything_is_97(command: Command) -> None:
-    done = command.run(
+def test_a_target_that_refuses_all_connections_gives_exit_code_97(command: Command) -> None:
+    result = command.run(
         "load", f"http://127.0.0.1:{unused_port()}/", "-R", 100, "-d", "300ms", "--json", "--quiet"
     )
-    report = json.loads(done.out)
+
+    report = json.loads(result.out)
     assert report["outcomes"]["refused"] == report["outcomes"]["scheduled"] > 0
-    assert done.code == 97
+    assert result.code == 97
 
 
 def test_a_bad_url_is_one_line_and_exit_code_2(command: Command) -> None:
-    done = command.run("load", "nonsense", "-R", 10, "--quiet")
-    assert done.code == 2
-    assert done.out == ""
-    assert done.err.splitlines() == [
+    result = command.run("load", "nonsense", "-R", 10, "--quiet")
+    assert result.code == 2
+    assert result.out == ""
+    assert result.err.splitlines() == [
         'wsgiload: plan: url "nonsense": only http:// and https:// are supported'
     ]
 
 
-def test_a_progress_that_nobody_reads_changes_nothing(
-    target: CountingServer, tmp_path: Path
-) -> None:
+def test_a_closed_stderr_does_not_affect_the_load(target: CountingServer, tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    words = [
-        str(SCRIPT),
-        "load",
-        target.url,
-        "-R",
-        "100",
-        "-d",
-        "300ms",
-        "--think-time",
-        "1s",
-        "--json",
-        "-",
-    ]
-    done = subprocess.run(
-        words, stdout=subprocess.PIPE, stderr=writing, check=False, timeout=60, cwd=tmp_path
+    load = [str(SCRIPT), "load", target.url, "-R", "100", "-d", "300ms"]
+    result = subprocess.run(
+        [*load, "--think-time", "1s", "--json", "-"],
+        stdout=subprocess.PIPE,
+        stderr=writing,
+        check=False,
+        timeout=60,
+        cwd=tmp_path,
     )
     os.close(writing)
-    report = json.loads(done.stdout)
-    require_whole(report)
-    assert done.returncode == expected_code(report)
+
+    report = json.loads(result.stdout)
+    require_consistent_report(report)
+    assert result.returncode == expected_code(report)
 
 
-def test_ctrl_c_ends_the_command_with_130_and_what_was_measured(
+def test_ctrl_c_gives_exit_code_130_and_a_partial_report(
     target: CountingServer, command: Command
 ) -> None:
     running = command.start("load", target.url, "-R", 200, "-d", "60s", "--json", "out.json")
     wait_for_responses(target, 50)
     took_s = running.press_ctrl_c()
-    done = running.end()
-    assert took_s < CLEARLY_HALF_A_SECOND_S
-    assert done.code == 130
-    assert "Traceback" not in done.err
+    result = running.end()
+
+    assert took_s < MAX_END_S
+    assert result.code == 130
+    assert "Traceback" not in result.err
+
     report = json.loads((command.folder / "out.json").read_text())
-    require_whole(report)
+    require_consistent_report(report)
     assert "interrupted" in reasons(report)
     assert report["outcomes"]["ok"] >= 50
     command.require_no_leftovers()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_to_end_is_heeded_like_ctrl_c(
-    target: CountingServer, command: Command, number: signal.Signals
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGHUP])
+def test_sigterm_and_sighup_act_like_ctrl_c(
+    target: CountingServer, command: Command, signal_number: signal.Signals
 ) -> None:
     running = command.start(
         "load", target.url, "-R", 200, "-d", "60s", "--json", "out.json", "--quiet"
     )
-    wait_for_responses(target, 20)
-    os.kill(running.pid, number)
+    wait_for(target, 20)
+    os.kill(running.pid, signal_number)
     assert running.end().code == 130
     assert "interrupted" in reasons(json.loads((command.folder / "out.json").read_text()))
 
@@ -472,16 +476,19 @@ def test_ctrl_c_ends_a_load_of_a_python_program_within_half_a_second(
     running = command.start("-c", text, program=[sys.executable])
     wait_for_responses(target, 20)
     took_s = running.press_ctrl_c()
-    done = running.end()
-    assert took_s < CLEARLY_HALF_A_SECOND_S
-    assert done.code in (130, -signal.SIGINT), "Python's own way to end with an interrupt"
-    assert done.err.strip().endswith("KeyboardInterrupt")
+    result = running.end()
+
+    assert took_s < MAX_END_S
+    assert result.code in (130, -signal.SIGINT), (
+        "either exit status of an interrupted Python program"
+    )
+    assert result.err.strip().endswith("KeyboardInterrupt")
 
 
-def test_an_interrupt_during_result_stops_the_load_behind_it(
+def test_an_interrupt_during_result_stops_the_load(
     target: CountingServer, command: Command
 ) -> None:
-    """The program catches the interrupt and goes on; the load must not go on with it."""
+    """The program catches the interrupt and continues, but the load stops."""
     text = (
         "import sys, wsgiload\n"
         f"handle = wsgiload.start({target.url!r}, rate=200, duration=30)\n"
@@ -491,41 +498,42 @@ def test_an_interrupt_during_result_stops_the_load_behind_it(
     running = command.start("-c", text, program=[sys.executable])
     wait_for_responses(target, 20)
     running.press_ctrl_c()
-    done = running.end()
-    assert (done.code, done.out) == (0, "True True\n")
+    result = running.end()
+    assert (result.code, result.out) == (0, "True True\n")
 
 
-# --- the generator alone
+# --- the standalone generator
 
 
 @needs_loadgen
-def test_the_generator_alone_refuses_a_place_where_its_report_could_not_be_written(
+def test_the_generator_rejects_a_report_path_that_is_not_writable(
     target: CountingServer, command: Command
 ) -> None:
-    for place, why in (
+    for path, reason in (
         ("gone/out.json", "directory gone does not exist; create it"),
         (".", "it is a directory"),
     ):
-        done = command.run(
-            target.url, "-R", 200, "-d", "60s", "--json", place, program=[str(LOADGEN)]
+        result = command.run(
+            target.url, "-R", 200, "-d", "60s", "--json", path, program=[str(LOADGEN)]
         )
-        assert (done.code, done.out) == (2, "")
-        assert f"cannot write {place}: {why}" in done.err
-    assert target.response_count == 0
+        assert (result.code, result.out) == (2, "")
+        assert f"cannot write {path}: {reason}" in result.err
+    assert target.answered == 0
 
 
 @needs_loadgen
-def test_the_generator_alone_writes_the_same_document(target: CountingServer) -> None:
+def test_the_generator_writes_the_same_document(target: CountingServer) -> None:
     words = [str(LOADGEN), target.url, "-R", "500", "-d", "1s", "--json", "-", "--quiet"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
-    report = json.loads(done.stdout)
-    require_whole(report)
-    assert done.returncode == expected_code(report)
-    assert report["outcomes"]["ok"] == target.response_count
+    result = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+
+    report = json.loads(result.stdout)
+    require_consistent_report(report)
+    assert result.returncode == expected_code(report)
+    assert report["outcomes"]["ok"] == target.answered
 
 
 @needs_loadgen
-def test_both_schedule_the_same_arrivals_for_the_same_seed(
+def test_command_and_generator_schedule_the_same_arrivals_for_a_seed(
     target: CountingServer, command: Command
 ) -> None:
     words = (target.url, "-R", "300", "-d", "500ms", "--seed", "9", "--json", "-", "--quiet")
@@ -533,6 +541,7 @@ def test_both_schedule_the_same_arrivals_for_the_same_seed(
     theirs = json.loads(
         subprocess.run([LOADGEN, *words], capture_output=True, check=False, timeout=60).stdout
     )
+
     assert ours["outcomes"]["scheduled"] == theirs["outcomes"]["scheduled"]
     assert ours["plan"] == theirs["plan"]
 
@@ -547,38 +556,43 @@ def test_both_schedule_the_same_arrivals_for_the_same_seed(
         ["--replay", "trace.txt", "--replay-speed", "1.7", "--warmup", "50ms"],
     ],
 )
-def test_both_mean_the_same_by_a_schedule(
+def test_command_and_generator_interpret_schedules_alike(
     target: CountingServer, command: Command, words: list[str]
 ) -> None:
     (command.folder / "trace.txt").write_text(
         "# bursts\n" + "".join(f"{k // 3 * 0.0301}\n" for k in range(60))
     )
+
     words = [target.url, *words, "--seed", "9", "--json", "-", "--quiet"]
     ours = json.loads(command.run("load", *words).out)
-    alone = subprocess.run(
+    generator = subprocess.run(
         [LOADGEN, *words], capture_output=True, check=False, timeout=60, cwd=command.folder
     )
-    theirs = json.loads(alone.stdout)
-    require_whole(theirs)
+    theirs = json.loads(generator.stdout)
+
+    require_consistent_report(theirs)
     assert ours["plan"] == theirs["plan"]
     assert ours["outcomes"]["scheduled"] == theirs["outcomes"]["scheduled"] > 10
     assert ours["rate"]["offered_per_s"] == theirs["rate"]["offered_per_s"]
 
 
 @needs_loadgen
-def test_ctrl_c_ends_the_generator_alone_with_130(target: CountingServer, command: Command) -> None:
+def test_ctrl_c_ends_the_generator_with_exit_code_130(
+    target: CountingServer, command: Command
+) -> None:
     running = command.start(
         target.url, "-R", 200, "-d", "60s", "--json", "out.json", program=[str(LOADGEN)]
     )
     wait_for_responses(target, 20)
     running.press_ctrl_c()
+
     assert running.end().code == 130
     until((command.folder / "out.json").exists, "a partial report")
-    require_whole(json.loads((command.folder / "out.json").read_text()))
+    require_consistent_report(json.loads((command.folder / "out.json").read_text()))
 
 
 @needs_loadgen
-def test_the_generator_alone_keeps_its_report_when_it_is_asked_to_end(
+def test_the_generator_writes_its_report_after_sigterm(
     target: CountingServer, command: Command
 ) -> None:
     running = command.start(
@@ -587,54 +601,43 @@ def test_the_generator_alone_keeps_its_report_when_it_is_asked_to_end(
     wait_for_responses(target, 20)
     os.kill(running.pid, signal.SIGTERM)
     assert running.end().code == 130
-    require_whole(json.loads((command.folder / "out.json").read_text()))
+    require_consistent_report(json.loads((command.folder / "out.json").read_text()))
 
 
 @needs_loadgen
-def test_remarks_that_nobody_reads_end_no_load(target: CountingServer) -> None:
+def test_the_generator_survives_a_closed_stderr(target: CountingServer) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     words = [str(LOADGEN), target.url, "-R", "200", "-d", "200ms", "--on-busy", "queue"]
-    done = subprocess.run(
+    result = subprocess.run(
         words, stdout=subprocess.PIPE, stderr=writing, text=True, check=False, timeout=60
     )
     os.close(writing)
-    report = json.loads(done.stdout)
-    assert (done.returncode, report["outcomes"]["ok"]) == (
-        expected_code(report),
-        target.response_count,
-    )
+
+    report = json.loads(result.stdout)
+    assert (result.returncode, report["outcomes"]["ok"]) == (expected_code(report), target.answered)
 
 
 @needs_loadgen
-def test_a_process_without_descriptors_for_a_connection_is_told_so(target: CountingServer) -> None:
+def test_too_few_file_descriptors_are_an_error_with_the_needed_limit(
+    target: CountingServer,
+) -> None:
     shell = f"ulimit -n 64; exec {LOADGEN} {target.url} -R 100 -d 100ms"
-    done = subprocess.run(
+    result = subprocess.run(
         ["bash", "-c", shell], capture_output=True, text=True, check=False, timeout=60
     )
-    assert (done.returncode, target.response_count) == (2, 0)
-    assert done.stderr.strip().endswith("raise the limit with: ulimit -n 65")
+    assert (result.returncode, target.answered) == (2, 0)
+    assert result.stderr.strip().endswith("raise the limit with: ulimit -n 65")
 
 
-def test_a_table_that_nobody_reads_costs_no_report(
+def test_a_closed_stdout_does_not_prevent_the_report(
     target: CountingServer, command: Command
 ) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    words = [
-        "load",
-        target.url,
-        "-R",
-        "200",
-        "-d",
-        "200ms",
-        "--json",
-        "out.json",
-        "--threshold",
-        "goodput>=1000000",
-    ]
-    done = subprocess.run(
-        [str(SCRIPT), *words],
+    load = [str(SCRIPT), "load", target.url, "-R", "200", "-d", "200ms", "--json", "out.json"]
+    result = subprocess.run(
+        [*load, "--threshold", "goodput>=1000000"],
         stdout=writing,
         stderr=subprocess.PIPE,
         text=True,
@@ -643,25 +646,27 @@ def test_a_table_that_nobody_reads_costs_no_report(
         cwd=command.folder,
     )
     os.close(writing)
+
     report = json.loads((command.folder / "out.json").read_text())
-    require_whole(report)
-    assert done.returncode == (expected_code(report) or 99), "the threshold is judged all the same"
-    assert "threshold goodput>=1000000 failed" in done.stderr and "Traceback" not in done.stderr
+    require_consistent_report(report)
+    assert result.returncode == (expected_code(report) or 99), "the threshold is still evaluated"
+    assert "threshold goodput>=1000000 failed" in result.stderr and "Traceback" not in result.stderr
 
 
 def test_a_load_writes_its_page(command: Command, target: CountingServer) -> None:
     words = ("-R", 300, "-d", "2s", "--header", "Authorization: Bearer hunter2")
-    done = command.run("load", target.url, *words, "--html", "load.html")
-    assert done.code in (0, 98)
+    result = command.run("load", target.url, *words, "--html", "load.html")
+
+    assert result.code in (0, 98)
     page = (command.folder / "load.html").read_text(encoding="utf-8")
     assert f"How does {target.url} respond at" in page
     assert 'id="time-0"' in page and 'id="spectrum"' in page
     assert "hunter2" not in page
 
 
-def test_a_page_that_cannot_be_written_is_refused_before_the_load(
+def test_a_page_path_that_is_not_writable_is_refused_before_the_load(
     command: Command, target: CountingServer
 ) -> None:
-    done = command.run("load", target.url, "-R", 300, "--html", "nowhere/load.html")
-    assert done.code == 2 and "does not exist" in done.err
-    assert target.response_count == 0
+    result = command.run("load", target.url, "-R", 300, "--html", "nowhere/load.html")
+    assert result.code == 2 and "does not exist" in result.err
+    assert target.answered == 0

@@ -18,7 +18,7 @@ from wsgiload import LoadOptions, RequestOptions
 
 from .command import Command
 from .target import BODY, CountingServer
-from .test_load import LOADGEN, expected_code, needs_loadgen, require_whole
+from .test_load import LOADGEN, expected_code, needs_loadgen, require_consistent_report
 
 TARGETS = """\
 GET /
@@ -50,7 +50,7 @@ def targets(tmp_path: Path) -> Path:
 
 def require_mix(told: Mapping[str, Any], target: CountingServer) -> None:
     """Both ends counted the same, request by request."""
-    require_whole(told)
+    require_consistent_report(told)
     seen = Counter(
         (method, path, headers.get("x-kind"), body)
         for method, path, headers, body in target.requests
@@ -151,7 +151,7 @@ def test_a_session_is_counted_as_a_whole(command: Command, target: CountingServe
     )
     told = json.loads((command.folder / "out.json").read_text())
     assert done.code == expected_code(told)
-    require_whole(told)
+    require_consistent_report(told)
     sessions = told["sessions"]
     assert (
         sessions["started"]
