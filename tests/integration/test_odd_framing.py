@@ -1,4 +1,4 @@
-"""Responses with unusual framing: what HTTP allows is correct, and anything else is rejected."""
+"""Responses with unusual framing: valid HTTP is accepted, anything else is rejected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HELLO = b"Content-Length: 5\r\n\r\nhello"
 CHUNKED = b"5\r\nhello\r\n0\r\n\r\n"
 FIELDS_150 = b"".join(b"X-H%d: v\r\n" % number for number in range(150))
 
-# The response, and whether the server closes the connection after it.
+# The response, and whether the server then closes the connection.
 ACCEPTED: dict[str, tuple[bytes, bool]] = {
     "close10": (b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nhello", True),
     "keep10": (b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n" + HELLO, False),
@@ -42,7 +42,7 @@ ACCEPTED: dict[str, tuple[bytes, bool]] = {
     "leadcrlf": (OK + HELLO + b"\r\n", False),
     "sayclose": (OK + b"Connection: foo, Close\r\n" + HELLO, True),
 }
-# The response, whether the server closes the connection after it, and what is wrong with it.
+# The response, whether the server then closes the connection, and the reason for the rejection.
 REJECTED: dict[str, tuple[bytes, bool, str]] = {
     "spacecolon": (OK + b"Content-Length : 5\r\n\r\nhello", False, "invalid header name"),
     "http09": (b"hello", True, "not an HTTP/1.x response"),
@@ -75,14 +75,14 @@ def url() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
-def test_what_http_allows_is_a_correct_response(url: str, name: str) -> None:
+def test_valid_responses_are_correct(url: str, name: str) -> None:
     report = wsgiload.load(f"{url}/{name}", rate=50, duration=0.5)
     assert report.outcomes["ok"] == report.outcomes["scheduled"] > 0, report.outcomes
     assert report.document.wrong_responses == ()
 
 
 @pytest.mark.parametrize("name", REJECTED)
-def test_what_is_no_response_is_rejected_with_a_reason(url: str, name: str) -> None:
+def test_invalid_responses_are_rejected_with_a_reason(url: str, name: str) -> None:
     report = wsgiload.load(f"{url}/{name}", rate=50, duration=0.5)
     assert report.outcomes["bad_body"] == report.outcomes["scheduled"] > 0, report.outcomes
     (wrong,) = report.document.wrong_responses
@@ -95,9 +95,10 @@ def test_what_is_no_response_is_rejected_with_a_reason(url: str, name: str) -> N
 
 
 @needs_loadgen
-def test_the_generator_alone_says_why_a_response_was_rejected(url: str) -> None:
+def test_the_generator_prints_why_a_response_was_rejected(url: str) -> None:
     words = [str(LOADGEN), f"{url}/http09", "--rate", "50", "--duration", "500ms"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 97
-    said = 'loadgen: first rejected response: "hello", not an HTTP/1.x response'
-    assert said in done.stderr.splitlines()
+    result = subprocess.run(words, capture_output=True, text=True, timeout=60)
+
+    assert result.returncode == 97
+    message = 'loadgen: first rejected response: "hello", not an HTTP/1.x response'
+    assert message in result.stderr.splitlines()

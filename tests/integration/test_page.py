@@ -1,6 +1,6 @@
-"""The page in a real browser: it draws, follows the reader, complains of nothing and asks nobody.
+"""Report pages in a real browser.
 
-``frontend/browser`` holds the tests; here are the pages that they open.
+The tests are in ``frontend/browser``; this module writes the pages that they open.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from wsgiload.report import load_page, write_html
 from wsgiload.report.run_files import SampleRow
 
 ROOT = Path(__file__).parents[2]
-PICTURES = ROOT / "target" / "page"
+SCREENSHOTS = ROOT / "target" / "page"
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
 
 def write_hostile(directory: Path) -> Path:
-    """A run whose server has a name that would be markup."""
+    """A run whose server has a name with HTML markup."""
     summary = read_summary(write_run(directory))
     cells = [
         msgspec.structs.replace(cell, server=HOSTILE, variant=None, notes=(HOSTILE,))
@@ -46,8 +46,8 @@ def write_hostile(directory: Path) -> Path:
     return directory
 
 
-def longer(cell: CellResult) -> CellResult:
-    """The same cell, its response times 1.4 times as long."""
+def slower(cell: CellResult) -> CellResult:
+    """The same cell with response times 1.4 times as long."""
     quantiles = {
         quantile: Bounds(
             low=bounds.low and round(1.4 * bounds.low),
@@ -59,15 +59,15 @@ def longer(cell: CellResult) -> CellResult:
 
 
 def write_slower(directory: Path) -> Path:
-    """A run of the same servers, all of which took longer."""
+    """A run of the same servers with longer response times."""
     summary = read_summary(write_run(directory, runs=6))
-    cells = tuple(longer(cell) for cell in summary.cells)
+    cells = tuple(slower(cell) for cell in summary.cells)
     store_summary(directory, msgspec.structs.replace(summary, cells=cells))
     return directory
 
 
 def load_with_samples() -> tuple[LoadReport, list[SampleRow]]:
-    """A load on a server that was sampled meanwhile."""
+    """A load, and resource samples of its server."""
     load = msgspec.convert(make_cell("waitress", 2000, 1)[1], LoadReport)
     samples = [
         SampleRow(
@@ -84,7 +84,7 @@ def load_with_samples() -> tuple[LoadReport, list[SampleRow]]:
 
 
 def write_pages(folder: Path) -> None:
-    """The pages that the tests know by name."""
+    """The pages that the tests open by name."""
     runs = {
         "single": write_run(folder / "single"),
         "repeated": write_run(folder / "repeated", runs=3),
@@ -96,22 +96,25 @@ def write_pages(folder: Path) -> None:
     for name, directory in runs.items():
         shutil.copy(write_html(directory), folder / f"{name}.html")
     (folder / "load.html").write_text(load_page.render(*load_with_samples()), encoding="utf-8")
+
     before, after = write_run(folder / "before", runs=6), write_slower(folder / "after")
     change = folder / "change.html"
     assert run_command(["compare", str(before), str(after), "--html", str(change)]) == 0
 
 
 @pytest.mark.timeout(400)
-def test_the_page_in_a_browser(tmp_path: Path) -> None:
+def test_report_pages_pass_the_browser_tests(tmp_path: Path) -> None:
     if shutil.which("chromium") is None and "CI" not in os.environ:
         pytest.skip("needs Debian's chromium: apt-get install chromium")
     write_pages(tmp_path)
-    done = subprocess.run(
+
+    result = subprocess.run(
         ["npm", "--prefix", str(ROOT / "frontend"), "run", "--silent", "browser"],
-        env=os.environ | {"WSGILOAD_PAGES": str(tmp_path), "WSGILOAD_PICTURES": str(PICTURES)},
+        env=os.environ | {"WSGILOAD_PAGES": str(tmp_path), "WSGILOAD_PICTURES": str(SCREENSHOTS)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         timeout=350,
     )
-    assert done.returncode == 0, done.stdout
+
+    assert result.returncode == 0, result.stdout

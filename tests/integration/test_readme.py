@@ -1,7 +1,8 @@
 """README is short, and every command in it runs.
 
-`make sweep` and `make test` are left out: the checks of every change run them. Commands run in a folder with a small
-app, against a local server in place of the one on port 8000, for as long as the environment variables below say.
+`make sweep` and `make test` are not run here, because `.ci/run` runs them. Commands run in a
+directory with a small app, on a local server in place of the one on port 8000, and with the short
+durations below.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 MAX_WORDS = 700
 URL = "http://127.0.0.1:8000/"
-OUTSIDE = {"make sweep", "make test"}
+NOT_RUN = {"make sweep", "make test"}
 
 APP = """
 def app(environ, start_response):
@@ -29,7 +30,7 @@ def app(environ, start_response):
     return [b"ok\\n"]
 """
 
-# Only what a command does not say itself: its own values are not changed.
+# Environment variables: a command's own options take precedence.
 LOAD = {"WSGILOAD_DURATION": "1s"}
 SWEEP = LOAD | {"WSGILOAD_WARMUP": "100ms", "WSGILOAD_COOLDOWN": "100ms"}
 SEVERAL_RUNS = SWEEP | {"WSGILOAD_RUNS": "1", "WSGILOAD_SETTLE": "0s", "WSGILOAD_RERUNS": "0"}
@@ -50,25 +51,26 @@ class Line(NamedTuple):
 
     @property
     def words(self) -> list[str]:
-        """As the shell would split it, without the comment."""
+        """Its words, as the shell splits them, without the comment."""
         return shlex.split(self.text, comments=True)
 
     @property
     def id(self) -> str:
-        """The command with its options."""
+        """The subcommand with its options, as the id of the test."""
         return "".join(word for word in self.words[1:] if word.isalpha() or word.startswith("--"))
 
     @property
     def variables(self) -> dict[str, str]:
-        """What makes it short."""
+        """The environment variables that shorten its loads."""
         if "--slo" in self.words and self.words[1] == "sweep":
             return SEVERAL_RUNS
         return BRIEFLY.get(self.words[1], {})
 
 
 def blocks(language: str) -> list[str]:
-    found: list[str] = re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
-    return found
+    """The code blocks in this language."""
+    bodies: list[str] = re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    return bodies
 
 
 def commands() -> list[Line]:
@@ -77,43 +79,44 @@ def commands() -> list[Line]:
 
 
 LINES = commands()
-RUN_HERE = [line for line in LINES if " ".join(line.words) not in OUTSIDE]
+COMMANDS_TO_RUN = [line for line in LINES if " ".join(line.words) not in NOT_RUN]
 
 
 def test_readme_has_at_most_700_words() -> None:
     assert len(README.split()) <= MAX_WORDS
 
 
-def test_every_line_of_a_console_block_is_a_command_that_is_run_or_left_out_by_name() -> None:
+def test_every_line_of_a_console_block_is_a_command_that_is_run_or_excluded_by_name() -> None:
     assert all(line.startswith("$ ") for block in blocks("console") for line in block.splitlines())
-    assert {" ".join(line.words) for line in LINES} >= OUTSIDE
-    assert {line.words[0] for line in RUN_HERE} == {"wsgiload"}
-    assert len(RUN_HERE) >= 8
+    assert {" ".join(line.words) for line in LINES} >= NOT_RUN
+    assert {line.words[0] for line in COMMANDS_TO_RUN} == {"wsgiload"}
+    assert len(COMMANDS_TO_RUN) >= 8
 
 
 @needs_reference
 @pytest.mark.servers
 @pytest.mark.limits
-@pytest.mark.parametrize("line", RUN_HERE, ids=lambda line: line.id)
-def test_command_runs(command: Command, line: Line) -> None:
+@pytest.mark.parametrize("line", COMMANDS_TO_RUN, ids=lambda line: line.id)
+def test_every_command_runs(command: Command, line: Line) -> None:
     (command.folder / "app.py").write_text(APP)
     with reference("--hold", "1ms") as url:
         words = [word.replace(URL, url) for word in line.words[1:]]
         assignments = [f"{name}={value}" for name, value in line.variables.items()]
-        done = command.run(*words, program=["env", *assignments, str(SCRIPT)])
+        result = command.run(*words, program=["env", *assignments, str(SCRIPT)])
 
-    # 98 and 99 are about this host and this moment; 2 and 97 would be the command's own fault.
-    assert done.code in (0, 98, 99), done.err
-    assert done.out
+    # 98 and 99 depend on the host and its load; 2 and 97 would be errors of the command.
+    assert result.code in (0, 98, 99), result.err
+    assert result.out
     if "--json" in words:
         assert (command.folder / words[words.index("--json") + 1]).exists()
 
 
 @needs_reference
 @pytest.mark.parametrize("block", blocks("python"))
-def test_python_block_runs(command: Command, block: str) -> None:
+def test_every_python_block_runs(command: Command, block: str) -> None:
     with reference("--hold", "1ms") as url:
         text = block.replace(URL, url) + 'print("quantile", report.response_time.quantile(0.99))\n'
-        done = command.run("-c", text, program=[sys.executable])
-    assert done.code == 0, done.err
-    assert int(done.out.split()[1]) >= 1_000_000
+        result = command.run("-c", text, program=[sys.executable])
+
+    assert result.code == 0, result.err
+    assert int(result.out.split()[1]) >= 1_000_000

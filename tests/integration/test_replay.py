@@ -1,4 +1,4 @@
-"""An access log is replayed as it was recorded: its requests in their order, with its gaps."""
+"""Replay of access logs: the requests are sent in the order of the log, at its times."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ import pytest
 from .command import SCRIPT, Command
 from .reference import inconclusive
 
-LINES = 100_000
-# Of the log. No requests are in its pause.
-SECONDS = 1_000
-PAUSE = range(400, 420)
+LINE_COUNT = 100_000
+# The log's duration, and a pause without requests.
+LOG_SECONDS = 1_000
+PAUSE_SECONDS = range(400, 420)
 SPEED = 40
 RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 COMBINED = (
@@ -31,8 +31,8 @@ COMBINED = (
 ANY_STATUS = (200, 200, 206, 304, 500)
 
 
-class NotingServer:
-    """Notes when each request arrives and what it asks for."""
+class ArrivalRecorder:
+    """Records the arrival time, method and path of each request."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[int, str]] = []
@@ -43,7 +43,7 @@ class NotingServer:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The server's URL."""
         return f"http://127.0.0.1:{self._listener.getsockname()[1]}/"
 
     def start(self) -> None:
@@ -80,36 +80,36 @@ class NotingServer:
 
 
 @pytest.fixture
-def server() -> Iterator[NotingServer]:
-    server = NotingServer()
+def server() -> Iterator[ArrivalRecorder]:
+    server = ArrivalRecorder()
     server.start()
     yield server
     server.close()
 
 
-def _recorded(count: int) -> list[tuple[int, str]]:
-    """The second and the path of each request, in their order."""
-    choose = random.Random(29)
-    open_seconds = [second for second in range(SECONDS) if second not in PAUSE]
-    # Seconds differ by a factor of nine, as traffic does.
-    busy = [choose.uniform(0.2, 1.8) for _ in open_seconds]
-    seconds = sorted(choose.choices(open_seconds, busy, k=count))
-    return [(second, f"/items/{choose.randrange(5_000)}?page=1") for second in seconds]
+def _random_requests(count: int) -> list[tuple[int, str]]:
+    """Second and path of each request, in order."""
+    random_source = random.Random(29)
+    open_seconds = [second for second in range(LOG_SECONDS) if second not in PAUSE_SECONDS]
+    # The rates of seconds differ by a factor of up to nine, as in real traffic.
+    weights = [random_source.uniform(0.2, 1.8) for _ in open_seconds]
+    seconds = sorted(random_source.choices(open_seconds, weights, k=count))
+    return [(second, f"/items/{random_source.randrange(5_000)}?page=1") for second in seconds]
 
 
 def _write_log(path: Path, requests: list[tuple[int, str]]) -> None:
-    """As a server writes it: now and then a slow request is logged after those of the next
+    """Write the log as a server does: some slow requests are logged after requests of the next
     second."""
-    choose = random.Random(30)
+    random_source = random.Random(30)
     lines = [
         (
-            second + 2 * (choose.random() < 0.001),
+            second + 2 * (random_source.random() < 0.001),
             COMBINED.format(
-                client=choose.randrange(255),
+                client=random_source.randrange(255),
                 minute=second // 60,
                 second=second % 60,
                 path=request,
-                status=choose.choice(ANY_STATUS),
+                status=random_source.choice(ANY_STATUS),
             ),
         )
         for second, request in requests
@@ -119,7 +119,7 @@ def _write_log(path: Path, requests: list[tuple[int, str]]) -> None:
 
 
 def _in_log_order(path: Path) -> list[tuple[int, str]]:
-    """The second and the path of each line, sorted by time; nothing of the product reads it."""
+    """Second and path of each line, sorted by time; independent of wsgiload's own parser."""
     words = [line.split(" ") for line in path.read_text().splitlines()]
     clocks = [word[3].removeprefix("[25/Nov/2026:10:") for word in words]
     seconds = [int(clock[:2]) * 60 + int(clock[3:]) for clock in clocks]
@@ -128,70 +128,82 @@ def _in_log_order(path: Path) -> list[tuple[int, str]]:
 
 
 def _due_s(seconds: list[int]) -> list[float]:
-    """When each request is due, from the first: those of one second are spread evenly over it."""
+    """Scheduled send times relative to the first: requests of one second are evenly spaced."""
     due = []
     for second, group in groupby(seconds):
         count = len(list(group))
-        due += [second + place / count for place in range(count)]
-    return [(at - due[0]) / SPEED for at in due]
+        due += [second + index / count for index in range(count)]
+    return [(time_s - due[0]) / SPEED for time_s in due]
 
 
-def test_a_log_of_100_000_lines_is_replayed_in_order_with_its_gaps(
-    command: Command, server: NotingServer
+def test_a_log_of_100_000_lines_is_replayed_in_order_and_at_its_times(
+    command: Command, server: ArrivalRecorder
 ) -> None:
     log = command.folder / "access.log"
-    _write_log(log, _recorded(LINES))
+    _write_log(log, _random_requests(LINE_COUNT))
     expected = _in_log_order(log)
 
-    done = command.run(
+    result = command.run(
         "load", server.url, "--replay", log.name, "--replay-speed", str(SPEED), "-c", "1",
         "--json", "load.json", cwd=command.folder,
     )  # fmt: skip
 
-    assert done.code in (0, 98), done.err
+    assert result.code in (0, 98), result.err
     report = json.loads((command.folder / "load.json").read_text())
-    assert report["outcomes"]["ok"] == report["outcomes"]["scheduled"] == LINES
+    assert report["outcomes"]["ok"] == report["outcomes"]["scheduled"] == LINE_COUNT
     assert len(report["plan"]["targets"]) == len({path for _, path in expected})
-    assert len(server.seen) == LINES
+    assert len(server.seen) == LINE_COUNT
     assert [request for _, request in server.seen] == [f"GET {path}" for _, path in expected]
-    assert "requests within the same second are spread evenly" in done.err
-    _require_gaps([at_ns / 1e9 for at_ns, _ in server.seen], [second for second, _ in expected])
+    assert "requests within the same second are spread evenly" in result.err
+    _require_times([at_ns / 1e9 for at_ns, _ in server.seen], [second for second, _ in expected])
 
 
-def _require_gaps(seen_s: list[float], seconds: list[int]) -> None:
+def _require_times(seen_s: list[float], seconds: list[int]) -> None:
+    """The arrivals follow the log's times; skips the test if the host delayed half of them."""
     due_s = _due_s(seconds)
     start_s = min(seen - due for seen, due in zip(seen_s, due_s, strict=True))
     late_s = sorted(seen - due - start_s for seen, due in zip(seen_s, due_s, strict=True))
-    pause_at = next(place for place, second in enumerate(seconds) if second >= PAUSE.stop)
+    first_after_pause = next(
+        index for index, second in enumerate(seconds) if second >= PAUSE_SECONDS.stop
+    )
 
-    shown = f"half within {late_s[LINES // 2]:.4f} s, 99 % within {late_s[LINES * 99 // 100]:.4f} s"
-    if late_s[LINES // 2] > 0.02:
-        inconclusive(f"server or generator waited for a core: {shown}")
-    assert late_s[LINES // 4] < 0.005, shown
-    assert seen_s[pause_at] - seen_s[pause_at - 1] > len(PAUSE) / SPEED * 0.9, "the pause"
+    p50_s, p99_s = late_s[LINE_COUNT // 2], late_s[LINE_COUNT * 99 // 100]
+    delays = f"half within {p50_s:.4f} s, 99 % within {p99_s:.4f} s"
+    if p50_s > 0.02:
+        inconclusive(f"server or generator waited for a core: {delays}")
+    assert late_s[LINE_COUNT // 4] < 0.005, delays
+    pause_s = seen_s[first_after_pause] - seen_s[first_after_pause - 1]
+    assert pause_s > len(PAUSE_SECONDS) / SPEED * 0.9, "the pause is replayed"
     assert seen_s[-1] - seen_s[0] == pytest.approx(due_s[-1], abs=0.5)
 
 
-def test_several_connections_send_every_line_once(command: Command, server: NotingServer) -> None:
+def test_several_connections_send_every_line_once(
+    command: Command, server: ArrivalRecorder
+) -> None:
     log = command.folder / "access.log"
-    _write_log(log, _recorded(3_000))
+    _write_log(log, _random_requests(3_000))
+
     words = " ".join(("load", server.url, "--replay", "-", "--replay-speed", "1000", "-c", "8"))
-    done = command.run(program=["/bin/sh", "-c", f"exec {SCRIPT} {words} < {log}"])
+    result = command.run(program=["/bin/sh", "-c", f"exec {SCRIPT} {words} < {log}"])
+
     expected = Counter(f"GET {path}" for _, path in _in_log_order(log))
-    assert done.code in (0, 98), done.err
+    assert result.code in (0, 98), result.err
     assert Counter(request for _, request in server.seen) == expected
 
 
-def test_what_a_log_does_not_have_is_said(command: Command, server: NotingServer) -> None:
+def test_skipped_lines_and_missing_bodies_are_reported(
+    command: Command, server: ArrivalRecorder
+) -> None:
     (command.folder / "log").write_text(
         '{"time": "2026-11-25T10:00:00.1Z", "method": "GET", "uri": "/a", "status": 200}\n'
         '{"time": "2026-11-25T10:00:00.2Z", "method": "POST", "uri": "/b", "status": 200}\n'
         '{"time": "2026-11-25T10:00:00.3Z", "method": "OPTIONS", "uri": "*", "status": 400}\n'
     )
-    done = command.run("load", server.url, "--replay", "log", cwd=command.folder)
-    assert done.code in (0, 98), done.err
+
+    result = command.run("load", server.url, "--replay", "log", cwd=command.folder)
+    assert result.code in (0, 98), result.err
     assert [request for _, request in server.seen] == ["GET /a", "POST /b"]
-    assert done.messages[:2] == [
+    assert result.complaints[:2] == [
         "wsgiload: skipped 1 of 3 lines without a request that can be sent",
         "wsgiload: 1 of 2 requests (POST, PUT or PATCH) are sent without a body, because logs "
         "do not contain bodies",
@@ -199,7 +211,7 @@ def test_what_a_log_does_not_have_is_said(command: Command, server: NotingServer
 
 
 @pytest.mark.parametrize(
-    ("text", "words", "says"),
+    ("text", "words", "message"),
     [
         ('h - - [now] "GET / HTTP/1.1" 200 5\n', (), "log: line 1: not a line of an access log"),
         (
@@ -209,11 +221,12 @@ def test_what_a_log_does_not_have_is_said(command: Command, server: NotingServer
         ),
     ],
 )
-def test_a_log_that_cannot_be_replayed_is_refused_with_the_fix(
-    command: Command, server: NotingServer, text: str, words: tuple[str, ...], says: str
+def test_a_log_that_cannot_be_replayed_is_refused(
+    command: Command, server: ArrivalRecorder, text: str, words: tuple[str, ...], message: str
 ) -> None:
     (command.folder / "log").write_text(text)
-    done = command.run("load", server.url, "--replay", "log", *words, cwd=command.folder)
-    assert done.code == 2
-    assert says in done.err
+    result = command.run("load", server.url, "--replay", "log", *words, cwd=command.folder)
+
+    assert result.code == 2
+    assert message in result.err
     assert not server.seen

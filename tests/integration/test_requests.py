@@ -1,5 +1,4 @@
-"""Targets, sessions and body checks, through Python and both command lines, against a target that
-counts."""
+"""Targets, sessions and body checks, from Python and both command lines, on a counting server."""
 
 from __future__ import annotations
 
@@ -48,40 +47,46 @@ def targets(tmp_path: Path) -> Path:
     return path
 
 
-def require_mix(told: Mapping[str, Any], target: CountingServer) -> None:
-    """Both ends counted the same, request by request."""
-    require_consistent_report(told)
+def require_equal_counts(report: Mapping[str, Any], target: CountingServer) -> None:
+    """The report and the server have the same count of each kind of request."""
+    require_consistent_report(report)
     seen = Counter(
         (method, path, headers.get("x-kind"), body)
         for method, path, headers, body in target.requests
     )
+
     kinds = [
         ("GET", "/", None, b""),
         ("POST", "/order", "order", b"a=b"),
         ("GET", "/missing", None, b""),
     ]
-    assert [row["name"] for row in told["targets"]] == ["GET /", "order", "GET /missing"]
-    assert [row["scheduled"] for row in told["targets"]] == [row["ok"] for row in told["targets"]]
-    assert {kind: row["ok"] for kind, row in zip(kinds, told["targets"], strict=True)} == dict(seen)
-    assert told["targets"][0]["ok"] > told["targets"][1]["ok"] > told["targets"][2]["ok"] > 0
+    assert [row["name"] for row in report["targets"]] == ["GET /", "order", "GET /missing"]
+    assert [row["scheduled"] for row in report["targets"]] == [
+        row["ok"] for row in report["targets"]
+    ]
+    assert {kind: row["ok"] for kind, row in zip(kinds, report["targets"], strict=True)} == dict(
+        seen
+    )
+    assert report["targets"][0]["ok"] > report["targets"][1]["ok"] > report["targets"][2]["ok"] > 0
 
 
-def test_a_file_of_targets_is_sent_by_its_weights(target: CountingServer, targets: Path) -> None:
-    require_mix(loaded(target, targets), target)
-
-
-def test_what_a_plan_says_can_be_given_instead_of_a_file(
+def test_targets_of_a_file_are_sent_according_to_their_weights(
     target: CountingServer, targets: Path
 ) -> None:
-    plan = loaded(target, targets)["plan"]
-    target.requests.clear()
-    require_mix(loaded(target, plan["targets"]), target)
+    require_equal_counts(load_targets(target, targets), target)
+
+
+def test_the_targets_of_a_plan_replace_a_file(target: CountingServer, targets: Path) -> None:
+    plan = load_targets(target, targets)["plan"]
+    target.seen.clear()
+    require_equal_counts(load_targets(target, plan["targets"]), target)
+
     misspelled = RequestOptions(targets=[{"request": {"url": "/"}, "wieght": 1}])
     with pytest.raises(wsgiload.UsageError, match="unknown field `wieght`"):
         wsgiload.load(target.url, rate=1, request=misspelled)
 
 
-def loaded(target: CountingServer, targets: Any) -> Mapping[str, Any]:
+def load_targets(target: CountingServer, targets: Any) -> Mapping[str, Any]:
     """The report of a short load of these targets."""
     return wsgiload.load(
         target.url,
@@ -92,86 +97,76 @@ def loaded(target: CountingServer, targets: Any) -> Mapping[str, Any]:
     ).to_dict()
 
 
-def test_the_command_prints_a_row_for_each_request(
+def test_the_command_prints_a_row_for_each_target(
     command: Command, target: CountingServer, targets: Path
 ) -> None:
-    done = command.run(
-        "load",
-        target.url,
-        "-R",
-        "500",
-        "-d",
-        "500ms",
-        "--targets",
-        str(targets),
-        "--json",
-        "out.json",
-    )
-    told = json.loads((command.folder / "out.json").read_text())
-    assert done.code == expected_code(told)
-    require_mix(told, target)
-    for row in told["targets"]:
+    words = ("load", target.url, "-R", "500", "-d", "500ms", "--json", "out.json")
+    result = command.run(*words, "--targets", str(targets))
+
+    report = json.loads((command.folder / "out.json").read_text())
+    assert result.code == expected_code(report)
+    require_equal_counts(report, target)
+    for row in report["targets"]:
         assert any(
-            row["name"] in line and str(row["scheduled"]) in line for line in done.out.splitlines()
+            row["name"] in line and str(row["scheduled"]) in line
+            for line in result.out.splitlines()
         )
 
 
 @needs_loadgen
-def test_the_generator_alone_reads_the_same_files(
+def test_the_generator_reads_the_same_files(
     target: CountingServer, targets: Path, tmp_path: Path
 ) -> None:
     words = [str(LOADGEN), target.url, "-R", "500", "-d", "500ms", "--seed", "3", "--quiet"]
-    done = subprocess.run(
+    result = subprocess.run(
         [*words, "--targets", str(targets)], capture_output=True, text=True, check=False
     )
-    told = json.loads(done.stdout)
-    assert done.returncode == expected_code(told)
-    require_mix(told, target)
+
+    report = json.loads(result.stdout)
+    assert result.returncode == expected_code(report)
+    require_equal_counts(report, target)
+
     sessions = tmp_path / "sessions"
     sessions.write_text(SESSIONS)
-    done = subprocess.run(
+    result = subprocess.run(
         [*words, "--sessions", str(sessions)], capture_output=True, text=True, check=False
     )
-    assert json.loads(done.stdout)["sessions"]["completed"] > 0
+
+    assert json.loads(result.stdout)["sessions"]["completed"] > 0
 
 
-def test_a_session_is_counted_as_a_whole(command: Command, target: CountingServer) -> None:
+def test_sessions_are_counted_and_timed(command: Command, target: CountingServer) -> None:
     (command.folder / "sessions").write_text(SESSIONS)
-    done = command.run(
-        "load",
-        target.url,
-        "-R",
-        "100",
-        "-d",
-        "500ms",
-        "--sessions",
-        "sessions",
-        "--json",
-        "out.json",
-    )
-    told = json.loads((command.folder / "out.json").read_text())
-    assert done.code == expected_code(told)
-    require_consistent_report(told)
-    sessions = told["sessions"]
+    words = ("load", target.url, "-R", "100", "-d", "500ms", "--json", "out.json")
+    result = command.run(*words, "--sessions", "sessions")
+
+    report = json.loads((command.folder / "out.json").read_text())
+    assert result.code == expected_code(report)
+    require_consistent_report(report)
+
+    sessions = report["sessions"]
     assert (
         sessions["started"]
         == sessions["completed"] + sessions["failed"] + sessions["unfinished"]
         > 20
     )
-    assert (sessions["failed"], told["connections"]["opened"]) == (0, sessions["started"])
-    assert [row["name"] for row in told["targets"]] == ["browse[1] GET /", "browse[2] GET /cart"]
+    assert (sessions["failed"], report["connections"]["opened"]) == (0, sessions["started"])
+    assert [row["name"] for row in report["targets"]] == ["browse[1] GET /", "browse[2] GET /cart"]
     assert (
-        sum(row["ok"] for row in told["targets"]) == target.response_count == told["outcomes"]["ok"]
+        sum(row["ok"] for row in report["targets"]) == target.answered == report["outcomes"]["ok"]
     )
-    assert f"sessions: started {sessions['started']}, completed {sessions['completed']}" in done.out
+    assert (
+        f"sessions: started {sessions['started']}, completed {sessions['completed']}" in result.out
+    )
+
     durations = sessions["duration_ns"]
     assert durations["count"] == sessions["completed"]
-    assert durations["min"] > told["response_time_ns"]["min"], "two requests take longer than one"
-    assert "duration of completed sessions, including think times: p50 " in done.out
+    assert durations["min"] > report["response_time_ns"]["min"], "two requests take longer than one"
+    assert "duration of completed sessions, including think times: p50 " in result.out
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong"),
+    ("correct", "wrong"),
     [
         ({"expect_length": len(BODY)}, {"expect_length": len(BODY) + 1}),
         (
@@ -182,10 +177,10 @@ def test_a_session_is_counted_as_a_whole(command: Command, target: CountingServe
     ],
     ids=["length", "sha256", "regex"],
 )
-def test_a_body_can_be_checked_without_being_known(
-    target: CountingServer, right: dict[str, Any], wrong: dict[str, Any]
+def test_bodies_are_checked_by_length_hash_or_pattern(
+    target: CountingServer, correct: dict[str, Any], wrong: dict[str, Any]
 ) -> None:
-    accepted, refused = (
+    accepted, rejected = (
         wsgiload.load(
             target.url,
             rate=200,
@@ -193,14 +188,15 @@ def test_a_body_can_be_checked_without_being_known(
             options=LoadOptions(arrivals="constant"),
             request=RequestOptions(**expected),
         ).outcomes
-        for expected in (right, wrong)
+        for expected in (correct, wrong)
     )
+
     assert accepted["ok"] == accepted["scheduled"] == 40
-    assert (refused["bad_body"], refused["ok"]) == (40, 0)
+    assert (rejected["bad_body"], rejected["ok"]) == (40, 0)
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (["--targets", "wrong"], "wrong:2: unknown option --wieght"),
         (["--targets", "absent"], "cannot read absent"),
@@ -217,8 +213,8 @@ def test_a_body_can_be_checked_without_being_known(
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_a_mistake_is_one_line_with_its_cause(
-    command: Command, words: list[str], says: str
+def test_a_usage_error_is_one_line_with_its_cause(
+    command: Command, words: list[str], message: str
 ) -> None:
     files = {
         "wrong": "GET /\n--wieght 3\n",
@@ -228,7 +224,8 @@ def test_a_mistake_is_one_line_with_its_cause(
     }
     for name, text in files.items():
         (command.folder / name).write_text(text)
-    done = command.run("load", "http://127.0.0.1:9/", "-d", "100ms", *words)
-    assert done.code == 2
-    (complaint,) = done.messages
-    assert says in complaint
+
+    result = command.run("load", "http://127.0.0.1:9/", "-d", "100ms", *words)
+    assert result.code == 2
+    (complaint,) = result.complaints
+    assert message in complaint
