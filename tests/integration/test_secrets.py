@@ -1,5 +1,5 @@
-"""Secrets and hostile strings, planted wherever a user, a server or an app can: in no output, no
-file of a run or of the cache and no process list, but for what the user typed."""
+"""Secrets and hostile strings from users, servers and apps appear in no output, no file of a run or
+of the cache, and no process list, except where the user typed them."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from .target import CountingServer
 from .test_live_page import address_of, events_of
 
 BRIEFLY = ("--duration", "500ms", "--warmup", "0s", "--cooldown", "0s")
-# A server of the user's own, whose log speaks for each request.
-TALKATIVE = f'''"""talkative: wsgiref, with a line in the log for each request."""
+# A user-defined server that writes to its log for each request.
+LOGGING_SERVER = f'''"""talkative: wsgiref, with a line in the log for each request."""
 
 from pathlib import Path
 
@@ -80,58 +80,63 @@ SERVER = Server(
 
 @pytest.fixture
 def planted(command: Command) -> Command:
-    """A folder with secrets in files, and apps that repeat them."""
-    write_planted_files(command.folder)
+    """A directory with secrets in files, and apps that repeat them."""
+    plant(command.folder)
     return command
 
 
 @pytest.mark.servers
 @pytest.mark.limits
-def test_a_sweep_keeps_them_to_itself(planted: Command) -> None:
+def test_a_sweep_reveals_no_secrets(planted: Command) -> None:
     words = ("sweep", "repeats:app", "--servers", "wsgiref,waitress", "--rates", 40, *BRIEFLY)
     words += ("--json", "out.json", "--html", "out.html")
     running = planted.start(*words, *SWEEP, "--path", f"/x?token={PARAMETER}")
-    done, lines = wait_and_watch(running, planted)
+    result, command_lines = until_it_ends(running, planted)
 
-    assert done.code in (0, 98), done.err
-    require_clean(done, done.run_dir, planted.folder / "out.json", planted.folder / "out.html")
+    assert result.code in (0, 98), result.err
+    require_clean(result, result.run_dir, planted.folder / "out.json", planted.folder / "out.html")
     for server in ("wsgiref", "waitress"):
-        log = (done.run_dir / "server" / f"{server}@40#1.log").read_text()
-        assert "(redacted-" in log and "owned" in log, "the app has repeated what it got"
-    assert any("_driver" in line for line in lines) and any("waitress" in line for line in lines)
-    require_no_secrets_in(lines, typed=[PARAMETER])
+        log = (result.run_dir / "server" / f"{server}@40#1.log").read_text()
+        assert "(redacted-" in log and "owned" in log, (
+            "the app logged its secrets and the hostile strings"
+        )
+    assert any("_driver" in line for line in command_lines) and any(
+        "waitress" in line for line in command_lines
+    )
+    require_unseen(command_lines, typed=[PARAMETER])
 
-    _read_again(planted, done.run_dir)
+    _require_clean_reports(planted, result.run_dir)
 
 
-def _read_again(planted: Command, run: Path) -> None:
-    """Every command that reads a run that is stored."""
-    for later in (("report",), ("report", "--no-verbose"), ("report", "--slo", "p99<50ms")):
-        require_clean(planted.run(*later, run), run)
+def _require_clean_reports(planted: Command, run: Path) -> None:
+    """No command that reads a stored run prints its secrets."""
+    for words in (("report",), ("report", "--no-verbose"), ("report", "--slo", "p99<50ms")):
+        require_clean(planted.run(*words, run), run)
 
     other = run.with_name("other")
     shutil.copytree(run, other)
-    words = ("compare", run, other, "--html", "change.html", "--json", "change.json")
-    compared = planted.run(*words)
+    compared = planted.run("compare", run, other, "--html", "change.html", "--json", "change.json")
     assert compared.code == 0, compared.err
     require_clean(compared, planted.folder / "change.json", planted.folder / "change.html")
 
 
 @pytest.mark.servers
 @pytest.mark.limits
-def test_a_cache_holds_none(planted: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_contains_no_secrets(planted: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = planted.folder / "cache"
     monkeypatch.setenv("WSGILOAD_CACHE_DIR", str(cache))
-    further = planted.folder / "further"
-    further.mkdir()
-    (further / "talkative.py").write_text(TALKATIVE)
+    server_dir = planted.folder / "further"
+    server_dir.mkdir()
+    (server_dir / "talkative.py").write_text(LOGGING_SERVER)
 
     words = ("sweep", "repeats:app", "--servers", "wsgiref", "--rates", 40, *BRIEFLY, *SWEEP)
     assert planted.run(*words).code in (0, 98)
-    checked = planted.run("servers", "check", "talkative", "--servers-from", further)
+
+    checked = planted.run("servers", "check", "talkative", "--servers-from", server_dir)
     assert "it logged" in checked.out and "owned" in checked.out
     require_clean(checked)
-    shown = planted.run("servers", "show", "talkative", "--servers-from", further)
+
+    shown = planted.run("servers", "show", "talkative", "--servers-from", server_dir)
     assert "it logged" in shown.out and "owned" in shown.out
     require_clean(shown)
 
@@ -140,39 +145,42 @@ def test_a_cache_holds_none(planted: Command, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.servers
-def test_a_failing_import_repeats_none(planted: Command) -> None:
+def test_a_failed_import_reveals_no_secrets(planted: Command) -> None:
     words = ("sweep", "fails:app", "--servers", "wsgiref", "--rates", 40, "--limits", "none")
-    done = planted.run(*words, *BRIEFLY, *SWEEP)
-    assert done.code == 97
-    assert "RuntimeError: (redacted-" in done.out + done.err
-    require_clean(done)
+    result = planted.run(*words, *BRIEFLY, *SWEEP)
+
+    assert result.code == 97
+    assert "RuntimeError: (redacted-" in result.out + result.err
+    require_clean(result)
 
 
 @pytest.mark.servers
-def test_a_capacity_search_keeps_them_to_itself(planted: Command) -> None:
+def test_a_capacity_search_reveals_no_secrets(planted: Command) -> None:
     words = ("capacity", "repeats:app", "--servers", "wsgiref", "--slo", "p99<50ms")
-    quickly = (*BRIEFLY, "--trials", 1, "--confirmations", 0, "--width", "50%", "--settle", "0s")
-    running = planted.start(*words, *quickly, "--limits", "none", *SWEEP, "--json", "out.json")
-    done, lines = wait_and_watch(running, planted)
-    require_clean(done, only_run(planted), planted.folder / "out.json")
-    assert any("_driver" in line for line in lines)
-    require_no_secrets_in(lines)
+    options = (*BRIEFLY, "--trials", 1, "--confirmations", 0, "--width", "50%", "--settle", "0s")
+    running = planted.start(*words, *options, "--limits", "none", *SWEEP, "--json", "out.json")
+    result, command_lines = until_it_ends(running, planted)
+
+    require_clean(result, only_run(planted), planted.folder / "out.json")
+    assert any("_driver" in line for line in command_lines)
+    require_unseen(command_lines)
 
 
-def _repeats() -> Callable[[bytes], RawResponse]:
-    """Responses that repeat the request: in the body, in the head, and with a redirection."""
+def _repeat_request() -> Callable[[bytes], Reply]:
+    """Responses that repeat the request in the body, and in turn have status 500, the request in the
+    status line, or a redirect with secrets."""
     location = f"Location: http://u:{PASSWORD}@h/?token={PARAMETER}\r\n".encode()
     numbers = count()
 
-    def respond(request: bytes) -> RawResponse:
-        said = HOSTILE.encode() + request.replace(b"\r\n", b" ")
-        first_line, more = [
+    def respond(request: bytes) -> Reply:
+        body = HOSTILE.encode() + request.replace(b"\r\n", b" ")
+        status_line, fields = [
             (b"500 Error", b""),
-            (b"200 %s" % said, b""),
+            (b"200 %s" % body, b""),
             (b"302 Found", location),
         ][next(numbers) % 3]
-        head = b"HTTP/1.1 %s\r\nContent-Length: %d\r\n%s\r\n" % (first_line, len(said), more)
-        return RawResponse([head, said])
+        head = b"HTTP/1.1 %s\r\nContent-Length: %d\r\n%s\r\n" % (status_line, len(body), fields)
+        return Reply([head, body])
 
     return respond
 
@@ -184,40 +192,45 @@ def strings_in(value: object) -> Iterator[str]:
     elif isinstance(value, dict):
         yield from strings_in([*value, *value.values()])
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from strings_in(one)
+        for item in value:
+            yield from strings_in(item)
 
 
-def test_a_load_and_its_live_page_keep_them_to_themselves(planted: Command) -> None:
+def test_a_load_and_its_live_page_reveal_no_secrets(planted: Command) -> None:
     words = ("-R", 100, "-d", "3s", "--json", "out.json", "--live", 0, *REQUEST)
-    with raw_server(_repeats()) as url, ThreadPoolExecutor(1) as pool:
+    with raw_server(_repeat_request()) as url, ThreadPoolExecutor(1) as pool:
         running = planted.start("load", f"{url}/x?token={PARAMETER}", *words)
         address = address_of(running)
-        watching = pool.submit(wait_and_watch, running, planted)
-        seen = list(events_of(address))
-        done, lines = watching.result()
-    assert any(" load " in line for line in lines), lines
-    assert done.code == 97
-    for quoted in ("status 500", "invalid status", "status 302"):
-        assert quoted in done.err, done.err
-    assert "owned" in done.err
-    shown = "\n".join(strings_in(seen))
+        watching = pool.submit(until_it_ends, running, planted)
+        events = list(events_of(address))
+        result, command_lines = watching.result()
+
+    assert any(" load " in line for line in command_lines), command_lines
+    assert result.code == 97
+    for reason in ("status 500", "invalid status", "status 302"):
+        assert reason in result.err, result.err
+    assert "owned" in result.err
+
+    shown = "\n".join(strings_in(events))
     assert "token=(redacted-" in shown and "p99" in shown
-    for out in (done.out, shown):
-        require_clean(CommandResult(done.code, out, done.err), planted.folder / "out.json")
-    require_no_secrets_in(lines, typed=[PARAMETER])
+    for out in (result.out, shown):
+        require_clean(Done(result.code, out, result.err), planted.folder / "out.json")
+    require_unseen(command_lines, typed=[PARAMETER])
 
 
-def test_a_load_sends_them_all_the_same(planted: Command, target: CountingServer) -> None:
+def test_a_load_sends_the_secrets_and_stores_them_on_request(
+    planted: Command, target: CountingServer
+) -> None:
     words = ("load", target.url, "-R", 100, "-d", "300ms", "--json", "out.json", *REQUEST)
     planted.run(*words, "--store-secrets")
-    assert target.requests[0][2]["authorization"] == f"Bearer {TOKEN}"
+
+    assert target.seen[0][2]["authorization"] == f"Bearer {TOKEN}"
     plan = read_json(planted.folder / "out.json")["plan"]
     assert ["Authorization", f"Bearer {TOKEN}"] in plan["headers"]
 
 
-def test_a_client_key_stays_in_its_file(planted: Command) -> None:
-    """Whether it can be used or not."""
+def test_a_client_key_is_in_no_output(planted: Command) -> None:
+    """Whether the key is usable or damaged."""
     pair = Path(__file__).parents[1] / "fuzz" / "certificate.pem"
     _, key = pair.read_text().split("-----BEGIN PRIVATE KEY-----\n")
     (planted.folder / "usable.pem").write_text(pair.read_text())
@@ -226,24 +239,26 @@ def test_a_client_key_stays_in_its_file(planted: Command) -> None:
 
     for name, code in (("usable.pem", 97), ("damaged.pem", 2)):
         running = planted.start(*words, "--client-cert", pair, "--client-key", name)
-        done, lines = wait_and_watch(running, planted)
-        assert done.code == code, done.err
+        result, command_lines = until_it_ends(running, planted)
+        assert result.code == code, result.err
         stored = [path.read_text() for path in planted.folder.glob("out.json")]
         for secret in (*key.splitlines()[:2], TOKEN):
-            assert not [text for text in (done.out, done.err, *stored, *lines) if secret in text]
+            assert not [
+                text for text in (result.out, result.err, *stored, *command_lines) if secret in text
+            ]
 
 
 @pytest.mark.servers
-def test_a_sweep_is_resumed_with_its_secrets(planted: Command) -> None:
-    """They are asked for one by one, each with the words that give it."""
+def test_a_sweep_is_resumed_only_with_its_secrets(planted: Command) -> None:
+    """Each secret that is missing or different is named in an error."""
     words = ("sweep", "--servers", "wsgiref", "--rates", "20,30", *BRIEFLY, "--limits", "none")
-    slowly = ("--expect-status", "200,405", "--duration", "4s")
-    running = planted.start(*words, *REQUEST, *slowly)
+    load = ("--expect-status", "200,405", "--duration", "4s")
+    running = planted.start(*words, *REQUEST, *load)
     until(lambda: "[2/2]" in running.err, "the second cell")
     os.killpg(running.pid, signal.SIGINT)
     run = running.end().run_dir
 
-    for given, says in (
+    for options, message in (
         ((), "the value of Authorization was not stored"),
         (("-H", "@headers"), "the value of --body was not stored"),
         (("-H", "@headers", "-b", "pin=1"), "the value of body differs from that of the run"),
@@ -252,24 +267,24 @@ def test_a_sweep_is_resumed_with_its_secrets(planted: Command) -> None:
             "the value of header field Authorization differs from that of the run",
         ),
     ):
-        refused = planted.run("sweep", "--resume", run, *given)
+        refused = planted.run("sweep", "--resume", run, *options)
         assert refused.code == 2
-        (line,) = refused.messages
-        assert says in line
+        (line,) = refused.complaints
+        assert message in line
 
     resumed = planted.start("sweep", "--resume", run, "-H", "@headers", "--body-file", "body")
-    done, lines = wait_and_watch(resumed, planted)
-    assert done.code in (0, 98), done.err
-    assert len(done.cells) == 2
-    require_clean(done, run)
-    assert any("_driver" in line for line in lines), "it was watched while it sent the secrets"
-    require_no_secrets_in(lines)
+    result, command_lines = until_it_ends(resumed, planted)
+    assert result.code in (0, 98), result.err
+    assert len(result.cells) == 2
+    require_clean(result, run)
+    assert any("_driver" in line for line in command_lines), (
+        "the process list was sampled during the load"
+    )
+    require_unseen(command_lines)
 
 
-def test_the_machine_and_the_environment_say_none(
-    planted: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What ``doctor`` looks at: the programs it finds, and the variables it runs with."""
+def test_doctor_reveals_no_secrets(planted: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``doctor`` reads the names of programs and environment variables."""
     programs = planted.folder / f"programs-{DISTINCT[0]}"
     programs.mkdir()
     (programs / "uv").symlink_to("/bin/true")
@@ -278,10 +293,10 @@ def test_the_machine_and_the_environment_say_none(
     monkeypatch.setenv("HTTPS_PROXY", f"http://u:{PASSWORD}@127.0.0.1:9/")
 
     for words in (("doctor",), ("doctor", "--json"), ("doctor", "--json", "found.json")):
-        done = planted.run(*words)
-        assert done.code == 0
-        require_clean(done)
-    require_clean(done, planted.folder / "found.json")
+        result = planted.run(*words)
+        assert result.code == 0
+        require_clean(result)
+    require_clean(result, planted.folder / "found.json")
 
 
 WRK = f"""Running 10s test @ http://shop:{PASSWORD}@host/x?token={PARAMETER}{HOSTILE}
@@ -309,14 +324,15 @@ RESULTS = {
 }
 
 
-def test_an_audit_repeats_none(planted: Command) -> None:
+def test_an_audit_reveals_no_secrets(planted: Command) -> None:
     results = planted.folder / "results"
     results.mkdir()
     for name, text in RESULTS.items():
         (results / name).write_text(text)
 
-    done = planted.run("audit", results, "--json", "audit.json")
-    assert done.code == 2 and len(done.messages) == 1 + 2, done.err
-    assert "owned" in done.out and "cut off at line 1" in done.err
-    require_clean(done, planted.folder / "audit.json")
+    result = planted.run("audit", results, "--json", "audit.json")
+
+    assert result.code == 2 and len(result.complaints) == 1 + 2, result.err
+    assert "owned" in result.out and "cut off at line 1" in result.err
+    require_clean(result, planted.folder / "audit.json")
     require_clean(planted.run("audit", results, "--json"))

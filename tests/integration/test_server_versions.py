@@ -1,4 +1,4 @@
-"""Versions of a server next to each other."""
+"""Comparisons of versions of a server."""
 
 from __future__ import annotations
 
@@ -14,27 +14,30 @@ BRIEFLY = ("--rates", 50, "--duration", "1s", "--warmup", "200ms", "--cooldown",
 def test_two_versions_of_a_server_are_compared(command: Command) -> None:
     versions = ("22.0.0", "23.0.0")
     names = ",".join(f"gunicorn-gthread=={version}" for version in versions)
-    done = command.run("sweep", "--servers", names, *BRIEFLY)
-    assert set(done.cells) == {f"gunicorn-gthread-{version}@50#1" for version in versions}
+    result = command.run("sweep", "--servers", names, *BRIEFLY)
+
+    assert set(result.cells) == {f"gunicorn-gthread-{version}@50#1" for version in versions}
     for version in versions:
-        cell = done.cells[f"gunicorn-gthread-{version}@50#1"]
+        cell = result.cells[f"gunicorn-gthread-{version}@50#1"]
         assert cell["failure"] is None
         assert (cell["version"], cell["pinned_version"]) == (version, version)
         assert cell["settings"]["versions"]["packages"]["gunicorn"] == version
-        assert f"gunicorn-gthread-{version}" in done.out
-    # What was resolved and installed once needs no index again.
+        assert f"gunicorn-gthread-{version}" in result.out
+
+    # Installed versions need no package index.
     offline = ["env", "UV_OFFLINE=1", "UV_CACHE_DIR=/nonexistent", str(SCRIPT)]
     words = ("sweep", "--servers", names, *BRIEFLY)
-    again = command.run(*words, program=offline)
-    assert all(cell["failure"] is None for cell in again.cells.values())
+    repetition = command.run(*words, program=offline)
+    assert all(cell["failure"] is None for cell in repetition.cells.values())
 
 
-def test_a_version_that_does_not_exist_fails_alone_with_the_cause(command: Command) -> None:
-    words = ("sweep", "--servers", "gunicorn-gthread==0.0.1,wsgiref", *BRIEFLY)
-    done = command.run(*words)
-    assert done.code == 97
-    assert done.cells["wsgiref@50#1"]["failure"] is None
-    failure = done.cells["gunicorn-gthread-0.0.1@50#1"]["failure"]
+def test_a_version_that_does_not_exist_fails_only_its_own_cells(command: Command) -> None:
+    result = command.run("sweep", "--servers", "gunicorn-gthread==0.0.1,wsgiref", *BRIEFLY)
+
+    assert result.code == 97
+    assert result.cells["wsgiref@50#1"]["failure"] is None
+
+    failure = result.cells["gunicorn-gthread-0.0.1@50#1"]["failure"]
     assert failure["step"] == "provision"
     assert failure["message"].startswith("gunicorn==0.0.1 could not be resolved: ")
     assert "choose another version of gunicorn" in failure["message"]

@@ -1,5 +1,5 @@
-"""``wsgiload servers`` and ``wsgiload doctor``: what is there, whether it works here, and what
-would spoil a run."""
+"""``wsgiload servers`` lists, shows, installs and checks servers; ``wsgiload doctor`` checks the
+host."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from .command import Command
 
-FIRST = {
+SOME_SERVERS = {
     ("gunicorn", "sync"),
     ("gunicorn", "gthread"),
     ("gunicorn", "gevent"),
@@ -21,52 +21,56 @@ FIRST = {
 }
 
 
-def test_the_list_has_a_row_per_variant_with_the_keys_of_the_contract(command: Command) -> None:
-    done = command.run("servers", "list", "--json")
-    assert (done.code, done.err) == (0, "")
-    rows = json.loads(done.out)
-    assert {(row["name"], row["variant"]) for row in rows} >= FIRST
+def test_the_json_list_has_a_row_with_all_keys_for_each_variant(command: Command) -> None:
+    result = command.run("servers", "list", "--json")
+    assert (result.code, result.err) == (0, "")
+    rows = json.loads(result.out)
+    assert {(row["name"], row["variant"]) for row in rows} >= SOME_SERVERS
     for row in rows:
         assert set(row) == {"name", "variant", "profiles", "python", "status", "legacy", "reason"}
         assert row["status"] in ("installed", "available", "refused")
         assert (row["reason"] is not None) == (row["status"] == "refused")
 
 
-def test_the_list_as_a_table_names_every_server(command: Command) -> None:
-    done = command.run("servers", "list")
-    assert done.code == 0
-    assert all(name in done.out for name, _ in FIRST)
+def test_the_table_names_every_server(command: Command) -> None:
+    result = command.run("servers", "list")
+    assert result.code == 0
+    assert all(name in result.out for name, _ in SOME_SERVERS)
 
 
-def test_a_server_is_shown_with_its_pins_and_the_reasons_of_its_settings(command: Command) -> None:
-    done = command.run("servers", "show", "gunicorn-gthread")
-    assert (done.code, done.err) == (0, "")
+def test_show_prints_a_servers_homepage_and_settings(command: Command) -> None:
+    result = command.run("servers", "show", "gunicorn-gthread")
+    assert (result.code, result.err) == (0, "")
     for words in ("gunicorn", "gthread", "https://gunicorn.org/", "--timeout 0"):
-        assert words in done.out
+        assert words in result.out
 
 
 @pytest.mark.parametrize("verb", ["show", "install", "check"])
-def test_an_unknown_name_is_one_line_and_exit_code_2(command: Command, verb: str) -> None:
-    done = command.run("servers", verb, "watress")
-    assert (done.code, done.out) == (2, "")
-    assert done.err == "wsgiload: unknown server 'watress'; did you mean waitress?\n"
+def test_an_unknown_server_is_a_one_line_error_with_a_suggestion(
+    command: Command, verb: str
+) -> None:
+    result = command.run("servers", verb, "watress")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == "wsgiload: unknown server 'watress'; did you mean waitress?\n"
 
 
 @pytest.mark.servers
 def test_a_server_is_installed_once(command: Command) -> None:
     command.run("servers", "install", "waitress")
-    again = command.run("servers", "install", "waitress")
-    assert again.code == 0
-    assert again.out.startswith("waitress ")
-    assert again.out.endswith(" already installed\n")
+    second = command.run("servers", "install", "waitress")
+    assert second.code == 0
+    assert second.out.startswith("waitress ")
+    assert second.out.endswith(" already installed\n")
+
     rows = json.loads(command.run("servers", "list", "--json").out)
     assert {row["status"] for row in rows if row["name"] == "waitress"} == {"installed"}
 
 
 @pytest.mark.servers
-def test_a_check_proves_what_each_server_claims(command: Command) -> None:
-    done = command.run("servers", "check", "waitress", "gunicorn-sync", "wsgiref", "--json", "-")
-    rows = {row["server"]: row for row in json.loads(done.out)}
+def test_check_verifies_the_properties_of_each_server(command: Command) -> None:
+    result = command.run("servers", "check", "waitress", "gunicorn-sync", "wsgiref", "--json", "-")
+
+    rows = {row["server"]: row for row in json.loads(result.out)}
     assert list(rows) == ["waitress", "gunicorn-sync", "wsgiref"]
     for row in rows.values():
         assert row["failure"] is None
@@ -84,18 +88,20 @@ def test_a_check_proves_what_each_server_claims(command: Command) -> None:
         "gunicorn-sync": False,
         "wsgiref": False,
     }
-    assert done.code == 0
+    assert result.code == 0
+
     shown = command.run("servers", "show", "wsgiref").out
-    assert "tuned" in shown and "1,024" in shown, "what was found is told"
-    assert [line for line in done.err.splitlines() if line.startswith("checking ")] == [
+    assert "tuned" in shown and "1,024" in shown, "show includes the results of the check"
+    assert [line for line in result.err.splitlines() if line.startswith("checking ")] == [
         f"checking {name}" for name in rows
     ]
 
 
-def test_the_doctor_tells_findings_with_fixes(command: Command) -> None:
-    done = command.run("doctor", "--json")
-    assert (done.code, done.err) == (0, "")
-    findings = json.loads(done.out)
+def test_doctor_lists_findings_with_fixes(command: Command) -> None:
+    result = command.run("doctor", "--json")
+    assert (result.code, result.err) == (0, "")
+
+    findings = json.loads(result.out)
     assert len(findings) >= 5
     checks = [finding["check"] for finding in findings]
     assert len(set(checks)) == len(checks)
@@ -103,6 +109,7 @@ def test_the_doctor_tells_findings_with_fixes(command: Command) -> None:
         assert set(finding) == {"check", "level", "value", "message", "fix"}
         assert finding["level"] in ("green", "amber", "red")
         assert finding["message"]
+
     shown = command.run("doctor")
     assert shown.code == 0
     assert all(check in shown.out for check in checks)

@@ -1,4 +1,4 @@
-"""Servers from a folder of the user's own work like those of the catalogue."""
+"""Servers from a directory of the user work like those of the catalogue."""
 
 from __future__ import annotations
 
@@ -42,11 +42,14 @@ SERVER = Server(
 '''
 
 
-def test_a_server_file_in_a_folder_works_like_ours(command: Command, tmp_path: Path) -> None:
+def test_a_server_file_of_the_user_works_like_a_catalogue_server(
+    command: Command, tmp_path: Path
+) -> None:
     (tmp_path / "plainserve.py").write_text(PLAINSERVE)
-    further = ("--servers-from", tmp_path)
-    done = command.run("sweep", "--servers", "plainserve,waitress", *further, *BRIEFLY)
-    cell = done.cells["plainserve@50#1"]
+    servers_from = ("--servers-from", tmp_path)
+    result = command.run("sweep", "--servers", "plainserve,waitress", *servers_from, *BRIEFLY)
+
+    cell = result.cells["plainserve@50#1"]
     assert cell["failure"] is None
     assert (cell["server"], cell["version"], cell["settings"]["threads"]) == (
         "plainserve",
@@ -55,9 +58,9 @@ def test_a_server_file_in_a_folder_works_like_ours(command: Command, tmp_path: P
     )
     assert cell["limits"]["not_enforced"] == []
 
-    checked = command.run("servers", "check", "plainserve", *further)
+    checked = command.run("servers", "check", "plainserve", *servers_from)
     assert "it logged" not in checked.out and "1 MiB" in checked.out
-    listed = command.run("servers", "list", *further)
+    listed = command.run("servers", "list", *servers_from)
     assert "plainserve" in listed.out
     unknown = command.run("sweep", "--servers", "plainserve", *BRIEFLY)
     assert unknown.code == 2

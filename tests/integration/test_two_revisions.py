@@ -20,36 +20,37 @@ BRIEFLY = ("--warmup", "200ms", "--cooldown", "0s", "--settle", "0s")
 
 @pytest.fixture
 def revisions(tmp_path: Path) -> tuple[Path, Path]:
-    """Work trees of the first revision, which takes 2 ms, and of the second, which takes 10 ms."""
+    """Work trees of a first revision that takes 2 ms per request, and a second that takes 10 ms."""
     subprocess.run([MAKE], cwd=tmp_path, check=True, capture_output=True, timeout=60)
     return tmp_path / "base", tmp_path / "repo"
 
 
 def commit_of(folder: Path) -> str:
+    """The commit of a work tree."""
     words = ["git", "rev-parse", "HEAD"]
     return subprocess.run(words, cwd=folder, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.mark.parametrize("runs", [1, 4])
-def test_a_slower_revision_is_named_with_its_factor(
+def test_a_slower_revision_is_reported_with_its_factor(
     command: Command, revisions: tuple[Path, Path], runs: int
 ) -> None:
-    """One run gives the number, and what it takes for an interval; four give the interval."""
-    stored = []
+    """One run gives the factor and a hint to repeat it; four runs also give the interval."""
+    run_dirs = []
     for folder in revisions:
-        done = command.run("sweep", *WORDS, *BRIEFLY, "--runs", runs, cwd=folder)
-        assert done.summary["experiment"]["app_revision"] == commit_of(folder)
-        stored.append(done.run_dir)
+        result = command.run("sweep", *WORDS, *BRIEFLY, "--runs", runs, cwd=folder)
+        assert result.summary["experiment"]["app_revision"] == commit_of(folder)
+        run_dirs.append(result.run_dir)
 
-    compared = command.run("compare", *stored, "--json", "change.json")
+    compared = command.run("compare", *run_dirs, "--json", "change.json")
     assert compared.code == 0
     (entry,) = json.loads((command.folder / "change.json").read_text())["comparisons"]
     assert entry["figure"] == "p50"
-    # 4 to 5 on a quiet host; a busy one adds to both.
+    # 4 to 5 on a quiet host; a busy host slows down both revisions.
     assert 1.3 < entry["factor"] < 6
     assert (entry["interval_95"] is not None) == (runs > 1)
     before, after = (commit_of(folder)[:12] for folder in revisions)
     assert f"The app changed from revision {before} to {after}." in compared.out
-    needs = "Repeat both with --runs 4 or more"
-    assert (needs in compared.out) == (runs == 1)
+    hint = "Repeat both with --runs 4 or more"
+    assert (hint in compared.out) == (runs == 1)
     assert re.search(r"waitress at 20/s: p50 is [1-5]\.\d\d× .*the first run's", compared.out)
