@@ -129,7 +129,7 @@ def test_an_interrupted_sweep_of_a_command_is_resumed(command: Command, project:
 def test_a_catalogue_server_serves_the_app_with_its_configuration_file(
     command: Command, project: Path
 ) -> None:
-    """Its hook runs, workers and threads are still those of the profile, and secrets are redacted."""
+    """Its hook runs, the profile sets workers and threads, and secrets are redacted."""
     gunicorn_options = ("--server-config", "gunicorn=gunicorn.conf.py")
     gunicorn_options += ("--server-args", "gunicorn=--max-requests 150 --log-level info")
     variables = ("--env", "API_KEY=hush", "--env", "COLOUR=blue")

@@ -167,8 +167,8 @@ def test_a_capacity_search_reveals_no_secrets(planted: Command) -> None:
 
 
 def _repeat_request() -> Callable[[bytes], Reply]:
-    """Responses that repeat the request in the body, and in turn have status 500, the request in the
-    status line, or a redirect with secrets."""
+    """Responses that repeat the request in their bodies. In turn, they have status 500, the request
+    in the status line, or a redirect with secrets."""
     location = f"Location: http://u:{PASSWORD}@h/?token={PARAMETER}\r\n".encode()
     numbers = count()
 

@@ -1,4 +1,4 @@
-"""Targets in other formats: vegeta's two formats, lists of URLs, files from Windows, imported files,
+"""Targets in other formats: vegeta's two formats, lists of URLs, files from Windows, imported files
 and standard input."""
 
 from __future__ import annotations

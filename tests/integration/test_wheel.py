@@ -1,5 +1,5 @@
-"""The wheel, installed into a clean environment away from the checkout, does the main job from an
-empty folder."""
+"""The wheel, installed into a clean environment outside the checkout, measures from an empty
+directory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from uv import find_uv_bin
 pytestmark = [pytest.mark.servers, pytest.mark.limits]
 
 ROOT = Path(__file__).parents[2]
-CARRIED = (
+PACKAGED_FILES = (
     "wsgiload/_servers/gunicorn.py",
     "wsgiload/_servers/locks/gunicorn.txt",
     "wsgiload/_servers/runners/run_gevent.py",
@@ -38,7 +38,7 @@ CARRIED = (
     "wsgiload/_loadgen.pyi",
 )
 
-# uv is about 39 MB of it; an environment that has it already gets only the rest.
+# About 39 MB of this is uv, which many environments already contain.
 MAX_ADDED_BYTES = 75_000_000
 MAX_ADDED_WITHOUT_UV_BYTES = 36_000_000
 MAX_HELP_S = 0.25
@@ -47,7 +47,7 @@ HELP_ATTEMPTS = 5
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from this checkout, with what the checkout has built already."""
+    """The wheel of this checkout, from an incremental build."""
     folder = tmp_path_factory.mktemp("dist")
     maturin = Path(sys.executable).with_name("maturin")
     subprocess.run(
@@ -58,7 +58,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """An environment that has the wheel, what it needs, and nothing else."""
+    """An environment with only the wheel and its dependencies."""
 
     folder: Path
     bytes_before: int
@@ -69,28 +69,29 @@ class Environment:
 
     @property
     def added_bytes(self) -> int:
-        """What the installation has added, as ``du -sb`` counts it."""
+        """The size of the installation, as counted by ``du -sb``."""
         return size_bytes(self.folder) - self.bytes_before
 
     @property
     def uv_bytes(self) -> int:
-        """The part of it that is uv."""
+        """The part of ``added_bytes`` that is uv."""
         (packages,) = self.folder.glob("lib/python*/site-packages")
         parts = (*packages.glob("uv"), *packages.glob("uv-*"), *self.programs.glob("uv*"))
         return sum(size_bytes(part) for part in parts)
 
 
-def size_bytes(place: Path) -> int:
-    """The size of a file, or of a folder with all that is in it."""
-    return sum(path.lstat().st_size for path in (place, *place.rglob("*")))
+def size_bytes(root: Path) -> int:
+    """The size of a file, or of a directory with its content."""
+    return sum(path.lstat().st_size for path in (root, *root.rglob("*")))
 
 
 @pytest.fixture(scope="module")
 def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """With bytecode, as pip leaves it."""
+    """Compiled to bytecode, as by pip."""
     folder = tmp_path_factory.mktemp("clean") / "env"
     uv = find_uv_bin()
     subprocess.run([uv, "venv", "--no-project", "--python", sys.executable, folder], check=True)
+
     bytes_before = size_bytes(folder)
     python = folder / "bin" / "python"
     subprocess.run(
@@ -101,7 +102,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Enviro
 
 @pytest.fixture(scope="module")
 def installed(environment: Environment) -> Path:
-    """The folder of its programs."""
+    """The directory of the environment's programs."""
     return environment.programs
 
 
@@ -116,18 +117,18 @@ def run(words: list[str | Path], folder: Path) -> subprocess.CompletedProcess[st
     )
 
 
-def test_everything_that_a_sweep_needs_travels_inside(wheel: Path) -> None:
+def test_the_wheel_contains_all_files_of_a_sweep(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    assert [name for name in CARRIED if name not in names] == []
+    assert [name for name in PACKAGED_FILES if name not in names] == []
     assert [name for name in names if name.endswith(".pyc")] == []
 
 
 def test_an_installation_is_small(environment: Environment) -> None:
-    added, of_uv = environment.added_bytes, environment.uv_bytes
-    sys.stdout.write(f"{added:,} bytes were added, of them {of_uv:,} by uv\n")
-    assert of_uv > 0
+    added, uv = environment.added_bytes, environment.uv_bytes
+    sys.stdout.write(f"{added:,} bytes added, including {uv:,} bytes of uv\n")
+    assert uv > 0
     assert added <= MAX_ADDED_BYTES
-    assert added - of_uv <= MAX_ADDED_WITHOUT_UV_BYTES
+    assert added - uv <= MAX_ADDED_WITHOUT_UV_BYTES
 
 
 def test_help_takes_little_cpu_time(installed: Path, tmp_path: Path) -> None:
@@ -138,25 +139,18 @@ def test_help_takes_little_cpu_time(installed: Path, tmp_path: Path) -> None:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         times_s.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     sys.stdout.write(f"wsgiload --help: {sorted(times_s)} s of CPU time\n")
-    # The least: what disturbs a start only ever adds to it.
+    # The minimum: disturbances only add CPU time.
     assert min(times_s) <= MAX_HELP_S
 
 
-def test_it_sweeps_from_an_empty_folder(installed: Path, tmp_path: Path) -> None:
-    options = [
-        "--servers",
-        "waitress,gunicorn-sync",
-        "--rates",
-        "100",
-        "--duration",
-        "1s",
-        "--warmup",
-        "200ms",
-        "--reruns",
-        "0",
-    ]
-    done = run([installed / "wsgiload", "sweep", *options, "--json", "result.json"], tmp_path)
-    assert done.returncode in (0, 98), done.stderr
+def test_the_installed_command_sweeps_from_an_empty_directory(
+    installed: Path, tmp_path: Path
+) -> None:
+    servers = ["--servers", "waitress,gunicorn-sync", "--json", "result.json"]
+    load = ["--rates", "100", "--duration", "1s", "--warmup", "200ms", "--reruns", "0"]
+    result = run([installed / "wsgiload", "sweep", *servers, *load], tmp_path)
+
+    assert result.returncode in (0, 98), result.stderr
     cells = json.loads((tmp_path / "result.json").read_text())["cells"]
     assert sorted(cell["server"] for cell in cells) == ["gunicorn", "waitress"]
     for cell in cells:
@@ -165,14 +159,15 @@ def test_it_sweeps_from_an_empty_folder(installed: Path, tmp_path: Path) -> None
     assert list((tmp_path / ".wsgiload" / "runs").glob("*/report.html"))
 
 
-def test_it_loads_a_url_from_python(installed: Path, tmp_path: Path) -> None:
+def test_the_installed_package_loads_a_url_from_python(installed: Path, tmp_path: Path) -> None:
     program = (
         "import wsgiload, wsgiload.documents.schema; "
         "report = wsgiload.load('http://127.0.0.1:9/', rate=50, duration=0.2); "
         "print(report.outcomes['refused'] == report.outcomes['scheduled'], wsgiload.__file__)"
     )
-    done = run([installed / "python", "-c", program], tmp_path)
-    assert done.returncode == 0, done.stderr
-    held, file = done.stdout.split()
-    assert held == "True"
+    result = run([installed / "python", "-c", program], tmp_path)
+
+    assert result.returncode == 0, result.stderr
+    all_refused, file = result.stdout.split()
+    assert all_refused == "True"
     assert not Path(file).is_relative_to(ROOT)

@@ -1,4 +1,4 @@
-"""Where a response is wrong, the command quotes it and names a fix that works when pasted."""
+"""A wrong response before the load is quoted, with a fix that works when pasted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HTTPS = "SSL_REDIRECT=1"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Django project that accepts one host name, and may redirect to https."""
+    """A Django project that accepts a single host name, and redirects to https if configured."""
     folder = make_project(tmp_path_factory.mktemp("production") / "site", "django")
     shutil.copytree(APPS / "django_hosts", folder, dirs_exist_ok=True)
     return folder
@@ -36,37 +36,44 @@ def sweep(
     return command.run("sweep", *DJANGO, *words, *BRIEFLY, cwd=site, program=program)
 
 
-def failure(done: CommandResult) -> str:
-    """The message of the first cell, which failed before it was measured."""
-    assert done.code == 97
-    cell = next(iter(done.cells.values()))
+def failure(result: Done) -> str:
+    """The failure message of the first cell, which failed the readiness check."""
+    assert result.code == 97
+    cell = next(iter(result.cells.values()))
     assert cell["failure"]["step"] == "readiness"
     message: str = cell["failure"]["message"]
     return message
 
 
-def pasted(message: str) -> list[str]:
-    """The options that a fix names."""
+def suggested_options(message: str) -> list[str]:
+    """The options of the suggested fix, as a shell splits them."""
     return shlex.split(message.rpartition(": add ")[2])
 
 
-def test_a_host_that_django_refuses_gets_the_header_to_add(command: Command, site: Path) -> None:
-    done = sweep(command, site, "--no-verbose", "--servers", "gunicorn-gthread,waitress")
-    told = " ".join(done.out.split())
-    assert "gunicorn-gthread and waitress failed and are not ranked: GET /health/ returned" in told
-    assert "host names: add -H 'Host: shop.example'" in told
-    message = failure(done)
+def test_the_fix_for_a_host_that_django_rejects_is_a_host_header(
+    command: Command, site: Path
+) -> None:
+    result = sweep(command, site, "--no-verbose", "--servers", "gunicorn-gthread,waitress")
+    output = " ".join(result.out.split())
+    assert (
+        "gunicorn-gthread and waitress failed and are not ranked: GET /health/ returned" in output
+    )
+    assert "host names: add -H 'Host: shop.example'" in output
+
+    message = failure(result)
     assert 'GET /health/ returned status 400, "Bad Request (400)"' in message
-    fix = pasted(message)
+
+    fix = suggested_options(message)
     assert fix == ["-H", "Host: shop.example"]
     require_ok(sweep(command, site, *fix, "--servers", ",".join(SERVERS)), len(SERVERS))
 
 
-def test_a_redirect_to_https_gets_the_header_of_a_proxy(command: Command, site: Path) -> None:
+def test_the_fix_for_a_redirect_to_https_is_a_proxy_header(command: Command, site: Path) -> None:
     words = ("-H", "Host: shop.example", "--servers")
     message = failure(sweep(command, site, *words, "waitress", variables=(HTTPS,)))
     assert "GET /health/ returned status 301 to https://shop.example/health/" in message
-    fix = pasted(message)
+
+    fix = suggested_options(message)
     assert fix == ["-H", "X-Forwarded-Proto: https"]
-    done = sweep(command, site, *fix, *words, ",".join(SERVERS), variables=(HTTPS,))
-    require_ok(done, len(SERVERS))
+    result = sweep(command, site, *fix, *words, ",".join(SERVERS), variables=(HTTPS,))
+    require_ok(result, len(SERVERS))

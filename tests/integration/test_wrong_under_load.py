@@ -1,4 +1,4 @@
-"""Wrong responses under load: the first of each kind is quoted, and a fix is derived from it."""
+"""Wrong responses under load: the first of each kind is quoted, with a fix."""
 
 from __future__ import annotations
 
@@ -13,68 +13,73 @@ from .raw import RawResponse, raw_server
 from .stored import schema_errors
 
 BRIEFLY = ("--rate", 50, "--duration", "1s", "--warmup", "0s")
-STATUS = b'{"status": "ok"}'
+BODY = b'{"status": "ok"}'
 TOKEN = "tok-5e3c7e7a11"
 
 
-def response(head: str, body: bytes, *, pieces: int = 1) -> RawResponse:
+def response(head: str, body: bytes, *, pieces: int = 1) -> Reply:
+    """A response with this status line, sent in pieces."""
     head_bytes = f"HTTP/1.1 {head}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-    whole = head_bytes + body
-    size = -(-len(whole) // pieces)
-    return RawResponse([whole[start : start + size] for start in range(0, len(whole), size)])
+    data = head_bytes + body
+    size = -(-len(data) // pieces)
+    return Reply([data[start : start + size] for start in range(0, len(data), size)])
 
 
-def compressing(head: bytes) -> RawResponse:
-    """As a server that compresses where the client accepts it."""
+def compress(head: bytes) -> Reply:
+    """Compress the body if the client accepts gzip."""
     if b"accept-encoding: gzip" in head.lower():
-        return response("200 OK\r\nContent-Encoding: gzip", gzip.compress(STATUS))
-    return response("200 OK", STATUS)
+        return response("200 OK\r\nContent-Encoding: gzip", gzip.compress(BODY))
+    return response("200 OK", BODY)
 
 
-def load(command: Command, url: str, *words: object) -> CommandResult:
-    done = command.run("load", url, *BRIEFLY, *words, "--json", "load.json")
+def load(command: Command, url: str, *words: object) -> Done:
+    """Run a load, and check its document against the schema."""
+    result = command.run("load", url, *BRIEFLY, *words, "--json", "load.json")
     report = read_json(command.folder / "load.json")
     assert schema_errors("load-2", report) == []
-    return done
+    return result
 
 
 def require_correct(command: Command) -> None:
+    """All responses of the last load are correct."""
     report = read_json(command.folder / "load.json")
     assert report["outcomes"]["ok"] == report["outcomes"]["scheduled"] > 0
     assert "wrong_responses" not in report
 
 
-def wrong_responses(command: Command) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = read_json(command.folder / "load.json")["wrong_responses"]
-    return found
+def stored_wrong_responses(command: Command) -> list[dict[str, object]]:
+    responses: list[dict[str, object]] = read_json(command.folder / "load.json")["wrong_responses"]
+    return responses
 
 
-def alarm(done: CommandResult) -> str:
-    (line,) = [line for line in done.messages if "(wrong-responses)" in line]
+def alarm(result: Done) -> str:
+    """The line of the alarm ``wrong-responses``."""
+    (line,) = [line for line in result.complaints if "(wrong-responses)" in line]
     return line
 
 
-def test_a_compressed_body_is_named_with_the_header_that_asks_for_it(command: Command) -> None:
+def test_the_fix_for_a_compressed_body_is_to_omit_accept_encoding(command: Command) -> None:
     words = ("--expect-regex", "status", "-H", "Accept-Encoding: gzip")
-    with raw_server(compressing) as url:
-        done = load(command, url, *words)
-        assert done.code == 97
-        assert "body does not match the expected pattern, Content-Encoding: gzip" in alarm(done)
-        assert "omit the header Accept-Encoding" in alarm(done)
+    with raw_server(compress) as url:
+        result = load(command, url, *words)
+        assert result.code == 97
+        assert "body does not match the expected pattern, Content-Encoding: gzip" in alarm(result)
+        assert "omit the header Accept-Encoding" in alarm(result)
+
         load(command, url, *words[:2])
         require_correct(command)
 
 
 @pytest.fixture
 def mixed() -> Iterator[str]:
-    """Correct responses, and every third wrong: by turns an error in pieces, a redirect that holds a
-    secret, and a wrong body with hostile text."""
+    """A server whose every third response is wrong: in turn an error in pieces, a redirect with a
+    secret, and a body with terminal control characters."""
     numbers = count()
 
     def respond(head: bytes) -> RawResponse:
         number = next(numbers)
         if number % 3:
-            return response("200 OK", STATUS)
+            return response("200 OK", BODY)
         kind = number // 3 % 3
         if kind == 0:
             return response("500 Internal Server Error", b"no pool " + b"x" * 3_000, pieces=5)
@@ -86,11 +91,12 @@ def mixed() -> Iterator[str]:
         yield url
 
 
-def test_the_first_of_each_kind_is_quoted(command: Command, mixed: str) -> None:
-    done = load(command, mixed, "--expect-length", len(STATUS))
-    assert done.code in (0, 98)
+def test_the_first_wrong_response_of_each_kind_is_quoted(command: Command, mixed: str) -> None:
+    result = load(command, mixed, "--expect-length", len(BODY))
+
+    assert result.code in (0, 98)
     error, redirect, body = sorted(
-        wrong_responses(command), key=lambda one: -int(str(one["status"]))
+        stored_wrong_responses(command), key=lambda response: -int(str(response["status"]))
     )
     assert (error["status"], error["first_line"]) == (500, "HTTP/1.1 500 Internal Server Error")
     assert error["body"] == "no pool " + "x" * 292
@@ -98,32 +104,33 @@ def test_the_first_of_each_kind_is_quoted(command: Command, mixed: str) -> None:
     assert str(redirect["location"]).startswith("/login?token=(redacted-")
     assert body["reason"] == "body of 10 bytes instead of 16"
 
-    said = alarm(done)
+    line = alarm(result)
     for part in (
         'status 500, "no pool xxx',
         "status 302 to /login?token=(redacted-",
         "\\x1b]0;owned",
     ):
-        assert part in said
-    stored = (command.folder / "load.json").read_text()
-    for text in (done.out, done.err, stored):
+        assert part in line
+
+    document = (command.folder / "load.json").read_text()
+    for text in (result.out, result.err, document):
         assert TOKEN not in text and "\x1b]" not in text
 
 
-def test_a_login_page_and_a_redirect_to_https_get_their_fixes(command: Command) -> None:
+def test_redirects_to_a_login_page_and_to_https_have_fixes(command: Command) -> None:
     for location, fix in [
         ("/accounts/login/?next=/", "add its cookie with -H 'Cookie: …'"),
         ("https://shop.example/", "add -H 'X-Forwarded-Proto: https'"),
     ]:
         reply = response(f"302 Found\r\nLocation: {location}", b"")
         with raw_server(lambda head, reply=reply: reply) as url:
-            done = load(command, url)
-        assert done.code == 97
-        assert f"status 302 to {location}" in alarm(done)
-        assert fix in alarm(done)
+            result = load(command, url)
+        assert result.code == 97
+        assert f"status 302 to {location}" in alarm(result)
+        assert fix in alarm(result)
 
 
 def test_correct_responses_are_not_quoted(command: Command) -> None:
-    with raw_server(compressing) as url:
+    with raw_server(compress) as url:
         load(command, url)
     require_correct(command)
