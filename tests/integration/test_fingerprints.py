@@ -120,11 +120,13 @@ def skip_if_disturbed(result: Done, names: set[str]) -> None:
     they can have caused the fingerprints."""
     (cell,) = result.cells.values()
     other_cpu_ratio = cell["attribution"]["other_cpu_ratio"]
+
     if other_cpu_ratio is not None and other_cpu_ratio > MAX_OTHER_CPU_RATIO:
         pytest.skip(
             f"INCONCLUSIVE(host): others used {other_cpu_ratio:.0%} of the machine's CPU time; "
             f"fingerprints: {sorted(names)}"
         )
+
     for reason in cell["verdict"]["reasons"]:
         if reason["check"] == "steal" and reason["level"] == "invalid":
             pytest.skip(f"INCONCLUSIVE(host): {reason['message']}; fingerprints: {sorted(names)}")

@@ -46,6 +46,7 @@ def events_of(address: str) -> Iterator[tuple[str, Any]]:
     """Name and data of each event of the page, until the stream ends."""
     connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=60)
     connection.request("GET", "/events")
+
     name = ""
     for line in connection.getresponse():
         field, _, value = line.decode().rstrip("\n").partition(": ")

@@ -495,10 +495,12 @@ def test_an_interrupt_during_result_stops_the_load(
         "try:\n    handle.result()\nexcept KeyboardInterrupt:\n    print(handle.wait(10), "
         "handle.done())\n"
     )
+
     running = command.start("-c", text, program=[sys.executable])
     wait_for_responses(target, 20)
     running.press_ctrl_c()
     result = running.end()
+
     assert (result.code, result.out) == (0, "True True\n")
 
 

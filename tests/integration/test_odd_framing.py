@@ -85,6 +85,7 @@ def test_valid_responses_are_correct(url: str, name: str) -> None:
 def test_invalid_responses_are_rejected_with_a_reason(url: str, name: str) -> None:
     report = wsgiload.load(f"{url}/{name}", rate=50, duration=0.5)
     assert report.outcomes["bad_body"] == report.outcomes["scheduled"] > 0, report.outcomes
+
     (wrong,) = report.document.wrong_responses
     first_line = REJECTED[name][0].partition(b"\r\n")[0].decode()
     assert (wrong.outcome, wrong.reason, wrong.first_line) == (

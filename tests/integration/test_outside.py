@@ -87,6 +87,7 @@ class TestOfServers:
     ) -> None:
         words = ("--servers", server, "--workers", 2, "--rates", 200, "--precision", "5%")
         cell = only_cell(command.run("sweep", *words, *BRIEFLY))
+
         assert "app-calls" not in checks_of(cell), checks_of(cell)
         assert "app-calls" not in {check["check"] for check in cell["not_checked"]}
         assert cell["external_counts"]["requests_seen"] > cell["outcomes"]["scheduled"], (
@@ -102,6 +103,7 @@ class TestOfServers:
         cell = only_cell(
             command.run("sweep", "made:app", "--servers", "wsgiref", "--rates", 50, *BRIEFLY)
         )
+
         (reason,) = [
             check["reason"] for check in cell["not_checked"] if check["check"] == "app-calls"
         ]

@@ -69,6 +69,7 @@ def write_slower(directory: Path) -> Path:
 def load_with_samples() -> tuple[LoadReport, list[SampleRow]]:
     """A load, and resource samples of its server."""
     load = msgspec.convert(make_cell("waitress", 2000, 1)[1], LoadReport)
+
     samples = [
         SampleRow(
             t_ns=EPOCH_NS + step * 10**8,

@@ -69,6 +69,7 @@ class ArrivalRecorder:
     def _serve(self, connection: socket.socket) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         unread = b""
+
         with connection, suppress(ConnectionError):
             while received := connection.recv(65536):
                 now_ns = time.monotonic_ns()
@@ -101,6 +102,7 @@ def _write_log(path: Path, requests: list[tuple[int, str]]) -> None:
     """Write the log as a server does: some slow requests are logged after requests of the next
     second."""
     random_source = random.Random(30)
+
     lines = [
         (
             second + 2 * (random_source.random() < 0.001),
@@ -114,6 +116,7 @@ def _write_log(path: Path, requests: list[tuple[int, str]]) -> None:
         )
         for second, request in requests
     ]
+
     lines.sort(key=lambda line: line[0])
     path.write_text("".join(line for _, line in lines))
 

@@ -66,6 +66,7 @@ def hello(
     """A sweep of the bundled app hello on three servers at two rates."""
     if limits_refused is not None:
         pytest.skip(limits_refused)
+
     command = Command(tmp_path_factory.mktemp("hello") / "command")
     try:
         words = ("--servers", ",".join(SERVERS), "--rates", "100,200")
@@ -91,6 +92,7 @@ def test_the_exit_code_follows_the_verdicts_and_the_output_names_the_files(
     assert result.code == expected_code(result.summary)
     assert result.run_dir.parent == command.folder / ".wsgiload" / "runs"
     assert f"report: {result.run_dir}/report.html" in result.out
+
     for word in (
         *SERVERS,
         "p99",
@@ -114,6 +116,7 @@ def test_a_sweep_leaves_nothing_behind(hello: tuple[Command, Done]) -> None:
 def test_the_run_directory_contains_all_documented_files(hello: tuple[Command, Done]) -> None:
     run_dir = hello[1].run_dir
     assert re.fullmatch(r"[0-9]{8}T[0-9]{6}Z-[A-Za-z0-9_.-]+-[0-9a-f]{4}", run_dir.name)
+
     files = {str(path.relative_to(run_dir)) for path in run_dir.rglob("*") if path.is_file()}
     texts = [
         "intervals.csv",
@@ -125,6 +128,7 @@ def test_the_run_directory_contains_all_documented_files(hello: tuple[Command, D
         "report.html",
     ]
     common = ["run.json", "summary.json", "manifest.json", *texts]
+
     assert files == {
         *common,
         *(f"server/{name}.log" for name in CELLS),
@@ -191,6 +195,7 @@ def test_all_servers_have_the_same_arrivals_at_a_rate(hello: tuple[Command, Done
 def test_a_cell_states_its_server_and_keep_alive(hello: tuple[Command, Done], name: str) -> None:
     cell = cell_of(hello, name)
     server = name.partition("@")[0]
+
     assert cell["server"] == server.partition("-")[0]
     assert cell["variant"] == (server.partition("-")[2] or "default")
     assert cell["version"] and cell["python"]
@@ -199,6 +204,7 @@ def test_a_cell_states_its_server_and_keep_alive(hello: tuple[Command, Done], na
         assert cell["connect_time_ns"]["count"] == cell["outcomes"]["scheduled"], (
             "one connection per request"
         )
+
     assert any("no keep-alive" in note for note in cell["notes"]) == (server == "wsgiref")
 
 

@@ -15,6 +15,7 @@ def run_unread(command: Command, *words: str) -> tuple[int, str]:
     """Exit code and stderr of a command whose stdout has no reader."""
     reading, writing = os.pipe()
     os.close(reading)
+
     result = subprocess.run(
         [SCRIPT, *words],
         stdout=writing,
@@ -25,6 +26,7 @@ def run_unread(command: Command, *words: str) -> tuple[int, str]:
         cwd=command.folder,
         env=command.environment,
     )
+
     os.close(writing)
     return result.returncode, result.stderr
 

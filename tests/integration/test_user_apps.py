@@ -56,12 +56,14 @@ def make_project(folder: Path, *packages: str) -> Path:
     """A directory with a ``.venv`` that contains these packages."""
     python = str(bundled_app_interpreter().base_executable)
     folder.mkdir(parents=True)
+
     for words in (
         ["venv", "--python", python, ".venv"],
         # Compiled, so that an import of the app does not write bytecode into the environment.
         ["pip", "install", "--compile-bytecode", "--python", ".venv/bin/python", *packages],
     ):
         subprocess.run([find_uv_bin(), "--quiet", *words], cwd=folder, check=True, timeout=300)
+
     return folder
 
 
@@ -119,7 +121,7 @@ def test_httpbin_is_measured_in_its_local_environment(command: Command, projects
 def test_a_flask_project_with_another_version_of_waitress_is_measured(
     command: Command, projects: Path
 ) -> None:
-    """The catalogue's version is measured, the conflict is reported, and the user's copy remains."""
+    """The catalogue's version is measured, the conflict is reported, and the user's copy stays."""
     project = make_project(projects / "flask", "flask", "waitress==2.1.2")
     (project / "shop.py").write_text(textwrap.dedent(FLASK_APP))
     words = ("shop:app", "--path", "/users/ada", "--servers", "waitress,wsgiref")

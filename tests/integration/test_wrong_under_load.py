@@ -80,6 +80,7 @@ def mixed() -> Iterator[str]:
         number = next(numbers)
         if number % 3:
             return response("200 OK", BODY)
+
         kind = number // 3 % 3
         if kind == 0:
             return response("500 Internal Server Error", b"no pool " + b"x" * 3_000, pieces=5)
