@@ -123,7 +123,7 @@ def skip_if_disturbed(result: Done, names: set[str]) -> None:
 
     if other_cpu_ratio is not None and other_cpu_ratio > MAX_OTHER_CPU_RATIO:
         pytest.skip(
-            f"INCONCLUSIVE(host): others used {other_cpu_ratio:.0%} of the machine's CPU time; "
+            f"INCONCLUSIVE(host): other processes used {other_cpu_ratio:.0%} of the machine's CPU time; "
             f"fingerprints: {sorted(names)}"
         )
 

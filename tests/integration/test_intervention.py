@@ -168,7 +168,7 @@ def test_lifting_the_cpu_limit_ends_the_throttling_of_every_request(throttled: S
     disturbance = other_cpu_ratio([*intervention["with_limit"], *intervention["without_limit"]])
     if too_slow and disturbance > 0.1:
         pytest.skip(
-            f"INCONCLUSIVE(host): others used {disturbance:.0%} of the machine; {limited}, {lifted}"
+            f"INCONCLUSIVE(host): other processes used {disturbance:.0%} of the machine; {limited}, {lifted}"
         )
     assert max(middle for _, middle, _ in limited) <= 220, limited
     assert max(high for _, _, high in limited) <= 320, limited

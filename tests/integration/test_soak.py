@@ -33,13 +33,13 @@ MIN_CONNECTIONS, MAX_CONNECTIONS = CONNECTIONS * 99 // 100, CONNECTIONS * 203 //
 OTHER_FILES = 64
 MIN_OPEN_FILES = MAX_CONNECTIONS + 3 * OTHER_FILES
 
-# Until all connections are open and all buffers are allocated.
+# Time until all connections are open and all buffers are allocated.
 SETTLING_S = min(120.0, SECONDS / 3)
 SAMPLE_INTERVAL_S = 5.0
 MAX_RESIDENT_BYTES = 96 << 20
 MAX_GROWTH_BYTES = 4 << 20
 TIMEOUT_S = 10.0
-# For the report, after the last request.
+# Time for the report after the last request.
 REPORT_S = 1.0
 
 pytestmark = [

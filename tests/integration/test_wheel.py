@@ -140,7 +140,7 @@ def test_help_takes_little_cpu_time(installed: Path, tmp_path: Path) -> None:
         times_s.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
     sys.stdout.write(f"wsgiload --help: {sorted(times_s)} s of CPU time\n")
-    # The minimum: disturbances only add CPU time.
+    # Compare the minimum: disturbances only add CPU time.
     assert min(times_s) <= MAX_HELP_S
 
 
